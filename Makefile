@@ -1,0 +1,96 @@
+# pe_numpy: a textbook that runs.  `make` builds the book, `make test` proves it, `make help` lists the rest.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+# Equal outputs on every run: one BLAS thread, no random hashing, no date in a figure.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+export PYTHONHASHSEED := 0
+export SOURCE_DATE_EPOCH := 0
+# The inline figures of a notebook need the kernel's own backend, whatever the shell has set.
+unexport MPLBACKEND
+# Quiet, whole copies: no hint about newer tools, no warning when caches lie on another disk.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export UV_LINK_MODE := copy
+
+.DEFAULT_GOAL := all
+.PHONY: all help notebooks figures lab test test-oldest mutants lint lock clean
+
+all: notebooks figures  ## set up, execute every notebook, draw every figure
+	@echo
+	@echo "The book is in notebooks/ (start with 00_how_to_read.ipynb), its pictures are in figures/."
+	@echo "Read it with \`make lab\`, prove it with \`make test\`."
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+define check_python
+@command -v $(PYTHON) >/dev/null || { \
+  echo "make: there is no '$(PYTHON)'; install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+  echo "make: pe_numpy needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+  echo "make: this Python has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+endef
+
+# $(call install,LOCK): .venv with the packages of requirements/LOCK, and this package, editable.
+define install
+@echo "Setting up .venv from requirements/$(1) ..."
+@test -x $(BIN)/uv || { $(PYTHON) -m venv --clear .venv && \
+  $(BIN)/pip install -qq --require-hashes -r requirements/bootstrap.lock; }
+@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements/$(1)
+@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+@touch $@
+endef
+
+.venv/ok: requirements/bootstrap.lock requirements/dev.lock pyproject.toml
+	$(check_python)
+	@rm -rf .venv
+	$(call install,dev.lock)
+
+.venv/lab: .venv/ok requirements/lab.lock
+	$(call install,lab.lock)
+
+notebooks: .venv/ok  ## execute every notebook from its reviewed source
+	@$(BIN)/python notebooks/build.py
+
+figures: .venv/ok  ## draw every figure, as PNG and SVG
+	@$(BIN)/python figures/build.py
+
+lab: .venv/lab  ## open JupyterLab on the notebooks
+	@$(BIN)/jupyter lab notebooks
+
+test: .venv/ok  ## set up and pass every test, of the code and of the book
+	@$(BIN)/python -m pytest -q -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120
+
+.venv-oldest/ok: .venv/ok
+	@$(BIN)/python -m venv --clear --without-pip .venv-oldest
+	@$(BIN)/uv pip install -q --python .venv-oldest/bin/python --only-binary :all: \
+	  --resolution lowest-direct -r pyproject.toml --extra unit
+	@touch $@
+
+test-oldest: .venv-oldest/ok  ## the unit tests with the oldest numpy 2 that this Python has a wheel for
+	@.venv-oldest/bin/python -c "import numpy; print('numpy', numpy.__version__)"
+	@.venv-oldest/bin/python -m pytest -q pe_numpy tests --ignore=tests/book --ignore=pe_numpy/plots.py
+
+mutants: .venv/ok  ## seed one mistake after another; the tests must catch each
+	@$(BIN)/python tests/mutants.py
+
+lint: .venv/ok  ## style, types, docstrings, spelling
+	@$(BIN)/ruff check -q
+	@$(BIN)/ruff format -q --check pe_numpy tests figures notebooks/build.py notebooks/conftest.py
+	@$(BIN)/mypy
+	@$(BIN)/codespell
+	@echo "lint: clean"
+
+lock: .venv/ok  ## resolve the requirements anew and write the locks (pins and hashes, no addresses)
+	@for set in "bootstrap requirements/bootstrap.in" "dev pyproject.toml --extra dev" \
+	  "lab pyproject.toml --extra dev --extra lab -c requirements/dev.lock"; do set -- $$set; name=$$1; shift; \
+	  $(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-header --no-annotate \
+	    --python $(BIN)/python "$$@" -o requirements/$$name.lock || exit 1; done
+
+clean:  ## remove the environments and caches (nothing that is committed)
+	@rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

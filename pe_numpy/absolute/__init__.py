@@ -1,0 +1,1 @@
+"""Place 1, the token vector: absolute positional encodings, added to (or woven into) embeddings."""

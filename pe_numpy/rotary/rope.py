@@ -1,0 +1,244 @@
+r"""Rotary positional encoding (RoPE): queries and keys turn by an angle that grows with position.
+
+Source: Su et al. 2021, "RoFormer" (arXiv:2104.09864), section 3.2.2, equations (14) to (16)::
+
+    <R_m q, R_n k> = q^T R_(n-m) k,   theta_i = 10000^(-2(i-1)/d), i = 1 .. d/2
+
+Axes: L positions, K width of one head (d in the paper).
+Symbols: m, n are positions; here i = 0 .. d/2 - 1, so theta_i = base^(-2i/d); R_m is block-diagonal
+with the blocks [[cos m theta_i, -sin m theta_i], [sin m theta_i, cos m theta_i]].
+Convention: positive positions turn counter-clockwise; angles are radians. "interleaved" pairs the
+components 2i and 2i+1 (RoFormer, GPT-J, Meta's LLaMA), "half" pairs i and i + d/2 (GPT-NeoX and the
+LLaMA of most libraries). Weights made for one layout need `rope_permutation` to serve the other.
+Differs from the paper: each pair is one complex number and its rotation one complex product
+(section 3.2.1 proves that this is the same); angles are computed in float64, whatever the dtype.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pe_numpy import checks
+
+
+def rope_frequencies(d: int, base: float = 10000.0) -> np.ndarray:
+    """Radians that each pair of components turns per position: theta_i = base^(-2i/d).
+
+    Parameters
+    ----------
+    d : int
+        Number of components to turn, even.
+    base : float
+        10000 in the paper.
+
+    Returns
+    -------
+    (d/2,) float64 array, from 1 downwards for a base above 1.
+
+    Raises
+    ------
+    ValueError
+        If d is odd or the base is not above 0.
+
+    Notes
+    -----
+    Source: Su et al. 2021, equation (15), with i counted from 0.
+
+    Examples
+    --------
+    >>> rope_frequencies(8).round(4).tolist()
+    [1.0, 0.1, 0.01, 0.001]
+    """
+    d = checks.even("rope_frequencies", "d", d, "components pair up")
+    base = checks.positive("rope_frequencies", "base", base)
+    return base ** (-np.arange(0, d, 2) / d)  # (d/2,)
+
+
+def rope(
+    x: ArrayLike,
+    positions: ArrayLike,
+    frequencies: ArrayLike | None = None,
+    layout: str = "interleaved",
+) -> np.ndarray:
+    """Turn each pair of components of x by the angle position * frequency: R_m x.
+
+    Parameters
+    ----------
+    x : (..., L, K) array
+        Queries or keys.
+    positions : array that broadcasts to x.shape[:-1]
+        Position m of each vector: (L,), or (B, 1, L) for a batch with padding.
+    frequencies : (n,) array, optional
+        theta_i in radians per position; `rope_frequencies(K)` by default. With fewer than K/2 of
+        them only the first 2n components turn (partial RoPE).
+    layout : "interleaved" or "half"
+        Which components form a pair: 2i and 2i+1, or i and i + n.
+
+    Returns
+    -------
+    Array of the shape and dtype of x (float64 for integers; float16 is computed in float32).
+
+    Raises
+    ------
+    ValueError
+        If K is odd (without frequencies), there are more than K/2 frequencies, positions don't
+        broadcast to x.shape[:-1], a position or frequency is not a finite real number, or the
+        layout is unknown.
+
+    Notes
+    -----
+    Source: Su et al. 2021, equations (14) and (15), in the complex form of section 3.2.1. Angles
+    are computed in float64: position 1,000,000 in float32 is as exact as position 1.
+
+    Examples
+    --------
+    >>> rope([[1.0, 0.0], [1.0, 0.0]], [0, 1]).round(4).tolist()
+    [[1.0, 0.0], [0.5403, 0.8415]]
+    """
+    x = checks.real_array("rope", "x", x, "LK")
+    positions = checks.position_array("rope", "positions", positions)
+    checks.fits("rope", "positions", positions.shape, x.shape[:-1], "x without its last axis")
+    if frequencies is None:
+        checks.even("rope", "K, the last axis of x,", x.shape[-1], "components pair up")
+        frequencies = rope_frequencies(x.shape[-1])
+    frequencies = checks.position_array("rope", "frequencies", frequencies)
+    if frequencies.ndim != 1 or 2 * len(frequencies) > x.shape[-1]:
+        raise ValueError(
+            "rope: frequencies must be one axis of at most K/2 numbers; "
+            f"got shape {frequencies.shape} for K = {x.shape[-1]}"
+        )
+    layout = checks.choice("rope", "layout", layout, ("interleaved", "half"))
+    work = np.float32 if x.dtype == np.float16 else x.dtype
+    table = _table(positions, frequencies, np.result_type(work, np.complex64))
+    turn = _turn_interleaved if layout == "interleaved" else _turn_half
+    return turn(x.astype(work, copy=False), table).astype(x.dtype, copy=False)
+
+
+def _table(positions: np.ndarray, frequencies: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """e^(i m theta), computed in complex128 and cast to the complex `dtype`: (*positions.shape, n).
+
+    Consecutive positions m = m_0 + r s + t need only two tables of about sqrt(L) rows, because
+    e^(i (a + b) theta) = e^(i a theta) e^(i b theta).
+    """
+
+    def unit(p: np.ndarray) -> np.ndarray:
+        angles = p[..., None] * frequencies
+        table = np.empty(angles.shape, np.complex128)
+        np.cos(angles, out=table.real)
+        np.sin(angles, out=table.imag)
+        return table
+
+    length = positions.size
+    if positions.ndim != 1 or length < 64 or not (positions[1:] - positions[:-1] == 1).all():
+        return unit(positions).astype(dtype, copy=False)
+    s = math.isqrt(length - 1) + 1
+    coarse = unit(positions[::s])  # (r, n)
+    fine = unit(np.arange(s))  # (s, n)
+    table = np.empty((len(coarse), s, len(frequencies)), dtype)
+    np.multiply(coarse[:, None], fine, out=table, casting="same_kind")
+    return table.reshape(-1, len(frequencies))[:length]
+
+
+def _turn_interleaved(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Multiply x, read as complex numbers x_2i + i x_(2i+1), with the table."""
+    n = 2 * table.shape[-1]
+    pairs = x[..., :n] if x.strides[-1] == x.itemsize else np.ascontiguousarray(x[..., :n])
+    turned = (pairs.view(table.dtype) * table).view(x.dtype)
+    return turned if n == x.shape[-1] else np.concatenate([turned, x[..., n:]], axis=-1)
+
+
+def _turn_half(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Turn the pairs (x_i, x_(i+n)): x cos + (-second, first) sin.
+
+    Full rows of cosines and sines keep NumPy's inner loops L K long; with halves they would be n.
+    """
+    n = table.shape[-1]
+    cos = np.concatenate([table.real, table.real], axis=-1)  # (..., L, 2n)
+    sin = np.concatenate([table.imag, table.imag], axis=-1)
+    first, second, rest = x[..., :n], x[..., n : 2 * n], x[..., 2 * n :]
+    turned = np.concatenate([-second, first], axis=-1)  # x turned by a quarter
+    turned *= sin
+    turned += x[..., : 2 * n] * cos
+    return turned if n == x.shape[-1] // 2 else np.concatenate([turned, rest], axis=-1)
+
+
+def rope_matrix(position: float, frequencies: ArrayLike) -> np.ndarray:
+    """R_m as a matrix: the block-diagonal rotation that `rope` applies to interleaved pairs.
+
+    Parameters
+    ----------
+    position : float
+        Position m.
+    frequencies : (d/2,) array
+        theta_i in radians per position.
+
+    Returns
+    -------
+    (d, d) float64 array with the blocks [[cos a, -sin a], [sin a, cos a]], a = m theta_i. It stands
+    to the left of a column vector.
+
+    Raises
+    ------
+    ValueError
+        If the position is not one finite number, or the frequencies are not one axis of them.
+
+    Notes
+    -----
+    Source: Su et al. 2021, equation (15). For proofs and small examples; `rope` does the same
+    in d instead of d^2 products (their section 3.4.2, equation (34)).
+
+    Examples
+    --------
+    >>> rope_matrix(1, [1.0]).round(4).tolist()
+    [[0.5403, -0.8415], [0.8415, 0.5403]]
+    """
+    position = checks.number("rope_matrix", "position", position)
+    frequencies = checks.position_array("rope_matrix", "frequencies", frequencies)
+    if frequencies.ndim != 1:
+        raise ValueError(
+            f"rope_matrix: frequencies must be one axis of numbers; got shape {frequencies.shape}"
+        )
+    angles = position * frequencies  # (d/2,)
+    first = 2 * np.arange(len(angles))  # the component 2i of each pair
+    second = first + 1
+    matrix = np.zeros((2 * len(angles), 2 * len(angles)))
+    matrix[first, first] = matrix[second, second] = np.cos(angles)
+    matrix[first, second] = -np.sin(angles)
+    matrix[second, first] = np.sin(angles)
+    return matrix
+
+
+def rope_permutation(d: int) -> np.ndarray:
+    """Indices that carry interleaved components to the half-split layout: 0 2 4 ... 1 3 5 ...
+
+    Parameters
+    ----------
+    d : int
+        Number of components, even.
+
+    Returns
+    -------
+    (d,) integer array p with rope(x, m, layout="interleaved")[..., p] equal to
+    rope(x[..., p], m, layout="half"). Applied to the rows of the projections W_q and W_k (as in
+    k = W_k x), head by head, it converts the weights of an interleaved model for half-split code;
+    `np.argsort(p)` goes back.
+
+    Raises
+    ------
+    ValueError
+        If d is odd.
+
+    Notes
+    -----
+    Source: the two layouts of Su et al. 2021 (interleaved) and GPT-NeoX (half-split).
+
+    Examples
+    --------
+    >>> rope_permutation(8).tolist()
+    [0, 2, 4, 6, 1, 3, 5, 7]
+    """
+    d = checks.even("rope_permutation", "d", d, "components pair up")
+    return np.concatenate([np.arange(0, d, 2), np.arange(1, d, 2)])  # (d,)

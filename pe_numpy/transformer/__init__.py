@@ -1,0 +1,1 @@
+"""Attention, and the Transformer that the encodings live in."""

@@ -1,0 +1,544 @@
+r"""Scaled dot-product attention, its masks, its heads, and the same in blocks.
+
+Source: Vaswani et al. 2017, "Attention is all you need" (arXiv:1706.03762), section 3.2.1,
+equation (1), and section 3.2.2::
+
+    Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V
+
+Axes: B batch, H heads, L queries, S keys, K width of one head (d_k), D = H K model width.
+Symbols: score = q . k / sqrt(K), before the softmax; weight = after it; every row of weights sums
+to 1.
+Convention: a mask is boolean, True = may attend, and sets the other scores to -inf. A bias is added
+to the scores after the division by sqrt(K). A query that may attend to nothing gets weights of
+zero, not NaN.
+Differs from the paper: nothing in the equation; `attention_blockwise` reaches the same output
+without the (L, S) scores, by the online softmax of Milakov and Gimelshein 2018 (arXiv:1805.02867).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pe_numpy import checks
+
+
+def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
+    """Turn scores into weights: exp(x_j) / sum_j exp(x_j).
+
+    Parameters
+    ----------
+    x : array
+        Scores; -inf marks what gets no weight.
+    axis : int
+        The axis that sums to 1.
+
+    Returns
+    -------
+    Array of the shape and dtype of x (float64 for integers; float16 is computed in float32). Where
+    every score is -inf the weights are 0; where a score is NaN they are NaN.
+
+    Raises
+    ------
+    ValueError
+        If x does not hold real numbers, has no such axis, or holds +inf.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, equation (1). The largest score is subtracted first, which changes
+    nothing and keeps exp from overflowing.
+
+    Examples
+    --------
+    >>> softmax([[0.0, 0.0], [-np.inf, 1.0], [-np.inf, -np.inf]]).tolist()
+    [[0.5, 0.5], [0.0, 1.0], [0.0, 0.0]]
+    """
+    x, work, shift = _shifted("softmax", x, axis)
+    weights = np.exp(work - shift)
+    total = weights.sum(axis=axis, keepdims=True)
+    weights /= np.where(total == 0, 1, total)  # a row of -inf alone stays zero
+    return weights.astype(x.dtype, copy=False)
+
+
+def log_softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
+    """Logarithms of the softmax: x_j - log sum_j exp(x_j).
+
+    Parameters
+    ----------
+    x : array
+        Scores; -inf marks what gets no weight.
+    axis : int
+        The axis whose exponentials sum to 1.
+
+    Returns
+    -------
+    Array of the shape and dtype of x (float64 for integers; float16 is computed in float32). Where
+    every score is -inf, so is the result.
+
+    Raises
+    ------
+    ValueError
+        As `softmax`.
+
+    Notes
+    -----
+    Source: the logarithm of `softmax`. Computed as a difference, so that a weight too small for its
+    dtype still has its logarithm.
+
+    Examples
+    --------
+    >>> log_softmax([0.0, -1000.0]).tolist(), np.log(softmax([0.0, -700.0])).tolist()
+    ([0.0, -1000.0], [0.0, -700.0])
+    """
+    x, work, shift = _shifted("log_softmax", x, axis)
+    total = np.exp(work - shift).sum(axis=axis, keepdims=True)
+    result = work - (shift + np.log(np.where(total == 0, 1, total)))
+    return result.astype(x.dtype, copy=False)
+
+
+def _shifted(function: str, x: ArrayLike, axis: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return x, x in its working dtype, and the largest score along the axis (0 for -inf)."""
+    x = checks.real_array(function, "x", x)
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(
+            f"{function}: axis must be one of x's axes; got {axis} for shape {x.shape}"
+        )
+    work = _at_least_float32(x)
+    if x.shape[axis] == 0:
+        return x, work, np.zeros((), work.dtype)
+    top = work.max(axis=axis, keepdims=True)
+    if np.isposinf(top).any():
+        raise ValueError(f"{function}: x must stay below +inf (-inf is allowed); got +inf")
+    return x, work, np.where(np.isneginf(top), 0, top)
+
+
+def _at_least_float32(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+def causal_mask(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndarray:
+    """True where a key is not in the query's future: q_position >= k_position.
+
+    Parameters
+    ----------
+    q_positions : (..., L) array
+        Positions of the queries.
+    k_positions : (..., S) array
+        Positions of the keys.
+
+    Returns
+    -------
+    (..., L, S) boolean array, True = may attend.
+
+    Raises
+    ------
+    ValueError
+        If one of them is a single number or does not hold finite real numbers, or their batch axes
+        don't broadcast.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, section 3.2.3. With a key-value cache the queries are the newest
+    positions: give them as such, and no offset is needed.
+
+    Examples
+    --------
+    >>> causal_mask([0, 1, 2], [0, 1, 2]).astype(int).tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    >>> causal_mask([2], [0, 1, 2]).astype(int).tolist()
+    [[1, 1, 1]]
+    """
+    q, k = _position_axes("causal_mask", q_positions, k_positions)
+    return q[..., :, None] >= k[..., None, :]  # (..., L, S)
+
+
+def _position_axes(function: str, q: ArrayLike, k: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    q = checks.position_array(function, "q_positions", q, axis=True)
+    k = checks.position_array(function, "k_positions", k, axis=True)
+    _common_batch(function, q_positions=q.shape[:-1], k_positions=k.shape[:-1])
+    return q, k
+
+
+def _common_batch(function: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        got = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"{function}: the batch axes must broadcast; got {got}") from None
+
+
+def padding_mask(lengths: ArrayLike, size: int, side: str = "right") -> np.ndarray:
+    """True where a key is a real token and not padding.
+
+    Parameters
+    ----------
+    lengths : (B,) array of integers
+        Number of real tokens in each sequence.
+    size : int
+        Padded length S.
+    side : "right" or "left"
+        Where the padding stands.
+
+    Returns
+    -------
+    (B, 1, 1, S) boolean array, True = may attend; it joins `causal_mask` with ``&``.
+
+    Raises
+    ------
+    ValueError
+        If a length is not a whole number from 0 to S, or the side is unknown.
+
+    Notes
+    -----
+    Source: common practice; the paper does not speak of padding. With padding on the left the
+    positions must start after it, too: give them to the encoding as a (B, 1, L) array.
+
+    Examples
+    --------
+    >>> padding_mask([1, 3], 3).astype(int).tolist()
+    [[[[1, 0, 0]]], [[[1, 1, 1]]]]
+    >>> padding_mask([1, 3], 3, side="left").astype(int).tolist()
+    [[[[0, 0, 1]]], [[[1, 1, 1]]]]
+    """
+    lengths = checks.as_array(lengths)
+    size = checks.integer("padding_mask", "size", size, least=0)
+    side = checks.choice("padding_mask", "side", side, ("right", "left"))
+    if lengths.ndim != 1 or (lengths.size and lengths.dtype.kind not in "ui"):
+        raise ValueError(
+            "padding_mask: lengths must be one axis of whole numbers; "
+            f"got shape {lengths.shape}, dtype {lengths.dtype}"
+        )
+    if ((lengths < 0) | (lengths > size)).any():
+        raise ValueError(
+            f"padding_mask: each length must be from 0 to size = {size}; got {lengths.tolist()}"
+        )
+    place = np.arange(size) if side == "right" else np.arange(size)[::-1]
+    return (place < lengths[:, None])[:, None, None, :]  # (B, 1, 1, S)
+
+
+def attention(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    mask: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    scale: float | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scaled dot-product attention: softmax(q k^T / sqrt(K) + bias) v.
+
+    Parameters
+    ----------
+    q : (..., L, K) array
+        Queries.
+    k : (..., S, K) array
+        Keys.
+    v : (..., S, Kv) array
+        Values; often Kv = K.
+    mask : boolean array that broadcasts to (..., L, S), optional
+        True = may attend.
+    bias : array that broadcasts to (..., L, S), optional
+        Added after the scale (T5, ALiBi); cast to the dtype of the scores.
+    scale : float, optional
+        Factor of q k^T, 1/sqrt(K) by default.
+
+    Returns
+    -------
+    output : (..., L, Kv) array
+    weights : (..., L, S) array, rows that sum to 1 (or 0, where the mask allows nothing)
+
+    Raises
+    ------
+    ValueError
+        If shapes don't fit, the mask is not boolean, or mask or bias would enlarge the scores.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, equation (1).
+
+    Examples
+    --------
+    >>> output, weights = attention([[1.0]], [[0.0], [0.0]], [[2.0], [4.0]])
+    >>> output.tolist(), weights.tolist()
+    ([[3.0]], [[0.5, 0.5]])
+    """
+    q, k, v, batch = _qkv("attention", q, k, v)
+    shape = (*batch, q.shape[-2], k.shape[-2])
+    scale = (
+        1 / math.sqrt(q.shape[-1]) if scale is None else checks.number("attention", "scale", scale)
+    )
+    scores = (_at_least_float32(q) * scale) @ np.swapaxes(
+        _at_least_float32(k), -1, -2
+    )  # (..., L, S)
+    if bias is not None:
+        bias = checks.real_array("attention", "bias", bias)
+        checks.fits("attention", "bias", bias.shape, shape, "the scores")
+        scores = scores + bias.astype(scores.dtype, copy=False)
+    if mask is not None:
+        mask = checks.mask_array("attention", mask, shape)
+    output, weights = attend(scores, _at_least_float32(v), mask)
+    dtype = np.result_type(q, k, v)
+    return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
+
+
+def _qkv(
+    function: str, q: ArrayLike, k: ArrayLike, v: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, ...]]:
+    """The three arrays, checked, and the batch axes that they share."""
+    q = checks.real_array(function, "q", q, "LK")
+    k = checks.real_array(function, "k", k, "SK")
+    v = checks.real_array(function, "v", v, "SK")
+    if q.shape[-1] != k.shape[-1] or q.shape[-1] == 0:
+        raise ValueError(
+            f"{function}: q and k must have the same width K, at least 1; "
+            f"got {q.shape[-1]} and {k.shape[-1]}"
+        )
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(
+            f"{function}: k and v must have the same length S; got {k.shape[-2]} and {v.shape[-2]}"
+        )
+    return q, k, v, _common_batch(function, q=q.shape[:-2], k=k.shape[:-2], v=v.shape[:-2])
+
+
+def attend(
+    scores: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mask, softmax and weighted sum, for scores that any scheme made: softmax(scores) v.
+
+    Parameters
+    ----------
+    scores : (..., L, S) array
+        Scaled scores, biases included.
+    v : (..., S, Kv) array
+        Values.
+    mask : boolean array that broadcasts to the scores, optional
+        True = may attend.
+
+    Returns
+    -------
+    output : (..., L, Kv) array
+    weights : (..., L, S) array, rows that sum to 1 (or 0, where the mask allows nothing)
+
+    Raises
+    ------
+    ValueError
+        If shapes don't fit, the mask is not boolean or the mask would enlarge the scores.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, equation (1); masked scores are -inf (section 3.2.3).
+
+    Examples
+    --------
+    >>> output, weights = attend([[0.0, 0.0, 9.0]], [[1.0], [3.0], [5.0]], [[True, True, False]])
+    >>> output.tolist(), weights.tolist()
+    ([[2.0]], [[0.5, 0.5, 0.0]])
+    """
+    scores = checks.real_array("attend", "scores", scores, "LS")
+    v = checks.real_array("attend", "v", v, "SK")
+    if scores.shape[-1] != v.shape[-2]:
+        raise ValueError(
+            "attend: scores and v must have the same number of keys S; "
+            f"got {scores.shape[-1]} and {v.shape[-2]}"
+        )
+    _common_batch("attend", scores=scores.shape[:-2], v=v.shape[:-2])
+    if mask is not None:
+        mask = checks.mask_array("attend", mask, scores.shape)
+        scores = np.where(mask, scores, -np.inf)
+    weights = softmax(scores)  # (..., L, S)
+    return weights @ v, weights
+
+
+def attention_blockwise(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    mask: ArrayLike | None = None,
+    bias: ArrayLike | Callable[[np.ndarray], np.ndarray] | None = None,
+    block: int = 256,
+    causal: bool = False,
+    q_positions: ArrayLike | None = None,
+    k_positions: ArrayLike | None = None,
+) -> np.ndarray:
+    """Attention in blocks of queries and keys: the same output, without the (L, S) scores.
+
+    Parameters
+    ----------
+    q, k, v : (..., L, K), (..., S, K), (..., S, Kv) arrays
+        As in `attention`.
+    mask : boolean array that broadcasts to (..., L, S), optional
+        True = may attend. For a causal mask use `causal`, which needs no (L, S) array.
+    bias : array that broadcasts to (..., L, S), or a function, optional
+        A function gets the distances (l, s) of one block, query minus key position, and gives the
+        bias (l, s) or (H, l, s) of that block.
+    block : int
+        Queries and keys taken at a time.
+    causal : bool
+        Whether a query may attend only to positions up to its own.
+    q_positions, k_positions : (..., L) and (..., S) arrays, optional
+        For `causal` and for a bias function. By default the keys stand at 0 .. S-1 and the queries
+        at the last L of these.
+
+    Returns
+    -------
+    (..., L, Kv) array.
+
+    Raises
+    ------
+    ValueError
+        As `attention`; also if the block is below 1, or positions are needed, not given and L > S.
+
+    Notes
+    -----
+    Source: Milakov and Gimelshein 2018 (arXiv:1805.02867), algorithm 3, carried from the softmax to
+    the weighted sum as in Rabe and Staats 2021 (arXiv:2112.05682). Scores exist for one block at a
+    time: memory beyond input and output is O(B H block^2).
+
+    Examples
+    --------
+    >>> x = np.eye(3)
+    >>> bool(np.allclose(attention_blockwise(x, x, x, block=2), attention(x, x, x)[0], atol=1e-15))
+    True
+    """
+    name = "attention_blockwise"
+    q, k, v, batch = _qkv(name, q, k, v)
+    block = checks.integer(name, "block", block)
+    dtype = np.result_type(q, k, v)
+    L, S = q.shape[-2], k.shape[-2]
+    q = _at_least_float32(q) * (1 / math.sqrt(q.shape[-1]))
+    k, v = _at_least_float32(k), _at_least_float32(v)
+    if mask is not None:
+        mask = np.broadcast_to(checks.mask_array(name, mask, (*batch, L, S)), (*batch, L, S))
+    if bias is not None and not callable(bias):
+        bias = checks.real_array(name, "bias", bias)
+        checks.fits(name, "bias", bias.shape, (*batch, L, S), "the scores")
+        bias = np.broadcast_to(bias, (*batch, L, S))
+    q_at = k_at = np.zeros(0)  # used only where positions matter
+    if causal or callable(bias):
+        q_at, k_at = _block_positions(name, L, S, q_positions, k_positions)
+
+    def scores_of(rows: slice, columns: slice) -> np.ndarray:
+        scores = q[..., rows, :] @ np.swapaxes(k[..., columns, :], -1, -2)  # (..., l, s)
+        if causal or callable(bias):
+            distance = q_at[..., rows, None] - k_at[..., None, columns]  # (..., l, s)
+        if callable(bias):
+            scores = scores + checks.as_array(bias(distance)).astype(scores.dtype, copy=False)
+        elif bias is not None:
+            scores = scores + bias[..., rows, columns].astype(scores.dtype, copy=False)
+        if mask is not None:
+            scores = np.where(mask[..., rows, columns], scores, -np.inf)
+        return np.where(distance >= 0, scores, -np.inf) if causal else scores
+
+    output = np.empty((*batch, L, v.shape[-1]), dtype)
+    for start in range(0, L, block):
+        rows = slice(start, start + block)
+        top = np.full((*batch, len(range(L)[rows]), 1), -np.inf, q.dtype)  # largest score so far
+        total = np.zeros_like(top)  # sum of exp(score - top)
+        mixed = np.zeros(1, q.dtype)  # sum of exp(score - top) v
+        for first in range(0, S, block):
+            columns = slice(first, first + block)
+            if causal and k_at[..., columns].min() > q_at[..., rows].max():
+                continue  # the whole block lies in the future
+            scores = scores_of(rows, columns)
+            higher = np.maximum(top, scores.max(axis=-1, keepdims=True))
+            if np.isposinf(higher).any():
+                raise ValueError(f"{name}: scores must stay below +inf (-inf is allowed); got +inf")
+            shift = np.where(np.isneginf(higher), 0, higher)
+            weights = np.exp(scores - shift)
+            shrink = np.exp(top - shift)  # what was summed so far had the smaller shift
+            total = total * shrink + weights.sum(axis=-1, keepdims=True)
+            mixed = mixed * shrink + weights @ v[..., columns, :]
+            top = higher
+        output[..., rows, :] = mixed / np.where(total == 0, 1, total)
+    return output
+
+
+def _block_positions(
+    function: str, L: int, S: int, q_positions: ArrayLike | None, k_positions: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
+    if q_positions is None:
+        if L > S:
+            raise ValueError(
+                f"{function}: more queries than keys, L = {L} and S = {S}, have no default "
+                "positions; give q_positions"
+            )
+        q_positions = np.arange(S - L, S)
+    q_positions, k_positions = _position_axes(
+        function, q_positions, np.arange(S) if k_positions is None else k_positions
+    )
+    if q_positions.shape[-1] != L or k_positions.shape[-1] != S:
+        raise ValueError(
+            f"{function}: there must be one position for each of the L = {L} queries and S = {S} "
+            f"keys; got {q_positions.shape[-1]} and {k_positions.shape[-1]}"
+        )
+    return q_positions, k_positions
+
+
+def split_heads(x: ArrayLike, n_heads: int) -> np.ndarray:
+    """Cut the model width into heads: (..., L, D) to (..., H, L, K), K = D/H.
+
+    Parameters
+    ----------
+    x : (..., L, D) array
+        Projected queries, keys or values.
+    n_heads : int
+        Number of heads H, a divisor of D.
+
+    Returns
+    -------
+    (..., H, L, K) array; head h holds the components h K .. h K + K - 1. A view where possible.
+
+    Raises
+    ------
+    ValueError
+        If D is not divisible by H.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, section 3.2.2: one projection, sliced, is the h projections of the
+    paper side by side.
+
+    Examples
+    --------
+    >>> split_heads([[1, 2, 3, 4], [5, 6, 7, 8]], 2).astype(int).tolist()
+    [[[1, 2], [5, 6]], [[3, 4], [7, 8]]]
+    """
+    x = checks.real_array("split_heads", "x", x, "LD")
+    n_heads = checks.integer("split_heads", "n_heads", n_heads)
+    *batch, L, D = x.shape
+    if D % n_heads:
+        raise ValueError(f"split_heads: n_heads must divide the width D; got {n_heads} and {D}")
+    return np.swapaxes(x.reshape(*batch, L, n_heads, D // n_heads), -2, -3)  # (..., H, L, K)
+
+
+def merge_heads(x: ArrayLike) -> np.ndarray:
+    """Put the heads side by side again: (..., H, L, K) to (..., L, H K).
+
+    Parameters
+    ----------
+    x : (..., H, L, K) array
+        Outputs of the heads.
+
+    Returns
+    -------
+    (..., L, D) array, D = H K; undoes `split_heads`.
+
+    Raises
+    ------
+    ValueError
+        If x has fewer than three axes.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, section 3.2.2, Concat(head_1, ..., head_h).
+
+    Examples
+    --------
+    >>> merge_heads([[[1, 2], [5, 6]], [[3, 4], [7, 8]]]).astype(int).tolist()
+    [[1, 2, 3, 4], [5, 6, 7, 8]]
+    """
+    x = checks.real_array("merge_heads", "x", x, "HLK")
+    *batch, H, L, K = x.shape
+    return np.swapaxes(x, -2, -3).reshape(*batch, L, H * K)  # (..., L, D)
