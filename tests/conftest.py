@@ -1,0 +1,6 @@
+"""Settings of all tests: the same hypothesis examples on every run, and no clock in any verdict."""
+
+from hypothesis import settings
+
+settings.register_profile("book", derandomize=True, deadline=None)
+settings.load_profile("book")

@@ -1,0 +1,359 @@
+"""Attention: loop oracle, theorems, hand-worked values, blocks, bad input."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from pe_numpy import (
+    attend,
+    attention,
+    attention_blockwise,
+    causal_mask,
+    log_softmax,
+    merge_heads,
+    padding_mask,
+    softmax,
+    split_heads,
+)
+
+B, H, L, S, K, KV = 2, 3, 5, 7, 8, 6
+seeds = st.integers(0, 2**32 - 1)
+
+
+def data(*shape, seed=0, dtype=np.float64):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def qkv(dtype=np.float64):
+    return (
+        data(B, H, L, K, dtype=dtype),
+        data(B, H, S, K, seed=1, dtype=dtype),
+        data(B, H, S, KV, seed=2, dtype=dtype),
+    )
+
+
+def attention_by_loops(q, k, v, mask=None, bias=None, scale=None):
+    """Equation (1) for one head, (L, K), (S, K), (S, KV), one scalar at a time."""
+    width = len(q[0])
+    scale = 1 / math.sqrt(width) if scale is None else scale
+    output, weights = np.zeros((len(q), len(v[0]))), np.zeros((len(q), len(k)))
+    for i in range(len(q)):
+        allowed = [j for j in range(len(k)) if mask is None or mask[i][j]]
+        exps = {}
+        for j in allowed:
+            score = sum(q[i][a] * k[j][a] for a in range(width)) * scale
+            exps[j] = math.exp(score + (0 if bias is None else bias[i][j]))
+        for j in allowed:
+            weights[i, j] = exps[j] / sum(exps.values())
+            for a in range(len(v[0])):
+                output[i, a] += weights[i, j] * v[j][a]
+    return output, weights
+
+
+# ---- loop oracle --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.3])
+def test_attention_equals_the_equation_scalar_by_scalar(masked, biased, scale):
+    q, k, v = qkv()
+    mask = data(B, H, L, S, seed=3) > -0.5 if masked else None
+    bias = data(H, L, S, seed=4) if biased else None
+    output, weights = attention(q, k, v, mask=mask, bias=bias, scale=scale)
+    assert output.shape == (B, H, L, KV) and weights.shape == (B, H, L, S)
+    for b in range(B):
+        for h in range(H):
+            expected = attention_by_loops(
+                q[b, h],
+                k[b, h],
+                v[b, h],
+                None if mask is None else mask[b, h],
+                None if bias is None else bias[h],
+                scale,
+            )
+            assert_allclose(output[b, h], expected[0], rtol=0, atol=1e-14)
+            assert_allclose(weights[b, h], expected[1], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_softmax_equals_its_definition_on_every_axis(axis):
+    x = data(3, 4, 5)
+    rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
+    expected = np.array([[math.exp(a) / sum(map(math.exp, row)) for a in row] for row in rows])
+    got = np.moveaxis(softmax(x, axis), axis, -1).reshape(rows.shape)
+    assert_allclose(got, expected, rtol=0, atol=1e-15)
+    logs = np.moveaxis(log_softmax(x, axis), axis, -1).reshape(rows.shape)
+    assert_allclose(logs, np.log(expected), rtol=0, atol=1e-14)
+
+
+def test_masks_equal_their_definitions():
+    q_at, k_at = [3, 4, 9], [0, 3, 5, 9]
+    expected = [[j <= i for j in k_at] for i in q_at]
+    assert causal_mask(q_at, k_at).tolist() == expected
+    lengths, size = [0, 2, 5], 5
+    right = [[[[place < n for place in range(size)]]] for n in lengths]
+    left = [[[[place >= size - n for place in range(size)]]] for n in lengths]
+    assert padding_mask(lengths, size).tolist() == right
+    assert padding_mask(lengths, size, side="left").tolist() == left
+
+
+def test_head_h_holds_the_h_th_slice_of_the_width():
+    D = 12
+    x = data(B, L, D)
+    heads = split_heads(x, H)
+    assert heads.shape == (B, H, L, D // H)
+    for h in range(H):
+        assert_array_equal(heads[:, h], x[:, :, h * 4 : h * 4 + 4])
+    assert_array_equal(merge_heads(heads), x)
+
+
+# ---- theorems -----------------------------------------------------------------------------------
+
+
+@given(seeds, st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+def test_reordering_the_tokens_reorders_the_outputs_and_nothing_else(seed, length, width, values):
+    rng = np.random.default_rng(seed)
+    q, k, v = (rng.standard_normal((length, n)) for n in (width, width, values))
+    order = rng.permutation(length)
+    output, weights = attention(q, k, v)
+    reordered, their_weights = attention(q[order], k[order], v[order])
+    assert_allclose(reordered, output[order], rtol=0, atol=1e-12)
+    assert_allclose(their_weights, weights[order][:, order], rtol=0, atol=1e-12)
+
+
+@given(seeds, st.floats(-1e3, 1e3))
+def test_adding_a_constant_to_a_row_changes_no_weight(seed, constant):
+    x = data(4, 6, seed=seed)
+    assert_allclose(softmax(x + constant), softmax(x), rtol=0, atol=1e-12)
+    assert_allclose(softmax(x).sum(-1), 1, rtol=1e-14)
+
+
+@given(seeds, st.integers(1, 12), st.integers(1, 12), st.integers(1, 13), st.booleans())
+def test_blocks_of_any_size_give_the_same_output(seed, length, more, block, causal):
+    rng = np.random.default_rng(seed)
+    keys = length + more
+    q, k, v = (rng.standard_normal((2, n, w)) for n, w in ((length, 4), (keys, 4), (keys, 3)))
+    mask = rng.random((length, keys)) < 0.7
+    bias = rng.standard_normal((2, length, keys))
+    both = mask & causal_mask(np.arange(more, keys), np.arange(keys)) if causal else mask
+    expected = attention(q, k, v, mask=both, bias=bias)[0]
+    got = attention_blockwise(q, k, v, mask=mask, bias=bias, block=block, causal=causal)
+    assert_allclose(got, expected, rtol=0, atol=1e-12)
+
+
+def test_every_output_lies_between_the_least_and_the_largest_value():
+    q, k, v = qkv()
+    output, _ = attention(q, k, v)
+    assert (output <= v.max(-2, keepdims=True)).all()
+    assert (output >= v.min(-2, keepdims=True)).all()
+
+
+def test_masked_scores_cannot_be_seen_whatever_they_are():
+    scores, v = data(L, S), data(S, KV)
+    mask = causal_mask(np.arange(L), np.arange(S))
+    loud = np.where(mask, scores, 1e30)
+    assert_array_equal(attend(scores, v, mask)[0], attend(loud, v, mask)[0])
+
+
+# ---- hand-worked values -------------------------------------------------------------------------
+
+
+def test_equal_scores_share_the_weight_and_average_the_values():
+    output, weights = attention([[1.0, 0.0]], [[0.0, 1.0], [0.0, 2.0]], [[2.0], [6.0]])
+    assert weights.tolist() == [[0.5, 0.5]] and output.tolist() == [[4.0]]
+
+
+def test_a_score_gap_of_log_three_gives_three_quarters():
+    assert_allclose(softmax([math.log(3), 0.0]), [0.75, 0.25], rtol=0, atol=1e-15)
+    # q k / sqrt(4) = log 3, and the bias, added after the scale, takes it back
+    q, k, v = [[1.0, 0, 0, 0]], [[2 * math.log(3), 0, 0, 0], [0, 0, 0, 0]], [[1.0], [0.0]]
+    assert_allclose(attention(q, k, v)[1], [[0.75, 0.25]], rtol=0, atol=1e-15)
+    back = attention(q, k, v, bias=[[-math.log(3), 0.0]])[1]
+    assert_allclose(back, [[0.5, 0.5]], rtol=0, atol=1e-15)
+
+
+def test_masking_keys_and_values_instead_of_scores_leaks_weight():
+    q, k, v = np.random.default_rng(1).standard_normal((3, 4, 4))
+    right, weights = attention(q, k, v, causal_mask(np.arange(4), np.arange(4)))
+    assert weights[1].round(3).tolist() == [0.55, 0.45, 0.0, 0.0]
+    assert right[1].round(3).tolist() == [-0.439, 0.382, 0.431, 0.414]
+    past = (np.arange(4) < 2)[:, None]
+    wrong, weights = attention(q[1:2], k * past, v * past)
+    assert weights[0].round(3).tolist() == [0.274, 0.224, 0.251, 0.251]
+    assert wrong[0].round(3).tolist() == [-0.219, 0.19, 0.215, 0.206]
+
+
+def test_causal_mask_of_four_words():
+    lower = [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
+    assert causal_mask(np.arange(4), np.arange(4)).astype(int).tolist() == lower
+
+
+# ---- edges: rows without a key, infinities, sizes of zero, dtypes -------------------------------
+
+
+def test_a_query_that_may_attend_to_nothing_gets_zeros_and_no_warning():
+    q, k, v = qkv()
+    mask = np.ones((L, S), bool)
+    mask[2] = False
+    output, weights = attention(q, k, v, mask)
+    assert not output[:, :, 2].any() and not weights[:, :, 2].any()
+    assert_array_equal(attention_blockwise(q, k, v, mask, block=2)[:, :, 2], output[:, :, 2])
+    assert log_softmax([-np.inf, -np.inf]).tolist() == [-np.inf, -np.inf]
+
+
+def test_large_scores_neither_overflow_nor_lose_their_logarithm():
+    assert softmax([1e4, 0.0]).tolist() == [1.0, 0.0]
+    assert log_softmax(np.array([1e4, 0.0], np.float32)).tolist() == [0.0, -1e4]
+
+
+def test_nan_stays_visible():
+    assert np.isnan(softmax([np.nan, 0.0])).all()
+
+
+def test_sizes_of_zero_give_results_of_size_zero_or_zeros():
+    assert attention(np.zeros((0, 4)), data(3, 4), data(3, 2))[0].shape == (0, 2)
+    output, weights = attention(data(3, 4), np.zeros((0, 4)), np.zeros((0, 2)))
+    assert weights.shape == (3, 0) and output.tolist() == [[0.0, 0.0]] * 3
+    empty = attention_blockwise(data(3, 4), np.zeros((0, 4)), np.zeros((0, 2)))
+    assert empty.tolist() == output.tolist()
+    assert softmax(np.zeros((2, 0))).shape == (2, 0)
+    assert padding_mask([], 3).shape == (0, 1, 1, 3)
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float16, 4e-3), (np.float32, 1e-6)])
+def test_dtype_is_kept_even_with_float64_bias_and_scale(dtype, atol):
+    q, k, v = qkv(dtype)
+    bias, scale = data(L, S), np.float64(0.3)
+    kept = [a.copy() for a in (q, k, v, bias)]
+    output, weights = attention(q, k, v, bias=bias, scale=scale)
+    blocks = attention_blockwise(q, k, v, bias=bias, block=3)
+    assert output.dtype == weights.dtype == blocks.dtype == dtype
+    exact = attention(*(a.astype(np.float64) for a in (q, k, v)), bias=bias, scale=scale)[0]
+    assert_allclose(output.astype(np.float64), exact, rtol=0, atol=atol)
+    for now, before in zip((q, k, v, bias), kept, strict=True):
+        assert_array_equal(now, before)
+    assert softmax(q).dtype == log_softmax(q).dtype == split_heads(q, 2).dtype == dtype
+
+
+def test_scores_of_large_float16_vectors_do_not_overflow():
+    q = np.full((1, 64), 60, np.float16)  # q . k = 230,400, and float16 ends at 65,504
+    output, weights = attention(q, q, np.ones((1, 2), np.float16))
+    assert weights.tolist() == [[1.0]] and output.dtype == np.float16
+
+
+# ---- blocks -------------------------------------------------------------------------------------
+
+
+def test_blocks_take_a_bias_function_of_distance_with_or_without_heads():
+    q, k, v = qkv()
+    distance = np.arange(S - L, S)[:, None] - np.arange(S)
+    slopes = np.array([0.5, 0.25, 0.125])[:, None, None]
+    mask = distance >= 0
+    expected = attention(q, k, v, mask, bias=-slopes * abs(distance))[0]
+    by_head = attention_blockwise(q, k, v, bias=lambda d: -slopes * abs(d), causal=True, block=2)
+    assert_allclose(by_head, expected, rtol=0, atol=1e-14)
+    expected = attention(q, k, v, bias=-0.5 * abs(distance))[0]
+    shared = attention_blockwise(q, k, v, bias=lambda d: -0.5 * abs(d), block=3)
+    assert_allclose(shared, expected, rtol=0, atol=1e-14)
+
+
+def test_blocks_take_positions_in_any_order_and_per_sequence():
+    q, k, v = qkv()
+    q_at = np.array([[4, 0, 9, 2, 7], [1, 1, 6, 3, 0]])[:, None]  # (B, 1, L)
+    k_at = np.array([5, 1, 0, 8, 2, 9, 3])
+    expected = attention(q, k, v, causal_mask(q_at, k_at))[0]
+    got = attention_blockwise(q, k, v, causal=True, q_positions=q_at, k_positions=k_at, block=2)
+    assert_allclose(got, expected, rtol=0, atol=1e-14)
+
+
+def test_blocks_in_the_future_are_not_computed():
+    seen = []
+
+    def bias(distance):
+        seen.append(distance.size)
+        return np.zeros(distance.shape)
+
+    x = data(8, 4)
+    attention_blockwise(x, x, x, bias=bias, causal=True, block=2)
+    assert sum(seen) == 10 * 4  # the 4 + 3 + 2 + 1 blocks on and below the diagonal
+
+
+def test_memory_of_blocks_does_not_grow_with_length_squared():
+    peaks = []
+    for length in (4096, 16_384):
+        x = data(length, 64, dtype=np.float32)
+        tracemalloc.start()
+        output = attention_blockwise(x, x, x)
+        peaks.append(tracemalloc.get_traced_memory()[1] - output.nbytes)
+        tracemalloc.stop()
+    assert peaks[1] < 64e6
+    assert peaks[1] < 4.5 * peaks[0]  # 16 times the scores
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+Q, KEYS, V = np.zeros((L, K)), np.zeros((S, K)), np.zeros((S, KV))
+
+
+@pytest.mark.parametrize("function", [attention, attention_blockwise])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((Q[:, :3], KEYS, V), "q and k must have the same width K, at least 1; got 3 and 8"),
+        ((Q[:, :0], KEYS[:, :0], V), "the same width K, at least 1; got 0 and 0"),
+        ((Q, KEYS[:4], V), "k and v must have the same length S; got 4 and 7"),
+        ((Q[0], KEYS, V), r"q must have the axes \(..., L, K\); got shape \(8,\)"),
+        ((np.zeros((2, L, K)), np.zeros((3, S, K)), V), r"batch axes must broadcast; got q \(2,\)"),
+        ((Q + 1j, KEYS, V), "q must hold real numbers; got dtype complex128"),
+        ((Q, KEYS, V, np.ones((L, S))), "mask must be boolean, True = may attend; got dtype float"),
+        ((Q, KEYS, V, np.ones((S, L), bool)), r"mask must broadcast to .* \(5, 7\); got \(7, 5\)"),
+        ((Q, KEYS, V, np.ones((2, L, S), bool)), r"mask must broadcast .* got \(2, 5, 7\)"),
+        ((Q, KEYS, V, None, np.zeros((2, L, S))), r"bias must broadcast .* got \(2, 5, 7\)"),
+        ((Q + np.inf, KEYS + 1, V), r"must stay below \+inf"),
+    ],
+)
+def test_bad_arrays_are_named_with_the_rule_and_the_numbers(function, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        function(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: attention(Q, KEYS, V, scale=[1, 2]), "attention: scale must be one real number"),
+        (lambda: attend(Q, V), "attend: scores and v must have the same number of keys S; got 8"),
+        (lambda: attend(np.zeros((2, L, S)), np.zeros((3, S, 1))), "attend: the batch axes must"),
+        (lambda: softmax(1.0), "softmax: axis must be one of x's axes; got -1 for shape"),
+        (lambda: softmax(Q, axis=2), r"softmax: axis must be .* got 2 for shape \(5, 8\)"),
+        (lambda: softmax([np.inf, 0]), r"softmax: x must stay below \+inf"),
+        (lambda: log_softmax(["a"]), "log_softmax: x must hold real numbers; got dtype <U1"),
+        (lambda: causal_mask(3, [0]), r"causal_mask: q_positions must be an axis.*write \[3\]"),
+        (lambda: causal_mask(np.zeros((2, 1)), np.zeros((3, 1))), "causal_mask: the batch axes"),
+        (lambda: padding_mask([3, 9], 5), r"each length must be from 0 to size = 5; got \[3, 9\]"),
+        (lambda: padding_mask([-1], 5), r"from 0 to size = 5; got \[-1\]"),
+        (lambda: padding_mask([1.5], 5), "lengths must be one axis of whole numbers"),
+        (lambda: padding_mask(3, 5), r"lengths must be one axis of whole numbers; got shape \(\)"),
+        (lambda: padding_mask([1], 5, "top"), "side must be 'right' or 'left'; got 'top'"),
+        (lambda: attention_blockwise(Q, KEYS, V, block=0), "block must be at least 1; got 0"),
+        (
+            lambda: attention_blockwise(KEYS, Q, Q, causal=True),
+            "L = 7 and S = 5, have no default positions; give q_positions",
+        ),
+        (
+            lambda: attention_blockwise(Q, KEYS, V, causal=True, q_positions=[0, 1]),
+            "one position for each of the L = 5 queries and S = 7 keys; got 2 and 7",
+        ),
+        (lambda: split_heads(Q, 3), "n_heads must divide the width D; got 3 and 8"),
+        (lambda: split_heads(Q, 0), "n_heads must be at least 1; got 0"),
+        (lambda: merge_heads(Q), r"x must have the axes \(..., H, L, K\); got shape \(5, 8\)"),
+    ],
+)
+def test_bad_input_is_named_with_the_rule_and_the_numbers(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
