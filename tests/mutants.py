@@ -96,8 +96,8 @@ MUTANTS = [
     Mutant("permutation the other way", ROPE,
            "np.concatenate([np.arange(0, d, 2), np.arange(1, d, 2)])",
            "np.argsort(np.concatenate([np.arange(0, d, 2), np.arange(1, d, 2)]))"),
-    Mutant("no scale", ATTENTION, "1 / math.sqrt(q.shape[-1]) if scale", "1.0 if scale"),
-    Mutant("scale by K", ATTENTION, "1 / math.sqrt(q.shape[-1]) if scale", "1 / q.shape[-1] if scale"),
+    Mutant("no scale", ATTENTION, "scale = 1 / math.sqrt(q.shape[-1])", "scale = 1.0"),
+    Mutant("scale by K", ATTENTION, "scale = 1 / math.sqrt(q.shape[-1])", "scale = 1 / q.shape[-1]"),
     Mutant("bias before the scale", ATTENTION, "scores = scores + bias.astype(scores.dtype, copy=False)\n"
            "    if mask", "scores = scores + bias.astype(scores.dtype, copy=False) * scale\n    if mask"),
     Mutant("mask polarity", ATTENTION, "scores = np.where(mask, scores, -np.inf)\n    weights",
@@ -182,7 +182,9 @@ def main(word: str = "") -> None:
         if mutant.source.read_text().count(mutant.right) != 1:
             raise SystemExit(f"{mutant.module}: {mutant.name}: its text must occur exactly once")
     with ThreadPoolExecutor(2) as pool:
-        survivors = [m for m, alive in zip(chosen, pool.map(survives, chosen)) if alive]
+        survivors = [
+            m for m, alive in zip(chosen, pool.map(survives, chosen), strict=True) if alive
+        ]
     for mutant in survivors:
         print(f"SURVIVED  {mutant.module}: {mutant.name}")
     print(f"{len(chosen)} mutants, {len(chosen) - len(survivors)} caught")

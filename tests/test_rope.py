@@ -161,7 +161,7 @@ def test_one_position_fixes_the_sign_which_no_relative_test_can_see():
 
 # ---- published values ---------------------------------------------------------------------------
 
-VECTORS = np.random.RandomState(42).randn(2, 8)  # noqa: NPY002, the documents' own vectors
+VECTORS = np.random.RandomState(42).randn(2, 8)  # the documents' own vectors
 
 
 def test_step_demo_turns_to_the_printed_digits():

@@ -256,7 +256,7 @@ def attention(
 
     Notes
     -----
-    Source: Vaswani et al. 2017, equation (1).
+    Source: Vaswani et al. 2017, equation (1). A weight of zero hides a value, but not a NaN.
 
     Examples
     --------
@@ -266,12 +266,10 @@ def attention(
     """
     q, k, v, batch = _qkv("attention", q, k, v)
     shape = (*batch, q.shape[-2], k.shape[-2])
-    scale = (
-        1 / math.sqrt(q.shape[-1]) if scale is None else checks.number("attention", "scale", scale)
-    )
-    scores = (_at_least_float32(q) * scale) @ np.swapaxes(
-        _at_least_float32(k), -1, -2
-    )  # (..., L, S)
+    if scale is None:
+        scale = 1 / math.sqrt(q.shape[-1])
+    q_scaled = _at_least_float32(q) * checks.number("attention", "scale", scale)
+    scores = q_scaled @ np.swapaxes(_at_least_float32(k), -1, -2)  # (..., L, S)
     if bias is not None:
         bias = checks.real_array("attention", "bias", bias)
         checks.fits("attention", "bias", bias.shape, shape, "the scores")

@@ -1,0 +1,149 @@
+"""Every chapter keeps the promises of the book."""
+
+import itertools
+import re
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+from reading import NOTEBOOKS, ROOT, load, without_code
+
+import pe_numpy
+
+chain = load("notebooks")
+chapters = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+
+
+def cells_of(path):
+    return nbformat.read(path, as_version=4).cells
+
+
+def prose_of(cells):
+    return [cell.source for cell in cells if cell.cell_type == "markdown"]
+
+
+def outputs_of(cell):
+    """All text that a code cell printed or displayed."""
+    for output in cell.get("outputs", []):
+        yield output.get("text", "")
+        yield output.get("data", {}).get("text/plain", "")
+
+
+def test_each_source_has_its_notebook_and_each_notebook_its_source():
+    assert [p.stem for p in chain.sources()] == [p.stem for p in NOTEBOOKS]
+
+
+@chapters
+def test_notebook_and_reviewed_source_do_not_drift(path):
+    """Same cells, same texts, same metadata; what the outputs must be is for nbval to say."""
+    expected = chain.read_source(path.with_suffix(".py"))
+    stored = nbformat.read(path, as_version=4)
+    assert stored.metadata == expected.metadata
+    for got, want in zip(stored.cells, expected.cells, strict=True):
+        kept = ("id", "cell_type", "source", "metadata")
+        assert {k: got[k] for k in kept} == {k: want[k] for k in kept}
+    assert path.read_text(encoding="utf-8") == chain.as_text(stored)
+    assert path.stat().st_size < 1_000_000
+
+
+@chapters
+def test_chapter_opens_with_its_title_and_what_it_is_for(path):
+    opening = cells_of(path)[0].source
+    assert re.match(rf"# {int(path.stem[:2])}\. [A-Z]", opening)
+    for part in ("What you will do", "What you will learn", "What you will need"):
+        assert part in opening
+
+
+@chapters
+def test_each_displayed_formula_is_asserted_by_the_next_cell(path):
+    cells = cells_of(path)
+    for cell, after in zip(cells, [*cells[1:], None], strict=True):
+        if cell.cell_type == "markdown" and "$$" in cell.source:
+            assert after is not None and after.cell_type == "code", cell.source
+            assert re.search(r"^\s*assert\b", after.source, re.M), cell.source
+
+
+@chapters
+def test_a_code_cell_holds_one_idea(path):
+    for cell in cells_of(path):
+        if cell.cell_type == "code":
+            assert len(cell.source.splitlines()) <= 15, cell.source
+
+
+NUMBER = re.compile(r"(?<![\w.^{-])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d{4,})(?![\w}]|\.\d)")
+NOT_MEASURED = re.compile(
+    r"\[[^\]]*\]\([^)]*\)"  # links
+    r"|\d{4}\.\d{4,5}"  # arXiv numbers
+    r"|\b(?:19|20)\d\d\b"  # years
+    r"|(?:[Ss]ections?|§|[Ee]quations?|[Tt]ables?|[Ff]igures?|[Pp]ython|[Nn]um[Pp]y|version)"
+    r" ?\(?\d+(?:\.\d+)*\)?(?:(?:,| and| to) \(?\d+(?:\.\d+)*\)?)*"
+    r"|\b00[0-4]-[\d.()]+"  # sections of the documents
+    r"|#\d+|\d+ (?:issue|PR)"
+)
+
+
+@chapters
+def test_each_number_in_prose_is_printed_or_computed_by_a_cell(path):
+    cells = cells_of(path)
+    shown = " ".join(
+        t for c in cells for t in (c.source if c.cell_type == "code" else "", *outputs_of(c))
+    )
+    shown = shown.replace(",", "").replace("_", "")
+    missing = []
+    for prose in prose_of(cells):
+        text = NOT_MEASURED.sub(" ", without_code(prose))
+        missing += [n for n in NUMBER.findall(text) if n.replace(",", "") not in shown]
+    assert not missing
+
+
+@chapters
+def test_each_figure_has_alternative_text(path):
+    for cell in cells_of(path):
+        pictures = [o for o in cell.get("outputs", []) if "image/png" in o.get("data", {})]
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        assert bool(pictures) == bool(alt), cell.source
+        assert not alt or 40 <= len(alt) <= 300, alt
+
+
+@chapters
+def test_chapter_uses_the_package_and_never_redefines_it(path):
+    code = "\n".join(c.source for c in cells_of(path) if c.cell_type == "code")
+    assert "from pe_numpy import" in code
+    assert not set(re.findall(r"^\s*def (\w+)", code, re.M)) & set(pe_numpy.__all__)
+
+
+@chapters
+def test_exercises_have_graded_hints_and_solutions_that_run(path, monkeypatch):
+    """The solutions run in the chapter's own namespace, and each asserts something."""
+    cells = cells_of(path)
+    exercises = "\n".join(prose_of(cells)).partition("## Exercises")[2].partition("\n## ")[0]
+    assert 3 <= exercises.count("<summary>Solution</summary>") <= 6
+    assert exercises.count("<summary>Hint 1</summary>") == exercises.count("<summary>Solution")
+    assert exercises.count("<details>") == exercises.count("</details>")
+    solutions = re.findall(r"```python\n(.*?)```", exercises, re.S)
+    assert len(solutions) >= exercises.count("<summary>Solution</summary>")
+
+    monkeypatch.chdir(ROOT / "notebooks")
+    namespace = {"display": lambda *args: None}
+    for cell in cells:
+        if cell.cell_type == "code":
+            exec(cell.source, namespace)
+    for solution in solutions:
+        assert re.search(r"^\s*assert\b", solution, re.M), solution
+        exec(solution, dict(namespace))
+    plt.close("all")
+
+
+@chapters
+def test_nothing_of_the_machine_is_stored(path):
+    for file in (path, path.with_suffix(".py")):
+        text = file.read_text(encoding="utf-8")
+        assert not re.search(r"/(?:home|root|tmp|work|Users)/|<\w+ object at 0x", text)
+
+
+def test_headings_are_in_order():
+    for path in NOTEBOOKS:
+        text = "\n".join(re.sub(r"```.*?```", "", p, flags=re.S) for p in prose_of(cells_of(path)))
+        levels = [len(m) for m in re.findall(r"^(#+) ", text, re.M)]
+        assert levels[0] == 1 and levels.count(1) == 1
+        assert all(b - a <= 1 for a, b in itertools.pairwise(levels)), path

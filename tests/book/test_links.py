@@ -1,0 +1,35 @@
+"""Every relative link and picture in the README, the index and the chapters leads somewhere."""
+
+import re
+
+import nbformat
+import pytest
+from reading import NOTEBOOKS, ROOT, without_code
+
+PAGES = [ROOT / "README.md", ROOT / "notebooks" / "INDEX.md", *NOTEBOOKS]
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+
+
+def text_of(page):
+    if page.suffix == ".md":
+        return page.read_text(encoding="utf-8")
+    cells = nbformat.read(page, as_version=4).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def anchors_of(page):
+    """Names of the headings, as code hosts make them."""
+    headings = re.findall(r"^#+ (.*)$", text_of(page), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_relative_links_resolve(page):
+    targets = [a or b for a, b in LINK.findall(without_code(text_of(page)))]
+    for target in targets:
+        if re.match(r"https?:|mailto:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        place = page.parent / file if file else page
+        assert place.exists(), target
+        assert not anchor or anchor in anchors_of(place), target

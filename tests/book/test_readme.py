@@ -1,0 +1,63 @@
+"""The README's tables agree with the notebooks and with the package."""
+
+import inspect
+import re
+
+import nbformat
+import pytest
+from reading import NOTEBOOKS, ROOT, tables
+
+import pe_numpy
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BY_HEADER = {tuple(header): rows for header, rows in tables(README)}
+
+
+def rows_of(*header):
+    return BY_HEADER[header]
+
+
+CHAPTERS = rows_of("chapter", "what it answers", "sections of the documents")
+FUNCTIONS = rows_of("function", "what it computes", "source", "chapter", "test")
+
+
+def link(cell):
+    return re.search(r"\]\(([^)]+)\)", cell)[1]
+
+
+def test_table_of_chapters_lists_each_notebook_once_in_order():
+    assert [link(row[0]) for row in CHAPTERS] == [f"notebooks/{p.name}" for p in NOTEBOOKS]
+
+
+@pytest.mark.parametrize("row", CHAPTERS, ids=lambda row: row[0])
+def test_title_and_sections_are_those_of_the_chapter(row):
+    opening = nbformat.read(ROOT / link(row[0]), as_version=4).cells[0].source
+    title = re.match(r"# (\d+)\. (.*)", opening)
+    assert re.match(r"\[(.*)\]", row[0])[1] == f"{int(title[1]):02}  {title[2]}".replace("  ", " ")
+    assert re.search(r"\*\*Source sections\.\*\*(.*)", opening)[1].strip(" .") == row[2].strip(" .")
+
+
+def test_function_table_lists_each_public_function_once():
+    names = [re.match(r"`(\w+)`", row[0])[1] for row in FUNCTIONS]
+    assert sorted(names) == pe_numpy.__all__
+
+
+@pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))
+def test_row_leads_to_a_chapter_that_uses_it_and_a_test_that_calls_it(row):
+    name = row[0].strip("`")
+    assert row[1] and row[2]
+    cells = nbformat.read(ROOT / link(row[3]), as_version=4).cells
+    code = "\n".join(c.source for c in cells if c.cell_type == "code")
+    assert re.search(rf"\b{name}\(", code), f"{name} is not called in {link(row[3])}"
+    assert re.search(rf"show_source\([^)]*\b{name}\b", code), f"{link(row[3])} does not show {name}"
+    assert re.search(rf"\b{name}\(", (ROOT / link(row[4])).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", pe_numpy.__all__)
+def test_docstring_gives_shapes_errors_source_and_an_example(name):
+    function = getattr(pe_numpy, name)
+    text = inspect.getdoc(function)
+    for part in ("Parameters", "Returns", "Raises", "ValueError", "Source:", ">>> "):
+        assert part in text, f"{name}: {part}"
+    for parameter in inspect.signature(function).parameters:
+        assert re.search(rf"^(\w+, )*{parameter}(, \w+)* : ", text, re.M), f"{name}: {parameter}"
