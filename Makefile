@@ -57,7 +57,7 @@ notebooks: .venv/ok  ## execute every notebook from its reviewed source
 	@$(BIN)/python notebooks/build.py
 
 figures: .venv/ok  ## draw every figure, as PNG and SVG
-	@$(BIN)/python figures/build.py
+	@$(BIN)/python notebooks/build.py --figures
 
 lab: .venv/lab  ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab notebooks
@@ -80,7 +80,7 @@ mutants: .venv/ok  ## seed one mistake after another; the tests must catch each
 
 lint: .venv/ok  ## style, types, docstrings, spelling
 	@$(BIN)/ruff check -q
-	@$(BIN)/ruff format -q --check pe_numpy tests figures notebooks/build.py notebooks/conftest.py
+	@$(BIN)/ruff format -q --check
 	@$(BIN)/mypy
 	@$(BIN)/codespell
 	@echo "lint: clean"

@@ -1,27 +1,36 @@
-"""Execute the chapters: from each reviewed source NN_stem.py to the notebook NN_stem.ipynb.
+"""Build the book: from each reviewed source NN_stem.py its notebook NN_stem.ipynb and its figures.
 
-Usage: python notebooks/build.py [STEM ...]     (all chapters without a stem)
+Usage: python notebooks/build.py [STEM ...]            execute chapters, write their notebooks
+       python notebooks/build.py --figures [STEM ...]  run chapters, write their figures
 
-A source is a text file in percent format. It is executed from top to bottom in a fresh kernel, two
-chapters at a time, and written with its outputs. What is written depends on source and outputs
+All chapters without a stem, two at a time. A source is a text file in percent format; it is the one
+place where the data of a chapter's figures are made. What is written depends on sources and results
 alone: no time stamps, no random cell ids; so a second run leaves the files as they are.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import re
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jupytext
+import matplotlib
+import matplotlib.pyplot as plt
 import nbformat
+from matplotlib.figure import Figure
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 HERE = Path(__file__).parent
+FIGURES = HERE.parent / "figures"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -37,7 +46,7 @@ def read_source(path: Path) -> nbformat.NotebookNode:
     text of a figure, `# %% alt="..."`, goes where web-book builders look for it.
     """
     parsed = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent")
-    cells, seen = [], set()
+    seen: set[str] = set()
     for cell in parsed.cells:
         digest = hashlib.sha256(cell.source.encode()).hexdigest()
         cell.id = next(i for i in (digest[n : n + 8] for n in range(56)) if i not in seen)
@@ -45,13 +54,16 @@ def read_source(path: Path) -> nbformat.NotebookNode:
         alt = cell.metadata.pop("alt", None)
         if alt:
             cell.metadata["mystnb"] = {"image": {"alt": alt}}
-        cells.append(cell)
     metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-    return nbformat.v4.new_notebook(cells=cells, metadata=metadata, nbformat_minor=5)
+    return nbformat.v4.new_notebook(cells=parsed.cells, metadata=metadata, nbformat_minor=5)
+
+
+# ---- notebooks ----------------------------------------------------------------------------------
 
 
 def execute(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Run all cells in a fresh kernel, with the notebooks' folder as the current one."""
+    metadata = dict(notebook.metadata)
     NotebookClient(
         notebook,
         kernel_name="python3",
@@ -59,13 +71,13 @@ def execute(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(HERE)}},
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
     ).execute()
-    notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-    warned = [
-        o.text for c in notebook.cells for o in c.get("outputs", []) if o.get("name") == "stderr"
-    ]
-    if warned:
-        raise RuntimeError(f"a cell wrote to stderr: {warned[0]}")
+    notebook.metadata = metadata  # without the kernel's version
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output.get("name") == "stderr":
+                raise RuntimeError(f"a cell wrote to stderr: {output.text}")
     return notebook
 
 
@@ -74,33 +86,103 @@ def as_text(notebook: nbformat.NotebookNode) -> str:
     return nbformat.v4.writes(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def build(path: Path) -> str:
+def write_notebook(path: Path) -> str:
     """Execute one source; write its notebook if it differs; return a line that says so."""
-    start = time.perf_counter()
     try:
         text = as_text(execute(read_source(path)))
     except CellExecutionError as error:
-        message = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-        raise SystemExit(f"{path.name}: a cell failed\n{message}") from None
-    except RuntimeError as error:
-        raise SystemExit(f"{path.name}: {error}") from None
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+        raise SystemExit(f"{path.name}: a cell failed\n{plain}") from None
     target = path.with_suffix(".ipynb")
-    same = target.exists() and target.read_text(encoding="utf-8") == text
-    if not same:
-        target.write_text(text, encoding="utf-8")
-    seconds = time.perf_counter() - start
-    return f"{target.name:28} {seconds:5.1f} s   {'unchanged' if same else 'written'}"
+    changed = replace(target, text.encode())
+    return f"{target.name}: {'written' if changed else 'unchanged'}"
 
 
-def main(stems: list[str]) -> None:
-    """Build the chapters with these stems, or all of them."""
-    chosen = [p for p in sources() if not stems or p.stem in stems]
-    unknown = set(stems) - {p.stem for p in chosen}
+def replace(path: Path, new: bytes) -> bool:
+    """Write a file if its bytes differ; say whether they did."""
+    if path.exists() and path.read_bytes() == new:
+        return False
+    path.write_bytes(new)
+    return True
+
+
+# ---- figures ------------------------------------------------------------------------------------
+
+
+def run(path: Path, show: Callable[[str, Figure], None]) -> dict[str, Any]:
+    """Run a chapter in this process; hand each figure that it shows, with its name, to `show`.
+
+    A figure is named after its chapter's number and the function of `pe_numpy.plots` that drew it.
+    Returns the chapter's variables.
+    """
+    matplotlib.use("Agg")
+    names: list[str] = []
+
+    def show_all() -> None:
+        for number in plt.get_fignums():
+            figure = plt.figure(number)
+            name = f"{path.stem[:2]}_{figure.get_label()}"
+            names.append(name)
+            show(name if names.count(name) == 1 else f"{name}_{names.count(name)}", figure)
+        plt.close("all")
+
+    variables: dict[str, Any] = {"__name__": "__main__"}
+    shown, plt.show = plt.show, show_all
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.chdir(HERE):
+            for cell in read_source(path).cells:
+                if cell.cell_type == "code":
+                    exec(compile(cell.source, f"{path.name}, cell {cell.id}", "exec"), variables)
+    finally:
+        plt.show = shown
+        plt.close("all")
+    return variables
+
+
+def as_bytes(figure: Figure, kind: str) -> bytes:
+    """Return a figure as PNG, with the very bytes that a notebook stores, or as SVG."""
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "pe_numpy"}):  # else the SVG's ids are random
+        figure.savefig(
+            buffer,
+            format=kind,
+            dpi=figure.dpi,
+            bbox_inches="tight",
+            metadata={"Date": None} if kind == "svg" else {},
+        )
+    return buffer.getvalue()
+
+
+def write_figures(path: Path) -> str:
+    """Write all figures of a chapter as PNG and SVG; remove those that it no longer draws."""
+    written = set()
+
+    def save(name: str, figure: Figure) -> None:
+        for kind in ("png", "svg"):
+            replace(FIGURES / f"{name}.{kind}", as_bytes(figure, kind))
+            written.add(f"{name}.{kind}")
+
+    FIGURES.mkdir(exist_ok=True)
+    run(path, save)
+    for old in FIGURES.glob(f"{path.stem[:2]}_*.*"):
+        if old.name not in written:
+            old.unlink()
+    return f"{path.stem}: {len(written) // 2} figures, each as PNG and SVG"
+
+
+def main(arguments: list[str]) -> None:
+    """Build the chapters with the given stems, or all of them."""
+    stems = [a for a in arguments if a != "--figures"]
+    unknown = set(stems) - {path.stem for path in sources()}
     if unknown:
         raise SystemExit(f"no such chapter: {', '.join(sorted(unknown))}")
-    with ThreadPoolExecutor(2) as pool:
+    chosen = [path for path in sources() if not stems or path.stem in stems]
+    build = write_figures if "--figures" in arguments else write_notebook
+    start = time.perf_counter()
+    with ProcessPoolExecutor(2) as pool:
         for line in pool.map(build, chosen):
             print(line, flush=True)
+    print(f"{len(chosen)} chapters in {time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,9 @@
 import itertools
 import re
 
-import matplotlib.pyplot as plt
 import nbformat
 import pytest
-from reading import NOTEBOOKS, ROOT, load, without_code
+from reading import NOTEBOOKS, load, without_code
 
 import pe_numpy
 
@@ -75,7 +74,7 @@ NOT_MEASURED = re.compile(
     r"\[[^\]]*\]\([^)]*\)"  # links
     r"|\d{4}\.\d{4,5}"  # arXiv numbers
     r"|\b(?:19|20)\d\d\b"  # years
-    r"|(?:[Ss]ections?|§|[Ee]quations?|[Tt]ables?|[Ff]igures?|[Pp]ython|[Nn]um[Pp]y|version)"
+    r"|(?:(?i:sections?|equations?|tables?|figures?|python|numpy|version)|§)"
     r" ?\(?\d+(?:\.\d+)*\)?(?:(?:,| and| to) \(?\d+(?:\.\d+)*\)?)*"
     r"|\b00[0-4]-[\d.()]+"  # sections of the documents
     r"|#\d+|\d+ (?:issue|PR)"
@@ -113,25 +112,13 @@ def test_chapter_uses_the_package_and_never_redefines_it(path):
 
 
 @chapters
-def test_exercises_have_graded_hints_and_solutions_that_run(path, monkeypatch):
-    """The solutions run in the chapter's own namespace, and each asserts something."""
-    cells = cells_of(path)
-    exercises = "\n".join(prose_of(cells)).partition("## Exercises")[2].partition("\n## ")[0]
+def test_exercises_have_graded_hints_and_a_solution(path):
+    exercises = "\n".join(prose_of(cells_of(path))).partition("## Exercises")[2]
+    exercises = exercises.partition("\n## ")[0]
     assert 3 <= exercises.count("<summary>Solution</summary>") <= 6
-    assert exercises.count("<summary>Hint 1</summary>") == exercises.count("<summary>Solution")
+    for hint in ("<summary>Hint 1</summary>", "<summary>Hint 2</summary>"):
+        assert exercises.count(hint) == exercises.count("<summary>Solution</summary>")
     assert exercises.count("<details>") == exercises.count("</details>")
-    solutions = re.findall(r"```python\n(.*?)```", exercises, re.S)
-    assert len(solutions) >= exercises.count("<summary>Solution</summary>")
-
-    monkeypatch.chdir(ROOT / "notebooks")
-    namespace = {"display": lambda *args: None}
-    for cell in cells:
-        if cell.cell_type == "code":
-            exec(cell.source, namespace)
-    for solution in solutions:
-        assert re.search(r"^\s*assert\b", solution, re.M), solution
-        exec(solution, dict(namespace))
-    plt.close("all")
 
 
 @chapters

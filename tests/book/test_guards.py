@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import nbformat
 import pytest
 from reading import NOTEBOOKS, ROOT
-from test_figures import SAME_BYTES
+from test_running import SAME_BYTES
 
 
 def with_one_digit_changed(notebook):

@@ -1,5 +1,6 @@
 """The README's tables agree with the notebooks and with the package."""
 
+import doctest
 import inspect
 import re
 
@@ -33,7 +34,7 @@ def test_table_of_chapters_lists_each_notebook_once_in_order():
 def test_title_and_sections_are_those_of_the_chapter(row):
     opening = nbformat.read(ROOT / link(row[0]), as_version=4).cells[0].source
     title = re.match(r"# (\d+)\. (.*)", opening)
-    assert re.match(r"\[(.*)\]", row[0])[1] == f"{int(title[1]):02}  {title[2]}".replace("  ", " ")
+    assert re.match(r"\[(.*)\]", row[0])[1] == f"{int(title[1]):02} {title[2]}"
     assert re.search(r"\*\*Source sections\.\*\*(.*)", opening)[1].strip(" .") == row[2].strip(" .")
 
 
@@ -61,3 +62,7 @@ def test_docstring_gives_shapes_errors_source_and_an_example(name):
         assert part in text, f"{name}: {part}"
     for parameter in inspect.signature(function).parameters:
         assert re.search(rf"^(\w+, )*{parameter}(, \w+)* : ", text, re.M), f"{name}: {parameter}"
+
+
+def test_the_example_runs_as_printed():
+    assert doctest.testfile(str(ROOT / "README.md"), module_relative=False).failed == 0

@@ -1,0 +1,85 @@
+"""What each chapter does when it runs: its figures are the stored ones, its solutions hold."""
+
+import base64
+import functools
+import io
+import platform
+import re
+import sys
+
+import matplotlib
+import nbformat
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from reading import NOTEBOOKS, ROOT, load
+
+build = load("notebooks")
+chapters = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+LOCK = (ROOT / "requirements" / "dev.lock").read_text()
+LOCKED = re.search(r"^matplotlib==(\S+)", LOCK, re.M)[1] == matplotlib.__version__
+# Equal bytes are promised for the locked matplotlib on this platform; elsewhere equal pictures.
+SAME_BYTES = LOCKED and sys.platform == "linux" and platform.machine() == "x86_64"
+
+
+@functools.cache
+def running(path):
+    """The variables of a chapter after its last cell, and its figures: name -> (PNG, SVG)."""
+    figures = {}
+
+    def keep(name, figure):
+        figures[name] = build.as_bytes(figure, "png"), build.as_bytes(figure, "svg")
+
+    return build.run(path.with_suffix(".py"), keep), figures
+
+
+def same_picture(png, other):
+    """Whether two PNGs show the same: equal bytes, or nearly equal greys after thinning out."""
+    if SAME_BYTES:
+        return png == other
+    a, b = (imread(io.BytesIO(p))[::4, ::4, :3].mean(-1) for p in (png, other))
+    rows, columns = np.minimum(a.shape, b.shape)
+    near = np.abs(a[:rows, :columns] - b[:rows, :columns]).mean() < 0.05
+    return near and np.abs(np.subtract(a.shape, b.shape)).max() < 8
+
+
+@chapters
+def test_figures_in_the_folder_are_those_that_the_chapter_draws(path):
+    _, figures = running(path)
+    assert len(set(figures.values())) == len(figures), "two figures are the same"
+    for name, (png, svg) in figures.items():
+        assert same_picture(png, (ROOT / "figures" / f"{name}.png").read_bytes()), name
+        assert not SAME_BYTES or svg == (ROOT / "figures" / f"{name}.svg").read_bytes(), name
+    stored = {p.name for p in (ROOT / "figures").glob(f"{path.stem[:2]}_*")}
+    assert stored == {f"{name}.{kind}" for name in figures for kind in ("png", "svg")}
+
+
+@chapters
+def test_figures_in_the_notebook_are_those_in_the_folder(path):
+    shown = [
+        base64.b64decode(output.data["image/png"])
+        for cell in nbformat.read(path, as_version=4).cells
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    names = running(path)[1]
+    assert len(shown) == len(names)
+    for picture, name in zip(shown, names, strict=True):
+        assert same_picture(picture, (ROOT / "figures" / f"{name}.png").read_bytes()), name
+
+
+def test_folder_holds_nothing_else():
+    numbers = {p.stem[:2] for p in NOTEBOOKS}
+    assert all(p.name[:2] in numbers for p in (ROOT / "figures").iterdir())
+
+
+@chapters
+def test_solutions_of_the_exercises_run_and_assert_something(path):
+    cells = nbformat.read(path, as_version=4).cells
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    exercises = text.partition("## Exercises")[2].partition("\n## ")[0]
+    solutions = re.findall(r"```python\n(.*?)```", exercises, re.S)
+    assert len(solutions) >= exercises.count("<summary>Solution</summary>")
+    for solution in solutions:
+        assert re.search(r"^\s*assert\b", solution, re.M), solution
+        exec(solution, dict(running(path)[0]))
