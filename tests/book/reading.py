@@ -1,6 +1,7 @@
 """What the tests of the book share: the chapters, the two build scripts, and how to read tables."""
 
 import importlib.util
+import platform
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,10 @@ import matplotlib
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parent.parent.parent
+LOCK = (ROOT / "requirements" / "dev.lock").read_text()
+LOCKED = re.search(r"^matplotlib==(\S+)", LOCK, re.M)[1] == matplotlib.__version__
+# Equal bytes are promised for the locked matplotlib on this platform; elsewhere equal pictures.
+SAME_BYTES = LOCKED and sys.platform == "linux" and platform.machine() == "x86_64"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 

@@ -10,8 +10,7 @@ import sys
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
-from reading import NOTEBOOKS, ROOT
-from test_running import SAME_BYTES
+from reading import NOTEBOOKS, ROOT, SAME_BYTES
 
 
 def with_one_digit_changed(notebook):

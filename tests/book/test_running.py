@@ -3,23 +3,16 @@
 import base64
 import functools
 import io
-import platform
 import re
-import sys
 
-import matplotlib
 import nbformat
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from reading import NOTEBOOKS, ROOT, load
+from reading import NOTEBOOKS, ROOT, SAME_BYTES, load
 
 build = load("notebooks")
 chapters = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-LOCK = (ROOT / "requirements" / "dev.lock").read_text()
-LOCKED = re.search(r"^matplotlib==(\S+)", LOCK, re.M)[1] == matplotlib.__version__
-# Equal bytes are promised for the locked matplotlib on this platform; elsewhere equal pictures.
-SAME_BYTES = LOCKED and sys.platform == "linux" and platform.machine() == "x86_64"
 
 
 @functools.cache
