@@ -1049,6 +1049,18 @@ for name, (a, b) in conversions.items():
 # Without conversion the scores are right at distance 0 only. With $W_q$ alone even these are wrong:
 # a reordered query meets a key in the old order.
 #
+# The package has this as a function, for both directions, for weights and for biases, and with `d`
+# for heads of which only the first `d` components turn.
+
+# %%
+from pe_numpy import rope_convert_weights
+
+show_source(rope_convert_weights)
+half = rope_convert_weights(Wq, n_heads=3, to="half")
+assert (half == permuted(Wq, 3)).all()
+assert (rope_convert_weights(half, n_heads=3, to="interleaved") == Wq).all()
+
+# %% [markdown]
 # ## Which way round?
 #
 # ### Rows and columns

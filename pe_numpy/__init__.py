@@ -3,12 +3,21 @@
 Every public function, by the place at which position enters attention:
 
 1. the token vector
-       sinusoidal, sinusoidal_shift, sinusoidal_2d, wavelengths
+       sinusoidal, sinusoidal_shift, sinusoidal_2d, wavelengths, learned, hierarchical,
+       recurrent, floater, complex_order, complex_attention, convolve
 2. queries and keys
-       rope, rope_frequencies, rope_matrix, rope_permutation
-3. the score of a pair, and 4. the weighted sum
+       rope, rope_frequencies, rope_matrix, rope_permutation, rope_convert_weights,
+       linear_scaling, ntk_scaling, dynamic_ntk_scaling, yarn_scaling, llama3_scaling
+3. the score of a pair
+       relative_distance, four_terms, shaw_scores, transformer_xl_scores, relative_shift,
+       t5_bucket, t5_bias, tupe_scores, deberta_scores, deberta_bucket, alibi_slopes, alibi_bias
+4. the weighted sum
+       shaw_values
+and around them: attention
        attention, attend, attention_blockwise, softmax, log_softmax,
        causal_mask, padding_mask, split_heads, merge_heads
+and beyond the trained length
+       to_digits, from_digits, log_n_scale, attention_entropy
 
 The axis letters of all shapes: B batch, H heads, L queries, S keys, D model width (d_model),
 K width of one head (d_k), F feed-forward width, V vocabulary, N rows of a table. Distances are
@@ -17,13 +26,39 @@ are arrays, never lengths. A function of data keeps the dtype of its data; a fun
 alone gives float64.
 """
 
+from pe_numpy.absolute.complex_order import complex_attention, complex_order
+from pe_numpy.absolute.convolution import convolve
+from pe_numpy.absolute.learned import hierarchical, learned
+from pe_numpy.absolute.recurrent import floater, recurrent
 from pe_numpy.absolute.sinusoidal import (
     sinusoidal,
     sinusoidal_2d,
     sinusoidal_shift,
     wavelengths,
 )
-from pe_numpy.rotary.rope import rope, rope_frequencies, rope_matrix, rope_permutation
+from pe_numpy.extrapolation import attention_entropy, from_digits, log_n_scale, to_digits
+from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
+from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
+from pe_numpy.relative.distance import relative_distance
+from pe_numpy.relative.expansion import four_terms
+from pe_numpy.relative.shaw import shaw_scores, shaw_values
+from pe_numpy.relative.t5 import t5_bias, t5_bucket
+from pe_numpy.relative.transformer_xl import relative_shift, transformer_xl_scores
+from pe_numpy.relative.tupe import tupe_scores
+from pe_numpy.rotary.rope import (
+    rope,
+    rope_convert_weights,
+    rope_frequencies,
+    rope_matrix,
+    rope_permutation,
+)
+from pe_numpy.rotary.scaling import (
+    dynamic_ntk_scaling,
+    linear_scaling,
+    llama3_scaling,
+    ntk_scaling,
+    yarn_scaling,
+)
 from pe_numpy.transformer.attention import (
     attend,
     attention,
@@ -39,21 +74,51 @@ from pe_numpy.transformer.attention import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "alibi_bias",
+    "alibi_slopes",
     "attend",
     "attention",
     "attention_blockwise",
+    "attention_entropy",
     "causal_mask",
+    "complex_attention",
+    "complex_order",
+    "convolve",
+    "deberta_bucket",
+    "deberta_scores",
+    "dynamic_ntk_scaling",
+    "floater",
+    "four_terms",
+    "from_digits",
+    "hierarchical",
+    "learned",
+    "linear_scaling",
+    "llama3_scaling",
+    "log_n_scale",
     "log_softmax",
     "merge_heads",
+    "ntk_scaling",
     "padding_mask",
+    "recurrent",
+    "relative_distance",
+    "relative_shift",
     "rope",
+    "rope_convert_weights",
     "rope_frequencies",
     "rope_matrix",
     "rope_permutation",
+    "shaw_scores",
+    "shaw_values",
     "sinusoidal",
     "sinusoidal_2d",
     "sinusoidal_shift",
     "softmax",
     "split_heads",
+    "t5_bias",
+    "t5_bucket",
+    "to_digits",
+    "transformer_xl_scores",
+    "tupe_scores",
     "wavelengths",
+    "yarn_scaling",
 ]

@@ -54,6 +54,26 @@ def position_array(function: str, name: str, positions: Any, axis: bool = False)
     return p
 
 
+def whole_numbers(function: str, name: str, positions: Any, axis: bool = False) -> np.ndarray:
+    """Positions or distances that are integers, because a table or a bucket is read with them."""
+    p = position_array(function, name, positions, axis)
+    if p.dtype.kind == "f" and p.size:
+        raise ValueError(
+            f"{function}: {name} must be whole numbers, since a table is read with them; "
+            f"got dtype {p.dtype}"
+        )
+    return p.astype(np.int64, copy=False)
+
+
+def common_batch(function: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which all batch axes broadcast."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        got = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"{function}: the batch axes must broadcast; got {got}") from None
+
+
 def integer(function: str, name: str, n: Any, least: int = 1) -> int:
     """A whole number that is no less than `least`."""
     try:
@@ -86,9 +106,15 @@ def number(function: str, name: str, x: Any) -> float:
 
 def positive(function: str, name: str, x: Any) -> float:
     """One finite number above zero."""
+    return above(function, name, x, 0)
+
+
+def above(function: str, name: str, x: Any, bound: float, why: str = "") -> float:
+    """One finite number above `bound`."""
     value = number(function, name, x)
-    if value <= 0:
-        raise ValueError(f"{function}: {name} must be above 0; got {value:g}")
+    if value <= bound:
+        reason = f", so that {why}" if why else ""
+        raise ValueError(f"{function}: {name} must be above {bound:g}{reason}; got {value:g}")
     return value
 
 
@@ -98,6 +124,62 @@ def choice(function: str, name: str, value: Any, allowed: tuple[str, ...]) -> st
         words = " or ".join(repr(word) for word in allowed)
         raise ValueError(f"{function}: {name} must be {words}; got {value!r}")
     return value
+
+
+def exact_shape(function: str, name: str, x: Any, shape: tuple[int, ...], axes: str) -> np.ndarray:
+    """Real numbers of exactly this shape."""
+    x = real_array(function, name, x)
+    if x.shape != shape:
+        raise ValueError(f"{function}: {name} must have the shape {axes} = {shape}; got {x.shape}")
+    return x
+
+
+def queries_and_keys(
+    function: str, q: Any, k: Any, heads: bool = False
+) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Queries (..., L, K) and keys (..., S, K) of one width, and the batch axes that they share."""
+    q = real_array(function, "q", q, "HLK" if heads else "LK")
+    k = real_array(function, "k", k, "HSK" if heads else "SK")
+    if q.shape[-1] != k.shape[-1] or q.shape[-1] == 0:
+        raise ValueError(
+            f"{function}: q and k must have the same width K, at least 1; "
+            f"got {q.shape[-1]} and {k.shape[-1]}"
+        )
+    return q, k, common_batch(function, q=q.shape[:-2], k=k.shape[:-2])
+
+
+def head_table(
+    function: str, name: str, table: Any, batch: tuple[int, ...], width: int
+) -> np.ndarray:
+    """A table of vectors for all heads, (N, K), or for each of them, (H, N, K)."""
+    table = real_array(function, name, table, "NK")
+    if table.ndim > 3 or table.shape[-1] != width or (table.ndim == 3 and not batch):
+        raise ValueError(
+            f"{function}: {name} must have the axes (N, K) or (H, N, K) with K = {width}; "
+            f"got shape {table.shape}"
+        )
+    if table.ndim == 3 and table.shape[0] not in (1, batch[-1]):
+        raise ValueError(
+            f"{function}: {name} must have one part for each of the {batch[-1]} heads; "
+            f"got {table.shape[0]}"
+        )
+    return table
+
+
+def bias_distance(function: str, distance: Any) -> np.ndarray:
+    """Distances of one sequence, (L, S), or of a batch of them, (B, L, S)."""
+    d = whole_numbers(function, "distance", distance)
+    if d.ndim not in (2, 3):
+        raise ValueError(
+            f"{function}: distance must have the axes (L, S) or (B, L, S); got shape {d.shape}"
+        )
+    return d
+
+
+def working(*arrays: np.ndarray) -> tuple[np.dtype, np.dtype]:
+    """Give the dtype to compute in (float32 for float16) and the one to return."""
+    dtype = np.result_type(*arrays)
+    return np.dtype(np.float32) if dtype == np.float16 else dtype, dtype
 
 
 def fits(

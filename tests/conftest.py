@@ -4,3 +4,5 @@ from hypothesis import settings
 
 settings.register_profile("book", derandomize=True, deadline=None)
 settings.load_profile("book")
+
+collect_ignore = ["golden/make.py"]  # a script for other environments: it needs torch

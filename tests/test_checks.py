@@ -39,3 +39,11 @@ def test_shapes_that_clash_or_enlarge_do_not(shape):
 def test_numpy_integers_are_whole_numbers():
     assert checks.integer("f", "n", np.int8(3)) == 3
     assert type(checks.number("f", "x", np.float32(0.5))) is float
+
+
+def test_a_bound_is_not_above_itself():
+    assert checks.above("f", "x", 1.5, 1) == 1.5
+    with pytest.raises(ValueError, match="f: x must be above 1, so that it counts; got 1"):
+        checks.above("f", "x", 1, 1, "it counts")
+    with pytest.raises(ValueError, match="f: x must be above 0; got 0"):
+        checks.positive("f", "x", 0)

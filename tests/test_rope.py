@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pe_numpy import rope, rope_frequencies, rope_matrix, rope_permutation
+from pe_numpy.rotary.rope import rope_convert_weights
 
 even_widths = st.integers(1, 24).map(lambda n: 2 * n)
 positions_anywhere = st.integers(-5000, 5000)
@@ -262,5 +263,86 @@ def test_integers_become_float64():
     ],
 )
 def test_bad_input_is_named_with_the_rule_and_the_numbers(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# ---- weights for the other layout ---------------------------------------------------------------
+
+
+def converted_by_loops(weight, n_heads, d):
+    """Row 2i of the turned part of each head goes to i, row 2i + 1 to i + d/2; the rest stays."""
+    K = len(weight) // n_heads
+    converted = np.array(weight)
+    for h in range(n_heads):
+        for i in range(d // 2):
+            converted[h * K + i] = weight[h * K + 2 * i]
+            converted[h * K + i + d // 2] = weight[h * K + 2 * i + 1]
+    return converted
+
+
+@pytest.mark.parametrize("shape", [(3 * 8, 5), (3 * 8,), (3 * 8, 0)])
+@pytest.mark.parametrize("d", [None, 8, 6, 2])
+def test_rows_of_weights_move_head_by_head(shape, d):
+    weight = data(shape, np.float32)
+    kept = weight.copy()
+    half = rope_convert_weights(weight, 3, d=d)
+    assert half.dtype == np.float32
+    assert_array_equal(half, converted_by_loops(weight, 3, d or 8))
+    assert_array_equal(rope_convert_weights(half, 3, to="interleaved", d=d), weight)
+    assert_array_equal(weight, kept)
+    assert not np.shares_memory(half, weight)
+
+
+@given(even_widths, st.integers(1, 4), seeds)
+def test_conversion_is_the_reshape_and_transpose_of_other_libraries(K, n_heads, seed):
+    weight = data((n_heads * K, 3), seed=seed)
+    moved = weight.reshape(n_heads, K // 2, 2, 3).swapaxes(1, 2).reshape(n_heads * K, 3)
+    assert_array_equal(rope_convert_weights(weight, n_heads), moved)
+
+
+@pytest.mark.parametrize("d", [None, 2])
+@pytest.mark.parametrize(("made_for", "to"), [("interleaved", "half"), ("half", "interleaved")])
+def test_converted_weights_and_biases_give_the_other_layout_the_same_scores(made_for, to, d):
+    L, D, H, K = 5, 12, 3, 4
+    x = data((L, D))
+    w_q, w_k = data((2, H * K, D), seed=1)
+    b_q, b_k = data((2, H * K), seed=2)
+
+    def scores(w_q, w_k, b_q, b_k, layout):
+        q, k = ((x @ w.T + b).reshape(L, H, K).swapaxes(0, 1) for w, b in ((w_q, b_q), (w_k, b_k)))
+        q, k = (rope(a, np.arange(L), rope_frequencies(d or K), layout) for a in (q, k))
+        return q @ k.swapaxes(-1, -2)  # (H, L, L)
+
+    expected = scores(w_q, w_k, b_q, b_k, made_for)
+    converted = (rope_convert_weights(w, H, to, d) for w in (w_q, w_k, b_q, b_k))
+    assert_allclose(scores(*converted, to), expected, rtol=0, atol=1e-12)
+    if d is None:
+        assert np.abs(scores(w_q, w_k, b_q, b_k, to) - expected).max() > 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: rope_convert_weights(np.zeros((8, 5)), 3),
+            r"rows that n_heads divides; got shape \(8, 5\) and 3",
+        ),
+        (lambda: rope_convert_weights(np.zeros((2, 8, 5)), 2), r"got shape \(2, 8, 5\) and 2"),
+        (lambda: rope_convert_weights(1.0, 1), r"weight must have the shape.*got shape \(\) and 1"),
+        (
+            lambda: rope_convert_weights(np.zeros((6, 5)), 2),
+            r"rope_convert_weights: d \(K by default\) must be even.*got 3",
+        ),
+        (lambda: rope_convert_weights(np.zeros(8), 2, d=6), "d must be at most K.*got 6 and 4"),
+        (lambda: rope_convert_weights(np.zeros(8), 2, d=3), "must be even.*got 3"),
+        (lambda: rope_convert_weights(np.zeros(8), 0), "n_heads must be at least 1; got 0"),
+        (
+            lambda: rope_convert_weights(np.zeros(8), 2, to="neox"),
+            "'half' or 'interleaved'; got 'n",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_named_with_the_numbers(call, message):
     with pytest.raises(ValueError, match=message):
         call()

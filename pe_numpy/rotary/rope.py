@@ -242,3 +242,60 @@ def rope_permutation(d: int) -> np.ndarray:
     """
     d = checks.even("rope_permutation", "d", d, "components pair up")
     return np.concatenate([np.arange(0, d, 2), np.arange(1, d, 2)])  # (d,)
+
+
+def rope_convert_weights(
+    weight: ArrayLike, n_heads: int, to: str = "half", d: int | None = None
+) -> np.ndarray:
+    """Reorder the rows of a projection, head by head, so that it serves the other RoPE layout.
+
+    Parameters
+    ----------
+    weight : (H K, D) or (H K,) array
+        W_q or W_k, whose rows make the components of the heads, as in k = W_k x; or its bias.
+    n_heads : int
+        Number of heads H that the rows make (for W_k of grouped queries, those of the keys).
+    to : "half" or "interleaved"
+        The layout wanted; the weight is made for the other one.
+    d : int, optional
+        Components of each head that turn, even; K by default (less in partial RoPE).
+
+    Returns
+    -------
+    Array of the shape and dtype of the weight. W_q and W_k converted together give every score as
+    before; W_v and the output projection stay as they are.
+
+    Raises
+    ------
+    ValueError
+        If H does not divide the rows, d is odd or larger than K, or the layout is unknown.
+
+    Notes
+    -----
+    Source: common practice when weights go from one library to another; see `rope_permutation`.
+
+    Examples
+    --------
+    >>> rope_convert_weights([0, 1, 2, 3, 10, 11, 12, 13], n_heads=2).tolist()
+    [0, 2, 1, 3, 10, 12, 11, 13]
+    >>> rope_convert_weights([0, 2, 1, 3, 10, 12, 11, 13], n_heads=2, to="interleaved").tolist()
+    [0, 1, 2, 3, 10, 11, 12, 13]
+    """
+    name = "rope_convert_weights"
+    weight = checks.as_array(weight)
+    n_heads = checks.integer(name, "n_heads", n_heads)
+    to = checks.choice(name, "to", to, ("half", "interleaved"))
+    if weight.ndim not in (1, 2) or weight.shape[0] % n_heads:
+        raise ValueError(
+            f"{name}: weight must have the shape (H K, D) or (H K,), with rows that n_heads "
+            f"divides; got shape {weight.shape} and {n_heads}"
+        )
+    K = weight.shape[0] // n_heads
+    d = checks.even(name, "d (K by default)", K if d is None else d, "components pair up")
+    if d > K:
+        raise ValueError(f"{name}: d must be at most K, the rows of one head; got {d} and {K}")
+    turned = rope_permutation(d)
+    order = np.arange(K)
+    order[:d] = turned if to == "half" else np.argsort(turned)
+    rows = (K * np.arange(n_heads)[:, None] + order).reshape(-1)  # (H K,)
+    return weight[rows]

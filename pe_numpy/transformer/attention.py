@@ -158,16 +158,8 @@ def causal_mask(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndarray:
 def _position_axes(function: str, q: ArrayLike, k: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     q = checks.position_array(function, "q_positions", q, axis=True)
     k = checks.position_array(function, "k_positions", k, axis=True)
-    _common_batch(function, q_positions=q.shape[:-1], k_positions=k.shape[:-1])
+    checks.common_batch(function, q_positions=q.shape[:-1], k_positions=k.shape[:-1])
     return q, k
-
-
-def _common_batch(function: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        got = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"{function}: the batch axes must broadcast; got {got}") from None
 
 
 def padding_mask(lengths: ArrayLike, size: int, side: str = "right") -> np.ndarray:
@@ -285,19 +277,13 @@ def _qkv(
     function: str, q: ArrayLike, k: ArrayLike, v: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, ...]]:
     """The three arrays, checked, and the batch axes that they share."""
-    q = checks.real_array(function, "q", q, "LK")
-    k = checks.real_array(function, "k", k, "SK")
+    q, k, batch = checks.queries_and_keys(function, q, k)
     v = checks.real_array(function, "v", v, "SK")
-    if q.shape[-1] != k.shape[-1] or q.shape[-1] == 0:
-        raise ValueError(
-            f"{function}: q and k must have the same width K, at least 1; "
-            f"got {q.shape[-1]} and {k.shape[-1]}"
-        )
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(
             f"{function}: k and v must have the same length S; got {k.shape[-2]} and {v.shape[-2]}"
         )
-    return q, k, v, _common_batch(function, q=q.shape[:-2], k=k.shape[:-2], v=v.shape[:-2])
+    return q, k, v, checks.common_batch(function, scores=batch, v=v.shape[:-2])
 
 
 def attend(
@@ -341,7 +327,7 @@ def attend(
             "attend: scores and v must have the same number of keys S; "
             f"got {scores.shape[-1]} and {v.shape[-2]}"
         )
-    _common_batch("attend", scores=scores.shape[:-2], v=v.shape[:-2])
+    checks.common_batch("attend", scores=scores.shape[:-2], v=v.shape[:-2])
     if mask is not None:
         mask = checks.mask_array("attend", mask, scores.shape)
         scores = np.where(mask, scores, -np.inf)

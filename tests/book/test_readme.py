@@ -44,14 +44,22 @@ def test_function_table_lists_each_public_function_once():
 
 
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))
-def test_row_leads_to_a_chapter_that_uses_it_and_a_test_that_calls_it(row):
-    name = row[0].strip("`")
+def test_row_leads_to_a_test_that_calls_the_function(row):
     assert row[1] and row[2]
+    called = rf"\b{row[0].strip('`')}\("
+    assert re.search(called, (ROOT / link(row[4])).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))
+def test_row_leads_to_a_chapter_that_shows_and_calls_the_function(row):
+    name, to_come = row[0].strip("`"), re.fullmatch(r"(\d\d) \(to come\)", row[3])
+    if to_come:
+        assert to_come[1] not in {path.stem[:2] for path in NOTEBOOKS}, "its chapter is there"
+        return
     cells = nbformat.read(ROOT / link(row[3]), as_version=4).cells
     code = "\n".join(c.source for c in cells if c.cell_type == "code")
     assert re.search(rf"\b{name}\(", code), f"{name} is not called in {link(row[3])}"
     assert re.search(rf"show_source\([^)]*\b{name}\b", code), f"{link(row[3])} does not show {name}"
-    assert re.search(rf"\b{name}\(", (ROOT / link(row[4])).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", pe_numpy.__all__)

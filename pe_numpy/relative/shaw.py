@@ -1,0 +1,144 @@
+r"""Relative position representations of Shaw et al.: a learned vector for each clipped distance.
+
+Source: Shaw et al. 2018, "Self-attention with relative position representations"
+(arXiv:1803.02155), sections 3.1 and 3.2::
+
+    e_ij = x_i W^Q (x_j W^K + a^K_ij)^T / sqrt(d_z)
+    z_i  = sum_j alpha_ij (x_j W^V + a^V_ij)
+    a_ij = w_clip(j - i, k),  clip(x, k) = max(-k, min(k, x))
+
+Axes: B batch, H heads, L queries, S keys, K width of one head (d_z).
+Symbols: m is the paper's clipping distance k; a table has 2m + 1 rows.
+Convention: distance = i - j, so a pair reads row clip(i - j, -m, m) + m: row 0 is the far future,
+row 2m the far past. The paper counts j - i: its table is this one upside down. The key term stands
+inside the scale.
+Differs from the paper: the order of the rows, and a table may be shared by all heads, as there, or
+have one for each head.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pe_numpy import checks
+from pe_numpy.relative.distance import RowOf, check_distance, spread_products, spread_sums
+
+
+def shaw_scores(
+    q: ArrayLike, k: ArrayLike, key_table: ArrayLike, distance: ArrayLike
+) -> np.ndarray:
+    """Scores with a vector for each distance: (q . k + q . R_(i-j)) / sqrt(K).
+
+    Parameters
+    ----------
+    q : (..., L, K) array
+        Queries.
+    k : (..., S, K) array
+        Keys.
+    key_table : (2m + 1, K) array, or (H, 2m + 1, K)
+        Vectors R of the distances -m .. m; farther ones are clipped to these.
+    distance : (L, S) integer array, or one that broadcasts to the scores, such as (B, 1, L, S)
+        Query minus key position, from `relative_distance`.
+
+    Returns
+    -------
+    (..., L, S) array, scaled; give it to `attend`.
+
+    Raises
+    ------
+    ValueError
+        If shapes don't fit, the table has an even number of rows or distances are not whole.
+
+    Notes
+    -----
+    Source: Shaw et al. 2018, equation (4), split into two products as in their section 3.3. No
+    array of shape (L, S, K) is made.
+
+    Examples
+    --------
+    >>> from pe_numpy import relative_distance
+    >>> distance = relative_distance([0, 1], [0, 1])
+    >>> shaw_scores([[1.0], [2.0]], [[3.0], [5.0]], [[0.5], [0.25], [1.0]], distance).tolist()
+    [[3.25, 5.5], [8.0, 10.5]]
+    """
+    name = "shaw_scores"
+    q, k, batch = checks.queries_and_keys(name, q, k)
+    distance = check_distance(name, distance, (*batch, q.shape[-2], k.shape[-2]))
+    table, row_of = _clipped_table(name, "key_table", key_table, batch, q.shape[-1])
+    work, dtype = checks.working(q, k)
+    q = q.astype(work) * (1 / math.sqrt(q.shape[-1]))
+    content = q @ np.swapaxes(k.astype(work, copy=False), -1, -2)  # (..., L, S)
+    content += spread_products(q, table.astype(work, copy=False), distance, row_of)
+    return content.astype(dtype, copy=False)
+
+
+def shaw_values(
+    weights: ArrayLike, v: ArrayLike, value_table: ArrayLike, distance: ArrayLike
+) -> np.ndarray:
+    """Weighted sum with a vector for each distance: sum_j w_ij (v_j + R_(i-j)).
+
+    Parameters
+    ----------
+    weights : (..., L, S) array
+        Attention weights.
+    v : (..., S, K) array
+        Values.
+    value_table : (2m + 1, K) array, or (H, 2m + 1, K)
+        Vectors R of the distances -m .. m; farther ones are clipped to these.
+    distance : (L, S) integer array, or one that broadcasts to the weights
+        Query minus key position.
+
+    Returns
+    -------
+    (..., L, K) array.
+
+    Raises
+    ------
+    ValueError
+        If shapes don't fit, the table has an even number of rows or distances are not whole.
+
+    Notes
+    -----
+    Source: Shaw et al. 2018, equation (3).
+
+    Examples
+    --------
+    >>> from pe_numpy import relative_distance
+    >>> distance = relative_distance([0, 1], [0, 1])
+    >>> weights = [[1.0, 0.0], [0.5, 0.5]]
+    >>> shaw_values(weights, [[3.0], [5.0]], [[0.5], [0.25], [1.0]], distance).tolist()
+    [[3.25], [4.625]]
+    """
+    name = "shaw_values"
+    weights = checks.real_array(name, "weights", weights, "LS")
+    v = checks.real_array(name, "v", v, "SK")
+    if weights.shape[-1] != v.shape[-2]:
+        raise ValueError(
+            f"{name}: weights and v must have the same number of keys S; "
+            f"got {weights.shape[-1]} and {v.shape[-2]}"
+        )
+    batch = checks.common_batch(name, weights=weights.shape[:-2], v=v.shape[:-2])
+    distance = check_distance(name, distance, (*batch, *weights.shape[-2:]))
+    table, row_of = _clipped_table(name, "value_table", value_table, batch, v.shape[-1])
+    work, dtype = checks.working(weights, v)
+    weights = np.broadcast_to(weights.astype(work, copy=False), (*batch, *weights.shape[-2:]))
+    mixed = weights @ v.astype(work, copy=False)  # (..., L, K)
+    mixed += spread_sums(weights, table.astype(work, copy=False), distance, row_of)
+    return mixed.astype(dtype, copy=False)
+
+
+def _clipped_table(
+    function: str, name: str, table: ArrayLike, batch: tuple[int, ...], width: int
+) -> tuple[np.ndarray, RowOf]:
+    """A checked table, and the rows that distances read in it."""
+    table = checks.head_table(function, name, table, batch, width)
+    m = table.shape[-2] // 2
+    if table.shape[-2] % 2 == 0:
+        raise ValueError(
+            f"{function}: {name} must have 2m + 1 rows, for the distances -m .. m; "
+            f"got {table.shape[-2]}"
+        )
+    return table, lambda distance: np.clip(distance, -m, m) + m

@@ -1,0 +1,140 @@
+r"""Relative position bias of T5: one learned number for each head and bucket of distances.
+
+Source: Raffel et al. 2020, "Exploring the limits of transfer learning with a unified text-to-text
+Transformer" (arXiv:1910.10683), section 2.1; the rule of the buckets is that of the released code
+(`_relative_position_bucket`)::
+
+    score(i, j) = q_i . k_j + b_bucket(j - i)
+
+Axes: B batch, H heads, L queries, S keys, N buckets.
+Symbols: h is the number of buckets for one direction (N/2, or N if causal); the first h/2 hold one
+distance each, the others grow geometrically up to max_distance.
+Convention: distance = i - j; the released code is fed j - i. In both, the past (and the query
+itself) reads the lower half of the buckets, the future the upper half.
+Differs from the paper: T5 does not divide q . k by sqrt(K), its initialisation does; here the bias
+is added to scaled scores, as `attention` does. The buckets are computed in float64: with it the
+boundaries are those of exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pe_numpy import checks
+from pe_numpy.relative.distance import each_distance
+
+
+def t5_bucket(
+    distance: ArrayLike,
+    num_buckets: int = 32,
+    max_distance: int = 128,
+    bidirectional: bool = True,
+) -> np.ndarray:
+    """Bucket of each distance: exact near by, logarithmic farther off, shared beyond.
+
+    Parameters
+    ----------
+    distance : integer array of any shape
+        Query minus key position.
+    num_buckets : int
+        N; even and at least 4 if bidirectional, else at least 2.
+    max_distance : int
+        From here on all distances share the last bucket.
+    bidirectional : bool
+        True: the past and the query itself take the buckets 0 .. N/2 - 1, the future N/2 .. N - 1.
+        False: the past takes all, the future shares bucket 0 with the query itself.
+
+    Returns
+    -------
+    Integer array of the shape of `distance`; read-only if that is a window.
+
+    Raises
+    ------
+    ValueError
+        If distances are not whole, or max_distance lies within the exact half of the buckets.
+
+    Notes
+    -----
+    Source: Raffel et al. 2020, section 2.1, and the released code.
+
+    Examples
+    --------
+    >>> t5_bucket([0, 1, 7, 8, 11, 12, 90, 91, 5000]).tolist()
+    [0, 1, 7, 8, 8, 9, 14, 15, 15]
+    >>> t5_bucket([-1, -7, -8]).tolist()
+    [17, 23, 24]
+    >>> t5_bucket([3, 18, 19, -1], bidirectional=False).tolist()
+    [3, 16, 17, 0]
+    """
+    name = "t5_bucket"
+    distance = checks.whole_numbers(name, "distance", distance)
+    num_buckets = checks.integer(name, "num_buckets", num_buckets, least=4 if bidirectional else 2)
+    max_distance = checks.integer(name, "max_distance", max_distance)
+    if bidirectional:
+        checks.even(name, "num_buckets", num_buckets, "each direction has half of them")
+    half = num_buckets // 2 if bidirectional else num_buckets
+    exact = half // 2
+    if max_distance <= exact:
+        raise ValueError(
+            f"{name}: max_distance must be above the {exact} distances with a bucket of their own; "
+            f"got {max_distance}"
+        )
+
+    def bucket(d: np.ndarray) -> np.ndarray:
+        n = np.abs(d) if bidirectional else np.maximum(d, 0)
+        growth = np.log(np.maximum(n, exact) / exact) / math.log(max_distance / exact)
+        far = np.minimum(exact + (growth * (half - exact)).astype(np.int64), half - 1)
+        return np.where(n < exact, n, far) + (half * (d < 0) if bidirectional else 0)
+
+    return each_distance(bucket, distance)
+
+
+def t5_bias(
+    table: ArrayLike, distance: ArrayLike, max_distance: int = 128, bidirectional: bool = True
+) -> np.ndarray:
+    """Bias of each head and pair: b[bucket(i - j), head].
+
+    Parameters
+    ----------
+    table : (N, H) array
+        A learned number for each bucket and head; shared by all layers in T5.
+    distance : (L, S) integer array, or (B, L, S)
+        Query minus key position, from `relative_distance`.
+    max_distance, bidirectional : int, bool
+        As in `t5_bucket`; the encoder of T5 is bidirectional, its decoder is not.
+
+    Returns
+    -------
+    (H, L, S) array, or (B, H, L, S), of the table's dtype; add it to scaled scores. For consecutive
+    positions a read-only window on L + S - 1 numbers a head.
+
+    Raises
+    ------
+    ValueError
+        As `t5_bucket`; also if the table has not two axes, or distance not two or three.
+
+    Notes
+    -----
+    Source: Raffel et al. 2020, section 2.1. T5 has no bias in its cross-attention.
+
+    Examples
+    --------
+    >>> from pe_numpy import relative_distance
+    >>> table = [[0.1], [0.2], [0.3], [0.4]]  # itself, the past, unused, the future
+    >>> t5_bias(table, relative_distance([0, 1], [0, 1]), max_distance=2).tolist()
+    [[[0.1, 0.4], [0.2, 0.1]]]
+    """
+    name = "t5_bias"
+    table = checks.real_array(name, "table", table, "NH")
+    if table.ndim != 2:
+        raise ValueError(f"{name}: table must have the axes (N, H); got shape {table.shape}")
+    distance = checks.bias_distance(name, distance)
+    by_head = np.ascontiguousarray(table.T)  # (H, N)
+
+    def bias(d: np.ndarray) -> np.ndarray:
+        return np.take(by_head, t5_bucket(d, len(table), max_distance, bidirectional), axis=1)
+
+    return np.moveaxis(each_distance(bias, distance), 0, -3)

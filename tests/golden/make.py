@@ -1,0 +1,619 @@
+"""Make the golden files: run public libraries on random weights, keep what went in and came out.
+
+Usage: python tests/golden/make.py     (once in each of the two environments of README.md)
+
+    pip install torch==2.13.0 transformers==5.23.0 numpy==2.4.6
+    pip install torch==2.13.0 transformers==4.30.2 numpy==1.26.4     (Python 3.11)
+
+Each run writes the files that belong to the version of transformers at hand. Nothing is downloaded
+but these packages: configurations are tiny, weights are random numbers from the seed written at
+each function. Nothing of pe_numpy is imported, and the package never sees these libraries.
+
+A function makes the file of its name. The decorator names the library code that it proves; that
+code comes in as its arguments and is recorded in the file, as its provenance. Sizes all differ:
+B batch, H heads, L queries, S keys, D model width, K width of one head, as in the package.
+Computed in float64, wherever the library does not force float32.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from pkgutil import resolve_name
+
+import numpy as np
+import torch
+import transformers
+from torch import arange, randn
+
+NEW, OLD = "5.23.0", "4.30.2"  # the old one still has Transformer-XL and BERT's relative keys
+MODELS = "transformers.models."
+B, H, L, S, K = 2, 3, 5, 7, 6
+MEMORY = S - L  # keys that stand before the first query
+FIRST = 37  # a position at which something that was left out shows
+FILES = {}
+
+
+def golden(version: str, seed: int, *sources: str) -> Callable:
+    """Register a function that makes a file, with the library code that it will be given."""
+
+    def register(function: Callable) -> Callable:
+        FILES[function.__name__] = (function, version, seed, sources)
+        return function
+
+    return register
+
+
+def randomise(module: torch.nn.Module) -> torch.nn.Module:
+    """Draw every parameter, also biases and gains that start at 0 and 1; switch dropout off.
+
+    With this deviation scores stay near 1, where a softmax still tells them apart.
+    """
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return module.double().eval()
+
+
+def weights(module: torch.nn.Module, *names: str) -> dict:
+    """Give the parameters by the names that the library gives them; all, if none are named."""
+    return {n: p.detach() for n, p in module.named_parameters() if not names or n in names}
+
+
+def causal(q_positions: torch.Tensor, k_positions: torch.Tensor) -> torch.Tensor:
+    """Additive mask (L, S): 0 where a query may attend, the least number elsewhere."""
+    future = k_positions > q_positions[:, None]
+    return torch.zeros(future.shape).masked_fill(future, torch.finfo(torch.float64).min)
+
+
+# ---- T5 -----------------------------------------------------------------------------------------
+
+
+@golden(NEW, 1, MODELS + "t5.modeling_t5:T5Attention._relative_position_bucket")
+def t5_buckets(relative_position_bucket):
+    """Buckets of all distances near zero, for the sizes of T5 and others, in both directions."""
+    distance = arange(-300, 301)  # query minus key; T5 wants key minus query
+    sizes = [(32, 128), (16, 20), (64, 128), (32, 256)]
+    arrays = {"distance": distance, "sizes": np.array(sizes)}
+    for both, name in ((True, "bidirectional"), (False, "causal")):
+        arrays[name] = torch.stack([relative_position_bucket(-distance, both, *s) for s in sizes])
+    return arrays
+
+
+def t5_layer(T5Attention, is_decoder):
+    config = transformers.T5Config(
+        d_model=10,
+        d_kv=K,
+        num_heads=H,
+        relative_attention_num_buckets=8,
+        relative_attention_max_distance=6,
+        is_decoder=is_decoder,
+        attn_implementation="eager",
+    )
+    return randomise(T5Attention(config, has_relative_attention_bias=True, layer_idx=0))
+
+
+@golden(NEW, 2, MODELS + "t5.modeling_t5:T5Attention")
+def t5_encoder(T5Attention):
+    """A whole bidirectional attention; other tokens for the keys, so that there are S of them."""
+    layer = t5_layer(T5Attention, is_decoder=False)
+    x, memory = randn(B, L, 10), randn(B, S, 10)
+    output, bias, probabilities = layer(x, key_value_states=memory)
+    made = dict(output=output, bias=bias, probabilities=probabilities)
+    return dict(x=x, memory=memory, **weights(layer), **made)
+
+
+@golden(NEW, 3, MODELS + "t5.modeling_t5:T5Attention")
+def t5_decoder(T5Attention):
+    """The last L of S tokens, after a cache has taken the first."""
+    layer = t5_layer(T5Attention, is_decoder=True)
+    x, cache = randn(B, S, 10), transformers.DynamicCache()
+    layer(x[:, :MEMORY], past_key_values=cache)
+    mask = causal(arange(MEMORY, S), arange(S))[None, None]
+    output, bias, probabilities = layer(x[:, MEMORY:], mask=mask, past_key_values=cache)
+    return dict(x=x, **weights(layer), output=output, bias=bias, probabilities=probabilities)
+
+
+# ---- ALiBi --------------------------------------------------------------------------------------
+
+
+@golden(
+    NEW,
+    4,
+    MODELS + "bloom.modeling_bloom:build_alibi_tensor",
+    MODELS + "mpt.modeling_mpt:build_mpt_alibi_tensor",
+)
+def alibi_slopes(build_alibi_tensor, build_mpt_alibi_tensor):
+    """Slopes for many numbers of heads: what each library gives the last of two keys."""
+    n_heads = [*range(1, 34), 40, 48, 71, 112]
+    bloom = [build_alibi_tensor(torch.ones(1, 2), n, torch.float64)[:, 0, 1] for n in n_heads]
+    mpt = [-build_mpt_alibi_tensor(n, 2)[:, 0, 0] for n in n_heads]
+    return dict(n_heads=np.array(n_heads), bloom=torch.cat(bloom), mpt=torch.cat(mpt))
+
+
+@golden(
+    NEW,
+    5,
+    MODELS + "bloom.modeling_bloom:build_alibi_tensor",
+    MODELS + "bloom.modeling_bloom:BloomAttention",
+)
+def alibi_bloom(build_alibi_tensor, BloomAttention):
+    """Cached attention with padding on the left of the second sequence, and the tensors alone."""
+    n_head = 12
+    config = transformers.BloomConfig(hidden_size=2 * n_head, n_head=n_head)
+    layer, cache = randomise(BloomAttention(config, layer_idx=0)), transformers.DynamicCache()
+    x, real = randn(B, S, 2 * n_head), torch.ones(B, S, dtype=torch.long)
+    real[1, :MEMORY] = 0
+    alibi = build_alibi_tensor(real, n_head, torch.float64)
+    mask = causal(arange(S), arange(S)).expand(B, 1, S, S).clone()
+    mask.masked_fill_(real[:, None, None] == 0, torch.finfo(torch.float64).min)
+
+    def attend(rows, n_keys):
+        inputs = x[:, rows], torch.zeros_like(x[:, rows]), alibi[..., :n_keys]
+        return layer(*inputs, mask[:, :, rows, :n_keys], layer_past=cache)
+
+    attend(slice(0, MEMORY), MEMORY)
+    output, probabilities = attend(slice(MEMORY, S), S)
+    tensors = dict(alibi_12=alibi, alibi_8=build_alibi_tensor(real, 8, torch.float64))
+    made = dict(output=output, probabilities=probabilities)
+    return dict(x=x, real=real, **weights(layer), **tensors, **made)
+
+
+@golden(NEW, 6, MODELS + "mpt.modeling_mpt:build_mpt_alibi_tensor")
+def alibi_mpt(build_mpt_alibi_tensor):
+    """The tensors alone, for a power of two and another number of heads."""
+    return dict(alibi_8=build_mpt_alibi_tensor(8, S), alibi_12=build_mpt_alibi_tensor(12, S + 2))
+
+
+# ---- RoPE ---------------------------------------------------------------------------------------
+
+
+def queries_keys_positions(width):
+    """Draw q and k, (B, H, L, width); one sequence goes on from FIRST, the other is padded."""
+    positions = torch.stack([arange(FIRST, FIRST + L), torch.tensor([0, 0, 1, 2, 3])])
+    return randn(B, H, L, width), randn(B, H, L, width), positions
+
+
+@golden(
+    NEW,
+    7,
+    MODELS + "llama.modeling_llama:LlamaRotaryEmbedding",
+    MODELS + "llama.modeling_llama:apply_rotary_pos_emb",
+)
+def rope_llama(LlamaRotaryEmbedding, apply_rotary_pos_emb):
+    """Rotated queries and keys of the half-split layout."""
+    q, k, positions = queries_keys_positions(K)
+    embedding = LlamaRotaryEmbedding(transformers.LlamaConfig(head_dim=K))
+    q_turned, k_turned = apply_rotary_pos_emb(q, k, *embedding(q, positions))
+    return dict(q=q, k=k, positions=positions, q_turned=q_turned, k_turned=k_turned)
+
+
+@golden(
+    NEW,
+    8,
+    MODELS + "gpt_neox.modeling_gpt_neox:GPTNeoXRotaryEmbedding",
+    MODELS + "gpt_neox.modeling_gpt_neox:apply_rotary_pos_emb",
+)
+def rope_gpt_neox(GPTNeoXRotaryEmbedding, apply_rotary_pos_emb):
+    """The half-split layout in 6 of 12 components."""
+    q, k, positions = queries_keys_positions(12)
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
+    config = transformers.GPTNeoXConfig(
+        hidden_size=12 * H, num_attention_heads=H, rope_parameters=rope
+    )
+    q_turned, k_turned = apply_rotary_pos_emb(q, k, *GPTNeoXRotaryEmbedding(config)(q, positions))
+    return dict(q=q, k=k, positions=positions, q_turned=q_turned, k_turned=k_turned)
+
+
+@golden(
+    NEW,
+    9,
+    MODELS + "gptj.modeling_gptj:create_sinusoidal_positions",
+    MODELS + "gptj.modeling_gptj:apply_rotary_pos_emb",
+)
+def rope_gptj(create_sinusoidal_positions, apply_rotary_pos_emb):
+    """The interleaved layout in 4 of 10 components, put together as in GPTJAttention.forward."""
+    q, k, positions = queries_keys_positions(10)
+    sin, cos = create_sinusoidal_positions(64, 4)[positions].chunk(2, dim=-1)
+
+    def turn(x):  # GPT-J has the heads behind the positions
+        x = x.transpose(1, 2)
+        turned = torch.cat([apply_rotary_pos_emb(x[..., :4], sin, cos), x[..., 4:]], dim=-1)
+        return turned.transpose(1, 2)
+
+    return dict(q=q, k=k, positions=positions, q_turned=turn(q), k_turned=turn(k))
+
+
+@golden(
+    NEW,
+    10,
+    MODELS + "roformer.modeling_roformer:RoFormerSinusoidalPositionalEmbedding",
+    MODELS + "roformer.modeling_roformer:RoFormerSelfAttention.apply_rotary_position_embeddings",
+)
+def rope_roformer(RoFormerSinusoidalPositionalEmbedding, apply_rotary_position_embeddings):
+    """The model of the paper itself: the interleaved layout in all components."""
+    q, k, positions = queries_keys_positions(K)
+    table = RoFormerSinusoidalPositionalEmbedding(64, K).create_weight()  # (64, K)
+    turned = apply_rotary_position_embeddings(table[positions][:, None], q, k)
+    return dict(q=q, k=k, positions=positions, q_turned=turned[0], k_turned=turned[1])
+
+
+@golden(NEW, 11, "transformers.core_model_loading:PermuteForRope")
+def rope_weights(PermuteForRope):
+    """Weights and a bias of interleaved RoPE, reordered for half-split code, and back."""
+    config = transformers.LlamaConfig(hidden_size=H * K, num_attention_heads=H)
+    there, back = PermuteForRope(), PermuteForRope(inverse=True)
+    weight, bias = randn(H * K, 5), randn(H * K)
+    arrays = dict(weight=weight, bias=bias, weight_back=back._permute_for_rope(weight, config))
+    arrays["weight_there"] = there._permute_for_rope(weight, config)
+    arrays["bias_there"] = there._permute_for_rope(bias, config)
+    return arrays
+
+
+def llama_layer(LlamaAttention, LlamaRotaryEmbedding, **rope):
+    """The last L of S tokens after a cache; four heads of queries share two of keys."""
+    config = transformers.LlamaConfig(
+        hidden_size=12,
+        head_dim=K,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        attention_bias=True,
+        max_position_embeddings=1024,
+        rope_parameters={"rope_theta": 10000.0, **rope},
+        attn_implementation="eager",
+    )
+    layer, embedding = randomise(LlamaAttention(config, layer_idx=0)), LlamaRotaryEmbedding(config)
+    x, cache, positions = randn(B, S, 12), transformers.DynamicCache(), arange(FIRST, FIRST + S)
+    for rows in (slice(0, MEMORY), slice(MEMORY, S)):
+        mask = causal(positions[rows], positions[: rows.stop])[None, None]
+        table = embedding(x, positions[None, rows])
+        output, probabilities = layer(x[:, rows], table, mask, past_key_values=cache)
+    made = dict(output=output, probabilities=probabilities)
+    return dict(x=x, positions=positions, **weights(layer), **made)
+
+
+LLAMA = [
+    MODELS + "llama.modeling_llama:LlamaAttention",
+    MODELS + "llama.modeling_llama:LlamaRotaryEmbedding",
+]
+
+
+@golden(NEW, 12, *LLAMA)
+def llama_attention(LlamaAttention, LlamaRotaryEmbedding):
+    """A whole causal layer with RoPE."""
+    return llama_layer(LlamaAttention, LlamaRotaryEmbedding, rope_type="default")
+
+
+@golden(NEW, 13, *LLAMA)
+def yarn_attention(LlamaAttention, LlamaRotaryEmbedding):
+    """A whole causal layer with YaRN, whose factor of the scores no rotation shows."""
+    return llama_layer(
+        LlamaAttention,
+        LlamaRotaryEmbedding,
+        rope_type="yarn",
+        factor=4.0,
+        original_max_position_embeddings=256,
+    )
+
+
+@golden(NEW, 14, "transformers.modeling_rope_utils:ROPE_INIT_FUNCTIONS")
+def rope_scaling(functions):
+    """Frequencies of the four scalings for real configurations, one row of parameters each."""
+    arrays = {}
+
+    def add(kind, d, base, trained, factor, length=None, **options):
+        rope = {"rope_type": kind, "rope_theta": base, "factor": factor, **options}
+        longest = trained
+        if kind in ("yarn", "llama3"):
+            rope["original_max_position_embeddings"], longest = trained, int(trained * factor)
+        config = transformers.LlamaConfig(
+            head_dim=d, max_position_embeddings=longest, rope_parameters=rope
+        )
+        frequencies, attention_factor = functions[kind](config, seq_len=length)
+        name = f"{kind}.{sum(key.endswith('frequencies') and kind in key for key in arrays)}"
+        numbers = [d, base, trained, factor, *([length] if length else []), *options.values()]
+        arrays[name + ".parameters"] = np.array(numbers, dtype=np.float64)
+        arrays[name + ".frequencies"] = frequencies
+        arrays[name + ".attention_factor"] = np.float64(attention_factor)
+
+    add("linear", 128, 10000.0, 2048, 4.0)
+    add("linear", 64, 500000.0, 8192, 2.5)
+    for length in (1000, 2048, 2049, 16384):  # up to the trained length nothing changes
+        add("dynamic", 128, 10000.0, 2048, 10.0, length)
+    add("dynamic", 128, 500000.0, 8192, 1.0, 32768)
+    add("yarn", 128, 10000.0, 4096, 16.0, beta_fast=32.0, beta_slow=1.0)
+    add("yarn", 128, 500000.0, 8192, 4.0, beta_fast=32.0, beta_slow=1.0)
+    add("yarn", 64, 10000.0, 4096, 40.0, beta_fast=32.0, beta_slow=1.0)  # DeepSeek-V2
+    add("yarn", 128, 10000.0, 2048, 1.0, beta_fast=20.0, beta_slow=2.0)  # nothing to do
+    add("yarn", 128, 10000.0, 4, 8.0, beta_fast=32.0, beta_slow=1.0)  # the bounds cross
+    add("llama3", 128, 500000.0, 8192, 8.0, low_freq_factor=1.0, high_freq_factor=4.0)  # 3.1
+    add("llama3", 64, 500000.0, 8192, 32.0, low_freq_factor=1.0, high_freq_factor=4.0)  # 3.2
+    add("llama3", 128, 10000.0, 2048, 4.0, low_freq_factor=2.0, high_freq_factor=7.0)
+    return arrays
+
+
+# ---- Shaw ---------------------------------------------------------------------------------------
+
+
+@golden(
+    NEW,
+    15,
+    MODELS + "wav2vec2_bert.modeling_wav2vec2_bert:Wav2Vec2BertSelfAttention",
+    MODELS + "wav2vec2_bert.modeling_wav2vec2_bert:_apply_relative_key_position_encoding",
+)
+def shaw_keys(Wav2Vec2BertSelfAttention, apply_relative_key_position_encoding):
+    """A whole layer with clipped relative keys, and the key term alone, with L queries."""
+    config = transformers.Wav2Vec2BertConfig(
+        hidden_size=H * K,
+        num_attention_heads=H,
+        position_embeddings_type="relative_key",
+        left_max_position_embeddings=3,
+        right_max_position_embeddings=3,
+        attn_implementation="eager",
+    )
+    layer = randomise(Wav2Vec2BertSelfAttention(config))
+    x, q, k = randn(B, S, H * K), randn(B, H, L, K), randn(B, H, S, K)
+    output, probabilities = layer(x)
+    _, bias = apply_relative_key_position_encoding(layer, q, k)
+    made = dict(bias=bias, output=output, probabilities=probabilities)
+    return dict(x=x, q=q, k=k, **weights(layer), **made)
+
+
+@golden(NEW, 16, MODELS + "vits.modeling_vits:VitsAttention")
+def shaw_keys_and_values(VitsAttention):
+    """A whole layer with relative keys and values in a window of 3, shorter than the sequence."""
+    config = transformers.VitsConfig(hidden_size=H * K, num_attention_heads=H, window_size=3)
+    layer, x = randomise(VitsAttention(config)), randn(B, S, H * K)
+    output, probabilities = layer(x, output_attentions=True)
+    return dict(x=x, **weights(layer), output=output, probabilities=probabilities)
+
+
+BERT = MODELS + "bert.modeling_bert:BertSelfAttention"
+
+
+def bert_layer(BertSelfAttention, kind):
+    """Other tokens for the keys, so that there are S of them; a vector for each distance."""
+    config = transformers.BertConfig(
+        hidden_size=H * K,
+        num_attention_heads=H,
+        max_position_embeddings=S + 2,
+        position_embedding_type=kind,
+    )
+    layer = randomise(BertSelfAttention(config))
+    x, memory = randn(B, L, H * K), randn(B, S, H * K)
+    output, probabilities = layer(x, encoder_hidden_states=memory, output_attentions=True)
+    made = dict(output=output, probabilities=probabilities)
+    return dict(x=x, memory=memory, **weights(layer), **made)
+
+
+@golden(OLD, 17, BERT)
+def bert_relative_key(BertSelfAttention):
+    """Shaw's key term."""
+    return bert_layer(BertSelfAttention, "relative_key")
+
+
+@golden(OLD, 18, BERT)
+def bert_relative_key_query(BertSelfAttention):
+    """Shaw's key term, and the same vectors once more for the keys."""
+    return bert_layer(BertSelfAttention, "relative_key_query")
+
+
+# ---- Transformer-XL and XLNet -------------------------------------------------------------------
+
+
+@golden(
+    OLD,
+    19,
+    MODELS + "transfo_xl.modeling_transfo_xl:PositionalEmbedding",
+    MODELS + "transfo_xl.modeling_transfo_xl:RelPartialLearnableMultiHeadAttn",
+)
+def transformer_xl(PositionalEmbedding, RelPartialLearnableMultiHeadAttn):
+    """A whole layer under its causal mask, codes of the distances S - 1 .. 0, and its shift."""
+    D = 10
+    layer = randomise(RelPartialLearnableMultiHeadAttn(H, D, K, dropout=0.0)).float()
+    x, memory = randn(L, B, D).float(), randn(MEMORY, B, D).float()  # its mask fits float32 alone
+    codes = PositionalEmbedding(D)(arange(S - 1, -1, -1.0)).float()  # (S, 1, D)
+    future = torch.triu(torch.ones(L, S, dtype=torch.bool), diagonal=1 + MEMORY)[:, :, None]
+    _, probabilities = layer(x, codes, future, memory, output_attentions=True)
+    products = randn(L, S, B, H)
+    kept = weights(layer, "qkv_net.weight", "r_net.weight", "r_r_bias", "r_w_bias")
+    shifted = layer._rel_shift(products)
+    made = dict(probabilities=probabilities, products=products, shifted=shifted)
+    return dict(x=x, memory=memory, codes=codes, **kept, **made)
+
+
+def xlnet_layer(XLNetModel, attn_type):
+    """Scores, weights and output of L queries after a memory; the model makes codes and mask."""
+    config = transformers.XLNetConfig(
+        vocab_size=6, d_model=H * K, n_head=H, n_layer=1, d_inner=4, attn_type=attn_type
+    )
+    model = randomise(XLNetModel(config))
+    layer = model.layer[0].rel_attn
+    x = randn(S, B, H * K)
+    codes = model.relative_positional_encoding(L, S, bsz=B).to(x.dtype)  # (N, B, D)
+    mask = model.create_mask(L, MEMORY)[:, :, None, None] if attn_type == "uni" else None
+
+    def project(x, weight):
+        return torch.einsum("ibh,hnd->ibnd", x, weight)
+
+    q, k, v = project(x[MEMORY:], layer.q), project(x, layer.k), project(x, layer.v)
+    r = project(codes, layer.r)
+    output, probabilities = layer.rel_attn_core(
+        q, k, v, r, attn_mask=None if mask is None else mask.to(x.dtype), output_attentions=True
+    )
+    kept = weights(layer, "q", "k", "v", "r", "r_r_bias", "r_w_bias")
+    return dict(x=x, codes=codes[:, 0], **kept, output=output, probabilities=probabilities)
+
+
+@golden(NEW, 20, MODELS + "xlnet.modeling_xlnet:XLNetModel")
+def xlnet_both_directions(XLNetModel):
+    """No mask, codes of the distances S .. 1 - L."""
+    return xlnet_layer(XLNetModel, "bi")
+
+
+@golden(NEW, 21, MODELS + "xlnet.modeling_xlnet:XLNetModel")
+def xlnet_one_direction(XLNetModel):
+    """A causal mask, codes of the distances S .. 0."""
+    return xlnet_layer(XLNetModel, "uni")
+
+
+# ---- DeBERTa ------------------------------------------------------------------------------------
+
+
+@golden(OLD, 22, MODELS + "deberta.modeling_deberta:DisentangledSelfAttention")
+def deberta_v1(DisentangledSelfAttention):
+    """A whole layer, and the two position terms alone for the last L of S positions.
+
+    The newer code of the two terms fails where L and S differ.
+    """
+    config = transformers.DebertaConfig(
+        hidden_size=H * K,
+        num_attention_heads=H,
+        relative_attention=True,
+        max_relative_positions=4,
+        pos_att_type=["c2p", "p2c"],
+    )
+    layer = randomise(DisentangledSelfAttention(config))
+    x, table = randn(B, S, H * K), randn(8, H * K)  # 4 rows for each direction
+    q, k = randn(B, H, L, K), randn(B, H, S, K)
+    mask = torch.ones(B, 1, S, S, dtype=torch.bool)
+    mask[1, :, :, -1] = False
+    square = arange(S)[:, None] - arange(S)
+    output, probabilities = layer(x, mask, True, relative_pos=square, rel_embeddings=table)
+    scaled = q / (3 * K) ** 0.5  # the layer does so before it calls the next
+    bias = layer.disentangled_att_bias(scaled, k, square[MEMORY:], table, 3)
+    made = dict(output=output, probabilities=probabilities, bias=bias)
+    return dict(x=x, table=table, q=q, k=k, mask=mask, **weights(layer), **made)
+
+
+@golden(NEW, 23, MODELS + "deberta_v2.modeling_deberta_v2:DisentangledSelfAttention")
+def deberta_v2(DisentangledSelfAttention):
+    """A whole layer with logarithmic buckets and shared projections, as in DeBERTa-v3."""
+    n = 11
+    config = transformers.DebertaV2Config(
+        hidden_size=H * K,
+        num_attention_heads=H,
+        relative_attention=True,
+        position_buckets=6,
+        max_relative_positions=n + 1,
+        share_att_key=True,
+        pos_att_type=["p2c", "c2p"],
+    )
+    layer = randomise(DisentangledSelfAttention(config))
+    x, table = randn(B, n, H * K), randn(12, H * K)
+    mask = torch.ones(B, 1, n, n, dtype=torch.bool)
+    q, k = randn(B * H, n, K), randn(B * H, n, K)
+    bias = layer.disentangled_attention_bias(q, k, None, table, 3)
+    output, probabilities = layer(x, mask, output_attentions=True, rel_embeddings=table)
+    made = dict(output=output, probabilities=probabilities, bias=bias)
+    return dict(x=x, table=table, q=q, k=k, **weights(layer), **made)
+
+
+@golden(NEW, 24, MODELS + "deberta_v2.modeling_deberta_v2:make_log_bucket_position")
+def deberta_buckets(make_log_bucket_position):
+    """Logarithmic buckets of DeBERTa-v3 and of half its size, and what lies beyond them."""
+    distance, sizes = arange(-700, 701), [(256, 512), (128, 512)]
+    buckets = torch.stack([make_log_bucket_position(distance, *size).long() for size in sizes])
+    return dict(distance=distance, sizes=np.array(sizes), buckets=buckets)
+
+
+# ---- attention ----------------------------------------------------------------------------------
+
+
+@golden(NEW, 25, "torch.nn:MultiheadAttention")
+def torch_multihead(MultiheadAttention):
+    """A whole layer; in its masks True means: may not attend."""
+    layer = randomise(MultiheadAttention(H * K, H, kdim=10, vdim=9, batch_first=True))
+    q, k, v = randn(B, L, H * K), randn(B, S, 10), randn(B, S, 9)
+    forbidden, padding = torch.rand(L, S) < 0.3, torch.zeros(B, S, dtype=torch.bool)
+    forbidden[:, 0], padding[1, -2:] = False, True
+    output, probabilities = layer(
+        q, k, v, key_padding_mask=padding, attn_mask=forbidden, average_attn_weights=False
+    )
+    masks = dict(forbidden=forbidden, padding=padding)
+    made = dict(output=output, probabilities=probabilities)
+    return dict(q=q, k=k, v=v, **masks, **weights(layer), **made)
+
+
+@golden(NEW, 26, "torch.nn.functional:scaled_dot_product_attention")
+def torch_scaled_dot_product(attention):
+    """The function alone; in its mask True means: may attend. One query may attend to nothing."""
+    q, k, v = randn(B, H, L, K), randn(B, H, S, K), randn(B, H, S, 4)
+    mask, bias = torch.rand(B, 1, L, S) < 0.6, randn(H, L, S)
+    mask[0, 0, 2] = False
+    return dict(
+        q=q,
+        k=k,
+        v=v,
+        mask=mask,
+        bias=bias,
+        plain=attention(q, k, v),
+        masked=attention(q, k, v, attn_mask=mask),
+        biased=attention(q, k, v, attn_mask=bias),
+        causal=attention(q, k, v, is_causal=True),
+        scaled=attention(q, k, v, scale=0.3),
+    )
+
+
+# ---- sinusoids ----------------------------------------------------------------------------------
+
+
+@golden(
+    NEW,
+    27,
+    MODELS + "whisper.modeling_whisper:sinusoids",
+    MODELS + "m2m_100.modeling_m2m_100:M2M100SinusoidalPositionalEmbedding.get_embedding",
+    MODELS + "marian.modeling_marian:MarianSinusoidalPositionalEmbedding",
+)
+def sinusoids(whisper, m2m100, Marian):
+    """Tables of 9 positions and 12 components."""
+    marian = Marian(9, 12).create_weight()
+    return dict(whisper=whisper(9, 12), m2m100=m2m100(9, 12), marian=marian)
+
+
+@golden(NEW, 28, MODELS + "vit_mae.modeling_vit_mae:build_2d_sinusoidal_position_embedding")
+def sinusoids_2d(build_2d_sinusoidal_position_embedding):
+    """A grid of 3 rows and 5 columns, flattened."""
+    return dict(table=build_2d_sinusoidal_position_embedding(3, 5, 12, dtype=torch.float64))
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def provenance(name: str, seed: int, sources: tuple[str, ...]) -> str:
+    """JSON text: which code of which versions made this file, from which seed."""
+    return json.dumps(
+        {
+            "file": f"{name}.npz",
+            "library": sources[0].partition(".")[0],
+            "code": sources,
+            "transformers": transformers.__version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "weights": "random, nothing downloaded",
+            "seed": seed,
+        }
+    )
+
+
+def main() -> None:
+    """Write every file that the transformers at hand are to make."""
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    chosen = {name: file for name, file in FILES.items() if file[1] == transformers.__version__}
+    if not chosen:
+        raise SystemExit(
+            f"make.py wants transformers {NEW} or {OLD}; got {transformers.__version__}"
+        )
+    for name, (function, _, seed, sources) in chosen.items():
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            arrays = function(*map(resolve_name, sources))
+        arrays = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
+        path = Path(__file__).with_name(f"{name}.npz")
+        np.savez_compressed(path, provenance=provenance(name, seed, sources), **arrays)
+        print(f"{path.name}: {', '.join(arrays)}")
+
+
+if __name__ == "__main__":
+    main()

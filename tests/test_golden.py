@@ -1,0 +1,510 @@
+"""Golden files: what public libraries computed on random weights, computed again by the package.
+
+The files, the versions of the libraries and the script that ran them are in tests/golden. Where a
+library departs from the paper, the name of the test says so and its body says how.
+"""
+
+import hashlib
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from pe_numpy import (
+    alibi_bias,
+    alibi_slopes,
+    attend,
+    attention,
+    attention_blockwise,
+    causal_mask,
+    deberta_bucket,
+    deberta_scores,
+    merge_heads,
+    padding_mask,
+    relative_distance,
+    relative_shift,
+    rope,
+    rope_frequencies,
+    shaw_scores,
+    shaw_values,
+    sinusoidal,
+    sinusoidal_2d,
+    split_heads,
+    t5_bias,
+    t5_bucket,
+    transformer_xl_scores,
+)
+from pe_numpy.rotary.rope import rope_convert_weights
+from pe_numpy.rotary.scaling import (
+    dynamic_ntk_scaling,
+    linear_scaling,
+    llama3_scaling,
+    yarn_scaling,
+)
+
+FILES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
+SAME = 1e-13  # the library computed in float64 throughout
+NEAR = 1e-6  # somewhere inside, the library rounds to float32
+H, L, S, K = 3, 5, 7, 6
+MEMORY = S - L
+LATE, KEYS = np.arange(MEMORY, S), np.arange(S)  # the last L of S positions, and all of them
+
+
+def golden(name):
+    """The arrays of one file, floating point as float64."""
+    with np.load(Path(__file__).parent / "golden" / f"{name}.npz", allow_pickle=False) as file:
+        arrays = {key: file[key] for key in file.files}
+    return {key: a.astype(np.float64) if a.dtype.kind == "f" else a for key, a in arrays.items()}
+
+
+def linear(g, name, x):
+    """A linear layer of the library: x W^T + b."""
+    return x @ g[f"{name}.weight"].T + g.get(f"{name}.bias", 0)
+
+
+def project(g, name, x, n_heads=H):
+    """A linear layer, cut into heads: (B, L, D) to (B, H, L, K)."""
+    return split_heads(linear(g, name, x), n_heads)
+
+
+def agree(g, output, weights, atol, out):
+    """Whether weights, and the output behind the layer's last projection, are the library's."""
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=atol)
+    assert_allclose(linear(g, out, merge_heads(output)), g["output"], rtol=0, atol=atol)
+
+
+# ---- T5 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("direction", "both"), [("bidirectional", True), ("causal", False)])
+def test_t5_buckets_are_those_of_t5_with_the_past_in_the_lower_half(direction, both):
+    g = golden("t5_buckets")
+    for size, expected in zip(g["sizes"], g[direction], strict=True):
+        assert_array_equal(t5_bucket(g["distance"], *size, bidirectional=both), expected)
+
+
+def test_t5_encoder_is_attention_without_a_scale_and_with_a_bias():
+    g = golden("t5_encoder")
+    bias = t5_bias(g["relative_attention_bias.weight"], relative_distance(range(L), KEYS), 6)
+    assert_array_equal(bias, g["bias"][0])
+    q, k, v = project(g, "q", g["x"]), project(g, "k", g["memory"]), project(g, "v", g["memory"])
+    agree(g, *attention(q, k, v, bias=bias, scale=1.0), SAME, out="o")
+    assert np.abs(attention(q, k, v, bias=bias)[1] - g["probabilities"]).max() > 0.1  # 1/sqrt(K)
+
+
+def test_t5_decoder_with_a_cache_counts_its_queries_from_the_end():
+    g = golden("t5_decoder")
+    table, distance = g["relative_attention_bias.weight"], relative_distance(LATE, KEYS)
+    bias = t5_bias(table, distance, 6, bidirectional=False)
+    assert_array_equal(bias, g["bias"][0])
+    q, k, v = (project(g, name, g["x"]) for name in "qkv")
+    mask = causal_mask(LATE, KEYS)
+    result = attention(q[..., MEMORY:, :], k, v, mask=mask, bias=bias, scale=1.0)
+    agree(g, *result, SAME, out="o")
+
+
+# ---- ALiBi --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["bloom", "mpt"])
+def test_alibi_slopes_are_those_of_bloom_and_mpt_for_every_number_of_heads(library):
+    g = golden("alibi_slopes")
+    slopes = np.concatenate([alibi_slopes(n) for n in g["n_heads"]])
+    assert_allclose(slopes, g[library], rtol=NEAR)
+
+
+def test_bloom_adds_a_bias_of_the_key_alone_which_differs_by_a_constant_of_each_query():
+    # slope j in place of -slope (i - j): a softmax does not see the difference, slope i. Padding on
+    # the left has position 0 there, and is masked.
+    g = golden("alibi_bloom")
+    at = np.maximum(np.cumsum(g["real"], axis=1) - 1, 0)  # (B, S)
+    seen = causal_mask(at, at) & (g["real"] == 1)[:, None, :]  # (B, S, S)
+    for n_heads in (8, 12):
+        slopes = alibi_slopes(n_heads)
+        of_keys = g[f"alibi_{n_heads}"].reshape(2, n_heads, 1, S)
+        by_distance = alibi_bias(slopes, relative_distance(at, at))  # (B, H, S, S)
+        lost = slopes[:, None, None] * at[:, None, :, None]  # (B, H, S, 1)
+        difference = np.where(seen[:, None], of_keys - lost - by_distance, 0)
+        assert_allclose(difference, np.zeros((2, n_heads, S, S)), rtol=0, atol=NEAR)
+
+
+def test_bloom_attends_with_padding_and_cache_as_alibi_by_distance_does():
+    g = golden("alibi_bloom")
+    qkv = linear(g, "query_key_value", g["x"]).reshape(2, S, 12, 3, 2)  # three for each head
+    q, k, v = np.moveaxis(qkv, (3, 2), (0, 2))  # each (B, H, S, K)
+    at = np.cumsum(g["real"], axis=1) - 1
+    bias = alibi_bias(alibi_slopes(12), relative_distance(at, at))
+    mask = causal_mask(at, at)[:, None] & padding_mask(g["real"].sum(axis=1), S, side="left")
+    output, weights = attention(q, k, v, mask=mask, bias=bias)
+    agree(g, output[..., MEMORY:, :], weights[..., MEMORY:, :], NEAR, out="dense")
+
+
+@pytest.mark.parametrize(("n_heads", "length"), [(8, S), (12, S + 2)])
+def test_mpt_has_the_bias_of_the_last_query_for_all_queries_and_the_same_weights(n_heads, length):
+    # Another bias of the key alone, for causal attention.
+    slopes, at = alibi_slopes(n_heads), np.arange(length)
+    of_keys = golden("alibi_mpt")[f"alibi_{n_heads}"]
+    last = alibi_bias(slopes, relative_distance([length - 1], at))
+    assert_allclose(last, of_keys, rtol=NEAR, atol=0)
+    q, k, v = np.random.default_rng(0).standard_normal((3, n_heads, length, K))
+    _, weights = attention(q, k, v, mask=causal_mask(at, at), bias=of_keys)
+    bias = alibi_bias(slopes, relative_distance(at, at))
+    _, expected = attention(q, k, v, mask=causal_mask(at, at), bias=bias)
+    assert_allclose(weights, expected, rtol=0, atol=NEAR)
+
+
+# ---- RoPE ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("library", "layout", "turned"),
+    [
+        ("llama", "half", K),
+        ("gpt_neox", "half", 6),  # of 12
+        ("gptj", "interleaved", 4),  # of 10
+        ("roformer", "interleaved", K),
+    ],
+)
+def test_rope_turns_queries_and_keys_as_four_models_do(library, layout, turned):
+    g = golden(f"rope_{library}")
+    positions, frequencies = g["positions"][:, None, :], rope_frequencies(turned)
+    for x in "qk":
+        result = rope(g[x], positions, frequencies, layout)
+        assert_allclose(result, g[f"{x}_turned"], rtol=0, atol=NEAR)
+        other = rope(g[x], positions, frequencies, "half" if layout != "half" else "interleaved")
+        assert np.abs(other - g[f"{x}_turned"]).max() > 1
+
+
+def test_weights_are_reordered_as_libraries_do_when_they_load_interleaved_models():
+    g = golden("rope_weights")
+    assert_array_equal(rope_convert_weights(g["weight"], H), g["weight_there"])
+    assert_array_equal(rope_convert_weights(g["bias"], H), g["bias_there"])
+    assert_array_equal(rope_convert_weights(g["weight"], H, to="interleaved"), g["weight_back"])
+
+
+@pytest.mark.parametrize(
+    ("name", "frequencies", "factor"),
+    [("llama_attention", rope_frequencies(K), 1.0), ("yarn_attention", *yarn_scaling(K, 4.0, 256))],
+)
+def test_llama_attends_with_rope_and_with_yarn_whose_factor_enters_scores_twice(
+    name, frequencies, factor
+):
+    g = golden(name)
+    q, k, v = (
+        project(g, f"{n}_proj", g["x"], heads) for n, heads in (("q", 4), ("k", 2), ("v", 2))
+    )
+    k, v = np.repeat(k, 2, axis=1), np.repeat(v, 2, axis=1)  # two query heads share a key head
+    q, k = (factor * rope(x, g["positions"], frequencies, "half") for x in (q, k))
+    mask = causal_mask(LATE, KEYS)
+    agree(g, *attention(q[..., MEMORY:, :], k, v, mask=mask), NEAR, out="o_proj")
+    if factor > 1:
+        unscaled = attention(q[..., MEMORY:, :] / factor, k / factor, v, mask=mask)[1]
+        assert np.abs(unscaled - g["probabilities"]).max() > 0.01
+
+
+def scalings(kind):
+    """The cases of one kind: parameters, frequencies and the factor of attention."""
+    g = golden("rope_scaling")
+    for n in itertools.count():
+        if f"{kind}.{n}.parameters" not in g:
+            assert n > 1
+            return
+        names = ("parameters", "frequencies", "attention_factor")
+        yield [g[f"{kind}.{n}.{name}"] for name in names]
+
+
+def test_linear_scaling_is_that_of_the_library():
+    for (d, base, _, factor), expected, attention_factor in scalings("linear"):
+        scaled = linear_scaling(rope_frequencies(int(d), base), factor)
+        assert_allclose(scaled, expected, rtol=NEAR)
+        assert attention_factor == 1
+
+
+def test_dynamic_ntk_scaling_is_that_of_the_library_at_lengths_around_the_trained_one():
+    for (d, base, trained, factor, length), expected, attention_factor in scalings("dynamic"):
+        scaled = dynamic_ntk_scaling(int(d), length, trained, factor, base)
+        assert_allclose(scaled, expected, rtol=NEAR)
+        assert attention_factor == 1
+
+
+def test_yarn_scaling_and_its_attention_factor_are_those_of_the_library():
+    for (d, base, trained, factor, fast, slow), expected, attention_factor in scalings("yarn"):
+        scaled, own_factor = yarn_scaling(int(d), factor, trained, base, fast, slow)
+        assert_allclose(scaled, expected, rtol=NEAR)
+        assert_allclose(own_factor, attention_factor, rtol=1e-15)
+
+
+def test_llama3_scaling_is_that_of_the_library():
+    for (d, base, trained, factor, low, high), expected, attention_factor in scalings("llama3"):
+        scaled = llama3_scaling(rope_frequencies(int(d), base), factor, trained, low, high)
+        assert_allclose(scaled, expected, rtol=NEAR)
+        assert attention_factor == 1
+
+
+# ---- Shaw ---------------------------------------------------------------------------------------
+
+
+def test_shaw_keys_with_clipping_are_those_of_wav2vec2_bert_with_its_table_upside_down():
+    # The library, like the paper, counts key minus query.
+    g = golden("shaw_keys")
+    table = g["distance_embedding.weight"][::-1]
+    nothing = np.zeros_like(g["k"])
+    bias = shaw_scores(g["q"], nothing, table, relative_distance(range(L), KEYS))
+    assert_allclose(bias, g["bias"], rtol=0, atol=SAME)
+    q, k, v = (project(g, f"linear_{name}", g["x"]) for name in "qkv")
+    scores = shaw_scores(q, k, table, relative_distance(KEYS, KEYS))
+    agree(g, *attend(scores, v), SAME, out="linear_out")
+
+
+def test_shaw_keys_and_values_are_those_of_vits_which_has_zeros_where_the_paper_clips():
+    g = golden("shaw_keys_and_values")
+    distance = relative_distance(KEYS, KEYS)
+    q, k, v = (project(g, f"{name}_proj", g["x"]) for name in "qkv")
+    beyond = np.zeros((S - 1 - 3, K))  # the window ends at 3, distances at S - 1
+    key_table, value_table = (
+        np.concatenate([beyond, g[name][0, ::-1], beyond]) for name in ("emb_rel_k", "emb_rel_v")
+    )
+    _, weights = attend(shaw_scores(q, k, key_table, distance), v)
+    agree(g, shaw_values(weights, v, value_table, distance), weights, SAME, out="out_proj")
+    clipped = attend(shaw_scores(q, k, g["emb_rel_k"][0, ::-1], distance), v)[1]
+    assert np.abs(clipped - g["probabilities"]).max() > 0.01
+
+
+def bert(g):
+    """Queries, keys, values, the table and the distances of a BERT layer."""
+    q = project(g, "query", g["x"])
+    k, v = project(g, "key", g["memory"]), project(g, "value", g["memory"])
+    return q, k, v, g["distance_embedding.weight"], relative_distance(range(L), KEYS)
+
+
+def test_bert_relative_key_is_shaw_in_our_order_without_clipping_and_without_values():
+    # 2 max - 1 rows, and row i - j + max - 1: query minus key, where the paper has key minus query.
+    g = golden("bert_relative_key")
+    q, k, v, table, distance = bert(g)
+    output, weights = attend(shaw_scores(q, k, table, distance), v)
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=SAME)
+    assert_allclose(merge_heads(output), g["output"], rtol=0, atol=SAME)
+    reversed_table = attend(shaw_scores(q, k, table[::-1], distance), v)[1]
+    assert np.abs(reversed_table - g["probabilities"]).max() > 0.1
+
+
+def test_bert_relative_key_query_adds_the_dot_product_of_the_key_with_the_same_vector():
+    g = golden("bert_relative_key_query")
+    q, k, v, table, distance = bert(g)
+    # k_j . R_(i-j) is Shaw's term with the roles swapped: there the distance is j - i.
+    of_keys = shaw_scores(k, 0 * q, table[::-1], relative_distance(KEYS, range(L)))
+    scores = shaw_scores(q, k, table, distance) + np.swapaxes(of_keys, -1, -2)
+    output, weights = attend(scores, v)
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=SAME)
+    assert_allclose(merge_heads(output), g["output"], rtol=0, atol=SAME)
+
+
+# ---- Transformer-XL and XLNet -------------------------------------------------------------------
+
+
+def test_transformer_xl_attends_under_its_causal_mask_with_codes_in_descending_order():
+    g = golden("transformer_xl")
+    x = np.concatenate([g["memory"], g["x"]]).swapaxes(0, 1)  # (B, S, D)
+    q, k, v = np.split(linear(g, "qkv_net", x), 3, axis=-1)
+    q, k, v = (split_heads(y, H) for y in (q[:, MEMORY:], k, v))
+    assert_allclose(
+        g["codes"][:, 0], sinusoidal(KEYS[::-1], 10, layout="concatenated"), rtol=0, atol=NEAR
+    )
+    past = project(g, "r_net", g["codes"][::-1, 0])  # (H, S, K), the distances 0 .. S - 1
+    future = np.full((H, L - 1, K), 1e3)  # the library has no code for these; the mask hides them
+    r = np.concatenate([future, past], axis=1)
+    scores = transformer_xl_scores(
+        q, k, r, g["r_w_bias"], g["r_r_bias"], relative_distance(LATE, KEYS)
+    )
+    weights = attend(scores, v, causal_mask(LATE, KEYS))[1]
+    assert_allclose(weights, np.transpose(g["probabilities"], (2, 3, 0, 1)), rtol=0, atol=NEAR)
+
+
+def test_relative_shift_is_that_of_transformer_xl_with_what_it_leaves_beyond_the_diagonal():
+    g = golden("transformer_xl")
+    products, shifted = (np.transpose(g[name], (2, 3, 0, 1)) for name in ("products", "shifted"))
+    assert_array_equal(relative_shift(products), shifted)
+
+
+@pytest.mark.parametrize(("direction", "least"), [("both_directions", 1 - L), ("one_direction", 0)])
+def test_xlnet_attends_in_both_directions_and_in_one(direction, least):
+    # Its codes descend from the distance S, which no pair has, and end at -L + 1 or at 0.
+    g = golden(f"xlnet_{direction}")
+    listed = np.arange(S, least - 1, -1)
+    codes = sinusoidal(listed, H * K, layout="concatenated")
+    assert_allclose(codes, g["codes"], rtol=0, atol=NEAR)
+    q, k, v = (np.einsum("sbd,dhk->bhsk", g["x"], g[name]) for name in "qkv")
+    r = np.einsum("nd,dhk->hnk", g["codes"][:0:-1], g["r"])  # from the least distance to S - 1
+    r = np.concatenate([np.full((H, L - 1 + least, K), 1e3), r], axis=1)  # masked, if absent
+    scores = transformer_xl_scores(
+        q[..., MEMORY:, :], k, r, g["r_w_bias"], g["r_r_bias"], relative_distance(LATE, KEYS)
+    )
+    mask = causal_mask(LATE, KEYS) if direction == "one_direction" else None
+    output, weights = attend(scores, v, mask)
+    assert_allclose(weights, np.transpose(g["probabilities"], (2, 3, 0, 1)), rtol=0, atol=SAME)
+    assert_allclose(output, np.transpose(g["output"], (1, 2, 0, 3)), rtol=0, atol=SAME)
+
+
+# ---- DeBERTa ------------------------------------------------------------------------------------
+
+
+def test_deberta_v1_reads_p2c_at_query_minus_key_where_the_paper_has_key_minus_query():
+    g = golden("deberta_v1")
+    k_table, q_table = project(g, "pos_proj", g["table"]), project(g, "pos_q_proj", g["table"])
+    # The two position terms alone, for the last L of S positions: without the content term.
+    q, k, distance = g["q"], g["k"], relative_distance(LATE, KEYS)
+    content = attention_scores(q, k) / np.sqrt(3)
+    released = deberta_scores(q, k, q_table, k_table, distance, p2c_distance=distance)
+    assert_allclose(released - content, g["bias"], rtol=0, atol=NEAR)
+    paper = deberta_scores(q, k, q_table, k_table, distance)
+    assert np.abs(paper - content - g["bias"]).max() > 1
+    # The whole layer.
+    q, k, v = np.split(split_heads(g["x"] @ g["in_proj.weight"].T, H), 3, axis=-1)
+    q, v = (a + g[name].reshape(H, 1, K) for a, name in ((q, "q_bias"), (v, "v_bias")))
+    distance = relative_distance(KEYS, KEYS)
+    released = deberta_scores(q, k, q_table, k_table, distance, p2c_distance=distance)
+    output, weights = attend(released, v, g["mask"])
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=NEAR)
+    assert_allclose(merge_heads(output), g["output"], rtol=0, atol=NEAR)
+
+
+def attention_scores(q, k):
+    """The scores q . k / sqrt(K) of plain attention."""
+    return q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+
+
+def test_deberta_v2_reads_logarithmic_buckets_and_p2c_at_query_minus_key_too():
+    g = golden("deberta_v2")
+    n = g["x"].shape[1]
+    bucket = deberta_bucket(relative_distance(range(n), range(n)), 6, n + 1)
+    k_table, q_table = project(g, "key_proj", g["table"]), project(g, "query_proj", g["table"])
+    q, k = (g[name].reshape(2, H, n, K) for name in "qk")
+    content = attention_scores(q, k) / np.sqrt(3)
+    released = deberta_scores(q, k, q_table, k_table, bucket, p2c_distance=bucket)
+    assert_allclose(released - content, g["bias"].reshape(2, H, n, n), rtol=0, atol=NEAR)
+    q, k, v = (project(g, f"{name}_proj", g["x"]) for name in ("query", "key", "value"))
+    released = deberta_scores(q, k, q_table, k_table, bucket, p2c_distance=bucket)
+    output, weights = attend(released, v)
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=NEAR)
+    assert_allclose(merge_heads(output), g["output"], rtol=0, atol=NEAR)
+    paper = attend(deberta_scores(q, k, q_table, k_table, bucket), v)[1]
+    assert np.abs(paper - g["probabilities"]).max() > 0.1
+
+
+def test_deberta_buckets_are_those_of_v3_which_go_on_past_max_distance_where_ours_are_clamped():
+    # With b = num_buckets the released table has the rows -b .. b - 1 and clamps to these: its far
+    # future reads a row of its own, -b, from max_distance on; here it stays at -(b - 1).
+    g = golden("deberta_buckets")
+    distance = g["distance"]
+    for (b, farthest), expected in zip(g["sizes"], g["buckets"], strict=True):
+        ours, within = deberta_bucket(distance, b, farthest), np.abs(distance) < farthest
+        assert_array_equal(ours[within], expected[within])
+        assert_array_equal(ours, np.clip(expected, -(b - 1), b - 1))
+        assert (expected[distance >= farthest] >= b).all()
+        assert (expected[distance <= -farthest] <= -b).all()
+
+
+# ---- attention ----------------------------------------------------------------------------------
+
+
+def test_attention_is_multihead_attention_of_torch_whose_masks_mean_the_opposite():
+    g = golden("torch_multihead")
+    biases = np.split(g["in_proj_bias"], 3)
+    q, k, v = (
+        split_heads(g[name] @ g[f"{name}_proj_weight"].T + bias, H)
+        for name, bias in zip("qkv", biases, strict=True)
+    )
+    mask = ~g["forbidden"] & ~g["padding"][:, None, None, :]  # True = may attend
+    output, weights = attention(q, k, v, mask=mask)
+    agree(g, output, weights, SAME, out="out_proj")
+    for block in (1, 2, 3, 16):
+        agree(g, attention_blockwise(q, k, v, mask=mask, block=block), weights, SAME, "out_proj")
+
+
+@pytest.mark.parametrize("case", ["plain", "masked", "biased", "causal", "scaled"])
+def test_attention_is_scaled_dot_product_attention_of_torch(case):
+    # A query that may attend to nothing gets zeros there, too. Its is_causal puts the queries at
+    # the first positions, where attention_blockwise puts them at the last by default.
+    g = golden("torch_scaled_dot_product")
+    q, k, v = (g[name] for name in "qkv")
+    options = {
+        "plain": {},
+        "masked": {"mask": g["mask"]},
+        "biased": {"bias": g["bias"]},
+        "causal": {"mask": causal_mask(range(L), KEYS)},
+        "scaled": {"scale": 0.3},
+    }[case]
+    assert_allclose(attention(q, k, v, **options)[0], g[case], rtol=0, atol=SAME)
+    if case == "scaled":
+        q, options = q * 0.3 * np.sqrt(K), {}
+    if case == "causal":
+        options = {"causal": True, "q_positions": range(L)}
+    for block in (1, 2, 3, 16):
+        output = attention_blockwise(q, k, v, block=block, **options)
+        assert_allclose(output, g[case], rtol=0, atol=SAME)
+    if case == "masked":
+        assert not g["masked"][0, :, 2].any()
+
+
+# ---- sinusoids ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["whisper", "m2m100"])
+def test_whisper_and_m2m100_have_another_base_than_the_paper_so_that_1e4_is_reached(library):
+    # Their exponents are i/(D/2 - 1), from 0 to 1; the paper's 2i/D end before 1. They are the
+    # paper's with the base b for which b^(2i/D) = 10000^(i/(D/2 - 1)): b = 10000^(D/(D - 2)).
+    table, D = golden("sinusoids")[library], 12
+    code = sinusoidal(range(9), D, base=10000 ** (D / (D - 2)), layout="concatenated")
+    assert_allclose(table, code, rtol=0, atol=NEAR)
+    assert np.abs(table - sinusoidal(range(9), D, layout="concatenated")).max() > 0.1
+
+
+def test_marian_has_the_sinusoids_of_the_paper_with_all_sines_first():
+    code = sinusoidal(range(9), 12, layout="concatenated")
+    assert_allclose(golden("sinusoids")["marian"], code, rtol=0, atol=NEAR)
+
+
+def test_two_dimensional_sinusoids_are_those_of_vit_mae_with_the_row_in_the_first_half():
+    code = sinusoidal_2d(3, 5, 12).reshape(15, 12)
+    assert_allclose(golden("sinusoids_2d")["table"], code, rtol=0, atol=SAME)
+
+
+# ---- the files themselves -----------------------------------------------------------------------
+
+
+def test_no_golden_file_needs_pickle_and_each_carries_its_provenance():
+    assert len(FILES) == 28
+    assert sum(path.stat().st_size for path in FILES) < 400_000
+    for path in FILES:
+        arrays = golden(path.stem)
+        said = json.loads(str(arrays.pop("provenance")))
+        assert said["file"] == path.name
+        assert said["library"] in ("torch", "transformers")
+        assert said["code"] and all(said[name] for name in ("transformers", "torch", "numpy"))
+        assert isinstance(said["seed"], int)
+        assert {array.dtype.kind for array in arrays.values()} <= set("fib"), path.name
+
+
+def test_no_two_golden_files_and_no_two_arrays_in_one_are_identical():
+    digests = {}
+    for path in FILES:
+        arrays = golden(path.stem)
+        arrays.pop("provenance")
+        content = [(a.shape, str(a.dtype), a.tobytes()) for _, a in sorted(arrays.items())]
+        if path.stem != "rope_scaling":  # up to the trained length nothing changes
+            assert len(set(content)) == len(content), path.name
+        digests[path.name] = hashlib.sha256(repr(content).encode()).hexdigest()
+    assert len(set(digests.values())) == len(FILES)
+
+
+def test_no_array_is_degenerate():
+    # A bias of zeros, a constant or one number would agree with a wrong formula by accident.
+    for path in FILES:
+        arrays = golden(path.stem)
+        for name, array in arrays.items():
+            if not name.endswith(("provenance", "attention_factor")):
+                assert np.isfinite(array).all(), (path.name, name)
+                assert len(np.unique(array)) > 1, (path.name, name)
