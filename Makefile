@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures lab test test-oldest mutants lint lock clean
+.PHONY: all help notebooks figures lab test test-oldest mutants bench lint lock clean
 
 all: notebooks figures  ## set up, execute every notebook, draw every figure
 	@echo
@@ -77,6 +77,16 @@ test-oldest: .venv-oldest/ok  ## the unit tests with the oldest numpy 2 that thi
 
 mutants: .venv/ok  ## seed one mistake after another; the tests must catch each
 	@$(BIN)/python tests/mutants.py
+
+.venv-bench/ok: .venv/ok requirements/bench.txt
+	@echo "Setting up .venv-bench with PyTorch ..."
+	@$(BIN)/python -m venv --clear .venv-bench
+	@.venv-bench/bin/python -m pip install -qq -r requirements/bench.txt \
+	  numpy==$$($(BIN)/python -c "import numpy; print(numpy.__version__)")
+	@touch $@
+
+bench: .venv-bench/ok  ## time and memory beside PyTorch (4 minutes); writes notebooks/results/bench.md
+	@PYTHONPATH=. .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
 
 lint: .venv/ok  ## style, types, docstrings, spelling
 	@$(BIN)/ruff check -q

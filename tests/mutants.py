@@ -20,6 +20,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 
 
+# Modules whose mistakes show in the tests of those who call them, too.
+CALLERS = {"checks": ["tests/test_attention.py", "tests/test_distance.py"]}
+
+
 class Mutant(NamedTuple):
     """One seeded mistake: its name, the module, the right text and the wrong one."""
 
@@ -112,8 +116,8 @@ MUTANTS = [
            "scores = np.where(mask, scores, scores - 1e9)\n    weights"),
     Mutant("softmax over the queries", ATTENTION, "weights = softmax(scores)",
            "weights = softmax(scores, axis=-2)"),
-    Mutant("no largest score subtracted", ATTENTION, "weights = np.exp(work - shift)",
-           "weights = np.exp(work)"),
+    Mutant("no largest score subtracted", ATTENTION, "weights = work - shift",
+           "weights = work.copy()"),
     Mutant("NaN for a row without a key", ATTENTION, "weights /= np.where(total == 0, 1, total)",
            "weights /= total"),
     Mutant("log of the rounded softmax", ATTENTION,
@@ -389,19 +393,9 @@ def survives(mutant: Mutant) -> bool:
         shutil.copytree(ROOT / "pe_numpy", copy, ignore=shutil.ignore_patterns("__pycache__"))
         planted = copy / f"{mutant.module}.py"
         planted.write_text(planted.read_text().replace(mutant.right, mutant.wrong))
+        pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
         run = subprocess.run(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "pytest",
-                "-q",
-                "-x",
-                "-p",
-                "no:cacheprovider",
-                mutant.tests,
-            ]
-            + (["tests/test_attention.py"] if mutant.module == "checks" else []),
+            [*pytest, mutant.tests, *CALLERS.get(mutant.module, [])],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,

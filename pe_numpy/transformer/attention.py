@@ -57,7 +57,8 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     [[0.5, 0.5], [0.0, 1.0], [0.0, 0.0]]
     """
     x, work, shift = _shifted("softmax", x, axis)
-    weights = np.exp(work - shift)
+    weights = work - shift
+    np.exp(weights, out=weights)  # in place: one array of this size is enough
     total = weights.sum(axis=axis, keepdims=True)
     weights /= np.where(total == 0, 1, total)  # a row of -inf alone stays zero
     return weights.astype(x.dtype, copy=False)

@@ -74,3 +74,11 @@ def test_docstring_gives_shapes_errors_source_and_an_example(name):
 
 def test_the_example_runs_as_printed():
     assert doctest.testfile(str(ROOT / "README.md"), module_relative=False).failed == 0
+
+
+def test_table_of_speed_is_that_of_the_last_bench():
+    report = (ROOT / "notebooks" / "results" / "bench.md").read_text(encoding="utf-8")
+    measured = [row[:6] for header, rows in tables(report) if "ratio" in header for row in rows]
+    assert re.search(r"Processor: (.*)\. Threads", report)[1] in README
+    rows = rows_of("function", "beside", "L", "ours, ms", "theirs, ms", "ratio")
+    assert len(rows) > 10 and all(row in measured for row in rows)

@@ -1,0 +1,326 @@
+"""Time and memory of pe_numpy beside PyTorch, and how both grow with the length: `make bench`.
+
+Each scheme below is a function of the length L that makes the inputs and returns two functions
+without arguments: ours, and what stands beside it. Both have one thread. Their results are compared
+before any clock runs: a difference fails. A goal on time or memory that is missed fails nothing; it
+is reported.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+
+import documents
+import numpy as np
+import pytest
+import torch
+from measure import (
+    Measured,
+    Scheme,
+    Side,
+    alternate,
+    first,
+    largest_difference,
+    numpy_peak,
+    torch_peak,
+)
+from report import RESULTS, report
+
+import pe_numpy as pe
+from pe_numpy.rotary.rope import _table, _turn_half, _turn_interleaved
+
+assert os.environ.get("OPENBLAS_NUM_THREADS") == "1", "NumPy must have one thread: make bench"
+torch.set_num_threads(1)
+torch.set_grad_enabled(False)
+
+B, H, K = 2, 8, 64
+SIZES = (256, 512, 1024, 2048, 4096)
+GIGABYTES = 6  # a PyTorch form that needs more is left out
+SECONDS = float(os.environ.get("BENCH_SECONDS", 0.4))  # for the rounds of one line; 3 x at its goal
+COPY = "x.copy()"  # the one comparison without PyTorch
+
+SCHEMES: list[Scheme] = []
+MEASURED: dict[tuple[Scheme, int], Measured] = {}
+
+
+def scheme(
+    name: str,
+    beside: str = "the documents' form",
+    goal: float | None = None,
+    memory_goal: Callable[[int], float | None] = lambda result: None,
+    memory_words: str = "",
+    at: int = 1024,
+    sizes: tuple[int, ...] = SIZES,
+    need: Callable[[int], float] = lambda L: 0,
+    tolerance: Callable[[int], float] = lambda L: 1e-4,
+) -> Callable[[Callable], Callable]:
+    """Put a function of L on the list."""
+
+    def register(make: Callable[[int], tuple[Side, Side]]) -> Callable:
+        SCHEMES.append(
+            Scheme(name, beside, make, goal, memory_goal, memory_words, at, sizes, need, tolerance)
+        )
+        return make
+
+    return register
+
+
+def no_gather(result: int) -> float:
+    """Scores and one term beside them, but no vector for each pair."""
+    return 2.5 * result
+
+
+def float32_angles(L: int) -> float:
+    """Tolerance for PyTorch's angles in float32, which near L are off by up to L / 2^24."""
+    return 1e-4 + 2e-7 * L
+
+
+def normal(*shape: int) -> np.ndarray:
+    """Normally distributed float32 numbers, the same on every run."""
+    return np.random.default_rng(sum(shape)).standard_normal(shape, dtype=np.float32)
+
+
+def tensors(*arrays: np.ndarray) -> list[torch.Tensor]:
+    """Give the same numbers to PyTorch."""
+    return [torch.from_numpy(a) for a in arrays]
+
+
+# The token vector
+
+
+@scheme("sinusoidal, D = 512", tolerance=float32_angles)
+def sinusoidal(L):
+    positions = np.arange(L)
+    return lambda: pe.sinusoidal(positions, 512), lambda: documents.sinusoidal(L, 512)
+
+
+# Queries and keys
+
+
+@scheme(
+    "RoPE interleaved, tables built", "LLaMA's complex form", goal=1.5, tolerance=float32_angles
+)
+def rope_interleaved(L):
+    x, positions = normal(B, H, L, K), np.arange(L)
+    t = torch.from_numpy(x)
+    return (
+        lambda: pe.rope(x, positions),
+        lambda: documents.complex_rope(t, documents.rope_unit_numbers(L, K)),
+    )
+
+
+@scheme(
+    "RoPE interleaved, tables given", "LLaMA's complex form", goal=1.5, tolerance=float32_angles
+)
+def rope_interleaved_given(L):
+    x = normal(B, H, L, K)
+    t, units = torch.from_numpy(x), documents.rope_unit_numbers(L, K)
+    ours = _table(np.arange(L), pe.rope_frequencies(K), np.dtype(np.complex64))
+    return lambda: _turn_interleaved(x, ours), lambda: documents.complex_rope(t, units)
+
+
+@scheme("RoPE half-split, tables built", goal=4, tolerance=float32_angles)
+def rope_half(L):
+    x, positions = normal(B, H, L, K), np.arange(L)
+    t = torch.from_numpy(x)
+    return (
+        lambda: pe.rope(x, positions, layout="half"),
+        lambda: documents.HalfSplitRope(L, K)(t),
+    )
+
+
+@scheme("RoPE half-split, tables given", goal=4, tolerance=float32_angles)
+def rope_half_given(L):
+    x = normal(B, H, L, K)
+    t, turn = torch.from_numpy(x), documents.HalfSplitRope(L, K)
+    ours = _table(np.arange(L), pe.rope_frequencies(K), np.dtype(np.complex64))
+    return lambda: _turn_half(x, ours), lambda: turn(t)
+
+
+@scheme("RoPE interleaved, rotation alone", COPY, goal=2, sizes=(1024,))
+def rope_rotation_and_copy(L):
+    x = normal(B, H, L, K)
+    ours = _table(np.arange(L), pe.rope_frequencies(K), np.dtype(np.complex64))
+    return lambda: _turn_interleaved(x, ours), lambda: x.copy()
+
+
+@scheme("RoPE interleaved, all of it", COPY, goal=10, sizes=(1024,))
+def rope_and_copy(L):
+    x, positions = normal(B, H, L, K), np.arange(L)
+    return lambda: pe.rope(x, positions), lambda: x.copy()
+
+
+# The score of a pair. PyTorch's (L, L, K) or (H, L, L, K) decides what it needs.
+
+
+@scheme(
+    "Shaw, scores",
+    goal=0.35,
+    memory_goal=no_gather,
+    memory_words="2.5 results",
+    need=lambda L: 4 * L**2 * (K + 3 * B * H),
+)
+def shaw(L):
+    (q, k, _), vectors, positions = normal(3, B, H, L, K), normal(2 * L - 1, K), np.arange(L)
+    t = tensors(q, k, vectors)
+    return (
+        lambda: pe.shaw_scores(q, k, vectors, pe.relative_distance(positions, positions)),
+        lambda: documents.shaw_scores(*t),
+    )
+
+
+@scheme("Shaw, scores", "an expert's gather", sizes=SIZES[:-1])
+def shaw_and_gather(L):
+    ours, _ = shaw(L)
+    (q, k, _), vectors = normal(3, B, H, L, K), normal(2 * L - 1, K)
+    t = tensors(q, k, vectors)
+    return ours, lambda: documents.gathered_scores(*t)
+
+
+@scheme(
+    "Transformer-XL, scores",
+    goal=0.35,
+    memory_goal=no_gather,
+    memory_words="2.5 results",
+    need=lambda L: 4 * L**2 * H * (K + 3 * B),
+)
+def transformer_xl(L):
+    (q, k, _), r, u, v = normal(3, B, H, L, K), normal(H, 2 * L - 1, K), *normal(2, H, K)
+    positions = np.arange(L)
+    t = tensors(q, k, r, u, v)
+    return (
+        lambda: pe.transformer_xl_scores(q, k, r, u, v, pe.relative_distance(positions, positions)),
+        lambda: documents.transformer_xl_scores(*t),
+    )
+
+
+@scheme(
+    "DeBERTa, scores",
+    goal=0.35,
+    memory_goal=no_gather,
+    memory_words="2.5 results",
+    need=lambda L: 4 * L**2 * H * (K + 4 * B),
+)
+def deberta(L):
+    (q, k, _), (q_table, k_table) = normal(3, B, H, L, K), normal(2, H, 2 * 256, K)
+    positions = np.arange(L)
+    t = tensors(q, k, q_table, k_table)
+    return (
+        lambda: pe.deberta_scores(
+            q, k, q_table, k_table, pe.relative_distance(positions, positions)
+        ),
+        lambda: documents.deberta_scores(*t),
+    )
+
+
+def t5_tables():
+    """The same biases in our order and in the documents' order (the past in the upper half)."""
+    ours = normal(32, H)
+    return ours, torch.from_numpy(np.roll(ours, 16, axis=0))
+
+
+@scheme("T5, bias", goal=0.02, at=2048)
+def t5(L):
+    (ours, theirs), positions = t5_tables(), np.arange(L)
+    return (
+        lambda: pe.t5_bias(ours, pe.relative_distance(positions, positions)),
+        lambda: documents.t5_bias(theirs, L),
+    )
+
+
+@scheme("T5, bias added to scores", at=2048, sizes=SIZES[:-1])
+def t5_added(L):
+    bias, their_bias = t5(L)
+    scores = normal(B, H, L, L)
+    t = torch.from_numpy(scores)
+    return lambda: scores + bias(), lambda: t + their_bias()
+
+
+@scheme("ALiBi, bias", goal=0.02, at=2048)
+def alibi(L):
+    positions = np.arange(L)
+    return (
+        lambda: pe.alibi_bias(
+            pe.alibi_slopes(H).astype(np.float32), pe.relative_distance(positions, positions)
+        ),
+        lambda: documents.ALiBi(H, L).bias(),
+    )
+
+
+@scheme("ALiBi, bias added to scores", at=2048, sizes=SIZES[:-1])
+def alibi_added(L):
+    bias, _ = alibi(L)
+    scores = normal(B, H, L, L)
+    t = torch.from_numpy(scores)
+    return lambda: scores + bias(), lambda: documents.ALiBi(H, L)(t)
+
+
+# Attention itself
+
+
+@scheme("attention", "softmax(q k^T) v, unfused", goal=1.1)
+def attention(L):
+    q, k, v = normal(3, B, H, L, K)
+    t = tensors(q, k, v)
+    return lambda: pe.attention(q, k, v), lambda: documents.attention(*t)
+
+
+@scheme("attention_blockwise", "fused attention", goal=3)
+def blockwise(L):
+    q, k, v = normal(3, B, H, L, K)
+    t = tensors(q, k, v)
+    return (
+        lambda: pe.attention_blockwise(q, k, v),
+        lambda: torch.nn.functional.scaled_dot_product_attention(*t),
+    )
+
+
+@scheme(
+    "attention_blockwise, one head",
+    "fused attention",
+    goal=3,
+    at=16384,
+    sizes=(16384,),
+    memory_goal=lambda result: 64e6 + result,
+    memory_words="64 MB + result",
+)
+def blockwise_long(L):
+    q, k, v = normal(3, 1, 1, L, K)
+    t = tensors(q, k, v)
+    return (
+        lambda: pe.attention_blockwise(q, k, v),
+        lambda: torch.nn.functional.scaled_dot_product_attention(*t),
+    )
+
+
+CASES = [(s, L) for s in SCHEMES for L in s.sizes]
+
+
+@pytest.mark.parametrize(("s", "L"), CASES, ids=[f"{s.name}; {s.beside}; {L}" for s, L in CASES])
+def test_both_sides_agree_and_are_measured(s, L, benchmark):
+    ours, theirs = s.make(L)
+    result, our_peak, seconds = numpy_peak(ours)
+    size, their_peak = first(result).nbytes, math.nan
+    if s.need(L) > GIGABYTES * 1e9:
+        theirs = None
+    else:
+        other, their_peak, more = (numpy_peak if s.beside == COPY else torch_peak)(theirs)
+        assert s.beside == COPY or largest_difference(result, other) <= s.tolerance(L)
+        seconds += more
+        del other
+    del result  # before the clock runs
+    budget = SECONDS * (3 if L == s.at else 1)
+    rounds = min(max(2 if L > s.at else 3, int(budget / seconds)), 300)
+    times = alternate(benchmark, ours, theirs, rounds)
+    MEASURED[s, L] = Measured(*times, our_peak, their_peak, size)
+
+
+def test_the_tables_are_written(capsys):
+    text = report(SCHEMES, MEASURED)
+    with capsys.disabled():
+        print(f"\n\n{text}")
+    if len(MEASURED) == len(CASES):
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(f"{text}\n", encoding="utf-8")

@@ -1,0 +1,137 @@
+"""The schemes as the usual PyTorch code writes them: what pe_numpy is measured against.
+
+Written for this benchmark, after the algorithms of the tutorials that the book answers: Shaw's
+vectors gathered for every pair, T5's buckets computed for every pair, RoPE by halves and by complex
+numbers, ALiBi's whole matrix. For Transformer-XL and DeBERTa the tutorials have formulas alone;
+here the vectors R_(i-j) are gathered, as their Shaw does. `gathered_scores` is the better form that
+an expert would choose. Nothing is kept from call to call, but for what a class makes when it is
+constructed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def distances(L: int) -> Tensor:
+    """All pairs' i - j: (L, L)."""
+    positions = torch.arange(L)
+    return positions[:, None] - positions[None, :]
+
+
+def sinusoidal(L: int, d_model: int) -> Tensor:
+    """Sines in the even, cosines in the odd components, in float32."""
+    position = torch.arange(L).float()[:, None]
+    inverse = torch.exp(torch.arange(0, d_model, 2).float() * (-math.log(10000.0) / d_model))
+    code = torch.zeros(L, d_model)
+    code[:, 0::2] = torch.sin(position * inverse)
+    code[:, 1::2] = torch.cos(position * inverse)
+    return code
+
+
+def shaw_scores(q: Tensor, k: Tensor, table: Tensor) -> Tensor:
+    """A vector for every pair, (L, L, K), and an einsum with the queries."""
+    L, K = q.shape[-2:]
+    vectors = table[distances(L) + L - 1]  # (L, L, K)
+    position = torch.einsum("bhld,lmd->bhlm", q, vectors)
+    return (q @ k.transpose(-1, -2) + position) / math.sqrt(K)
+
+
+def gathered_scores(q: Tensor, k: Tensor, table: Tensor) -> Tensor:
+    """The same scores, by a product with each row of the table and a gather of the products."""
+    L, K = q.shape[-2:]
+    products = q @ table.T  # (B, H, L, 2L - 1)
+    index = (distances(L) + L - 1).expand(*q.shape[:-2], L, L)
+    return (q @ k.transpose(-1, -2) + products.gather(-1, index)) / math.sqrt(K)
+
+
+def transformer_xl_scores(q: Tensor, k: Tensor, r: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    """All four terms; R_(i-j), projected for each head, gathered for every pair: (H, L, L, K)."""
+    L, K = q.shape[-2:]
+    vectors = r[:, distances(L) + L - 1]
+    content = (q + u[:, None]) @ k.transpose(-1, -2)
+    position = torch.einsum("bhld,hlmd->bhlm", q + v[:, None], vectors)
+    return (content + position) / math.sqrt(K)
+
+
+def deberta_scores(q: Tensor, k: Tensor, q_table: Tensor, k_table: Tensor) -> Tensor:
+    """Content to content, to position, and position to content, both tables gathered."""
+    L, K = q.shape[-2:]
+    m = k_table.shape[-2] // 2
+    rows = (distances(L) + m).clamp(0, 2 * m - 1)  # [i, j] for delta(i, j), [j, i] for delta(j, i)
+    c2p = torch.einsum("bhid,hijd->bhij", q, k_table[:, rows])  # (H, L, L, K) gathered
+    p2c = torch.einsum("bhjd,hjid->bhji", k, q_table[:, rows])
+    return (q @ k.transpose(-1, -2) + c2p + p2c.transpose(-1, -2)) / math.sqrt(3 * K)
+
+
+def t5_bias(table: Tensor, L: int, max_distance: int = 128) -> Tensor:
+    """Bidirectional buckets of all pairs, computed in float32, and a look-up: (1, H, L, L).
+
+    The tutorial feeds i - j to code made for j - i, so the past reads the upper half of the table.
+    """
+    half = len(table) // 2
+    exact = half // 2
+    distance = distances(L)
+    n = distance.abs()
+    growth = torch.log(n.float().clamp(min=exact) / exact) / math.log(max_distance / exact)
+    far = (exact + (growth * (half - exact)).long()).clamp(max=half - 1)
+    bucket = torch.where(n < exact, n, far) + half * (distance >= 0).long()
+    return table[bucket].permute(2, 0, 1).unsqueeze(0).contiguous()
+
+
+class ALiBi:
+    """The matrix -|i - j| at construction; times the slopes, plus the scores, in each call."""
+
+    def __init__(self, n_heads: int, L: int) -> None:
+        self.slopes = torch.tensor([2 ** (-8 * (h + 1) / n_heads) for h in range(n_heads)])
+        self.distance = -distances(L).abs().float()
+
+    def bias(self) -> Tensor:
+        """The bias of each head: (1, H, L, L)."""
+        return self.slopes.view(1, -1, 1, 1) * self.distance
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        """Scores with the bias."""
+        return scores + self.bias()
+
+
+def rope_angles(L: int, K: int) -> Tensor:
+    """Position times frequency, in float32: (L, K/2)."""
+    return torch.outer(torch.arange(L).float(), 10000.0 ** -(torch.arange(0, K, 2).float() / K))
+
+
+class HalfSplitRope:
+    """Pairs (i, i + K/2), with tables of cosines and sines made at construction."""
+
+    def __init__(self, L: int, K: int) -> None:
+        angles = rope_angles(L, K)
+        angles = torch.cat([angles, angles], dim=-1)
+        self.cos, self.sin = angles.cos(), angles.sin()  # (L, K)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Turn x of (B, H, L, K)."""
+        n = x.shape[-1] // 2
+        first, second = x[..., :n], x[..., n:]
+        cos, sin = self.cos[..., :n], self.sin[..., :n]
+        return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+
+
+def rope_unit_numbers(L: int, K: int) -> Tensor:
+    """Complex e^(i m theta): (L, K/2)."""
+    angles = rope_angles(L, K)
+    return torch.polar(torch.ones_like(angles), angles)
+
+
+def complex_rope(x: Tensor, units: Tensor) -> Tensor:
+    """Neighbouring components as one complex number, times its unit number."""
+    pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * units).flatten(3).type_as(x)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores, softmax and weighted sum, one after the other."""
+    weights = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]), dim=-1)
+    return weights @ v, weights
