@@ -449,7 +449,7 @@ assert np.abs(full - off).max() > 0.1
 
 
 # %%
-def decode(turned_cache):
+def one_by_one(turned_cache):
     rows, vectors_turned = [], 0
     cache = k_all[:, :, :0]
     for t in range(L):
@@ -464,7 +464,7 @@ def decode(turned_cache):
 
 # %%
 for turned_cache in (True, False):
-    output, count = decode(turned_cache)
+    output, count = one_by_one(turned_cache)
     assert np.allclose(output, full, rtol=0, atol=1e-12)
     print(
         f"cache of turned keys: {turned_cache!s:5}  same output: True  keys turned, a head: {count}"

@@ -18,6 +18,12 @@ and around them: attention
        causal_mask, padding_mask, split_heads, merge_heads
 and beyond the trained length
        to_digits, from_digits, log_n_scale, attention_entropy
+the Transformer
+       Model, init_params, encode, decode, Cache, greedy, sample, multi_head_attention,
+       linear, feed_forward, embed_tokens, dropout, layer_norm, rms_norm, relu, gelu, silu
+its training
+       value_and_grad, cross_entropy, train, adamw, adamw_state, sgd, clip_gradients,
+       warmup_schedule, cosine_schedule, save, load
 
 The axis letters of all shapes: B batch, H heads, L queries, S keys, D model width (d_model),
 K width of one head (d_k), F feed-forward width, V vocabulary, N rows of a table. Distances are
@@ -59,6 +65,18 @@ from pe_numpy.rotary.scaling import (
     ntk_scaling,
     yarn_scaling,
 )
+from pe_numpy.training.autodiff import value_and_grad
+from pe_numpy.training.checkpoint import load, save
+from pe_numpy.training.loop import train
+from pe_numpy.training.loss import cross_entropy
+from pe_numpy.training.optimiser import (
+    adamw,
+    adamw_state,
+    clip_gradients,
+    cosine_schedule,
+    sgd,
+    warmup_schedule,
+)
 from pe_numpy.transformer.attention import (
     attend,
     attention,
@@ -70,10 +88,34 @@ from pe_numpy.transformer.attention import (
     softmax,
     split_heads,
 )
+from pe_numpy.transformer.decoding import greedy, sample
+from pe_numpy.transformer.layers import (
+    dropout,
+    embed_tokens,
+    feed_forward,
+    gelu,
+    layer_norm,
+    linear,
+    relu,
+    rms_norm,
+    silu,
+)
+from pe_numpy.transformer.model import (
+    Cache,
+    Model,
+    decode,
+    encode,
+    init_params,
+    multi_head_attention,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Cache",
+    "Model",
+    "adamw",
+    "adamw_state",
     "alibi_bias",
     "alibi_slopes",
     "attend",
@@ -81,34 +123,55 @@ __all__ = [
     "attention_blockwise",
     "attention_entropy",
     "causal_mask",
+    "clip_gradients",
     "complex_attention",
     "complex_order",
     "convolve",
+    "cosine_schedule",
+    "cross_entropy",
     "deberta_bucket",
     "deberta_scores",
+    "decode",
+    "dropout",
     "dynamic_ntk_scaling",
+    "embed_tokens",
+    "encode",
+    "feed_forward",
     "floater",
     "four_terms",
     "from_digits",
+    "gelu",
+    "greedy",
     "hierarchical",
+    "init_params",
+    "layer_norm",
     "learned",
+    "linear",
     "linear_scaling",
     "llama3_scaling",
+    "load",
     "log_n_scale",
     "log_softmax",
     "merge_heads",
+    "multi_head_attention",
     "ntk_scaling",
     "padding_mask",
     "recurrent",
     "relative_distance",
     "relative_shift",
+    "relu",
+    "rms_norm",
     "rope",
     "rope_convert_weights",
     "rope_frequencies",
     "rope_matrix",
     "rope_permutation",
+    "sample",
+    "save",
+    "sgd",
     "shaw_scores",
     "shaw_values",
+    "silu",
     "sinusoidal",
     "sinusoidal_2d",
     "sinusoidal_shift",
@@ -117,8 +180,11 @@ __all__ = [
     "t5_bias",
     "t5_bucket",
     "to_digits",
+    "train",
     "transformer_xl_scores",
     "tupe_scores",
+    "value_and_grad",
+    "warmup_schedule",
     "wavelengths",
     "yarn_scaling",
 ]

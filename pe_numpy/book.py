@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 def show_source(*functions: Callable) -> None:
-    """Print the code of some functions without their docstrings, which the chapter stands for.
+    """Print the code of some functions, without docstrings (the chapter is one) and decorators.
 
     Parameters
     ----------
@@ -35,4 +35,4 @@ def _without_docstring(function: Callable) -> str:
     if ast.get_docstring(definition) is not None:
         docstring = definition.body[0]
         del lines[docstring.lineno - 1 : docstring.end_lineno]
-    return "\n".join(lines)
+    return "\n".join(lines[definition.lineno - 1 :])  # without decorators

@@ -28,14 +28,15 @@ def real_array(function: str, name: str, x: Any, axes: str = "") -> np.ndarray:
 
     Integers and booleans become float64; a floating dtype stays what it is.
     """
-    x = as_array(x)
-    if x.dtype.kind not in "buif":
+    x = x if hasattr(x, "__array_ufunc__") else np.asarray(x)  # as_array, in the busiest check
+    kind = x.dtype.kind
+    if kind not in "fbui":
         raise ValueError(f"{function}: {name} must hold real numbers; got dtype {x.dtype}")
-    if x.ndim < len(axes):
+    if axes and x.ndim < len(axes):
         raise ValueError(
             f"{function}: {name} must have the axes (..., {', '.join(axes)}); got shape {x.shape}"
         )
-    return x if x.dtype.kind == "f" else x.astype(np.float64)
+    return x if kind == "f" else x.astype(np.float64)
 
 
 def position_array(function: str, name: str, positions: Any, axis: bool = False) -> np.ndarray:

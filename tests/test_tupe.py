@@ -39,6 +39,16 @@ def test_position_term_is_the_same_for_every_sequence_of_a_batch():
     )
 
 
+def test_positions_may_differ_within_a_batch():
+    pq, pk = data(B, H, L, K, seed=5), data(B, H, S, K, seed=6)
+    scores = tupe_scores(Q, KEYS, pq, pk, BIAS)
+    for b in range(B):
+        alone = tupe_scores(Q[b], KEYS[b], pq[b], pk[b], BIAS)
+        assert_allclose(scores[b], alone, rtol=0, atol=1e-13)
+    with pytest.raises(ValueError, match=r"q_position must broadcast to the shape of the batch"):
+        tupe_scores(Q, KEYS, data(4, H, L, K), PK)
+
+
 def test_the_scale_keeps_the_variance_of_plain_attention():
     K = 64
     q, k, pq, pk = (data(2, 400, K, seed=s) for s in range(4))

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from pe_numpy import checks
 from pe_numpy.relative.distance import (
+    add_to,
     check_distance,
     each_distance,
     opposite,
@@ -92,14 +93,13 @@ def deberta_scores(
         tables.append(table.astype(work, copy=False))
     m_q, m_k = (table.shape[-2] // 2 for table in tables)
     scores = q @ np.swapaxes(k, -1, -2)  # c2c, (..., H, L, S)
-    scores += spread_products(  # c2p
-        q, tables[1], distance, lambda d: np.clip(d + m_k, 0, 2 * m_k - 1)
-    )
+    c2p = spread_products(q, tables[1], distance, lambda d: np.clip(d + m_k, 0, 2 * m_k - 1))
+    scores = add_to(scores, c2p)
+    del c2p  # its memory serves p2c
     p2c = spread_products(
         k * scale, tables[0], of_keys, lambda d: np.clip(sign * d + m_q, 0, 2 * m_q - 1)
     )
-    scores += np.swapaxes(p2c, -1, -2)
-    return scores.astype(dtype, copy=False)
+    return add_to(scores, np.swapaxes(p2c, -1, -2)).astype(dtype, copy=False)
 
 
 def deberta_bucket(distance: ArrayLike, num_buckets: int, max_distance: int) -> np.ndarray:

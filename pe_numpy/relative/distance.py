@@ -27,6 +27,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
+from pe_numpy.dispatch import differentiable
 
 ROWS = 128  # queries taken at a time: they meet S + ROWS - 1 distances, not S + L - 1
 RowOf = Callable[[np.ndarray], np.ndarray]  # from distances to the rows of a table
@@ -79,6 +80,7 @@ def _consecutive(positions: np.ndarray) -> bool:
     return bool((positions[1:] - positions[:-1] == 1).all())
 
 
+@differentiable
 def _window(line: np.ndarray, L: int, S: int) -> np.ndarray:
     """View a line (..., L + S - 1) as (..., L, S): entry [i, j] is line[i - j + S - 1]."""
     *batch, step = line.strides
@@ -106,6 +108,14 @@ def each_distance(function: RowOf, distance: np.ndarray) -> np.ndarray:
     return function(distance)
 
 
+def add_to(total: np.ndarray, term: np.ndarray) -> np.ndarray:
+    """Return total + term, in the memory of `total`, which the caller made, where that can be."""
+    if isinstance(total, np.ndarray) and isinstance(term, np.ndarray):
+        total += term
+        return total
+    return total + term  # an array that records what is done to it
+
+
 def opposite(distance: np.ndarray) -> np.ndarray:
     """Swap the roles of queries and keys: (..., L, S) of i - j to (..., S, L) of j - i."""
     if _is_window(distance):
@@ -113,6 +123,7 @@ def opposite(distance: np.ndarray) -> np.ndarray:
     return -np.swapaxes(distance, -1, -2)
 
 
+@differentiable
 def spread_products(
     q: np.ndarray, table: np.ndarray, distance: np.ndarray, row_of: RowOf
 ) -> np.ndarray:
@@ -140,6 +151,7 @@ def spread_products(
     return out
 
 
+@differentiable
 def spread_sums(
     weights: np.ndarray, table: np.ndarray, distance: np.ndarray, row_of: RowOf
 ) -> np.ndarray:
@@ -150,12 +162,7 @@ def spread_sums(
     """
     *batch, L, S = weights.shape
     if not _is_window(distance):
-        rows = np.broadcast_to(row_of(distance), weights.shape)
-        N = table.shape[-2]
-        cells = math.prod(batch) * L
-        place = rows + N * np.arange(cells).reshape(*batch, L, 1)
-        sums = np.bincount(place.ravel(), weights.ravel(), minlength=N * cells)
-        return sums.reshape(*batch, L, N).astype(weights.dtype) @ table
+        return _sum_by_row(weights, row_of(distance), table.shape[-2]) @ table
     vectors = table[..., row_of(_line(distance)[::-1]), :]  # (..., L + S - 1, K)
     shape = (*np.broadcast_shapes(tuple(batch), table.shape[:-2]), L, table.shape[-1])
     out = np.empty(shape, np.result_type(weights, table))
@@ -175,6 +182,15 @@ def _skewed(products: np.ndarray, S: int) -> np.ndarray:
         return products
     flat = products.reshape(*batch, n * width)[..., n - 1 : n - 1 + n * (width - 1)]
     return flat.reshape(*batch, n, width - 1)[..., :S]
+
+
+def _sum_by_row(weights: np.ndarray, rows: np.ndarray, N: int) -> np.ndarray:
+    """Sum the weights (..., L, S) of each query by the row that they read: (..., L, N)."""
+    *batch, L, _ = weights.shape
+    cells = math.prod(batch) * L
+    place = np.broadcast_to(rows, weights.shape) + N * np.arange(cells).reshape(*batch, L, 1)
+    sums = np.bincount(place.ravel(), weights.ravel(), minlength=N * cells)
+    return sums.reshape(*batch, L, N).astype(weights.dtype)
 
 
 def _rows_and(columns: np.ndarray, rows: tuple[int, ...]) -> tuple[np.ndarray, ...]:

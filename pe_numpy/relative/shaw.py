@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.relative.distance import RowOf, check_distance, spread_products, spread_sums
+from pe_numpy.relative.distance import RowOf, add_to, check_distance, spread_products, spread_sums
 
 
 def shaw_scores(
@@ -71,8 +71,8 @@ def shaw_scores(
     work, dtype = checks.working(q, k)
     q = q.astype(work) * (1 / math.sqrt(q.shape[-1]))
     content = q @ np.swapaxes(k.astype(work, copy=False), -1, -2)  # (..., L, S)
-    content += spread_products(q, table.astype(work, copy=False), distance, row_of)
-    return content.astype(dtype, copy=False)
+    position = spread_products(q, table.astype(work, copy=False), distance, row_of)
+    return add_to(content, position).astype(dtype, copy=False)
 
 
 def shaw_values(
@@ -126,8 +126,8 @@ def shaw_values(
     work, dtype = checks.working(weights, v)
     weights = np.broadcast_to(weights.astype(work, copy=False), (*batch, *weights.shape[-2:]))
     mixed = weights @ v.astype(work, copy=False)  # (..., L, K)
-    mixed += spread_sums(weights, table.astype(work, copy=False), distance, row_of)
-    return mixed.astype(dtype, copy=False)
+    position = spread_sums(weights, table.astype(work, copy=False), distance, row_of)
+    return add_to(mixed, position).astype(dtype, copy=False)
 
 
 def _clipped_table(

@@ -132,7 +132,7 @@ def t5_bias(
     if table.ndim != 2:
         raise ValueError(f"{name}: table must have the axes (N, H); got shape {table.shape}")
     distance = checks.bias_distance(name, distance)
-    by_head = np.ascontiguousarray(table.T)  # (H, N)
+    by_head = np.swapaxes(table, 0, 1)  # (H, N)
 
     def bias(d: np.ndarray) -> np.ndarray:
         return np.take(by_head, t5_bucket(d, len(table), max_distance, bidirectional), axis=1)

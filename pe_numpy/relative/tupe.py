@@ -38,9 +38,9 @@ def tupe_scores(
         Queries, from token vectors without a position.
     k : (..., H, S, K) array
         Keys.
-    q_position : (H, L, K) array
-        Projected positions of the queries.
-    k_position : (H, S, K) array
+    q_position : (H, L, K) array, or (B, H, L, K)
+        Projected positions of the queries; with a batch axis where padding makes them differ.
+    k_position : (H, S, K) array, or (B, H, S, K)
         Projected positions of the keys.
     bias : array that broadcasts to the scores, optional
         Added after the scale: T5's bias gives the paper's TUPE-R, none its TUPE-A.
@@ -66,8 +66,8 @@ def tupe_scores(
     name = "tupe_scores"
     q, k, batch = checks.queries_and_keys(name, q, k, heads=True)
     (L, K), S, H = q.shape[-2:], k.shape[-2], batch[-1]
-    pq = checks.exact_shape(name, "q_position", q_position, (H, L, K), "(H, L, K)")
-    pk = checks.exact_shape(name, "k_position", k_position, (H, S, K), "(H, S, K)")
+    pq = _projected(name, "q_position", q_position, batch, (H, L, K), "(H, L, K)")
+    pk = _projected(name, "k_position", k_position, batch, (H, S, K), "(H, S, K)")
     work, dtype = checks.working(q, k)
     q, k, pq, pk = (a.astype(work, copy=False) for a in (q, k, pq, pk))
     scale = 1 / math.sqrt(2 * K)
@@ -78,3 +78,18 @@ def tupe_scores(
         checks.fits(name, "bias", bias.shape, (*batch, L, S), "the scores")
         scores = scores + bias.astype(work, copy=False)
     return scores.astype(dtype, copy=False)
+
+
+def _projected(
+    function: str,
+    name: str,
+    p: ArrayLike,
+    batch: tuple[int, ...],
+    shape: tuple[int, ...],
+    axes: str,
+) -> np.ndarray:
+    p = checks.real_array(function, name, p)
+    if p.shape[-3:] != shape or p.ndim > len(batch) + 2:
+        raise ValueError(f"{function}: {name} must have the shape {axes} = {shape}; got {p.shape}")
+    checks.fits(function, name, p.shape[:-3], batch[:-1], "the batch")
+    return p

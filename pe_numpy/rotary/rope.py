@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
+from pe_numpy.dispatch import differentiable
 
 
 def rope_frequencies(d: int, base: float = 10000.0) -> np.ndarray:
@@ -57,6 +58,7 @@ def rope_frequencies(d: int, base: float = 10000.0) -> np.ndarray:
     return base ** (-np.arange(0, d, 2) / d)  # (d/2,)
 
 
+@differentiable
 def rope(
     x: ArrayLike,
     positions: ArrayLike,

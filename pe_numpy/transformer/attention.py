@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
+from pe_numpy.dispatch import differentiable
 
 
+@differentiable
 def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     """Turn scores into weights: exp(x_j) / sum_j exp(x_j).
 
@@ -64,6 +66,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     return weights.astype(x.dtype, copy=False)
 
 
+@differentiable
 def log_softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     """Logarithms of the softmax: x_j - log sum_j exp(x_j).
 
@@ -111,9 +114,9 @@ def _shifted(function: str, x: ArrayLike, axis: int) -> tuple[np.ndarray, np.nda
     if x.shape[axis] == 0:
         return x, work, np.zeros((), work.dtype)
     top = work.max(axis=axis, keepdims=True)
-    if np.isposinf(top).any():
+    if (top == np.inf).any():
         raise ValueError(f"{function}: x must stay below +inf (-inf is allowed); got +inf")
-    return x, work, np.where(np.isneginf(top), 0, top)
+    return x, work, np.where(top == -np.inf, 0, top)
 
 
 def _at_least_float32(x: np.ndarray) -> np.ndarray:
@@ -287,6 +290,7 @@ def _qkv(
     return q, k, v, checks.common_batch(function, scores=batch, v=v.shape[:-2])
 
 
+@differentiable
 def attend(
     scores: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -416,28 +420,28 @@ def attention_blockwise(
             scores = np.where(mask[..., rows, columns], scores, -np.inf)
         return np.where(distance >= 0, scores, -np.inf) if causal else scores
 
-    output = np.empty((*batch, L, v.shape[-1]), dtype)
+    output = [np.zeros((*batch, 0, v.shape[-1]), q.dtype)]
     for start in range(0, L, block):
         rows = slice(start, start + block)
         top = np.full((*batch, len(range(L)[rows]), 1), -np.inf, q.dtype)  # largest score so far
         total = np.zeros_like(top)  # sum of exp(score - top)
-        mixed = np.zeros(1, q.dtype)  # sum of exp(score - top) v
+        mixed = np.zeros((*top.shape[:-1], v.shape[-1]), q.dtype)  # sum of exp(score - top) v
         for first in range(0, S, block):
             columns = slice(first, first + block)
             if causal and k_at[..., columns].min() > q_at[..., rows].max():
                 continue  # the whole block lies in the future
             scores = scores_of(rows, columns)
             higher = np.maximum(top, scores.max(axis=-1, keepdims=True))
-            if np.isposinf(higher).any():
+            if (higher == np.inf).any():
                 raise ValueError(f"{name}: scores must stay below +inf (-inf is allowed); got +inf")
-            shift = np.where(np.isneginf(higher), 0, higher)
+            shift = np.where(higher == -np.inf, 0, higher)
             weights = np.exp(scores - shift)
             shrink = np.exp(top - shift)  # what was summed so far had the smaller shift
             total = total * shrink + weights.sum(axis=-1, keepdims=True)
             mixed = mixed * shrink + weights @ v[..., columns, :]
             top = higher
-        output[..., rows, :] = mixed / np.where(total == 0, 1, total)
-    return output
+        output.append(mixed / np.where(total == 0, 1, total))
+    return np.concatenate(output, axis=-2).astype(dtype, copy=False)  # (..., L, Kv)
 
 
 def _block_positions(

@@ -597,14 +597,14 @@ def provenance(name: str, seed: int, sources: tuple[str, ...]) -> str:
 
 
 def main() -> None:
-    """Write every file that the transformers at hand are to make."""
+    """Write every file of the script that runs, if the transformers at hand are to make it."""
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
-    chosen = {name: file for name, file in FILES.items() if file[1] == transformers.__version__}
+    own = {name: file for name, file in FILES.items() if file[0].__module__ == "__main__"}
+    chosen = {name: file for name, file in own.items() if file[1] == transformers.__version__}
     if not chosen:
-        raise SystemExit(
-            f"make.py wants transformers {NEW} or {OLD}; got {transformers.__version__}"
-        )
+        wanted = " or ".join(sorted({version for _, version, *_ in own.values()}))
+        raise SystemExit(f"transformers must be {wanted}; got {transformers.__version__}")
     for name, (function, _, seed, sources) in chosen.items():
         torch.manual_seed(seed)
         with torch.no_grad():

@@ -1,0 +1,1 @@
+"""Gradients of plain NumPy, and what training needs: losses, optimiser, checkpoints, tasks."""

@@ -1,0 +1,651 @@
+r"""The Transformer: encoder-decoder and decoder-only, as functions of (parameters, inputs).
+
+Source: Vaswani et al. 2017, "Attention is all you need" (arXiv:1706.03762), section 3; pre-norm:
+Xiong et al. 2020 (arXiv:2002.04745); gated feed-forward: Shazeer 2020 (arXiv:2002.05202)::
+
+    post-norm   x = norm(x + sublayer(x))
+    pre-norm    x = x + sublayer(norm(x)), and one more norm at the end
+
+Axes: B batch, L tokens (of the decoder), S keys, D model width, H heads, F feed-forward width,
+V vocabulary.
+Symbols: parameters are nested dictionaries, named as in the paper; layers have the keys "0", "1".
+Convention: token vectors are rows. Positions count real tokens: with padding on the left the first
+real token stands at 0. The embedding is multiplied by sqrt(D), as in section 3.4.
+Differs from the paper: every part that later models changed is a choice of `Model`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pe_numpy import checks
+from pe_numpy.transformer.attention import attend, causal_mask, merge_heads, softmax, split_heads
+from pe_numpy.transformer.encodings import Encoding, Params, Sizes
+from pe_numpy.transformer.layers import (
+    dropout,
+    embed_tokens,
+    feed_forward,
+    layer_norm,
+    linear,
+    rms_norm,
+)
+
+KeysAndValues = tuple[np.ndarray, np.ndarray]  # (B, H, S, K) each
+NOWHERE = np.zeros(0, np.int64)  # positions of cross-attention, which has no encoding
+
+
+@dataclass(frozen=True)
+class Model:
+    """Sizes and choices of a Transformer; it holds no parameters.
+
+    Parameters
+    ----------
+    vocabulary : int
+        Number of tokens V.
+    d_model, n_heads, d_ff : int
+        Width D, heads H (a divisor of D), feed-forward width F.
+    n_layers : int
+        Layers of the decoder.
+    n_encoder_layers : int
+        Layers of the encoder; 0 for a decoder-only model.
+    encoding : Encoding
+        How position enters; see `pe_numpy.transformer.encodings`.
+    norm : "pre" or "post"
+        Where the norm stands.
+    norm_kind : "layer" or "rms"
+        Which norm.
+    activation : "relu", "gelu", "gelu_tanh" or "silu"
+        Of the feed-forward network.
+    gated, biases, tied, scaled_embedding : bool
+        A gate in the feed-forward network; biases in all projections; output layer tied to the
+        embedding; embedding times sqrt(D).
+    cross_heads : int, optional
+        Heads of the cross-attention, H by default.
+    dropout : float
+        Rate on the embedding and on each sublayer's output, when a generator is passed.
+
+    Raises
+    ------
+    ValueError
+        If H does not divide D, a size is below 1 or a choice is unknown.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, section 3 and table 3; the paper's choices are post-norm, ReLU,
+    biases, a tied output layer and dropout 0.1.
+
+    Examples
+    --------
+    >>> Model(37000, 512, 8, 2048, 6, n_encoder_layers=6, norm="post", tied=True).n_layers
+    6
+    """
+
+    vocabulary: int
+    d_model: int
+    n_heads: int
+    d_ff: int
+    n_layers: int
+    n_encoder_layers: int = 0
+    encoding: Encoding = field(default_factory=Encoding)
+    norm: str = "pre"
+    norm_kind: str = "layer"
+    activation: str = "relu"
+    gated: bool = False
+    biases: bool = True
+    tied: bool = False
+    scaled_embedding: bool = True
+    cross_heads: int | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("vocabulary", "d_model", "n_heads", "d_ff", "n_layers"):
+            checks.integer("Model", name, getattr(self, name))
+        checks.integer("Model", "n_encoder_layers", self.n_encoder_layers, least=0)
+        checks.choice("Model", "norm", self.norm, ("pre", "post"))
+        checks.choice("Model", "norm_kind", self.norm_kind, ("layer", "rms"))
+        for heads in (self.n_heads, self.cross_heads or self.n_heads):
+            if self.d_model % heads:
+                raise ValueError(
+                    f"Model: the number of heads must divide d_model; got {heads} and "
+                    f"{self.d_model}"
+                )
+
+
+# ---- parameters ---------------------------------------------------------------------------------
+
+
+def init_params(model: Model, rng: np.random.Generator, dtype: type = np.float32) -> dict[str, Any]:
+    """Draw the parameters of a model.
+
+    Parameters
+    ----------
+    model : Model
+        Sizes and choices.
+    rng : numpy.random.Generator
+        Where the numbers come from.
+    dtype : floating dtype
+        Of all parameters.
+
+    Returns
+    -------
+    Nested dictionaries of arrays: "embedding" (V, D), "decoder" and, if there is one, "encoder",
+    each with "layers", "shared" (of the encoding) and, for pre-norm, "norm"; "output" (D, V) if the
+    output layer is not tied.
+
+    Raises
+    ------
+    ValueError
+        Never, for a valid model.
+
+    Notes
+    -----
+    Source: projections are normal with variance 1/fan-in; those that end a sublayer are smaller by
+    sqrt(2 layers), as in GPT-2 (Radford et al. 2019, section 2.3); the output layer starts at half.
+
+    Examples
+    --------
+    >>> params = init_params(Model(11, 8, 2, 16, 1), np.random.default_rng(0))
+    >>> sorted(params), params["decoder"]["layers"]["0"]["attention"]["W_q"].shape
+    (['decoder', 'embedding', 'output'], (8, 8))
+    """
+    D, V = model.d_model, model.vocabulary
+    spread = 1 / math.sqrt(D) if model.scaled_embedding else 1.0
+    params: dict[str, Any] = {"embedding": rng.standard_normal((V, D)) * spread * 0.5}
+    if model.n_encoder_layers:
+        params["encoder"] = _init_stack(model, rng, model.n_encoder_layers, encoder=True)
+    params["decoder"] = _init_stack(model, rng, model.n_layers, encoder=False)
+    if not model.tied:
+        params["output"] = rng.standard_normal((D, V)) * (0.5 / math.sqrt(D))
+    return _cast(params, dtype)
+
+
+def _cast(tree: Any, dtype: type) -> Any:
+    if isinstance(tree, dict):
+        return {key: _cast(value, dtype) for key, value in tree.items()}
+    return tree.astype(dtype)
+
+
+def _init_stack(
+    model: Model, rng: np.random.Generator, n_layers: int, encoder: bool
+) -> dict[str, Any]:
+    D, F, last = model.d_model, model.d_ff, 1 / math.sqrt(2 * n_layers)
+
+    def projection(fan_in: int, fan_out: int, size: float = 1.0) -> np.ndarray:
+        return rng.standard_normal((fan_in, fan_out)) * (size / math.sqrt(fan_in))
+
+    def norm() -> Params:
+        gain = {"gain": np.ones(D)}
+        return gain if model.norm_kind == "rms" else {**gain, "bias": np.zeros(D)}
+
+    def attention() -> Params:
+        params = {f"W_{n}": projection(D, D, last if n == "o" else 1.0) for n in "qkvo"}
+        return {**params, **{f"b_{n}": np.zeros(D) for n in "qkvo" if model.biases}}
+
+    def network() -> Params:
+        params = {"W_1": projection(D, F), "W_2": projection(F, D, last)}
+        if model.gated:
+            params["W_gate"] = projection(D, F)
+        return {**params, **({"b_1": np.zeros(F), "b_2": np.zeros(D)} if model.biases else {})}
+
+    encoding = model.encoding.for_encoder() if encoder else model.encoding
+    sizes = Sizes(D, model.n_heads, n_layers)
+    crossed = bool(model.n_encoder_layers) and not encoder
+    layers = {}
+    for n in range(n_layers):
+        layer = {"attention": attention(), "attention_norm": norm()}
+        if crossed:
+            layer |= {"cross": attention(), "cross_norm": norm()}
+        layer |= {"feed_forward": network(), "feed_forward_norm": norm()}
+        layers[str(n)] = {**layer, "encoding": encoding.layer(rng, sizes)}
+    stack = {"layers": layers, "shared": encoding.shared(rng, sizes)}
+    return {**stack, "norm": norm()} if model.norm == "pre" else stack
+
+
+# ---- one layer ----------------------------------------------------------------------------------
+
+
+def _norm(model: Model, params: Params, x: np.ndarray) -> np.ndarray:
+    if model.norm_kind == "rms":
+        return rms_norm(x, params["gain"])
+    return layer_norm(x, params["gain"], params["bias"])
+
+
+def _sublayer(
+    model: Model,
+    norm: Params,
+    x: np.ndarray,
+    compute: Callable[[np.ndarray], np.ndarray],
+    rng: np.random.Generator | None,
+) -> np.ndarray:
+    """Residual connection, dropout and norm around a sublayer."""
+    if model.norm == "pre":
+        return x + dropout(compute(_norm(model, norm, x)), model.dropout, rng)
+    return _norm(model, norm, x + dropout(compute(x), model.dropout, rng))
+
+
+def _project(params: Params, name: str, x: np.ndarray, n_heads: int) -> np.ndarray:
+    """Queries, keys or values: (B, L, D) to (B, H, L, K)."""
+    return split_heads(linear(x, params[f"W_{name}"], params.get(f"b_{name}")), n_heads)
+
+
+def multi_head_attention(
+    params: Params,
+    x: np.ndarray,
+    source: np.ndarray | KeysAndValues,
+    n_heads: int,
+    mask: np.ndarray | None = None,
+    encoding: Encoding | None = None,
+    places: Params | None = None,
+    q_positions: np.ndarray = NOWHERE,
+    k_positions: np.ndarray = NOWHERE,
+    remember: Callable[[np.ndarray, np.ndarray], KeysAndValues] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Multi-head attention with position at places 2, 3 and 4: Concat(head_1 ... head_h) W^O.
+
+    Parameters
+    ----------
+    params : dict
+        W_q, W_k, W_v, W_o (D, D), optional b_q, b_k, b_v, b_o.
+    x : (B, L, D) array
+        What asks: queries are made from it.
+    source : (B, S, D) array, or two (B, H, S, K) arrays
+        What answers: x itself, the encoder's memory, or keys and values made from it before.
+    n_heads : int
+        Number of heads H.
+    mask : boolean array that broadcasts to (B, H, L, S), optional
+        True = may attend.
+    encoding, places : Encoding and its parameters, optional
+        None for cross-attention.
+    q_positions, k_positions : (L,) or (B, L), and (S,) or (B, S) arrays
+        Needed with an encoding.
+    remember : function, optional
+        Takes the newest keys and values and gives all of them: a cache.
+
+    Returns
+    -------
+    output : (B, L, D) array
+    weights : (B, H, L, S) array
+
+    Raises
+    ------
+    ValueError
+        If shapes don't fit.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, section 3.2.2.
+
+    Examples
+    --------
+    >>> params, x = {f"W_{n}": np.eye(2) for n in "qkvo"}, np.array([[[1.0, 0.0], [0.0, 1.0]]])
+    >>> output, weights = multi_head_attention(params, x, 0 * x, n_heads=1)
+    >>> weights.tolist(), output.tolist()
+    ([[[[0.5, 0.5], [0.5, 0.5]]]], [[[0.0, 0.0], [0.0, 0.0]]])
+    """
+    encoding, places = encoding or Encoding(), places or {}
+    q = _project(params, "q", x, n_heads)  # (B, H, L, K)
+    k, v = source if isinstance(source, tuple) else _keys_and_values(params, source, n_heads)
+    if encoding.turns_alone:  # the newest keys turn once, and are remembered so
+        q, k = encoding.turn(places, q, k, q_positions, q_positions)
+    if remember is not None:
+        k, v = remember(k, v)  # (B, H, S, K)
+    if not encoding.turns_alone:
+        q, k = encoding.turn(places, q, k, q_positions, k_positions)
+    scores = encoding.scores(places, q, k, q_positions, k_positions)  # (B, H, L, S)
+    if type(encoding).mix is Encoding.mix:
+        mixed, weights = attend(scores, v, mask)
+    else:
+        weights = softmax(scores if mask is None else np.where(mask, scores, -np.inf))
+        mixed = encoding.mix(places, weights, v, q_positions, k_positions)
+    return linear(merge_heads(mixed), params["W_o"], params.get("b_o")), weights
+
+
+def _keys_and_values(params: Params, source: np.ndarray, n_heads: int) -> KeysAndValues:
+    return _project(params, "k", source, n_heads), _project(params, "v", source, n_heads)
+
+
+# ---- the cache ----------------------------------------------------------------------------------
+
+
+class Cache:
+    """Keys and values of what a decoder has read, so that each new token costs one row.
+
+    Keys are held turned, if a key's turn depends on its own position alone; an encoding whose
+    frequencies change with the length gets them as they were before, with their positions, and so
+    stays right. Room is taken once, for `capacity` tokens.
+
+    Parameters
+    ----------
+    model : Model
+        The model that will fill it.
+    batch : int
+        Number of sequences B.
+    capacity : int
+        The most tokens it can hold.
+    dtype : floating dtype
+        Of keys and values, the parameters' own.
+
+    Raises
+    ------
+    ValueError
+        If the batch or the capacity is below 1; later, if there is no room for another token.
+
+    Notes
+    -----
+    Source: common practice; the causal mask is what allows it, since old rows never change. If the
+    frequencies of RoPE change with the length (dynamic NTK), that holds for the first layer alone:
+    deeper keys hold what the first layer said under the frequencies of its day.
+
+    Examples
+    --------
+    >>> model = Model(11, 8, 2, 16, n_layers=1)
+    >>> params, cache = init_params(model, np.random.default_rng(0)), Cache(model, 1, 3)
+    >>> first = [decode(params, model, [[token]], cache=cache) for token in (3, 1, 4)]
+    >>> bool(np.allclose(first[-1], decode(params, model, [[3, 1, 4]])[:, -1:], atol=1e-6))
+    True
+    """
+
+    def __init__(self, model: Model, batch: int, capacity: int, dtype: type = np.float32) -> None:
+        checks.integer("Cache", "batch", batch)
+        checks.integer("Cache", "capacity", capacity)
+        shape = (batch, model.n_heads, capacity, model.d_model // model.n_heads)
+        self.model, self.length = model, 0
+        layers = [str(n) for n in range(model.n_layers)]
+        self.keys: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}
+        self.values: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}
+        self.positions = np.zeros((batch, capacity), np.int64)
+        self.real = np.zeros((batch, capacity), bool)
+        self.cross: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def append(self, positions: np.ndarray, real: np.ndarray) -> None:
+        """Take note of the next tokens; each layer adds their keys and values."""
+        capacity = self.positions.shape[1]
+        end = self.length + positions.shape[-1]
+        if end > capacity:
+            raise ValueError(
+                f"Cache: there is room for {capacity} tokens; got {end}, make it larger"
+            )
+        self.positions[:, self.length : end] = positions
+        self.real[:, self.length : end] = real
+        self.length = end
+
+    def extend(self, layer: str, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add the newest keys and values of a layer; return all of them."""
+        start = self.length - k.shape[-2]
+        self.keys[layer][:, :, start : self.length] = k
+        self.values[layer][:, :, start : self.length] = v
+        return self.keys[layer][:, :, : self.length], self.values[layer][:, :, : self.length]
+
+
+# ---- the model ----------------------------------------------------------------------------------
+
+
+def encode(
+    params: dict[str, Any],
+    model: Model,
+    tokens: ArrayLike,
+    real: ArrayLike | None = None,
+    rng: np.random.Generator | None = None,
+) -> np.ndarray:
+    """Read a batch of source sequences: one vector for each token.
+
+    Parameters
+    ----------
+    params : dict
+        From `init_params`.
+    model : Model
+        Its sizes and choices.
+    tokens : (B, S) integer array
+        Source tokens.
+    real : (B, S) boolean array, optional
+        False where a token is padding.
+    rng : numpy.random.Generator, optional
+        For dropout; none at inference.
+
+    Returns
+    -------
+    (B, S, D) array, the memory that `decode` looks at.
+
+    Raises
+    ------
+    ValueError
+        If the model has no encoder, a token is outside the vocabulary or shapes don't fit.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, section 3.1.
+
+    Examples
+    --------
+    >>> model = Model(11, 8, 2, 16, n_layers=1, n_encoder_layers=1)
+    >>> params = init_params(model, np.random.default_rng(0))
+    >>> encode(params, model, [[3, 1, 4, 1, 5]]).shape
+    (1, 5, 8)
+    """
+    if "encoder" not in params:
+        raise ValueError("encode: the model has no encoder; give it n_encoder_layers above 0")
+    tokens, real = _tokens("encode", tokens, real)
+    positions = _positions(real)
+    mask = None if real.all() else real[:, None, None, :]
+    encoding, stack = model.encoding.for_encoder(), params["encoder"]
+    x = _embed(params, model, encoding, stack["shared"], tokens, positions, rng)
+    for layer in stack["layers"].values():
+        places = {**stack["shared"], **layer["encoding"]}
+
+        def look(x: np.ndarray, layer: Params = layer, places: Params = places) -> np.ndarray:
+            return multi_head_attention(
+                layer["attention"],
+                x,
+                x,
+                model.n_heads,
+                mask,
+                encoding,
+                places,
+                positions,
+                positions,
+            )[0]
+
+        x = _sublayer(model, layer["attention_norm"], x, look, rng)
+        x = _think(model, layer, x, rng)
+    return _norm(model, stack["norm"], x) if "norm" in stack else x
+
+
+def decode(
+    params: dict[str, Any],
+    model: Model,
+    tokens: ArrayLike,
+    memory: np.ndarray | None = None,
+    memory_real: ArrayLike | None = None,
+    real: ArrayLike | None = None,
+    cache: Cache | None = None,
+    rng: np.random.Generator | None = None,
+    watch: dict[str, np.ndarray] | None = None,
+) -> np.ndarray:
+    """Read target tokens, each seeing itself and those before it: logits of the next token.
+
+    Parameters
+    ----------
+    params : dict
+        From `init_params`.
+    model : Model
+        Its sizes and choices.
+    tokens : (B, L) integer array
+        Target tokens, shifted right for training; with a cache, the newest only.
+    memory : (B, S, D) array, optional
+        From `encode`; needed if the model has an encoder.
+    memory_real : (B, S) boolean array, optional
+        False where a source token is padding.
+    real : (B, L) boolean array, optional
+        False where a token is padding. Positions count real tokens, so padding may stand on the
+        left.
+    cache : Cache, optional
+        What was read before; this call adds its tokens.
+    rng : numpy.random.Generator, optional
+        For dropout; none at inference.
+    watch : dict, optional
+        Gets the attention weights: "attention 0", "cross 0", ... (B, H, L, S).
+
+    Returns
+    -------
+    (B, L, V) array.
+
+    Raises
+    ------
+    ValueError
+        If a token is outside the vocabulary, a learned table is too short, shapes don't fit, the
+        memory is missing, or the cache is full or made for another model.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017, section 3.1; tied output layer: section 3.4.
+
+    Examples
+    --------
+    >>> model = Model(11, 8, 2, 16, n_layers=1)
+    >>> params = init_params(model, np.random.default_rng(0))
+    >>> decode(params, model, [[3, 1, 4]]).shape
+    (1, 3, 11)
+    """
+    tokens, real = _tokens("decode", tokens, real)
+    if ("encoder" in params) != (memory is not None):
+        raise ValueError(
+            "decode: memory must be given if and only if the model has an encoder; got "
+            f"{'none' if memory is None else 'one'}"
+        )
+    q_positions = k_positions = _positions(real)
+    k_real = real
+    if cache is not None:
+        _check_cache(cache, model, tokens, params["embedding"].dtype)
+        if cache.length:
+            seen = cache.real[:, : cache.length].sum(axis=1, keepdims=True)  # (B, 1)
+            q_positions = seen + np.atleast_2d(q_positions)
+        cache.append(q_positions, real)
+        k_positions, k_real = cache.positions[:, : cache.length], cache.real[:, : cache.length]
+        if (k_positions == k_positions[:1]).all() and k_real.all():  # alike: no batch axis needed
+            q_positions, k_positions = np.atleast_2d(q_positions)[0], k_positions[0]
+    mask = _causal(q_positions, k_positions, k_real)
+    stack = params["decoder"]
+    x = _embed(params, model, model.encoding, stack["shared"], tokens, q_positions, rng)
+    cross_mask = None if memory_real is None else np.asarray(memory_real)[:, None, None, :]
+    heads = model.cross_heads or model.n_heads
+    for name, layer in stack["layers"].items():
+        places = {**stack["shared"], **layer["encoding"]}
+
+        def look(
+            x: np.ndarray, name: str = name, layer: Params = layer, places: Params = places
+        ) -> np.ndarray:
+            output, weights = multi_head_attention(
+                layer["attention"],
+                x,
+                x,
+                model.n_heads,
+                mask,
+                model.encoding,
+                places,
+                q_positions,
+                k_positions,
+                None if cache is None else partial(cache.extend, name),
+            )
+            if watch is not None:
+                watch[f"attention {name}"] = weights
+            return output
+
+        def consult(x: np.ndarray, name: str = name, layer: Params = layer) -> np.ndarray:
+            own = layer["cross"]
+            assert memory is not None  # checked at the door
+            source: np.ndarray | KeysAndValues = memory
+            if cache is not None:
+                if name not in cache.cross:
+                    cache.cross[name] = _keys_and_values(own, memory, heads)
+                source = cache.cross[name]
+            output, weights = multi_head_attention(own, x, source, heads, cross_mask)
+            if watch is not None:
+                watch[f"cross {name}"] = weights
+            return output
+
+        x = _sublayer(model, layer["attention_norm"], x, look, rng)
+        if memory is not None:
+            x = _sublayer(model, layer["cross_norm"], x, consult, rng)
+        x = _think(model, layer, x, rng)
+    if "norm" in stack:
+        x = _norm(model, stack["norm"], x)
+    return x @ (np.swapaxes(params["embedding"], 0, 1) if model.tied else params["output"])
+
+
+def _think(
+    model: Model, layer: Params, x: np.ndarray, rng: np.random.Generator | None
+) -> np.ndarray:
+    def compute(x: np.ndarray) -> np.ndarray:
+        return feed_forward(layer["feed_forward"], x, model.activation)
+
+    return _sublayer(model, layer["feed_forward_norm"], x, compute, rng)
+
+
+def _embed(
+    params: Params,
+    model: Model,
+    encoding: Encoding,
+    shared: Params,
+    tokens: np.ndarray,
+    positions: np.ndarray,
+    rng: np.random.Generator | None,
+) -> np.ndarray:
+    scale = math.sqrt(model.d_model) if model.scaled_embedding else 1.0
+    x = embed_tokens(params["embedding"], tokens, scale)  # (B, L, D)
+    return dropout(encoding.embed(shared, x, positions), model.dropout, rng)
+
+
+def _tokens(
+    function: str, tokens: ArrayLike, real: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
+    tokens = checks.whole_numbers(function, "tokens", tokens)
+    if tokens.ndim != 2:
+        raise ValueError(f"{function}: tokens must have the axes (B, L); got shape {tokens.shape}")
+    real = np.ones(tokens.shape, bool) if real is None else checks.as_array(real)
+    if real.dtype != np.bool_ or real.shape != tokens.shape:
+        raise ValueError(
+            f"{function}: real must be boolean and of the tokens' shape {tokens.shape}; "
+            f"got {real.dtype} {real.shape}"
+        )
+    return tokens, real
+
+
+def _positions(real: np.ndarray) -> np.ndarray:
+    """Positions of real tokens, from 0: (L,) if all sequences are alike, else (B, L)."""
+    if real.all():
+        return np.arange(real.shape[1])
+    return np.maximum(np.cumsum(real, axis=1) - 1, 0)
+
+
+def _causal(
+    q_positions: np.ndarray, k_positions: np.ndarray, k_real: np.ndarray
+) -> np.ndarray | None:
+    """(L, S), or (B, 1, L, S) where sequences differ; none if all may attend to all.
+
+    Padding is unseen; what it sees itself does not matter.
+    """
+    unpadded = k_real.all()
+    if unpadded and q_positions.shape[-1] == 1:
+        return None  # the newest token alone
+    mask = causal_mask(q_positions, k_positions)
+    if mask.ndim == 3 or not unpadded:
+        mask = (mask if mask.ndim == 2 else mask[:, None]) & k_real[:, None, None, :]
+    return None if mask.all() else mask
+
+
+def _check_cache(cache: Cache, model: Model, tokens: np.ndarray, dtype: np.dtype) -> None:
+    if cache.model != model:
+        raise ValueError("decode: the cache must be made for this model; make a new one")
+    kept = cache.positions.shape[0], cache.keys["0"].dtype
+    if kept != (tokens.shape[0], dtype):
+        raise ValueError(
+            "decode: the cache must have the batch and dtype of the tokens and parameters, "
+            f"{tokens.shape[0]} and {dtype}; got {kept[0]} and {kept[1]}"
+        )

@@ -1,0 +1,327 @@
+"""Checkpoints: round trips, one plain format, damage, cut-off writes, what is expected."""
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pe_numpy.training.checkpoint import load, save
+
+TREE = {
+    "params": {
+        "embedding": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "0": {"attention": {"W_q": np.arange(12.0).reshape(3, 4)}, "encoding": {}},
+    },
+    "step": 7,
+    "rate": 0.1,
+    "done": False,
+}
+
+
+def same(a, b):
+    """Whether keys, order, types, dtypes, shapes, memory order and bits agree."""
+    if isinstance(a, dict):
+        return isinstance(b, dict) and list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if type(a) in (bool, int, float):
+        return type(a) is type(b) and (a == b or a != a)
+    a, b = np.asarray(a), np.asarray(b)
+    return (
+        (a.dtype, a.shape, a.flags.f_contiguous, a.tobytes())
+        == (b.dtype, b.shape, b.flags.f_contiguous, b.tobytes())
+    )  # fmt: skip
+
+
+def and_back(folder, tree):
+    save(folder / "x.npz", tree)
+    return load(folder / "x.npz")
+
+
+# ---- round trips --------------------------------------------------------------------------------
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    assert same(and_back(tmp_path, TREE), TREE)
+    assert same(load(str(tmp_path / "x.npz")), TREE)
+    assert and_back(tmp_path, {}) == {}
+    assert and_back(tmp_path, {"a": {"b": {}}}) == {"a": {"b": {}}}
+
+
+@pytest.mark.parametrize(
+    "dtype", ["f2", "f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u8", "?", ">f8"]
+)
+@pytest.mark.parametrize("shape", [(), (3,), (0, 3), (2, 3, 4)])
+def test_every_dtype_and_shape_is_kept_bit_for_bit(tmp_path, dtype, shape):
+    bits = np.random.default_rng(0).integers(0, 2, (2, 3, 4)) * np.array(3.14159)
+    array = np.array(bits.astype(dtype)[tuple(slice(n) for n in shape)])
+    array = array.reshape(-1)[: int(np.prod(shape))].reshape(shape)
+    assert array.shape == shape
+    assert same(and_back(tmp_path, {"x": array}), {"x": array})
+
+
+def test_strange_values_and_memory_orders_are_kept(tmp_path):
+    values = np.array([np.nan, -0.0, np.inf, -np.inf, 5e-324, 1 / 3])
+    tree = {
+        "values": values,
+        "columns first": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "nan": float("nan"),
+        "large": 2**62,
+        "numpy's": np.float32(0.5),
+    }
+    assert same(and_back(tmp_path, tree), tree)
+    assert and_back(tmp_path, {"every other": np.arange(6)[::2]})["every other"].tolist() == [
+        0,
+        2,
+        4,
+    ]
+
+
+words = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="/\\"), min_size=1)
+leaves = st.integers(-(2**63), 2**63 - 1) | st.floats() | st.booleans()
+trees = st.dictionaries(
+    words, st.recursive(leaves, lambda inner: st.dictionaries(words, inner, max_size=3))
+)
+
+
+@given(trees)
+def test_any_words_may_be_keys(tmp_path_factory, tree):
+    path = tmp_path_factory.mktemp("any") / "x.npz"
+    save(path, tree)
+    assert same(load(path), tree)
+
+
+def test_keys_that_mean_something_elsewhere_mean_nothing_here(tmp_path):
+    tree = {"file": np.ones(1), "allow_pickle": np.ones(2), "..": {"x.npy": np.ones(3)}, "a b": 1}
+    assert same(and_back(tmp_path, tree), tree)
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
+def test_numpy_itself_reads_the_file(tmp_path):
+    save(tmp_path / "x.npz", TREE)
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as plain:
+        assert plain["params/0/attention/W_q"].tolist() == np.arange(12.0).reshape(3, 4).tolist()
+        assert plain["step"] == 7
+
+
+def test_equal_trees_make_equal_files(tmp_path):
+    save(tmp_path / "a.npz", TREE)
+    save(tmp_path / "b.npz", copy.deepcopy(TREE))
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+# ---- whole or not at all ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", ["os.fsync", "os.replace", "numpy.lib.format.write_array"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path, monkeypatch, broken, error
+):
+    save(tmp_path / "x.npz", TREE)
+
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(broken, fail)
+    with pytest.raises(error):
+        save(tmp_path / "x.npz", {"other": np.zeros(3)})
+    monkeypatch.undo()
+    assert same(load(tmp_path / "x.npz"), TREE)
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
+def test_data_are_on_the_disk_before_the_file_gets_its_name(tmp_path, monkeypatch):
+    events = []
+    monkeypatch.setattr("os.fsync", lambda file: events.append(("fsync", os.fstat(file).st_size)))
+    replace = os.replace
+
+    def note(part, path):
+        events.append(("replace", os.path.getsize(part)))
+        assert os.path.dirname(part) == os.path.dirname(path)
+        replace(part, path)
+
+    monkeypatch.setattr("os.replace", note)
+    save(tmp_path / "x.npz", TREE)
+    size = os.path.getsize(tmp_path / "x.npz")
+    assert events == [("fsync", size), ("replace", size)]
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from pe_numpy.training.checkpoint import save
+
+save(sys.argv[1], {"step": 1, "W": np.ones((50, 40))})
+write = np.lib.format.write_array
+def write_half_and_die(file, array, **settings):
+    if array.ndim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(file, array, **settings)
+np.lib.format.write_array = write_half_and_die
+save(sys.argv[1], {"step": 2, "W": np.ones((50, 40))})
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+def test_a_process_killed_while_it_writes_leaves_the_checkpoint_before(tmp_path):
+    path = tmp_path / "x.npz"
+    run = subprocess.run([sys.executable, "-P", "-c", KILLED, path], capture_output=True, text=True)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    assert load(path)["step"] == 1
+    save(path, {"step": 3})  # what the dead process left is in nobody's way
+    assert load(path) == {"step": 3}
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
+# ---- damage -------------------------------------------------------------------------------------
+
+
+def test_no_flipped_bit_passes_unseen(tmp_path):
+    path, tree = tmp_path / "x.npz", {"a": {"W": np.arange(4, dtype="f4")}, "e": {}, "step": 3}
+    save(path, tree)
+    whole = path.read_bytes()
+    seen = 0
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x20]) + whole[place + 1 :])
+        try:
+            assert same(load(path), tree)  # a bit that means nothing, such as the date
+        except ValueError as error:
+            assert f"load: {path} is damaged or no checkpoint" in str(error)
+            seen += 1
+    assert seen > 0.7 * len(whole)
+
+
+def test_no_shortened_file_passes_unseen(tmp_path):
+    path = tmp_path / "x.npz"
+    save(path, TREE)
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 3):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=r"load: .*x\.npz is damaged or no checkpoint"):
+            load(path)
+
+
+def test_other_files_are_refused_and_pickles_never_opened(tmp_path):
+    path = tmp_path / "x.npz"
+    for write in (
+        lambda: path.write_text("hello"),
+        lambda: np.savez(path, a=np.ones(2)),
+        lambda: np.savez(path, a=np.array([{}], dtype=object)),
+        lambda: path.write_bytes(zipfile_of_one(tmp_path)),
+    ):
+        write()
+        with pytest.raises(ValueError, match=r"load: .*x\.npz is damaged or no checkpoint"):
+            load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = b"1 entries"
+        with archive.open("a.npy", "w") as entry:
+            np.lib.format.write_array(entry, np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
+        load(path)
+
+
+@pytest.mark.parametrize("names", [("a.npy", "a/b.npy"), ("a/b.npy", "a.npy"), ("a.txt", "b.npy")])
+def test_entries_without_a_place_in_a_tree_are_refused(tmp_path, names):
+    data = zipfile_of_one(tmp_path)
+    with zipfile.ZipFile(tmp_path / "y.npz", "w") as archive:
+        archive.comment = b"2 entries"
+        for name in names:
+            archive.writestr(name, data)
+    with pytest.raises(ValueError, match=r"y\.npz is damaged"):
+        load(tmp_path / "y.npz")
+
+
+def zipfile_of_one(folder):
+    """The bytes of one saved array."""
+    save(folder / "x.npz", {"a": np.ones(2)})
+    with zipfile.ZipFile(folder / "x.npz") as archive:
+        return archive.read("a.npy")
+
+
+# ---- what is expected ---------------------------------------------------------------------------
+
+
+def test_a_file_that_is_as_expected_passes(tmp_path):
+    save(tmp_path / "x.npz", TREE)
+    like = copy.deepcopy(TREE)
+    like["params"]["embedding"] = np.zeros((2, 3), np.float32)
+    like["step"] = 0
+    assert same(load(tmp_path / "x.npz", like), TREE)
+    assert same(load(tmp_path / "x.npz", {**TREE, "rate": None, "params": None}), TREE)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t["params"].pop("embedding"), "'params/embedding' is there and not expected"),
+        (
+            lambda t: t["params"]["0"].update(norm={"gain": np.ones(2)}),
+            "x.npz is not what is expected; 'params/0/norm' is missing",
+        ),
+        (
+            lambda t: t["params"]["0"]["attention"].update(W_q=np.ones((4, 3))),
+            r"'params/0/attention/W_q' is an array of shape \(3, 4\), dtype float64, "
+            r"expected an array of shape \(4, 3\), dtype float64",
+        ),
+        (
+            lambda t: t["params"].update(embedding=np.ones((2, 3))),
+            "'params/embedding' is .* dtype float32, expected .* dtype float64",
+        ),
+        (lambda t: t.update(step=np.ones(2)), r"'step' is a number \(int\), expected an array"),
+        (lambda t: t.update(step=1.0), r"'step' is a number \(int\), expected a number \(float\)"),
+        (lambda t: t.update(step={"x": 1}), r"'step' is a number \(int\), expected a dictionary"),
+        (
+            lambda t: t["params"].update({"0": np.ones(1)}),
+            "'params/0' is a dictionary, expected an",
+        ),
+        (
+            lambda t: [t.pop(name) for name in ("params", "step", "rate", "done")],
+            "'params' is there .*; 'step' is .*; 'rate' is there and not expected and 1 more",
+        ),
+    ],
+)
+def test_what_differs_from_the_expected_is_named_by_its_path(tmp_path, change, message):
+    save(tmp_path / "x.npz", TREE)
+    like = copy.deepcopy(TREE)
+    change(like)
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / "x.npz", like)
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({"a": {"b/c": np.ones(1)}}, r"each key must be a printable word .*; got 'b/c' in 'a'"),
+        ({"": np.ones(1)}, "got '' in 'the outermost dictionary'"),
+        ({"a\\b": 1}, "save: each key must be a printable word without '/'"),
+        ({"a\0b": 1}, "save: each key must be a printable word"),
+        ({0: np.ones(1)}, "save: each key must be a printable word .*; got 0 in"),
+        ({"a": "words"}, "save: 'a' must be an array of numbers or a number; got str of dtype <U5"),
+        ({"a": {"b": None}}, "save: 'a/b' must be an array of numbers or a number; got NoneType"),
+        (
+            {"a": 2**70},
+            "save: 'a' must be an array of numbers or a number; got int of dtype object",
+        ),
+        (np.ones(2), "save: tree must be a dictionary; got ndarray"),
+    ],
+)
+def test_what_cannot_be_saved_is_named_before_a_file_is_touched(tmp_path, tree, message):
+    with pytest.raises(ValueError, match=message):
+        save(tmp_path / "x.npz", tree)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_is_not_there_is_said_to_be_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "x.npz")
+    with pytest.raises(FileNotFoundError):
+        save(tmp_path / "no folder" / "x.npz", TREE)

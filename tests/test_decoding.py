@@ -1,0 +1,123 @@
+"""Greedy decoding and sampling, with and without a cache, for both kinds of model."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from pe_numpy import Model, decode, encode, greedy, init_params, sample
+from pe_numpy.transformer.encodings import every_encoding
+
+V = 13
+ENCODINGS = every_encoding(length=40, clip=3)
+
+
+def built(name="rope", **choices):
+    model = Model(V, 12, 2, 20, n_layers=2, encoding=ENCODINGS[name], **choices)
+    params = init_params(model, np.random.default_rng(0), np.float64)
+    params["output"] = params["output"] * 8  # clear winners
+    return model, params
+
+
+PROMPT = np.array([[3, 1, 4], [1, 5, 9]])
+SOURCE = np.array([[2, 7, 1, 8], [2, 8, 1, 0]])
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("crossed", [False, True])
+def test_tokens_are_the_same_with_and_without_a_cache(name, crossed):
+    model, params = built(name, n_encoder_layers=int(crossed))
+    source = SOURCE if crossed else None
+    with_cache = greedy(params, model, PROMPT, 9, source=source)
+    assert with_cache.shape == (2, 9)
+    assert_array_equal(with_cache, greedy(params, model, PROMPT, 9, source=source, cached=False))
+
+
+def test_greedy_takes_the_largest_logit_step_by_step():
+    model, params = built(n_encoder_layers=1)
+    memory, tokens = encode(params, model, SOURCE), PROMPT
+    for _ in range(5):
+        logits = decode(params, model, tokens, memory)[:, -1]
+        tokens = np.concatenate([tokens, logits.argmax(-1)[:, None]], axis=1)
+    assert_array_equal(greedy(params, model, PROMPT, 5, source=SOURCE), tokens[:, 3:])
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_prompts_of_unequal_length_continue_as_they_would_alone(name):
+    model, params = built(name)
+    prompt = np.array([[0, 0, 3, 1], [1, 5, 9, 2]])
+    real = np.array([[False, False, True, True], [True] * 4])
+    for cached in (True, False):
+        both = greedy(params, model, prompt, 6, real=real, cached=cached)
+        assert_array_equal(both[:1], greedy(params, model, prompt[:1, 2:], 6))
+        assert_array_equal(both[1:], greedy(params, model, prompt[1:], 6))
+
+
+def test_after_its_end_a_sequence_stays_ended_and_all_ended_stop_early():
+    model, params = built()
+    free = greedy(params, model, PROMPT, 12)
+    end = int(free[0, 2])
+    stopped = greedy(params, model, PROMPT, 12, end=end)
+    first = int(np.argmax(free[0] == end))
+    assert_array_equal(stopped[0, : first + 1], free[0, : first + 1])
+    assert (stopped[0, first:] == end).all()
+    assert greedy(params, model, PROMPT[:1], 12, end=end).shape == (1, first + 1)
+
+
+def test_sampling_follows_the_probabilities_of_the_logits():
+    model, params = built()
+    params["output"] = params["output"] / 8
+    prompts = np.repeat(PROMPT[:1], 4000, axis=0)
+    tokens = sample(params, model, prompts, 1, np.random.default_rng(0), temperature=0.7)[:, 0]
+    logits = decode(params, model, PROMPT[:1])[0, -1] / 0.7
+    expected = np.exp(logits) / np.exp(logits).sum()
+    measured = np.bincount(tokens, minlength=V) / len(tokens)
+    assert np.abs(measured - expected).max() < 4 * np.sqrt(0.25 / len(tokens))
+
+
+def test_top_k_draws_among_the_k_largest_and_the_generator_decides():
+    model, params = built()
+    prompts = np.repeat(PROMPT[:1], 500, axis=0)
+    best = set(np.argsort(decode(params, model, PROMPT[:1])[0, -1])[-3:].tolist())
+    drawn = sample(params, model, prompts, 1, np.random.default_rng(0), 5.0, top_k=3)
+    assert set(drawn[:, 0].tolist()) == best
+    again = [sample(params, model, PROMPT, 6, np.random.default_rng(s)) for s in (4, 4)]
+    assert_array_equal(*again)
+    assert_array_equal(
+        sample(params, model, PROMPT, 6, np.random.default_rng(0), temperature=1e-6),
+        greedy(params, model, PROMPT, 6),
+    )
+
+
+def test_no_steps_give_no_tokens():
+    model, params = built()
+    assert greedy(params, model, PROMPT, 0).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompt": np.zeros((2, 0), int)}, r"prompt must have the axes \(B, L\) and at least one"),
+        ({"prompt": [1, 2]}, r"prompt must have the axes \(B, L\)"),
+        (
+            {"real": np.array([[True, True, False]] * 2)},
+            "padding of the prompt must stand on the left",
+        ),
+        ({"steps": -1}, "steps must be at least 0; got -1"),
+    ],
+)
+def test_bad_input_is_named_with_the_rule_and_the_numbers(change, message):
+    model, params = built()
+    arguments = {"prompt": PROMPT, "steps": 2, **change}
+    with pytest.raises(ValueError, match=f"greedy: {message}"):
+        greedy(params, model, **arguments)
+    with pytest.raises(ValueError, match=f"sample: {message}"):
+        sample(params, model, **arguments, rng=np.random.default_rng(0))
+
+
+def test_bad_choices_of_sampling_are_named():
+    model, params = built()
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="sample: temperature must be above 0; got 0"):
+        sample(params, model, PROMPT, 1, rng, temperature=0)
+    with pytest.raises(ValueError, match="sample: top_k must be at least 1; got 0"):
+        sample(params, model, PROMPT, 1, rng, top_k=0)

@@ -1,0 +1,348 @@
+"""The Transformer with every encoding: caches, padding, chunks, norms, bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from pe_numpy import (
+    Cache,
+    Model,
+    attention,
+    causal_mask,
+    decode,
+    dynamic_ntk_scaling,
+    encode,
+    init_params,
+    layer_norm,
+    multi_head_attention,
+    relative_distance,
+    rope,
+    shaw_scores,
+    yarn_scaling,
+)
+from pe_numpy.transformer.encodings import Encoding, Rope, Sizes, every_encoding
+
+B, L, S, V, D, H, F = 3, 8, 6, 13, 12, 2, 20
+ENCODINGS = {
+    **every_encoding(length=40, clip=3),
+    "rope, half": Rope(layout="half"),
+    "rope, YaRN": Rope(scaling=lambda d, length: yarn_scaling(d, 4, 16)),
+}
+every = pytest.mark.parametrize("encoding", ENCODINGS.values(), ids=ENCODINGS)
+GROWING = Rope(scaling=lambda d, length: dynamic_ntk_scaling(d, length, 4))
+
+
+def built(encoding=None, seed=0, dtype=np.float64, **choices):
+    """A small model, its parameters with random biases and gains, and random tokens."""
+    sizes = {"n_layers": 2, **choices}
+    model = Model(V, D, H, F, encoding=encoding or Encoding(), **sizes)
+    rng = np.random.default_rng(seed)
+    params = jittered(init_params(model, rng, dtype), rng)
+    return model, params, rng.integers(0, V, (B, L))
+
+
+def jittered(tree, rng):
+    """Leave no bias at zero and no gain at one, so that a forgotten one shows."""
+    if isinstance(tree, dict):
+        return {key: jittered(value, rng) for key, value in tree.items()}
+    return (tree + 0.1 * rng.standard_normal(tree.shape)).astype(tree.dtype)
+
+
+# ---- every encoding -----------------------------------------------------------------------------
+
+
+@every
+def test_cache_chunks_and_the_whole_give_the_same_logits(encoding):
+    model, params, tokens = built(encoding)
+    whole = decode(params, model, tokens)
+    for chunks in ((4, 1, 1, 1, 1), (3, 3, 2), (1,) * 8):
+        cache, start = Cache(model, B, L, np.float64), 0
+        for n in chunks:
+            logits = decode(params, model, tokens[:, start : start + n], cache=cache)
+            assert_allclose(logits, whole[:, start : start + n], rtol=0, atol=1e-10)
+            start += n
+
+
+def test_keys_of_a_growing_base_are_cached_before_they_turn_and_stay_right_in_the_first_layer():
+    """Deeper layers hold what the first one said under the base of its day: there it can't be."""
+    for n_layers in (1, 2):
+        model, params, tokens = built(GROWING, n_layers=n_layers)
+        cache, gaps = Cache(model, B, L, np.float64), []
+        for t in range(L):
+            step = decode(params, model, tokens[:, t : t + 1], cache=cache)[:, 0]
+            whole = decode(params, model, tokens[:, : t + 1])[:, -1]
+            gaps.append(np.abs(step - whole).max())
+        assert max(gaps) < 1e-10 if n_layers == 1 else max(gaps) > 1e-4
+
+
+@every
+def test_left_padding_changes_nothing(encoding):
+    model, params, tokens = built(encoding)
+    short, pad = 5, L - 5
+    alone = decode(params, model, tokens[:1, :short])
+    padded, real = tokens.copy(), np.ones((B, L), bool)
+    padded[0, pad:], padded[0, :pad], real[0, :pad] = tokens[0, :short], 7, False
+    together = decode(params, model, padded, real=real)
+    assert_allclose(together[0, pad:], alone[0], rtol=0, atol=1e-10)
+    assert_allclose(together[1:], decode(params, model, tokens[1:]), rtol=0, atol=1e-10)
+    cache = Cache(model, B, L, np.float64)
+    for start, end in ((0, 6), (6, 7), (7, 8)):  # and the cache keeps it so
+        step = decode(params, model, padded[:, start:end], real=real[:, start:end], cache=cache)
+        assert_allclose(step, together[:, start:end], rtol=0, atol=1e-10)
+
+
+@every
+def test_no_token_sees_its_future(encoding):
+    model, params, tokens = built(encoding)
+    changed = tokens.copy()
+    changed[:, 5:] = (changed[:, 5:] + 1) % V
+    before, after = decode(params, model, tokens), decode(params, model, changed)
+    assert_allclose(after[:, :5], before[:, :5], rtol=0, atol=1e-12)
+    assert np.abs(after[:, 5:] - before[:, 5:]).max() > 1e-3
+
+
+@every
+def test_encoder_ignores_padding_and_decoder_looks_at_the_memory(encoding):
+    model, params, tokens = built(encoding, n_encoder_layers=2)
+    source = np.random.default_rng(1).integers(0, V, (B, S))
+    real = np.ones((B, S), bool)
+    real[0, 4:] = False
+    memory = encode(params, model, source, real)
+    assert memory.shape == (B, S, D)
+    assert_allclose(memory[:1, :4], encode(params, model, source[:1, :4]), rtol=0, atol=1e-10)
+    logits = decode(params, model, tokens, memory, real)
+    deaf = decode(params, model, tokens, 0 * memory, real)
+    assert logits.shape == (B, L, V) and np.abs(logits - deaf).max() > 1e-3
+    cache = Cache(model, B, L, np.float64)
+    steps = [
+        decode(params, model, tokens[:, t : t + 1], memory, real, cache=cache) for t in range(L)
+    ]
+    assert_allclose(np.concatenate(steps, axis=1), logits, rtol=0, atol=1e-10)
+
+
+@every
+def test_float32_parameters_give_float32_logits_close_to_float64(encoding):
+    model, params, tokens = built(encoding, dtype=np.float32)
+    logits = decode(params, model, tokens)
+    assert logits.dtype == np.float32
+    exact = decode(as_float64(params), model, tokens)
+    assert_allclose(logits, exact, rtol=0, atol=2e-4)
+
+
+def as_float64(tree):
+    if isinstance(tree, dict):
+        return {key: as_float64(value) for key, value in tree.items()}
+    return tree.astype(np.float64)
+
+
+@pytest.mark.parametrize("name", every_encoding(8))
+def test_position_is_seen_by_every_encoding_and_by_none_only_through_the_mask(name):
+    """Two layers and a causal mask tell order by themselves; an encoder without a code is blind."""
+    encoding = every_encoding(length=40, clip=3)[name]
+    model, params, _ = built(encoding, n_encoder_layers=1)
+    source = np.random.default_rng(2).permutation(V)[None, :S]
+    order = np.array([1, 0, 2, 3, 4, 5])
+    moved = encode(params, model, source[:, order])
+    gap = np.abs(moved - encode(params, model, source)[:, order]).max()
+    assert gap < 1e-12 if name == "none" else gap > 1e-3
+
+
+@every
+def test_every_parameter_of_an_encoding_changes_the_logits(encoding):
+    model, params, tokens = built(encoding)
+    before = decode(params, model, tokens)
+    stack = params["decoder"]
+    for owner in (stack["shared"], stack["layers"]["1"]["encoding"]):
+        for name, array in owner.items():
+            owner[name] = array + 0.5 * np.random.default_rng(5).standard_normal(array.shape)
+            assert np.abs(decode(params, model, tokens) - before).max() > 1e-4, name
+            owner[name] = array
+
+
+def test_t5_looks_both_ways_in_the_encoder():
+    """Causal buckets would put the whole future into one: then its order could not matter."""
+    model, params, _ = built(every_encoding(40)["t5"], n_encoder_layers=1)
+    source = np.array([[1, 2, 3, 4, 5, 6]])
+    swapped = source[:, [0, 2, 1, 3, 4, 5]]
+    first = encode(params, model, source)[:, 0] - encode(params, model, swapped)[:, 0]
+    assert np.abs(first).max() > 1e-4
+
+
+def test_padding_of_the_source_is_not_looked_at():
+    model, params, tokens = built(n_encoder_layers=1)
+    memory = np.random.default_rng(1).standard_normal((B, S, D))
+    real = np.ones((B, S), bool)
+    real[:, 4:] = False
+    loud = np.where(real[..., None], memory, 100.0)
+    assert_array_equal(
+        decode(params, model, tokens, loud, real), decode(params, model, tokens, memory, real)
+    )
+
+
+def test_queries_and_keys_are_taken_at_positions_of_their_own():
+    rng = np.random.default_rng(0)
+    q, k = rng.standard_normal((B, H, 2, 6)), rng.standard_normal((B, H, 5, 6))
+    q_at, k_at = np.array([3, 4]), np.arange(5)
+    turned = Rope().turn({}, q, k, q_at, k_at)
+    assert_array_equal(turned[0], rope(q, q_at))
+    assert_array_equal(turned[1], rope(k, k_at))
+    tables = every_encoding(8, clip=3)["shaw"].layer(rng, Sizes(D, H, 1))
+    expected = shaw_scores(q, k, tables["key_table"], relative_distance(q_at, k_at))
+    assert_array_equal(every_encoding(8, clip=3)["shaw"].scores(tables, q, k, q_at, k_at), expected)
+
+
+# ---- the parts ----------------------------------------------------------------------------------
+
+
+def test_multi_head_attention_equals_one_attention_for_each_slice():
+    rng = np.random.default_rng(0)
+    params = {f"W_{n}": rng.standard_normal((D, D)) for n in "qkvo"}
+    params |= {f"b_{n}": rng.standard_normal(D) for n in "qkvo"}
+    x, K = rng.standard_normal((B, L, D)), D // H
+    mask = causal_mask(np.arange(L), np.arange(L))
+    heads = []
+    for h in range(H):
+        own = slice(h * K, h * K + K)
+        q, k, v = (x @ params[f"W_{n}"][:, own] + params[f"b_{n}"][own] for n in "qkv")
+        heads.append(attention(q, k, v, mask)[0])
+    expected = np.concatenate(heads, axis=-1) @ params["W_o"] + params["b_o"]
+    k, v = (
+        (x @ params[f"W_{n}"] + params[f"b_{n}"]).reshape(B, L, H, K).swapaxes(1, 2) for n in "kv"
+    )
+    output, weights = multi_head_attention(params, x, x, H, mask)
+    assert_array_equal(output, multi_head_attention(params, x, (k, v), H, mask)[0])
+    assert_allclose(output, expected, rtol=0, atol=1e-12)
+    assert weights.shape == (B, H, L, L)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_norm_stands_where_the_formula_says(norm):
+    model, params, tokens = built(norm=norm, n_layers=1, scaled_embedding=False)
+    layer = params["decoder"]["layers"]["0"]
+    x = params["embedding"][tokens]
+    mask = causal_mask(np.arange(L), np.arange(L))
+
+    def look(x):
+        return multi_head_attention(layer["attention"], x, x, H, mask)[0]
+
+    def think(x):
+        own = layer["feed_forward"]
+        return np.maximum(x @ own["W_1"] + own["b_1"], 0) @ own["W_2"] + own["b_2"]
+
+    def normed(name, x):
+        own = params["decoder"]["norm"] if name == "norm" else layer[name]
+        return layer_norm(x, own["gain"], own["bias"])
+
+    if norm == "post":
+        x = normed("attention_norm", x + look(x))
+        x = normed("feed_forward_norm", x + think(x))
+    else:
+        x = x + look(normed("attention_norm", x))
+        x = x + think(normed("feed_forward_norm", x))
+        x = normed("norm", x)
+    assert_allclose(decode(params, model, tokens), x @ params["output"], rtol=0, atol=1e-12)
+
+
+def test_embedding_is_multiplied_by_the_root_of_the_width_and_may_be_tied():
+    model, params, tokens = built(tied=True)
+    assert "output" not in params
+    plain = Model(**{**vars(model), "scaled_embedding": False})
+    scaled = {**params, "embedding": params["embedding"] * math.sqrt(D)}
+    expected = decode(scaled, plain, tokens) / math.sqrt(D)  # the output layer is scaled back
+    assert_allclose(decode(params, model, tokens), expected, rtol=0, atol=1e-10)
+
+
+def test_dropout_acts_only_with_a_generator_and_keeps_the_mean():
+    model, params, tokens = built(dropout=0.2)
+    still = decode(params, model, tokens)
+    assert_array_equal(still, decode(params, model, tokens))
+    noisy = [decode(params, model, tokens, rng=np.random.default_rng(s)) for s in (0, 0, 1)]
+    assert_array_equal(noisy[0], noisy[1])
+    assert np.abs(noisy[0] - noisy[2]).max() > 0.1 and np.abs(noisy[0] - still).max() > 0.1
+
+
+def test_weights_can_be_watched():
+    model, params, tokens = built(n_encoder_layers=1, cross_heads=1)
+    source, watch = np.arange(S)[None] + np.zeros((B, 1), int), {}
+    decode(params, model, tokens, encode(params, model, source), watch=watch)
+    assert watch["attention 1"].shape == (B, H, L, L)
+    assert watch["cross 0"].shape == (B, 1, L, S)
+    assert_allclose(watch["cross 1"].sum(-1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("choices", [{"norm_kind": "rms", "gated": True, "biases": False}, {}])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
+def test_every_choice_runs_and_counts_its_parameters(choices, activation):
+    model, params, tokens = built(activation=activation, **choices)
+    assert np.isfinite(decode(params, model, tokens)).all()
+    layer = params["decoder"]["layers"]["0"]
+    assert ("W_gate" in layer["feed_forward"]) == choices.get("gated", False)
+    assert ("b_q" in layer["attention"]) == choices.get("biases", True)
+    assert ("bias" in layer["attention_norm"]) == (choices.get("norm_kind") != "rms")
+
+
+def test_nothing_is_changed_in_place():
+    model, params, tokens = built(every_encoding(40)["shaw"], n_encoder_layers=1)
+    before = {name: array.copy() for name, array in flat(params)}
+    decode(params, model, tokens, encode(params, model, tokens))
+    for name, array in flat(params):
+        assert_array_equal(array, before[name])
+
+
+def flat(tree, path=""):
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from flat(value, f"{path}/{key}")
+    else:
+        yield path, tree
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+def test_bad_input_is_named_with_the_rule_and_the_numbers():
+    model, params, tokens = built(every_encoding(length=6)["learned"])
+    for call, message in [
+        (lambda: Model(V, 12, 5, F, 1), "Model: the number of heads must divide d_model; got 5 an"),
+        (lambda: Model(V, 12, 2, F, 0), "Model: n_layers must be at least 1; got 0"),
+        (
+            lambda: Model(V, 12, 2, F, 1, norm="middle"),
+            "norm must be 'pre' or 'post'; got 'middle'",
+        ),
+        (lambda: Model(V, 12, 2, F, 1, norm_kind="batch"), "norm_kind must be 'layer' or 'rms'"),
+        (lambda: decode(params, model, [[V]]), "tokens must be from 0 to V - 1 = 12; got 13"),
+        (lambda: decode(params, model, [[-1]]), "tokens must be from 0 to V - 1 = 12; got -1"),
+        (lambda: decode(params, model, [1, 2]), r"decode: tokens must have the axes \(B, L\); got"),
+        (lambda: decode(params, model, [[0.5]]), "decode: tokens must be whole numbers"),
+        (lambda: decode(params, model, tokens), "a table of 6 rows serves positions 0 to 5; got 6"),
+        (
+            lambda: decode(params, model, [[1]], real=[[1]]),
+            "real must be boolean and of the tokens'",
+        ),
+        (lambda: encode(params, model, [[1]]), "encode: the model has no encoder; give it"),
+        (
+            lambda: decode(params, model, [[1]], memory=np.zeros((1, 2, D))),
+            "memory must be given if and only if the model has an encoder; got one",
+        ),
+        (
+            lambda: decode(params, model, [[1]], cache=Cache(model, 2, 5, np.float64)),
+            "batch and dtype of the tokens and parameters, 1 and float64; got 2 and float64",
+        ),
+        (
+            lambda: decode(params, model, [[1]], cache=Cache(model, 1, 5, np.float32)),
+            "1 and float64; got 1 and float32",
+        ),
+        (
+            lambda: decode(params, model, [[1, 2, 3]], cache=Cache(model, 1, 2, np.float64)),
+            "Cache: there is room for 2 tokens; got 3",
+        ),
+        (
+            lambda: decode(params, model, [[1]], cache=Cache(built()[0], 1, 2, np.float64)),
+            "decode: the cache must be made for this model",
+        ),
+        (lambda: Cache(model, 0, 3), "Cache: batch must be at least 1; got 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
