@@ -73,7 +73,7 @@ test: .venv/ok  ## set up and pass every test, of the code and of the book
 
 test-oldest: .venv-oldest/ok  ## the unit tests with the oldest numpy 2 that this Python has a wheel for
 	@.venv-oldest/bin/python -c "import numpy; print('numpy', numpy.__version__)"
-	@.venv-oldest/bin/python -m pytest -q pe_numpy tests --ignore=tests/book --ignore=pe_numpy/plots.py
+	@PYTHONPATH="$(CURDIR)" .venv-oldest/bin/python -m pytest -q pe_numpy tests --ignore=tests/book --ignore=pe_numpy/plots.py
 
 mutants: .venv/ok  ## seed one mistake after another; the tests must catch each
 	@$(BIN)/python tests/mutants.py
@@ -85,7 +85,7 @@ mutants: .venv/ok  ## seed one mistake after another; the tests must catch each
 	  numpy==$$($(BIN)/python -c "import numpy; print(numpy.__version__)")
 	@touch $@
 
-bench: .venv-bench/ok  ## time and memory beside PyTorch (4 minutes); writes notebooks/results/bench.md
+bench: .venv-bench/ok  ## time and memory beside PyTorch (5 minutes); writes notebooks/results/bench*.md
 	@PYTHONPATH=. .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
 
 lint: .venv/ok  ## style, types, docstrings, spelling

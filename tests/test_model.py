@@ -217,6 +217,21 @@ def test_multi_head_attention_equals_one_attention_for_each_slice():
     assert weights.shape == (B, H, L, L)
 
 
+@pytest.mark.parametrize("n", [1, 4])
+def test_given_keys_turn_by_their_own_positions(n):
+    """With n = 1 a key's turn by the query's position would broadcast, and be wrong in silence."""
+    rng = np.random.default_rng(8)
+    params = {f"W_{name}": rng.standard_normal((D, D)) for name in "qkvo"}
+    x, (k, v) = rng.standard_normal((B, n, D)), rng.standard_normal((2, B, H, S, D // H))
+    at, k_at = np.arange(S, S + n), np.arange(S)
+    q = (x @ params["W_q"]).reshape(B, n, H, D // H).swapaxes(1, 2)
+    _, expected = attention(rope(q, at), rope(k, k_at), v)
+    _, weights = multi_head_attention(
+        params, x, (k, v), H, encoding=Rope(), q_positions=at, k_positions=k_at
+    )
+    assert_allclose(weights, expected, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_norm_stands_where_the_formula_says(norm):
     model, params, tokens = built(norm=norm, n_layers=1, scaled_embedding=False)

@@ -293,7 +293,8 @@ def multi_head_attention(
     q = _project(params, "q", x, n_heads)  # (B, H, L, K)
     k, v = source if isinstance(source, tuple) else _keys_and_values(params, source, n_heads)
     if encoding.turns_alone:  # the newest keys turn once, and are remembered so
-        q, k = encoding.turn(places, q, k, q_positions, q_positions)
+        newest = k_positions if remember is None else q_positions
+        q, k = encoding.turn(places, q, k, q_positions, newest)
     if remember is not None:
         k, v = remember(k, v)  # (B, H, S, K)
     if not encoding.turns_alone:

@@ -26,6 +26,11 @@ def flat(tree):
     return [tree]
 
 
+def linear(x, params, name):
+    """x W + b in one call."""
+    return F.linear(x, params[f"W_{name}"].T, params[f"b_{name}"])
+
+
 class Decoder:
     """Two pre-norm layers of causal attention with RoPE and a ReLU network."""
 
@@ -58,17 +63,19 @@ class Decoder:
         end = start + tokens.shape[1]
         for n, layer in enumerate(params["decoder"]["layers"].values()):
             own, h = layer["attention"], norm(layer["attention_norm"], x)
-            q, k, v = (self.split(h @ own[f"W_{c}"] + own[f"b_{c}"]) for c in "qkv")
+            q, k, v = (self.split(linear(h, own, c)) for c in "qkv")
             q, k = self.turn(q, start), self.turn(k, start)
             if cache is not None:
                 cache[n][0][:, :, start:end], cache[n][1][:, :, start:end] = k, v
                 k, v = (a[:, :, :end] for a in cache[n])
             scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-            weights = scores.masked_fill(~self.mask[start:end, :end], -math.inf).softmax(-1)
+            if end - start > 1:  # one new token sees all
+                scores = scores.masked_fill(~self.mask[start:end, :end], -math.inf)
+            weights = scores.softmax(-1)
             mixed = (weights @ v).transpose(1, 2).flatten(-2)
-            x = x + mixed @ own["W_o"] + own["b_o"]
+            x = x + linear(mixed, own, "o")
             own, h = layer["feed_forward"], norm(layer["feed_forward_norm"], x)
-            x = x + F.relu(h @ own["W_1"] + own["b_1"]) @ own["W_2"] + own["b_2"]
+            x = x + linear(F.relu(linear(h, own, "1")), own, "2")
         return norm(params["decoder"]["norm"], x) @ params["output"]
 
     def trainer(self, tokens: Tensor, targets: Tensor):
