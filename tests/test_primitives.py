@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from differences import slopes
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -20,19 +21,6 @@ seeds = st.integers(0, 2**32 - 1)
 
 def data(*shape, seed=0, low=-1.5, high=1.5):
     return np.random.default_rng([seed, *shape]).uniform(low, high, shape)
-
-
-def slopes(f, arrays, n, h=1e-5):
-    """Central differences of a number f(*arrays) by each entry of one of the arrays."""
-    result = np.zeros(arrays[n].shape)
-    for place in np.ndindex(*result.shape):
-        ends = []
-        for step in (h, -h):
-            moved = [np.array(x) for x in arrays]
-            moved[n][place] += step
-            ends.append(f(*moved))
-        result[place] = (ends[0] - ends[1]) / (2 * h)
-    return result
 
 
 def several(f):
