@@ -73,7 +73,7 @@ test: .venv/ok  ## set up and pass every test, of the code and of the book
 
 test-oldest: .venv-oldest/ok  ## the unit tests with the oldest numpy 2 that this Python has a wheel for
 	@.venv-oldest/bin/python -c "import numpy; print('numpy', numpy.__version__)"
-	@PYTHONPATH="$(CURDIR)" .venv-oldest/bin/python -m pytest -q pe_numpy tests --ignore=tests/book --ignore=pe_numpy/plots.py
+	@PYTHONPATH="$(CURDIR)" .venv-oldest/bin/python -m pytest -q pe_numpy tests --ignore=tests/book --ignore=pe_numpy/plots
 
 mutants: .venv/ok  ## seed one mistake after another; the tests must catch each
 	@$(BIN)/python tests/mutants.py

@@ -25,9 +25,10 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import attend, attention, causal_mask, merge_heads, padding_mask, plots
+from pe_numpy import attend, attention, causal_mask, merge_heads, padding_mask
 from pe_numpy import rope, rope_frequencies, rope_matrix, sinusoidal, softmax, split_heads
 from pe_numpy.book import show_source
+from pe_numpy.plots import how_to_read as plots
 
 # %% [markdown]
 # ## The promise
@@ -543,8 +544,8 @@ for call in (
 # chapter; open the second hint only after five minutes.
 #
 # **The teacher**: each chapter is a lecture with its homework. The boxes make good questions for a
-# class ("a widely read text says this; is it so?"), and every figure can be drawn from one function in
-# `pe_numpy/plots.py`.
+# class ("a widely read text says this; is it so?"), and every figure is drawn by one function
+# of `pe_numpy/plots/`, in the module of the chapter's name.
 #
 # **The engineer**: the conventions above; then 14 for the sign, the layout and the precision of RoPE,
 # and *In practice* at the end of each chapter, where other libraries' conventions and known bugs stand.

@@ -29,9 +29,10 @@ from itertools import combinations, permutations
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import attention, causal_mask, merge_heads, plots, rope, rope_frequencies
+from pe_numpy import attention, causal_mask, merge_heads, rope, rope_frequencies
 from pe_numpy import sinusoidal, softmax, split_heads
 from pe_numpy.book import show_source
+from pe_numpy.plots import why_position as plots
 
 # %% [markdown]
 # ## Attention on three words, by hand

@@ -27,8 +27,9 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import attention, plots, sinusoidal, sinusoidal_2d, sinusoidal_shift, wavelengths
+from pe_numpy import attention, sinusoidal, sinusoidal_2d, sinusoidal_shift, wavelengths
 from pe_numpy.book import show_source
+from pe_numpy.plots import sinusoidal as plots
 
 # %% [markdown]
 # ## Three codes that fail

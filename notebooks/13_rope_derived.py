@@ -34,8 +34,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attend, sinusoidal, sinusoidal_shift, softmax, split_heads
-from pe_numpy import plots
 from pe_numpy.book import show_source
+from pe_numpy.plots import rope_derived as plots
 
 # %% [markdown]
 # ## Numbers that turn

@@ -35,10 +35,11 @@ from unittest.mock import patch
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import attention, causal_mask, padding_mask, plots
+from pe_numpy import attention, causal_mask, padding_mask
 from pe_numpy import rope, rope_frequencies, rope_matrix, rope_permutation
 from pe_numpy.book import show_source
 from pe_numpy.rotary.rope import _table, _turn_half, _turn_interleaved
+from pe_numpy.plots import rope_computed as plots
 
 # %% [markdown]
 # ## Turn one vector by hand

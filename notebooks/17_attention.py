@@ -40,8 +40,8 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import plots
 from pe_numpy.book import show_source
+from pe_numpy.plots import attention as plots
 
 # %% [markdown]
 # ## Four words become four vectors

@@ -112,7 +112,7 @@ def replace(path: Path, new: bytes) -> bool:
 def run(path: Path, show: Callable[[str, Figure], None]) -> dict[str, Any]:
     """Run a chapter in this process; hand each figure that it shows, with its name, to `show`.
 
-    A figure is named after its chapter's number and the function of `pe_numpy.plots` that drew it.
+    A figure is named after its chapter's number and the function that drew it.
     Returns the chapter's variables.
     """
     matplotlib.use("Agg")

@@ -1,0 +1,116 @@
+"""Figures of chapter 00: how to read this book."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pe_numpy.plots.style import COLOURS, WIDTH, in_style
+
+
+def _box(
+    axes: Axes, at: tuple[float, float], text: str, colour: str = "#F2F2F2", ha: str = "center"
+) -> None:
+    """Write text in a rounded box; black on light colours, white on dark ones."""
+    light = np.dot(mpl.colors.to_rgb(colour), (0.3, 0.6, 0.1)) > 0.5
+    style = {"boxstyle": "round,pad=0.45", "facecolor": colour, "edgecolor": "#555555", "lw": 0.6}
+    ink = "black" if light else "white"
+    axes.text(*at, text, ha=ha, va="center", color=ink, linespacing=1.5, bbox=style)
+
+
+def _number(axes: Axes, centre: tuple[float, float], number: int) -> None:
+    """Write the number of a place, white in a black disc."""
+    disc = {"boxstyle": "circle,pad=0.25", "facecolor": "black", "edgecolor": "black"}
+    style: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "weight": "bold"}
+    axes.text(*centre, str(number), bbox=disc, **style)
+
+
+@in_style
+def four_places(schemes: Sequence[Sequence[tuple[str, str]]]) -> Figure:
+    """Draw the data path of one attention layer, and the four places where position enters it.
+
+    `schemes` holds for each place the schemes that act there, as (name, key of `COLOURS`).
+    """
+    fig, ax = plt.subplots(figsize=(WIDTH, 4.0), layout="none")
+    fig.subplots_adjust(0, 0, 1, 1)
+    ax.set(xlim=(0, 14), ylim=(0, 8))
+    ax.set_axis_off()
+    for text, centre in (
+        ("token vectors\n$x_i$", (1.35, 5.6)),
+        ("queries\n$q_i = x_i W_q$", (4.35, 7.1)),
+        ("keys\n$k_j = x_j W_k$", (4.35, 5.6)),
+        ("values\n$v_j = x_j W_v$", (4.35, 4.1)),
+        ("scores\n$s_{ij} = q_i \\cdot k_j\\,/\\sqrt{K}$", (7.45, 6.35)),
+        ("weights\n$w_{ij} = $softmax$_j\\,s_{ij}$", (10.35, 6.35)),
+        ("weighted sum\n$o_i = \\sum_j w_{ij}\\,v_j$", (12.6, 4.4)),
+    ):
+        _box(ax, centre, text)
+    for start, end in (
+        ((2.5, 5.85), (3.65, 6.9)),
+        ((2.5, 5.6), (3.65, 5.6)),
+        ((2.5, 5.35), (3.65, 4.3)),
+        ((5.15, 6.9), (6.5, 6.55)),
+        ((5.15, 5.8), (6.5, 6.15)),
+        ((8.4, 6.35), (9.2, 6.35)),
+        ((11.1, 5.75), (11.9, 4.95)),
+        ((5.15, 4.1), (11.45, 4.3)),
+    ):
+        arrow = {"arrowstyle": "-|>", "color": "#555555", "shrinkA": 0, "shrinkB": 0}
+        ax.annotate("", xy=end, xytext=start, arrowprops=arrow)
+    corners = (((0.4, 6.1),), ((3.75, 7.6), (3.75, 6.1)), ((6.6, 6.85),), ((13.65, 4.95),))
+    titles = ("the token vector", "queries and keys", "the score of a pair", "the weighted sum")
+    for place, (left, title, names) in enumerate(
+        zip((0.4, 3.75, 6.85, 11.0), titles, schemes, strict=True)
+    ):
+        for corner in (*corners[place], (left, 2.7)):
+            _number(ax, corner, place + 1)
+        ax.text(left + 0.35, 2.7, title, va="center")
+        for n, (name, key) in enumerate(names):
+            column, row = divmod(n, 3)
+            _box(ax, (left + 2.25 * column, 2.0 - 0.68 * row), name, COLOURS[key], ha="left")
+    return fig
+
+
+@in_style
+def attention_shapes(H: int, L: int, S: int, K: int) -> Figure:
+    """Draw the arrays of one attention call to scale, one cell an entry, with their axis letters.
+
+    H heads, L queries, S keys and values, width K; the heads lie behind one another.
+    """
+    fig, ax = plt.subplots(figsize=(WIDTH, 4.7), layout="none")
+    fig.subplots_adjust(0, 0, 1, 1)
+    ax.set(xlim=(-2.2, 32.3), ylim=(22.0, -1.2), aspect="equal")
+    ax.set_axis_off()
+    arrays = (
+        ("queries $q$", "L", L, "K", K, 0, 3.5, COLOURS["rope"]),
+        ("keys, transposed $k^T$", "K", K, "S", S, 12, 2, COLOURS["rope"]),
+        ("scores", "L", L, "S", S, 23, 3.5, COLOURS["t5"]),
+        ("weights", "L", L, "S", S, 0, 15, COLOURS["t5"]),
+        ("values $v$", "S", S, "K", K, 11, 14, COLOURS["shaw"]),
+        ("output", "L", L, "K", K, 23, 15, COLOURS["shaw"]),
+    )
+    for name, down, rows, across, columns, left, top, colour in arrays:
+        for h in reversed(range(H)):
+            back = mpl.patches.Rectangle(
+                (left + 0.35 * h, top - 0.35 * h), columns, rows, fc="white", ec=colour, lw=0.8
+            )
+            ax.add_patch(back)
+        ax.add_patch(mpl.patches.Rectangle((left, top), columns, rows, fc=colour, alpha=0.35))
+        ax.vlines(left + np.arange(columns + 1), top, top + rows, colour, lw=0.6)
+        ax.hlines(top + np.arange(rows + 1), left, left + columns, colour, lw=0.6)
+        ax.text(left + columns / 2, top - 0.35 * H - 0.4, name, ha="center")
+        height = f"${down}$ = {rows}"
+        ax.text(left - 0.4, top + rows / 2, height, ha="right", va="center", rotation=90)
+        width = f"${across}$ = {columns}"
+        ax.text(left + columns / 2, top + rows + 0.2, width, ha="center", va="top")
+    for text, x, y in (("@", 10, 6), ("=", 21, 6), ("@", 8.9, 17.5), ("=", 21, 17.5)):
+        ax.text(x, y, text, ha="center", va="center", size=13)
+    ax.text(31.6, 6, "softmax\nover $S$", ha="left", va="center", size=8)
+    ax.text(-1.9, -0.6, f"one sequence, $H$ = {H} heads, one behind another", va="center")
+    return fig

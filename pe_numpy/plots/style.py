@@ -1,0 +1,125 @@
+"""What all figures share: one width, 9 point type, the colours, and the maps with their labels.
+
+An encoding keeps its colour throughout the book. A diverging map centred on zero shows signed
+values, a sequential one magnitudes. All colours are told apart by colour-blind readers (Paul Tol's
+muted palette).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+WIDTH = 7.0  # inches, of every figure
+SIGNED = "RdBu_r"  # blue negative, white zero, red positive
+MAGNITUDE = "viridis"
+
+# One colour for each encoding, the same in every chapter.
+COLOURS = {
+    "none": "#777777",
+    "sinusoidal": "#332288",
+    "learned": "#DDCC77",
+    "shaw": "#88CCEE",
+    "transformer_xl": "#44AA99",
+    "t5": "#CC6677",
+    "tupe": "#999933",
+    "deberta": "#AA4499",
+    "alibi": "#882255",
+    "rope": "#117733",
+}
+# For curves that are not encodings: components, positions, pairs.
+SERIES = ("#332288", "#CC6677", "#117733", "#DDCC77", "#88CCEE", "#AA4499", "#999933", "#44AA99")
+
+STYLE: dict[Any, Any] = {
+    "figure.dpi": 120,
+    "figure.constrained_layout.use": True,
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": plt.cycler(color=SERIES),
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "image.interpolation": "nearest",
+    "svg.hashsalt": "pe_numpy",
+}
+
+
+def in_style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Draw a figure in the book's style, whatever the reader's own settings are; label it."""
+
+    @functools.wraps(draw)
+    def styled(*args: Any, **kwargs: Any) -> Figure:
+        with mpl.rc_context(STYLE):
+            figure = draw(*args, **kwargs)
+        figure.set_label(draw.__name__)  # the name of its file
+        return figure
+
+    return styled
+
+
+def heat(axes: Axes, data: np.ndarray, limit: float | None = None, signed: bool = True) -> Any:
+    """Draw a matrix as a heat map, one cell an entry; signed values are centred on zero."""
+    limit = float(np.abs(data).max()) if limit is None else limit
+    image = axes.imshow(
+        data,
+        cmap=SIGNED if signed else MAGNITUDE,
+        vmin=-limit if signed else 0,
+        vmax=limit,
+        aspect="auto",
+    )
+    axes.spines[:].set_visible(False)
+    return image
+
+
+def label_cells(axes: Axes, data: np.ndarray, form: str = "{:.2f}", limit: float = 0.6) -> None:
+    """Write each entry of a small matrix into its cell, white on dark cells."""
+    top = float(np.abs(data).max()) or 1.0
+    for i, j in np.ndindex(data.shape):
+        dark = abs(data[i, j]) > limit * top
+        text = form.format(data[i, j] + 0.0)
+        axes.text(j, i, text, ha="center", va="center", color="white" if dark else "black")
+
+
+def label_magnitudes(axes: Axes, data: np.ndarray, form: str = "{:.2f}") -> None:
+    """Write each entry of a small sequential heat map into its cell: black where it is bright."""
+    for i, j in np.ndindex(data.shape):
+        ink = "black" if data[i, j] > 0.6 * data.max() else "white"
+        axes.text(j, i, form.format(data[i, j]), ha="center", va="center", color=ink)
+
+
+def label_words(axes: Axes, down: Sequence[str], across: Sequence[str] = ()) -> None:
+    """Put words beside the rows, and above the columns, of a heat map."""
+    axes.set_yticks(range(len(down)), down)
+    axes.set_xticks(range(len(across)), across)
+    axes.tick_params(length=0, labeltop=bool(across), labelbottom=False)
+
+
+def matrix_panel(
+    axes: Axes,
+    title: str,
+    data: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[Any],
+    form: str = "{:g}",
+    signed: bool = True,
+) -> None:
+    """Draw a small matrix with its numbers in the cells; dark cells get white digits."""
+    limit = float(np.abs(data).max()) if signed else 1.0
+    heat(axes, data, limit=limit or 1.0, signed=signed)
+    for i, j in np.ndindex(data.shape):
+        dark = abs(data[i, j]) > 0.6 * limit if signed else data[i, j] < 0.55
+        text = form.format(data[i, j] + 0.0)
+        colour = "white" if dark else "black"
+        axes.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
+    axes.set_title(title, fontsize=8)
+    axes.set_xticks(range(len(columns)), columns, fontsize=6.5)
+    axes.set_yticks(range(len(rows)), rows, fontsize=6.5)
+    axes.tick_params(length=0, pad=2)

@@ -1,0 +1,106 @@
+"""Figures of chapter 01: why position matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from pe_numpy.plots.style import COLOURS, WIDTH, heat, in_style, label_magnitudes, label_words
+
+
+@in_style
+def weights_of_two_orders(
+    first: np.ndarray, second: np.ndarray, words: Sequence[str], reordered: Sequence[str]
+) -> Figure:
+    """Draw the attention weights (L, L) of a sentence and of the same words in another order."""
+    fig, axes = plt.subplots(1, 2, figsize=(WIDTH, 3.0))
+    for ax, data, names in zip(axes, (first, second), (words, reordered), strict=True):
+        heat(ax, data, limit=max(first.max(), second.max()), signed=False)
+        label_magnitudes(ax, data)
+        label_words(ax, names, names)
+        ax.set_title(" ".join(names), weight="bold", pad=8)
+        ax.set_xlabel("key $j$")
+    axes[0].set_ylabel("query $i$")
+    return fig
+
+
+@in_style
+def outputs_of_two_orders(
+    first: np.ndarray, second: np.ndarray, words: Sequence[str], reordered: Sequence[str]
+) -> Figure:
+    """Draw the outputs (L, D) of a sentence and of another order, and below them their means."""
+    fig, axes = plt.subplots(
+        2, 2, figsize=(WIDTH, 2.9), height_ratios=(len(words), 1), sharex="col"
+    )
+    limit = float(max(np.abs(first).max(), np.abs(second).max()))
+    for column, (data, names) in enumerate(((first, words), (second, reordered))):
+        top, bottom = axes[:, column]
+        heat(top, data, limit)
+        image = heat(bottom, data.mean(axis=0, keepdims=True), limit)
+        label_words(top, names)
+        label_words(bottom, ["mean"])
+        top.set_title(" ".join(names), weight="bold")
+        bottom.set_xlabel("component")
+    fig.colorbar(image, ax=axes, fraction=0.04)
+    return fig
+
+
+@in_style
+def code_distances(codes: dict[str, np.ndarray]) -> Figure:
+    """Draw for each code, of shape (N, width), the distances between the vectors of all positions.
+
+    Each panel has its own scale, from 0 (dark) to the largest distance (bright).
+    """
+    fig, axes = plt.subplots(2, len(codes) // 2, figsize=(WIDTH, 4.0))
+    for ax, (name, code) in zip(axes.flat, codes.items(), strict=True):
+        heat(ax, np.linalg.norm(code[:, None] - code[None], axis=-1), signed=False)
+        ax.set(title=name, xticks=(0, len(code) - 1), yticks=(0, len(code) - 1), aspect="equal")
+        ax.tick_params(length=0)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("position", labelpad=-6)
+    for ax in axes[-1]:
+        ax.set_xlabel("position", labelpad=-4)
+    return fig
+
+
+@in_style
+def properties(table: dict[str, Sequence[bool]], names: Sequence[str]) -> Figure:
+    """Draw which code (a row of `table`) has which property (an entry of `names`)."""
+    fig, ax = plt.subplots(figsize=(WIDTH, 0.36 * len(table) + 0.9))
+    has = np.array(list(table.values()), dtype=float)
+    pale_and_green = mpl.colors.ListedColormap(["#F0D5D8", "#117733"])
+    ax.imshow(has, cmap=pale_and_green, vmin=0, vmax=1, aspect="auto")
+    for i, j in np.ndindex(has.shape):
+        word, ink = ("yes", "white") if has[i, j] else ("no", "black")
+        ax.text(j, i, word, ha="center", va="center", color=ink)
+    ax.set_xticks(np.arange(len(names) + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(len(table) + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", lw=2)
+    ax.tick_params(which="minor", length=0)
+    ax.spines[:].set_visible(False)
+    label_words(ax, list(table), [name.replace(" ", "\n") for name in names])
+    return fig
+
+
+@in_style
+def probe_accuracy(percent: dict[str, int], colours: Sequence[str]) -> Figure:
+    """Draw the accuracy of the word-order probe, in per cent, as one bar for each encoding.
+
+    `colours` are keys of `COLOURS`.
+    """
+    fig, ax = plt.subplots(figsize=(WIDTH, 2.7))
+    names = list(percent)[::-1]
+    values = [percent[name] for name in names]
+    ax.barh(names, values, color=[COLOURS[key] for key in reversed(colours)], height=0.7)
+    for row, value in enumerate(values):
+        ax.text(value + 1, row, f"{value} %", va="center")
+    ax.axvline(50, color="black", lw=1, ls="--")
+    ax.text(50.5, len(names) - 0.45, "ceiling of every blind layer", va="bottom")
+    ax.set(xlim=(0, 112), xlabel="held-out sentences whose subject is found, per cent")
+    ax.set_xticks(range(0, 101, 25))
+    ax.tick_params(axis="y", length=0)
+    return fig
