@@ -62,7 +62,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     weights = work - shift
     np.exp(weights, out=weights)  # in place: one array of this size is enough
     total = weights.sum(axis=axis, keepdims=True)
-    weights /= np.where(total == 0, 1, total)  # a row of -inf alone stays zero
+    weights /= np.maximum(total, 1)  # at least exp(0) = 1; a row of -inf alone stays zero
     return weights.astype(x.dtype, copy=False)
 
 
@@ -99,7 +99,7 @@ def log_softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     """
     x, work, shift = _shifted("log_softmax", x, axis)
     total = np.exp(work - shift).sum(axis=axis, keepdims=True)
-    result = work - (shift + np.log(np.where(total == 0, 1, total)))
+    result = work - (shift + np.log(np.maximum(total, 1)))
     return result.astype(x.dtype, copy=False)
 
 
@@ -114,6 +114,8 @@ def _shifted(function: str, x: ArrayLike, axis: int) -> tuple[np.ndarray, np.nda
     if x.shape[axis] == 0:
         return x, work, np.zeros((), work.dtype)
     top = work.max(axis=axis, keepdims=True)
+    if np.isfinite(top).all():
+        return x, work, top
     if (top == np.inf).any():
         raise ValueError(f"{function}: x must stay below +inf (-inf is allowed); got +inf")
     return x, work, np.where(top == -np.inf, 0, top)

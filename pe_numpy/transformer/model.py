@@ -361,20 +361,19 @@ class Cache:
         layers = [str(n) for n in range(model.n_layers)]
         self.keys: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}
         self.values: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}
-        self.positions = np.zeros((batch, capacity), np.int64)
-        self.real = np.zeros((batch, capacity), bool)
+        self.real, self.padded = np.ones((batch, capacity), bool), False
         self.cross: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
-    def append(self, positions: np.ndarray, real: np.ndarray) -> None:
+    def append(self, count: int, real: np.ndarray | None = None) -> None:
         """Take note of the next tokens; each layer adds their keys and values."""
-        capacity = self.positions.shape[1]
-        end = self.length + positions.shape[-1]
+        capacity = self.real.shape[1]
+        end = self.length + count
         if end > capacity:
             raise ValueError(
                 f"Cache: there is room for {capacity} tokens; got {end}, make it larger"
             )
-        self.positions[:, self.length : end] = positions
-        self.real[:, self.length : end] = real
+        if real is not None:
+            self.real[:, self.length : end], self.padded = real, True
         self.length = end
 
     def extend(self, layer: str, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -433,8 +432,8 @@ def encode(
     if "encoder" not in params:
         raise ValueError("encode: the model has no encoder; give it n_encoder_layers above 0")
     tokens, real = _tokens("encode", tokens, real)
-    positions = _positions(real)
-    mask = None if real.all() else real[:, None, None, :]
+    positions = _positions(tokens.shape[1], real)
+    mask = None if real is None else real[:, None, None, :]
     encoding, stack = model.encoding.for_encoder(), params["encoder"]
     x = _embed(params, model, encoding, stack["shared"], tokens, positions, rng)
     for layer in stack["layers"].values():
@@ -520,18 +519,15 @@ def decode(
             "decode: memory must be given if and only if the model has an encoder; got "
             f"{'none' if memory is None else 'one'}"
         )
-    q_positions = k_positions = _positions(real)
-    k_real = real
+    L = S = tokens.shape[1]
     if cache is not None:
         _check_cache(cache, model, tokens, params["embedding"].dtype)
-        if cache.length:
-            seen = cache.real[:, : cache.length].sum(axis=1, keepdims=True)  # (B, 1)
-            q_positions = seen + np.atleast_2d(q_positions)
-        cache.append(q_positions, real)
-        k_positions, k_real = cache.positions[:, : cache.length], cache.real[:, : cache.length]
-        if (k_positions == k_positions[:1]).all() and k_real.all():  # alike: no batch axis needed
-            q_positions, k_positions = np.atleast_2d(q_positions)[0], k_positions[0]
-    mask = _causal(q_positions, k_positions, k_real)
+        cache.append(L, real)
+        S = cache.length
+        real = cache.real[:, :S] if cache.padded else None
+    k_positions = _positions(S, real)
+    q_positions = k_positions[..., S - L :]
+    mask = _causal(q_positions, k_positions, real)
     stack = params["decoder"]
     x = _embed(params, model, model.encoding, stack["shared"], tokens, q_positions, rng)
     cross_mask = None if memory_real is None else np.asarray(memory_real)[:, None, None, :]
@@ -605,46 +601,48 @@ def _embed(
 
 def _tokens(
     function: str, tokens: ArrayLike, real: ArrayLike | None
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Check both; the second is None if all tokens are real."""
     tokens = checks.whole_numbers(function, "tokens", tokens)
     if tokens.ndim != 2:
         raise ValueError(f"{function}: tokens must have the axes (B, L); got shape {tokens.shape}")
-    real = np.ones(tokens.shape, bool) if real is None else checks.as_array(real)
+    if real is None:
+        return tokens, None
+    real = checks.as_array(real)
     if real.dtype != np.bool_ or real.shape != tokens.shape:
         raise ValueError(
             f"{function}: real must be boolean and of the tokens' shape {tokens.shape}; "
             f"got {real.dtype} {real.shape}"
         )
-    return tokens, real
+    return tokens, None if real.all() else real
 
 
-def _positions(real: np.ndarray) -> np.ndarray:
-    """Positions of real tokens, from 0: (L,) if all sequences are alike, else (B, L)."""
-    if real.all():
-        return np.arange(real.shape[1])
+def _positions(length: int, real: np.ndarray | None) -> np.ndarray:
+    """Positions of real tokens, from 0: (L,) if all are real, else (B, L)."""
+    if real is None:
+        return np.arange(length)
     return np.maximum(np.cumsum(real, axis=1) - 1, 0)
 
 
 def _causal(
-    q_positions: np.ndarray, k_positions: np.ndarray, k_real: np.ndarray
+    q_positions: np.ndarray, k_positions: np.ndarray, real: np.ndarray | None
 ) -> np.ndarray | None:
-    """(L, S), or (B, 1, L, S) where sequences differ; none if all may attend to all.
+    """(L, S), or (B, 1, L, S) if there is padding; none if all may attend to all.
 
     Padding is unseen; what it sees itself does not matter.
     """
-    unpadded = k_real.all()
-    if unpadded and q_positions.shape[-1] == 1:
+    if real is None and q_positions.shape[-1] == 1:
         return None  # the newest token alone
     mask = causal_mask(q_positions, k_positions)
-    if mask.ndim == 3 or not unpadded:
-        mask = (mask if mask.ndim == 2 else mask[:, None]) & k_real[:, None, None, :]
+    if real is not None:
+        mask = mask[:, None] & real[:, None, None, :]
     return None if mask.all() else mask
 
 
 def _check_cache(cache: Cache, model: Model, tokens: np.ndarray, dtype: np.dtype) -> None:
     if cache.model != model:
         raise ValueError("decode: the cache must be made for this model; make a new one")
-    kept = cache.positions.shape[0], cache.keys["0"].dtype
+    kept = len(cache.real), cache.keys["0"].dtype
     if kept != (tokens.shape[0], dtype):
         raise ValueError(
             "decode: the cache must have the batch and dtype of the tokens and parameters, "
