@@ -24,6 +24,8 @@ the Transformer
 its training
        value_and_grad, cross_entropy, train, adamw, adamw_state, sgd, clip_gradients,
        warmup_schedule, cosine_schedule, save, load
+homework
+       check
 
 The axis letters of all shapes: B batch, H heads, L queries, S keys, D model width (d_model),
 K width of one head (d_k), F feed-forward width, V vocabulary, N rows of a table. Distances are
@@ -43,6 +45,7 @@ from pe_numpy.absolute.sinusoidal import (
     wavelengths,
 )
 from pe_numpy.extrapolation import attention_entropy, from_digits, log_n_scale, to_digits
+from pe_numpy.homework.registry import check
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
 from pe_numpy.relative.distance import relative_distance
@@ -123,6 +126,7 @@ __all__ = [
     "attention_blockwise",
     "attention_entropy",
     "causal_mask",
+    "check",
     "clip_gradients",
     "complex_attention",
     "complex_order",

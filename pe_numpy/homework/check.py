@@ -1,0 +1,324 @@
+"""Check a function against the reference, and name the mistake if it is a known one.
+
+An exercise has cases, from the smallest to the largest, and a list of known mistakes: wrong
+functions, made from the right one. A function that fails is compared with each of them: the mistake
+whose results equal its own, in every case, is the one that was made.
+
+`run` calls a function and keeps what came out; `judge` compares. They are apart so that a strange
+file can run in a process of its own, which never sees what is expected.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+NUMBERS = "biufc"  # the kinds of dtype that a result may have
+
+
+class Case(NamedTuple):
+    """One call: what stands in the brackets."""
+
+    args: tuple
+    options: dict[str, Any]
+
+
+def case(*args: Any, **options: Any) -> Case:
+    """Write a case as the call that it is."""
+    return Case(args, options)
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong function that people write, and what to tell them."""
+
+    name: str  # "half-split for interleaved"
+    advice: str  # what to look at, in a sentence or two; never the code
+    chapter: int
+    function: Callable
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A function to write: the right one, cases to try, and mistakes that are known."""
+
+    name: str
+    reference: Callable
+    cases: Callable[[np.random.Generator], Iterator[Case]]
+    mistakes: tuple[Mistake, ...] = ()
+    chapter: int = 0
+    precise: float = 1.0  # factor of the tolerance, for sums of many terms
+
+    def all_cases(self) -> list[Case]:
+        """The cases, the same at every call."""
+        return list(self.cases(np.random.default_rng(0)))
+
+
+@dataclass
+class Outcome:
+    """What a call gave: arrays, or an error."""
+
+    results: list[np.ndarray] = field(default_factory=list)
+    error: str = ""  # "ValueError: ... (line 12)"
+    changed: list[str] = field(default_factory=list)  # arguments that are not as they were
+    nothing: bool = False  # it returned None
+
+    def agrees(self, other: Outcome, precise: float = 1.0) -> bool:
+        """Whether both gave the same numbers, or both failed."""
+        if self.error or other.error or self.nothing or other.nothing:
+            return bool(self.error) == bool(other.error) and self.nothing == other.nothing
+        return not difference(self, other, precise)
+
+
+@dataclass
+class Verdict:
+    """What is said of one function."""
+
+    name: str
+    passed: bool
+    cases: int
+    problem: str = ""  # one line
+    mistake: str = ""  # the name of a known one
+    advice: str = ""
+    chapter: int = 0
+    call: str = ""  # the smallest case that fails
+    expected: str = ""
+    given: str = ""
+
+    def __str__(self) -> str:
+        """Lines for a person: the mistake first, then the smallest case that shows it."""
+        if self.passed:
+            return f"{self.name}: right in all {self.cases} cases"
+        lines = [f"{self.name}: {self.mistake or self.problem}"]
+        if self.mistake:
+            lines.append(f"    {self.problem}")
+        if self.advice:
+            lines.append(f"    {self.advice}")
+        if self.chapter:
+            lines.append(f"    See chapter {self.chapter}.")
+        for title, text in (
+            ("call", self.call),
+            ("expected", self.expected),
+            ("given", self.given),
+        ):
+            if text:
+                lines.append(f"    {title:9}" + text.replace("\n", "\n" + " " * 13))
+        return "\n".join(lines)
+
+
+# ---- calling ------------------------------------------------------------------------------------
+
+
+def run(function: Callable, cases: Sequence[Case], to: Callable | None = None) -> list[Outcome]:
+    """Call a function with each case; nothing that it does stops the others."""
+    return [call(function, one, to) for one in cases]
+
+
+def call(function: Callable, one: Case, to: Callable | None = None) -> Outcome:
+    """Call a function once, with copies of the arguments (made by `to`, if there is one)."""
+    args, options = copy.deepcopy(one)
+    if to is not None:
+        args, options = _convert(args, to), _convert(options, to)
+    try:
+        with np.errstate(all="ignore"):
+            result = function(*args, **options)
+        outcome = Outcome(nothing=result is None)
+        if result is not None:
+            parts = result if isinstance(result, tuple) else (result,)
+            outcome.results = [_numbers(part) for part in parts]
+    except Exception as error:
+        return Outcome(error=told(error))
+    names = _argument_names(function, one)
+    after = (*args, *options.values())
+    before = (*one.args, *one.options.values())
+    outcome.changed = [n for n, a, b in zip(names, after, before, strict=True) if not _same(a, b)]
+    return outcome
+
+
+def _convert(value: Any, to: Callable) -> Any:
+    if isinstance(value, np.ndarray):
+        return to(value)
+    if isinstance(value, tuple):
+        return tuple(_convert(part, to) for part in value)
+    if isinstance(value, dict):
+        return {key: _convert(part, to) for key, part in value.items()}
+    return value
+
+
+def _numbers(part: Any) -> np.ndarray:
+    array = np.asarray(part)
+    if array.dtype.kind not in NUMBERS:
+        raise TypeError(f"the result must be an array of numbers; got {type(part).__name__}")
+    return array
+
+
+def told(error: BaseException) -> str:
+    """An error in one line, with the line of the file that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename != __file__]
+    place = f" (line {own[-1].lineno}: {own[-1].line})" if own else ""
+    text = " ".join(str(error).split()) or "no message"
+    return f"{type(error).__name__}: {text[:300]}{place}"
+
+
+def _argument_names(function: Callable, one: Case) -> list[str]:
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        names = []
+    names += [f"argument {n + 1}" for n in range(len(names), len(one.args))]
+    return [*names[: len(one.args)], *one.options]
+
+
+def _same(after: Any, before: Any) -> bool:
+    if isinstance(before, dict):
+        return all(_same(after[key], before[key]) for key in before)
+    if isinstance(before, np.ndarray):
+        after = np.asarray(after)
+        return after.shape == before.shape and np.array_equal(
+            after, before, equal_nan=before.dtype.kind in "fc"
+        )
+    return True  # numbers, words and functions can't be changed in place
+
+
+# ---- comparing ----------------------------------------------------------------------------------
+
+
+def difference(expected: Outcome, given: Outcome, precise: float = 1.0) -> str:
+    """How the results differ, in one line; nothing if they agree."""
+    if len(expected.results) != len(given.results):
+        return f"{len(expected.results)} results were expected; got {len(given.results)}"
+    for want, got in zip(expected.results, given.results, strict=True):
+        if want.shape != got.shape:
+            return f"the result should have the shape {want.shape}; got {got.shape}"
+        if want.dtype.kind == "f" and want.dtype.itemsize < 8:
+            error = 2e-2 if want.dtype == np.float16 else 2e-5
+        else:
+            error = 1e-9
+        a, b = want.astype(np.complex128), got.astype(np.complex128)
+        infinite = ~np.isfinite(a) | ~np.isfinite(b)
+        apart = np.where(infinite, 0, np.abs(np.where(infinite, 0, a) - np.where(infinite, 0, b)))
+        size = max(1.0, float(np.abs(np.where(infinite, 0, a)).max(initial=0)))
+        wrong = apart > error * precise * size
+        wrong |= infinite & ~((a == b) | (np.isnan(a) & np.isnan(b)))
+        if wrong.any():
+            share = f"{int(wrong.sum())} of {wrong.size}"
+            return f"{share} numbers differ, by up to {apart.max():.3g}"
+    return ""
+
+
+def judge(
+    exercise: Exercise, outcomes: Sequence[Outcome], cases: Sequence[Case] | None = None
+) -> Verdict:
+    """Compare what a function gave with the reference; name the mistake if it is known."""
+    cases = exercise.all_cases() if cases is None else cases
+    expected = run(exercise.reference, cases)
+    for n, (want, got) in enumerate(zip(expected, outcomes, strict=True)):
+        problem, advice = _problem(exercise, want, got)
+        if problem:
+            verdict = Verdict(exercise.name, False, len(cases), problem, advice=advice)
+            verdict.chapter = exercise.chapter
+            verdict.call = describe(exercise, cases[n])
+            verdict.expected = "\n".join(_short(r) for r in want.results)
+            verdict.given = "" if got.error else "\n".join(_short(r) for r in got.results)
+            _name_mistake(verdict, exercise, cases, expected, outcomes)
+            return verdict
+    return Verdict(exercise.name, True, len(cases))
+
+
+def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str]:
+    """What is wrong with one call, and what to do about it."""
+    if "NotImplementedError" in got.error:
+        return "it is not written yet", "Read its specification, then replace the last line."
+    if got.error:
+        return f"it failed with {got.error}", ""
+    if got.nothing:
+        return "it returned nothing", "Is there a return?"
+    apart = difference(want, got, exercise.precise)
+    if apart:
+        return apart, _likeness(want, got)
+    if got.changed:
+        return f"it changed its argument {got.changed[0]} in place", "Work on a copy."
+    for a, b in zip(want.results, got.results, strict=True):
+        if a.dtype.kind != b.dtype.kind and "f" in (a.dtype.kind, b.dtype.kind):
+            return f"the dtype should be {a.dtype}; got {b.dtype}", ""
+        if a.dtype.kind in "fc" and a.dtype != b.dtype:
+            return (
+                f"the dtype should be {a.dtype}; got {b.dtype}",
+                "np.sqrt of a Python number or a float64 table promotes float32: use math.sqrt, and "
+                "cast tables to the dtype of the data.",
+            )
+    return "", ""
+
+
+def _likeness(want: Outcome, got: Outcome) -> str:
+    """A hint at a mistake that no list knows: a factor, a swapped axis, NaN."""
+    if len(want.results) != len(got.results):
+        return "Return a tuple of them." if len(want.results) > 1 else ""
+    for a, b in zip(want.results, got.results, strict=True):
+        if np.isnan(b.astype(np.complex128)).any() > np.isnan(a.astype(np.complex128)).any():
+            return "There are NaNs: 0/0, or infinity minus infinity?"
+        if a.ndim > 1 and a.swapaxes(-1, -2).shape == b.shape and a.size > 1:
+            if np.allclose(a.swapaxes(-1, -2), b, rtol=1e-5, atol=1e-8):
+                return "The last two axes are swapped."
+        if a.shape == b.shape and a.size > 1 and np.isfinite(a).all() and np.isfinite(b).all():
+            large = np.abs(a) > 1e-6 * np.abs(a).max()
+            ratios = b[large] / a[large]
+            if large.sum() > 1 and np.allclose(ratios, ratios[0], rtol=1e-4) and abs(ratios[0]):
+                return f"Every number is {ratios[0]:.4g} times the expected one."
+    return ""
+
+
+def _name_mistake(
+    verdict: Verdict,
+    exercise: Exercise,
+    cases: Sequence[Case],
+    expected: Sequence[Outcome],
+    outcomes: Sequence[Outcome],
+) -> None:
+    """Find the known mistake whose results equal those given in every case."""
+    if all(o.error or o.nothing for o in outcomes):
+        return
+    for mistake in exercise.mistakes:
+        wrong = run(mistake.function, cases)
+        if all(a.agrees(b, exercise.precise) for a, b in zip(wrong, outcomes, strict=True)):
+            if all(a.agrees(b, exercise.precise) for a, b in zip(wrong, expected, strict=True)):
+                continue
+            verdict.mistake, verdict.advice = mistake.name, mistake.advice
+            verdict.chapter = mistake.chapter
+            return
+
+
+# ---- telling ------------------------------------------------------------------------------------
+
+
+def describe(exercise: Exercise, one: Case) -> str:
+    """A case as a call that can be typed in, shortened where it is long."""
+    names = [*inspect.signature(exercise.reference).parameters][: len(one.args)]
+    named = [*zip(names, one.args, strict=True), *one.options.items()]
+    parts = [f"{name}={_short(value)}" for name, value in named]
+    return f"{exercise.name}({', '.join(parts)})"
+
+
+def _short(value: Any) -> str:
+    """A value in one line: a small array with its numbers, a large one with its first."""
+    if isinstance(value, np.ndarray):
+        numbers = value.ravel()[:4] if value.size > 24 else value
+        if value.dtype.kind in "fc":
+            numbers = numbers.astype(np.result_type(value, np.float64)).round(4) + 0
+        if value.size > 24:
+            start = str(numbers.tolist())[:-1]
+            return f"{start}, ...] of shape {value.shape}, {value.dtype}"
+        return str(numbers.tolist())
+    if isinstance(value, dict):
+        inner = ", ".join(f"{key!r}: {_short(part)}" for key, part in value.items())
+        return f"{{{inner}}}"
+    if callable(value):
+        return getattr(value, "__name__", "a function")
+    return repr(value)

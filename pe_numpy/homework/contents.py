@@ -1,0 +1,71 @@
+"""What the package holds: each public function with its place, its chapter and its source."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Iterator
+
+import pe_numpy
+
+# The chapter that derives each function and shows its code.
+CHAPTERS = {
+    2: "sinusoidal sinusoidal_shift wavelengths sinusoidal_2d",
+    3: "learned hierarchical",
+    4: "recurrent floater",
+    5: "relative_distance four_terms",
+    6: "shaw_scores shaw_values",
+    7: "transformer_xl_scores relative_shift",
+    8: "t5_bucket t5_bias tupe_scores",
+    9: "deberta_scores deberta_bucket",
+    10: "alibi_slopes alibi_bias",
+    11: "convolve",
+    12: "complex_order complex_attention",
+    13: "rope rope_frequencies rope_matrix rope_permutation rope_convert_weights",
+    15: "linear_scaling ntk_scaling dynamic_ntk_scaling yarn_scaling llama3_scaling",
+    16: "to_digits from_digits log_n_scale attention_entropy",
+    17: "attention attend attention_blockwise softmax log_softmax causal_mask padding_mask "
+    "split_heads merge_heads",
+    18: "linear feed_forward embed_tokens dropout layer_norm rms_norm relu gelu silu "
+    "multi_head_attention init_params",
+    19: "Model encode decode cross_entropy train warmup_schedule cosine_schedule save load",
+    20: "Cache greedy sample",
+    21: "value_and_grad adamw adamw_state sgd clip_gradients",
+    24: "check",
+}
+
+
+def chapter_of(name: str) -> int:
+    """The chapter of a public function."""
+    return next(chapter for chapter, names in CHAPTERS.items() if name in names.split())
+
+
+def places() -> Iterator[tuple[str, list[str]]]:
+    """Each place at which position enters, and what stands around them, with its functions."""
+    doc = pe_numpy.__doc__ or ""
+    for place, names in re.findall(r"^(\S.*)\n((?: {7}.*\n)+)", doc, re.M):
+        yield place, re.findall(r"\w+", names)
+
+
+def summary_of(name: str) -> str:
+    """The first sentence of a function's docstring, which names its equation."""
+    doc = inspect.getdoc(getattr(pe_numpy, name)) or ""
+    return " ".join(doc.partition("\n\n")[0].split()).rstrip(".")
+
+
+def source_of(name: str) -> str:
+    """The paper, section and equation that a function's docstring gives."""
+    doc = " ".join((inspect.getdoc(getattr(pe_numpy, name)) or "").split())
+    found = re.search(r"Source: (.*?)(?:\.(?= [A-Z]| -|$)|; |: )", doc)
+    assert found is not None, name
+    return found[1]
+
+
+def known_name(name: str) -> str:
+    """Return a public name as it is; refuse any other, and suggest the nearest."""
+    if name in pe_numpy.__all__:
+        return name
+    near = difflib.get_close_matches(name.lower(), pe_numpy.__all__, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "see `python -m pe_numpy list`"
+    raise ValueError(f"there is no {name!r} in pe_numpy; {hint}")

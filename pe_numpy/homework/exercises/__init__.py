@@ -1,0 +1,1 @@
+"""The exercises: for each function its cases and the mistakes that people make in it."""

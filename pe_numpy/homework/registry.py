@@ -1,0 +1,59 @@
+"""All exercises, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from pe_numpy.homework.check import Exercise, Verdict, judge, run
+from pe_numpy.homework.exercises import rotary
+
+EXERCISES: dict[str, Exercise] = {e.name: e for room in (rotary,) for e in room.EXERCISES}
+
+
+def exercise_of(name: str) -> Exercise:
+    """Return the exercise of this name; suggest the nearest if there is none."""
+    if name in EXERCISES:
+        return EXERCISES[name]
+    near = difflib.get_close_matches(name.lower(), EXERCISES, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
+    raise ValueError(f"check: there is no exercise {name!r}; {hint}")
+
+
+def check(name: str, function: Callable, to: Callable | None = None) -> Verdict:
+    """Check a function of your own against the reference, over many sizes, dtypes and edge cases.
+
+    Parameters
+    ----------
+    name : str
+        A public function of this package, or another exercise; `python -m pe_numpy list` tells.
+    function : function
+        Yours: the same arguments, in the same order. Its results may be arrays of any library
+        that `numpy.asarray` can read.
+    to : function, optional
+        Makes your library's array of a NumPy array, if your function needs it.
+
+    Returns
+    -------
+    A verdict: print it, or look at its `passed`, `mistake`, `advice` and `chapter`.
+
+    Raises
+    ------
+    ValueError
+        If there is no exercise of this name; the message suggests the nearest.
+
+    Notes
+    -----
+    Source: the known mistakes are those of widely read texts, which this book corrects.
+
+    Examples
+    --------
+    >>> def rope_frequencies(d, base=10000.0):
+    ...     return [base ** (-i / d) for i in range(d // 2)]
+    >>> verdict = check("rope_frequencies", rope_frequencies)
+    >>> verdict.passed, verdict.mistake
+    (False, 'exponent i/d for 2i/d')
+    """
+    exercise = exercise_of(name)
+    cases = exercise.all_cases()
+    return judge(exercise, run(function, cases, to), cases)

@@ -1,0 +1,248 @@
+"""Check the functions of a file, which runs in a process of its own.
+
+The process gets the names of the exercises, makes their cases, calls the file's functions and
+writes what came out, function by function; it never sees what is expected. Whoever asked compares.
+A file may crash, loop for ever, eat all memory or print what it likes: it harms its own result
+alone. This keeps out accidents; against malice, run it in a container.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import faulthandler
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from pe_numpy.homework.check import NUMBERS, Exercise, Outcome, Verdict, call, judge, told
+from pe_numpy.homework.registry import EXERCISES, exercise_of
+
+SECONDS = 20.0  # for one file
+MEGABYTES = 2000  # of address space, numpy's own included
+
+
+@dataclass
+class Report:
+    """What is said of one file."""
+
+    path: str
+    verdicts: list[Verdict] = field(default_factory=list)
+    problem: str = ""  # of the file as a whole
+
+    @property
+    def passed(self) -> bool:
+        """Whether the file ran and all of its functions are right."""
+        return not self.problem and all(verdict.passed for verdict in self.verdicts)
+
+    def __str__(self) -> str:
+        """Lines for a person."""
+        lines = [self.path, *(f"  {self.problem}" for _ in [0] if self.problem)]
+        return "\n".join([*lines, *("  " + str(v).replace("\n", "\n  ") for v in self.verdicts)])
+
+
+def check_file(
+    path: str | Path,
+    names: Sequence[str] = (),
+    seconds: float = SECONDS,
+    megabytes: int = MEGABYTES,
+) -> Report:
+    """Check the functions of one file, or those with the given names.
+
+    Parameters
+    ----------
+    path : path
+        A Python file.
+    names : sequence of words
+        Exercises to look at; all that the file defines, if none is given.
+    seconds, megabytes : numbers
+        What the file may take.
+
+    Returns
+    -------
+    A report, with a verdict for each function.
+
+    Raises
+    ------
+    ValueError
+        If a name is no exercise; the message suggests the nearest.
+    """
+    path = Path(path)
+    report = Report(str(path))
+    wanted = [exercise_of(name).name for name in names]
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except OSError as error:
+        report.problem = f"the file can't be read: {error.strerror}"
+        return report
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        report.problem = f"syntax error{f' in line {line}' if line else ''}: {error.args[0]}"
+        return report
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    defined |= {
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    found = [name for name in wanted or EXERCISES if name in defined]
+    if not found and not wanted:
+        report.problem = f"it defines none of the exercises: {', '.join(EXERCISES)}"
+        return report
+    for name in wanted:
+        if name not in defined:
+            report.verdicts.append(Verdict(name, False, 0, "the file does not define it"))
+    with tempfile.TemporaryDirectory() as folder:
+        report.verdicts += _verdicts(path, found, Path(folder), seconds, megabytes)
+    return report
+
+
+def _verdicts(
+    path: Path, names: list[str], folder: Path, seconds: float, megabytes: int
+) -> Iterator[Verdict]:
+    """Run the functions; after one that ends the process, go on with the next in a new process."""
+    while names:
+        trouble = _run(path, names, folder, seconds, megabytes)
+        while names and (outcomes := _read(folder, EXERCISES[names[0]])) is not None:
+            yield judge(EXERCISES[names.pop(0)], outcomes)
+        whole = (folder / "import error").exists()
+        for name in names if whole else names[:1]:
+            yield Verdict(name, False, 0, trouble or "the process ended before the function did")
+        names = [] if whole else names[1:]
+
+
+def _run(path: Path, names: list[str], folder: Path, seconds: float, megabytes: int) -> str:
+    """Run a file in a process of its own; say what went wrong, if the process did not end well."""
+    command = [sys.executable, "-m", __name__, str(path.resolve()), str(folder), str(seconds)]
+    keep = {
+        key: os.environ[key] for key in ("PATH", "PYTHONPATH", "SYSTEMROOT") if key in os.environ
+    }
+    quiet = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(folder)}
+    log = folder / "errors"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [*command, str(megabytes), *names],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env={**keep, **quiet},
+            start_new_session=True,
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds + 5)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # it, and whatever it has started
+        code = process.wait()
+    text = log.read_text(encoding="utf-8", errors="replace")
+    line = _line_in(text, path)
+    message = folder / "import error"
+    if message.exists():
+        return message.read_text(encoding="utf-8", errors="replace")
+    if "Timeout (" in text or code in (-signal.SIGKILL, -signal.SIGXCPU):
+        return f"it did not end within {seconds:g} seconds{line}"
+    if code < 0:
+        return f"it crashed ({signal.Signals(-code).name}){line}"
+    return f"it stopped with exit status {code}{line}" if code else ""
+
+
+def _line_in(trace: str, path: Path) -> str:
+    """Where faulthandler found a file: the innermost of its lines."""
+    for row in trace.splitlines():
+        if f'File "{path.resolve()}", line ' in row:
+            return f" (line {row.partition(', line ')[2].split()[0]})"
+    return ""
+
+
+# ---- what the process writes --------------------------------------------------------------------
+
+
+def _write(path: Path, outcomes: list[Outcome]) -> None:
+    arrays: dict[str, Any] = {}
+    facts = []
+    for n, outcome in enumerate(outcomes):
+        for m, array in enumerate(outcome.results):
+            arrays[f"{n} {m}"] = array
+        facts.append([len(outcome.results), outcome.error, outcome.changed, outcome.nothing])
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
+    part.replace(path)
+
+
+def _read(folder: Path, exercise: Exercise) -> list[Outcome] | None:
+    """Read what a process wrote of an exercise: that may be anything."""
+    try:
+        with np.load(folder / f"{exercise.name}.npz", allow_pickle=False) as file:
+            facts = json.loads(str(file["facts"]))
+            outcomes = [
+                Outcome(
+                    [file[f"{n} {m}"] for m in range(count)], str(error), list(changed), nothing
+                )
+                for n, (count, error, changed, nothing) in enumerate(facts)
+            ]
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        return None
+    kinds = {array.dtype.kind for outcome in outcomes for array in outcome.results}
+    return (
+        outcomes if len(outcomes) == len(exercise.all_cases()) and kinds <= set(NUMBERS) else None
+    )
+
+
+def _limit(seconds: float, megabytes: int) -> None:
+    """Bound what this process may take, where the system can."""
+    try:
+        import resource
+    except ImportError:
+        return
+    bytes_ = megabytes * 2**20
+    for what, most in (
+        (resource.RLIMIT_AS, bytes_),
+        (resource.RLIMIT_FSIZE, 2**28),
+        (resource.RLIMIT_CPU, int(seconds) + 5),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(what, (most, most))
+
+
+def _import(path: Path) -> ModuleType:
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location("homework", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _main(path: str, folder: str, seconds: str, megabytes: str, *names: str) -> None:
+    """Run in the process: call every function, and write what came out."""
+    cases = {name: EXERCISES[name].all_cases() for name in names}
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(float(seconds), exit=True)
+    _limit(float(seconds), int(megabytes))
+    try:
+        module = _import(Path(path))
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        told_so = f"it can't be imported: {told(error)}"
+        (Path(folder) / "import error").write_text(told_so, encoding="utf-8")
+        return
+    for name in names:
+        function = getattr(module, name)
+        _write(Path(folder) / f"{name}.npz", [call(function, one) for one in cases[name]])
+    faulthandler.cancel_dump_traceback_later()
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,191 @@
+"""The checker: what it says of right, wrong and strange functions."""
+
+import numpy as np
+import pytest
+
+import pe_numpy
+from pe_numpy.homework.check import Exercise, Mistake, Outcome, call, case, judge, run
+from pe_numpy.homework.registry import EXERCISES, exercise_of
+
+
+def double(x, factor=2.0):
+    return x * factor
+
+
+def cases(rng):
+    yield case(np.array([1.0]))
+    yield case(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]], np.float32))
+    yield case(np.array([3.0, -1.0]), factor=4.0)
+
+
+TOY = Exercise(
+    "double",
+    double,
+    cases,
+    (
+        Mistake("squared", "Add, do not multiply.", 3, lambda x, factor=2.0: x * x),
+        Mistake("factor ignored", "Look at factor.", 4, lambda x, factor=2.0: x * 2),
+    ),
+    chapter=9,
+)
+
+
+def verdict(function):
+    return judge(TOY, run(function, TOY.all_cases()))
+
+
+def test_the_reference_passes():
+    assert str(verdict(double)) == "double: right in all 3 cases"
+
+
+def test_a_known_mistake_is_named_with_its_chapter_and_the_smallest_case():
+    v = verdict(lambda x, factor=2.0: x * x)
+    assert (v.passed, v.mistake, v.chapter, v.advice) == (
+        False,
+        "squared",
+        3,
+        "Add, do not multiply.",
+    )
+    assert (v.call, v.expected, v.given) == ("double(x=[1.0])", "[2.0]", "[1.0]")
+    v = verdict(lambda x, factor=2.0: x * 2)  # right where the factor is 2
+    assert (v.mistake, v.call) == ("factor ignored", "double(x=[3.0, -1.0], factor=4.0)")
+
+
+def test_an_unknown_mistake_is_described():
+    v = verdict(lambda x, factor=2.0: -3 * x * factor)
+    assert (v.mistake, v.chapter) == ("", 9)
+    assert v.problem == "1 of 1 numbers differ, by up to 8"
+    one = Exercise("double", double, lambda rng: iter([case(np.array([1.0, 2.0]))]))
+    assert "Every number is -3 times" in str(judge(one, run(lambda x: -6 * x, one.all_cases())))
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x, factor=2.0: None, "it returned nothing"),
+        (lambda x, factor=2.0: "two", "the result must be an array of numbers; got str"),
+        (lambda x, factor=2.0: (x, x), "1 results were expected; got 2"),
+        (lambda x, factor=2.0: np.append(x, 1), r"should have the shape (1,); got (2,)"),
+        (lambda x, factor=2.0: (x * factor).astype(float), "dtype should be float32; got float64"),
+        (
+            lambda x, factor=2.0: (x * factor).astype(complex),
+            "dtype should be float64; got complex",
+        ),
+        (lambda x, factor=2.0: x * np.nan, "There are NaNs"),
+        (lambda x: 2 * x, "unexpected keyword argument 'factor'"),
+    ],
+)
+def test_a_strange_result_is_told(function, words):
+    assert words in str(verdict(function))
+
+
+def test_a_swapped_axis_is_told():
+    one = Exercise("T", lambda x: x, lambda rng: iter([case(rng.standard_normal((3, 3)))]))
+    assert "The last two axes are swapped" in str(judge(one, run(np.transpose, one.all_cases())))
+
+
+def test_a_change_in_place_is_told_and_does_not_reach_the_next_case():
+    def in_place(x, factor=2.0):
+        x *= factor
+        return x
+
+    v = verdict(in_place)
+    assert v.problem == "it changed its argument x in place"
+    kept = case({"W": np.ones(2)})
+
+    def deep(params):
+        params["W"][0] = 7
+        return 0.0
+
+    assert call(deep, kept).changed == ["params"] and kept.args[0]["W"].tolist() == [1, 1]
+
+
+def test_an_error_is_told_with_its_line():
+    def broken(x, factor=2.0):
+        return x + missing  # noqa: F821
+
+    assert "NameError: name 'missing' is not defined (line" in verdict(broken).problem
+    assert "return x + missing" in verdict(broken).problem
+
+    def stub(x, factor=2.0):
+        raise NotImplementedError
+
+    assert verdict(stub).problem == "it is not written yet"
+
+
+def test_infinities_and_nans_are_compared():
+    one = Exercise("f", lambda x: x, lambda rng: iter([case(np.array([-np.inf, np.nan, 1.0]))]))
+    assert judge(one, run(lambda x: x.copy(), one.all_cases())).passed
+    for wrong in ([np.inf, np.nan, 1.0], [-np.inf, 0.0, 1.0], [-1e9, np.nan, 1.0]):
+        assert not judge(one, [Outcome([np.array(wrong)])]).passed
+
+
+def test_arrays_of_another_kind_are_read_and_made():
+    class Other:
+        def __init__(self, x):
+            self.x = x
+
+        def __array__(self, dtype=None, copy=None):
+            return self.x
+
+    outcomes = run(lambda x, factor=2.0: Other(x.x * factor), TOY.all_cases(), to=Other)
+    assert judge(TOY, outcomes).passed
+
+
+def test_the_public_function_finds_the_exercise():
+    assert pe_numpy.check("rope", pe_numpy.rope).passed
+    with pytest.raises(ValueError, match=r"check: there is no exercise 'ropes'; did you mean rope"):
+        pe_numpy.check("ropes", pe_numpy.rope)
+
+
+# ---- every exercise of the book -----------------------------------------------------------------
+
+MISTAKES = [(e.name, m.name) for e in EXERCISES.values() for m in e.mistakes]
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_reference_passes_its_own_exercise(name):
+    exercise = EXERCISES[name]
+    outcomes = run(exercise.reference, exercise.all_cases())
+    assert not any(outcome.error or outcome.nothing for outcome in outcomes)
+    assert judge(exercise, outcomes).passed
+    assert len(exercise.mistakes) >= 2 and exercise.chapter
+
+
+@pytest.mark.parametrize(("name", "mistake"), MISTAKES, ids=lambda words: words.replace(" ", "-"))
+def test_each_known_mistake_is_recognised_by_name(name, mistake):
+    exercise = exercise_of(name)
+    wrong = next(m for m in exercise.mistakes if m.name == mistake)
+    v = judge(exercise, run(wrong.function, exercise.all_cases()))
+    assert (v.passed, v.mistake, v.advice, v.chapter) == (
+        False,
+        mistake,
+        wrong.advice,
+        wrong.chapter,
+    )
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_promotion_and_changes_in_place_are_recognised(name):
+    exercise = EXERCISES[name]
+    one = exercise.all_cases()
+
+    def promoted(*args, **options):
+        result = exercise.reference(*args, **options)
+        parts = result if isinstance(result, tuple) else (result,)
+        wide = [np.asarray(p) for p in parts]
+        wide = tuple(p.astype(np.float64) if p.dtype == np.float32 else p for p in wide)
+        return wide if isinstance(result, tuple) else wide[0]
+
+    def in_place(*args, **options):
+        result = exercise.reference(*args, **options)
+        for x in args:
+            if isinstance(x, np.ndarray) and x.flags.writeable and x.size and x.dtype.kind in "fiu":
+                x += 1
+                break
+        return result
+
+    if any(r.dtype == np.float32 for o in run(exercise.reference, one) for r in o.results):
+        assert "dtype should be float32" in judge(exercise, run(promoted, one)).problem
+    if any(isinstance(x, np.ndarray) for x in one[0].args):
+        assert "in place" in judge(exercise, run(in_place, one)).problem

@@ -1,0 +1,93 @@
+"""Copying: every public function stands alone, with its doctest, in an empty process."""
+
+import ast
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pe_numpy
+from pe_numpy.homework.copy import copy, place_of
+
+ALONE = """
+import sys
+sys.path.insert(0, {folder!r})
+sys.modules["pe_numpy"] = None  # not to be had
+import doctest, copied
+result = doctest.testmod(copied)
+assert result.attempted, "no doctest"
+sys.exit(result.failed)
+"""
+
+
+@pytest.mark.parametrize("name", sorted({*pe_numpy.__all__} - {"check"}))
+def test_a_copied_function_passes_its_doctest_without_the_package(name, tmp_path):
+    (tmp_path / "copied.py").write_text(copy([name]))
+    script = ALONE.format(folder=str(tmp_path))
+    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def copied(*names):
+    namespace = {"__name__": "copied"}
+    exec(compile(copy(names), "copied", "exec"), namespace)
+    return namespace
+
+
+def test_only_what_is_needed_comes_along():
+    text = copy(["alibi_bias", "wavelengths"])
+    names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    assert {"alibi_bias", "wavelengths", "checks_even"} <= names
+    assert not names & {"alibi_slopes", "sinusoidal", "differentiable", "softmax"}
+    imported = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Import | ast.ImportFrom)]
+    modules = {getattr(n, "module", None) or n.names[0].name for n in imported}
+    assert modules <= {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "operator",
+                       "typing", "numpy.lib.stride_tricks"}  # fmt: skip
+    assert "pe_numpy import" not in text
+
+
+def test_the_header_cites_paper_equation_book_and_licence():
+    head = ast.get_docstring(ast.parse(copy(["rope"])))
+    for words in ("Su et al. 2021, equations (14) and (15)", "pe_numpy 0.1.0", "MIT", "Copyright"):
+        assert words in head
+
+
+def test_copied_functions_give_the_same_numbers():
+    x = np.random.default_rng(0).standard_normal((3, 5, 8)).astype(np.float32)
+    names = copied("rope", "attention", "layer_norm")
+    for function, args in (
+        ("rope", (x, np.arange(5))),
+        ("layer_norm", (x, x[0, 0], x[0, 1])),
+    ):
+        np.testing.assert_array_equal(names[function](*args), getattr(pe_numpy, function)(*args))
+    ours, theirs = pe_numpy.attention(x, x, x), names["attention"](x, x, x)
+    np.testing.assert_array_equal(ours[0], theirs[0])
+
+
+def test_the_decorator_stays_behind_unless_the_tape_comes_along():
+    assert "differentiable" not in copy(["softmax"])
+    names = copied("value_and_grad", "softmax")
+    value, grad = names["value_and_grad"](lambda x: names["softmax"](x)[0])(np.array([0.0, 1.0]))
+    share = 1 / (1 + np.e)
+    assert abs(value - share) < 1e-15
+    np.testing.assert_allclose(grad, [share * (1 - share), -share * (1 - share)], atol=1e-15)
+
+
+def test_what_two_modules_call_by_one_name_stays_apart():
+    text = copy(["value_and_grad"])
+    for name in ("rules_RULES", "primitives_RULES", "autodiff_RULES"):
+        assert f"{name}" in text
+    assert place_of("rope").module == "pe_numpy.rotary.rope"
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(ValueError, match=r"no 'Rop' in pe_numpy; did you mean .*rope"):
+        copy(["Rop"])
+    with pytest.raises(ValueError, match="see `python -m pe_numpy list`"):
+        copy(["xyzzyplugh"])
+
+
+def test_the_checker_itself_stays():
+    with pytest.raises(ValueError, match="check needs the whole package"):
+        copy(["check"])

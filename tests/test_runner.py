@@ -1,0 +1,130 @@
+"""Files of students: right, wrong, broken, endless, greedy and hostile ones."""
+
+import pytest
+
+from pe_numpy.homework import runner
+from pe_numpy.homework.runner import check_file
+
+RIGHT = "from pe_numpy import rope_frequencies\n"  # a name that is imported is not their own
+OWN = """
+def rope_frequencies(d, base=10000.0):
+    return [base ** (-2 * i / d) for i in range(d // 2)]
+"""
+
+
+def report(tmp_path, text, *names, **limits):
+    path = tmp_path / "answers.py"
+    path.write_text(text)
+    return check_file(path, names, **{"seconds": 10, **limits})
+
+
+def told(tmp_path, text, *names, **limits):
+    return [v.problem for v in report(tmp_path, text, *names, **limits).verdicts]
+
+
+def test_a_right_function_passes(tmp_path):
+    result = report(tmp_path, OWN)
+    assert result.passed and [v.name for v in result.verdicts] == ["rope_frequencies"]
+    assert "rope_frequencies: right in all" in str(result)
+
+
+def test_a_wrong_one_is_named(tmp_path):
+    result = report(tmp_path, OWN.replace("-2 * i", "-i"))
+    assert not result.passed
+    assert result.verdicts[0].mistake == "exponent i/d for 2i/d"
+
+
+def test_helpers_beside_the_file_can_be_imported(tmp_path):
+    (tmp_path / "helper.py").write_text(OWN)
+    text = "import helper\nrope_frequencies = helper.rope_frequencies\n"
+    assert report(tmp_path, text).passed
+
+
+def test_a_syntax_error_is_told_with_its_line(tmp_path):
+    result = report(tmp_path, "x = 1\ndef rope(x:\n")
+    assert "syntax error in line 2" in result.problem and not result.passed
+
+
+def test_a_file_that_can_not_be_imported_is_told_with_its_line(tmp_path):
+    (problem,) = told(tmp_path, f"{OWN}\n1 / 0\n")
+    assert "it can't be imported: ZeroDivisionError" in problem and "(line 5: 1 / 0)" in problem
+    (problem,) = told(tmp_path, f"{OWN}\nraise SystemExit\n")
+    assert "SystemExit" in problem
+
+
+def test_a_missing_file_is_told(tmp_path):
+    assert "can't be read" in check_file(tmp_path / "none.py").problem
+
+
+def test_a_file_without_exercises_lists_what_was_looked_for(tmp_path):
+    result = report(tmp_path, RIGHT)
+    assert "it defines none of the exercises: " in result.problem and "rope" in result.problem
+
+
+def test_a_missing_function_is_told(tmp_path):
+    result = report(tmp_path, OWN, "rope")
+    assert [(v.name, v.problem) for v in result.verdicts] == [
+        ("rope", "the file does not define it")
+    ]
+
+
+def test_an_unknown_name_suggests_the_nearest(tmp_path):
+    with pytest.raises(ValueError, match="did you mean rope_frequencies"):
+        report(tmp_path, OWN, "rope_frequencys")
+
+
+ENDLESS = """
+def rope(x, positions, frequencies=None, layout="interleaved"):
+    while True:
+        pass
+"""
+
+
+def test_an_endless_loop_is_stopped_and_the_next_function_is_still_checked(tmp_path):
+    problems = told(tmp_path, ENDLESS + OWN, seconds=2)
+    assert problems[0].startswith("it did not end within 2 seconds (line ") and problems[1] == ""
+
+
+def test_a_crash_is_told_with_its_line_and_the_next_function_is_still_checked(tmp_path):
+    text = ENDLESS.replace("while True:\n        pass", "import ctypes; ctypes.string_at(0)")
+    problems = told(tmp_path, text + OWN)
+    assert problems[0].startswith("it crashed (SIG") and "(line 3)" in problems[0]
+    assert problems[1] == ""
+
+
+def test_too_much_memory_is_told(tmp_path):
+    text = ENDLESS.replace("while True:\n        pass", "return bytearray(10**11)")
+    assert "MemoryError" in told(tmp_path, text)[0]
+
+
+def test_a_silent_end_is_told(tmp_path):
+    text = ENDLESS.replace("while True:\n        pass", "import os; os._exit(0)")
+    assert told(tmp_path, text) == ["the process ended before the function did"]
+    text = text.replace("_exit(0)", "_exit(3)")
+    assert told(tmp_path, text) == ["it stopped with exit status 3"]
+
+
+def test_a_file_can_not_change_the_checker_or_other_results(tmp_path):
+    forger = """
+import numpy as np
+import pe_numpy.homework.check as check, pe_numpy.homework.runner as runner
+check.judge = runner.judge = lambda *args: 1 / 0
+check.difference = lambda *args: ""
+np.savez = lambda *args, **options: None
+print("passed", flush=True)
+def rope_frequencies(d, base=10000.0):
+    return np.zeros(d // 2)
+"""
+    assert told(tmp_path, forger) == ["the process ended before the function did"]
+    assert not report(tmp_path, forger.replace("np.savez =", "ignored =")).passed
+    assert report(tmp_path, OWN).passed
+
+
+@pytest.mark.parametrize("stored", [b"", b"PK", b"no zip at all"])
+def test_strange_results_are_refused(tmp_path, stored):
+    (tmp_path / "rope.npz").write_bytes(stored)
+    assert runner._read(tmp_path, runner.EXERCISES["rope"]) is None
+
+
+def test_what_is_no_function_is_told(tmp_path):
+    assert "not callable" in told(tmp_path, "rope = 3\n")[0]
