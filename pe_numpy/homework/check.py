@@ -251,7 +251,7 @@ def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str]
         if a.dtype.kind in "fc" and a.dtype != b.dtype:
             return (
                 f"the dtype should be {a.dtype}; got {b.dtype}",
-                "np.sqrt of a Python number or a float64 table promotes float32: use math.sqrt, and "
+                "np.sqrt of a Python number or a float64 table promotes float32: use math.sqrt and "
                 "cast tables to the dtype of the data.",
             )
     return "", ""
