@@ -1,0 +1,38 @@
+"""Sphinx's configuration of the web book; `docs/build.py` lays out the pages and calls it."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `web`
+
+project = "pe_numpy"
+author = "The pe_numpy authors"
+copyright = f"2026, {author}"
+version = release = "0.1.0"
+
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "web"]
+nb_execution_mode = "off"  # the outputs are stored, and tested
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+numpydoc_show_class_members = False
+autodoc_member_order = "bysource"
+add_module_names = False
+default_role = "py:obj"  # `rope` in a docstring is a link
+autodoc_typehints = "none"  # the docstrings say more than the annotations
+mathjax_path = "mathjax/tex-chtml.js"  # copied by `web`: no page asks another server
+
+html_theme = "sphinx_book_theme"
+html_title = "pe_numpy: a textbook that runs"
+HERE = Path(__file__).parent
+html_static_path = [str(HERE / "_static"), str(HERE.parent / "figures" / "00_four_places.png")]
+html_css_files = ["book.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_persistent": [],  # one search box is enough
+    "show_toc_level": 2,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+    "home_page_in_toc": True,
+}
