@@ -7,7 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
-from pe_numpy.rotary.rope import rope, rope_frequencies
+from pe_numpy.rotary.rope import rope, rope_frequencies, rope_matrix, rope_permutation
+from pe_numpy.rotary.scaling import (
+    dynamic_ntk_scaling,
+    linear_scaling,
+    llama3_scaling,
+    ntk_scaling,
+)
 
 # ---- rope ---------------------------------------------------------------------------------------
 
@@ -186,4 +192,346 @@ FREQUENCIES = Exercise(
     chapter=13,
 )
 
-EXERCISES = (ROPE, FREQUENCIES)
+
+def _matrix_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(1, np.array([1.0]))
+    yield case(3, np.array([1.0, 0.1]))
+    yield case(-2.5, rope_frequencies(6))
+    yield case(1000, rope_frequencies(16, 500.0))
+
+
+def _blocks_apart(position: float, frequencies: np.ndarray) -> np.ndarray:
+    """Pair i with i + n: the half-split form of the matrix."""
+    order = np.argsort(rope_permutation(2 * len(frequencies)))
+    return rope_matrix(position, frequencies)[np.ix_(np.argsort(order), np.argsort(order))]
+
+
+MATRIX = Exercise(
+    "rope_matrix",
+    rope_matrix,
+    _matrix_cases,
+    (
+        Mistake(
+            "turned the other way",
+            "The minus stands above the diagonal: the block is [[cos, -sin], [sin, cos]], and the "
+            "matrix stands to the left of a column vector.",
+            13,
+            lambda position, frequencies: rope_matrix(position, frequencies).T,
+        ),
+        Mistake(
+            "half-split blocks",
+            "Here pair i is the components 2i and 2i + 1: the blocks lie along the diagonal.",
+            13,
+            _blocks_apart,
+        ),
+        Mistake(
+            "both sines with a plus",
+            "One of the two sines has a minus; else the matrix is no rotation.",
+            13,
+            lambda position, frequencies: (
+                np.where(np.triu(np.ones((2 * len(frequencies),) * 2), 1) > 0, -1, 1)
+                * rope_matrix(position, frequencies)
+            ),
+        ),
+        Mistake(
+            "the position forgotten",
+            "The angle of a pair is its frequency times the position.",
+            13,
+            lambda position, frequencies: rope_matrix(1 if position != 1 else 2, frequencies),
+        ),
+        Mistake(
+            "degrees for radians",
+            "Angles are radians.",
+            14,
+            lambda position, frequencies: rope_matrix(position * np.pi / 180, frequencies),
+        ),
+    ),
+    chapter=13,
+)
+
+
+def _permutation_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for d in (4, 2, 8, 14):
+        yield case(d)
+
+
+PERMUTATION = Exercise(
+    "rope_permutation",
+    rope_permutation,
+    _permutation_cases,
+    (
+        Mistake(
+            "the inverse",
+            "x[..., permutation] carries interleaved components to the half-split layout: first "
+            "all even ones, then all odd ones.",
+            13,
+            lambda d: np.argsort(rope_permutation(d)),
+        ),
+        Mistake(
+            "odd components first",
+            "The first of each pair, an even component, goes to the first half.",
+            13,
+            lambda d: np.concatenate([np.arange(1, d, 2), np.arange(0, d, 2)]),
+        ),
+        Mistake(
+            "halves exchanged",
+            "That swaps the halves of a half-split vector; the even components stay neighbours.",
+            13,
+            lambda d: np.roll(np.arange(d), d // 2),
+        ),
+    ),
+    chapter=13,
+)
+
+
+def _score_cases(rng: np.random.Generator) -> Iterator[Case]:
+    one = np.array([[1.0, 0.0]])
+    yield case(one, one, np.array([0]), np.array([1]))
+    for dtype in (np.float64, np.float32):
+        q = rng.standard_normal((2, 3, 4, 8)).astype(dtype)
+        k = rng.standard_normal((2, 3, 6, 8)).astype(dtype)
+        yield case(q, k, np.arange(2, 6), np.arange(6))  # the newest four of six
+        yield case(q, k[..., :1, :], np.arange(100, 104), np.array([7]))
+        yield case(q, q, rng.integers(0, 30, (2, 1, 4)), rng.integers(0, 30, (2, 1, 4)))
+
+
+def rotary_scores(
+    q: np.ndarray, k: np.ndarray, q_positions: np.ndarray, k_positions: np.ndarray
+) -> np.ndarray:
+    """Scores of turned queries and keys: (R_m q) . (R_n k) / sqrt(K)."""
+    turned = rope(q, q_positions) * q.dtype.type(q.shape[-1] ** -0.5)
+    return turned @ np.swapaxes(rope(k, k_positions), -1, -2)
+
+
+SCORES = Exercise(
+    "rotary_scores",
+    rotary_scores,
+    _score_cases,
+    (
+        Mistake(
+            "only the queries turned",
+            "Both turn, each by its own position: that is what leaves their difference.",
+            13,
+            lambda q, k, m, n: rotary_scores(rope(q, m), k, 0 * m, 0 * n),
+        ),
+        Mistake(
+            "keys turned back",
+            "Turn keys the same way as queries; the difference comes from the product.",
+            14,
+            lambda q, k, m, n: rotary_scores(q, k, m, -n),
+        ),
+        Mistake(
+            "queries counted from 0",
+            "With a cache the queries are the newest positions: use q_positions.",
+            14,
+            lambda q, k, m, n: rotary_scores(q, k, np.arange(q.shape[-2]), n),
+        ),
+        Mistake(
+            "not scaled",
+            "Divide by the root of K.",
+            17,
+            lambda q, k, m, n: rotary_scores(q, k, m, n) * q.dtype.type(q.shape[-1] ** 0.5),
+        ),
+        Mistake(
+            "scaled by K for its root",
+            "Divide by the root of K.",
+            17,
+            lambda q, k, m, n: rotary_scores(q, k, m, n) * q.dtype.type(q.shape[-1] ** -0.5),
+        ),
+        Mistake(
+            "the two layouts mixed",
+            "Queries and keys must pair their components in the same way.",
+            13,
+            lambda q, k, m, n: (
+                (rope(q, m, layout="half") * q.dtype.type(q.shape[-1] ** -0.5))
+                @ np.swapaxes(rope(k, n), -1, -2)
+            ),
+        ),
+    ),
+    chapter=14,
+)
+
+# ---- scaling ------------------------------------------------------------------------------------
+
+
+def _linear_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([1.0, 0.5]), 2)
+    yield case(rope_frequencies(8), 4.0)
+    yield case(rope_frequencies(64, 500000.0), 1.5)
+
+
+LINEAR = Exercise(
+    "linear_scaling",
+    linear_scaling,
+    _linear_cases,
+    (
+        Mistake(
+            "multiplied for divided",
+            "Longer texts must fit into the angles that were trained: every pair turns slower.",
+            15,
+            lambda frequencies, factor: frequencies * factor,
+        ),
+        Mistake(
+            "the base scaled",
+            "Raising the base is NTK-aware scaling; here all pairs slow down alike.",
+            15,
+            lambda frequencies, factor: (
+                frequencies * factor ** (-np.arange(len(frequencies)) / len(frequencies))
+            ),
+        ),
+        Mistake(
+            "nothing scaled",
+            "Divide each frequency by the factor.",
+            15,
+            lambda frequencies, factor: frequencies,
+        ),
+    ),
+    chapter=15,
+)
+
+
+def _ntk_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(4, 4)
+    yield case(6, 2.0, 100.0)
+    yield case(64, 8)
+    yield case(128, 1)
+
+
+NTK = Exercise(
+    "ntk_scaling",
+    ntk_scaling,
+    _ntk_cases,
+    (
+        Mistake(
+            "exponent 1",
+            "The factor is raised to d/(d - 2), so that the slowest pair slows down s times.",
+            15,
+            lambda d, factor, base=10000.0: rope_frequencies(d, base * factor),
+        ),
+        Mistake(
+            "exponent (d - 2)/d",
+            "The exponent is d/(d - 2), above 1.",
+            15,
+            lambda d, factor, base=10000.0: rope_frequencies(d, base * factor ** ((d - 2) / d)),
+        ),
+        Mistake(
+            "all pairs divided",
+            "That is linear scaling; here the fastest pair stays as it is.",
+            15,
+            lambda d, factor, base=10000.0: rope_frequencies(d, base) / factor,
+        ),
+        Mistake(
+            "the base divided",
+            "A larger base slows the pairs down.",
+            15,
+            lambda d, factor, base=10000.0: rope_frequencies(d, base / factor ** (d / (d - 2))),
+        ),
+    ),
+    chapter=15,
+)
+
+
+def _dynamic_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(4, 16, 8)
+    yield case(8, 100, 2048)  # shorter than trained: nothing changes
+    yield case(64, 4096, 2048)
+    yield case(64, 6000, 2048, factor=2.0, base=500.0)
+
+
+DYNAMIC = Exercise(
+    "dynamic_ntk_scaling",
+    dynamic_ntk_scaling,
+    _dynamic_cases,
+    (
+        Mistake(
+            "scaled below the trained length, too",
+            "Up to the trained length nothing changes: the growth is at least 1.",
+            15,
+            lambda d, length, trained_length, factor=1.0, base=10000.0: ntk_scaling(
+                d, max(0.01, 1 + factor * (length / trained_length - 1)), base
+            ),
+        ),
+        Mistake(
+            "the growth taken upside down",
+            "The factor grows with the length: length over trained length.",
+            15,
+            lambda d, length, trained_length, factor=1.0, base=10000.0: dynamic_ntk_scaling(
+                d, trained_length**2 / length, trained_length, factor, base
+            ),
+        ),
+        Mistake(
+            "factor times growth, without - (factor - 1)",
+            "The factor is s L/L0 - (s - 1), which is 1 at the trained length.",
+            15,
+            lambda d, length, trained_length, factor=1.0, base=10000.0: ntk_scaling(
+                d, factor * max(1, length / trained_length), base
+            ),
+        ),
+    ),
+    chapter=15,
+)
+
+
+def _llama_cases(rng: np.random.Generator) -> Iterator[Case]:
+    turns = np.array([8.0, 2.5, 0.5])
+    yield case(2 * np.pi * turns / 8192, 8, 8192)
+    yield case(rope_frequencies(128, 500000.0), 8.0, 8192)
+    yield case(rope_frequencies(64), 4.0, 2048, low_freq_factor=2.0, high_freq_factor=8.0)
+
+
+LLAMA = Exercise(
+    "llama3_scaling",
+    llama3_scaling,
+    _llama_cases,
+    (
+        Mistake(
+            "fast and slow exchanged",
+            "Short wavelengths are kept; long ones are divided by the factor.",
+            15,
+            lambda frequencies, factor, *rest, **options: (
+                linear_scaling(frequencies, factor)
+                + frequencies
+                - llama3_scaling(frequencies, factor, *rest, **options)
+            ),
+        ),
+        Mistake(
+            "no mixing between",
+            "Between the two bounds the two frequencies are mixed, in proportion to the turns.",
+            15,
+            lambda frequencies, factor, trained_length, low_freq_factor=1.0, high_freq_factor=4.0: (
+                np.where(
+                    trained_length * frequencies / (2 * np.pi) < high_freq_factor,
+                    frequencies / factor,
+                    frequencies,
+                )
+            ),
+        ),
+        Mistake(
+            "frequencies taken for wavelengths",
+            "A wavelength is 2 pi over the frequency: the turns are L0 theta / (2 pi).",
+            15,
+            lambda frequencies, factor, trained_length, low_freq_factor=1.0, high_freq_factor=4.0: (
+                llama3_scaling(
+                    frequencies,
+                    factor,
+                    2 * np.pi * trained_length,
+                    low_freq_factor,
+                    high_freq_factor,
+                )
+            ),
+        ),
+    ),
+    chapter=15,
+)
+
+EXERCISES = (
+    ROPE,
+    FREQUENCIES,
+    MATRIX,
+    PERMUTATION,
+    SCORES,
+    LINEAR,
+    NTK,
+    DYNAMIC,
+    LLAMA,
+)

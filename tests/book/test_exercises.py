@@ -1,0 +1,58 @@
+"""The homework: stubs fail the checker, solutions pass it, and each chapter has some."""
+
+import ast
+import re
+
+import pytest
+from reading import NOTEBOOKS, ROOT
+
+from pe_numpy.homework.registry import EXERCISES
+from pe_numpy.homework.runner import check_file
+
+FOLDER = ROOT / "notebooks" / "exercises"
+STUBS = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
+SOLUTIONS = sorted((FOLDER / "solutions").glob("[0-9][0-9]_*.py"))
+stubs = pytest.mark.parametrize("path", STUBS, ids=lambda p: p.stem)
+
+
+def functions(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_each_chapter_has_its_stubs_and_each_stub_file_its_solutions():
+    names = [path.name for path in STUBS]
+    assert names == [path.name for path in SOLUTIONS]
+    assert names == [path.with_suffix(".py").name for path in NOTEBOOKS if path.stem[:2] != "24"]
+
+
+def test_every_exercise_is_set_somewhere():
+    assert {name for path in STUBS for name in functions(path)} == set(EXERCISES)
+
+
+@stubs
+def test_stubs_are_told_apart_from_mistakes(path):
+    report = check_file(path)
+    assert {v.name for v in report.verdicts} == set(functions(path))
+    assert {v.problem for v in report.verdicts} == {"it is not written yet"}
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda p: p.stem)
+def test_solutions_pass_without_the_package(path):
+    assert "import pe_numpy" not in (text := path.read_text()) and "from pe_numpy" not in text
+    report = check_file(path)
+    assert report.passed, str(report)
+
+
+@stubs
+def test_a_stub_specifies_what_is_to_be_written(path):
+    text = path.read_text(encoding="utf-8")
+    assert f"python -m pe_numpy check notebooks/exercises/{path.name}" in text
+    solved = functions(FOLDER / "solutions" / path.name)
+    assert set(functions(path)) <= set(solved)
+    for name, node in functions(path).items():
+        doc = ast.get_docstring(node) or ""
+        assert "returns" in doc and len(doc.splitlines()) >= 5, name
+        assert ast.unparse(node.args) == ast.unparse(solved[name].args), name
+        hints = re.findall(rf"^# {name}, (\d): \S", text, re.M)
+        assert hints and hints == [str(n + 1) for n in range(len(hints))], name
