@@ -1,7 +1,7 @@
 r"""The four terms of a score with absolute positions, which every relative scheme edits.
 
 Source: Dai et al. 2019, "Transformer-XL" (arXiv:1901.02860), section 3.3, terms (a) to (d) of
-A^abs; Ke et al. 2021, "TUPE" (arXiv:2006.15595), section 2.1::
+A^abs; Ke et al. 2021, "TUPE" (arXiv:2006.15595), equation (6)::
 
     (x_i + p_i) W_Q ((x_j + p_j) W_K)^T = x_i W_Q W_K^T x_j^T + x_i W_Q W_K^T p_j^T
                                         + p_i W_Q W_K^T x_j^T + p_i W_Q W_K^T p_j^T

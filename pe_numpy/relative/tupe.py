@@ -1,7 +1,7 @@
 r"""TUPE: content and position are correlated apart, each with projections of its own.
 
 Source: Ke et al. 2021, "Rethinking positional encoding in language pre-training"
-(arXiv:2006.15595), section 3.1, equation (7), and 3.2 for the bias::
+(arXiv:2006.15595), section 3.1, equation (7), and (8) for the bias::
 
     alpha_ij = (x_i W^Q) (x_j W^K)^T / sqrt(2d) + (p_i U^Q) (p_j U^K)^T / sqrt(2d) + b_(j-i)
 
