@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures lab test test-oldest mutants bench lint lock clean
+.PHONY: all help notebooks figures lab test test-oldest mutants bench study lint lock clean
 
 all: notebooks figures  ## set up, execute every notebook, draw every figure
 	@echo
@@ -87,6 +87,9 @@ mutants: .venv/ok  ## seed one mistake after another; the tests must catch each
 
 bench: .venv-bench/ok  ## time and memory beside PyTorch (5 minutes); writes notebooks/results/bench*.md
 	@PYTHONPATH=. .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
+
+study: .venv/ok  ## train short, test long (15 minutes); writes notebooks/results/study.csv
+	@$(BIN)/python notebooks/results/study.py
 
 lint: .venv/ok  ## style, types, docstrings, spelling
 	@$(BIN)/ruff check -q

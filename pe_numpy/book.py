@@ -13,7 +13,8 @@ def show_source(*functions: Callable) -> None:
 
     Parameters
     ----------
-    *functions : functions of this package
+    *functions : functions or classes of this package; a class keeps its decorators and the
+        docstrings of its methods
 
     Examples
     --------
@@ -23,6 +24,14 @@ def show_source(*functions: Callable) -> None:
         x = checks.real_array("merge_heads", "x", x, "HLK")
         *batch, H, L, K = x.shape
         return np.swapaxes(x, -2, -3).reshape(*batch, L, H * K)  # (..., L, D)
+    >>> from pe_numpy.transformer.encodings import Sinusoidal
+    >>> show_source(Sinusoidal)
+    @dataclass(frozen=True)
+    class Sinusoidal(Encoding):
+        base: float = 10000.0
+    <BLANKLINE>
+        def embed(self, params, x, positions):
+            return x + sinusoidal(positions, x.shape[-1], self.base).astype(x.dtype)
     """
     print("\n\n".join(_without_docstring(function) for function in functions))
 
@@ -30,9 +39,16 @@ def show_source(*functions: Callable) -> None:
 def _without_docstring(function: Callable) -> str:
     source = textwrap.dedent(inspect.getsource(function))
     definition = ast.parse(source).body[0]
-    assert isinstance(definition, ast.FunctionDef)
+    assert isinstance(definition, ast.FunctionDef | ast.ClassDef)
     lines = source.rstrip().splitlines()
+    first = definition.lineno - 1
+    if isinstance(definition, ast.ClassDef):
+        first = min([first, *(decorator.lineno - 1 for decorator in definition.decorator_list)])
     if ast.get_docstring(definition) is not None:
         docstring = definition.body[0]
-        del lines[docstring.lineno - 1 : docstring.end_lineno]
-    return "\n".join(lines[definition.lineno - 1 :])  # without decorators
+        assert docstring.end_lineno is not None
+        after = docstring.end_lineno
+        if isinstance(definition, ast.ClassDef) and after < len(lines) and not lines[after]:
+            after += 1  # the blank line between the docstring and the body
+        del lines[docstring.lineno - 1 : after]
+    return "\n".join(lines[first:])

@@ -59,6 +59,7 @@ DECODING = "transformer/decoding"
 OPTIMISER, CHECKPOINT = "training/optimiser", "training/checkpoint"
 LOOP, TASKS = "training/loop", "training/tasks"
 DISPATCH, LAYERS, LOSS = "dispatch", "transformer/layers", "training/loss"
+EXPERIMENT, STUDY = "training/experiment", "training/study"
 AUTODIFF, RULES, PRIMITIVES = "training/autodiff", "training/rules", "training/primitives"
 
 MUTANTS = [
@@ -663,6 +664,40 @@ MUTANTS = [
     Mutant("dropout keeps what it should drop", LAYERS, "dtype=np.float32) >= rate", "dtype=np.float32) < rate"),
     Mutant("dropout not made up for", LAYERS, "(kept / (1 - rate))", "kept"),
     Mutant("dropout draws at inference", LAYERS, "if rng is None or rate == 0:", "if rate == 0:"),
+    Mutant("tested on what was trained", EXPERIMENT, "c.tests, length, held_out=True)", "c.tests, length, held_out=False)"),
+    Mutant("the whole window counts", EXPERIMENT, "-(c.length // 2)", "-c.length"),
+    Mutant("other targets at each length", EXPERIMENT, "rows[:, -length:]", "rows[:, :length]"),
+    Mutant("needle cut off", EXPERIMENT, 'if c.task == "needle":  # a', "if False:  # a"),
+    Mutant("ignored targets count as wrong", EXPERIMENT, "== targets)[targets != tasks.IGNORE]", "== targets)"),
+    Mutant("last windows dropped", EXPERIMENT, "range(0, c.tests, few)", "range(0, max(1, c.tests - few), few)"),
+    Mutant("log n one short", EXPERIMENT, "log_n_scale(q_positions + 1,", "log_n_scale(q_positions,"),
+    Mutant("log n on keys", EXPERIMENT, "return q * factor.astype(q.dtype), k", "return q, k * factor.astype(q.dtype)"),
+    Mutant("log n in float64", EXPERIMENT, "q * factor.astype(q.dtype)", "q * factor"),
+    Mutant("log n in the tuning", EXPERIMENT, "replace(c, log_n=False) if c.tuning", "c if c.tuning"),
+    Mutant("scaling in the training", EXPERIMENT, "else c.trained_as())", "else c)"),
+    Mutant("tuned at full rate", EXPERIMENT, "0.3 * rate", "rate"),
+    Mutant("tuned on short sequences", EXPERIMENT, "TUNED_AT * length", "length"),
+    Mutant("tuned on as many sequences", EXPERIMENT, "max(1, size // TUNED_AT)", "size"),
+    Mutant("tuned from the start", EXPERIMENT, "start = _fit(c.trained_as())", "start = init_params(own, np.random.default_rng([c.seed, 0]))"),
+    Mutant("one start for all seeds", EXPERIMENT, "np.random.default_rng([c.seed, 0])", "np.random.default_rng([0, 0])"),
+    Mutant("one order of batches for all seeds", EXPERIMENT, "seed=c.seed,", "seed=0,"),
+    Mutant("factor below 1", EXPERIMENT, "max(1.0, length / c.length)", "length / c.length"),
+    Mutant("factor ignored", EXPERIMENT, "s = c.factor or max", "s = max"),
+    Mutant("base of dynamic NTK", EXPERIMENT, "c.length, base=base)", "c.length)"),
+    Mutant("sentence read at its end", EXPERIMENT, "[:, :1] @", "[:, -1:] @"),
+    Mutant("one name for all tests", EXPERIMENT, "asdict(self), sort_keys", "asdict(self.trained_as()), sort_keys"),
+    Mutant("written in place", STUDY, 'with open(part, "w"', 'with open(path, "w"'),
+    Mutant("any file taken", STUDY, 'kept.pop("configuration") != asdict(c)', 'not kept.pop("configuration")'),
+    Mutant("measured again", STUDY, "_read(folder, c) or measure(c)", "measure(c)"),
+    Mutant("results as they come", STUDY, "return [results[c] for c in wanted]", "return list(results.values())"),
+    Mutant("each test trains its own", STUDY, "jobs.setdefault(c.trained_as(), [])", "jobs.setdefault(c, [])"),
+    Mutant("a failure ends all", STUDY, "failures.append(error)\n                    continue", "raise"),
+    Mutant("a last word is not heard", STUDY, "if failures:  # a", "if False:  # a"),
+    Mutant("an interrupt leaves work behind", STUDY, "future.cancel()", "pass"),
+    Mutant("written by the worker alone", STUDY, "_write(folder, result)\n                    results", "results"),
+    Mutant("all BLAS threads", STUDY, "{**os.environ, **threads,", "{**os.environ,"),
+    Mutant("the caller's path lost", STUDY, ', "PYTHONPATH": path}', "}"),
+    Mutant("bar from nothing", STUDY, "len(results), progress", "0, progress"),
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ Symbols: m is the paper's clipping distance k; a table has 2m + 1 rows.
 Convention: distance = i - j, so a pair reads row clip(i - j, -m, m) + m: row 0 is the far future,
 row 2m the far past. The paper counts j - i: its table is this one upside down. The key term stands
 inside the scale.
-Differs from the paper: the order of the rows. A table may be shared by all heads, or have a part for
+Differs from the paper: the order of the rows. A table may be shared by all heads or have a part for
 each head; the paper has models of both kinds (section 4.1).
 """
 
