@@ -1,0 +1,814 @@
+"""Exercises of places 3 and 4: the score of a pair and the weighted sum (chapters 5 to 10)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
+from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
+from pe_numpy.relative.distance import relative_distance
+from pe_numpy.relative.expansion import four_terms
+from pe_numpy.relative.shaw import shaw_scores, shaw_values
+from pe_numpy.relative.t5 import t5_bias, t5_bucket
+from pe_numpy.relative.transformer_xl import relative_shift, transformer_xl_scores
+from pe_numpy.relative.tupe import tupe_scores
+
+DTYPES = (np.float64, np.float32)
+
+
+def _distances() -> Iterator[np.ndarray]:
+    """All pairs of a sentence; new queries with a cache; one far query; keys ahead."""
+    for q, k in (
+        (range(4), range(4)),
+        (range(3, 6), range(6)),
+        ([90], range(7)),
+        ([0, 1], [50, 9]),
+    ):
+        yield np.array(q)[:, None] - np.array(k)
+
+
+# ---- chapter 5 ----------------------------------------------------------------------------------
+
+
+def _distance_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([0, 1, 2]), np.array([0, 1, 2]))
+    yield case(np.array([5, 6]), np.arange(7))  # a cache
+    yield case(np.array([[0, 1], [3, 9]]), np.array([[0, 1, 2], [2, 4, 8]]))  # two sentences
+    yield case(np.array([4]), np.array([100]))
+
+
+DISTANCE = Exercise(
+    "relative_distance",
+    relative_distance,
+    _distance_cases,
+    (
+        Mistake(
+            "key minus query",
+            "A distance is query minus key: the past is positive.",
+            5,
+            lambda q, k: -relative_distance(q, k),
+        ),
+        Mistake(
+            "without its sign",
+            "Keep the sign: it tells the past from the future.",
+            5,
+            lambda q, k: np.abs(relative_distance(q, k)),
+        ),
+        Mistake(
+            "keys down, queries across",
+            "The rows are queries: (L, S).",
+            5,
+            lambda q, k: np.swapaxes(relative_distance(q, k), -1, -2),
+        ),
+        Mistake(
+            "positions counted from 0 whatever was given",
+            "With a cache the queries do not begin at 0: use the positions.",
+            20,
+            lambda q, k: np.broadcast_to(
+                np.arange(q.shape[-1])[:, None] - np.arange(k.shape[-1]),
+                (*q.shape[:-1], q.shape[-1], k.shape[-1]),
+            ),
+        ),
+    ),
+    chapter=5,
+)
+
+
+def _terms_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0, 0.0], [0.0, 2.0]]), np.eye(2), np.eye(2), np.diag([1.0, 3.0]))
+    for dtype in DTYPES:
+        x, p = rng.standard_normal((2, 3, 5, 4)).astype(dtype)
+        w_q, w_k = rng.standard_normal((2, 4, 9)).astype(dtype)
+        yield case(x, p[0], w_q, w_k)
+
+
+def _terms(order=(0, 1, 2, 3), factor=lambda K: 1.0):
+    def terms(x, p, w_q, w_k):
+        found = four_terms(x, p, w_q, w_k)
+        return tuple(found[n] * x.dtype.type(factor(w_q.shape[1])) for n in order)
+
+    return terms
+
+
+TERMS = Exercise(
+    "four_terms",
+    four_terms,
+    _terms_cases,
+    (
+        Mistake(
+            "the two mixed terms exchanged",
+            "Content-position comes first: the query's content with the key's position.",
+            5,
+            _terms((0, 2, 1, 3)),
+        ),
+        Mistake("not scaled", "Divide by the root of K.", 5, _terms(factor=math.sqrt)),
+        Mistake(
+            "scaled by K for its root",
+            "Divide by the root of K, the width of queries and keys.",
+            5,
+            _terms(factor=lambda K: 1 / math.sqrt(K)),
+        ),
+        Mistake(
+            "scaled by the root of D",
+            "Divide by the root of K, the width after the projection.",
+            5,
+            lambda x, p, w_q, w_k: tuple(
+                t * x.dtype.type(math.sqrt(w_q.shape[1] / x.shape[-1]))
+                for t in four_terms(x, p, w_q, w_k)
+            ),
+        ),
+        Mistake(
+            "one projection for both",
+            "Queries are made with W_q, keys with W_k.",
+            5,
+            lambda x, p, w_q, w_k: four_terms(x, p, w_q, w_q),
+        ),
+    ),
+    chapter=5,
+)
+
+# ---- chapter 6 ----------------------------------------------------------------------------------
+
+
+def _shaw_cases(rng: np.random.Generator) -> Iterator[Case]:
+    two = np.array([0, 1])[:, None] - np.array([0, 1])
+    yield case(np.ones((2, 1)), np.ones((2, 1)), np.array([[10.0], [0.0], [20.0]]), two)
+    for dtype in DTYPES:
+        for distance in _distances():
+            q = rng.standard_normal((2, 3, distance.shape[0], 8)).astype(dtype)
+            k = rng.standard_normal((2, 3, distance.shape[1], 8)).astype(dtype)
+            yield case(q, k, rng.standard_normal((5, 8)).astype(dtype), distance)
+
+
+def _content(q, k):
+    return (q * q.dtype.type(q.shape[-1] ** -0.5)) @ np.swapaxes(k, -1, -2)
+
+
+SHAW_SCORES = Exercise(
+    "shaw_scores",
+    shaw_scores,
+    _shaw_cases,
+    (
+        Mistake(
+            "the distance taken as key minus query",
+            "Row clip(i - j, -m, m) + m: the last row is the far past.",
+            6,
+            lambda q, k, table, distance: shaw_scores(q, k, table, -distance),
+        ),
+        Mistake(
+            "not clipped, but taken modulo the rows",
+            "Beyond m all distances share the outermost row; a negative index reads from the end.",
+            6,
+            lambda q, k, table, distance: shaw_scores(
+                q, k, table, (distance + len(table) // 2) % len(table) - len(table) // 2
+            ),
+        ),
+        Mistake(
+            "clipped one too early",
+            "There are 2m + 1 rows: distances from -m to m, both included.",
+            6,
+            lambda q, k, table, distance: shaw_scores(
+                q, k, table, np.clip(distance, 1 - len(table) // 2, len(table) // 2 - 1)
+            ),
+        ),
+        Mistake(
+            "the position term not scaled",
+            "Both terms stand inside the division by the root of K.",
+            6,
+            lambda q, k, table, distance: (
+                shaw_scores(q, k, table, distance)
+                + (1 - q.dtype.type(q.shape[-1] ** -0.5))
+                * (
+                    shaw_scores(q, k, table * q.dtype.type(q.shape[-1] ** 0.5), distance)
+                    - _content(q, k)
+                )
+            ),
+        ),
+        Mistake(
+            "not scaled",
+            "Divide by the root of K.",
+            17,
+            lambda q, k, table, distance: (
+                shaw_scores(q, k, table, distance) * q.dtype.type(q.shape[-1] ** 0.5)
+            ),
+        ),
+        Mistake(
+            "the key's product with the table",
+            "The query meets the relative vector: q . R. (DeBERTa has the other product, too.)",
+            6,
+            lambda q, k, table, distance: (
+                _content(q, k)
+                + np.swapaxes(
+                    shaw_scores(k, q, table, np.swapaxes(distance, -1, -2) * -1) - _content(k, q),
+                    -1,
+                    -2,
+                )
+            ),
+        ),
+        Mistake(
+            "the relative vectors forgotten",
+            "Add q . R, a row of the table for each distance.",
+            6,
+            lambda q, k, table, distance: _content(q, k),
+        ),
+    ),
+    chapter=6,
+)
+
+
+def _value_cases(rng: np.random.Generator) -> Iterator[Case]:
+    two = np.array([0, 1])[:, None] - np.array([0, 1])
+    half = np.array([[1.0, 0.0], [0.5, 0.5]])
+    yield case(half, np.ones((2, 1)), np.array([[10.0], [0.0], [20.0]]), two)
+    for dtype in DTYPES:
+        for distance in _distances():
+            weights = rng.random((2, 3, *distance.shape)).astype(dtype)
+            v = rng.standard_normal((2, 3, distance.shape[1], 6)).astype(dtype)
+            yield case(weights, v, rng.standard_normal((5, 6)).astype(dtype), distance)
+
+
+SHAW_VALUES = Exercise(
+    "shaw_values",
+    shaw_values,
+    _value_cases,
+    (
+        Mistake(
+            "the distance taken as key minus query",
+            "Row clip(i - j, -m, m) + m: the last row is the far past.",
+            6,
+            lambda weights, v, table, distance: shaw_values(weights, v, table, -distance),
+        ),
+        Mistake(
+            "the relative vectors not weighted",
+            "A relative vector comes with its value, so it has the value's weight.",
+            6,
+            lambda weights, v, table, distance: (
+                weights @ v + shaw_values(np.ones_like(weights), 0 * v, table, distance)
+            ),
+        ),
+        Mistake(
+            "the relative vectors forgotten",
+            "Add the row of each distance to the value, before the weighted sum.",
+            6,
+            lambda weights, v, table, distance: weights @ v,
+        ),
+        Mistake(
+            "clipped one too early",
+            "There are 2m + 1 rows: distances from -m to m, both included.",
+            6,
+            lambda weights, v, table, distance: shaw_values(
+                weights, v, table, np.clip(distance, 1 - len(table) // 2, len(table) // 2 - 1)
+            ),
+        ),
+    ),
+    chapter=6,
+)
+
+# ---- chapter 7 ----------------------------------------------------------------------------------
+
+
+def _xl_cases(rng: np.random.Generator) -> Iterator[Case]:
+    two = np.array([0, 1])[:, None] - np.array([0, 1])
+    one = np.ones((1, 2, 1))
+    r = np.array([[[10.0], [0.0], [20.0]]])
+    yield case(one, one, r, np.array([[1.0]]), np.array([[2.0]]), two)
+    for dtype in DTYPES:
+        for distance in _distances():
+            q = rng.standard_normal((2, 3, distance.shape[0], 4)).astype(dtype)
+            k = rng.standard_normal((2, 3, distance.shape[1], 4)).astype(dtype)
+            rows = int(distance.max() - distance.min()) + 1
+            r = rng.standard_normal((3, rows, 4)).astype(dtype)
+            u, v = rng.standard_normal((2, 3, 4)).astype(dtype)
+            yield case(q, k, r, u, v, distance)
+
+
+XL = Exercise(
+    "transformer_xl_scores",
+    transformer_xl_scores,
+    _xl_cases,
+    (
+        Mistake(
+            "u and v exchanged",
+            "u joins the query before the key, v before the relative vector.",
+            7,
+            lambda q, k, r, u, v, d: transformer_xl_scores(q, k, r, v, u, d),
+        ),
+        Mistake(
+            "rows of r in the other order",
+            "The rows ascend with the distance i - j: the first is that of the least distance.",
+            7,
+            lambda q, k, r, u, v, d: transformer_xl_scores(q, k, r[:, ::-1], u, v, d),
+        ),
+        Mistake(
+            "u and v forgotten",
+            "u and v stand where the query's position stood: (q + u) . k + (q + v) . r.",
+            7,
+            lambda q, k, r, u, v, d: transformer_xl_scores(q, k, r, 0 * u, 0 * v, d),
+        ),
+        Mistake(
+            "not scaled",
+            "All four terms are divided by the root of K.",
+            7,
+            lambda q, k, r, u, v, d: (
+                transformer_xl_scores(q, k, r, u, v, d) * q.dtype.type(q.shape[-1] ** 0.5)
+            ),
+        ),
+        Mistake(
+            "the relative term not scaled",
+            "All four terms are divided by the root of K.",
+            7,
+            lambda q, k, r, u, v, d: (
+                transformer_xl_scores(q, k, r * q.dtype.type(q.shape[-1] ** 0.5), u, v, d)
+                if q.shape[-1] > 1
+                else transformer_xl_scores(q, k, r, u, v, d)
+            ),
+        ),
+    ),
+    chapter=7,
+)
+
+
+def _shift_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]))
+    for dtype in DTYPES:
+        yield case(rng.standard_normal((2, 3, 4, 6)).astype(dtype))
+    yield case(rng.standard_normal((3, 1, 5)))
+
+
+def _shifted(zeros_last: bool = False, keep_first: bool = False):
+    def shifted(products):
+        x, (L, N) = np.asarray(products), products.shape[-2:]
+        zero = np.zeros((*x.shape[:-1], 1), x.dtype)
+        padded = np.concatenate([x, zero] if zeros_last else [zero, x], axis=-1)
+        line = padded.reshape(*x.shape[:-2], L * (N + 1))
+        return (line[..., :-L] if keep_first else line[..., L:]).reshape(x.shape)
+
+    return shifted
+
+
+SHIFT = Exercise(
+    "relative_shift",
+    relative_shift,
+    _shift_cases,
+    (
+        Mistake(
+            "zeros on the right",
+            "The column of zeros stands on the left of the products.",
+            7,
+            _shifted(zeros_last=True),
+        ),
+        Mistake(
+            "cut off at the wrong end",
+            "After the padding, the first L numbers of the line are dropped.",
+            7,
+            _shifted(keep_first=True),
+        ),
+        Mistake(
+            "every row rolled alike",
+            "Row i moves by its own number of places.",
+            7,
+            lambda products: np.roll(products, -1, axis=-1),
+        ),
+    ),
+    chapter=7,
+)
+
+# ---- chapter 8 ----------------------------------------------------------------------------------
+
+
+def _bucket_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([-1, 0, 1]))
+    d = np.arange(-200, 201)
+    for both in (True, False):
+        yield case(d, bidirectional=both)
+        yield case(d, num_buckets=8, max_distance=20, bidirectional=both)
+        yield case(np.array([[0, 5000], [-5000, 17]]), 32, 128, both)
+
+
+def _bucket(top=lambda half, far: half - 1, floor=np.floor, exclusive=True, shift=0.0):
+    """T5's rule with one part of it replaced."""
+
+    def bucket(distance, num_buckets=32, max_distance=128, bidirectional=True):
+        half = num_buckets // 2 if bidirectional else num_buckets
+        exact = half // 2
+        n = np.abs(distance) if bidirectional else np.maximum(distance, 0)
+        growth = np.log((np.maximum(n, exact) + shift) / exact) / math.log(max_distance / exact)
+        far = (exact + floor(growth * (half - exact))).astype(np.int64)
+        far = np.minimum(far, top(half, far))
+        near = n < exact if exclusive else n <= exact
+        return np.where(near, n, far) + half * ((distance < 0) & bidirectional)
+
+    return bucket
+
+
+T5_BUCKET = Exercise(
+    "t5_bucket",
+    t5_bucket,
+    _bucket_cases,
+    (
+        Mistake(
+            "fed with key minus query",
+            "Here the past is positive and takes the lower half of the buckets.",
+            8,
+            lambda distance, *rest, **options: t5_bucket(-distance, *rest, **options),
+        ),
+        Mistake(
+            "the direction lost",
+            "Looking both ways, the future has buckets of its own: the upper half.",
+            8,
+            lambda distance, num_buckets=32, max_distance=128, bidirectional=True: t5_bucket(
+                np.abs(distance) if bidirectional else distance,
+                num_buckets,
+                max_distance,
+                bidirectional,
+            ),
+        ),
+        Mistake(
+            "all buckets for each direction",
+            "Looking both ways, each direction has half of the buckets.",
+            8,
+            lambda distance, num_buckets=32, max_distance=128, bidirectional=True: t5_bucket(
+                distance,
+                2 * num_buckets if bidirectional else num_buckets,
+                max_distance,
+                bidirectional,
+            ),
+        ),
+        Mistake(
+            "rounded up for down",
+            "The logarithm is cut off: a bucket opens when its first distance is reached.",
+            8,
+            _bucket(floor=np.ceil),
+        ),
+        Mistake(
+            "rounded to the nearest",
+            "The logarithm is cut off: a bucket opens when its first distance is reached.",
+            8,
+            _bucket(floor=np.rint),
+        ),
+        Mistake(
+            "far distances not cut off",
+            "Beyond max_distance all share the last bucket.",
+            8,
+            _bucket(top=lambda half, far: far),
+        ),
+        Mistake(
+            "one bucket too few",
+            "The last bucket has the number half - 1.",
+            8,
+            _bucket(top=lambda half, far: half - 2),
+        ),
+        Mistake(
+            "one too many exact",
+            "Distances below half of the half are exact: the bound itself is not.",
+            8,
+            _bucket(shift=1.0),
+        ),
+    ),
+    chapter=8,
+)
+
+
+def _t5_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[0, -1], [1, 0]]), 4)
+    for dtype in DTYPES:
+        for distance in _distances():
+            yield case(rng.standard_normal((32, 3)).astype(dtype), distance)
+    d = np.arange(40)[:, None] - np.arange(40)
+    yield case(rng.standard_normal((8, 2)), d, max_distance=20, bidirectional=False)
+
+
+T5_BIAS = Exercise(
+    "t5_bias",
+    t5_bias,
+    _t5_cases,
+    (
+        Mistake(
+            "fed with key minus query",
+            "t5_bucket takes i - j: the past has the lower half.",
+            8,
+            lambda table, distance, *rest, **options: t5_bias(table, -distance, *rest, **options),
+        ),
+        Mistake(
+            "heads last",
+            "The result is (H, L, S): heads first, as in the scores.",
+            8,
+            lambda table, distance, *rest, **options: np.moveaxis(
+                t5_bias(table, distance, *rest, **options), 0, -1
+            ),
+        ),
+        Mistake(
+            "divided by the root of the heads",
+            "A bias is added as it is: after the scale.",
+            8,
+            lambda table, distance, *rest, **options: (
+                t5_bias(table, distance, *rest, **options)
+                / table.dtype.type(max(2, table.shape[1]) ** 0.5)
+            ),
+        ),
+        Mistake(
+            "always in both directions",
+            "In a decoder all buckets serve the past: bidirectional=False.",
+            8,
+            lambda table, distance, max_distance=128, bidirectional=True: t5_bias(
+                table, distance, max_distance
+            ),
+        ),
+    ),
+    chapter=8,
+)
+
+
+def _tupe_cases(rng: np.random.Generator) -> Iterator[Case]:
+    one = np.ones((1, 1, 2))
+    yield case(one, 2 * one, 3 * one, 4 * one)
+    for dtype in DTYPES:
+        q, pq = rng.standard_normal((2, 3, 4, 8)).astype(dtype), rng.standard_normal((3, 4, 8))
+        k, pk = rng.standard_normal((2, 3, 6, 8)).astype(dtype), rng.standard_normal((3, 6, 8))
+        pq, pk = pq.astype(dtype), pk.astype(dtype)
+        yield case(q, k, pq, pk)
+        yield case(q, k, pq, pk, rng.standard_normal((3, 4, 6)).astype(dtype))
+
+
+def _tupe(content=1.0, position=1.0, bias_factor=1.0):
+    def scores(q, k, q_position, k_position, bias=None):
+        c, p = q.dtype.type(content), q.dtype.type(position)
+        if bias is not None:
+            bias = bias * q.dtype.type(
+                bias_factor * (2 * q.shape[-1]) ** (-0.5 * (bias_factor != 1))
+            )
+        return tupe_scores(c * q, k, p * q_position, k_position, bias)
+
+    return scores
+
+
+TUPE = Exercise(
+    "tupe_scores",
+    tupe_scores,
+    _tupe_cases,
+    (
+        Mistake(
+            "scaled by the root of K",
+            "Two sums of K products each: divide by the root of 2K, so that their variance stays.",
+            8,
+            _tupe(math.sqrt(2), math.sqrt(2)),
+        ),
+        Mistake(
+            "positions not scaled",
+            "Both products are divided by the root of 2K.",
+            8,
+            lambda q, k, pq, pk, bias=None: tupe_scores(
+                q, k, pq * q.dtype.type((2 * q.shape[-1]) ** 0.5), pk, bias
+            ),
+        ),
+        Mistake(
+            "the bias scaled, too",
+            "The bias is added after the division.",
+            8,
+            lambda q, k, pq, pk, bias=None: tupe_scores(
+                q,
+                k,
+                pq,
+                pk,
+                None if bias is None else bias / q.dtype.type((2 * q.shape[-1]) ** 0.5),
+            ),
+        ),
+        Mistake(
+            "mixed terms kept",
+            "TUPE unties words and positions: the two mixed terms are dropped.",
+            8,
+            lambda q, k, pq, pk, bias=None: tupe_scores(q + pq, k + pk, 0 * pq, 0 * pk, bias),
+        ),
+    ),
+    chapter=8,
+)
+
+# ---- chapter 9 ----------------------------------------------------------------------------------
+
+
+def _deberta_cases(rng: np.random.Generator) -> Iterator[Case]:
+    two = np.array([0, 1])[:, None] - np.array([0, 1])
+    one = np.ones((1, 2, 1))
+    yield case(one, one, np.array([[[1.0], [2.0]]]), np.array([[[10.0], [20.0]]]), two)
+    for dtype in DTYPES:
+        for distance in _distances():
+            q = rng.standard_normal((2, 3, distance.shape[0], 4)).astype(dtype)
+            k = rng.standard_normal((2, 3, distance.shape[1], 4)).astype(dtype)
+            tables = rng.standard_normal((2, 3, 6, 4)).astype(dtype)
+            yield case(q, k, *tables, distance)
+            yield case(q, k, *tables, distance, distance)
+
+
+def _times(factor):
+    def scores(q, *rest):
+        return deberta_scores(q, *rest) * q.dtype.type(factor(q.shape[-1]))
+
+    return scores
+
+
+DEBERTA = Exercise(
+    "deberta_scores",
+    deberta_scores,
+    _deberta_cases,
+    (
+        Mistake(
+            "the distance taken as key minus query",
+            "c2p reads k_table at i - j.",
+            9,
+            lambda q, k, q_table, k_table, d, p2c=None: (
+                deberta_scores(q, k, q_table, k_table, -d, -d if p2c is None else p2c)
+                if p2c is not None
+                else deberta_scores(q, k, q_table, k_table, -d, -d)
+            ),
+        ),
+        Mistake(
+            "p2c always at i - j",
+            "In the paper p2c reads q_table at j - i, unless p2c_distance says otherwise.",
+            9,
+            lambda q, k, q_table, k_table, d, p2c=None: deberta_scores(
+                q, k, q_table, k_table, d, d
+            ),
+        ),
+        Mistake(
+            "the two tables exchanged",
+            "c2p: the query meets k_table. p2c: the key meets q_table.",
+            9,
+            lambda q, k, q_table, k_table, *rest: deberta_scores(q, k, k_table, q_table, *rest),
+        ),
+        Mistake(
+            "scaled by the root of K",
+            "Three sums of K products: divide by the root of 3K.",
+            9,
+            _times(lambda K: math.sqrt(3)),
+        ),
+        Mistake("not scaled", "Divide by the root of 3K.", 9, _times(lambda K: math.sqrt(3 * K))),
+        Mistake(
+            "p2c forgotten",
+            "There are three terms: c2c, c2p and p2c.",
+            9,
+            lambda q, k, q_table, k_table, *rest: deberta_scores(q, k, 0 * q_table, k_table, *rest),
+        ),
+    ),
+    chapter=9,
+)
+
+
+def _log_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([-2, -1, 0, 1, 2]), 8, 20)
+    yield case(np.arange(-60, 61), 8, 20)
+    yield case(np.arange(-600, 600, 7), 256, 512)
+    yield case(np.array([[0, 9], [-9, 4000]]), 16, 32)
+
+
+DEBERTA_BUCKET = Exercise(
+    "deberta_bucket",
+    deberta_bucket,
+    _log_cases,
+    (
+        Mistake(
+            "without its sign",
+            "The bucket has the sign of the distance.",
+            9,
+            lambda d, *rest: np.abs(deberta_bucket(d, *rest)),
+        ),
+        Mistake(
+            "fed with key minus query",
+            "The bucket of a key in the past is positive.",
+            9,
+            lambda d, *rest: -deberta_bucket(d, *rest),
+        ),
+        Mistake(
+            "T5's bucket",
+            "DeBERTa keeps the sign, and rounds up where T5 cuts off.",
+            9,
+            lambda d, num_buckets, max_distance: t5_bucket(d, num_buckets, max_distance),
+        ),
+        Mistake(
+            "no logarithm",
+            "Beyond half of the buckets the distance grows by a fixed factor from one to the next.",
+            9,
+            lambda d, num_buckets, max_distance: np.clip(d, -num_buckets + 1, num_buckets - 1),
+        ),
+    ),
+    chapter=9,
+)
+
+# ---- chapter 10 ---------------------------------------------------------------------------------
+
+
+def _slope_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for n in (8, 1, 2, 4, 16, 6, 12, 3):
+        yield case(n)
+
+
+SLOPES = Exercise(
+    "alibi_slopes",
+    alibi_slopes,
+    _slope_cases,
+    (
+        Mistake(
+            "the plain rule for every number of heads",
+            "2^(-8h/H) is the authors' rule for powers of two; for others they take the slopes of "
+            "the next lower power, and fill up with every second one of the next higher.",
+            10,
+            lambda n: 2.0 ** (-8 * np.arange(1, n + 1) / n),
+        ),
+        Mistake(
+            "counted from 0",
+            "The first head has h = 1: for 8 heads its slope is a half.",
+            10,
+            lambda n: alibi_slopes(n) * 2.0 ** (8 / (1 << (n.bit_length() - 1))),
+        ),
+        Mistake(
+            "halved from head to head",
+            "The ratio is 2^(-8/H): a half for 8 heads only.",
+            10,
+            lambda n: 0.5 ** np.arange(1, n + 1),
+        ),
+        Mistake(
+            "with a minus",
+            "Slopes are positive; the bias has the minus.",
+            10,
+            lambda n: -alibi_slopes(n),
+        ),
+        Mistake(
+            "the last head first",
+            "The first head has the steepest slope.",
+            10,
+            lambda n: alibi_slopes(n)[::-1],
+        ),
+    ),
+    chapter=10,
+)
+
+
+def _alibi_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([0.5]), np.array([[0, -1], [1, 0]]))
+    for dtype in DTYPES:
+        for distance in _distances():
+            yield case(alibi_slopes(8).astype(dtype), distance)
+    yield case(alibi_slopes(2), np.stack([np.arange(6).reshape(2, 3), -np.ones((2, 3), int)]))
+
+
+ALIBI = Exercise(
+    "alibi_bias",
+    alibi_bias,
+    _alibi_cases,
+    (
+        Mistake(
+            "a reward for distance",
+            "The bias is a penalty: minus the slope times the distance.",
+            10,
+            lambda slopes, distance: -alibi_bias(slopes, distance),
+        ),
+        Mistake(
+            "the future rewarded",
+            "Without abs, keys in the future get a positive bias.",
+            10,
+            lambda slopes, distance: np.moveaxis(
+                np.multiply.outer(-slopes, distance.astype(slopes.dtype)), 0, -3
+            ),
+        ),
+        Mistake(
+            "the past rewarded",
+            "The distance is query minus key; and the bias takes its absolute value.",
+            10,
+            lambda slopes, distance: np.moveaxis(
+                np.multiply.outer(slopes, distance.astype(slopes.dtype)), 0, -3
+            ),
+        ),
+        Mistake(
+            "heads last",
+            "The result is (H, L, S): heads first, as in the scores.",
+            10,
+            lambda slopes, distance: np.moveaxis(alibi_bias(slopes, distance), -3, -1),
+        ),
+        Mistake(
+            "the distance counted from 1",
+            "A token's distance from itself is 0.",
+            10,
+            lambda slopes, distance: alibi_bias(slopes, np.abs(distance) + 1),
+        ),
+    ),
+    chapter=10,
+)
+
+EXERCISES = (
+    DISTANCE,
+    TERMS,
+    SHAW_SCORES,
+    SHAW_VALUES,
+    XL,
+    SHIFT,
+    T5_BUCKET,
+    T5_BIAS,
+    TUPE,
+    DEBERTA,
+    DEBERTA_BUCKET,
+    SLOPES,
+    ALIBI,
+)
