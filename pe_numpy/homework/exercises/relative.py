@@ -389,18 +389,16 @@ def _bucket_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(np.array([[0, 5000], [-5000, 17]]), 32, 128, both)
 
 
-def _bucket(top=lambda half, far: half - 1, floor=np.floor, exclusive=True, shift=0.0):
+def _bucket(cut=np.floor, last=lambda half, far: np.minimum(far, half - 1), more=0):
     """T5's rule with one part of it replaced."""
 
     def bucket(distance, num_buckets=32, max_distance=128, bidirectional=True):
         half = num_buckets // 2 if bidirectional else num_buckets
         exact = half // 2
         n = np.abs(distance) if bidirectional else np.maximum(distance, 0)
-        growth = np.log((np.maximum(n, exact) + shift) / exact) / math.log(max_distance / exact)
-        far = (exact + floor(growth * (half - exact))).astype(np.int64)
-        far = np.minimum(far, top(half, far))
-        near = n < exact if exclusive else n <= exact
-        return np.where(near, n, far) + half * ((distance < 0) & bidirectional)
+        growth = np.log((np.maximum(n, exact) + more) / exact) / math.log(max_distance / exact)
+        far = last(half, (exact + cut(growth * (half - exact))).astype(np.int64))
+        return np.where(n < exact, n, far) + half * ((distance < 0) & bidirectional)
 
     return bucket
 
@@ -442,31 +440,32 @@ T5_BUCKET = Exercise(
             "rounded up for down",
             "The logarithm is cut off: a bucket opens when its first distance is reached.",
             8,
-            _bucket(floor=np.ceil),
+            _bucket(np.ceil),
         ),
         Mistake(
             "rounded to the nearest",
             "The logarithm is cut off: a bucket opens when its first distance is reached.",
             8,
-            _bucket(floor=np.rint),
+            _bucket(np.rint),
         ),
         Mistake(
             "far distances not cut off",
             "Beyond max_distance all share the last bucket.",
             8,
-            _bucket(top=lambda half, far: far),
+            _bucket(last=lambda half, far: far),
         ),
         Mistake(
             "one bucket too few",
             "The last bucket has the number half - 1.",
             8,
-            _bucket(top=lambda half, far: half - 2),
+            _bucket(last=lambda half, far: np.minimum(far, half - 2)),
         ),
         Mistake(
-            "one too many exact",
-            "Distances below half of the half are exact: the bound itself is not.",
+            "one added within the logarithm",
+            "The logarithm is of the distance over the exact half; distances below that half never "
+            "meet it.",
             8,
-            _bucket(shift=1.0),
+            _bucket(more=1),
         ),
     ),
     chapter=8,
@@ -534,18 +533,6 @@ def _tupe_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(q, k, pq, pk, rng.standard_normal((3, 4, 6)).astype(dtype))
 
 
-def _tupe(content=1.0, position=1.0, bias_factor=1.0):
-    def scores(q, k, q_position, k_position, bias=None):
-        c, p = q.dtype.type(content), q.dtype.type(position)
-        if bias is not None:
-            bias = bias * q.dtype.type(
-                bias_factor * (2 * q.shape[-1]) ** (-0.5 * (bias_factor != 1))
-            )
-        return tupe_scores(c * q, k, p * q_position, k_position, bias)
-
-    return scores
-
-
 TUPE = Exercise(
     "tupe_scores",
     tupe_scores,
@@ -555,7 +542,9 @@ TUPE = Exercise(
             "scaled by the root of K",
             "Two sums of K products each: divide by the root of 2K, so that their variance stays.",
             8,
-            _tupe(math.sqrt(2), math.sqrt(2)),
+            lambda q, k, pq, pk, bias=None: tupe_scores(
+                q * q.dtype.type(2**0.5), k, pq * q.dtype.type(2**0.5), pk, bias
+            ),
         ),
         Mistake(
             "positions not scaled",
@@ -619,10 +608,8 @@ DEBERTA = Exercise(
             "the distance taken as key minus query",
             "c2p reads k_table at i - j.",
             9,
-            lambda q, k, q_table, k_table, d, p2c=None: (
-                deberta_scores(q, k, q_table, k_table, -d, -d if p2c is None else p2c)
-                if p2c is not None
-                else deberta_scores(q, k, q_table, k_table, -d, -d)
+            lambda q, k, q_table, k_table, d, p2c=None: deberta_scores(
+                q, k, q_table, k_table, -d, None if p2c is None else -p2c
             ),
         ),
         Mistake(
