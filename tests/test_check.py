@@ -180,7 +180,7 @@ def test_promotion_and_changes_in_place_are_recognised(name):
     def in_place(*args, **options):
         result = exercise.reference(*args, **options)
         for x in args:
-            if isinstance(x, np.ndarray) and x.flags.writeable and x.size and x.dtype.kind in "fiu":
+            if isinstance(x, np.ndarray) and x.flags.writeable and x.size and x.dtype.kind in "fiuc":
                 x += 1
                 break
         return result

@@ -6,9 +6,11 @@ import difflib
 from collections.abc import Callable
 
 from pe_numpy.homework.check import Exercise, Verdict, judge, run
-from pe_numpy.homework.exercises import relative, rotary
+from pe_numpy.homework.exercises import absolute, length, relative, rotary
 
-EXERCISES: dict[str, Exercise] = {e.name: e for room in (relative, rotary) for e in room.EXERCISES}
+EXERCISES: dict[str, Exercise] = {
+    e.name: e for room in (absolute, relative, rotary, length) for e in room.EXERCISES
+}
 
 
 def exercise_of(name: str) -> Exercise:

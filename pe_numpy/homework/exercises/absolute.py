@@ -1,0 +1,625 @@
+"""Exercises of place 1: the token vector (chapters 1 to 4, 11 and 12)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from pe_numpy.absolute.complex_order import complex_attention, complex_order
+from pe_numpy.absolute.convolution import convolve
+from pe_numpy.absolute.learned import hierarchical, learned
+from pe_numpy.absolute.recurrent import floater, recurrent
+from pe_numpy.absolute.sinusoidal import (
+    sinusoidal,
+    sinusoidal_2d,
+    sinusoidal_shift,
+    wavelengths,
+)
+from pe_numpy.homework.check import Case, Exercise, Mistake, case
+
+DTYPES = (np.float64, np.float32)
+
+# ---- chapter 1 ----------------------------------------------------------------------------------
+
+
+def _bag_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    for dtype in DTYPES:
+        yield case(rng.standard_normal((5, 4)).astype(dtype))
+        yield case(rng.standard_normal((2, 3, 6)).astype(dtype))
+
+
+def _bag(axis=-1, factor=lambda D: D**-0.5, pooled=-2):
+    def mean(x):
+        scores = x @ np.swapaxes(x, -1, -2) * x.dtype.type(factor(x.shape[-1]))
+        weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
+        weights /= weights.sum(axis=axis, keepdims=True)
+        return (weights @ x).mean(axis=pooled)
+
+    return mean
+
+
+def pooled_attention(x: np.ndarray) -> np.ndarray:
+    """Mean of the outputs of attention in which every token is its own query, key and value."""
+    return _bag()(x)
+
+
+POOLED = Exercise(
+    "pooled_attention",
+    pooled_attention,
+    _bag_cases,
+    (
+        Mistake(
+            "softmax over the queries",
+            "The weights of one query sum to 1: the last axis, that of the keys. Over the queries, "
+            "the pooled output is the mean of the words.",
+            1,
+            _bag(axis=-2),
+        ),
+        Mistake(
+            "not scaled",
+            "Scores are divided by the root of the width.",
+            1,
+            _bag(factor=lambda D: 1.0),
+        ),
+        Mistake(
+            "scaled by the width for its root",
+            "Scores are divided by the root of the width.",
+            1,
+            _bag(factor=lambda D: 1 / D),
+        ),
+    ),
+    chapter=1,
+)
+
+# ---- chapter 2 ----------------------------------------------------------------------------------
+
+
+def _code_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([0, 1]), 2)
+    yield case(np.array([2]), 4)
+    yield case(np.arange(5), 6)
+    yield case(np.arange(100, 104), 8, base=100.0)
+    yield case(np.array([[0, 7], [0.5, -3]]), 4)
+    yield case(np.arange(3), 8, layout="concatenated")
+    yield case(np.array([10**6]), 64)
+
+
+def _code(exponent=lambda i, D: -2 * i / D, layout=None, start=0, trade=False):
+    def code(positions, d_model, base=10000.0, **options):
+        kind = options.get("layout", "interleaved") if layout is None else layout
+        angles = (np.asarray(positions) + start)[..., None] * base ** exponent(
+            np.arange(d_model // 2), d_model
+        )
+        parts = [np.sin(angles), np.cos(angles)][:: -1 if trade else 1]
+        if kind == "concatenated":
+            return np.concatenate(parts, axis=-1)
+        return np.stack(parts, axis=-1).reshape(*angles.shape[:-1], d_model)
+
+    return code
+
+
+SINUSOIDAL = Exercise(
+    "sinusoidal",
+    sinusoidal,
+    _code_cases,
+    (
+        Mistake(
+            "exponent 4i/D for 2i/D",
+            "In 10000^(2i/d) i numbers pairs: 0, 1, 2, ... The even components are 2i already.",
+            2,
+            _code(lambda i, D: -4 * i / D),
+        ),
+        Mistake(
+            "exponent i/D for 2i/D",
+            "Pair i has the exponent 2i/d: the last is close to 1.",
+            2,
+            _code(lambda i, D: -i / D),
+        ),
+        Mistake(
+            "multiplied for divided",
+            "The position is divided by 10000^(2i/d): later pairs are slower.",
+            2,
+            _code(lambda i, D: 2 * i / D),
+        ),
+        Mistake(
+            "pairs counted from 1",
+            "i runs from 0 to d/2 - 1: the first sine is that of the position itself.",
+            2,
+            _code(lambda i, D: -2 * (i + 1) / D),
+        ),
+        Mistake(
+            "positions counted from 1",
+            "Position 0 has the sines 0 and the cosines 1.",
+            2,
+            _code(start=1),
+        ),
+        Mistake(
+            "sines and cosines exchanged",
+            "The even components are sines, the odd ones cosines.",
+            2,
+            _code(trade=True),
+        ),
+        Mistake(
+            "all sines first",
+            "Interleaved: sine, cosine, sine, cosine.",
+            2,
+            _code(layout="concatenated"),
+        ),
+        Mistake(
+            "a frequency for each component",
+            "A sine and its cosine share a frequency; else a shift is no rotation.",
+            2,
+            lambda positions, d_model, base=10000.0, layout="interleaved": np.where(
+                np.arange(d_model) % 2 == 0,
+                np.sin(np.asarray(positions)[..., None] * base ** (-np.arange(d_model) / d_model)),
+                np.cos(np.asarray(positions)[..., None] * base ** (-np.arange(d_model) / d_model)),
+            ),
+        ),
+    ),
+    chapter=2,
+)
+
+
+def _shift_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(1, 2)
+    yield case(3, 4)
+    yield case(-2, 6, base=100.0)
+    yield case(0.5, 16)
+
+
+SHIFT = Exercise(
+    "sinusoidal_shift",
+    sinusoidal_shift,
+    _shift_cases,
+    (
+        Mistake(
+            "the shift back",
+            "PE(pos + offset) = M PE(pos): the plus stands in the row of the sine.",
+            2,
+            lambda offset, d_model, base=10000.0: sinusoidal_shift(-offset, d_model, base),
+        ),
+        Mistake(
+            "blocks for all sines first",
+            "A sine and its cosine are neighbours: 2 x 2 blocks along the diagonal.",
+            2,
+            lambda offset, d_model, base=10000.0: sinusoidal_shift(offset, d_model, base)[
+                np.ix_(*[np.r_[0:d_model:2, 1:d_model:2]] * 2)
+            ],
+        ),
+        Mistake(
+            "the same angle in every block",
+            "Each pair turns by the offset times its own frequency.",
+            2,
+            lambda offset, d_model, base=10000.0: sinusoidal_shift(offset, d_model, 1.0),
+        ),
+    ),
+    chapter=2,
+)
+
+
+def _wave_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for d in (2, 4, 64):
+        yield case(d)
+    yield case(8, base=500000.0)
+
+
+WAVES = Exercise(
+    "wavelengths",
+    wavelengths,
+    _wave_cases,
+    (
+        Mistake(
+            "without 2 pi",
+            "A wave is complete when the angle is 2 pi.",
+            2,
+            lambda d_model, base=10000.0: wavelengths(d_model, base) / (2 * math.pi),
+        ),
+        Mistake(
+            "frequencies for wavelengths",
+            "A wavelength grows with the pair: 2 pi base^(2i/d).",
+            2,
+            lambda d_model, base=10000.0: 4 * math.pi**2 / wavelengths(d_model, base),
+        ),
+        Mistake(
+            "up to 2 pi times the base",
+            "The last pair has i = d/2 - 1, so the longest wave is below 2 pi base.",
+            2,
+            lambda d_model, base=10000.0: (
+                2 * math.pi * base ** (np.arange(1, d_model // 2 + 1) * 2 / d_model)
+            ),
+        ),
+    ),
+    chapter=2,
+)
+
+
+def _grid_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(2, 1, 4)
+    yield case(3, 5, 8)
+    yield case(1, 4, 12, base=100.0)
+
+
+GRID = Exercise(
+    "sinusoidal_2d",
+    sinusoidal_2d,
+    _grid_cases,
+    (
+        Mistake(
+            "row and column exchanged",
+            "The first half codes the row, the second the column.",
+            2,
+            lambda height, width, d_model, base=10000.0: np.swapaxes(
+                sinusoidal_2d(width, height, d_model, base), 0, 1
+            ),
+        ),
+        Mistake(
+            "interleaved halves",
+            "Each half has its sines first, then its cosines.",
+            2,
+            lambda height, width, d_model, base=10000.0: sinusoidal_2d(
+                height, width, d_model, base
+            )[..., np.arange(d_model).reshape(2, 2, -1).swapaxes(1, 2).ravel()],
+        ),
+        Mistake(
+            "one long line of cells",
+            "A cell has two coordinates; counting through the rows loses who is above whom.",
+            2,
+            lambda height, width, d_model, base=10000.0: sinusoidal(
+                np.arange(height * width).reshape(height, width), d_model, base
+            ),
+        ),
+    ),
+    chapter=2,
+)
+
+# ---- chapter 3 ----------------------------------------------------------------------------------
+
+
+def _learned_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1]))
+    for dtype in DTYPES:
+        table = rng.standard_normal((7, 4)).astype(dtype)
+        yield case(table, np.array([2, 3, 4]))
+        yield case(table, np.array([[0, 6], [5, 5]]))
+
+
+LEARNED = Exercise(
+    "learned",
+    learned,
+    _learned_cases,
+    (
+        Mistake(
+            "the first rows whatever the positions",
+            "Look up the positions that are given: with a cache the first is not 0.",
+            3,
+            lambda table, positions: np.resize(
+                table[np.arange(np.shape(positions)[-1])], (*np.shape(positions), table.shape[1])
+            ),
+        ),
+        Mistake(
+            "positions counted from 1",
+            "Row 0 is for position 0.",
+            3,
+            lambda table, positions: np.roll(table, 1, axis=0)[positions],
+        ),
+        Mistake(
+            "components for positions",
+            "A row of the table is a position, a column a component.",
+            3,
+            lambda table, positions: np.moveaxis(table, 0, -1)[
+                np.asarray(positions) % table.shape[1]
+            ],
+        ),
+    ),
+    chapter=3,
+)
+
+
+def _tree_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0], [3.0]]), np.arange(4), 0.25)
+    for dtype in DTYPES:
+        table = rng.standard_normal((5, 4)).astype(dtype)
+        yield case(table, np.arange(25))
+        yield case(table, np.array([[0, 24], [7, 11]]), alpha=0.1)
+
+
+def _tree(u_of=lambda E, a: (E - a * E[:1]) / (1 - a), trade=False):
+    def codes(table, positions, alpha=0.4):
+        u, N = u_of(table, alpha), len(table)
+        high, low = np.divmod(positions, N)
+        if trade:
+            high, low = low, high
+        return (alpha * u[high] + (1 - alpha) * u[low]).astype(table.dtype)
+
+    return codes
+
+
+TREE = Exercise(
+    "hierarchical",
+    hierarchical,
+    _tree_cases,
+    (
+        Mistake(
+            "the table's rows for u",
+            "u is made so that the first N positions keep their trained vectors.",
+            3,
+            _tree(lambda E, a: E),
+        ),
+        Mistake(
+            "the two indices exchanged",
+            "Position iN + j: alpha goes with i, the slow index.",
+            3,
+            _tree(trade=True),
+        ),
+        Mistake(
+            "not divided by 1 - alpha",
+            "u = (E - alpha E_0) / (1 - alpha).",
+            3,
+            _tree(lambda E, a: E - a * E[:1]),
+        ),
+        Mistake(
+            "alpha fixed",
+            "Use the alpha that is given.",
+            3,
+            lambda table, positions, alpha=0.4: hierarchical(table, positions),
+        ),
+    ),
+    chapter=3,
+)
+
+# ---- chapter 4 ----------------------------------------------------------------------------------
+
+
+def _halved(p):
+    return 0.5 * p + 1
+
+
+def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([4.0]), _halved, 3)
+    yield case(np.array([1.0, 0.0]), _halved, 1)
+    yield case(np.array([1.0, 0.0]), lambda p: np.array([p[1], -p[0]]), 6)
+    yield case(rng.standard_normal(4).astype(np.float32), np.tanh, 5)
+
+
+RECURRENT = Exercise(
+    "recurrent",
+    recurrent,
+    _step_cases,
+    (
+        Mistake(
+            "the start left out",
+            "The first code is the start itself.",
+            4,
+            lambda start, step, length: recurrent(step(start), step, length),
+        ),
+        Mistake(
+            "one step from the start each time",
+            "Each code comes from the one before it, not from the start.",
+            4,
+            lambda start, step, length: np.stack([start] + [step(start)] * (length - 1)),
+        ),
+        Mistake(
+            "one code too many",
+            "`length` codes: the start and length - 1 steps.",
+            4,
+            lambda start, step, length: recurrent(start, step, length + 1),
+        ),
+    ),
+    chapter=4,
+)
+
+
+def _decay(p, t):
+    return -p
+
+
+def _flow_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([1.0]), _decay, np.array([0.0, 1.0]), 1)
+    yield case(np.array([1.0, 0.0]), lambda p, t: np.array([p[1], -p[0]]), np.arange(5.0))
+    yield case(np.array([1.0]), lambda p, t: t * p, np.array([0.0, 0.5, 2.0]))
+    yield case(np.array([2.0]), lambda p, t: -p + t, np.array([1.0, 1.5]), 2)
+
+
+def _euler(start, derivative, times, substeps=8, order=1):
+    codes = [start]
+    for t, end in pairwise(times):
+        p, h = codes[-1], (end - t) / substeps
+        for n in range(substeps):
+            now = t + n * h
+            slope = derivative(p, now)
+            p = p + h * (slope if order == 1 else derivative(p + h / 2 * slope, now + h / 2))
+        codes.append(p)
+    return np.stack(codes)
+
+
+FLOATER = Exercise(
+    "floater",
+    floater,
+    _flow_cases,
+    (
+        Mistake(
+            "Euler's step",
+            "Runge-Kutta takes four slopes a step; Euler's rule one.",
+            4,
+            _euler,
+        ),
+        Mistake(
+            "the midpoint rule",
+            "Runge-Kutta of order 4: slopes k1, k2, k3, k4 with the weights 1, 2, 2, 1.",
+            4,
+            lambda start, derivative, times, substeps=8: _euler(
+                start, derivative, times, substeps, order=2
+            ),
+        ),
+        Mistake(
+            "time stands still within an interval",
+            "The derivative depends on t: give it the time of each slope.",
+            4,
+            lambda start, derivative, times, substeps=8: floater(
+                start,
+                lambda p, t: derivative(p, times[np.searchsorted(times, t, side="right") - 1]),
+                times,
+                substeps,
+            ),
+        ),
+        Mistake(
+            "one step for each interval",
+            "Each interval is cut into `substeps` steps.",
+            4,
+            lambda start, derivative, times, substeps=8: floater(start, derivative, times, 1),
+        ),
+    ),
+    chapter=4,
+)
+
+# ---- chapters 11 and 12 -------------------------------------------------------------------------
+
+
+def _signal_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.ones(4), np.array([0.2, 0.5, 0.3]))
+    for dtype in DTYPES:
+        x = rng.standard_normal((2, 3, 7)).astype(dtype)
+        w = rng.standard_normal(5).astype(dtype)
+        yield case(x, w)
+        yield case(x, w, padding="circular")
+    yield case(rng.standard_normal(3), np.array([2.0]))
+
+
+CONVOLVE = Exercise(
+    "convolve",
+    convolve,
+    _signal_cases,
+    (
+        Mistake(
+            "the kernel turned round",
+            "Here w_(j+m) meets x_(i+j), as in neural networks: no flip. (np.convolve flips.)",
+            11,
+            lambda x, kernel, padding="zero": convolve(x, kernel[::-1], padding),
+        ),
+        Mistake(
+            "always zeros beyond the border",
+            "With circular padding the other end stands beyond the border.",
+            11,
+            lambda x, kernel, padding="zero": convolve(x, kernel),
+        ),
+        Mistake(
+            "always circular",
+            "np.roll brings in the other end; with zero padding zeros come in.",
+            11,
+            lambda x, kernel, padding="zero": convolve(x, kernel, "circular"),
+        ),
+        Mistake(
+            "the past alone",
+            "The kernel's middle lies on the position itself, with m weights on either side.",
+            11,
+            lambda x, kernel, padding="zero": convolve(
+                x, np.concatenate([kernel, np.zeros(len(kernel) - 1, kernel.dtype)]), padding
+            ),
+        ),
+    ),
+    chapter=11,
+)
+
+
+def _order_cases(rng: np.random.Generator) -> Iterator[Case]:
+    one = np.ones((2, 1))
+    yield case(one, np.array([np.pi / 2]), np.zeros(1), np.array([0, 1]))
+    for dtype in DTYPES:
+        r, w, phase = rng.standard_normal((3, 2, 5, 4)).astype(dtype)
+        yield case(r, w, phase, np.arange(5))
+        yield case(r, w[0, 0], phase[0], np.array([[3, 4, 5, 6, 7], [0, 0, 0, 1, 2]]))
+
+
+ORDER = Exercise(
+    "complex_order",
+    complex_order,
+    _order_cases,
+    (
+        Mistake(
+            "turned the other way",
+            "The angle grows with the position: exp(+i ...).",
+            12,
+            lambda r, w, phase, positions: np.conj(complex_order(r, w, phase, positions)),
+        ),
+        Mistake(
+            "the phase turned, too",
+            "omega pos + theta: the phase is where the turn begins, whatever the position.",
+            12,
+            lambda r, w, phase, positions: complex_order(r, w + phase, 0 * phase, positions),
+        ),
+        Mistake(
+            "the phase forgotten",
+            "omega pos + theta: each component begins at a phase of its own.",
+            12,
+            lambda r, w, phase, positions: complex_order(r, w, 0 * phase, positions),
+        ),
+        Mistake(
+            "the real part alone",
+            "The result is complex.",
+            12,
+            lambda r, w, phase, positions: complex_order(r, w, phase, positions).real,
+        ),
+    ),
+    chapter=12,
+)
+
+
+def _complex_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1j]]), np.array([[1j], [-1j]]), np.array([[1.0 + 0j], [3.0 + 0j]]))
+    for dtype in (np.complex128, np.complex64):
+        parts = rng.standard_normal((2, 3, 6, 4)) + 1j * rng.standard_normal((2, 3, 6, 4))
+        q, k = parts.astype(dtype)
+        yield case(q[:, :5], k, 2 * k)
+
+
+COMPLEX = Exercise(
+    "complex_attention",
+    complex_attention,
+    _complex_cases,
+    (
+        Mistake(
+            "without the conjugate",
+            "The Hermitian product conjugates the keys; else no score depends on the distance.",
+            12,
+            lambda q, k, v: complex_attention(q, k.conj(), v),
+        ),
+        Mistake(
+            "the imaginary part",
+            "Scores are the real part of the product.",
+            12,
+            lambda q, k, v: complex_attention(-1j * q, k, v),
+        ),
+        Mistake(
+            "not scaled",
+            "Divide by the root of D.",
+            12,
+            lambda q, k, v: complex_attention(q * q.real.dtype.type(q.shape[-1] ** 0.5), k, v),
+        ),
+        Mistake(
+            "the values conjugated",
+            "Only the keys are conjugated, and only in the score.",
+            12,
+            lambda q, k, v: complex_attention(q, k, v.conj()),
+        ),
+    ),
+    chapter=12,
+)
+
+EXERCISES = (
+    POOLED,
+    SINUSOIDAL,
+    SHIFT,
+    WAVES,
+    GRID,
+    LEARNED,
+    TREE,
+    RECURRENT,
+    FLOATER,
+    CONVOLVE,
+    ORDER,
+    COMPLEX,
+)
