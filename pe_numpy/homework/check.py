@@ -169,7 +169,8 @@ def told(error: BaseException) -> str:
 
 def _argument_names(function: Callable, one: Case) -> list[str]:
     try:
-        names = list(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters.values()
+        names = [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL]
     except (TypeError, ValueError):
         names = []
     names += [f"argument {n + 1}" for n in range(len(names), len(one.args))]

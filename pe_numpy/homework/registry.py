@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Callable
 
 from pe_numpy.homework.check import Exercise, Verdict, judge, run
-from pe_numpy.homework.exercises import absolute, length, relative, rotary
+from pe_numpy.homework.exercises import absolute, attention, length, relative, rotary
 
 EXERCISES: dict[str, Exercise] = {
-    e.name: e for room in (absolute, relative, rotary, length) for e in room.EXERCISES
+    e.name: e for room in (absolute, relative, rotary, length, attention) for e in room.EXERCISES
 }
 
 

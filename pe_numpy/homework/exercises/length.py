@@ -145,7 +145,7 @@ def _entropy_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([[1.0, 0.0], [0.5, 0.5]]))
     for dtype in (np.float64, np.float32):
         weights = rng.random((2, 3, 5, 7)).astype(dtype)
-        weights /= weights.sum(axis=-1, keepdims=True)
+        weights = weights / weights.sum(axis=-1, keepdims=True)
         yield case(weights)
         yield case(np.ascontiguousarray(np.swapaxes(weights, -1, -2)), axis=-2)
     yield case(np.full((2, 8), 0.125))

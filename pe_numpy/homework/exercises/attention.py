@@ -1,0 +1,407 @@
+"""Exercises of attention: softmax, masks, heads (chapter 17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.transformer.attention import (
+    attention,
+    causal_mask,
+    log_softmax,
+    merge_heads,
+    padding_mask,
+    softmax,
+    split_heads,
+)
+
+DTYPES = (np.float64, np.float32)
+
+
+def _softmax_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[0.0, 0.0], [0.0, 1.0]]))
+    for dtype in DTYPES:
+        x = 3 * rng.standard_normal((2, 3, 5, 7)).astype(dtype)
+        yield case(x)
+        yield case(x, axis=-2)
+    yield case(np.array([[1000.0, 999.0, -np.inf], [-1000.0, -1001.0, -1002.0]]))
+    yield case(np.array([[-np.inf, -np.inf], [0.0, -np.inf]]))
+
+
+def _plain_softmax(x, axis=-1):
+    e = np.exp(x)
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def _unguarded_softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+SOFTMAX = Exercise(
+    "softmax",
+    softmax,
+    _softmax_cases,
+    (
+        Mistake(
+            "overflow",
+            "exp(1000) is infinite: subtract the largest score first, which changes nothing else.",
+            17,
+            _plain_softmax,
+        ),
+        Mistake(
+            "NaN for a row of -inf alone",
+            "Where nothing may be attended to, all weights are 0.",
+            17,
+            _unguarded_softmax,
+        ),
+        Mistake(
+            "always over the last axis",
+            "Use the axis that is given.",
+            17,
+            lambda x, axis=-1: softmax(x),
+        ),
+        Mistake(
+            "over the whole array",
+            "Each row sums to 1, not the whole array.",
+            17,
+            lambda x, axis=-1: softmax(x.ravel()).reshape(x.shape),
+        ),
+        Mistake(
+            "the sum without exp",
+            "Divide the exponentials by their sum.",
+            17,
+            lambda x, axis=-1: np.exp(x) / x.sum(axis=axis, keepdims=True),
+        ),
+    ),
+    chapter=17,
+)
+
+
+def _log_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[0.0, 0.0], [0.0, 1.0]]))
+    yield case(rng.standard_normal((2, 5, 3)).astype(np.float32), axis=-2)
+    yield case(np.array([0.0, -1000.0]))
+    yield case(np.array([1000.0, 0.0, -np.inf]))
+
+
+LOG_SOFTMAX = Exercise(
+    "log_softmax",
+    log_softmax,
+    _log_cases,
+    (
+        Mistake(
+            "the logarithm of the softmax",
+            "A weight too small for its dtype is 0, and its logarithm -inf: take a difference.",
+            17,
+            lambda x, axis=-1: np.log(softmax(x, axis)),
+        ),
+        Mistake(
+            "overflow",
+            "exp(1000) is infinite: subtract the largest score first.",
+            17,
+            lambda x, axis=-1: x - np.log(np.exp(x).sum(axis=axis, keepdims=True)),
+        ),
+        Mistake(
+            "the largest score not put back",
+            "log sum exp(x) = top + log sum exp(x - top).",
+            17,
+            lambda x, axis=-1: (
+                x
+                - np.log(np.exp(x - x.max(axis=axis, keepdims=True)).sum(axis=axis, keepdims=True))
+            ),
+        ),
+    ),
+    chapter=17,
+)
+
+
+def _causal_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.arange(3), np.arange(3))
+    yield case(np.array([3, 4]), np.arange(5))  # a cache
+    yield case(np.array([[0, 1], [2, 2]]), np.array([[0, 1, 2], [1, 2, 3]]))
+
+
+CAUSAL = Exercise(
+    "causal_mask",
+    causal_mask,
+    _causal_cases,
+    (
+        Mistake(
+            "True for what is hidden",
+            "True = may attend.",
+            17,
+            lambda q, k: ~causal_mask(q, k),
+        ),
+        Mistake(
+            "a token does not see itself",
+            "The key's position may equal the query's.",
+            17,
+            lambda q, k: q[..., :, None] > k[..., None, :],
+        ),
+        Mistake(
+            "keys down, queries across",
+            "The rows are queries: (L, S).",
+            17,
+            lambda q, k: np.swapaxes(causal_mask(q, k), -1, -2),
+        ),
+        Mistake(
+            "the future for the past",
+            "A key with a larger position is in the future.",
+            17,
+            lambda q, k: q[..., :, None] <= k[..., None, :],
+        ),
+        Mistake(
+            "a triangle whatever the positions",
+            "np.tril aligns queries and keys at 0; with a cache the query is at the end.",
+            20,
+            lambda q, k: np.broadcast_to(
+                np.tri(q.shape[-1], k.shape[-1], dtype=bool),
+                (*q.shape[:-1], q.shape[-1], k.shape[-1]),
+            ),
+        ),
+        Mistake(
+            "0 and -inf",
+            "A mask is boolean; scores get -inf where it is False.",
+            17,
+            lambda q, k: np.where(causal_mask(q, k), 0.0, -np.inf),
+        ),
+    ),
+    chapter=17,
+)
+
+
+def _padding_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([1, 3]), 3)
+    yield case(np.array([1, 3]), 3, side="left")
+    yield case(np.array([0, 2, 5, 4]), 5)
+
+
+PADDING = Exercise(
+    "padding_mask",
+    padding_mask,
+    _padding_cases,
+    (
+        Mistake(
+            "True for what is hidden",
+            "True = may attend: a real token.",
+            17,
+            lambda *args, **options: ~padding_mask(*args, **options),
+        ),
+        Mistake(
+            "always on the right",
+            "With side='left' the tokens stand at the end.",
+            17,
+            lambda lengths, size, side="right": padding_mask(lengths, size),
+        ),
+        Mistake(
+            "one token too many",
+            "A sequence of n tokens has the places 0 to n - 1.",
+            17,
+            lambda lengths, size, side="right": padding_mask(
+                np.minimum(lengths + 1, size), size, side
+            ),
+        ),
+        Mistake(
+            "two axes",
+            "(B, 1, 1, S), so that it broadcasts over heads and queries.",
+            17,
+            lambda *args, **options: padding_mask(*args, **options)[:, 0, 0],
+        ),
+    ),
+    chapter=17,
+)
+
+
+def _heads_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.arange(8.0).reshape(2, 4), 2)
+    for dtype in DTYPES:
+        yield case(rng.standard_normal((2, 5, 12)).astype(dtype), 3)
+    yield case(rng.standard_normal((3, 6)), 1)
+
+
+SPLIT = Exercise(
+    "split_heads",
+    split_heads,
+    _heads_cases,
+    (
+        Mistake(
+            "reshaped without moving the axis",
+            "Reshape to (L, H, K) first, then exchange L and H: a head is a block of columns.",
+            17,
+            lambda x, n: x.reshape(*x.shape[:-2], n, x.shape[-2], x.shape[-1] // n),
+        ),
+        Mistake(
+            "heads behind the tokens",
+            "The result is (H, L, K): heads before tokens.",
+            17,
+            lambda x, n: x.reshape(*x.shape[:-1], n, -1),
+        ),
+        Mistake(
+            "every H-th component",
+            "Head 0 has the first K components, head 1 the next K.",
+            17,
+            lambda x, n: np.moveaxis(x.reshape(*x.shape[:-1], -1, n), -1, -3),
+        ),
+    ),
+    chapter=17,
+)
+
+
+def _merge_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.arange(8.0).reshape(2, 2, 2))
+    for dtype in DTYPES:
+        yield case(rng.standard_normal((2, 3, 5, 4)).astype(dtype))
+
+
+MERGE = Exercise(
+    "merge_heads",
+    merge_heads,
+    _merge_cases,
+    (
+        Mistake(
+            "reshaped without moving the axis",
+            "Exchange H and L first: a token's heads must stand side by side.",
+            17,
+            lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1),
+        ),
+        Mistake(
+            "components of the heads mixed",
+            "First all components of head 0, then those of head 1.",
+            17,
+            lambda x: np.moveaxis(x, -3, -1).reshape(*x.shape[:-3], x.shape[-2], -1),
+        ),
+        Mistake(
+            "heads added up",
+            "The heads stand side by side: D = H K.",
+            17,
+            lambda x: x.sum(axis=-3),
+        ),
+    ),
+    chapter=17,
+)
+
+
+def _attention_cases(rng: np.random.Generator) -> Iterator[Case]:
+    one = np.array([[1.0, 0.0]])
+    keys = np.array([[4.0, 0.0], [0.0, 4.0]])
+    yield case(one, keys, np.array([[1.0], [0.0]]))
+    for dtype in DTYPES:
+        q = rng.standard_normal((2, 3, 4, 8)).astype(dtype)
+        k = rng.standard_normal((2, 3, 6, 8)).astype(dtype)
+        v = rng.standard_normal((2, 3, 6, 5)).astype(dtype)
+        mask = causal_mask(np.arange(2, 6), np.arange(6))
+        bias = rng.standard_normal((3, 4, 6)).astype(dtype)
+        yield case(q, k, v)
+        yield case(q, k, v, mask)
+        yield case(q, k, v, mask, bias)
+        yield case(q, k, v, bias=bias, scale=1.0)
+    none = mask.copy()
+    none[1] = False  # a query that may attend to nothing
+    yield case(q, k, v, none)
+
+
+def _scores(q, k, scale, bias):
+    s = (q * scale) @ np.swapaxes(k, -1, -2)
+    return s if bias is None else s + bias
+
+
+def _attention(
+    scores=_scores,
+    axis=-1,
+    hide=lambda s, mask: np.where(mask, s, -np.inf),
+    after=lambda weights, mask: weights,
+):
+    """Attention with one part of it replaced."""
+
+    def wrong(q, k, v, mask=None, bias=None, scale=None):
+        scale = q.shape[-1] ** -0.5 if scale is None else scale
+        s = scores(q, k, q.dtype.type(scale), bias)
+        weights = softmax(s if mask is None else hide(s, mask), axis)
+        weights = weights if mask is None else after(weights, mask)
+        return weights @ v, weights
+
+    return wrong
+
+
+def _shown(s, mask):
+    return s
+
+
+ATTENTION = Exercise(
+    "attention",
+    attention,
+    _attention_cases,
+    (
+        Mistake(
+            "not scaled",
+            "Scores are divided by the root of K, the width of a key.",
+            17,
+            lambda q, k, v, mask=None, bias=None, scale=None: attention(q, k, v, mask, bias, 1.0),
+        ),
+        Mistake(
+            "scaled by K for its root",
+            "Divide by the root of K.",
+            17,
+            lambda q, k, v, mask=None, bias=None, scale=None: attention(
+                q, k, v, mask, bias, 1 / q.shape[-1] if scale is None else scale
+            ),
+        ),
+        Mistake(
+            "the bias scaled, too",
+            "The bias is added after the scale.",
+            17,
+            _attention(lambda q, k, scale, bias: _scores(q, k, q.dtype.type(1), bias) * scale),
+        ),
+        Mistake(
+            "softmax over the queries",
+            "The weights of one query sum to 1: the axis of the keys, the last one.",
+            17,
+            _attention(axis=-2),
+        ),
+        Mistake(
+            "the mask the wrong way round",
+            "True = may attend.",
+            17,
+            lambda q, k, v, mask=None, bias=None, scale=None: attention(
+                q, k, v, None if mask is None else ~mask, bias, scale
+            ),
+        ),
+        Mistake(
+            "masked after the softmax",
+            "Weights set to 0 after the softmax no longer sum to 1: hide the scores, by -inf.",
+            17,
+            _attention(hide=_shown, after=lambda weights, mask: weights * mask),
+        ),
+        Mistake(
+            "the mask forgotten",
+            "Scores whose mask is False become -inf.",
+            17,
+            _attention(hide=_shown),
+        ),
+        Mistake(
+            "-1e9 added",
+            "Where all keys are hidden, adding -1e9 to each score gives back the unmasked weights: "
+            "put -inf there, and make the weights of such a row 0.",
+            17,
+            _attention(hide=lambda s, mask: np.where(mask, s, s - s.dtype.type(1e9))),
+        ),
+        Mistake(
+            "the bias forgotten",
+            "Add the bias to the scaled scores.",
+            17,
+            lambda q, k, v, mask=None, bias=None, scale=None: attention(q, k, v, mask, None, scale),
+        ),
+        Mistake(
+            "the scale that is given forgotten",
+            "1/sqrt(K) is only the default.",
+            17,
+            lambda q, k, v, mask=None, bias=None, scale=None: attention(q, k, v, mask, bias),
+        ),
+    ),
+    chapter=17,
+)
+
+EXERCISES = (SOFTMAX, LOG_SOFTMAX, CAUSAL, PADDING, SPLIT, MERGE, ATTENTION)
