@@ -182,7 +182,7 @@ def test_promotion_and_changes_in_place_are_recognised(name):
     def in_place(*args, **options):
         result = copy.deepcopy(exercise.reference(*args, **options))  # it may be a view
         for x in args:
-            if isinstance(x, np.ndarray) and x.flags.writeable and x.size and x.dtype.kind in "fiuc":
+            if isinstance(x, np.ndarray) and x.size and x.dtype.kind in "fiuc":
                 x += 1
                 break
         return result

@@ -6,10 +6,12 @@ import difflib
 from collections.abc import Callable
 
 from pe_numpy.homework.check import Exercise, Verdict, judge, run
-from pe_numpy.homework.exercises import absolute, attention, length, relative, rotary
+from pe_numpy.homework.exercises import absolute, attention, length, relative, rotary, transformer
 
 EXERCISES: dict[str, Exercise] = {
-    e.name: e for room in (absolute, relative, rotary, length, attention) for e in room.EXERCISES
+    e.name: e
+    for room in (absolute, relative, rotary, length, attention, transformer)
+    for e in room.EXERCISES
 }
 
 

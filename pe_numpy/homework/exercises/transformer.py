@@ -1,0 +1,847 @@
+"""Exercises of the Transformer and its training (chapters 18 to 21)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.training.loss import cross_entropy
+from pe_numpy.training.optimiser import cosine_schedule, warmup_schedule
+from pe_numpy.transformer.attention import softmax
+from pe_numpy.transformer.layers import (
+    embed_tokens,
+    feed_forward,
+    gelu,
+    layer_norm,
+    linear,
+    relu,
+    rms_norm,
+)
+
+DTYPES = (np.float64, np.float32)
+
+# ---- chapter 18 ---------------------------------------------------------------------------------
+
+
+def _norm_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0, 3.0], [10.0, 30.0]]), np.ones(2), np.array([0.0, 5.0]))
+    for dtype in DTYPES:
+        x = rng.standard_normal((2, 5, 6)).astype(dtype)
+        yield case(3 * x + 7, *rng.standard_normal((2, 6)).astype(dtype))
+        yield case(x, *rng.standard_normal((2, 6)).astype(dtype), eps=0.1)
+    yield case(np.ones((2, 4)), np.ones(4), np.zeros(4))  # no variance
+
+
+def _norm(axis=-1, ddof=0, root=lambda var, eps: np.sqrt(var + eps)):
+    """Layer norm with one part of it replaced."""
+
+    def wrong(x, gain, bias, eps=1e-5):
+        mean, var = x.mean(axis=axis, keepdims=True), x.var(axis=axis, ddof=ddof, keepdims=True)
+        return (x - mean) / root(var, x.dtype.type(eps)) * gain + bias
+
+    return wrong
+
+
+LAYER_NORM = Exercise(
+    "layer_norm",
+    layer_norm,
+    _norm_cases,
+    (
+        Mistake(
+            "batch norm",
+            "Mean and variance are those of each token, over its components: the last axis.",
+            18,
+            _norm(axis=0),
+        ),
+        Mistake(
+            "variance by D - 1",
+            "The variance divides by D.",
+            18,
+            _norm(ddof=1),
+        ),
+        Mistake(
+            "eps outside the root",
+            "eps is added to the variance, under the root.",
+            18,
+            _norm(root=lambda var, eps: np.sqrt(var) + eps),
+        ),
+        Mistake(
+            "divided by the variance",
+            "Divide by the standard deviation, the root of the variance.",
+            18,
+            _norm(root=lambda var, eps: var + eps),
+        ),
+        Mistake(
+            "RMS norm",
+            "Layer norm subtracts the mean first.",
+            18,
+            lambda x, gain, bias, eps=1e-5: rms_norm(x, gain, eps) + bias,
+        ),
+        Mistake(
+            "the bias before the gain",
+            "First the gain, then the bias.",
+            18,
+            lambda x, gain, bias, eps=1e-5: _norm()(x, 1, 0, eps) * gain + bias * gain,
+        ),
+        Mistake(
+            "eps forgotten",
+            "A constant vector has no variance: eps keeps 0/0 away. Use the eps that is given.",
+            18,
+            _norm(root=lambda var, eps: np.sqrt(var)),
+        ),
+    ),
+    chapter=18,
+)
+
+
+def _rms_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0, 7.0], [10.0, 70.0]]), np.array([1.0, 10.0]))
+    for dtype in DTYPES:
+        x = rng.standard_normal((2, 5, 6)).astype(dtype) + 1
+        yield case(x.astype(dtype), rng.standard_normal(6).astype(dtype))
+        yield case(x.astype(dtype), rng.standard_normal(6).astype(dtype), eps=0.1)
+
+
+RMS_NORM = Exercise(
+    "rms_norm",
+    rms_norm,
+    _rms_cases,
+    (
+        Mistake(
+            "layer norm",
+            "RMS norm subtracts no mean.",
+            18,
+            lambda x, gain, eps=1e-6: layer_norm(x, gain, 0 * gain, eps),
+        ),
+        Mistake(
+            "a sum for the mean",
+            "The root of the mean square, not of the sum of squares.",
+            18,
+            lambda x, gain, eps=1e-6: (
+                gain * x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + x.dtype.type(eps))
+            ),
+        ),
+        Mistake(
+            "eps outside the root",
+            "eps is added to the mean square, under the root.",
+            18,
+            lambda x, gain, eps=1e-6: (
+                gain * x / (np.sqrt((x * x).mean(axis=-1, keepdims=True)) + x.dtype.type(eps))
+            ),
+        ),
+        Mistake(
+            "over the whole array",
+            "Each token has a root mean square of its own.",
+            18,
+            lambda x, gain, eps=1e-6: gain * x / np.sqrt((x * x).mean() + x.dtype.type(eps)),
+        ),
+    ),
+    chapter=18,
+)
+
+
+def _network_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case({"W_1": np.array([[1.0, -1.0]]), "W_2": np.array([[1.0], [1.0]])}, np.array([[3.0]]))
+    for dtype in DTYPES:
+        params = {
+            "W_1": rng.standard_normal((4, 7)).astype(dtype),
+            "b_1": rng.standard_normal(7).astype(dtype),
+            "W_2": rng.standard_normal((7, 4)).astype(dtype),
+            "b_2": rng.standard_normal(4).astype(dtype),
+        }
+        yield case(params, rng.standard_normal((2, 5, 4)).astype(dtype))
+
+
+def _hidden(params, x):
+    return linear(x, params["W_1"], params.get("b_1"))
+
+
+FEED_FORWARD = Exercise(
+    "feed_forward",
+    feed_forward,
+    _network_cases,
+    (
+        Mistake(
+            "no activation",
+            "Without max(0, x) the two projections are one.",
+            18,
+            lambda params, x, activation="relu": linear(
+                _hidden(params, x), params["W_2"], params.get("b_2")
+            ),
+        ),
+        Mistake(
+            "activated at the end, too",
+            "The activation stands between the two projections.",
+            18,
+            lambda params, x, activation="relu": relu(feed_forward(params, x)),
+        ),
+        Mistake(
+            "biases forgotten",
+            "b_1 and b_2, where they are given.",
+            18,
+            lambda params, x, activation="relu": relu(x @ params["W_1"]) @ params["W_2"],
+        ),
+        Mistake(
+            "the residual added",
+            "x + FFN(x) is the block's affair.",
+            18,
+            lambda params, x, activation="relu": x + feed_forward(params, x),
+        ),
+        Mistake(
+            "GELU for ReLU",
+            "The paper's activation is max(0, x).",
+            18,
+            lambda params, x, activation="relu": feed_forward(params, x, "gelu"),
+        ),
+    ),
+    chapter=18,
+)
+
+
+def _gelu_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([-1.0, 0.0, 1.0]))
+    yield case(np.array([-1.0, 0.0, 1.0]), approximate="tanh")
+    for dtype in DTYPES:
+        yield case(3 * rng.standard_normal((2, 7)).astype(dtype))
+    yield case(np.array([-30.0, 30.0, -6.0]))
+
+
+GELU = Exercise(
+    "gelu",
+    gelu,
+    _gelu_cases,
+    (
+        Mistake(
+            "always the tanh form",
+            "Without approximate='tanh' it is the exact one: math.erf.",
+            18,
+            lambda x, approximate="none": gelu(x, "tanh"),
+        ),
+        Mistake(
+            "the quick form",
+            "x sigmoid(1.702 x) is a rougher approximation than either.",
+            18,
+            lambda x, approximate="none": x / (1 + np.exp(-1.702 * x)),
+        ),
+        Mistake(
+            "erf of x for x / sqrt(2)",
+            "Phi(x) = (1 + erf(x / sqrt(2))) / 2.",
+            18,
+            lambda x, approximate="none": (
+                x
+                * (1 + np.array([math.erf(t) for t in x.ravel().tolist()]).reshape(x.shape)).astype(
+                    x.dtype
+                )
+                / 2
+            ),
+        ),
+        Mistake("ReLU", "GELU weighs x by Phi(x); ReLU cuts it off.", 18, lambda x, *rest: relu(x)),
+    ),
+    chapter=18,
+)
+
+
+def _embedding_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0, 2.0, 3.0, 4.0], [0.5, 0.0, 0.0, 0.0]]), np.array([1, 1, 0]))
+    for dtype in DTYPES:
+        yield case(rng.standard_normal((11, 6)).astype(dtype), rng.integers(0, 11, (2, 5)))
+    yield case(rng.standard_normal((11, 6)), rng.integers(0, 11, 4), scale=1.0)
+
+
+EMBED = Exercise(
+    "embed_tokens",
+    embed_tokens,
+    _embedding_cases,
+    (
+        Mistake(
+            "not scaled",
+            "The vectors are multiplied by sqrt(D), unless another scale is given.",
+            18,
+            lambda table, tokens, scale=None: table[tokens],
+        ),
+        Mistake(
+            "divided by the root",
+            "Multiplied by sqrt(D): a shared embedding has small entries.",
+            18,
+            lambda table, tokens, scale=None: (
+                table[tokens] / table.dtype.type(table.shape[1] ** 0.5 if scale is None else scale)
+            ),
+        ),
+        Mistake(
+            "multiplied by D",
+            "By the root of D.",
+            18,
+            lambda table, tokens, scale=None: (
+                table[tokens] * table.dtype.type(table.shape[1] if scale is None else scale)
+            ),
+        ),
+        Mistake(
+            "the root of V",
+            "D is the width of the vectors, not the size of the vocabulary.",
+            18,
+            lambda table, tokens, scale=None: embed_tokens(
+                table, tokens, len(table) ** 0.5 if scale is None else scale
+            ),
+        ),
+    ),
+    chapter=18,
+)
+
+
+def pre_norm_block(x: np.ndarray, gain: np.ndarray, bias: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Apply a pre-norm block whose sublayer is max(0, x W): x + sublayer(norm(x))."""
+    return x + relu(layer_norm(x, gain, bias) @ W)
+
+
+def _block_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0, 3.0]]), np.ones(2), np.zeros(2), np.eye(2))
+    for dtype in DTYPES:
+        gain, bias = rng.standard_normal((2, 6)).astype(dtype)
+        x, W = (
+            rng.standard_normal((2, 5, 6)).astype(dtype),
+            rng.standard_normal((6, 6)).astype(dtype),
+        )
+        yield case(x, gain, bias, W)
+
+
+BLOCK = Exercise(
+    "pre_norm_block",
+    pre_norm_block,
+    _block_cases,
+    (
+        Mistake(
+            "post-norm for pre-norm",
+            "The norm stands before the sublayer; nothing stands on the residual path.",
+            18,
+            lambda x, gain, bias, W: layer_norm(x + relu(x @ W), gain, bias),
+        ),
+        Mistake(
+            "the residual taken after the norm",
+            "The residual path adds x itself, not its norm.",
+            18,
+            lambda x, gain, bias, W: (
+                layer_norm(x, gain, bias) + relu(layer_norm(x, gain, bias) @ W)
+            ),
+        ),
+        Mistake(
+            "no residual",
+            "x + sublayer(norm(x)).",
+            18,
+            lambda x, gain, bias, W: relu(layer_norm(x, gain, bias) @ W),
+        ),
+        Mistake(
+            "no norm",
+            "The sublayer sees the norm of x.",
+            18,
+            lambda x, gain, bias, W: x + relu(x @ W),
+        ),
+    ),
+    chapter=18,
+)
+
+# ---- chapter 19 ---------------------------------------------------------------------------------
+
+
+def shift_right(targets: np.ndarray, begin: int) -> np.ndarray:
+    """Decoder inputs for teacher forcing: `begin`, then all targets (B, L) but the last."""
+    first = np.full((len(targets), 1), begin, targets.dtype)
+    return np.concatenate([first, targets[:, :-1]], axis=1)
+
+
+def _teacher_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[5, 6, 7]]), 1)
+    yield case(rng.integers(3, 20, (4, 6)), 2)
+    yield case(rng.integers(3, 20, (2, 1)), 1)
+
+
+RIGHT = Exercise(
+    "shift_right",
+    shift_right,
+    _teacher_cases,
+    (
+        Mistake(
+            "not shifted",
+            "Input t is target t - 1: a decoder that sees its own target learns to copy it.",
+            19,
+            lambda targets, begin: targets.copy(),
+        ),
+        Mistake(
+            "shifted left",
+            "The inputs are the targets one step earlier.",
+            19,
+            lambda targets, begin: np.roll(targets, -1, axis=1),
+        ),
+        Mistake(
+            "rolled round",
+            "The first input is the token that begins a sentence, not the last target.",
+            19,
+            lambda targets, begin: np.roll(targets, 1, axis=1),
+        ),
+        Mistake(
+            "one token too many",
+            "As many inputs as targets: the last target is never an input.",
+            19,
+            lambda targets, begin: np.concatenate(
+                [np.full((len(targets), 1), begin, targets.dtype), targets], axis=1
+            ),
+        ),
+    ),
+    chapter=19,
+)
+
+
+def _loss_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.zeros((2, 4)), np.array([0, 3]))
+    for dtype in DTYPES:
+        logits = 3 * rng.standard_normal((2, 5, 7)).astype(dtype)
+        targets = rng.integers(1, 7, (2, 5))
+        yield case(logits, targets)
+        targets[0, 3:] = 0
+        yield case(logits, targets, ignore=0)
+        yield case(logits, targets, ignore=0, label_smoothing=0.1)
+    yield case(np.array([[1000.0, 0.0]]), np.array([1]))
+
+
+def _loss(total=lambda losses, counts: losses[counts].mean(), smooth=lambda V: 1 / V):
+    """Cross-entropy with one part of it replaced."""
+
+    def loss(logits, targets, ignore=None, label_smoothing=0.0):
+        top = logits.max(axis=-1, keepdims=True)
+        logs = logits - top - np.log(np.exp(logits - top).sum(axis=-1, keepdims=True))
+        own = -np.take_along_axis(logs, targets[..., None], -1)[..., 0]
+        spread = -logs.sum(axis=-1) * smooth(logits.shape[-1])
+        losses = (1 - label_smoothing) * own + label_smoothing * spread
+        counts = np.ones(targets.shape, bool) if ignore is None else targets != ignore
+        return logits.dtype.type(total(losses, counts))
+
+    return loss
+
+
+LOSS = Exercise(
+    "cross_entropy",
+    cross_entropy,
+    _loss_cases,
+    (
+        Mistake(
+            "a sum for the mean",
+            "The loss is the mean over the targets that count.",
+            19,
+            _loss(lambda losses, counts: losses[counts].sum()),
+        ),
+        Mistake(
+            "padding counted in the mean",
+            "Divide by the number of targets that count, not by all.",
+            19,
+            _loss(lambda losses, counts: losses[counts].sum() / counts.size),
+        ),
+        Mistake(
+            "padding not ignored",
+            "Targets equal to `ignore` do not count.",
+            19,
+            _loss(lambda losses, counts: losses.mean()),
+        ),
+        Mistake(
+            "without its minus",
+            "The loss is minus the logarithm of the probability.",
+            19,
+            _loss(lambda losses, counts: -losses[counts].mean()),
+        ),
+        Mistake(
+            "smoothing over the other classes",
+            "Here the smoothing is spread over all V classes, the right one included.",
+            19,
+            _loss(smooth=lambda V: 1 / (V - 1)),
+        ),
+        Mistake(
+            "no smoothing",
+            "Use label_smoothing.",
+            19,
+            lambda logits, targets, ignore=None, label_smoothing=0.0: cross_entropy(
+                logits, targets, ignore
+            ),
+        ),
+    ),
+    chapter=19,
+)
+
+
+def _warm_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for step in (1, 2, 4000, 4001, 100000):
+        yield case(step, 512, 4000)
+    yield case(10, 64, 40)
+
+
+WARMUP = Exercise(
+    "warmup_schedule",
+    warmup_schedule,
+    _warm_cases,
+    (
+        Mistake(
+            "the larger for the smaller",
+            "min, not max: the rate rises first, then falls.",
+            19,
+            lambda step, d_model, warmup: d_model**-0.5 * max(step**-0.5, step * warmup**-1.5),
+        ),
+        Mistake(
+            "without the width",
+            "d_model^(-1/2) stands in front.",
+            19,
+            lambda step, d_model, warmup: min(step**-0.5, step * warmup**-1.5),
+        ),
+        Mistake(
+            "exponent -1/2 in the warm-up",
+            "The two branches meet at step = warmup: the exponent there is -3/2.",
+            19,
+            lambda step, d_model, warmup: d_model**-0.5 * min(step**-0.5, step * warmup**-0.5),
+        ),
+        Mistake(
+            "steps counted from 0",
+            "The first step is 1.",
+            19,
+            lambda step, d_model, warmup: warmup_schedule(step + 1, d_model, warmup),
+        ),
+    ),
+    chapter=19,
+)
+
+
+def _cosine_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for step in (1, 5, 6, 50, 100):
+        yield case(step, 100, 0.5)
+    yield case(30, 40, 1.0, warmup=0.25, floor=0.0)
+
+
+COSINE = Exercise(
+    "cosine_schedule",
+    cosine_schedule,
+    _cosine_cases,
+    (
+        Mistake(
+            "no warm-up",
+            "The rate rises in a line up to the step warmup * steps.",
+            19,
+            lambda step, steps, peak, warmup=0.05, floor=0.02: cosine_schedule(
+                step, steps, peak, 0.0, floor
+            ),
+        ),
+        Mistake(
+            "down to zero",
+            "The rate ends at floor * peak.",
+            19,
+            lambda step, steps, peak, warmup=0.05, floor=0.02: cosine_schedule(
+                step, steps, peak, warmup, 0.0
+            ),
+        ),
+        Mistake(
+            "a whole wave",
+            "Half a cosine: from the peak down to the floor, without coming up again.",
+            19,
+            lambda step, steps, peak, warmup=0.05, floor=0.02: (
+                cosine_schedule(step, steps, peak, warmup, floor)
+                if step <= round(warmup * steps)
+                else peak
+                * (
+                    floor
+                    + (1 - floor)
+                    * (1 + math.cos(2 * math.pi * (step / steps - warmup) / (1 - warmup)))
+                    / 2
+                )
+            ),
+        ),
+    ),
+    chapter=19,
+)
+
+# ---- chapter 20 ---------------------------------------------------------------------------------
+
+
+def next_probabilities(logits: np.ndarray, temperature: float, top_k: int) -> np.ndarray:
+    """Probabilities (B, V) of the next token among the k best, at a temperature."""
+    scaled = logits / temperature
+    least = np.sort(scaled, axis=-1)[:, -top_k, None]
+    return softmax(np.where(scaled >= least, scaled, -np.inf))
+
+
+def _choice_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[0.0, 1.0, 2.0]]), 1.0, 2)
+    yield case(rng.standard_normal((3, 7)), 0.5, 3)
+    yield case(rng.standard_normal((2, 5)), 2.0, 5)
+    yield case(rng.standard_normal((2, 5)), 0.1, 1)
+
+
+NEXT = Exercise(
+    "next_probabilities",
+    next_probabilities,
+    _choice_cases,
+    (
+        Mistake(
+            "multiplied by the temperature",
+            "Divide: a temperature below 1 sharpens.",
+            20,
+            lambda logits, temperature, top_k: next_probabilities(logits, 1 / temperature, top_k),
+        ),
+        Mistake(
+            "the others not hidden",
+            "Outside the k best the probability is 0.",
+            20,
+            lambda logits, temperature, top_k: softmax(logits / temperature),
+        ),
+        Mistake(
+            "cut off after the softmax",
+            "What is left must sum to 1: hide the logits before the softmax.",
+            20,
+            lambda logits, temperature, top_k: (
+                softmax(logits / temperature)
+                * (logits >= np.sort(logits, axis=-1)[:, -top_k, None])
+            ),
+        ),
+        Mistake(
+            "the k worst",
+            "Sorted in ascending order, the best stand at the end.",
+            20,
+            lambda logits, temperature, top_k: softmax(
+                np.where(logits <= np.sort(logits, axis=-1)[:, top_k - 1, None], logits, -np.inf)
+                / temperature
+            ),
+        ),
+    ),
+    chapter=20,
+)
+
+
+def cached_rows(prefixes: int, first: int, cached: bool) -> int:
+    """Rows of keys computed while `prefixes` prefixes of first, first + 1, ... tokens are read."""
+    return first + prefixes - 1 if cached else sum(range(first, first + prefixes))
+
+
+def _row_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for prefixes, first in ((4, 2), (1, 5), (256, 1)):
+        yield case(prefixes, first, False)
+        yield case(prefixes, first, True)
+
+
+ROWS = Exercise(
+    "cached_rows",
+    cached_rows,
+    _row_cases,
+    (
+        Mistake(
+            "the prompt not counted",
+            "The first prefix is read as a whole, with a cache, too.",
+            20,
+            lambda prefixes, first, cached: (
+                prefixes if cached else cached_rows(prefixes, first, False)
+            ),
+        ),
+        Mistake(
+            "a cache that forgets",
+            "With a cache each later prefix costs one row: that of its last token.",
+            20,
+            lambda prefixes, first, cached: cached_rows(prefixes, first, False),
+        ),
+        Mistake(
+            "one row a step without a cache, too",
+            "Without a cache every prefix is computed from its beginning.",
+            20,
+            lambda prefixes, first, cached: cached_rows(prefixes, first, True),
+        ),
+    ),
+    chapter=20,
+)
+
+# ---- chapter 21 ---------------------------------------------------------------------------------
+
+
+def numerical_gradient(f, x: np.ndarray, h: float) -> np.ndarray:
+    """Central differences: (f(x + h e_n) - f(x - h e_n)) / 2h for every entry of x."""
+    gradient = np.zeros_like(x)
+    for n in np.ndindex(x.shape):
+        ahead, back = x.copy(), x.copy()
+        ahead[n] += h
+        back[n] -= h
+        gradient[n] = (f(ahead) - f(back)) / (2 * h)
+    return gradient
+
+
+def _cubes(x):
+    return (x**3).sum()
+
+
+def _mixed(x):
+    return np.sin(x[0] * x[-1]).sum()
+
+
+def _slope_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(_cubes, np.array([2.0]), 0.5)
+    yield case(_cubes, rng.standard_normal((2, 3)), 1e-3)
+    yield case(_mixed, rng.standard_normal((3, 2)), 1e-2)
+
+
+NUMERICAL = Exercise(
+    "numerical_gradient",
+    numerical_gradient,
+    _slope_cases,
+    (
+        Mistake(
+            "forward differences",
+            "Step to both sides: the error is then h^2, not h.",
+            21,
+            lambda f, x, h: numerical_gradient(lambda y: 2 * f(y), x + h / 2, h / 2) * 0.5,
+        ),
+        Mistake(
+            "divided by h",
+            "The two points are 2h apart.",
+            21,
+            lambda f, x, h: 2 * numerical_gradient(f, x, h),
+        ),
+        Mistake(
+            "the step to the other side first",
+            "f(x + h) - f(x - h), not the reverse.",
+            21,
+            lambda f, x, h: -numerical_gradient(f, x, h),
+        ),
+        Mistake(
+            "all entries moved at once",
+            "Each entry has its own derivative: move one at a time.",
+            21,
+            lambda f, x, h: np.full_like(x, (f(x + h) - f(x - h)) / (2 * h)),
+        ),
+    ),
+    chapter=21,
+)
+
+
+def softmax_gradient(w: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Gradient with respect to the scores: w (g - sum_j g_j w_j), row by row."""
+    return w * (g - (g * w).sum(axis=-1, keepdims=True))
+
+
+def _pull_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[0.25, 0.75]]), np.array([[1.0, 0.0]]))
+    for dtype in DTYPES:
+        w = softmax(rng.standard_normal((2, 3, 5)).astype(dtype))
+        yield case(w, rng.standard_normal((2, 3, 5)).astype(dtype))
+
+
+PULL = Exercise(
+    "softmax_gradient",
+    softmax_gradient,
+    _pull_cases,
+    (
+        Mistake(
+            "the diagonal alone",
+            "A score changes all weights of its row: subtract the weighted mean of g.",
+            21,
+            lambda w, g: w * (1 - w) * g,
+        ),
+        Mistake(
+            "the plain mean of g",
+            "The mean of g is weighted with w.",
+            21,
+            lambda w, g: w * (g - g.mean(axis=-1, keepdims=True)),
+        ),
+        Mistake(
+            "w forgotten in front",
+            "w (g - sum g w): each entry is multiplied by its weight.",
+            21,
+            lambda w, g: g - (g * w).sum(axis=-1, keepdims=True),
+        ),
+    ),
+    chapter=21,
+)
+
+
+def adam_step(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
+    """One step of Adam for one array: new parameter and both moments; the first step is 1."""
+    m = betas[0] * m + (1 - betas[0]) * g
+    v = betas[1] * v + (1 - betas[1]) * g * g
+    change = (m / (1 - betas[0] ** step)) / (np.sqrt(v / (1 - betas[1] ** step)) + eps)
+    return p - learning_rate * change, m, v
+
+
+def _adam_cases(rng: np.random.Generator) -> Iterator[Case]:
+    zero = np.zeros(1)
+    yield case(np.array([1.0]), np.array([0.5]), zero, zero, 1, 0.1)
+    p, g, m, v = rng.standard_normal((4, 3, 2))
+    yield case(p, g, m, v * v, 7)
+    yield case(p, 1e-9 * g, 1e-9 * m, 1e-18 * v * v, 3, betas=(0.8, 0.9))
+
+
+def _adam(corrected=(True, True), root=lambda v, eps: np.sqrt(v) + eps, square=lambda g: g * g):
+    def step_of(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * square(g)
+        mean = m / (1 - betas[0] ** step) if corrected[0] else m
+        power = v / (1 - betas[1] ** step) if corrected[1] else v
+        return p - learning_rate * mean / root(power, eps), m, v
+
+    return step_of
+
+
+ADAM = Exercise(
+    "adam_step",
+    adam_step,
+    _adam_cases,
+    (
+        Mistake(
+            "moments not corrected",
+            "Both moments begin at zero: divide them by 1 - beta^step.",
+            21,
+            _adam((False, False)),
+        ),
+        Mistake(
+            "the second moment not corrected",
+            "Divide v by 1 - beta_2^step, too.",
+            21,
+            _adam((True, False)),
+        ),
+        Mistake(
+            "eps under the root",
+            "eps is added to the root.",
+            21,
+            _adam(root=lambda v, eps: np.sqrt(v + eps)),
+        ),
+        Mistake(
+            "divided by the variance",
+            "Divide by the root of the second moment.",
+            21,
+            _adam(root=lambda v, eps: v + eps),
+        ),
+        Mistake(
+            "uphill",
+            "The step goes against the gradient.",
+            21,
+            lambda p, g, m, v, step, learning_rate=1e-3, **options: adam_step(
+                p, g, m, v, step, -learning_rate, **options
+            ),
+        ),
+        Mistake(
+            "g for g squared",
+            "The second moment is the mean of the squares.",
+            21,
+            _adam(square=np.abs),
+        ),
+    ),
+    chapter=21,
+)
+
+EXERCISES = (
+    LAYER_NORM,
+    RMS_NORM,
+    FEED_FORWARD,
+    GELU,
+    EMBED,
+    BLOCK,
+    RIGHT,
+    LOSS,
+    WARMUP,
+    COSINE,
+    NEXT,
+    ROWS,
+    NUMERICAL,
+    PULL,
+    ADAM,
+)
