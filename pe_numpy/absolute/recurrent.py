@@ -11,8 +11,8 @@ Axes: D model width.
 Symbols: f is `step`, h is `derivative`; p has the shape (D,).
 Convention: the first code is the start itself. `derivative` takes p first, then t.
 Differs from the sources: f and h are any functions you give, in place of trained networks. FLOATER
-calls an adaptive solver and has a start and a flow in every block; here is one flow, solved by the
-classical Runge-Kutta method with a fixed number of steps, so that its error can be predicted.
+has a start and a flow in every block; here is one flow, solved by the classical Runge-Kutta method
+with a number of steps that you choose, so that its error can be predicted.
 """
 
 from __future__ import annotations
