@@ -10,8 +10,8 @@ Symbols: pq = p U^Q and pk = p U^K are projected positions, shared by all layers
 Convention: both products stand inside the scale 1/sqrt(2K), which keeps the variance of their sum
 that of one product over sqrt(K); the bias stands outside.
 Differs from the paper: nothing here. The paper also resets the row and the column of its first
-token [CLS] to two learned numbers (section 3.2, "untie the [CLS] symbol"): of the position part, the
-product and the bias, before the content's product is added.
+token [CLS] to two learned numbers (section 3.2, "untie the [CLS] symbol"): in the position part,
+product and bias, before the product of the content is added.
 """
 
 from __future__ import annotations

@@ -1,0 +1,109 @@
+"""Figures of chapter 20: decoding with a key-value cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, in_style
+
+FRESH, KEPT = "#CC6677", "#9DC3E6"
+
+
+@in_style
+def cached_rows(panels: Sequence[tuple[str, np.ndarray]], words: Sequence[str]) -> Figure:
+    """Draw which rows of K and V each step computes: 2 computed, 1 taken from the cache, 0 none."""
+    fig, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 2.3))
+    for ax, (title, states) in zip(axes, panels, strict=True):
+        for step, token in np.ndindex(states.shape):
+            colour = ("#F2F2F2", KEPT, FRESH)[states[step, token]]
+            ax.add_patch(plt.Rectangle((token - 0.46, step - 0.44), 0.92, 0.88, fc=colour, lw=0))
+            if states[step, token]:
+                ink = "white" if states[step, token] == 2 else "black"
+                word = words[token]
+                ax.text(token, step, word, ha="center", va="center", color=ink, fontsize=8)
+        ax.set(xlim=(-0.6, len(words) - 0.4), ylim=(len(states) - 0.5, -0.6), title=title)
+        ax.set_xticks([])
+        ax.set_yticks(range(len(states)), [f"{n}" for n in range(1, len(states) + 1)])
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+    axes[0].set_ylabel("step")
+    keys = [
+        plt.Rectangle((0, 0), 1, 1, fc=colour, label=label)
+        for colour, label in ((FRESH, "computed in this step"), (KEPT, "taken from the cache"))
+    ]
+    fig.legend(handles=keys, loc="outside lower center", ncols=2, fontsize=8)
+    return fig
+
+
+@in_style
+def token_costs(
+    lengths: np.ndarray, counts: dict[str, np.ndarray], times: dict[str, np.ndarray]
+) -> Figure:
+    """Draw multiplications, and measured milliseconds, of the n-th token in two ways."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.9))
+    for n, (name, values) in enumerate(counts.items()):
+        left.plot(lengths, values, color=SERIES[n])
+        half = len(lengths) // 2  # the name stands left of a steep curve, above a flat one
+        place, height = (lengths[half] * 0.6, 1.3) if n else (lengths[half], 1.7)
+        left.text(place, values[half] * height, name, color=SERIES[n], ha="right", va="center")
+    left.set(
+        xscale="log", yscale="log", xlabel="token number $n$", title="multiplications, counted"
+    )
+    for n, (name, values) in enumerate(times.items()):
+        right.plot(np.arange(1, len(values) + 1), values, color=SERIES[n], lw=1, label=name)
+    right.set(xlabel="token number $n$", title="milliseconds, measured", ylim=(0, None))
+    right.legend(fontsize=8, loc="upper left")
+    return fig
+
+
+@in_style
+def cache_weights(
+    tokens: np.ndarray, gib: dict[str, np.ndarray], reference: tuple[str, float]
+) -> Figure:
+    """Draw the size of caches over the number of tokens, in GiB, and one size to compare with."""
+    fig, ax = plt.subplots(figsize=(WIDTH, 2.7))
+    for n, (name, values) in enumerate(gib.items()):
+        ax.plot(tokens, values, color=SERIES[n], label=name)
+    ax.axhline(reference[1], color=COLOURS["none"], ls="--", lw=1)
+    ax.text(tokens[0], reference[1] * 1.15, reference[0], va="bottom")
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    ax.set(xlabel="tokens in the cache", ylabel="GiB, one sequence")
+    ticks = tokens[::2]
+    ax.set_xticks(ticks, [f"{t:,}" for t in ticks])
+    sizes = [2.0**n for n in range(-6, 8, 2)]
+    ax.set_yticks(sizes, [f"{s:g}" if s >= 1 else f"1/{1 / s:g}" for s in sizes])
+    ax.minorticks_off()
+    ax.legend(fontsize=8, loc="lower right")
+    return fig
+
+
+@in_style
+def next_character(panels: dict[str, np.ndarray], characters: Sequence[str]) -> Figure:
+    """Draw distributions of the next character, (n,) each, in per cent."""
+    fig, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 2.4), sharey=True)
+    for ax, (title, p), colour in zip(axes, panels.items(), SERIES, strict=False):
+        ax.bar(range(len(p)), 100 * p, color=colour, width=0.75)
+        ax.set_xticks(range(len(p)), characters, family="monospace")
+        ax.set(title=title, ylim=(0, 70))
+        ax.tick_params(axis="x", length=0)
+    axes[0].set_ylabel("probability, per cent")
+    return fig
+
+
+@in_style
+def position_mistakes(
+    places: np.ndarray, errors: dict[str, np.ndarray], colours: Sequence[str]
+) -> Figure:
+    """Draw how far the logits of each token are off, for encodings whose offset was forgotten."""
+    fig, ax = plt.subplots(figsize=(WIDTH, 2.6))
+    for (name, values), key in zip(errors.items(), colours, strict=True):
+        ax.plot(places, values, "o-", ms=3.5, color=COLOURS[key], label=name)
+    ax.set(xlabel="position of the token", ylabel="largest error of a logit", ylim=(-0.03, None))
+    ax.set_xticks(places)
+    ax.legend(fontsize=8, ncols=2)
+    return fig

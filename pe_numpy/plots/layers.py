@@ -1,0 +1,209 @@
+"""Figures of chapter 18: the Transformer block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyBboxPatch
+
+from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, heat, in_style
+
+# One colour for each way to wire a sublayer into the stack.
+WIRINGS = {
+    "plain": COLOURS["none"],
+    "residual": SERIES[2],
+    "post-norm": SERIES[1],
+    "pre-norm": SERIES[0],
+}
+
+
+@in_style
+def activation_curves(x: np.ndarray, curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
+    """Draw activations and their slopes, each name with (values, slopes) at the points x."""
+    fig, panels = plt.subplots(1, 2, figsize=(WIDTH, 2.7))
+    for colour, (name, values) in zip(SERIES, curves.items(), strict=False):
+        for ax, y in zip(panels, values, strict=True):
+            ax.plot(x, y, color=colour, label=name)
+    panels[0].set(xlabel="$x$", ylabel="activation", ylim=(-0.6, 3.2))
+    panels[1].set(xlabel="$x$", ylabel="slope", ylim=(-0.2, 1.2))
+    for ax in panels:
+        ax.axhline(0, color=COLOURS["none"], lw=0.6)
+        ax.legend()
+    return fig
+
+
+@in_style
+def wiring_gradients(norms: dict[str, np.ndarray]) -> Figure:
+    """Draw the gradient norms (N,) of all layers, one curve for each wiring, on a log axis."""
+    fig, ax = plt.subplots(figsize=(WIDTH, 2.9))
+    for name, values in norms.items():
+        layers = np.arange(1, len(values) + 1)
+        ax.plot(layers, values, ".-", color=WIRINGS[name])
+        side = {"post-norm": "bottom", "pre-norm": "top"}.get(name, "center")  # they are close
+        ax.text(len(values) + 0.4, values[-1], name, color=WIRINGS[name], va=side)
+    ax.set(yscale="log", xlabel="layer $n$", ylabel="norm of the gradient of $W_2$")
+    ax.set(xlim=(0.5, len(values) + 4), ylim=(1e-7, 1e4))
+    ax.set_xticks([1, *range(4, len(values) + 1, 4)])
+    return fig
+
+
+@in_style
+def norm_circles(
+    centred: np.ndarray, normed: np.ndarray, pairs: np.ndarray, rms: np.ndarray, layer: np.ndarray
+) -> Figure:
+    """Draw what norms do to tokens (n, 2).
+
+    Left: tokens of width 3 in the plane where the sum is 0, before and after layer norm. Right:
+    tokens of width 2, after RMS norm and after layer norm.
+    """
+    fig, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.3))
+    _moves(left, centred, normed, SERIES[0])
+    left.plot(*centred.T, "o", color=COLOURS["none"], ms=4, label="token, less its mean")
+    left.plot(*normed.T, "o", color=SERIES[0], ms=5, label="after layer norm")
+    left.add_patch(Circle((0, 0), np.sqrt(3), fill=False, color=SERIES[0], lw=0.8))
+    left.set(xlabel="width 3, in the plane of sum 0", ylabel="second axis of the plane")
+    left.set(aspect="equal")
+    _moves(right, pairs, rms, SERIES[2])
+    right.plot(*pairs.T, "o", color=COLOURS["none"], ms=4, label="token")
+    right.plot(*rms.T, "o", color=SERIES[2], ms=5, label="after RMS norm")
+    right.plot(*layer.T, "X", color=SERIES[0], ms=8, label="after layer norm")
+    right.add_patch(Circle((0, 0), np.sqrt(2), fill=False, color=SERIES[2], lw=0.8))
+    right.set(xlabel="width 2: component 0", ylabel="component 1", aspect="equal")
+    for ax in (left, right):
+        ax.set(xlim=(-3.3, 3.3), ylim=(-3.3, 3.3))
+        ax.legend(
+            fontsize=8,
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+            ncols=3,
+            handletextpad=0.1,
+            columnspacing=0.8,
+        )
+    return fig
+
+
+def _moves(ax: Axes, start: np.ndarray, end: np.ndarray, colour: str) -> None:
+    for a, b in zip(start, end, strict=True):
+        ax.plot(*np.stack([a, b]).T, color=colour, lw=0.7, alpha=0.6)
+
+
+@in_style
+def norm_tables(tables: dict[str, np.ndarray], tokens: Sequence[str]) -> Figure:
+    """Draw tables (tokens, components), with the mean of each row and of each column beside it."""
+    fig, panels = plt.subplots(1, len(tables), figsize=(WIDTH, 3.0))
+    for ax, (title, data) in zip(panels, tables.items(), strict=True):
+        rows, columns = data.shape
+        whole = np.full((rows + 1, columns + 1), np.nan)
+        whole[:rows, :columns] = data
+        whole[:rows, columns], whole[rows, :columns] = data.mean(axis=1), data.mean(axis=0)
+        heat(ax, np.nan_to_num(whole), limit=3.0)
+        for i, j in np.ndindex(whole.shape):
+            if np.isnan(whole[i, j]):
+                continue
+            text = "0" if abs(whole[i, j]) < 5e-3 else f"{whole[i, j].round(1) + 0.0:.1f}"
+            ink = "white" if abs(whole[i, j]) > 1.8 else "black"
+            ax.text(j, i, text, ha="center", va="center", fontsize=7, color=ink)
+        ax.axhline(rows - 0.5, color="black", lw=1)
+        ax.axvline(columns - 0.5, color="black", lw=1)
+        ax.set_title(title)
+        ax.set_xticks(range(columns + 1), [*map(str, range(columns)), "mean"], fontsize=7)
+        ax.set_yticks(range(rows + 1), [*tokens, "mean"] if ax is panels[0] else [], fontsize=7)
+        ax.tick_params(length=0)
+    panels[1].set_xlabel("component")
+    return fig
+
+
+@in_style
+def gradient_laws(
+    measured: dict[str, dict[int, np.ndarray]], laws: dict[str, np.ndarray], bound: float = 0.9
+) -> Figure:
+    """Draw gradient norms of stacks of several depths as dots, and the predicted law as a line."""
+    fig, panels = plt.subplots(1, len(measured), figsize=(WIDTH, 2.8), sharey=True)
+    for ax, (name, by_depth) in zip(panels, measured.items(), strict=True):
+        layers = np.arange(1, len(laws[name]) + 1)
+        ax.plot(layers, laws[name], color="black", lw=1, label="predicted")
+        for (depth, values), mark in zip(by_depth.items(), "os^", strict=True):
+            n = np.arange(1, depth + 1)
+            ax.plot(n, values, mark, ms=4, color=WIRINGS[name], mfc="none", label=f"{depth} layers")
+        ax.set(title=name, xlabel="layer $n$", ylim=(0, bound))
+        ax.set_xticks([1, 6, 12, 18, 24])
+        ax.legend(loc="lower left", ncols=2, columnspacing=1.0)
+    panels[0].set_ylabel("norm of the gradient of $W_2$")
+    return fig
+
+
+@in_style
+def block_paths() -> Figure:
+    """Draw the data path of one encoder block, post-norm above and pre-norm below."""
+    fig, panels = plt.subplots(2, 1, figsize=(WIDTH, 3.5))
+    parts = ("attention", "feed-\nforward")
+    for ax, name in zip(panels, ("post-norm", "pre-norm"), strict=True):
+        ax.set(xlim=(0, 14.2), ylim=(-0.75, 2.3))
+        ax.axis("off")
+        ax.text(0, 2.05, name, weight="bold")
+        ax.text(0.1, 0, "$x$", ha="center", va="center")
+        path = {"color": WIRINGS[name], "lw": 3, "zorder": 1, "solid_capstyle": "butt"}
+        ax.plot([0.4, 13.3], [0, 0], **path)
+        ax.annotate("", (13.8, 0), (13.2, 0), arrowprops={"arrowstyle": "-|>", "color": "black"})
+        for n, part in enumerate(parts):
+            start = 0.8 + 6.2 * n
+            add = start + (3.6 if name == "post-norm" else 5.0)
+            low = {"color": "black", "lw": 1, "zorder": 1}
+            ax.plot([start, start, add, add], [0, 1.35, 1.35, 0.25], **low)
+            ax.plot(start, 0, "o", color="black", ms=4, zorder=3)
+            if name == "post-norm":
+                _box(ax, (start + add) / 2, 1.35, part, SERIES[4])
+                _box(ax, add + 1.4, 0, "norm", SERIES[3])
+            else:
+                _box(ax, start + 1.2, 1.35, "norm", SERIES[3])
+                _box(ax, start + 3.4, 1.35, part, SERIES[4])
+            ax.add_patch(Circle((add, 0), 0.25, fc="white", ec="black", zorder=3))
+            ax.text(add, -0.02, "+", ha="center", va="center", zorder=4)
+        ax.set_aspect("equal")
+    return fig
+
+
+def _box(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
+    style = "round,pad=0,rounding_size=0.12"
+    ax.add_patch(
+        FancyBboxPatch(
+            (x - 0.8, y - 0.45), 1.6, 0.9, style, fc=colour, ec="black", lw=0.8, zorder=3
+        )
+    )
+    ax.text(x, y, text, ha="center", va="center", fontsize=7.5, zorder=4)
+
+
+@in_style
+def gradient_by_layer(norms: dict[str, dict[int, np.ndarray]]) -> Figure:
+    """Draw gradient norms (2, N) of encoder and decoder layers, of several depths N, for each norm.
+
+    One panel a depth; the encoder's layers stand on the left of the decoder's.
+    """
+    depths = list(next(iter(norms.values())))
+    ratios = [2 * n + 1 for n in depths]
+    fig, panels = plt.subplots(
+        1, len(depths), figsize=(WIDTH, 3.0), sharey=True, width_ratios=ratios
+    )
+    for ax, depth in zip(panels, depths, strict=True):
+        for name, by_depth in norms.items():
+            for stack, values in enumerate(by_depth[depth]):
+                at = np.arange(depth) + stack * (depth + 0.6)
+                label = name if stack == 0 else None
+                ax.plot(at, values, ".-", color=WIRINGS[name], label=label)
+        middle = depth - 0.2
+        ax.axvline(middle, color=COLOURS["none"], lw=0.8, ls=":")
+        step = 1 if depth <= 6 else 3
+        ticks = [n for n in range(depth) if n == 0 or (n + 1) % step == 0]
+        ax.set_xticks(
+            [n + s * (depth + 0.6) for s in (0, 1) for n in ticks], [f"{n + 1}" for n in ticks] * 2
+        )
+        ax.set(yscale="log", ylim=(0.01, 2), xlabel="layer")
+        ax.set_title(f"encoder {depth}", loc="left")
+        ax.set_title(f"decoder {depth}", loc="right")
+    panels[0].set_ylabel("norm of the gradient of $W_2$")
+    panels[-1].legend(loc="lower left")
+    return fig

@@ -1,0 +1,91 @@
+"""Figures of chapter 03: learned tables."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from pe_numpy.plots.style import COLOURS, WIDTH, heat, in_style
+
+
+@in_style
+def row_similarities(similar: dict[str, np.ndarray]) -> Figure:
+    """Draw the cosines (N, N) of all pairs of rows of some tables."""
+    figure, panels = plt.subplots(1, len(similar), figsize=(WIDTH, 2.3), sharey=True)
+    for axes, (name, cosines) in zip(panels, similar.items(), strict=True):
+        image = heat(axes, cosines, limit=1)
+        axes.set(title=name.replace(", ", "\n"), xlabel="row $j$", aspect="equal")
+        axes.set_xticks((0, 10, 20, 30))
+        axes.tick_params(length=0)
+    panels[0].set(ylabel="row $i$", yticks=(0, 10, 20, 30))
+    figure.colorbar(image, ax=panels, label="cosine", shrink=0.75, pad=0.01)
+    return figure
+
+
+@in_style
+def three_back_weights(weights: dict[str, np.ndarray]) -> Figure:
+    """Draw the attention weights (L, S) of one head of some models, side by side."""
+    figure, panels = plt.subplots(1, len(weights), figsize=(WIDTH, 3.0), sharey=True)
+    for axes, (name, data) in zip(panels, weights.items(), strict=True):
+        image = heat(axes, data, limit=1, signed=False)
+        axes.set(title=name, xlabel="key $j$", aspect="equal")
+        axes.tick_params(length=0)
+    panels[0].set_ylabel("query $i$")
+    figure.colorbar(image, ax=panels, label="weight", shrink=0.85, pad=0.02)
+    return figure
+
+
+@in_style
+def stretched_distances(codes: dict[tuple[str, float], np.ndarray]) -> Figure:
+    """Draw the distances of all pairs of codes (positions, D), by table and weight alpha.
+
+    Each panel has its own scale, from 0 (dark) to the largest distance (bright).
+    """
+    names = list(dict.fromkeys(name for name, _ in codes))
+    alphas = list(dict.fromkeys(alpha for _, alpha in codes))
+    figure, panels = plt.subplots(
+        len(names), len(alphas), figsize=(WIDTH, 3.9), sharex=True, sharey=True
+    )
+    for (name, alpha), code in codes.items():
+        axes = panels[names.index(name), alphas.index(alpha)]
+        heat(axes, np.linalg.norm(code[:, None] - code[None], axis=-1), signed=False)
+        axes.set(aspect="equal", xticks=(0, 16, 32, 48), yticks=(0, 16, 32, 48))
+        axes.tick_params(length=0)
+        if name == names[0]:
+            axes.set_title(f"$\\alpha = {alpha}$, $\\beta = {alpha / (1 - alpha):.2g}$")
+        else:
+            axes.set_xlabel("position")
+    for row, name in enumerate(names):
+        panels[row, 0].set_ylabel(f"{name}\nposition")
+    return figure
+
+
+@in_style
+def longer_tables(
+    at_once: dict[str, list[int]], later: dict[str, list[int]], chance: float
+) -> Figure:
+    """Draw per cent right of some models, by table, before and after more training."""
+    figure, axes = plt.subplots(figsize=(WIDTH, 2.5))
+    for y, name in enumerate(reversed(at_once)):
+        for shift, values, colour, label in (
+            (0.17, at_once[name], COLOURS["none"], "at once"),
+            (-0.17, later[name], "#B8A13A", "after 20 steps"),
+        ):
+            axes.axhline(y + shift, color="#E8E8E8", lw=0.8, zorder=0)
+            axes.plot(
+                values,
+                [y + shift] * len(values),
+                "o",
+                color=colour,
+                ms=7,
+                mfc=colour if shift < 0 else "white",
+                label=label if y == 0 else None,
+            )
+    axes.axvline(chance, color="black", lw=0.8, ls=":")
+    axes.text(chance + 0.7, len(at_once) - 0.62, "chance", fontsize=8, va="center")
+    axes.set_yticks(range(len(at_once)), list(reversed(at_once)))
+    axes.set(xlim=(0, 100), xlabel="right answers at 64 positions, per cent")
+    axes.tick_params(axis="y", length=0)
+    axes.legend(loc="upper right")
+    return figure

@@ -1,0 +1,411 @@
+"""A study: results as files, what is missing alone, killed workers, executors, the book's table."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import types
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pe_numpy.training import study
+from pe_numpy.training.experiment import measure, recipe
+from pe_numpy.training.study import run
+
+RESULTS = Path(__file__).parent.parent / "notebooks" / "results"
+
+
+def small(encoding="none", **choices):
+    """A configuration that takes a few milliseconds."""
+    sizes = {"length": 8, "d_model": 8, "n_heads": 2, "batch": 8, "steps": 3, "tests": 5}
+    return recipe("offset", encoding, **{**sizes, **choices})
+
+
+class Here(Executor):
+    """An executor that does its work at once, in the caller's process."""
+
+    def submit(self, job, /, *arguments):
+        future = Future()
+        try:
+            future.set_result(job(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def losses(results):
+    return [result.losses for result in results]
+
+
+@pytest.fixture
+def never(monkeypatch):
+    """From here on nothing may be measured."""
+
+    def refuse():
+        def measured(c):
+            raise AssertionError(f"{c.name()} was measured again")
+
+        monkeypatch.setattr(study, "measure", measured)
+
+    return refuse
+
+
+# ---- results ------------------------------------------------------------------------------------
+
+
+def test_results_are_those_of_one_experiment_after_another_in_the_order_asked(tmp_path):
+    wanted = [small("shaw"), small("none"), small("shaw", log_n=True), small("none"), small(seed=1)]
+    results = run(wanted, Here(), tmp_path / "new" / "folder")
+    assert [result.configuration for result in results] == wanted
+    assert losses(results) == [measure(c).losses for c in wanted]
+    files = {p.name for p in (tmp_path / "new" / "folder").iterdir()}
+    assert files == {c.name() for c in wanted}
+    assert run([], Here(), tmp_path) == []
+
+
+def test_a_result_comes_back_from_its_file_to_the_bit(tmp_path, never):
+    wanted = [small("t5", seed=np.int64(3)), small("rope", scaling="yarn", factor=8)]
+    first = run(wanted, Here(), tmp_path)
+    never()
+    assert run(wanted, Here(), tmp_path) == first
+    kept = json.loads((tmp_path / wanted[0].name()).read_text())
+    assert kept["losses"] == list(first[0].losses)
+    assert kept["configuration"]["seed"] == 3
+
+
+def test_one_training_serves_all_tests_of_a_model(tmp_path):
+    jobs = []
+
+    class Noting(Here):
+        def submit(self, job, /, *arguments):
+            jobs.append(arguments[0])
+            return super().submit(job, *arguments)
+
+    tuned = small("rope", tuning=2)
+    wanted = [small("rope"), small("none"), small("rope", log_n=True), tuned]
+    run(wanted, Noting(), tmp_path)
+    assert jobs == [[wanted[0], wanted[2], wanted[3]], [wanted[1]]]
+    run([*wanted, replace(tuned, log_n=True)], Noting(), tmp_path)
+    assert jobs[2:] == [[replace(tuned, log_n=True)]]
+
+
+def test_what_another_study_has_written_meanwhile_is_not_measured_again(tmp_path, never):
+    (result,) = run([small()], Here(), tmp_path)
+    never()
+    assert study._measure_all([small()], tmp_path) == [result]
+
+
+def test_a_worker_with_another_disk_hands_its_results_to_the_caller(tmp_path, monkeypatch):
+    class Elsewhere(Here):
+        def submit(self, job, /, group, folder):
+            return super().submit(job, group, tmp_path / "elsewhere")
+
+    run([small()], Elsewhere(), tmp_path / "here")
+    files = [(tmp_path / place / small().name()).read_text() for place in ("elsewhere", "here")]
+    assert files[0] == files[1]
+
+
+# ---- cut off, and going on ----------------------------------------------------------------------
+
+
+def test_a_failure_is_told_after_all_others_are_done_and_only_it_is_measured_again(
+    tmp_path, monkeypatch
+):
+    wanted = [small("none"), small("shaw"), small("shaw", log_n=True), small("alibi")]
+
+    def failing(c):
+        if c == wanted[2]:
+            raise ValueError("power cut")
+        return measure(c)
+
+    monkeypatch.setattr(study, "measure", failing)
+    message = "run: 1 of 4 results are missing, because a worker failed: power cut. .* run it again"
+    with pytest.raises(RuntimeError, match=message):
+        run(wanted, Here(), tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {c.name() for c in wanted if c != wanted[2]}
+    measured = []
+    monkeypatch.setattr(study, "measure", lambda c: measured.append(c) or measure(c))
+    assert losses(run(wanted, Here(), tmp_path)) == losses(run(wanted, Here(), tmp_path / "whole"))
+    assert measured[0] == wanted[2] and len(measured) == 1 + 4
+
+
+def test_an_interrupted_run_starts_nothing_more_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    wanted = [small(seed=seed) for seed in range(4)]
+    measured = []
+
+    def interrupted(c):
+        if len(measured) == 2:
+            raise KeyboardInterrupt
+        measured.append(c)
+        return measure(c)
+
+    monkeypatch.setattr(study, "measure", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(wanted, Here(), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    monkeypatch.setattr(study, "measure", lambda c: measured.append(c) or measure(c))
+    assert losses(run(wanted, Here(), tmp_path)) == [measure(c).losses for c in wanted]
+    assert measured == wanted
+
+
+def test_an_interrupt_cancels_what_waits(tmp_path, monkeypatch):
+    started = []
+
+    def measure_all(job, folder):
+        started.append(job)
+        time.sleep(0.05)
+        return []
+
+    def interrupted(futures):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(study, "_measure_all", measure_all)
+    monkeypatch.setattr(study, "as_completed", interrupted)
+    with ThreadPoolExecutor(1) as threads, pytest.raises(KeyboardInterrupt):
+        run([small(seed=seed) for seed in range(50)], threads, tmp_path)
+    assert len(started) <= 2
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    result = measure(small())
+
+    def cut(*arguments, **settings):
+        raise OSError("disk full")
+
+    for function in ("fsync", "replace"):
+        monkeypatch.setattr(study.os, function, cut)
+        with pytest.raises(OSError, match="disk full"):
+            study._write(tmp_path, result)
+        assert not (tmp_path / small().name()).exists()
+        monkeypatch.undo()
+    study._write(tmp_path, result)
+    assert study._read(tmp_path, small()) == result
+
+
+killing = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+FIRST, SLOW, OTHER = small(), small(tuning=1_000_000), small("shaw")  # SLOW: hours
+
+
+def kill_when_there(paths, find):
+    """Start to wait for files; then kill the process whose number `find` gives."""
+
+    def watch():
+        limit = time.monotonic() + 120
+        while not all(path.exists() for path in paths) and time.monotonic() < limit:
+            time.sleep(0.01)
+        os.kill(find(), signal.SIGKILL)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def slow_child():
+    """The newest process that this one started for a job."""
+    psutil = pytest.importorskip("psutil")
+    jobs = [p for p in psutil.Process().children() if "pickle.load" in " ".join(p.cmdline())]
+    return max(jobs, key=lambda p: p.create_time()).pid
+
+
+@killing
+def test_a_killed_process_loses_nothing_that_was_finished(tmp_path, never):
+    pytest.importorskip("psutil")
+    watcher = kill_when_there([tmp_path / c.name() for c in (FIRST, OTHER)], slow_child)
+    message = "run: 1 of 3 results are missing, .* its process ended with -9: killed. All others"
+    with pytest.raises(RuntimeError, match=message):
+        run([OTHER, FIRST, SLOW], folder=tmp_path)
+    watcher.join()
+    assert {p.name for p in tmp_path.glob("*.json")} == {FIRST.name(), OTHER.name()}
+    never()
+    assert [r.configuration for r in run([FIRST, OTHER], Here(), tmp_path)] == [FIRST, OTHER]
+
+
+@killing
+def test_a_worker_of_a_pool_that_is_killed_loses_nothing_that_was_finished(tmp_path, never):
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        worker = pool.submit(os.getpid).result()
+        watcher = kill_when_there([tmp_path / FIRST.name()], lambda: worker)
+        with pytest.raises(RuntimeError, match=r"run: 2 of 3 results are missing, .* abruptly"):
+            run([FIRST, SLOW, OTHER], pool, tmp_path)
+        watcher.join()
+    never()
+    assert run([FIRST], Here(), tmp_path)[0].configuration == FIRST
+
+
+# ---- executors ----------------------------------------------------------------------------------
+
+
+def test_a_dask_cluster_of_two_workers_gives_the_same_results(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    wanted = [small(encoding, seed=seed) for encoding in ("none", "shaw") for seed in range(2)]
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        results = run(wanted, client.get_executor(), tmp_path / "dask")
+        with pytest.raises(ValueError, match=r"got Client, .* give client\.get_executor\(\)"):
+            run(wanted, client, tmp_path)
+    assert losses(results) == losses(run(wanted, folder=tmp_path / "processes"))
+
+
+def test_processes_have_one_blas_thread_and_tell_what_went_wrong(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    monkeypatch.setattr(sys, "path", [*sys.path, "/of the caller"])
+    with study._Processes(2) as pool:
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            assert pool.submit(os.getenv, name).result() == "1"
+        assert pool.submit(os.getpid).result() != os.getpid()
+        assert "/of the caller" in pool.submit(eval, "__import__('sys').path").result()
+        with pytest.raises(RuntimeError, match="its process ended with 1: ValueError: invalid lit"):
+            pool.submit(int, "x").result()
+
+
+SCRIPT = """
+from pe_numpy.training import study
+from pe_numpy.training.experiment import recipe
+
+print("once")
+wanted = [recipe("offset", name, steps=1, tests=1) for name in ("none", "shaw")]
+print(len(study.run(wanted, folder="results")))
+"""
+
+
+def test_a_script_needs_no_guard_and_warns_of_nothing(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("once\n2\n", "")
+    assert len(list((tmp_path / "results").iterdir())) == 2
+
+
+# ---- progress -----------------------------------------------------------------------------------
+
+
+class Bar:
+    """What tqdm offers, noting its calls."""
+
+    def __init__(self, settings):
+        self.settings, self.count, self.closed = settings, 0, False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.closed = True
+
+    def update(self):
+        self.count += 1
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    made = []
+
+    def tqdm(**settings):
+        made.append(Bar(settings))
+        return made[-1]
+
+    monkeypatch.setitem(sys.modules, "tqdm", types.SimpleNamespace(tqdm=tqdm))
+    return made
+
+
+def test_a_terminal_gets_a_bar_that_counts_results_and_starts_with_those_that_are_there(
+    tmp_path, monkeypatch, bars
+):
+    monkeypatch.setattr(sys, "stderr", types.SimpleNamespace(isatty=lambda: True))
+    wanted = [small(seed=seed) for seed in range(3)]
+    run(wanted[:1], Here(), tmp_path)
+    run([*wanted, wanted[0]], Here(), tmp_path)
+    assert [(bar.settings["total"], bar.settings["initial"]) for bar in bars] == [(1, 0), (3, 1)]
+    assert [(bar.count, bar.closed) for bar in bars] == [(1, True), (2, True)]
+    assert run(wanted, Here(), tmp_path, progress=False) and len(bars) == 2
+
+
+def test_nothing_is_shown_where_there_is_no_terminal(tmp_path, capfd, bars):
+    run([small()], Here(), tmp_path)
+    assert capfd.readouterr() == ("", "") and not bars
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+def test_bad_input_is_named(tmp_path):
+    with pytest.raises(ValueError, match="run: each configuration must be a Configuration; got 'm"):
+        run(["markov"], folder=tmp_path)
+    with pytest.raises(
+        ValueError, match=r"executor must be a concurrent\.futures\.Executor; got int"
+    ):
+        run([small()], 2, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"configuration": {}}', "3", "\xff"])
+def test_a_damaged_file_is_named_and_kept(tmp_path, text):
+    path = tmp_path / small().name()
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=rf"run: .*{path.name} must be a result; .*. Remove the"):
+        run([small()], Here(), tmp_path)
+    assert path.read_bytes() == text.encode("latin-1")
+
+
+def test_a_file_of_another_configuration_is_refused(tmp_path):
+    run([small()], Here(), tmp_path)
+    os.rename(tmp_path / small().name(), tmp_path / small("shaw").name())
+    with pytest.raises(ValueError, match="must be a result; it is of another configuration"):
+        run([small("shaw")], Here(), tmp_path)
+
+
+# ---- the study of the book ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def book():
+    """The script that writes the table of chapter 22."""
+    spec = importlib.util.spec_from_file_location("book_study", RESULTS / "study.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_holds_one_line_for_each_configuration_of_the_study(book):
+    assert [book.as_configuration(row) for row in book.read()] == [*book.configurations()]
+    head = [line for line in book.TABLE.read_text().splitlines() if line.startswith("#")]
+    assert head[:-3] == [f"# {line}" for line in book.provenance([])][:-3]  # sizes as they are
+
+
+def test_one_encoding_and_one_seed_of_the_table_are_reproduced(book, tmp_path):
+    """Within a tenth of a nat, where losses go from 0 to 6; other processors need less."""
+    wanted = [recipe("markov", "alibi", log_n=log_n) for log_n in (False, True)]
+    wanted += [recipe(task, "alibi") for task in book.SENTENCES]
+    rows = [book.as_row(result) for result in run(wanted, folder=tmp_path)]
+    found = book.differences(rows, book.read())
+    assert list(found) == wanted
+    assert max(found.values()) < book.TOLERANCE
+
+
+def test_a_table_is_read_as_it_was_written_and_differences_are_found(book, tmp_path):
+    results = [measure(small()), measure(small("rope", scaling="yarn", factor=8, log_n=True))]
+    results = [replace(r, configuration=recipe("offset")) for r in results[:1]] + [
+        replace(results[1], configuration=recipe("offset", "rope", scaling="yarn", factor=8)),
+        replace(measure(recipe("order_mean", steps=1)), configuration=recipe("order_mean")),
+    ]
+    book.write(results, tmp_path / "table.csv")
+    rows = book.read(tmp_path / "table.csv")
+    assert [book.as_configuration(row) for row in rows] == [r.configuration for r in results]
+    assert [row["loss_8x"] for row in rows] == [*(f"{r.losses[3]:.4f}" for r in results[:2]), ""]
+    rows[1] = {**rows[1], "loss_4x": f"{float(rows[1]['loss_4x']) + 0.25:.4f}"}
+    found = book.differences(rows, book.read(tmp_path / "table.csv"))
+    assert [round(x, 6) for x in found.values()] == [0, 0.25, 0]
