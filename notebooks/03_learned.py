@@ -314,12 +314,32 @@ plots.three_back_weights(weights)
 plt.show()
 
 # %% [markdown]
-# Both have built the same line, three below the diagonal, out of unlike tables. With 32 rows of width 32
-# nothing stands in the way: independent rows can be sent by $W_q W_k^\top$ to any pattern of scores.
+# Both have built the same line, three below the diagonal, out of unlike tables. That this can be done with
+# *any* rows, as long as they are independent, is quickly proved. Take 32 rows of width 32, so that $E$ has
+# an inverse, and any table of scores $S = AB^\top$ with $A$ and $B$ as wide as a head. Choose $W_q = E^{-1}A$
+# and $W_k = E^{-1}B$; then
 #
+# $$(E\,W_q)\,(E\,W_k)^\top = A\,B^\top = S$$
+#
+# The projections take the rows apart and build whatever they like. Eight numbers a position are enough
+# for scores that are largest three back: four clock hands, as in chapter 2, set back by three.
+
+# %%
+anything = np.random.default_rng(8).standard_normal((32, 32))  # unrelated rows
+speeds = 2 * np.pi * np.arange(1, 5) / 32
+angle = np.arange(32)[:, None] * speeds  # (N, 4)
+B = np.concatenate([np.cos(angle), np.sin(angle)], axis=1)  # (N, 8)
+A = np.concatenate([np.cos(angle - 3 * speeds), np.sin(angle - 3 * speeds)], axis=1)
+W_q, W_k = np.linalg.solve(anything, A), np.linalg.solve(anything, B)
+S = (anything @ W_q) @ (anything @ W_k).T
+assert np.allclose(S, A @ B.T, rtol=0, atol=1e-6)
+assert (np.arange(3, 32) - S[3:].argmax(axis=1) == 3).all()
+print("scores from unrelated rows, largest three back for every query: True")
+
+# %% [markdown]
 # So similar rows are not *how* a model knows positions. They are what remains when rows start small and
-# a task treats neighbours alike. In this toy, at least; for large models Wang and Chen (2020) compare
-# the tables of BERT, RoBERTa and GPT-2, and find that what they learn differs from model to model.
+# a task treats neighbours alike; in this toy, at least. Wang and Chen (2020) ask the tables of BERT,
+# RoBERTa and GPT-2 what they have learned.
 #
 # ## Where a table ends
 #
@@ -351,7 +371,7 @@ assert np.array_equal(E[-1], E[511])  # a negative position reads from the end, 
 # $$\left\lVert \tfrac12 (E_k + E_{k+1}) \right\rVert \le \tfrac12\,\lVert E_k\rVert + \tfrac12\,\lVert
 # E_{k+1}\rVert$$
 #
-# For unrelated rows of equal length it is shorter by $\sqrt2$.
+# For rows of equal length at right angles, as unrelated rows nearly are, it is shorter by $\sqrt2$.
 
 # %%
 tables = {"sines": sines} | {f"{t}, from {s}": table_of(p) for (t, s), p in runs.items()}
@@ -478,13 +498,13 @@ for alpha in (0.25, 0.4, 0.5, 0.75):
     assert different == (21 if alpha == 0.5 else 36)
 
 # %% [markdown]
-# **$\alpha = 1/2$ is forbidden**, because there $\beta = 1$, and 12 and 21 are one position. Only half the
-# pairs are left: $N(N+1)/2$ codes of $N^2$. But near 1/2 they are near each other, too. With $\alpha = 0.4$
+# **$\alpha = 1/2$ is forbidden**, because there $\beta = 1$, and the digits 1, 2 and 2, 1 make one code. Little
+# more than half of the codes are left: $N(N+1)/2$ of $N^2$. And near 1/2 they are near each other. With $\alpha = 0.4$
 # the codes of $iN+j$ and $jN+i$ are a third as far apart as rows $i$ and $j$.
 #
-# The second difference matters more. In a table whose neighbours are alike, a step of one is short. Then
-# a step of $N$ is $\beta$ times as short: **with $\alpha = 0.4$ position $k+N$ is nearer to $k$ than
-# $k+1$ is.** The picture has a table of random rows and one of sines (equal steps), 8 rows each, stretched
+# The second difference matters more. In a table whose neighbours are alike, a step of one position is
+# short, and a step of $N$ positions is $\beta$ times such a step. So **with $\alpha = 0.4$, and steps that are
+# about equal, position $k+N$ is nearer to $k$ than $k+1$ is.** The picture has a table of random rows and one of sines (equal steps), 8 rows each, stretched
 # to 64 positions.
 
 # %%
@@ -550,7 +570,7 @@ assert with_04[30] == with_04[2]
 #
 # What happens there to the scores? All codes of block $i$ are moved by the same
 # $\delta = \beta\,(E_i - E_0)$. Let $M = W_q W_k^\top$, and leave the words and the norm of the layer aside.
-# Of the score of two positions with last digits $a$ and $b$,
+# Of the score of two positions in that block, with last digits $a$ and $b$,
 #
 # $$(E_a + \delta)\,M\,(E_b + \delta)^\top = E_a M E_b^\top + E_a M \delta^\top + \delta M E_b^\top +
 # \delta M \delta^\top$$
@@ -731,8 +751,8 @@ assert not np.allclose(learned(E, columns)[1, 2:], alone, rtol=0, atol=0.1)
 #
 # ### Exercise 3: four digits
 #
-# Stretch the stretched table. How many positions does a table of 512 rows serve then, and do the first
-# $512^2$ keep their codes?
+# Stretch the stretched table of 3 rows, from 9 to 81 positions, with $\alpha = 0.4$ both times. Do the first
+# 9 keep their codes? How many of the 81 codes are different, and which positions share one?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -742,20 +762,23 @@ assert not np.allclose(learned(E, columns)[1, 2:], alone, rtol=0, atol=0.1)
 #
 # <details><summary>Hint 2</summary>
 #
-# Try it with 3 rows: 9, then 81.
+# Write the position with four digits $c, d, a, b$ in base 3 and put the short form into itself.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# $512^4$, almost seventy thousand million. The first $N^2$ keep their codes by demand 3.
+# The first 9 are kept, by demand 3. The code is $E_b + \beta\,(E_a + E_d) + \beta^2 E_c$ and a constant:
+# exchange the two middle digits, and nothing changes. $3 \cdot 3 \cdot 6 = 54$ codes are left. Four digits
+# need four different weights.
 #
 # ```python
-# assert 512**2 == 262144 and 512**4 == 68719476736
 # nine = hierarchical(np.random.default_rng(7).standard_normal((3, 5)), np.arange(9))
 # eighty_one = hierarchical(nine, np.arange(81))
 # assert np.allclose(eighty_one[:9], nine, rtol=0, atol=1e-12)
-# assert len(np.unique(eighty_one.round(9), axis=0)) == 81
+# assert len(np.unique(eighty_one.round(9) + 0.0, axis=0)) == 54
+# by_digits = eighty_one.reshape(3, 3, 3, 3, 5)  # c, d, a, b
+# assert np.allclose(by_digits, by_digits.swapaxes(1, 2), rtol=0, atol=1e-12)
 # ```
 #
 # </details>

@@ -2,10 +2,10 @@
 # # 4. Make each code from the one before: recurrence, FLOATER, multiplication
 #
 # The sinusoidal code computes each position on its own ([chapter 2](02_sinusoidal.ipynb)). A learned
-# table stores each position on its own (chapter 3). There is a third way: know only the first
-# code and one rule that leads from a code to the next. If you know where you are, the rule tells you
-# where you are one step later. Which rules make good codes, what do they cost, and what is left when the
-# steps become infinitely small?
+# table stores each position on its own ([chapter 3](03_learned.ipynb)). There is a third way: know
+# only the first code and one rule that leads from a code to the next. If you know where you are, the
+# rule tells you where you are one step later. Which rules make good codes, what do they cost, and
+# what is left when the steps become infinitely small?
 #
 # **What you will do**
 # - try out steps that shrink, explode and turn, and see why one family is left;
@@ -18,10 +18,10 @@
 # - a linear step neither dies nor explodes only if it turns; the sinusoidal code is such a turn;
 # - FLOATER is the same idea in continuous time, and the sinusoidal code one of its solutions, from one start;
 # - "extrapolates well" is true of the definition, and depends on the step for everything else;
-# - a product of word and code hides the position from any linear reader, and a complex product leads to RoPE.
+# - a product of code and words of mean 0 hides the position from any linear reader, and a complex product leads to RoPE.
 #
 # **What you will need**
-# - matrices, derivatives of sine and cosine, and [chapter 2](02_sinusoidal.ipynb).
+# - matrices, complex numbers, derivatives of sine and cosine, and [chapter 2](02_sinusoidal.ipynb).
 #
 # **Source sections.** 003-1.1(3) · 003-1.1(4)
 
@@ -85,7 +85,6 @@ def recurrent_by_loops(start, step, length):
 assert recurrent_by_loops([0], lambda p: [p[0] + 1], 5) == [[0], [1], [2], [3], [4]]
 
 # %%
-
 c, s = math.cos(math.pi / 6), math.sin(math.pi / 6)
 steps = {
     "add 1": lambda p: [p[0] + 1, p[1]],
@@ -101,9 +100,10 @@ for name, step in steps.items():
     sizes = [math.hypot(*codes[k]) for k in (1, 10, 30)]
     print(f"{name:7} length of the code at 1, 10 and 30:", *(f"{size:.3g}" for size in sizes))
 assert math.isclose(math.hypot(*codes[30]), 1, abs_tol=1e-12)
+assert np.float32(1) + np.float32(2**-30) == 1  # what is left of the halved code
 
 # %% [markdown]
-# Halving forgets: after 30 steps the code is 0 for all that a computer can add to a word. Doubling
+# Halving forgets: after 30 steps the code is so small that float32 loses it beside a 1. Doubling
 # explodes. The turn stays. Here is the package's function; the only thing that it adds is care (it
 # hands out copies, so that a step cannot spoil earlier codes).
 
@@ -127,8 +127,8 @@ print("Fibonacci:", recurrent([1, 0], lambda p: [p[0] + p[1], p[0]], 9)[:, 0].as
 # $|\lambda|>1$. To stay it needs $|\lambda|=1$. Among real numbers these are $1$, which never moves,
 # and $-1$, which flips. All others are complex, $\lambda=e^{i\theta}$, and come in pairs with
 # $e^{-i\theta}$: a turn by $\theta$ in a plane. So the linear steps whose codes stay of one size and
-# keep moving are turns. (Seen askew they may run on an ellipse. Matrices without enough eigenvectors
-# are left out here; with $|\lambda|=1$ their codes grow.)
+# do more than flip are turns. (Seen askew they may run on an ellipse. Matrices without enough
+# eigenvectors are left out here; with $|\lambda|=1$ their codes grow.)
 
 # %%
 turn = np.array([[c, s], [-s, c]])
@@ -204,7 +204,8 @@ assert not np.allclose(sinusoidal(first, 2), sinusoidal(first + period, 2), rtol
 #
 # ## The sinusoidal code comes out of one matrix
 #
-# Chapter 2 found a matrix that moves every sinusoidal code on by $k$ positions, $PE(pos+k)=M_k\,PE(pos)$:
+# [Chapter 2](02_sinusoidal.ipynb) found a matrix that moves every sinusoidal code on by $k$ positions,
+# $PE(pos+k)=M_k\,PE(pos)$:
 # a turn in each pair of components. So with the step $M_1$ and the start $PE(0)$, all sines 0 and all
 # cosines 1, the recurrence must give the sinusoidal code:
 #
@@ -226,8 +227,9 @@ assert wrong[10] < 2e-6 and 30 * wrong[100] < wrong[10_000] and wrong[10_000] > 
 
 # %% [markdown]
 # The codes agree. But each step starts from the rounding errors of the one before, and they add up:
-# in float32 the error grows about in proportion to the position. The formula of chapter 2 has no such
-# history: the millionth position costs what the first costs, and is as exact.
+# in float32 the error grows about in proportion to the position. The formula of
+# [chapter 2](02_sinusoidal.ipynb) has no such history: the millionth position costs what the first
+# costs, and nothing is rounded a million times.
 #
 # ### The price: one after another
 #
@@ -294,7 +296,8 @@ assert wrong[31] < 0.3 and wrong[1000] > 0.5
 # noise it is fine where it was trained and lost beyond. Document 003 says that recursion "in theory"
 # extrapolates well. What is true without condition: the rule can be *applied* beyond its training
 # length. Whether the code is any good there depends on how exactly the step was learned, since every
-# error is carried on.
+# error is carried on. And the layers above have not seen those codes in training, however exact they
+# are ([chapter 16](16_extrapolation.ipynb)).
 #
 # ## Smaller and smaller steps
 #
@@ -371,8 +374,8 @@ print("1 + A + A^2/2 + A^3/6 + ... = M_1: after one unit of time the flow is the
 #
 # $$\lVert p+\varepsilon A\,p\rVert^2=(1+\varepsilon^2)\,\lVert p\rVert^2$$
 #
-# Longer, at every step, however small $\varepsilon$. **Predict** the length after 100 positions with
-# $\varepsilon=1$: $(1+1)^{50}$.
+# Longer, at every step, however small $\varepsilon$. After 100 positions with
+# $\varepsilon=1$ the length is $(1+1)^{50}$. **Predict** it for $\varepsilon=1/64$.
 
 # %%
 turning = generator(2)  # one pair, theta = 1
@@ -421,7 +424,8 @@ assert np.allclose(ahead, [1 - 1 / 6, 1 - 1 / 2 + 1 / 24], rtol=0, atol=1e-15)
 # and cosine up to the fourth power. That is no accident. For $dp/dt=Ap$ one step multiplies by
 # $1+\varepsilon A+\dots+(\varepsilon A)^4/24$, the beginning of $e^{\varepsilon A}$.
 #
-# With loops over the components, and over the steps between two times:
+# With loops over the components, and over the steps between two times (in code the place comes first,
+# `h(p, t)`):
 
 
 # %%
@@ -519,7 +523,7 @@ plots.error_against_steps(counts, {"Euler": euler_errors, "Runge-Kutta": errors}
 plt.show()
 
 # %% [markdown]
-# With 256 steps a position the flow and the sinusoidal code agree to nine decimals and more over ten
+# With 256 steps a position the flow and the sinusoidal code agree to ten decimals over ten
 # positions. The price is four calls of $h$ a step: over a thousand calls for each position, one after
 # another. This is what document 003 means by a bottleneck. The authors of FLOATER space positions by
 # $\Delta=0.1$, so that the flow moves little from one to the next, and take five Runge-Kutta steps
@@ -692,7 +696,7 @@ assert scores["x * p, reader of squares"] > 0.2
 # ### What becomes of the four terms
 #
 # Adding gives a score of four terms, and one of them, $p_i\cdot p_j$, knows nothing of the words
-# (chapter 5). Multiplying gives a single term. Without projections:
+# ([chapter 5](05_expansion.ipynb)). Multiplying gives a single term. Without projections:
 #
 # $$(x_i\times p_i)\cdot(x_j\times p_j)=\sum_a x_{ia}\,x_{ja}\;p_{ia}\,p_{ja}$$
 #
@@ -703,8 +707,9 @@ assert scores["x * p, reader of squares"] > 0.2
 #
 # $$u\sin i\theta\sin j\theta+v\cos i\theta\cos j\theta=\frac{u+v}2\cos(i-j)\theta+\frac{v-u}2\cos(i+j)\theta$$
 #
-# The first term depends on the distance. The second depends on the *sum* of the positions, which
-# means nothing for language. It cancels when $u=v$, and only then.
+# The first term depends on the distance. The second depends on the *sum* of the positions: the same
+# two words at the same distance score differently further on in the text. It cancels when $u=v$, and
+# only then.
 
 # %%
 rng = np.random.default_rng(4)
@@ -777,7 +782,7 @@ plt.show()
 #
 # **Start again from the formula.** Turning a stored code by one more step, again and again, is a
 # common way to save sines. Errors add up (above: in float32 in proportion to the position). Start
-# afresh every few hundred steps, or keep the angle and not the code.
+# afresh every hundred steps, or keep the angle and not the code.
 #
 # **A length, not positions.** `recurrent` and `floater` are the only codes of the package that cannot
 # be asked for one position alone. With a cache, keep the last code; with left padding, begin at the

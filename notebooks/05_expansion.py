@@ -551,7 +551,7 @@ edits["Transformer-XL"] = tuple(xl)
 # (T5 itself leaves out $\sqrt K$ and starts with smaller matrices instead.)
 
 # %%
-b = draw.standard_normal((8, 1))  # 8 buckets, one head
+b = draw.standard_normal((8, 1)) / 2  # 8 buckets, one head
 bias = each_pair(lambda i, j: b[t5_bucket(i - j, num_buckets=8, max_distance=8), 0])
 assert equal(bias, t5_bias(b, distance, max_distance=8)[0])
 edits["T5"] = (content, None, None, bias)
@@ -579,7 +579,7 @@ assert t5_bias(np.zeros((32, 1)), relative_distance(np.arange(n), np.arange(n)))
 # $$s_{ij}=\frac{q_i\cdot k_j}{\sqrt{2K}}+\frac{(p_iU_Q)\cdot(p_jU_K)}{\sqrt{2K}}+b_{f(i-j)}$$
 
 # %%
-U_Q, U_K = draw.standard_normal((2, D, K)) / 4
+U_Q, U_K = draw.standard_normal((2, D, K)) / 3
 pq, pk = p @ U_Q, p @ U_K  # (L, K)
 places = each_pair(lambda i, j: pq[i] @ pk[j] / np.sqrt(2 * K))
 got = tupe_scores(q[None], k[None], pq[None], pk[None], bias)

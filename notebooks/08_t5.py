@@ -42,11 +42,11 @@ from pe_numpy.plots import t5 as plots
 # ## One number for each pair
 #
 # With a position vector added to each token vector, the score of a pair has four terms: content with
-# content, content with position, position with content, position with position (chapter 5 computes
-# them). Document 003 comes to T5 from here. If what a word means and where it stands are independent,
-# the two mixed terms may go. The last term is then a number that knows nothing of the words. Why
-# compute it from vectors and matrices if one can learn the number itself? With $i$ for the query's
-# position and $j$ for the key's,
+# content, content with position, position with content, position with position
+# ([chapter 5](05_expansion.ipynb) computes them). Document 003 comes to T5 from here. If what a word means and
+# where it stands are independent, the two mixed terms may go. The last term is then a number that
+# knows nothing of the words. Why compute it from vectors and matrices if one can learn the number
+# itself? With $i$ for the query's position and $j$ for the key's,
 #
 # $$s_{ij}=q_i\cdot k_j+b_{ij}$$
 #
@@ -59,7 +59,7 @@ from pe_numpy.plots import t5 as plots
 #
 # $$w'_{ij}=\frac{w_{ij}\,e^{b_{ij}}}{\sum_{j'}w_{ij'}\,e^{b_{ij'}}}$$
 #
-# A bias is a factor: $b=0.3$ makes a key 1.35 times as likely beside a key with $b=0$. Only
+# A bias is a factor: $b=0.3$ multiplies a key's weight by 1.35, beside a key with $b=0$. Only
 # differences of biases within a row count. **Predict** the effect of adding the same number to every
 # score of a row.
 
@@ -414,9 +414,10 @@ plt.show()
 
 # %% [markdown]
 # On the left, the encoder climbs a second staircase for the future, from bucket 17 on; the decoder
-# puts the whole future into bucket 0, because a causal mask hides it. On the right the same steps on a
-# logarithmic axis: from $e$ on, all are equally wide, and their edges lie on the line
-# $e+(h-e)\,\ln(n/e)/\ln(M/e)$. That line would reach bucket $h$ exactly at 128.
+# puts the whole future into bucket 0, because a causal mask hides it. On the right the same steps on
+# a logarithmic axis: from $e$ on, all are about equally wide, and but for rounding up to whole
+# numbers their edges lie on the line $e+(h-e)\,\ln(n/e)/\ln(M/e)$. That line would reach bucket $h$
+# exactly at 128.
 #
 # ### Nothing happens at 128
 #
@@ -446,10 +447,10 @@ assert t5_bucket(-1) == 17, "the row of the next word"
 # > a division by zero. In float32, where its PyTorch code computes, this does no harm: the two
 # > logarithms are the same float32 number. Its buckets are T5's.
 # >
-# > **E-000-17.** Take the same line over into float64, as a NumPy port would, and every exact edge
-# > falls one bucket low: 16, 32 and 64. The small number makes the quotient a little less than 2, 4
-# > and 6, and rounding down does the rest. T5 has no such term. (Nor is it needed:
-# > what must not happen is $M=e$, and `t5_bucket` refuses that.)
+# > **E-000-17.** Take the same line over into float64, as a NumPy port would, and the encoder's edges
+# > 16, 32 and 64, which are exact, fall one bucket low. The small number makes the quotient a little
+# > less than 2, 4 and 6, and rounding down does the rest. T5 has no such term. (Nor is it needed: what
+# > must not happen is $M=e$, and `t5_bucket` refuses that.)
 
 # %%
 plain, padded = math.log(128 / 8), math.log(128 / 8 + 1e-10)
@@ -576,9 +577,9 @@ for name in ("decoder, T5", "decoder, document 000"):
     assert (change > 0.1) == (name == "decoder, T5") and (change > 0.1 or change < 1e-12)
 
 # %% [markdown]
-# The model still trains, because its causal mask tells it something (chapter 1), and its loss will look
-# almost right. No error, no wrong shape. A test that would have caught it: draw the table anew, and
-# demand that the output changes.
+# The model still trains, because its causal mask tells it something
+# ([chapter 1](01_why_position.ipynb)), and its loss will look almost right. No error, no wrong shape. A test
+# that would have caught it: draw the table anew, and demand that the output changes.
 
 # %% [markdown]
 # ## From buckets to a bias
@@ -627,8 +628,8 @@ for bidirectional in (True, False):
 # %% [markdown]
 # Every diagonal of such a matrix is constant, since $i-j$ is. A text of $L$ tokens has $L^2$ pairs
 # and only $2L-1$ distances. `each_distance` looks each of them up once, and the matrix that it gives
-# back is a **window**: it shows a line of $2L-1$ numbers a head as a square, by its strides, without
-# a copy.
+# back is a **window**: it shows a line of $2L-1$ numbers a head as a square, without a copy, by its
+# **strides** (how far the next row and the next column lie in memory).
 
 # %%
 L, H = 2048, 8
@@ -665,9 +666,9 @@ assert not cached_bias.any() and np.array_equal(by_buckets, fresh)
 #
 # $$b_r=\frac{1}{|\{n:f(n)=r\}|}\sum_{n:\,f(n)=r}g(n)$$
 #
-# Four wishes: fall in proportion to the distance (what ALiBi does, chapter 10); fall with its
-# logarithm; look exactly three back; look exactly forty back. **Predict** which of them 32 numbers can
-# grant.
+# Four wishes: fall in proportion to the distance (what ALiBi does, [chapter 10](10_alibi.ipynb));
+# fall with its logarithm; look exactly three back; look exactly forty back. **Predict** which of them
+# 32 numbers can grant.
 
 # %%
 n = np.arange(160)
@@ -683,6 +684,7 @@ for name, g in wishes.items():
     wrong = fits[name] - g
     assert np.allclose(np.bincount(bucket, wrong), 0, rtol=0, atol=1e-9)  # the mean of each bucket
     print(f"largest error up to 112, {name:26} {np.abs(wrong[:113]).max():.3f}")
+print(f"ln r = {math.log(decoder_r):.2f}")
 
 # %% alt="Four wishes for a bias over the distance and the staircase that T5's buckets can make of each. What one sees: line and logarithm are followed, three back is exact, forty back is smeared over six distances."
 errors = {name: np.abs(fits[name] - wishes[name])[:113].max() for name in wishes}
@@ -693,7 +695,8 @@ plt.show()
 
 # %% [markdown]
 # The logarithm is the function that these buckets are made for. Within a bucket $n$ varies by less than
-# the factor $r$, so $\ln n$ varies by less than $\ln r$, which is 0.13, however far out the bucket lies.
+# the factor $r$, so $\ln n$ varies by less than $\ln r$, which is 0.13, however far out the bucket lies
+# (the last alone has no end).
 # The line is followed with growing steps. "Exactly three back" is exact, and "exactly forty back" is
 # out of reach: 40 shares its bucket with 41 to 45.
 #
@@ -727,7 +730,7 @@ print(f"loss of a table of zeros: {loss(np.zeros((32, 1))):.4f} = ln 64 = {math.
 #
 # For the softmax, the gradient with respect to the scores is the weights, minus 1 at the target, here
 # divided by the number of queries. `value_and_grad` finds the gradient by going through the package's
-# functions (chapter 21).
+# functions ([chapter 21](21_autodiff.ipynb)).
 
 # %%
 start = np.zeros((32, 1))
@@ -768,32 +771,35 @@ for length in (512, 64):
     n = np.arange(length)
     pairs = length - n  # how often each distance of the past occurs
     counts[length] = pairs, np.bincount(t5_bucket(n, bidirectional=False), pairs, minlength=32)
-assert counts[512][0][-1] == 1 and counts[512][1].min() > 400 and (counts[64][1] == 0).sum() == 5
+assert counts[512][0][-1] == 1 and counts[512][1].min() == 497 and (counts[64][1] == 0).sum() == 5
 print("512 tokens: fewest pairs a number", counts[512][0].min(), "and", int(counts[512][1].min()))
+print(
+    f"512 tokens: {counts[512][1][31] / counts[512][1].sum():.0%} of all pairs in the last bucket"
+)
 print(" 64 tokens: buckets without a pair", np.flatnonzero(counts[64][1] == 0).tolist())
 plots.pairs_per_number(counts)
 plt.show()
 
 # %% [markdown]
-# With one number for each distance, the far ones hear of one pair in a text of 512. With buckets, none
-# hears of fewer than 400. The price stands in the right panel, too: most pairs of a long text lie in
+# With one number for each distance, the farthest hears of one pair in a text of 512. With buckets, none
+# hears of fewer than 497. The price stands in the right panel, too: 61 per cent of the pairs lie in
 # the last bucket, and they all speak to one number.
 #
 # ## Beside ALiBi and Shaw
 #
 # Three schemes that look at the distance alone. T5 adds a learned number. ALiBi adds a fixed one,
-# $-m|i-j|$ (chapter 10). Shaw adds the product of the query with a learned vector,
-# $q_i\cdot R_{i-j}/\sqrt K$, where distances beyond a limit share the last vector (chapter 6). The
-# figure draws the position term of one head for 64 tokens, with one colour scale. The tables of T5
-# and Shaw are drawn at random, as before training: look at the pattern, not at the colours. For Shaw
-# there are two panels: one query vector for all positions, and for each position its own, as in a
-# real text.
+# $-m|i-j|$ ([chapter 10](10_alibi.ipynb)). Shaw adds the product of the query with a learned vector,
+# $q_i\cdot R_{i-j}/\sqrt K$, where distances beyond a limit share the last vector
+# ([chapter 6](06_shaw.ipynb)). The figure draws the position term of one head for 64 tokens, with one colour
+# scale. The tables of T5 and Shaw are drawn at random, as before training: look at the pattern, not
+# at the colours. For Shaw there are two panels: one query vector for all positions, and for each
+# position its own, as in a real text.
 
 # %% alt="Position terms of T5, ALiBi, Shaw with one query and Shaw with a query for each row. What one sees: T5's bands widen off the diagonal, ALiBi fades evenly, Shaw's rows differ when the queries do."
-L, K, m = 64, 64, 8
+L, K, limit = 64, 64, 8
 rng = np.random.default_rng(8)
 distance = relative_distance(np.arange(L), np.arange(L))
-R, no_content = rng.standard_normal((2 * m + 1, K)), np.zeros((L, K))
+R, no_content = rng.standard_normal((2 * limit + 1, K)), np.zeros((L, K))
 own, one = rng.standard_normal((L, K)), np.repeat(rng.standard_normal((1, K)), L, axis=0)
 terms = {
     "T5": t5_bias(rng.standard_normal((32, 1)), distance)[0],
@@ -950,8 +956,8 @@ assert not np.array_equal(layer(x, table, False)[1], layer(x, zero_table, False)
 #
 # ### Decode with a cache
 #
-# A decoder that writes keeps old keys and values (chapter 20). One query arrives, at position 5, and
-# meets six keys.
+# A decoder that writes keeps old keys and values ([chapter 20](20_decoding.ipynb)). One query
+# arrives, at position 5, and meets six keys.
 #
 # > **E-000-20.** Document 000 builds bias and mask from two *lengths*, and lets both count from 0. With
 # > one query and six keys, the query believes that it stands at position 0. It may attend to key 0
@@ -992,11 +998,11 @@ print("40 steps of decoding read the 40 rows of the whole bias")
 # %% [markdown]
 # ## Longer than trained
 #
-# Bucket 31 holds all keys that are 113 or more places back. In a text of 200 tokens these are few. In
-# one of a hundred thousand they are nearly all. Take a head whose scores are all equal but for the
-# bias, with the table that comes nearest to ALiBi's line of slope 1/32, and ask: how much of its
-# weight goes to keys at 113 and beyond? With $Z$ for the sum of $e^{b}$ over the 113 nearer keys, and
-# a query at the end of $L$ tokens:
+# Bucket 31 holds all keys that are 113 or more places back. At the end of 128 tokens these are 15
+# keys; at the end of a hundred thousand they are nearly all. Take a head whose scores are all equal
+# but for the bias, with the table that comes nearest to ALiBi's line of slope 1/32 over the distances
+# 0 to 159, and ask: how much of its weight goes to keys at 113 and beyond? With $Z$ for the sum of
+# $e^{b}$ over the 113 nearer keys, and a query at the end of $L$ tokens:
 #
 # $$\text{far share}=\frac{(L-113)\,e^{b_{31}}}{Z+(L-113)\,e^{b_{31}}}\ \longrightarrow\ 1\qquad(L\to\infty)$$
 #
@@ -1028,7 +1034,7 @@ plt.show()
 
 # %% [markdown]
 # What is proved here is small: with *equal* scores the far keys win in the end, however low their
-# number. (With contents the products decide, too; if their spread is bounded the limit is the same.)
+# number. (With contents the products decide, too; if they are bounded the limit is the same.)
 # What it means for a trained model must be measured. Press et al. 2022 (sections 2 and 4) did: trained
 # short and tested long, T5's bias went further than sinusoids and RoPE, and less far than ALiBi; it
 # also trained the slowest of the four. Chapter 22 trains all of them.
@@ -1065,7 +1071,8 @@ print("spread over root 2K:", f"{(both / math.sqrt(2 * K)).std():.1f}")
 assert abs((q @ k.T).var() / K - 1) < 0.05 and abs(both.var() / (2 * K) - 1) < 0.05
 
 # %% [markdown]
-# DeBERTa has three products, and divides by $\sqrt{3K}$ for the same reason (chapter 9). Now TUPE
+# DeBERTa has three products, and divides by $\sqrt{3K}$ for the same reason
+# ([chapter 9](09_deberta.ipynb)). Now TUPE
 # with loops, and then the package's function. It takes the positions already projected, one set for
 # each head.
 
@@ -1167,12 +1174,12 @@ plt.show()
 # distance alone. In the last panel the row and the column of [CLS] are plain.
 #
 # What TUPE gives up for its absolute positions is what every table of positions gives up: beyond its
-# last vector it has nothing to say (chapter 3).
+# last vector it has nothing to say ([chapter 3](03_learned.ipynb)).
 #
 # ## The row of properties
 #
-# Chapter 1 asked six questions of a position code. T5 gives no vector to a position, so we ask them,
-# as far as they make sense, of its bias.
+# [Chapter 1](01_why_position.ipynb) asked six questions of a position code. T5 gives no vector to a
+# position, so we ask them, as far as they make sense, of its bias.
 
 # %%
 table = np.random.default_rng(2).standard_normal((32, 1))
@@ -1215,7 +1222,7 @@ assert ten[-1].tolist() == [8, 8, 7, 6, 5, 4, 3, 2, 1, 0]
 
 # %% [markdown]
 # **Low precision.** The rule takes a logarithm and rounds down. bfloat16 keeps 8 significant bits, so
-# each step is off by up to 0.2 per cent, and distances near an edge change their bucket. A port to
+# each step is off by up to 0.4 per cent, and distances near an edge change their bucket. A port to
 # another framework had to take care of it (mindspore-lab/mindone PR #670). Compute buckets in float32
 # or better; they are whole numbers and cost little to keep. The next cell imitates the arithmetic of
 # bfloat16 by rounding after each step.
@@ -1234,6 +1241,7 @@ low = np.minimum(8 + np.floor(bfloat16(growth * 8)).astype(int), 15)
 wrong = {int(d): (int(a), int(b)) for d, a, b in zip(n, low, t5_bucket(n), strict=True) if a != b}
 print("distance: (bfloat16, right)", wrong)
 assert wrong == {45: (13, 12), 90: (15, 14)}
+assert bfloat16(1 + 2**-8) == 1 and round(100 * 2**-8, 1) == 0.4  # per cent
 
 # %% [markdown]
 # **Another unit.** x-transformers multiplies T5's bias by the root of the head's width before adding it
@@ -1256,10 +1264,19 @@ table = rng.standard_normal((32, H))
 p = np.arange(L)
 bias = t5_bias(table, relative_distance(p, p), bidirectional=False)
 whole = attention(q, k, v, causal_mask(p, p), bias)[0]
-by_blocks = attention_blockwise(
-    q, k, v, bias=lambda d: t5_bias(table, d, bidirectional=False), block=64, causal=True
-)
-print("largest block of bias ever made:", H * 64 * 64, "numbers, in place of", H * L * L)
+
+# %%
+sizes = []
+
+
+def bias_of_a_block(d):
+    made = t5_bias(table, d, bidirectional=False)
+    sizes.append(made.size)
+    return made
+
+
+by_blocks = attention_blockwise(q, k, v, bias=bias_of_a_block, block=64, causal=True)
+print("largest block of bias ever made:", max(sizes), "numbers, in place of", bias.size)
 assert np.allclose(by_blocks, whole, rtol=0, atol=1e-12)
 
 # %% [markdown]
@@ -1291,8 +1308,8 @@ assert np.allclose(by_blocks, whole, rtol=0, atol=1e-12)
 # </details>
 
 # %% [markdown]
-# **2. Reach farther.** The last of a decoder's 32 buckets shall open at 512. Which `max_distance` does
-# that need?
+# **2. Reach farther.** The last of a decoder's 32 buckets shall open at 512. What is the largest
+# `max_distance` that does it?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -1422,5 +1439,6 @@ assert np.allclose(by_blocks, whole, rtol=0, atol=1e-12)
 # - Ke et al. 2021, "Rethinking positional encoding in language pre-training" (arXiv:2006.15595),
 #   section 3.1, equations (7) and (8), and section 3.2, equation (9), for [CLS].
 # - Press et al. 2022, "Train short, test long" (arXiv:2108.12409), section 2: T5's bias on longer texts.
-# - The packages' tests (`tests/test_t5.py`, `tests/test_golden.py`) compare with Hugging Face's T5, encoder and cached decoder.
-# - Chapters 6 and 9 for the relatives with vectors, chapter 10 for the bias that is not learned.
+# - The package's tests (`tests/test_t5.py`, `tests/test_golden.py`) compare with Hugging Face's T5, encoder and cached decoder.
+# - Chapters [6](06_shaw.ipynb) and [9](09_deberta.ipynb) for the relatives with vectors,
+#   [chapter 10](10_alibi.ipynb) for the bias that is not learned.

@@ -159,9 +159,9 @@ print(f"D = 512, F = 2048, 6 + 6 layers, 37,000 tokens: {parameters(37_000, 512,
 #
 # ## The encoder: one vector for each token
 #
-# A reminder of chapter 18. A **block** changes the rows in two steps: an attention, which mixes rows,
-# and a small network, which treats each row alone. Around each step stands a residual connection,
-# $x + \text{step}(x)$, and a normalisation of each row to mean 0 and variance 1. Our model normalises
+# A reminder of [chapter 18](18_layers.ipynb). A **block** changes the rows in two steps: an attention,
+# which mixes rows, and a small network, which treats each row alone. Around each step stands a residual
+# connection, $x + \text{step}(x)$, and a normalisation of each row to mean 0 and variance 1. Our model normalises
 # *before* each step (pre-norm), and once more at the end. As loops:
 
 
@@ -256,7 +256,7 @@ assert not np.allclose(careless[1, :3], alone[0], rtol=0, atol=0.1)
 # A decoder layer has three steps. First, self-attention with the causal mask: row $t$ looks at the
 # rows up to $t$. Second, cross-attention: row $t$ looks at the memory. Third, the feed-forward network.
 # With $y_t$ for row $t$ of the decoder and $m_j$ for row $j$ of the memory, one head of the second
-# step is
+# step is (biases, 0 in the untrained model, are left out)
 #
 # $$o_t=\sum_{j=0}^{S-1} w_{tj}\;m_j W^v,\qquad
 #   w_{tj}=\operatorname{softmax}_j\frac{(y_t W^q)\cdot(m_j W^k)}{\sqrt K}$$
@@ -283,7 +283,7 @@ assert np.allclose(output[0], o @ p["W_o"] + p["b_o"], rtol=0, atol=1e-12)
 # **C-16.** Document 004 says that in cross-attention "the query comes from the decoder, key and value
 # come from the output of the encoder", that every decoder layer has one, and that teacher forcing
 # feeds the true tokens and not the model's own. All of this is right. (C-16 names placements of the
-# normalisation as well; see chapter 18.)
+# normalisation as well; see [chapter 18](18_layers.ipynb).)
 #
 # Now the whole decoder by loops. The last line multiplies by the output matrix: $V$ numbers a row, the
 # **logits**, whose softmax is the distribution of the next token.
@@ -310,8 +310,8 @@ print("logits:", slow.shape)
 assert np.allclose(decode(weights, tiny, [shifted], memory)[0], slow, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The package's `decode` does it for a batch. Of its other arguments, `cache` is the subject of chapter 20,
-# and `watch` takes the attention weights out, for us to look at.
+# The package's `decode` does it for a batch. Of its other arguments, `cache` is the subject of
+# [chapter 20](20_decoding.ipynb), and `watch` takes the attention weights out, for us to look at.
 
 # %%
 show_source(decode)
@@ -456,7 +456,7 @@ plt.show()
 
 # %% [markdown]
 # Without the shift the answer lies on the diagonal; without the mask, one place to the right of it.
-# (The last row is safe even then: nothing comes after `$`.)
+# (The last row is safe even then: `$` is never an input.)
 #
 # ## The loss
 #
@@ -511,19 +511,29 @@ print(
 #
 # $$\sum_{t} \ell_t = n\cdot\frac1n\sum_t \ell_t,\qquad \nabla \sum_t \ell_t = n\,\nabla\Big(\frac1n\sum_t \ell_t\Big)$$
 #
-# Both have the same minimum. They differ in the length of the gradient, and so in the step that plain
-# gradient descent takes: with the sum, twice as many tokens make the step twice as long.
+# Both are smallest at the same parameters. They differ in the length of the gradient, and so in the
+# step that plain gradient descent takes: with the sum, twice as many tokens make it twice as long.
 
 
 # %%
+wanted = to_tokens(["snoops$", "lwo$"], LETTERS)
+
+
 def mean_loss(params):
     memory = encode(params, tiny, padded, padded != PAD)
     logits = decode(params, tiny, to_tokens(["^snoops", "^lwo"], LETTERS), memory, padded != PAD)
-    return cross_entropy(logits, to_tokens(["snoops$", "lwo$"], LETTERS), ignore=PAD)
+    return cross_entropy(logits, wanted, ignore=PAD)
 
 
+def sum_loss(params):
+    memory = encode(params, tiny, padded, padded != PAD)
+    logits = decode(params, tiny, to_tokens(["^snoops", "^lwo"], LETTERS), memory, padded != PAD)
+    return sum(cross_entropy(logits[b, t], wanted[b, t]) for b, t in np.argwhere(wanted != PAD))
+
+
+# %%
 mean_value, mean_grads = value_and_grad(mean_loss)(weights)
-sum_value, sum_grads = value_and_grad(lambda params: mean_loss(params) * 11)(weights)
+sum_value, sum_grads = value_and_grad(sum_loss)(weights)
 ratio = sum_grads["output"] / mean_grads["output"]
 print(
     f"11 tokens count; sum / mean: loss {sum_value / mean_value:.1f}, gradient {np.median(ratio):.1f}"
@@ -627,7 +637,10 @@ plt.show()
 # The real model: one layer on each side, width 32, 23,360 parameters. Its cross-attention has a
 # single head, so that there is one map to read. A step of training draws 32 fresh strings of 3 to 10
 # letters, computes loss and gradients, shortens gradients that are too long (clipping), and moves the
-# parameters by AdamW. One string in ten, by its checksum, is **held out**: no training ever draws it.
+# parameters by AdamW ([chapter 21](21_autodiff.ipynb)). One string in ten, by its checksum, is
+# **held out**: no training ever draws it. The source needs its padding mask in both attentions that read
+# it. The inputs need none: they are padded on the right, and the causal mask hides that from all rows
+# that count.
 
 
 # %%
@@ -706,8 +719,8 @@ for string in ("spoons", "parts", "star", "spectrum"):
     assert write_by_loops(params, string) == string[::-1]
 
 # %% [markdown]
-# The package's `greedy` does this for a batch, with a cache (chapter 20). **Exact match** is the share
-# of strings without a single mistake.
+# The package's `greedy` does this for a batch, with a cache ([chapter 20](20_decoding.ipynb)).
+# **Exact match** is the share of strings without a single mistake.
 
 
 # %%
@@ -780,7 +793,8 @@ plt.show()
 
 # %% [markdown]
 # Along the anti-diagonal. Nobody told the model; the loss alone did. Numbers in the cells are per cent,
-# rows are what was written, columns what was read. The last row writes `$`, and has nothing to read.
+# rows are what was written, columns what was read. The last row writes `$` and needs no letter, but its
+# weights, too, must add up to 1.
 #
 # How often does the largest weight lie on the anti-diagonal, and how large is it there?
 
@@ -804,13 +818,17 @@ print(f"committed: largest in {100 * hits:.0f} % of the rows, mean weight {weigh
 print("just trained: largest in over 95 %:", live_hits > 0.95, end="; ")
 print("mean weight from 0.6 to 0.9:", 0.6 < live_weight < 0.9)
 assert hits > 0.95 and live_hits > 0.95
+said = logits_of(kept, held_out).argmax(axis=-1)
+all_right = bool(((said == held_out["targets"]) | (held_out["targets"] == PAD)).all())
+print("committed: every letter right, also in the other rows:", all_right)
+assert all_right
 
 # %% [markdown]
 # Two different numbers, often confused. In 99 % of the rows the *largest* weight lies on the
 # anti-diagonal (above 98 % in five trainings with five seeds: `notebooks/results/bench_models.md`). The
-# *mean weight* there is only 0.76; the neighbours share the rest. The model needs no more: a letter that
-# is the largest part of the sum already wins. And a map that looks right is no proof that the model
-# computes through it alone; here the task leaves it little else.
+# *mean weight* there is only 0.76; the neighbours share the rest. The model needs no more: it writes the
+# right letter even where a neighbour has the largest weight. So the map alone does not tell what the
+# model will write.
 #
 # ## Take away the shift, or the mask
 #
@@ -1073,8 +1091,9 @@ assert exact_match(params, longer_strings) < 0.1 and exact_match(kept, longer_st
 #
 # <details><summary>Solution</summary>
 #
-# Before training a little: every token is about equally surprising. After training it is far higher, since what stands after `$` was never learned. In a training that *counts* padding the opposite
-# happens: padding is learned at once, and many easy tokens pull the mean down.
+# Before training a little: every token is about equally surprising. After training it is far higher,
+# since what stands after `$` was never learned. That number misleads. In a training that *counts* padding
+# the opposite happens: padding is learned at once, and many easy tokens pull the mean down.
 #
 # ```python
 # def counted(p):

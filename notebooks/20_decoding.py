@@ -8,7 +8,7 @@
 # **What you will do**
 # - count the rows of keys and values that a growing text needs, with a cache and without;
 # - prove that old rows never change, and see that this holds under a causal mask alone;
-# - write a cache as two lists, then check the package's cache with every encoding of the book;
+# - write a cache as two lists, then check the package's cache with fourteen encodings;
 # - count multiplications and bytes, and compare the counts with measured times;
 # - draw the next token by temperature and top-k from a small model of Newton's *Opticks*;
 # - break a cache in the ways in which real libraries broke theirs.
@@ -29,7 +29,7 @@
 
 # %%
 import math
-from itertools import product
+from itertools import pairwise, product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,6 +41,7 @@ from pe_numpy.book import show_source
 from pe_numpy.plots import decoding as plots
 from pe_numpy.training.optimiser import tree_map, tree_paths
 from pe_numpy.training.tasks import text_corpus, to_strings, to_tokens
+from pe_numpy.transformer.decoding import _continue
 from pe_numpy.transformer.encodings import Rope, every_encoding
 
 # %% [markdown]
@@ -83,9 +84,10 @@ plt.show()
 
 # %%
 for P, n in ((2, 4), (1, 1), (7, 30), (100, 1000)):
-    rows = sum(range(P, P + n))
-    assert rows == n * P + n * (n - 1) // 2
-    print(f"prompt {P:3}, written {n:4}: {rows:7,} rows without, {P + n - 1:5,} with")
+    lengths = range(P, P + n)  # of what each step reads
+    rows, new = sum(lengths), P + sum(b - a for a, b in pairwise(lengths))
+    assert rows == n * P + n * (n - 1) // 2 and new == P + n - 1
+    print(f"prompt {P:3}, written {n:4}: {rows:7,} rows without, {new:5,} with")
 
 # %% [markdown]
 # ## Old rows never change
@@ -122,7 +124,7 @@ print("rows compared: 9 prefixes, 3 layers, keys and values")
 
 # %% [markdown]
 # Without the mask the claim fails at the first layer: a new token is seen by all rows. The encoder of
-# chapter 19 has no causal mask. Its rows all change when the source grows by one token.
+# [chapter 19](19_model.ipynb) has no causal mask. Its rows all change when the source grows by one token.
 
 # %%
 two_sided = Model(11, 12, 2, 24, n_layers=1, n_encoder_layers=1)
@@ -193,7 +195,8 @@ print("tokens in the cache:", cache.length, " all logits equal to within 1e-12")
 # %% [markdown]
 # Several tokens may come in one call, too. That is how a prompt is read: all of it at once (**prefill**),
 # then one token at a time. However the ten tokens are cut, the logits must be those of the full call.
-# This is the test that finds most mistakes in a cache, and we run it for every encoding of the book.
+# This is the test that finds most mistakes in a cache, and we run it for every encoding that the
+# package's decoder can take.
 
 
 # %%
@@ -277,8 +280,8 @@ for n in range(1, 13):
 # attention and $n$ elsewhere; without, $n^3$ and $n^2$.
 #
 # Look at the two terms of the first line. The part $12D^2$ does not depend on $n$. The attention's $2nD$
-# catches up with it at $n = 6D$, where a token costs twice what the first one did. Well before that it
-# costs nearly the same, wherever it stands.
+# catches up with it at $n = 6D$, where a layer costs twice what it did for the first token. Well before
+# that a token costs nearly the same, wherever it stands.
 
 
 # %%
@@ -309,7 +312,7 @@ plots.token_costs(n, counts, times)
 plt.show()
 
 # %% [markdown]
-# With a cache the curve is flat. (The counts rise by two thirds up to token 256. The clock hardly shows it:
+# With a cache the curve is flat. (The counts rise by nearly two thirds up to token 256. The clock hardly shows it:
 # at this small size most of a cached token's time goes into calling NumPy, not into multiplying.) Without,
 # the counts promise 256 times the work of a cached token for the last one; the clock shows far less. A
 # product of a matrix with one row uses every weight once, while a product with 256 rows uses each weight
@@ -426,17 +429,15 @@ for t in (18, 40, 77):
 print(text)
 
 # %% [markdown]
-# It starts well and then goes round in circles. That is no accident. Greedy decoding is a fixed rule: when
-# what the model looks at comes round again, so does everything after it, and nothing ever breaks out. Large
-# models do it, too; there each repetition was found to make the next one more probable (Holtzman et al.
-# 2020).
+# It starts well and then goes round in circles. That is no accident. Greedy decoding is a fixed rule: what
+# followed a phrase once follows it again, unless the rest of the text makes another token more
+# probable. Large models do it, too; there each repetition was found to make the next one more probable
+# (Holtzman et al. 2020).
 #
 # The package's `greedy` does the same for a batch, with a cache or without. `_continue` is shared with
 # `sample`, which follows.
 
 # %%
-from pe_numpy.transformer.decoding import _continue
-
 show_source(greedy, _continue)
 
 # %%
@@ -444,11 +445,15 @@ prompt = to_tokens("the rays of light ", alphabet)[None]  # (1, 18)
 written = greedy(newton, writer, prompt, 60)
 assert "the rays of light " + to_strings(written, alphabet)[0] == text
 assert np.array_equal(written, greedy(newton, writer, prompt, 60, cached=False))
-circle = to_strings(greedy(newton, writer, prompt, 100), alphabet)[0]
-print(circle)
+circle = to_strings(greedy(newton, writer, prompt, 130), alphabet)[0]
+print(circle[:65], circle[65:], sep="\n")
 assert circle.count("of the same ") >= 5
+print("characters, prompt included, up to the end of the circle:", 18 + circle.index("out"))
 
 # %% [markdown]
+# Shortly after the 128 characters of its training the circle ends, in nonsense (what models make of longer
+# texts is the subject of [chapter 16](16_extrapolation.ipynb)).
+#
 # ## Draw it: temperature and top-k
 #
 # Why should the most probable continuation be the best one? Real texts are full of less probable choices.
@@ -565,7 +570,7 @@ def one_by_one(params, model, offset):
 
     logits = []
     for n in range(10):
-        q_at = np.array([n if offset else 0])  # 0: the offset is forgotten
+        q_at = np.array([n if offset else 0])  # 0: forgotten, for queries and added codes
         newest = tokens[:, n : n + 1]
         logits.append(one_layer(params, model, newest, q_at, np.arange(n + 1), None, remember))
     return np.concatenate(logits, axis=1)
@@ -586,14 +591,14 @@ plt.show()
 
 # %% [markdown]
 # At position 0 the mistake is invisible, whatever the encoding; and a model without positions never shows
-# it. A test with one token, or a test without positions, proves nothing. No error is raised anywhere; the
-# text only gets worse ("the the the", in Blaizzy/mlx-vlm #1619).
+# it. A test with one token, or without positions, cannot find it. No error is raised anywhere; the
+# text only gets worse ("This is is is", in Blaizzy/mlx-vlm pull request #1527).
 #
 # ### Padding on the left
 #
-# To write for several prompts at once, they must end in the same column, so shorter ones are padded on the
-# *left*. Two things follow. The padding must be hidden from all queries. And positions must count the real
-# tokens: the first real token stands at 0. Give `greedy` the array `real`, and it does both.
+# To write for several prompts at once, they must end in the same column, since the next tokens all go into
+# one; so shorter ones are padded on the *left*. Two things follow. The padding must be hidden from all
+# queries. And positions must count the real tokens: the first real token stands at 0. Give `greedy` the array `real`, and it does both.
 
 # %%
 prompts = ["the rays of light ", "in the prism "]
@@ -669,8 +674,8 @@ assert error.max() > 1 and error[-1] < 1e-12  # the newest key is right
 
 # %% [markdown]
 # **A row is not a position.** To save memory, some systems throw old rows away. Then row number 7 of the
-# cache may hold the key of token 20. A key that was turned by RoPE carries its position with it; a bias
-# that is computed from row numbers does not (exercise 2).
+# cache may hold the key of token 20. A key that was turned by RoPE carries its position with it (exercise 2);
+# a bias that is computed from row numbers does not.
 #
 # **Caches in fewer bits, in pages, shared between texts that begin alike**: all of these change how the two
 # lists are stored (fewer bits round them). What belongs in them stays as it is here.

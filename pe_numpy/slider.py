@@ -107,7 +107,9 @@ def slider(
     if any(list(curves) != names for curves, _ in frames):
         raise ValueError(f"slider: all frames must have the curves {names}, in this order")
     box = _limits(frames) if limits is None else limits
-    drawn = [[[_points(*curves[name], box) for name in names], note] for curves, note in frames]
+    drawn: list[Any] = [
+        [[_points(*curves[name], box) for name in names], note] for curves, note in frames
+    ]
     first = [*start, *[0] * (len(controls) - len(start))]
     place = int(np.ravel_multi_index(first, [len(values) for values in controls.values()]))
     data = json.dumps(drawn, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")

@@ -1,8 +1,15 @@
 """Settings of all tests: the same hypothesis examples on every run, and no clock in any verdict."""
 
+import os
+
 from hypothesis import settings
 
 settings.register_profile("book", derandomize=True, deadline=None)
 settings.load_profile("book")
+
+if "PE_NUMPY_MISTAKE" in os.environ:  # of `tests/mutants.py`
+    from mutants import plant
+
+    plant(os.environ["PE_NUMPY_MISTAKE"])
 
 collect_ignore = ["golden/make.py", "golden/make_models.py"]  # for environments that have torch

@@ -3,11 +3,13 @@
 Usage: python tests/mutants.py [WORD]     (only mutants whose file or text contains WORD)
 
 A mutant is a line of the package and what a tired author might have written instead. It is planted
-in a copy of the package; the module's own tests run against the copy.
+in a copy of the package; the module's own tests run against the copy. Each known mistake of the
+homework is a mutant, too: it takes the place of the function that it gets wrong.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -16,6 +18,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+
+import pe_numpy
+from pe_numpy.homework.registry import EXERCISES
 
 ROOT = Path(__file__).parent.parent
 
@@ -46,6 +51,37 @@ class Mutant(NamedTuple):
         stem = self.module.rpartition("/")[2]
         return f"tests/test_{'model' if stem == 'encodings' else stem}.py"
 
+
+class Wrong(NamedTuple):
+    """A known mistake of the homework, in place of its function."""
+
+    exercise: str
+    name: str
+    right: str = ""
+
+    @property
+    def module(self) -> str:
+        """Where the function is."""
+        place = EXERCISES[self.exercise].reference.__module__
+        return place.removeprefix("pe_numpy.").replace(".", "/")
+
+    @property
+    def tests(self) -> str:
+        """The test file of the same stem."""
+        return f"tests/test_{self.module.rpartition('/')[2]}.py"
+
+
+def plant(words: str) -> None:
+    """Put a known mistake, named as "exercise: mistake", in place of its function."""
+    exercise, _, name = words.partition(": ")
+    right = EXERCISES[exercise].reference
+    (wrong,) = (m.function for m in EXERCISES[exercise].mistakes if m.name == name)
+    for room in (pe_numpy, importlib.import_module(right.__module__)):
+        setattr(room, exercise, wrong)
+
+
+KNOWN = [Wrong(e.name, m.name) for e in EXERCISES.values() if e.name in pe_numpy.__all__
+         for m in e.mistakes]  # fmt: skip
 
 SINUSOIDAL, ROPE, ATTENTION = "absolute/sinusoidal", "rotary/rope", "transformer/attention"
 DISTANCE, SHAW, TRANSFORMER_XL = "relative/distance", "relative/shaw", "relative/transformer_xl"
@@ -701,31 +737,38 @@ MUTANTS = [
 ]  # fmt: skip
 
 
-def survives(mutant: Mutant) -> bool:
+def survives(mutant: Mutant | Wrong) -> bool:
     """Whether the tests stay green with the mistake in place."""
+    if isinstance(mutant, Wrong):
+        return run(mutant, {"PE_NUMPY_MISTAKE": f"{mutant.exercise}: {mutant.name}"})
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "pe_numpy"
         shutil.copytree(ROOT / "pe_numpy", copy, ignore=shutil.ignore_patterns("__pycache__"))
         planted = copy / f"{mutant.module}.py"
         planted.write_text(planted.read_text().replace(mutant.right, mutant.wrong))
-        pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-        run = subprocess.run(
-            [*pytest, mutant.tests, *CALLERS.get(mutant.module, [])],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-        )
-    if run.returncode not in (0, 1):
-        raise SystemExit(f"{mutant.module}: {mutant.name}: the tests did not run\n{run.stdout}")
-    return run.returncode == 0
+        return run(mutant, {"PYTHONPATH": folder})
+
+
+def run(mutant: Mutant | Wrong, settings: dict[str, str]) -> bool:
+    """Run the tests of a mutant; say whether they are green."""
+    pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*pytest, mutant.tests, *CALLERS.get(mutant.module, [])],
+        cwd=ROOT,
+        env={**os.environ, **settings, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{mutant.module}: {mutant.name}: the tests did not run\n{done.stdout}")
+    return done.returncode == 0
 
 
 def main(word: str = "") -> None:
     """Run all mutants, two at a time, and report the survivors."""
-    chosen = [m for m in MUTANTS if word in f"{m.module} {m.name} {m.right}"]
+    chosen = [m for m in [*MUTANTS, *KNOWN] if word in f"{m.module} {m.name} {m.right}"]
     for mutant in chosen:
-        if mutant.source.read_text().count(mutant.right) != 1:
+        if isinstance(mutant, Mutant) and mutant.source.read_text().count(mutant.right) != 1:
             raise SystemExit(f"{mutant.module}: {mutant.name}: its text must occur exactly once")
     with ThreadPoolExecutor(2) as pool:
         survivors = [

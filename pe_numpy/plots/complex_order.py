@@ -62,7 +62,7 @@ def word_paths(words: dict[str, np.ndarray], smooth: dict[str, np.ndarray]) -> F
             for (x, y), labels in seen.items():
                 text = labels[0] if len(labels) == 1 else f"{labels[0]}, {labels[1]}"
                 text += " …" if len(labels) > 2 else ""
-                far = (np.hypot(x, y) + 0.27 + 0.1 * (len(labels) > 1)) / np.hypot(x, y)
+                far = (np.hypot(x, y) + 0.27 + 0.18 * (len(labels) > 1)) / np.hypot(x, y)
                 row[c].text(far * x, far * y, text, ha="center", va="center", fontsize=6.5)
             row[3].plot(dense, smooth[name][:, c].real, color=ink, lw=0.8)
             row[3].plot(range(L), z[:, c].real, "o", color=ink, ms=3.5)
@@ -113,11 +113,15 @@ def real_and_modulus(curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> Figure
 
 @in_style
 def learned_turns(
-    losses: dict[str, Sequence[float]], ceiling: float, speed: dict[str, float], nouns: int
+    losses: dict[str, Sequence[float]],
+    ceiling: float,
+    names: Sequence[str],
+    speed: np.ndarray,
+    nouns: int,
 ) -> Figure:
-    """Draw two losses over the steps, and the mean speed |omega| that each word has learned.
+    """Draw two losses over the steps, and the speeds |omega| (runs, words) that words have learned.
 
-    The first `nouns` of the words are nouns.
+    A bar is the mean of the runs, a dot one run. The first `nouns` of the words are nouns.
     """
     fig, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.8), width_ratios=(1.1, 1))
     for ink, (name, loss) in zip((COLOURS["none"], SERIES[0]), losses.items(), strict=True):
@@ -126,9 +130,12 @@ def learned_turns(
     left.text(len(loss), ceiling + 0.05, "floor of every sum: log 2", ha="right", va="bottom")
     left.set(xlabel="step", ylabel="loss", ylim=(0, 2.4))
     left.legend(loc="upper right")
-    names, values = list(speed)[::-1], list(speed.values())[::-1]
-    inks = [SERIES[2] if n < nouns else SERIES[3] for n in range(len(names))][::-1]
-    right.barh(names, values, color=inks, height=0.7)
+    rows = np.arange(len(names))[::-1]
+    inks = [SERIES[2] if n < nouns else SERIES[3] for n in range(len(names))]
+    right.barh(rows, speed.mean(axis=0), color=inks, height=0.7)
+    for run in speed:
+        right.plot(run, rows, "o", color="black", ms=2)
+    right.set_yticks(rows, names)
     right.set(xlabel=r"mean $|\omega|$ of a word, radians per position")
     right.tick_params(axis="y", length=0)
     return fig
