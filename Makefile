@@ -16,11 +16,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures lab test test-oldest mutants bench study lint lock clean
+.PHONY: all help notebooks figures book lab test test-book test-oldest mutants bench study lint lock clean
 
-all: notebooks figures  ## set up, execute every notebook, draw every figure
+all: notebooks figures book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
-	@echo "The book is in notebooks/ (start with 00_how_to_read.ipynb), its pictures are in figures/."
+	@echo "The book is in notebooks/ (start with 00_how_to_read.ipynb), its pictures are in figures/,"
+	@echo "its pages for a browser are in docs/_build/html (open index.html)."
 	@echo "Read it with \`make lab\`, prove it with \`make test\`."
 
 help:  ## list the targets
@@ -53,17 +54,28 @@ endef
 .venv/lab: .venv/ok requirements/lab.lock
 	$(call install,lab.lock)
 
+.venv/browser: .venv/ok requirements/browser.lock
+	$(call install,browser.lock)
+
 notebooks: .venv/ok  ## execute every notebook from its reviewed source
 	@$(BIN)/python notebooks/build.py
 
 figures: .venv/ok  ## draw every figure, as PNG and SVG
 	@$(BIN)/python notebooks/build.py --figures
 
+book: .venv/ok  ## build the web book from the executed notebooks and the docstrings
+	@$(BIN)/python docs/build.py
+
 lab: .venv/lab  ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab notebooks
 
 test: .venv/ok  ## set up and pass every test, of the code and of the book
 	@$(BIN)/python -m pytest -q -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120
+
+test-book: .venv/browser book  ## open every page of the web book in a headless Chromium
+	@command -v chromium >/dev/null || { \
+	  echo "make: this test needs Chromium; on Debian: apt install chromium" >&2; exit 1; }
+	@$(BIN)/python -m pytest -c tests/browser/pytest.ini tests/browser
 
 .venv-oldest/ok: .venv/ok
 	@$(BIN)/python -m venv --clear --without-pip .venv-oldest
@@ -100,10 +112,11 @@ lint: .venv/ok  ## style, types, docstrings, spelling
 
 lock: .venv/ok  ## resolve the requirements anew and write the locks (pins and hashes, no addresses)
 	@for set in "bootstrap requirements/bootstrap.in" "dev pyproject.toml --extra dev" \
-	  "lab pyproject.toml --extra dev --extra lab -c requirements/dev.lock"; do set -- $$set; name=$$1; shift; \
+	  "lab pyproject.toml --extra dev --extra lab -c requirements/dev.lock" \
+	  "browser pyproject.toml --extra dev --extra browser -c requirements/dev.lock"; do set -- $$set; name=$$1; shift; \
 	  $(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-header --no-annotate \
 	    --python $(BIN)/python "$$@" -o requirements/$$name.lock || exit 1; done
 
 clean:  ## remove the environments and caches (nothing that is committed)
-	@rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-* docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,15 +2,19 @@
 
 Usage: python docs/build.py
 
-The site is in docs/_build/html: open index.html there, with or without a server.
+The site is in docs/_build/html: open index.html there, with or without a server. If nothing that it
+is made from is newer, it stays as it is.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import shutil
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,10 +22,22 @@ import nbformat
 
 import pe_numpy
 from pe_numpy.homework import contents
+from pe_numpy.homework.contents import chapter_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-SOURCE = HERE / "_build" / "source"
+BUILD = HERE / "_build"
+NOTEBOOKS = ROOT / "notebooks"
+INPUTS = (
+    "docs/*.*",
+    "docs/_static/*",
+    "figures/00_four_places.png",
+    "notebooks/*.ipynb",
+    "notebooks/INDEX.md",
+    "notebooks/exercises/**/*.py",
+    "pe_numpy/**/*.py",
+    "README.md",
+)
 PARTS = {
     0: "Begin",
     2: "Place 1: the token vector",
@@ -33,17 +49,9 @@ PARTS = {
 }
 
 
-def write(name: str, text: str) -> None:
-    """Write a page if it has changed, so that Sphinx reads only what is new."""
-    path = SOURCE / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
-
-
 def chapters() -> list[Path]:
     """All executed chapters, in order."""
-    return sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 
 
 def chapter_link(number: int, words: str, up: str = "") -> str:
@@ -52,18 +60,31 @@ def chapter_link(number: int, words: str, up: str = "") -> str:
     return f"[{words}]({up}chapters/{stem}.ipynb)" if stem else words
 
 
-def lay_out() -> None:
-    """Write the sources of all pages."""
-    shutil.rmtree(SOURCE, ignore_errors=True)
-    SOURCE.mkdir(parents=True)
-    for path in chapters():
-        write(f"chapters/{path.name}", path.read_text(encoding="utf-8"))
-    write("chapters/INDEX.md", (ROOT / "notebooks" / "INDEX.md").read_text(encoding="utf-8"))
-    for module in modules():
-        write(f"api/{module}.md", api_page(module))
-    write("api/index.md", api_index())
-    write("glossary.md", glossary())
-    write("index.md", front())
+def pages() -> dict[str, str]:
+    """Every page of the book: its file, and what it says."""
+    found = {f"chapters/{p.name}": p.read_text(encoding="utf-8") for p in chapters()}
+    found["chapters/INDEX.md"] = (NOTEBOOKS / "INDEX.md").read_text(encoding="utf-8")
+    found |= {f"api/{module}.md": api_page(module) for module in modules()}
+    found["api/index.md"] = api_index()
+    found["homework.md"] = homework()
+    found["symbols.md"] = symbols()
+    found["glossary.md"] = glossary()
+    found["index.md"] = front()
+    return found
+
+
+def lay_out(source: Path) -> None:
+    """Write the sources of all pages, and the exercises beside them."""
+    shutil.rmtree(source, ignore_errors=True)
+    for name, text in pages().items():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    shutil.copytree(
+        NOTEBOOKS / "exercises",
+        source / "exercises",
+        ignore=lambda _, names: [n for n in names if n.startswith("__")],
+    )
 
 
 # ---- reference ----------------------------------------------------------------------------------
@@ -92,7 +113,7 @@ def api_index() -> str:
         rows += [f"## {place[:1].upper()}{place[1:]}", ""]
         rows += ["| function | what it computes | chapter |", "|---|---|---|"]
         for name in names:
-            chapter = contents.chapter_of(name)
+            chapter = chapter_of(name)
             link = chapter_link(chapter, f"{chapter}", "../")
             summary = contents.summary_of(name).replace("|", r"\|")
             rows.append(f"| `{name}` | {escape(summary)} | {link} |")
@@ -106,14 +127,97 @@ def escape(text: str) -> str:
     return re.sub(r"([*_$\\^`\[\]])", r"\\\1", text)
 
 
+# ---- symbols ------------------------------------------------------------------------------------
+
+
+def chapter_0(heading: str) -> str:
+    """What chapter 0 says under a heading of the second level: its text, without the code."""
+    notebook = nbformat.read(chapters()[0], as_version=4)
+    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def symbols() -> str:
+    """The letters of chapter 0, and those of each module's docstring, with their chapters."""
+    letters = chapter_0("Letters for axes")
+    axes = dict(re.findall(r"(\$\w\$) \| (.+?) \|", letters))
+    small = re.search(r"Small letters are .*?\. ", letters, re.S)
+    assert axes and small is not None
+    rows = [
+        "# Symbols",
+        "",
+        f"Letters, and what they stand for. {chapter_link(0, 'Chapter 0')} shows them at work.",
+        "",
+        "## Axes",
+        "",
+        "One letter means one axis, in the text, in comments and in the docstrings.",
+        "",
+        "| letter | axis |",
+        "|---|---|",
+        *(f"| {letter} | {axis} |" for letter, axis in sorted(axes.items())),
+        "",
+        small[0].strip(),
+        "",
+        "## Letters by module",
+        "",
+        "What else a formula needs, as the docstring of each module has it.",
+        "",
+        "| module | letters | chapter |",
+        "|---|---|---|",
+    ]
+    for module, names in modules().items():
+        doc = inspect.getdoc(sys.modules[module]) or ""
+        said = re.search(r"^Symbols: (.+?)(?=^[A-Z]\w+(?: from [\w ]+)?:|^$|\Z)", doc, re.M | re.S)
+        if said is not None:
+            chapter = chapter_of(names[0])
+            text = escape(" ".join(said[1].split())).replace("|", r"\|").replace(r"\`", "`")
+            link = f"[{module.removeprefix('pe_numpy.')}](api/{module}.md)"
+            rows.append(f"| {link} | {text} | {chapter_link(chapter, str(chapter))} |")
+    return "\n".join(rows) + "\n"
+
+
+# ---- homework -----------------------------------------------------------------------------------
+
+
+def homework() -> str:
+    """The exercises of each chapter as files to fetch, with the command that checks them."""
+    text = [
+        "# Homework",
+        "",
+        "Write the functions yourself. Each file below holds empty ones, each with its formula and",
+        "its shapes; hints stand at its end, the gentle ones first. Install `pe_numpy`, keep the",
+        "file where you like, and ask what is still wrong:",
+        "",
+        "```",
+        "python -m pe_numpy check 08_t5.py",
+        "```",
+        "",
+        "The checker tries each function on inputs of many shapes, and names a mistake it knows.",
+        "",
+        "| chapter | file | functions to write |",
+        "|---|---|---|",
+    ]
+    solutions = []
+    for path in sorted((NOTEBOOKS / "exercises").glob("[0-9][0-9]_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        number = int(path.stem[:2])
+        listed = ", ".join(f"`{name}`" for name in names)
+        file = f"{{download}}`{path.name} <exercises/{path.name}>`"
+        text.append(f"| {chapter_link(number, str(number))} | {file} | {listed} |")
+        solved = f"{{download}}`{path.name} <exercises/solutions/{path.name}>`"
+        solutions.append(f"- {chapter_link(number, f'chapter {number}')}: {solved}")
+    text += ["", "## Solutions", "", "Open them when yours passes, or when no hint is left.", ""]
+    text += ["<details><summary>Show the files</summary>", "", *solutions, "", "</details>", ""]
+    return "\n".join(text)
+
+
 # ---- glossary -----------------------------------------------------------------------------------
 
 
 def glossary() -> str:
     """The glossary of chapter 0 as entries that the search and the index know."""
-    notebook = nbformat.read(chapters()[0], as_version=4)
-    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    table = text.partition("## Glossary")[2].partition("\n## ")[0]
+    table = chapter_0("Glossary")
     rows = re.findall(r"^\| (?!term|---)(.+?) \| (.+?) \| (.+?) \| (\d+) \|$", table, re.M)
     entries = []
     for term, chinese, meaning, chapter in rows:
@@ -147,20 +251,46 @@ def front() -> str:
                 text.append(f"- **{int(path.stem[:2])}** {link}: {question}")
             toc = "\n".join(f"chapters/{p.stem}" for p in own)
             text.append(f"\n```{{toctree}}\n:hidden:\n:caption: {PARTS[start]}\n{toc}\n```\n")
-    rest = "api/index\nglossary\nchapters/INDEX"
+    rest = "homework\napi/index\nsymbols\nglossary\nchapters/INDEX"
     text.append(f"```{{toctree}}\n:hidden:\n:caption: Look things up\n{rest}\n```\n")
     return "\n".join(text)
 
 
-def main() -> None:
-    """Lay out the pages and build them; a warning is an error."""
-    lay_out()
-    target = HERE / "_build" / "html"
-    command = [sys.executable, "-m", "sphinx", "-b", "html", "-c", str(HERE), "-d"]
-    command += [str(HERE / "_build" / "doctrees"), "-W", "--keep-going", "-q", "-j", "2"]
-    if subprocess.run([*command, str(SOURCE), str(target)]).returncode:
+# ---- the site -----------------------------------------------------------------------------------
+
+
+def fresh(base: Path) -> bool:
+    """Whether a site is there that is newer than all that it is made from."""
+    stamp = base / "html" / ".built"
+    if not stamp.exists():
+        return False
+    inputs = (path for pattern in INPUTS for path in ROOT.glob(pattern))
+    return max(path.stat().st_mtime for path in inputs) < float(stamp.read_text())
+
+
+def build(base: Path) -> Path:
+    """Build the site below a folder, unless it is fresh; return where it is.
+
+    A warning is an error.
+    """
+    site = base / "html"
+    if fresh(base):
+        return site
+    shutil.rmtree(site, ignore_errors=True)
+    start = time.time()
+    lay_out(base / "source")
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-c", str(HERE), "-j", "2", "-W"]
+    command += ["--keep-going", "-q", "-d", str(base / "doctrees"), str(base / "source"), str(site)]
+    if subprocess.run(command).returncode:
         raise SystemExit("the web book was not built")
-    size = sum(f.stat().st_size for f in target.rglob("*") if f.is_file())
+    (site / ".built").write_text(str(start))
+    return site
+
+
+def main() -> None:
+    """Build the site in its usual place."""
+    site = build(BUILD)
+    size = sum(f.stat().st_size for f in site.rglob("*") if f.is_file())
     print(f"the web book is in docs/_build/html ({size / 1e6:.1f} MB): open its index.html")
 
 

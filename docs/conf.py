@@ -20,13 +20,18 @@ autodoc_member_order = "bysource"
 add_module_names = False
 default_role = "py:obj"  # `rope` in a docstring is a link
 autodoc_typehints = "none"  # the docstrings say more than the annotations
-mathjax_path = "mathjax/tex-chtml.js"  # copied by `web`: no page asks another server
+mathjax_path = "mathjax/startup.js"  # copied by `web`: no page asks another server
+mathjax3_config = {
+    "loader": {"load": ["core", "input/tex", "output/chtml", "a11y/assistive-mml"]},
+}
 
 html_theme = "sphinx_book_theme"
 html_title = "pe_numpy: a textbook that runs"
 HERE = Path(__file__).parent
 html_static_path = [str(HERE / "_static"), str(HERE.parent / "figures" / "00_four_places.png")]
 html_css_files = ["book.css"]
+html_js_files = [("book.js", {"defer": "defer"})]
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

@@ -14,9 +14,31 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
 import pe_numpy
-from pe_numpy.homework.contents import chapter_of
+from pe_numpy.homework.contents import CHAPTERS, chapter_of
 
-MATHJAX = ("tex-chtml.js", "output/chtml")  # a twelfth of the whole
+# What TeX needs, and MathML for those who listen: a twentieth of the whole. The menu is left out,
+# since most of what it offers would have to be fetched from elsewhere.
+MATHJAX = (
+    "startup.js",
+    "core.js",
+    "input/tex.js",
+    "output/chtml.js",
+    "output/chtml/fonts",
+    "a11y/assistive-mml.js",
+)
+# Icons come from the theme's font; the script that draws them once more has 1.5 MB.
+ICON_SCRIPT = re.compile(
+    r'\s*<!--[^>]*custom icons -->\s*<script defer src="[^"]*fontawesome.js[^>]*>'
+    r"</script>"
+)
+ARROW = '<summary><span class="toctree-toggle"'  # in the side bar; has no name for those who listen
+UNUSED = (
+    "locales",
+    "scripts/fontawesome.js*",
+    "vendor/fontawesome/webfonts/fa-brands*",
+    "**/*.map",
+    "*.html",
+)
 FULL_NAMES = {n: f"{getattr(pe_numpy, n).__module__}.{n}" for n in pe_numpy.__all__}
 # Names, operators and blanks look like plain code in both styles: no need to mark each of them.
 PLAIN = re.compile(r'<span class="(?:n|p|w|o|nn|kn)">([^<]*)</span>')
@@ -24,9 +46,13 @@ PLAIN = re.compile(r'<span class="(?:n|p|w|o|nn|kn)">([^<]*)</span>')
 
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Copy MathJax, so that no page asks another server for it; take out what no reader needs."""
-    if error is not None:
-        return
-    out = Path(app.outdir)
+    if error is None:
+        copy_mathjax(Path(app.outdir))
+        slim(Path(app.outdir))
+
+
+def copy_mathjax(out: Path) -> None:
+    """Copy the parts of MathJax that the pages load."""
     spec = importlib.util.find_spec("sphinx-mathjax-offline")
     assert spec is not None and spec.origin is not None
     for part in MATHJAX:
@@ -37,17 +63,35 @@ def finish(app: Sphinx, error: Exception | None) -> None:
             shutil.copytree(source, target, dirs_exist_ok=True)
         else:
             shutil.copy(source, target)
-    for path in out.rglob("*.map"):
-        path.unlink()
+
+
+def slim(out: Path) -> None:
+    """Take out what no reader needs: other languages, marks of plain code, unused colours."""
+    for pattern in UNUSED:
+        for path in list((out / "_static").glob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     for path in out.rglob("*.html"):
-        path.write_text(PLAIN.sub(r"\1", path.read_text(encoding="utf-8")), encoding="utf-8")
+        text = PLAIN.sub(r"\1", path.read_text(encoding="utf-8"))
+        text = ICON_SCRIPT.sub("", text).replace(ARROW, f'<summary aria-label="Unfold">{ARROW[9:]}')
+        path.write_text(text, encoding="utf-8")
     for path in (out / "_images").glob("*.png"):
         with Image.open(path) as picture:
-            picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+            small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        small.save(path, optimize=True)
 
 
 def link_functions(app: Sphinx, doctree: nodes.document) -> None:
-    """Make a link to the reference of each public function that is named in `code`."""
+    """Make a link to the reference of each public function that is named in `code`.
+
+    A chapter ends with those that it derives.
+    """
+    number = re.match(r"chapters/(\d\d)_", app.env.current_document.docname)
+    names = CHAPTERS.get(int(number[1]), "").split() if number else []
+    if names:
+        line = nodes.paragraph("", "Reference: ", classes=["reference-line"])
+        for n, name in enumerate(names):
+            line += [nodes.Text(", " if n else ""), nodes.literal(name, name)]
+        next(iter(doctree.findall(nodes.section))).append(line)
     for literal in list(doctree.findall(nodes.literal)):
         name = literal.astext().removesuffix("()")
         parent = literal.parent

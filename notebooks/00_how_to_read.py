@@ -108,10 +108,9 @@ assert causal_mask([0, 1, 2], [0, 1, 2]).tolist() == causal_mask_by_loops([0, 1,
 #
 # ## The five documents
 #
-# The book grew out of five Chinese introductions to the subject. It is planned to cover every section
-# of theirs, to reproduce every numeric example, and to mend what they get wrong; the chapters written
-# so far do this for their share. You do not need the documents: a chapter that speaks of a passage
-# quotes it in English.
+# The book grew out of five Chinese introductions to the subject. It covers every section of theirs,
+# reproduces every numeric example, and mends what they get wrong. You do not need the documents: a
+# chapter that speaks of a passage quotes it in English.
 #
 # | name | what it is |
 # |---|---|
@@ -133,7 +132,7 @@ assert causal_mask([0, 1, 2], [0, 1, 2]).tolist() == causal_mask_by_loops([0, 1,
 # | C | something that looks wrong and is right |
 #
 # To find one, look it up in **[INDEX.md](INDEX.md)**, in the folder of this chapter. It lists all of
-# them, each with its chapter or with "to come".
+# them, each with its chapter.
 #
 # ## How to run it
 #
@@ -506,46 +505,44 @@ for call in (
 # %% [markdown]
 # ## The plan
 #
-# A chapter with a link is written, and all that was promised above holds for it. A chapter marked "to
-# come" is planned and not written: the table has its question, and the book does not yet have the
-# answer. Where a text says "chapter 10 does this", read it as the plan if chapter 10 is still to come.
-#
 # | number | chapter | what it answers |
 # |---|---|---|
 # | 0 | [Read this book](00_how_to_read.ipynb) | How do I read this, and what do the letters mean? |
 # | 1 | [See why position matters](01_why_position.ipynb) | Does attention see the order of its words? |
 # | 2 | [Count with clocks: the sinusoidal code](02_sinusoidal.ipynb) | Why sines and cosines, and what do they tell? |
-# | 3 | Learned encoding (to come) | What if the table is trained, and where does it end? |
-# | 4 | Recurrent, FLOATER, multiplicative (to come) | Can each code be computed from the one before? |
-# | 5 | From absolute to relative (to come) | Which four terms does a score have, and who keeps which? |
-# | 6 | Shaw (to come) | How does a vector for each distance enter scores and values? |
-# | 7 | Transformer-XL and XLNet (to come) | How does one shift make all distances cheap? |
-# | 8 | T5 and TUPE (to come) | How do few numbers serve all distances? |
-# | 9 | DeBERTa (to come) | What do content and position say to each other? |
-# | 10 | ALiBi (to come) | Is a straight line enough? |
-# | 11 | Position from zero padding (to come) | How does a convolution know where it is? |
-# | 12 | Complex order (to come) | What if word vectors are complex numbers? |
+# | 3 | [Learn a vector for each position](03_learned.ipynb) | What if the table is trained, and where does it end? |
+# | 4 | [Make each code from the one before: recurrence, FLOATER, multiplication](04_recurrent.ipynb) | Can each code be computed from the one before? |
+# | 5 | [Expand the score: from absolute to relative](05_expansion.ipynb) | Which four terms does a score have, and who keeps which? |
+# | 6 | [Give each distance a vector: Shaw's scheme](06_shaw.ipynb) | How does a vector for each distance enter scores and values? |
+# | 7 | [Shift once, score all distances: Transformer-XL and XLNet](07_transformer_xl.ipynb) | How does one shift make all distances cheap? |
+# | 8 | [Share few numbers among all distances: T5 and TUPE](08_t5.ipynb) | How do few numbers serve all distances? |
+# | 9 | [Let content and position speak to each other: DeBERTa](09_deberta.ipynb) | What do content and position say to each other? |
+# | 10 | [Punish distance: ALiBi](10_alibi.ipynb) | Is a straight line enough? |
+# | 11 | [Read the border: position from zero padding](11_convolution.ipynb) | How does a convolution know where it is? |
+# | 12 | [Let words turn: complex order](12_complex_order.ipynb) | What if word vectors are complex numbers? |
 # | 13 | [Derive RoPE: turn queries and keys by one rotation](13_rope_derived.ipynb) | Why must it be a rotation? |
 # | 14 | [Compute with RoPE](14_rope_computed.ipynb) | Which sign, layout and precision, and does it decay? |
-# | 15 | Stretching RoPE (to come) | How does a model read longer texts than it was trained on? |
-# | 16 | Length extrapolation (to come) | What do digits, entropy and interpolation have to do with it? |
+# | 15 | [Stretch RoPE to longer texts](15_scaling.ipynb) | How does a model read longer texts than it was trained on? |
+# | 16 | [Read longer than you trained](16_extrapolation.ipynb) | What do digits, entropy and interpolation have to do with it? |
 # | 17 | [Work attention by hand](17_attention.ipynb) | What does every number of an attention layer mean? |
-# | 18 | The Transformer block (to come) | What do normalisation and residual connections do? |
-# | 19 | Encoder and decoder (to come) | How is a translation model trained? |
-# | 20 | Decoding with a cache (to come) | Why does the next token not cost the whole text again? |
-# | 21 | Gradients in NumPy (to come) | Where do derivatives come from? |
-# | 22 | Train short, test long (to come) | Which encodings hold beyond the trained length? |
-# | 23 | Which one to use (to come) | What has been measured, and what is only said? |
-# | 24 | Exercises (to come) | Can I do it myself? |
+# | 18 | [Build the Transformer block](18_layers.ipynb) | What do normalisation and residual connections do? |
+# | 19 | [Train an encoder and a decoder](19_model.ipynb) | How is a translation model trained? |
+# | 20 | [Decode with a key-value cache](20_decoding.ipynb) | Why does the next token not cost the whole text again? |
+# | 21 | [Let NumPy differentiate itself](21_autodiff.ipynb) | Where do derivatives come from? |
+# | 22 | [Train short, test long](22_study.ipynb) | Which encodings hold beyond the trained length? |
+# | 23 | [Choose an encoding](23_which_one.ipynb) | What has been measured, and what is only said? |
+# | 24 | [Check your own](24_exercises.ipynb) | Can I do it myself? |
 #
 # ## Where to begin
 #
-# **The student**: 1, then 17 if attention is new to you, then 2, 13 and 14. Do at least one exercise a
-# chapter; open the second hint only after five minutes.
+# **The student**: in order, a chapter a day; 17 right after 1 if attention is new to you. Do at least one
+# exercise a chapter; open the second hint only after five minutes. The homework of each chapter waits in
+# `exercises/`, with a checker that names your mistake ([chapter 24](24_exercises.ipynb)).
 #
 # **The teacher**: each chapter is a lecture with its homework. The boxes make good questions for a
 # class ("a widely read text says this; is it so?"), and every figure is drawn by one function
-# of `pe_numpy/plots/`, in the module of the chapter's name.
+# of `pe_numpy/plots/`, in the module of the chapter's name. The homework can be checked for a whole class
+# at once ([chapter 24](24_exercises.ipynb)).
 #
 # **The engineer**: the conventions above; then 14 for the sign, the layout and the precision of RoPE,
 # and *In practice* at the end of each chapter, where other libraries' conventions and known bugs stand.
@@ -684,8 +681,7 @@ print("same rows, two places on:", np.array_equal(from_2[:3], interleaved[2:]))
 # ## Glossary
 #
 # The technical terms of the five documents, with their Chinese names and the chapter to which each
-# belongs. If that chapter is still to come, the sentence here is all there is so far. Order is by word;
-# a hyphen counts as a space.
+# belongs. Order is by word; a hyphen counts as a space.
 #
 # ### A to B
 #

@@ -737,7 +737,7 @@ for i, j in ((0, 0), (3, 1), (2, 7), (40, 41)):
 #
 # Only the difference is left, whatever the words are. That is RoPE
 # ([chapter 13](13_rope_derived.ipynb)): a multiplicative encoding, with the right product. (Complex
-# order, chapter 12, multiplies word vectors in the same way.)
+# order, [chapter 12](12_complex_order.ipynb), multiplies word vectors in the same way.)
 
 # %%
 x1, x2 = (xi[0::2] + 1j * xi[1::2]), (xj[0::2] + 1j * xj[1::2])  # pairs as complex numbers

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 11. Read the border: position from zero padding
 #
-# Networks for pictures are built of convolutions, and hardly anybody adds a position code to them. Yet
+# Many networks for pictures are built of convolutions, and hardly anybody adds a position code. Yet
 # they know where in the picture a thing stands. A convolution treats all places alike: it weighs each
 # pixel and its neighbours with the same few numbers. Where does the position come from?
 #
@@ -95,7 +95,7 @@ for padding in ("zero", "circular"):
 #
 # So an output belongs to the content around place $a+i$. Cut elsewhere, and the same content gives the
 # same output, at another $i$. A function that shifts its output as its input is shifted is called
-# **equivariant to shifts**. (Chapter 1 asked the same for all reorderings.)
+# **equivariant to shifts**. ([Chapter 1](01_why_position.ipynb) asked the same for all reorderings.)
 
 # %%
 X = rng.standard_normal(40)
@@ -207,8 +207,9 @@ for w in (np.array(KERNEL), np.array([0.1, 0.2, 0.4, 0.2, 0.1])):
 # $0.5\cdot 0.8+0.3\cdot 1=0.7$. The second reads the 0.8: $0.2\cdot 0.8+0.5+0.3=0.96$. It now knows
 # of a border that its own window never touched.
 #
-# Open all the brackets of $c$ layers, and each term is a walk: from $i$ to $i+j_1$, on to $i+j_1+j_2$,
-# and so on, with the product of the weights. Walks that step outside are the ones that met a zero:
+# Open all the brackets of $c$ layers (without a ReLU, which positive numbers would not notice), and each
+# term is a walk: from $i$ to $i+j_1$, on to $i+j_1+j_2$, and so on, with the product of the weights.
+# Walks that step outside are the ones that met a zero:
 #
 # $$y^{(c)}_i=\sum_{\substack{\text{walks of } c \text{ steps from } i\\ \text{that stay in } 0\dots L-1}}
 #   w_{j_1+m}\,w_{j_2+m}\cdots w_{j_c+m}$$
@@ -234,7 +235,7 @@ for c in (1, 2, 3, 4):
 print("four layers:", y.round(2).tolist())
 
 # %% [markdown]
-# Now look at five layers of it, and at the ring below.
+# Now look at five layers of it, and at the ring below: the brighter a cell, the further from 1.
 
 # %% alt="Two tables of numbers as heat maps, layers by positions. What one sees: with zero padding a bright wedge grows inward from each end by one position a layer, brighter on the right; with circular padding every cell stays 1."
 zero, circular = [np.ones(13)], [np.ones(13)]
@@ -257,8 +258,8 @@ plt.show()
 #
 # The wedge *reaches* $cm$ positions after $c$ layers. But to fall off from the innermost of them a walk
 # must take every step towards the border, and that is a rare walk. In $c$ steps a random walk strays by
-# about $\sqrt c$. So how deep can you *see* the border? **Predict**: of 64 layers with radius 1, how many
-# positions are changed by more than 1 %?
+# something like $\sqrt c$. So how deep can you *see* the border? **Predict**: by 64 layers with the
+# kernel $(0.25, 0.5, 0.25)$, how many positions at an end are changed by more than 1 %?
 
 # %% alt="Four curves over the distance to the border for 1, 4, 16 and 64 layers. What one sees: four times the layers push the visible dip only about twice as deep, while the bars above, the reach, grow fourfold."
 profiles, visible = {}, {}
@@ -381,7 +382,7 @@ for name, M in (("anisotropic", W), ("symmetric  ", np.stack([W[0], W[1], W[0]])
 # >
 # > | | circular padding | zero padding |
 # > |---|---|---|
-# > | **symmetric kernel** | no position, no order | distance to the border, not which one |
+# > | **symmetric kernel** | no position, no direction | distance to the border, not which one |
 # > | **anisotropic kernel** | order of neighbours, no position | distance to the border, and which one |
 
 # %%
@@ -442,7 +443,7 @@ plt.show()
 
 # %% [markdown]
 # The symmetric kernel draws a frame in which all four corners look the same. The slanted kernel is darker
-# towards one corner: this map has nearly become a coordinate.
+# towards one corner. (Two corners still agree, because both axes use the same kernel.)
 #
 # ## Can a probe read it?
 #
@@ -472,8 +473,9 @@ for padding, mode in (("zero", "constant"), ("circular", "wrap")):
 
 # %% [markdown]
 # The **probe** sees the 16 numbers at one position, knows nothing of the neighbours, and must name the
-# position $t_i=i-11.5$, counted from the middle of 24. It is a ridge regression, as in chapter 1, the
-# same for all positions, fitted on some sequences and tested on others.
+# position $t_i=i-11.5$, counted from the middle of 24. It is a ridge regression, as in
+# [chapter 1](01_why_position.ipynb), the same for all positions, fitted on some sequences and tested on
+# others.
 #
 # We judge it by the **explained variance** $R^2$: 1 if every answer is right, 0 if it is no better than
 # always saying "the middle".
@@ -494,8 +496,8 @@ def probe(h, h_test, target):
     return answers, 1 - ((answers - target) ** 2).mean() / (target**2).mean()
 
 
-told = np.broadcast_to(t / 10, (3, channels, L))  # a network that hands over the position
-assert probe(told, told, t)[1] > 0.999
+told = np.broadcast_to(t / 10, (3, channels, L))  # hands over the position, or (below) nothing
+assert probe(told, told, t)[1] > 0.999 and abs(probe(0 * told, 0 * told, t)[1]) < 1e-9
 
 # %% [markdown]
 # What can we say *before* we measure? Let the set of sequences contain, with each sequence, all its 24
@@ -568,9 +570,9 @@ plt.show()
 # The dotted line is the truth, the band one standard deviation of the answers; on the right the dashed
 # line is the distance to the border, read from the symmetric network. *Proved, and seen*: the second and
 # the third network stay at 0 for the position, at every depth. *Measured*: with zero padding and random
-# anisotropic kernels the probe does better with every layer, though it is far from exact. Nothing was
-# trained but the probe. Weights made for the purpose do better, as the counter shows; Islam et al. measure
-# trained networks.
+# anisotropic kernels the probe does better at each depth, 48 % at 12 layers, and is far from exact.
+# Nothing was trained but the probe. Weights made for the purpose do better, as the counter shows; Islam
+# et al. measure trained networks.
 #
 # ## What a causal mask leaks
 #
@@ -591,8 +593,9 @@ assert np.allclose(any_constant, 1, rtol=0, atol=1e-12)  # whatever the scores
 
 # %% [markdown]
 # Nothing at all. Attention *divides by the sum of its weights*: however many keys are hidden, the rest
-# gets the whole, and a weighted mean of equal values is that value. A convolution does not divide. So what
-# leaks with a constant is not the zero as such but a missing division. The matrices show it:
+# gets the whole, and a weighted mean of equal values is that value. A convolution does not divide. So
+# what leaks with a constant is not the zero as such but a missing division. The matrices show it
+# (bright: a large weight; white: none; at the right of each row its sum):
 
 # %% alt="Three matrices from inputs to outputs with the sums of their rows. What one sees: the convolution is a band that widens with depth and its outer rows sum to less than 1; causal attention is a full triangle whose rows all sum to 1."
 matrices = {
@@ -609,9 +612,9 @@ plt.show()
 # %% [markdown]
 # The other difference is the shape. The band of a convolution widens by a radius a layer; the triangle
 # reaches back to the first token at once. So as soon as *something* tells tokens apart, one layer is
-# enough for all positions. In chapter 1 it was a mark on the first token, and the output was exactly
-# $1/(i+1)$. Without a mark the content will do: the mean of $i+1$ independent values with variance
-# $\sigma^2$ varies the less, the further you are from the start:
+# enough for all positions. In [chapter 1](01_why_position.ipynb) it was a mark on the first token, and
+# the output was exactly $1/(i+1)$. Without a mark the content will do: the mean of $i+1$ independent
+# values with variance $\sigma^2$ varies the less, the further you are from the start:
 #
 # $$\mathrm{Var}\,o_i=\frac{1}{(i+1)^2}\sum_{j\le i}\mathrm{Var}\,v_j=\frac{\sigma^2}{i+1}$$
 
@@ -711,9 +714,10 @@ assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 # The code adapts to any size of the picture; what it tells in the middle of a large one is bounded by its
 # reach.
 #
-# **Other paddings are not innocent.** A padding that repeats the outermost value keeps a constant constant.
-# It is not equivariant all the same (exercise 1), and trained networks learn to read borders under any
-# padding (Lin et al. 2022).
+# **Other paddings are not innocent.** A padding that repeats the outermost value keeps a constant
+# constant. It is not equivariant all the same (exercise 1), and trained networks learn to read borders
+# under all kinds of padding (Lin et al. 2022). Even a ring has a seam, where the two ends of a picture
+# meet; what is proved above speaks of the padding, not of the picture.
 #
 # ## Exercises
 #
@@ -748,8 +752,8 @@ assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 #
 # </details>
 #
-# **2. Count from both ends.** Build the counter that counts from the right. How many layers does a network
-# need in which every position knows the *length* of the input?
+# **2. Count from both ends.** Build the counter that counts from the right. How many layers do the two
+# counters need before every position knows the *length* of the input?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -759,28 +763,32 @@ assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 #
 # <details><summary>Hint 2</summary>
 #
-# Position $i$ has $i$ positions to its left and $L-1-i$ to its right. What is their sum?
+# Position $i$ has $i$ positions to its left and $L-1-i$ to its right. When can you trust a count of $c$?
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# With the kernel $(0,0,1)$ the count is $\min(L-1-i,c)$. The sum of both counts is $L-1$ at every
-# position once $c\ge L-1$. With fewer layers some position misses an end.
+# With the kernel $(0,0,1)$ the count is $\min(L-1-i,c)$. A count below $c$ is exact, and then the two
+# counts add up to $L-1$; a count of $c$ means "$c$ or more". Position 0 has $L-1$ to its right, so it
+# takes $c=L$ layers. (With one less the sum is right, but position 0 of a longer input reads the same.)
 #
 # ```python
-# L = 9
-# left, right = np.zeros(L), np.zeros(L)
-# for c in range(1, L):
-#     left, right = convolve(left + 1, (1, 0, 0)), convolve(right + 1, (0, 0, 1))
+# def counts(L, c):
+#     left, right = np.zeros(L), np.zeros(L)
+#     for _ in range(c):
+#         left, right = convolve(left + 1, (1, 0, 0)), convolve(right + 1, (0, 0, 1))
 #     assert np.array_equal(right, np.minimum(np.arange(L)[::-1], c))
-#     assert ((left + right) == L - 1).all() == (c >= L - 1)
+#     return set(zip(left.tolist(), right.tolist(), strict=True))
+#
+# for c in range(1, 13):
+#     assert counts(9, c).isdisjoint(counts(10, c)) == (c >= 9)
 # ```
 #
 # </details>
 #
 # **3. A causal convolution.** A language model made of convolutions may not look ahead: its kernels read
-# the position itself and the past. Which borders does it see? What is left of the ring's blindness?
+# the position itself and the past. Which borders does it see, and how far?
 #
 # <details><summary>Hint 1</summary>
 #

@@ -4,7 +4,7 @@
 # The usual code adds the same vector to whatever word stands at a position. Suppose that we let each
 # word itself say how it changes when it moves. A word is then no vector but a *function* of the position.
 # Which functions would we want? Two modest wishes leave a single family: numbers that turn in the
-# complex plane. The scheme is called **complex order**.
+# complex plane, and may fade. The scheme is called **complex order**.
 #
 # **What you will do**
 #
@@ -235,9 +235,10 @@ turns = complex_order_by_loops([[2.0]] * 3, quarter, [[0.0]] * 3, [0, 1, 2])
 assert np.allclose(turns[:, 0], [2, 2j, -2], rtol=0, atol=1e-15)
 
 # %% [markdown]
-# The package's function takes the vectors that the tokens have looked up, with any batch axes; what words
-# share need not be repeated. (It makes token vectors, so it belongs to place 1 of chapter 0. They are complex,
-# so it does not fit into this book's Transformer, whose numbers are real.)
+# The package's function takes the vectors that the tokens have looked up, with any batch axes; what
+# words share need not be repeated. (It makes token vectors, so it belongs to place 1 of
+# [chapter 0](00_how_to_read.ipynb). They are complex, so it does not fit into this book's Transformer, whose
+# numbers are real.)
 
 # %%
 show_source(complex_order)
@@ -282,8 +283,9 @@ plots.word_paths(words, smooth)
 plt.show()
 
 # %% [markdown]
-# Each component stays on its circle: the radius, the amplitude, is what the word means, and the position
-# moves it round. (A negative amplitude is allowed: half a turn more of phase.) A slow component is hardly touched by the position. How far does one step carry it?
+# Each component stays on its circle: the radius, the amplitude, belongs to the word, and the position
+# moves the point round. (A negative amplitude is allowed: half a turn more of phase.) A slow component
+# is hardly touched by the position. How far does one step carry it?
 #
 # $$|g(\text{pos}+1)-g(\text{pos})|=r\,|e^{i\omega}-1|=2r\,\Big|\sin\frac{\omega}{2}\Big|$$
 #
@@ -372,7 +374,8 @@ x = rng.standard_normal((5, 8))
 pairs = x[:, 0::2] + 1j * x[:, 1::2]
 turned = complex_order(np.abs(pairs), rope_frequencies(8), np.angle(pairs), np.arange(5) + 3)
 as_rope = rope(x, np.arange(5) + 3)
-assert np.allclose(turned, np.abs(pairs) * np.exp(1j * np.angle(turned)), rtol=0, atol=1e-12)
+turn = np.exp(1j * rope_frequencies(8) * (np.arange(5)[:, None] + 3))
+assert np.allclose(turned, pairs * turn, rtol=0, atol=1e-12)
 assert np.allclose(turned.real, as_rope[:, 0::2], rtol=0, atol=1e-12)
 assert np.allclose(turned.imag, as_rope[:, 1::2], rtol=0, atol=1e-12)
 
@@ -417,6 +420,8 @@ assert np.allclose(z.real, rope(q0, p, shared) @ rope(k0, p, shared).T, rtol=0, 
 
 # %%
 without = q @ k.T
+added = shared * (p[:, None] + p)[..., None] + theta + phi  # (L, L, D)
+assert np.allclose(without, (r * s * np.exp(1j * added)).sum(axis=-1), rtol=0, atol=1e-12)
 assert np.allclose(without[5, 5], without[[0, 2, 9], [10, 8, 1]], rtol=0, atol=1e-12)  # m + n = 10
 own = complex_order(s, 1.3 * shared + 0.05, phi, p)
 z_own, z_self = q @ own.conj().T, q @ q.conj().T
@@ -511,9 +516,9 @@ plt.show()
 
 # %% [markdown]
 # One component turns as a whole, and its modulus does not notice: position is lost. With more components
-# the modulus sees how far they have turned *against each other*. It can't be negative, so a key can be
-# ignored but not pushed away, and a key and its opposite score alike. The real part has none of these
-# traits; it is the score of RoPE.
+# the modulus sees how far they have turned *against each other*. It can't be negative, so no key scores
+# below one that is orthogonal to the query, and a key and its opposite score alike. The real part has
+# none of these traits; it is the score of RoPE.
 #
 # Here is the whole layer, once by loops and once from the package:
 
@@ -600,8 +605,8 @@ assert np.allclose(bag, mirror, rtol=0, atol=1e-12)
 print(len(sentences), "sentences,", int(held_out.sum()), "held out; log 2 =", f"{np.log(2):.3f}")
 
 # %% [markdown]
-# With complex order the mean is $\frac13\sum r_j e^{i\omega_j\text{pos}}$: the same word enters turned
-# otherwise at position 2 than at position 0. The readout is a Hermitian product with one complex vector
+# With complex order the mean is $\frac13\sum r_j e^{i\omega_j\text{pos}}$: the same word is turned
+# differently at position 2 than at position 0. The readout is a Hermitian product with one complex vector
 # $u_y$ for each answer, which in real numbers is a matrix product:
 #
 # $$\text{logit}_y=\mathrm{Re}\sum_{c} h_c\,u_{y,c}^*
@@ -629,8 +634,8 @@ logits = turning_bag({"r": r, "omega": omega}, sentences) @ reals(U).T
 assert np.allclose(logits, (h @ U.conj().T).real, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Both models get 32 real numbers a word and the same training; chapter 21 explains `value_and_grad` and
-# `adamw`. **Predict**: which words will learn to turn, nouns or verbs?
+# Both models get 32 real numbers a word and the same training; [chapter 21](21_autodiff.ipynb) explains
+# `value_and_grad` and `adamw`. **Predict**: which words will learn to turn, nouns or verbs?
 
 
 # %%
@@ -679,19 +684,20 @@ plt.show()
 
 # %% [markdown]
 # *Proved*: the added code can't pass 50 % in this model. *Measured*: complex order answers all held-out
-# sentences, from frequencies that began at 0. In each run the nouns, whose place decides the answer, have
-# learned to turn faster on average than the verbs, whose place is always the middle. The verbs turn, too: nothing in
-# the loss tells them to stop. (Wang et al., appendix D, look at the mean $|\omega|$ of words in a trained
-# sentiment model and find many words of strong sentiment among the fastest.)
+# sentences, from frequencies that began at 0. In each run the nouns, whose place decides the answer,
+# have learned to turn faster on average than the verbs, whose place is always the middle (bars: means of
+# five runs; dots: single runs). The verbs turn, too: nothing in the loss tells them to stop. (Wang et
+# al., appendix D, look at the mean $|\omega|$ of words in a trained sentiment model and find many words
+# of strong sentiment among the fastest.)
 #
 # Don't read more into it. A bag of words is where an added code *must* fail; inside attention it is not
 # lost ([chapter 5](05_expansion.ipynb)).
 #
 # ## In practice
 #
-# **NumPy won't conjugate for you.** `@`, `np.dot`, `np.inner` and `np.einsum` multiply complex numbers as
-# they stand, and `.T` is the transpose without conjugation. `np.vdot` does conjugate, its *first*
-# argument, and flattens. The slip is silent: shapes fit, and at position 0, with real vectors, the
+# **NumPy won't conjugate for you.** `@`, `np.dot`, `np.inner` and `np.einsum` multiply complex numbers
+# as they stand, and `.T` is the transpose without conjugation. `np.vdot` and `np.vecdot` do conjugate,
+# their *first* argument. The slip is silent: shapes fit, and at position 0, with real vectors, the
 # numbers are even equal.
 
 # %%
@@ -727,9 +733,10 @@ assert np.abs(np.exp(1j * survivors) - np.exp(1j * angles)).max() > 1  # the wor
 #
 # ## Exercises
 #
-# **1. Count from the end.** The authors' code numbers the positions from the last token backwards,
-# $L-1,\dots,0$. What does that do to the scores of two tokens if words share frequencies? And if they
-# don't: what becomes of the same two words when the text gets longer by one word *at its end*?
+# **1. Count from the end.** The authors' Transformer for text classification numbers the positions from
+# the last token backwards, $L-1,\dots,0$. What does that do to the scores of two tokens if words share
+# frequencies? And if they don't: what becomes of the same two words when the text gets longer by one
+# word *at its end*?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -779,7 +786,7 @@ assert np.abs(np.exp(1j * survivors) - np.exp(1j * angles)).max() > 1  # the wor
 #
 # <details><summary>Solution</summary>
 #
-# It fades with the sum $m+n$, so two neighbours far into the text hardly see each other. A factor that
+# It fades with the sum $m+n$, so two neighbours far into the text score almost 0. A factor that
 # shrinks for queries and *grows* for keys gives a decay with the distance (for $m\ge n$), at the price of
 # unbounded keys. So $r_1=1$ is needed for the distance, too.
 #

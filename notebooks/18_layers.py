@@ -157,9 +157,12 @@ assert 2 * D * F == 2 * (4 * D * D)
 #
 # $\Phi(x)$ is the probability that a standard normal number stays below $x$; `erf` is in Python's
 # `math`. SiLU takes the logistic curve in its place. ReLU is the same idea with a step: $x$ times 1 or
-# 0. **Predict**: what is $f(x)-f(-x)$, for all three?
+# 0. (NumPy has no `erf`, so `_normal_distribution` computes $\Phi$ by Taylor's series from a table;
+# `gelu` also has the approximation by a tanh that GPT-2 uses.) **Predict**: what is $f(x)-f(-x)$, for
+# all three?
 
 # %%
+show_source(gelu, silu)
 x = np.linspace(-4, 4, 161)
 by_formula = {
     "ReLU": [t * (t > 0) for t in x],
@@ -171,9 +174,7 @@ for name, f in functions.items():
     print(name, "at -1, 0, 1, 3:", f(np.array([-1.0, 0.0, 1.0, 3.0])).round(4).tolist())
     assert np.allclose(f(x), by_formula[name], rtol=0, atol=1e-12)
     assert np.allclose(f(x) - f(-x), x, rtol=0, atol=1e-12)
-
-# %% [markdown]
-# The difference is $x$ itself, since the two weights add up to 1. The slopes show what training sees.
+assert np.abs(gelu(x, "tanh") - gelu(x)).max() < 5e-4  # GPT-2's form
 
 # %% alt="ReLU, GELU and SiLU on the left, their slopes on the right. What one sees: the smooth ones dip below zero, and their slopes pass 1 and reach below 0; that of ReLU jumps from 0 to 1."
 slopes = {n: value_and_grad(lambda x, f=f: np.sum(f(x)))(x)[1] for n, f in functions.items()}
@@ -185,22 +186,9 @@ plots.activation_curves(x, {n: (f(x), slopes[n]) for n, f in functions.items()})
 plt.show()
 
 # %% [markdown]
-# `gelu` comes in two forms. The paper also gives an approximation by a hyperbolic tangent, and GPT-2
-# uses that; a model trained with one form is a little off with the other. (NumPy has no `erf`, so
-# `_normal_distribution` computes $\Phi$ by Taylor's series from a table.)
+# The difference is $x$ itself, since the two weights add up to 1. The slopes show what training sees: the
+# smooth ones let some gradient through where ReLU's is 0.
 #
-# $$\Phi(x)\approx\tfrac12\left(1+\tanh\!\left(\sqrt{2/\pi}\,(x+0.044715\,x^3)\right)\right)$$
-
-# %%
-show_source(gelu, silu)
-inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-approximate = x * (1 + np.tanh(inner)) / 2
-assert np.allclose(gelu(x, "tanh"), approximate, rtol=0, atol=1e-12)
-error = np.abs(gelu(x, "tanh") - gelu(x))
-print(f"largest difference: {error.max():.5f}, where |x| = {abs(x[error.argmax()]):.2f}")
-assert error.max() < 5e-4
-
-# %% [markdown]
 # ### A gate
 #
 # In most recent models the activation does not replace the hidden numbers, it *multiplies* them: a
@@ -269,8 +257,15 @@ def loss(W_2, W_1, x, t, wiring, end=unchanged):
 
 # %% [markdown]
 # What training needs is the gradient of $L$ with respect to each matrix. `value_and_grad(f)` makes a
-# function that returns $f$ and the gradients of its first argument. We trust it for now, after a look
-# at one entry: move a weight a little up and down, and divide the change of the loss by the distance.
+# function that returns $f$ and the gradients with respect to its first argument. How large should they
+# be? Two steps. First, a sublayer writes $y=hW_2$ with $h$ the hidden numbers. If $g$ is the gradient with
+# respect to its output $y$, then entry $(f,d)$ of $W_2$ moves $y_d$ by $h_f$, so
+#
+# $$\frac{\partial L}{\partial W_2}=h^\top g,\qquad
+#   \left\lVert\frac{\partial L}{\partial W_2}\right\rVert=\lVert h\rVert\,\lVert g\rVert$$
+#
+# where the norm of a matrix is the root of the sum of all its squares. The gradient is the product of
+# two lengths: of what came in, and of what came back.
 
 
 # %%
@@ -282,26 +277,6 @@ def draw(n_layers, seed):
     return W_2, W_1, rng.standard_normal(D), rng.standard_normal(D)
 
 
-W_2, *rest = draw(3, seed=0)
-value, gradients = value_and_grad(loss)(W_2, *rest, plain)
-ends = []
-for step in (1e-5, -1e-5):
-    moved = {**W_2, "1": W_2["1"] + step * (np.arange(F * D).reshape(F, D) == 7)}
-    ends.append(loss(moved, *rest, plain))
-assert np.isclose(gradients["1"][0, 7], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=0)
-
-# %% [markdown]
-# How large should it be? Two steps. First, a sublayer writes $y=hW_2$ with $h$ the hidden numbers. If
-# $g$ is the gradient with respect to its output $y$, then entry $(f,d)$ of $W_2$ moves $y_d$ by
-# $h_f$, so
-#
-# $$\frac{\partial L}{\partial W_2}=h^\top g,\qquad
-#   \left\lVert\frac{\partial L}{\partial W_2}\right\rVert=\lVert h\rVert\,\lVert g\rVert$$
-#
-# where the norm of a matrix is the root of the sum of all its squares. The gradient is the product of
-# two lengths: of what came in, and of what came back.
-
-# %%
 W_2, W_1, x, t = draw(1, seed=0)
 h = relu(x @ W_1[0])
 g = (h @ W_2["0"] - t) / D
@@ -361,25 +336,13 @@ assert (stacks["plain"] < 1e-5).all()
 #
 # ## A path around: the residual connection
 #
-# The mend is one plus sign. Let the sublayer compute not the output, but what to *add* to its input:
-#
-# $$y = x + F(x)$$
+# The mend is one plus sign. Let the sublayer compute not the output, but what to *add* to its input,
+# $y = x + F(x)$. ($F$ with an argument is the sublayer; $F$ alone remains the width.)
 #
 # In the plain stack a sublayer that does nothing useful destroys what came before. Here a sublayer
 # that does nothing leaves $x$ as it is. The path of $x$ past all sublayers is called the **residual
 # stream**, and $F(x)$ the residual, what is left to do.
-
-
-# %%
-def residual(x, sublayer):
-    return x + sublayer(x)
-
-
-x = np.array([1.0, -2.0, 3.0])
-assert residual(x, lambda z: z * z).tolist() == [2.0, 2.0, 12.0]
-assert residual(x, lambda z: 0 * z).tolist() == x.tolist()
-
-# %% [markdown]
+#
 # What does it do to the gradient? Write $L$ for the loss. For single numbers, by the chain rule:
 #
 # $$\frac{\partial L}{\partial x}=\frac{\partial L}{\partial y}\cdot\frac{\partial y}{\partial x}
@@ -388,14 +351,19 @@ assert residual(x, lambda z: 0 * z).tolist() == x.tolist()
 # Document 004 derives just this (004-1.7) and concludes that the gradient passes even if
 # $\partial F/\partial x$ is small. **C-16** (our part of it): that is right.
 
+
 # %%
+def residual(x, sublayer):
+    return x + sublayer(x)
+
+
+x, step = 0.3, 1e-6
 for small in (0.5, 0.01, 0.0):
 
     def F_small(x, small=small):
         return small * math.sin(x)
 
-    x, step = 0.3, 1e-6
-    ends = [x + d + F_small(x + d) for d in (step, -step)]
+    ends = [residual(x + d, F_small) for d in (step, -step)]
     by_formula = small * math.cos(x) + 1
     print(f"dF/dx = {small * math.cos(x):.4f}   dy/dx = {by_formula:.4f}")
     assert np.isclose((ends[0] - ends[1]) / (2 * step), by_formula, rtol=0, atol=1e-8)
@@ -440,7 +408,7 @@ print("gradient, first and last layer:", *(f"{v:.0e}" for v in stacks["residual"
 assert (stacks["residual"] > 100).all()
 
 # %% [markdown]
-# From a millionth to several hundred. The residual connection has cured the vanishing, and left us with
+# From a millionth to hundreds and more. The residual connection has cured the vanishing, and left us with
 # growth: the numbers in the stream grow 783-fold in mean square, so the error grows, and the gradient
 # with it. What is missing is something that keeps a token at one size.
 #
@@ -507,8 +475,8 @@ assert np.allclose(mirrored, -normed, rtol=0, atol=1e-9)  # a negative factor is
 
 # %% [markdown]
 # The way back matters for everything that follows. Write $n$ for the normalised token (before gain and
-# bias). Its derivative has three terms: the plain division, and what moving $x_j$ does to the mean and
-# to the variance.
+# bias). When $x_j$ moves, the mean moves at the rate $1/D$ and the variance at $2(x_j-\mu)/D$. So the
+# derivative has three terms: the plain division, and what comes by the mean and by the variance.
 #
 # $$\frac{\partial n_i}{\partial x_j}=\frac{1}{\sqrt{v+\varepsilon}}\left(\delta_{ij}-\frac1D
 #   -\frac{n_i n_j}{D}\right)$$
@@ -560,12 +528,6 @@ def batch_norm_by_loops(x, eps=1e-5):
 few = np.arange(12.0).reshape(2, 3, 2) ** 2
 assert np.allclose(batch_norm_by_loops(few).mean(axis=(0, 1)), 0, rtol=0, atol=1e-12)
 
-# %%
-X = np.random.default_rng(0).standard_normal((2, 3, 4)) + np.arange(4)  # (B, L, D)
-LN, BN = layer_norm(X, ones, zeros), batch_norm_by_loops(X)
-assert np.allclose(LN.mean(axis=2), 0, rtol=0, atol=1e-12)
-assert np.allclose(BN.mean(axis=(0, 1)), 0, rtol=0, atol=1e-12)
-
 # %% [markdown]
 # > **E-004-4.** Document 004 (004-1.8) explains that layer norm works "on all features within one
 # > sample", and then that layer norm is "over the different dimensions of the same feature, batch norm
@@ -574,12 +536,19 @@ assert np.allclose(BN.mean(axis=(0, 1)), 0, rtol=0, atol=1e-12)
 # > round. And "sample" must be one **token**, not the whole sequence. Below, 2 sequences of 3 tokens
 # > of 4 components, whose means differ. We also normalise each whole sequence, as a third choice.
 
+
 # %% alt="Three tables of six tokens by four components with their means. What one sees: the means are 0 in each row for layer norm, in each column for batch norm, and in neither for whole-sequence norm."
-whole = (X - X.mean(axis=(1, 2), keepdims=True)) / np.sqrt(X.var(axis=(1, 2), keepdims=True) + 1e-5)
-print("layer norm, mean of each component:", LN.mean(axis=(0, 1)).round(2).tolist())
-print("batch norm, mean of each token:    ", BN.mean(axis=2).round(2).ravel().tolist())
+def by_sequence(x):
+    mean, variance = x.mean(axis=(1, 2), keepdims=True), x.var(axis=(1, 2), keepdims=True)
+    return (x - mean) / np.sqrt(variance + 1e-5)
+
+
+X = np.random.default_rng(0).standard_normal((2, 3, 4)) + np.arange(4)  # (B, L, D)
+LN, BN = layer_norm(X, ones, zeros), batch_norm_by_loops(X)
+assert np.allclose(LN.mean(axis=2), 0, rtol=0, atol=1e-12)
+assert np.allclose(BN.mean(axis=(0, 1)), 0, rtol=0, atol=1e-12)
 names = [f"{b}, token {i}" for b in "AB" for i in range(3)]
-tables = {"layer norm: by token": LN, "batch norm: by component": BN, "by sequence": whole}
+tables = {"layer norm: by token": LN, "batch norm: by component": BN, "by sequence": by_sequence(X)}
 plots.norm_tables({n: t.reshape(6, 4) for n, t in tables.items()}, names)
 plt.show()
 
@@ -590,11 +559,6 @@ plt.show()
 
 
 # %%
-def by_sequence(x):
-    mean, variance = x.mean(axis=(1, 2), keepdims=True), x.var(axis=(1, 2), keepdims=True)
-    return (x - mean) / np.sqrt(variance + 1e-5)
-
-
 tripled = X.copy()
 tripled[0, 1] *= 3  # sequence A, token 1
 norms = {"layer norm ": lambda x: layer_norm(x, ones, zeros), "batch norm ": batch_norm_by_loops}
@@ -701,7 +665,7 @@ x = np.random.default_rng(7).standard_normal(D)
 assert np.array_equal(post(x, lambda z: z**2), norm(x + x**2))
 assert np.array_equal(pre(x, lambda z: z**2), x + norm(x) ** 2)
 
-# %% alt="Gradient norms of 24 layers in four wirings, on a log axis. What one sees: plain at a millionth, residual at several hundred, post-norm and pre-norm near one, pre-norm falling slowly."
+# %% alt="Gradient norms of 24 layers in four wirings, on a log axis. What one sees: plain at a millionth, residual at hundreds and more, post-norm and pre-norm near one, pre-norm falling slowly."
 stacks["post-norm"] = gradient_norms(post, 24, seeds=6)
 stacks["pre-norm"] = gradient_norms(pre, 24, seeds=6, end=norm)
 for name, values in stacks.items():
@@ -763,7 +727,7 @@ for n, values in measured["post-norm"].items():
 # A layer of a pre-norm stack gets a gradient that depends on its own number $n$, and not on how many
 # layers follow.
 
-# %%
+# %% alt="Dots of measured gradient norms of 6, 12 and 24 layers on predicted lines. What one sees: a level line for post-norm; for pre-norm one falling curve that serves all depths."
 layers = np.arange(1, 25)
 law_pre = c / np.sqrt(1 + layers * sigma**2)
 measured["pre-norm"] = {n: gradient_norms(pre, n, seeds=20, end=norm) for n in (6, 12, 24)}
@@ -774,8 +738,6 @@ for n, values in measured["pre-norm"].items():
     assert np.allclose(values, law_pre[:n], rtol=0.1, atol=0)
     steps = (1 + layers * sigma**2) / (1 + (layers - 1) * sigma**2)
     assert np.isclose(np.prod(steps[n:]), (1 + 24 * sigma**2) / (1 + n * sigma**2), rtol=1e-12)
-
-# %% alt="Dots of measured gradient norms of 6, 12 and 24 layers on predicted lines. What one sees: a level line for post-norm; for pre-norm one falling curve that serves all depths."
 plots.gradient_laws(measured, {"post-norm": np.full(24, law_post), "pre-norm": law_pre})
 plt.show()
 
@@ -800,7 +762,7 @@ assert last["pre-norm"][0] > 1.2 * last["pre-norm"][1] > 1.4 * last["pre-norm"][
 
 # %% [markdown]
 # What is proved about this? Xiong and others (2020, theorem 1) give upper bounds for the last layer at
-# initialisation: $O(d\sqrt{\ln d})$ for post-norm, whatever the depth $L$, and $O(d\sqrt{\ln d/L})$ for
+# initialisation: $O(d\sqrt{\ln d})$ for post-norm, whatever the depth $N$, and $O(d\sqrt{\ln d/N})$ for
 # pre-norm. Our law for the last layer, $c/\sqrt{1+N\sigma^2}$, falls in the same way. That larger
 # gradients near the output are *why* post-norm needs a warm-up is their hypothesis, with experiments
 # that support it. This chapter trains nothing.
@@ -809,7 +771,8 @@ assert last["pre-norm"][0] > 1.2 * last["pre-norm"][1] > 1.4 * last["pre-norm"][
 #
 # ### Embedding, times the root of D
 #
-# Chapter 17 looked the vectors of words up in a table $E$. The first Transformer also multiplies them:
+# [Chapter 17](17_attention.ipynb) looked the vectors of words up in a table $E$. The first Transformer
+# also multiplies them:
 #
 # $$x = \sqrt D\;E_w$$
 #
@@ -846,7 +809,10 @@ print(f"  with it            {np.linalg.norm(embed_tokens(table, 3)):.1f}")
 #   \operatorname{Var}[y_d]=\frac{p}{1-p}\,x_d^2$$
 #
 # with $m_d = 0$ or 1. The expected value stays, so nothing needs scaling at inference, where dropout is
-# off. The cell tries all eight masks of three components, each with its probability.
+# off. The first cell tries all eight masks of three components, each with its probability.
+#
+# The generator of random numbers is an argument of `dropout`. Without one, or with $p=0$, it does
+# nothing: to forget it can't spoil an evaluation.
 
 # %%
 x, p = np.array([1.0, -2.0, 4.0]), 0.25
@@ -860,10 +826,6 @@ print("expected value:", mean.round(9).tolist(), "  variance:", variance.round(4
 assert np.allclose(mean, x, rtol=0, atol=1e-12)
 assert np.allclose(variance, p / (1 - p) * x**2, rtol=0, atol=1e-12)
 
-# %% [markdown]
-# The generator of random numbers is an argument, as everywhere in this package. Without one, dropout
-# does nothing: to forget it can't spoil an evaluation.
-
 # %%
 show_source(dropout)
 rng = np.random.default_rng(9)
@@ -876,8 +838,8 @@ assert np.array_equal(dropout(x, 0.25), x)  # no generator: inference
 # %% [markdown]
 # ### Attention, with its four projections
 #
-# Chapter 17 built attention and heads. In the block it comes with four linear layers, $W_q$, $W_k$,
-# $W_v$ in front and $W_o$ behind:
+# [Chapter 17](17_attention.ipynb) built attention and heads. In the block it comes with four linear
+# layers, $W_q$, $W_k$, $W_v$ in front and $W_o$ behind:
 #
 # $$\mathrm{MultiHead}(x)=\bigl[\mathrm{head}_1\ \cdots\ \mathrm{head}_H\bigr]\,W_o,\qquad
 #   \mathrm{head}_h=\mathrm{Attention}(xW_q^{(h)},\;xW_k^{(h)},\;xW_v^{(h)})$$
@@ -902,7 +864,15 @@ def multi_head_by_loops(params, x, n_heads, mask=None):
 same, x = {f"W_{n}": np.eye(4) for n in "qkvo"}, X  # one head and no projections: chapter 17
 assert np.allclose(multi_head_by_loops(same, x, 1), attention(x, x, x)[0], rtol=0, atol=1e-12)
 
+# %% [markdown]
+# The package's function has a second argument, `source`: what answers. For self-attention it is $x$
+# again; for cross-attention it is the other sequence. The rest is position: an `encoding` acts at three of
+# the four places of [chapter 0](00_how_to_read.ipynb): it may `turn` queries and keys, make the
+# `scores`, and `mix` the values. (The first place is the embedding.) `remember` is the cache of
+# [chapter 20](20_decoding.ipynb).
+
 # %%
+show_source(multi_head_attention)
 rng = np.random.default_rng(10)
 params = {f"W_{n}": rng.standard_normal((8, 8)) / math.sqrt(8) for n in "qkvo"}
 x, places = rng.standard_normal((2, 5, 8)), np.arange(5)
@@ -911,16 +881,6 @@ for mask in (None, see):
     output, weights = multi_head_attention(params, x, x, 2, mask)
     assert np.allclose(output, multi_head_by_loops(params, x, 2, mask), rtol=0, atol=1e-12)
     assert weights.shape == (2, 2, 5, 5)  # (B, H, L, S)
-
-# %% [markdown]
-# The package's function has a second argument, `source`: what answers. For self-attention it is $x$
-# again; for cross-attention it is the other sequence. The rest is position: an `encoding` acts at three of
-# the four places of [chapter 0](00_how_to_read.ipynb): it may `turn` queries and keys, make the
-# `scores`, and `mix` the values. (The first place is the embedding.) `remember` is the cache of
-# chapter 20.
-
-# %%
-show_source(multi_head_attention)
 memory = rng.standard_normal((2, 7, 8))  # another sequence, S = 7
 output, weights = multi_head_attention(params, x, memory, 2)
 print("cross-attention: output", output.shape, " weights", weights.shape)
@@ -931,16 +891,12 @@ assert output.shape == (2, 5, 8) and weights.shape == (2, 2, 5, 7)
 #
 # Document 004 (004-1.2) describes the encoder as a stack of blocks, usually six. Each has two sublayers,
 # attention and feed-forward, and around each a residual connection and a layer norm. That is post-norm;
-# here it is beside pre-norm. The thick line is the stream.
+# here it is beside pre-norm. The thick line is the stream: in post-norm it passes through every norm, in
+# pre-norm it runs unbroken from the input to the end.
 
 # %% alt="Two data paths from left to right with attention and feed-forward on branches. What one sees: in post-norm both norms stand on the thick main line, in pre-norm on the branches."
 plots.block_paths()
 plt.show()
-
-
-# %% [markdown]
-# In post-norm the stream passes through every norm. In pre-norm an unbroken line leads from the input to
-# the end. As code:
 
 
 # %%
@@ -961,8 +917,9 @@ def block(layer, x, n_heads, place):
 
 # %% [markdown]
 # A whole encoder: look up the words, add positions, apply the blocks, and for pre-norm the last norm.
-# The package has it as `encode` ([chapter 19](19_model.ipynb)), for any encoding, with padding and dropout. A `Model` holds
-# sizes and choices, `init_params` draws the parameters. Are the two the same function?
+# The package has it as `encode` ([chapter 19](19_model.ipynb)), for any encoding, with padding and
+# dropout. A `Model` holds sizes and choices, `init_params` draws the parameters. Are the two the same
+# function?
 
 # %%
 tokens = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])  # (B, L)
@@ -977,23 +934,6 @@ for place in ("post", "pre"):
         x = layer_norm(x, stack["norm"]["gain"], stack["norm"]["bias"])
     assert np.allclose(x, encode(params, model, tokens), rtol=0, atol=1e-12)
     print(f"{place}-norm: our three blocks are the package's encoder")
-
-# %% [markdown]
-# How many numbers does training set in one block of the first Transformer, with $D=512$ and $F=2048$?
-
-
-# %%
-def count(tree):
-    return sum(map(count, tree.values())) if isinstance(tree, dict) else tree.size
-
-
-model = Model(2, 512, 8, 2048, 1, n_encoder_layers=1, norm="post")
-layer = init_params(model, np.random.default_rng(0))["encoder"]["layers"]["0"]
-for name, part in layer.items():
-    if part:
-        print(f"{name:18} {count(part):>9,}")
-print(f"{'one block':18} {count(layer):>9,}   six: {6 * count(layer):,}")
-assert count(layer) == 4 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512
 
 # %% [markdown]
 # ### How the parameters begin
@@ -1023,11 +963,11 @@ assert np.isclose(np.mean([layer["attention"]["W_q"].var() for layer in layers])
 # ## The gradient in a whole Transformer
 #
 # The pencil knew feed-forward networks alone. A Transformer has attention, too, and a decoder with a
-# third sublayer in each block: cross-attention to the encoder's output (chapter 19). Does the law still
-# hold? We measure, at initialisation: an encoder and a decoder of 6 blocks each, as in the paper, and of
-# 12; width 64, 4 heads, $F=256$, sinusoidal positions, 50 words. The texts are random. The loss is the
-# **cross-entropy**, the mean surprise at the next word of the target. GPT-2's factor is taken out, as the
-# paper doesn't have it. **Predict**: where is the smallest gradient, and in which wiring?
+# third sublayer in each block: cross-attention to the encoder's output ([chapter 19](19_model.ipynb)).
+# Does the law still hold? We measure, at initialisation: an encoder and a decoder of 6 blocks each, as in
+# the paper, and of 12; width 64, 4 heads, $F=256$, sinusoidal positions, 50 words. The texts are random.
+# The loss is the **cross-entropy**, the mean surprise at the next word of the target. GPT-2's factor is
+# taken out, as the paper doesn't have it. **Predict**: where is the smallest gradient, and in which wiring?
 
 
 # %%
@@ -1064,7 +1004,7 @@ def transformer_gradients(place, n, seeds=3, ending=None, cross=1.0):
     return np.mean(norms, axis=0)
 
 
-# %% alt="Gradient norms of W_2 by layer, encoder and decoder of 6 and of 12 blocks, log axis. What one sees: all lie between 0.1 and 1 but for the post-norm decoder, which sinks to 0.02 at its first block."
+# %% alt="Gradient norms of W_2 by layer, encoder and decoder of 6 and of 12 blocks, log axis. What one sees: all lie between 0.1 and 1.2 but for the post-norm decoder, which sinks to 0.02 at its first block."
 by_norm = {f"{p}-norm": {n: transformer_gradients(p, n) for n in (6, 12)} for p in ("post", "pre")}
 for name, by_depth in by_norm.items():
     for n, stacks in by_depth.items():
@@ -1137,19 +1077,6 @@ for n_layers in (6, 12, 24):
     size, predicted = math.sqrt(np.mean(x**2)), math.sqrt(1 + n_layers * sigma**2)
     print(f"{n_layers:2} layers: size of the stream {size:.1f}, predicted {predicted:.1f}")
     assert np.isclose(size, predicted, rtol=0.15, atol=0)
-
-# %% [markdown]
-# **Which variance, and where is $\varepsilon$?** The same page divides by `std + eps`, with a standard
-# deviation that divides by $D-1$. Libraries divide by $D$ and put $\varepsilon$ under the root. With a
-# width of 512 the factor is negligible, with the small widths of a test it is not:
-
-# %%
-for width in (4, 512):
-    x = np.random.default_rng(13).standard_normal(width)
-    other = (x - x.mean()) / (x.std(ddof=1) + 1e-6)
-    ours = layer_norm(x, np.ones(width), np.zeros(width), eps=1e-12)
-    print(f"D = {width:3}: factor {np.mean(other / ours):.3f}")
-    assert np.isclose(np.mean(other / ours), math.sqrt(1 - 1 / width), rtol=1e-3, atol=0)
 
 # %% [markdown]
 # ## Exercises
@@ -1273,16 +1200,17 @@ for width in (4, 512):
 # theme of Dong and others, 2021.)
 #
 # ```python
-# def share_in_common(residual_too):
+# def share_in_common(residual_too, n_layers=4):
 #     rng = np.random.default_rng(0)
 #     x = rng.standard_normal((1, 8, 32))
-#     for _ in range(4):
+#     for _ in range(n_layers):
 #         own = {f"W_{n}": rng.standard_normal((32, 32)) / math.sqrt(32) for n in "qkvo"}
 #         x = multi_head_attention(own, x, x, 4)[0] + residual_too * x
 #         x = rms_norm(x, np.ones(32))  # keeps directions
 #     return np.linalg.norm(x.mean(axis=1)) / math.sqrt(np.square(x).sum(axis=-1).mean())
 #
 # assert share_in_common(False) > 0.999 and share_in_common(True) < 0.8
+# assert share_in_common(True, 16) > 0.999
 # ```
 #
 # </details>
@@ -1376,4 +1304,4 @@ for width in (4, 512):
 # - Y. Dong and others, "Attention is not all you need", 2021,
 #   [arXiv:2103.03404](https://arxiv.org/abs/2103.03404): what becomes of attention alone.
 #
-# Next: chapter 19 trains the encoder and the decoder whose block you have built.
+# Next: [chapter 19](19_model.ipynb) trains the encoder and the decoder whose block you have built.

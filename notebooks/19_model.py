@@ -519,20 +519,22 @@ print(
 wanted = to_tokens(["snoops$", "lwo$"], LETTERS)
 
 
-def mean_loss(params):
+def logits_of_two(params):
     memory = encode(params, tiny, padded, padded != PAD)
-    logits = decode(params, tiny, to_tokens(["^snoops", "^lwo"], LETTERS), memory, padded != PAD)
-    return cross_entropy(logits, wanted, ignore=PAD)
+    return decode(params, tiny, to_tokens(["^snoops", "^lwo"], LETTERS), memory, padded != PAD)
 
 
 def sum_loss(params):
-    memory = encode(params, tiny, padded, padded != PAD)
-    logits = decode(params, tiny, to_tokens(["^snoops", "^lwo"], LETTERS), memory, padded != PAD)
-    return sum(cross_entropy(logits[b, t], wanted[b, t]) for b, t in np.argwhere(wanted != PAD))
+    logits, places = logits_of_two(params), np.argwhere(wanted != PAD)
+    return sum(cross_entropy(logits[b, t], wanted[b, t]) for b, t in places)
 
+
+mean = cross_entropy(logits_of_two(weights), wanted, ignore=PAD)
+assert abs(sum_loss(weights) - 11 * mean) < 1e-9
 
 # %%
-mean_value, mean_grads = value_and_grad(mean_loss)(weights)
+mean_loss = value_and_grad(lambda p: cross_entropy(logits_of_two(p), wanted, ignore=PAD))
+mean_value, mean_grads = mean_loss(weights)
 sum_value, sum_grads = value_and_grad(sum_loss)(weights)
 ratio = sum_grads["output"] / mean_grads["output"]
 print(

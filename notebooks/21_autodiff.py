@@ -31,6 +31,7 @@
 # %%
 import inspect
 import math
+import textwrap
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -113,8 +114,8 @@ assert np.isclose(central - f_1, h**2 / 6 * f_3, rtol=0.01, atol=0)
 
 # %% [markdown]
 # So smaller steps are better, and central differences better still? Only until rounding speaks. A float64
-# holds a number to a relative error of $\varepsilon=2^{-53}$. Each of the two values is off by about
-# $\varepsilon|f|$, their difference by as much, and dividing by a small $h$ makes it large. Together:
+# holds a number to a relative error of $\varepsilon=2^{-53}$. Each of the two values is off by up to
+# $\varepsilon|f|$, their difference by up to twice that; divided by $2h$ it is $\varepsilon|f|/h$. Together:
 #
 # $$E(h)\approx\frac{h^2}{6}|f'''|+\frac{\varepsilon|f|}{h},\qquad
 #   h_{\text{best}}=\left(\frac{3\,\varepsilon|f|}{|f'''|}\right)^{1/3}$$
@@ -537,7 +538,8 @@ value, gradients = value_and_grad(lambda p: np.sum(np.tanh(data[0] @ p["W"] + p[
 assert np.allclose(gradients["W"], loops, rtol=0, atol=1e-12)  # the tape of numbers agrees
 
 # %% [markdown]
-# Now the promise of the opening. `attention` of chapter 17 and `rope` of [chapter 13](13_rope_derived.ipynb) are
+# Now the promise of the opening. `attention` of [chapter 17](17_attention.ipynb) and `rope` of
+# [chapter 13](13_rope_derived.ipynb) are
 # functions of plain arrays; but for the decorator, there is no word of a tape in their code. Here they are
 # differentiated with respect to queries, keys and values. The check needs two runs: the direction is random.
 
@@ -567,7 +569,8 @@ assert abs(rate - (ends[0] - ends[1]) / 2e-5) < 1e-9
 # its steps, so it is faster and holds less; and it allows the function to work in place, which the tape can't
 # follow. Four of them matter most.
 #
-# **Softmax.** Chapter 17 derived $\partial w_j/\partial x_m=w_j(\delta_{jm}-w_m)$. Pull $g$ through it:
+# **Softmax.** [Chapter 17](17_attention.ipynb) derived $\partial w_j/\partial x_m=w_j(\delta_{jm}-w_m)$. Pull
+# $g$ through it:
 #
 # $$\frac{\partial L}{\partial x_m}=\sum_j g_j\,w_j(\delta_{jm}-w_m)
 #   =w_m\Bigl(g_m-\sum_j g_jw_j\Bigr)$$
@@ -595,7 +598,7 @@ print(f"steps on the tape: {nodes[0]} by NumPy's rules, {nodes[1]} by its own")
 show_source(primitives._softmax)
 
 # %% [markdown]
-# **Layer norm.** Chapter 18 has the Jacobian of $n=(x-\mu)/\sqrt{v+\varepsilon}$, with $s$ for
+# **Layer norm.** [Chapter 18](18_layers.ipynb) has the Jacobian of $n=(x-\mu)/\sqrt{v+\varepsilon}$, with $s$ for
 # $1/\sqrt{v+\varepsilon}$. It is symmetric, so pulling means applying it:
 #
 # $$\frac{\partial L}{\partial x}=s\,\bigl(g-\operatorname{mean}(g)-n\,\operatorname{mean}(g\,n)\bigr)$$
@@ -614,8 +617,8 @@ assert np.allclose(slope, difference(lambda x: np.sum(g * layer_norm(x, one, zer
 #
 # $$\frac{\partial L}{\partial x_v}=p_v-[v=t]$$
 #
-# where $[v=t]$ is 1 for the right token and 0 for all others. What the model believes, minus what is true. No logarithm or division is left. For a mean over $n$ tokens
-# divide by $n$.
+# where $[v=t]$ is 1 for the right token and 0 for all others. What the model believes, minus what is true. No
+# logarithm is left, and no division by $p_t$, which may round to 0. For a mean over $n$ tokens divide by $n$.
 
 # %%
 logits, right = rng.standard_normal((3, 6)), np.array([2, 0, 5])
@@ -694,7 +697,7 @@ for name, attempt in attempts.items():
         value_and_grad(attempt)(x)
         raise AssertionError(f"{name} should have been refused")
     except (TypeError, ValueError, NotImplementedError) as error:
-        print(f"{name:23} {str(error)[:76]}")
+        print(textwrap.fill(f"{name}: {error}", 100, subsequent_indent="    "))
 
 # %% [markdown]
 # Two more are about numbers. A parameter must be floating point, since a small step of an integer makes no sense.
@@ -706,13 +709,13 @@ single = np.ones(3, np.float32)
 for name, number in (("math.sqrt(4)", math.sqrt(4)), ("np.sqrt(4)", np.sqrt(4))):
     try:
         _, g = value_and_grad(lambda t, number=number: np.sum(t / number))(single)
-        print(f"{name:13} gradient of dtype {g.dtype}")
+        print(f"{name}: gradient of dtype {g.dtype}")
     except TypeError as error:
-        print(f"{name:13} {str(error)[:76]} ...")
+        print(textwrap.fill(f"{name}: {error}", 100, subsequent_indent="    "))
 try:
     value_and_grad(np.sum)(np.arange(3))
 except ValueError as error:
-    print(f"integers      {error}")
+    print(f"integers: {error}")
 
 # %% [markdown]
 # And what no such machine can see:
@@ -846,7 +849,7 @@ show_source(adamw_state, adamw)
 # %% [markdown]
 # Two properties follow. The first step has the length $\eta$ in *every* parameter, whatever its gradient:
 # $g/\sqrt{g^2}=\pm1$. And a loss that is multiplied by a thousand gives the same path. So layers whose gradients
-# differ in size, as in chapter 18, move at one pace.
+# differ in size, as in [chapter 18](18_layers.ipynb), move at one pace.
 
 # %%
 print("first step:", (adam[1] - adam[0]).round(6).tolist())
@@ -876,7 +879,8 @@ plt.show()
 #
 # **Weight decay** pulls every weight a little towards 0 in each step. In plain gradient descent one may add
 # $\lambda\theta$ to the gradient. In Adam one may not: it would be divided by the root of $v$ like everything else,
-# and parameters with large gradients would hardly decay. **AdamW** takes it outside:
+# and parameters with large gradients would hardly decay. **AdamW** takes it outside ($\hat m$ and $\hat v$ are the
+# corrected means $m_t/(1-\beta_1^t)$ and $v_t/(1-\beta_2^t)$ of Adam):
 #
 # $$\theta_t=\theta_{t-1}-\eta\left(\frac{\hat m_t}{\sqrt{\hat v_t}+\epsilon}+\lambda\,\theta_{t-1}\right)$$
 #
@@ -902,8 +906,8 @@ step, _ = adamw(W, {"W": np.full((1, 1), 3.0)}, adamw_state(W), 0.01, weight_dec
 assert np.isclose(step["W"][0, 0], 1 - 0.01 * (3 / (3 + 1e-9) + 0.1 * 1), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Outside, both shrink alike, close to what they should. (The first step, of length $\eta$, is not quite taken
-# back.) Inside, the weight with the small gradients is all but gone, and the other has hardly moved.
+# Outside, both shrink alike, close to what they should. (The first steps don't quite cancel: the running mean $m$
+# has yet to settle.) Inside, the weight with the small gradients is all but gone, and the other has hardly moved.
 #
 # **Clipping.** Once in a while a batch gives a gradient ten times too long, and one step spoils much work. So the
 # gradients of *all* parameters together are shortened to a largest norm $c$:

@@ -16,7 +16,7 @@ import io
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,17 @@ import nbformat
 from matplotlib.figure import Figure
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from PIL import Image
+
+from pe_numpy.plots import decoding, rope_derived
 
 HERE = Path(__file__).parent
 FIGURES = HERE.parent / "figures"
+# Moving pictures: chapter, function that draws the n-th frame, frames, milliseconds each.
+MOVING = (
+    ("13", rope_derived.turning_clocks, 40, 120),
+    ("20", decoding.filling_cache, 10, 900),
+)
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -153,6 +161,33 @@ def as_bytes(figure: Figure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
+def moving(number: str) -> dict[str, bytes]:
+    """Return the moving pictures of a chapter as GIFs, by name."""
+    matplotlib.use("Agg")
+    return {
+        f"{number}_{draw.__name__}": as_gif(map(draw, range(count)), duration)
+        for chapter, draw, count, duration in MOVING
+        if chapter == number
+    }
+
+
+def as_gif(figures: Iterable[Figure], duration: int) -> bytes:
+    """Return figures of one size as the frames of a GIF: one palette, the same bytes each time."""
+    frames = []
+    for figure in figures:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=100)
+        plt.close(figure)
+        frames.append(Image.open(buffer).convert("RGB"))
+    palette = frames[-1].quantize(64, dither=Image.Dither.NONE)
+    flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    out = io.BytesIO()
+    flat[0].save(
+        out, "GIF", save_all=True, append_images=flat[1:], duration=duration, loop=0, optimize=False
+    )
+    return out.getvalue()
+
+
 def write_figures(path: Path) -> str:
     """Write all figures of a chapter as PNG and SVG; remove those that it no longer draws."""
     written = set()
@@ -164,10 +199,14 @@ def write_figures(path: Path) -> str:
 
     FIGURES.mkdir(exist_ok=True)
     run(path, save)
+    for name, gif in moving(path.stem[:2]).items():
+        replace(FIGURES / f"{name}.gif", gif)
+        written.add(f"{name}.gif")
     for old in FIGURES.glob(f"{path.stem[:2]}_*.*"):
         if old.name not in written:
             old.unlink()
-    return f"{path.stem}: {len(written) // 2} figures, each as PNG and SVG"
+    also = ", and one that moves" if len(written) % 2 else ""
+    return f"{path.stem}: {len(written) // 2} figures, each as PNG and SVG{also}"
 
 
 def main(arguments: list[str]) -> None:

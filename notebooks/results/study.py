@@ -124,9 +124,14 @@ def provenance(results: Sequence[Result]) -> Iterator[str]:
             f"- {task}: L0 {c.length}, D {c.d_model}, H {c.n_heads}, layers {c.n_layers}, "
             f"B {c.batch}, steps {c.steps}, rate {c.learning_rate:g}, windows {c.tests}"
         )
-    yield f"Processor: {names[0] if names else platform.machine()}, {os.cpu_count()} cores, one BLAS"
-    yield f"thread a process; {sum(r.seconds for r in results):.0f} seconds in all. {platform.system()},"
-    yield f"{'; '.join(sorted({r.versions for r in results}))} with {blas['name']} {blas['version']}."
+    yield (
+        f"Processor: {names[0] if names else platform.machine()}, {os.cpu_count()} cores; "
+        f"{sum(r.seconds for r in results):.0f} seconds in all, one BLAS thread a process."
+    )
+    yield (
+        f"{platform.system()}, {'; '.join(sorted({r.versions for r in results}))} "
+        f"with {blas['name']} {blas['version']}."
+    )
 
 
 def differences(

@@ -107,9 +107,9 @@ def learned_bias(losses: dict[str, np.ndarray], table: np.ndarray, weights: np.n
     """Draw losses over steps, the bias (N,) of each distance, and attention weights (L, S)."""
     fig, (left, middle, right) = plt.subplots(1, 3, figsize=(WIDTH, 2.5), width_ratios=(1.1, 1, 1))
     for colour, (name, values) in zip(SERIES, losses.items(), strict=False):
-        left.plot(np.arange(1, len(values) + 1), values, color=colour, label=name)
+        left.plot(np.arange(1, len(values) + 1), values, color=colour)
+        left.text(len(values), 2 * values[-1], name, color=colour, ha="right", va="bottom")
     left.set(yscale="log", xlabel="step", ylabel="loss")
-    left.legend()
     middle.bar(range(len(table)), table, color=COLOURS["t5"])
     middle.axhline(0, color="black", lw=0.8)
     middle.set(xlabel="distance $i - j$", ylabel="learned bias", xticks=range(0, len(table), 2))

@@ -107,3 +107,37 @@ def position_mistakes(
     ax.set_xticks(places)
     ax.legend(fontsize=8, ncols=2)
     return fig
+
+
+@in_style
+def filling_cache(frame: int) -> Figure:
+    """Draw one frame of a moving picture: each step computes one row of K and V, and keeps it."""
+    words = ("wǒ", "shì", "zhōng", "guó", "rén")
+    step, says = min(frame // 2, 3), frame % 2 == 1 or frame > 7
+    fig, ax = plt.subplots(figsize=(WIDTH, 2.6))
+    for token, word in enumerate(words):
+        held = token <= step
+        fresh = token == step
+        seen = held or (says and token == step + 1)
+        colour = "#FFFFFF" if not seen else "#DDCC77" if not held else "#E8E8E8"
+        for row, text in enumerate((word, f"k{token}", f"v{token}")):
+            if row:
+                colour = FRESH if fresh else KEPT if held else "#F5F5F5"
+            box = plt.Rectangle((token - 0.4, -row - 0.36), 0.8, 0.72, fc=colour, ec="#BBBBBB")
+            ax.add_patch(box)
+            if seen if row == 0 else held:
+                ink = "white" if row and fresh else "black"
+                ax.text(token, -row, text, ha="center", va="center", color=ink)
+        if held:  # the newest token's query looks at each key
+            ax.plot([step, token], [-3.2, -2.42], color="#555555", lw=1)
+    ax.add_patch(plt.Rectangle((step - 0.4, -3.9), 0.8, 0.72, fc=FRESH, ec="#BBBBBB"))
+    ax.text(step, -3.54, f"q{step}", ha="center", va="center", color="white")
+    for row, name in enumerate(("text", "keys", "values")):
+        ax.text(-0.6, -row, name, ha="right", va="center")
+    ax.text(-0.6, -3.54, "query", ha="right", va="center")
+    rows = f"{step} row{'s' * (step != 1)} from the cache"
+    says_word = f", next word: {words[step + 1]}" if says else ""
+    ax.set_title(f"step {step + 1}: 1 row computed, {rows}{says_word}", loc="left")
+    ax.set(xlim=(-1.4, 4.6), ylim=(-4.1, 0.5))
+    ax.axis("off")
+    return fig

@@ -74,7 +74,7 @@ def norm_circles(
     right.add_patch(Circle((0, 0), np.sqrt(2), fill=False, color=SERIES[2], lw=0.8))
     right.set(xlabel="width 2: component 0", ylabel="component 1", aspect="equal")
     for ax in (left, right):
-        ax.set(xlim=(-3.3, 3.3), ylim=(-3.3, 3.3))
+        ax.set(xlim=(-3.6, 3.6), ylim=(-3.6, 3.6))
         ax.legend(
             fontsize=8,
             loc="lower center",

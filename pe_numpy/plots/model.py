@@ -158,14 +158,14 @@ def losses_and_matches(
     for n, (name, losses) in enumerate(curves.items()):
         left.plot(steps, losses, color=SERIES[n], label=name)
         right.barh(n, percent[name], color=SERIES[n], height=0.65)
-        right.plot(0, n, "s", color=SERIES[n], ms=5, clip_on=False)  # a bar of 0 has a colour, too
-        right.text(percent[name] + 4, n, f"{percent[name]:.0f} %", va="center")
+        right.plot(-7, n, "s", color=SERIES[n], ms=6, clip_on=False)  # for bars of length 0
+        right.text(percent[name] + 2, n, f"{percent[name]:.0f} %", va="center")
     left.set_yscale("log")
     left.set(xlabel="step", ylabel="training loss, nats a token")
     right.set(xlim=(0, 122), xlabel="strings written without a mistake", ylim=(4.6, -0.6))
     right.set_yticks(range(len(curves)), list(curves))
     right.set_xticks((0, 50, 100))
-    right.tick_params(axis="y", length=0)
+    right.tick_params(axis="y", length=0, pad=15)
     return fig
 
 

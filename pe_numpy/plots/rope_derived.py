@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pe_numpy import rope_frequencies
 from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, heat, in_style
 
 _PAIRS = (SERIES[0], SERIES[1], SERIES[2], SERIES[5])  # one colour for each of four pairs
@@ -155,4 +156,27 @@ def score_matrices(rotary: np.ndarray, added: np.ndarray) -> Figure:
         axes.set(xlabel="key position $n$", title=title, aspect="equal")
         figure.colorbar(image, ax=axes, shrink=0.85)
     panels[0].set_ylabel("query position $m$")
+    return figure
+
+
+@in_style
+def turning_clocks(frame: int) -> Figure:
+    """Draw one frame of a moving picture: query and key turn on, the angle between them stays."""
+    figure, faces = plt.subplots(1, 4, figsize=(WIDTH, 2.25))
+    frequencies = rope_frequencies(8, base=100.0)
+    distance, m = 2, 2 + frame / 4
+    circle = np.exp(1j * np.linspace(0, 2 * np.pi, 121))
+    for pair, (axes, theta) in enumerate(zip(faces, frequencies, strict=True)):
+        query, key = np.exp(1j * theta * np.array([m, m - distance]))
+        wedge = np.exp(1j * theta * np.linspace(m - distance, m, 40))
+        axes.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+        axes.plot(circle.real, circle.imag, color="#BBBBBB", lw=1)
+        axes.fill(np.append(wedge.real, 0), np.append(wedge.imag, 0), color="#DDDDDD")
+        _arrow(axes, 0j, complex(key), SERIES[1])
+        _arrow(axes, 0j, complex(query), SERIES[0])
+        axes.set_title(f"pair {pair} turns by {theta:.2g}", fontsize=8)
+        axes.set_xlabel(f"angle between: {distance * theta:.2g}", fontsize=8)
+    places = f"query (blue) at {int(m)}, key (red) at {int(m) - distance}"
+    figure.suptitle(f"{places}: each hand turns, no angle between changes", fontsize=9)
     return figure

@@ -203,17 +203,25 @@ def probes_over_length(
 
 
 @in_style
-def flat_and_far(points: Mapping[str, np.ndarray], colours: Sequence[str]) -> Figure:
-    """Draw each model's rise of the loss and its share of needles found, in per cent: (seeds, 2).
+def loss_against_needles(points: Mapping[str, np.ndarray], colours: Sequence[str]) -> Figure:
+    """Draw each model's loss on a long text and the needles that it finds, in per cent: (seeds, 2).
 
     `colours` are keys of `COLOURS`; small dots are seeds, the large one is their mean.
     """
-    fig, ax = plt.subplots(figsize=(WIDTH, 4.0))
+    fig, ax = plt.subplots(figsize=(WIDTH, 4.2))
+    places = {"Transformer-XL": (8, -13), "Shaw": (8, -1), "TUPE": (-4, 9), "DeBERTa": (8, 2)}
+    places |= {"RoPE, dynamic NTK": (7, -12), "learned": (8, 3), "T5": (-6, 9)}
     for (name, seeds), key in zip(points.items(), colours, strict=True):
         x, y = seeds.mean(axis=0)
         ax.plot(seeds[:, 0], seeds[:, 1], "o", color=COLOURS[key], ms=3, alpha=0.6)
         ax.plot(x, y, "o", color=COLOURS[key], ms=8)
-        ax.annotate(name, (x, y), (6, 4), textcoords="offset points", color=COLOURS[key])
-    ax.set(xlabel="text: rise of the loss from 1 to 8 times the trained length, nats")
-    ax.set(ylabel="needles found at 8 times, per cent", ylim=(0, 104))
+        place = places.get(name, (7, 4))
+        ax.annotate(name, (x, y), place, textcoords="offset points", color=COLOURS[key])
+    ax.set(xlabel="loss on a text of 8 times the trained length, nats a character")
+    ax.set(ylabel="needles found at 8 times, per cent", ylim=(0, 108), xlim=(1.65, 3.6))
+    for x, y, words in (
+        (1.7, 30, "reads on, and forgets"),
+        (2.75, 55, "finds, and cannot read on"),
+    ):
+        ax.text(x, y, words, color="#777777", style="italic")
     return fig

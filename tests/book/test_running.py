@@ -44,7 +44,16 @@ def test_figures_in_the_folder_are_those_that_the_chapter_draws(path):
         assert same_picture(png, (ROOT / "figures" / f"{name}.png").read_bytes()), name
         assert not SAME_BYTES or svg == (ROOT / "figures" / f"{name}.svg").read_bytes(), name
     stored = {p.name for p in (ROOT / "figures").glob(f"{path.stem[:2]}_*")}
-    assert stored == {f"{name}.{kind}" for name in figures for kind in ("png", "svg")}
+    drawn = {f"{name}.{kind}" for name in figures for kind in ("png", "svg")}
+    assert stored == drawn | {f"{name}.gif" for name in build.moving(path.stem[:2])}
+
+
+@pytest.mark.parametrize("number", sorted({chapter for chapter, *_ in build.MOVING}))
+def test_moving_pictures_are_those_in_the_folder_and_small(number):
+    for name, gif in build.moving(number).items():
+        stored = (ROOT / "figures" / f"{name}.gif").read_bytes()
+        assert len(stored) < 300_000
+        assert not SAME_BYTES or gif == stored, name
 
 
 @chapters

@@ -85,7 +85,7 @@ ROPE = Exercise(
         Mistake(
             "turned the other way",
             "A pair (a, b) becomes (a cos - b sin, a sin + b cos): the minus stands in the first "
-            "row. Scores of q and k come out the same, but not together with anybody else's keys.",
+            "row. A model trained with yours would do as well; anybody else's keys don't fit.",
             13,
             _turned_back,
         ),

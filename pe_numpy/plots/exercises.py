@@ -1,0 +1,54 @@
+"""Figures of chapter 24: exercises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from pe_numpy.plots.style import SERIES, WIDTH, heat, in_style
+
+
+@in_style
+def code_and_curves(code: np.ndarray, components: Sequence[int]) -> Figure:
+    """Draw a table of codes (positions, D) as a heat map, and some components over the positions."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.8), width_ratios=(1, 1.2))
+    heat(left, code, limit=1.0)
+    left.set(xlabel="component", ylabel="position", title="all components")
+    for n, component in enumerate(components):
+        right.plot(code[:, component], color=SERIES[n], label=f"{component}")
+    right.set(xlabel="position", title="six of them")
+    right.legend(title="component", loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
+    return fig
+
+
+@in_style
+def wrong_codes(codes: dict[str, np.ndarray], right: np.ndarray) -> Figure:
+    """Draw the right table of codes (positions, D), and each wrong one with what it gets wrong."""
+    fig, axes = plt.subplots(3, 3, figsize=(WIDTH, 6.0), sharex=True, sharey=True)
+    for ax, (name, code) in zip(axes.flat, {"right": right, **codes}.items(), strict=True):
+        heat(ax, code, limit=1.0)
+        ax.set_title(name, fontsize=8, weight="bold" if name == "right" else "normal")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("position")
+    for ax in axes[-1]:
+        ax.set_xlabel("component")
+    return fig
+
+
+@in_style
+def wrong_scores(scores: dict[str, np.ndarray], right: np.ndarray) -> Figure:
+    """Draw scores (L, L) of one query and key at all positions: the right ones and wrong ones."""
+    fig, axes = plt.subplots(3, 3, figsize=(WIDTH, 6.4), sharex=True, sharey=True)
+    limit = float(np.abs(right).max())
+    for ax, (name, data) in zip(axes.flat, {"right": right, **scores}.items(), strict=True):
+        heat(ax, data, limit=limit)
+        ax.set_title(name.partition(",")[0], fontsize=8, weight="bold" if name == "right" else None)
+        ax.set_aspect("equal")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("query $i$")
+    for ax in axes[-1]:
+        ax.set_xlabel("key $j$")
+    return fig

@@ -1,0 +1,142 @@
+"""Every page of the web book in a browser: formulas, pictures, sliders, search, both modes."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+ROOT = Path(__file__).parent.parent.parent
+SITE = ROOT / "docs" / "_build" / "html"
+PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html"))
+SHOTS = ROOT / "docs" / "_build" / "screenshots"
+# Screenshots for a person to look at: of all pages of the book, and of one of each other kind.
+SHOWN = [name for name in PAGES if not name.startswith(("api/pe_numpy", "_modules/"))]
+SHOWN += ["api/pe_numpy.rotary.rope.html", "_modules/pe_numpy/rotary/rope.html"]
+
+HEADINGS = "[...document.querySelectorAll('main :is(h1,h2,h3,h4)')]"
+HEADINGS += ".filter(h => h.checkVisibility()).map(h => h.tagName)"
+# Pictures that the browser could not draw; those far below are asked for first.
+BROKEN = """async () => {
+  const all = [...document.images];
+  for (const i of all) i.loading = "eager";
+  await Promise.all(all.map(i => i.complete || new Promise(r => { i.onload = i.onerror = r; })));
+  return all.filter(i => !i.naturalWidth).map(i => i.src);
+}"""
+# Formulas that are still TeX, and those that MathJax could not read.
+RAW = (
+    "[...document.querySelectorAll('.math')].filter(m => !m.querySelector('mjx-container')).length"
+)
+# Elements that stick out of the screen, though nothing around them scrolls.
+WIDE = """() => {
+  const kinds = ["auto", "scroll", "hidden"];
+  const scrolls = (e) => e && e !== document.body && (
+    kinds.includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+  return [...document.querySelectorAll("main *")]
+    .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e)
+            && e.checkVisibility({opacityProperty: true, visibilityProperty: true})
+            && !e.closest("mjx-assistive-mml, .visually-hidden"))
+    .slice(0, 5).map(e => e.outerHTML.slice(0, 120));
+}"""
+
+
+def axe(page):
+    """What axe finds wrong, in a line each."""
+    rules = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+    found = Axe().run(
+        page, options={"resultTypes": ["violations"], "runOnly": rules, "preload": False}
+    )
+    return [
+        f"{v['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:200]}"
+        for v in found.response["violations"]
+        for node in v["nodes"][:3]
+    ]
+
+
+def headings(page):
+    levels = [int(tag[1]) for tag in page.evaluate(HEADINGS)]
+    in_order = all(b <= a + 1 for a, b in pairwise(levels))
+    return [] if in_order and levels.count(1) == 1 else [f"headings {levels}"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_whole_readable_and_open_to_all(name, reader):
+    """In the light, in the dark, and on a phone."""
+    page = reader.open(name)
+    wrong = [*page.evaluate(BROKEN), *headings(page)]
+    assert page.evaluate(RAW) == page.locator("mjx-merror, [data-mjx-error]").count() == 0
+    if name.startswith("chapters/") and 'class="math' in (SITE / name).read_text(encoding="utf-8"):
+        assert page.locator("mjx-container").count() > 0
+    shot = SHOTS / name.removesuffix(".html").replace("/", "-")
+    if name in SHOWN:
+        page.screenshot(path=f"{shot}-light.png", full_page=True)
+    page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
+    wrong += axe(page)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.documentElement.dataset.theme == 'dark'", timeout=5000)
+    if name in SHOWN:
+        page.screenshot(path=f"{shot}-dark.png", full_page=True)
+    page.set_viewport_size({"width": 420, "height": 900})
+    wrong += [f"dark, on a phone: {line}" for line in axe(page)]
+    wrong += [f"too wide: {html}" for html in page.evaluate(WIDE)]
+    if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
+        wrong.append("a phone must scroll sideways")
+    if name in SHOWN:
+        page.screenshot(path=f"{shot}-phone.png", full_page=True)
+    assert wrong + reader.wrong == []
+
+
+def test_search_finds_bucket(reader):
+    page = reader.open("search.html?q=bucket")
+    page.locator("#search-results li a").first.wait_for()
+    found = page.locator("#search-results li a").evaluate_all("all => all.map(a => a.href)")
+    assert any("chapters/08_t5.html" in link for link in found)
+    assert any("glossary.html" in link for link in found)
+
+
+def test_a_solution_opens(reader):
+    page = reader.open("chapters/08_t5.html")
+    summary = page.locator("summary", has_text="Solution").first
+    inside = summary.locator("xpath=..").locator("pre").first
+    assert not inside.is_visible()
+    summary.focus()
+    page.keyboard.press("Enter")
+    assert inside.is_visible()
+
+
+def test_the_front_page_leads_to_each_chapter(reader):
+    page = reader.open("index.html")
+    page.locator(".four-places a[title=ALiBi]").click()
+    assert page.url.endswith("chapters/10_alibi.html")
+
+
+def test_dark_mode_can_be_chosen(reader):
+    page = reader.open("chapters/02_sinusoidal.html")
+    page.locator("button.theme-switch-button").first.click()
+    page.locator("[data-mode=dark], button:has-text('Dark')").first.click()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.evaluate("localStorage.clear()")
+
+
+SLIDERS = [n for n in PAGES if 'class="slider"' in (SITE / n).read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("name", SLIDERS)
+def test_keys_move_the_curves_of_every_slider(name, reader):
+    page = reader.open(name)
+    figures = page.locator("figure.slider")
+    for n in range(figures.count()):
+        figure = figures.nth(n)
+        for control in figure.locator("input").all():
+            before = figure.inner_html(), figure.locator("output").all_inner_texts()
+            control.focus()
+            assert page.evaluate("document.activeElement.type") == "range"
+            at_end = control.input_value() == control.get_attribute("max")
+            for _ in range(3):
+                page.keyboard.press("ArrowLeft" if at_end else "ArrowRight")
+            after = figure.inner_html(), figure.locator("output").all_inner_texts()
+            assert before[1] != after[1]
+            lines = [re.findall(r'points="[^"]*"', html) for html in (before[0], after[0])]
+            assert lines[0] != lines[1]
+            assert control.get_attribute("aria-valuetext") in after[1]
