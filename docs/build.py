@@ -123,8 +123,8 @@ def api_index() -> str:
 
 
 def escape(text: str) -> str:
-    """Plain text in Markdown: no emphasis, no formulas."""
-    return re.sub(r"([*_$\\^`\[\]])", r"\\\1", text)
+    """Plain text in Markdown: no emphasis, no formulas; `code` stays."""
+    return re.sub(r"(`[^`]+`)|([*_$\\^`\[\]])", lambda m: m[1] or "\\" + m[2], text)
 
 
 # ---- symbols ------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def symbols() -> str:
         said = re.search(r"^Symbols: (.+?)(?=^[A-Z]\w+(?: from [\w ]+)?:|^$|\Z)", doc, re.M | re.S)
         if said is not None:
             chapter = chapter_of(names[0])
-            text = escape(" ".join(said[1].split())).replace("|", r"\|").replace(r"\`", "`")
+            text = escape(" ".join(said[1].split())).replace("|", r"\|")
             link = f"[{module.removeprefix('pe_numpy.')}](api/{module}.md)"
             rows.append(f"| {link} | {text} | {chapter_link(chapter, str(chapter))} |")
     return "\n".join(rows) + "\n"

@@ -106,6 +106,17 @@ def link_functions(app: Sphinx, doctree: nodes.document) -> None:
         link += literal
 
 
+def join_returns(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """What a function returns is one sentence or two: numpydoc would take each line for a type."""
+    text = "\n".join(lines)
+    found = re.search(r"^(?:Returns|Yields)\n-+\n((?:\S.*\n?)+)", text, re.M)
+    if found is not None:
+        joined = " ".join(found[1].split())
+        lines[:] = (text[: found.start(1)] + joined + "\n" + text[found.end(1) :]).split("\n")
+
+
 def add_chapter(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
@@ -127,6 +138,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Join Sphinx's build."""
     app.set_html_assets_policy("always")  # titles with formulas stand in every side bar
     app.connect("doctree-read", link_functions)
+    app.connect("autodoc-process-docstring", join_returns, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", add_chapter, priority=900)
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -30,6 +30,7 @@ import numpy as np
 from pe_numpy import attention, sinusoidal, sinusoidal_2d, sinusoidal_shift, wavelengths
 from pe_numpy.book import show_source
 from pe_numpy.plots import sinusoidal as plots
+from pe_numpy.slider import slider
 
 # %% [markdown]
 # ## Three codes that fail
@@ -660,6 +661,25 @@ assert values[:50].mean() > 2 * values[1000:].mean()
 # %% alt="The dot product over distances 0 to 60 for D = 16, 64, 128, 512, divided by its value at 0. What one sees: a fall on average with waves on it; triangles mark the first rise of each."
 plots.dot_products({d: f(np.arange(61), d) for d in (16, 64, 128, 512)}, rises)
 plt.show()
+
+# %% [markdown]
+# Move it. The base decides how slow the slowest pair is, the width how many pairs share the range.
+# **Predict** what a base of 10 does to the curve, and whether a larger width can mend it.
+
+
+# %%
+def similarity(base, width):
+    code = sinusoidal(np.arange(61), width, base=base)
+    values = code @ code[0] / (width / 2)
+    low = int(values.argmin())
+    return {"f": (np.arange(61), values)}, f"lowest at distance {low}: {values[low]:.2f}"
+
+
+slider(
+    "Dot product of two codes over their distance, divided by its value at 0",
+    {"base": [10, 100, 1000, 10000, 100000], "width D": [8, 16, 64, 128, 512]},
+    similarity, ("distance", "share of f(0)"), limits=(0, 60, -1, 1), start=(3, 2),
+)  # fmt: skip
 
 # %% [markdown]
 # The curve falls *on average*, and never evenly: the number at each triangle is the first

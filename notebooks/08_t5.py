@@ -37,6 +37,7 @@ from pe_numpy import merge_heads, relative_distance, shaw_scores, softmax, split
 from pe_numpy import t5_bias, t5_bucket, tupe_scores, value_and_grad
 from pe_numpy.book import show_source
 from pe_numpy.plots import t5 as plots
+from pe_numpy.slider import slider
 
 # %% [markdown]
 # ## One number for each pair
@@ -411,6 +412,25 @@ curves = {
 }
 plots.bucket_staircases(span, curves, line, max_distance=128)
 plt.show()
+
+# %% [markdown]
+# Two numbers shape the staircase. **Predict** for the decoder: with twice the maximum distance, do
+# the first steps change? And with twice the buckets?
+
+
+# %%
+def staircase(buckets, most):
+    n = np.arange(0, 301, 2)
+    bucket = t5_bucket(n, num_buckets=buckets, max_distance=most, bidirectional=False)
+    exact = f"{buckets // 2} exact distances, {buckets // 2} shared buckets"
+    return {"bucket": (n, bucket)}, f"{exact}; distance 300 reads bucket {bucket[-1]}"
+
+
+slider(
+    "Bucket of each distance, in a decoder",
+    {"number of buckets": [8, 16, 32, 64], "maximum distance": [80, 128, 256, 512]},
+    staircase, ("distance", "bucket"), limits=(0, 300, 0, 64), start=(2, 1),
+)  # fmt: skip
 
 # %% [markdown]
 # On the left, the encoder climbs a second staircase for the future, from bucket 17 on; the decoder

@@ -42,6 +42,7 @@ from pe_numpy import cross_entropy, decode, init_params, merge_heads, relative_d
 from pe_numpy import split_heads, train, value_and_grad
 from pe_numpy.book import show_source
 from pe_numpy.plots import alibi as plots
+from pe_numpy.slider import slider
 from pe_numpy.training.tasks import text_batch, text_corpus
 from pe_numpy.transformer.encodings import Alibi, Encoding, Rope, Sinusoidal
 
@@ -576,6 +577,25 @@ assert np.log(100) * 256 > 1024 > np.log(100) * 128 > 512
 # %% alt="Share of the weight within a distance, for the eight slopes of 8 heads, log axis. What one sees: eight equal S-curves, each shifted by a factor of two; the flattest passes 99 per cent beyond 1024."
 plots.alibi_reach_of_slopes(np.arange(0, 4096), alibi_slopes(8), (512, 1024))
 plt.show()
+
+# %% [markdown]
+# Here is one head at a time, on an even axis. **Predict**, before you move the slope to 1/16, where
+# the curve passes one half.
+
+
+# %%
+def reach(slope):
+    m, d = 1 / int(slope[2:]), np.arange(0, 257, 2)
+    share = 1 - np.exp(-m * (d + 1))  # of all keys at distance 0 to d
+    half, most = np.log(2) / m, np.log(100) / m
+    return {"share": (d, share)}, f"half of the weight within {half:.1f}, 99 % within {most:.1f}"
+
+
+slider(
+    "Share of the weight within a distance, at equal scores",
+    {"slope": [f"1/{2**h}" for h in range(1, 9)]},
+    reach, ("distance", "share of the weight"), limits=(0, 256, 0, 1.02), start=(1,),
+)  # fmt: skip
 
 # %% [markdown]
 # One curve, eight times, each shifted by a factor of 2. Seven of the heads see at most some 590 keys;

@@ -36,6 +36,7 @@ import numpy as np
 from pe_numpy import attend, sinusoidal, sinusoidal_shift, softmax, split_heads
 from pe_numpy.book import show_source
 from pe_numpy.plots import rope_derived as plots
+from pe_numpy.slider import slider
 
 # %% [markdown]
 # ## Numbers that turn
@@ -506,6 +507,25 @@ turned_q = np.array([q * np.exp(1j * m * theta) for m, _ in pairs])
 turned_k = np.array([k * np.exp(1j * n * theta) for _, n in pairs])
 plots.turned_together(turned_q, turned_k, pairs)
 plt.show()
+
+# %% [markdown]
+# Turn them yourself. **Predict** which of the three sliders change the score when $m$ and $n$ grow
+# by the same step, and what a larger angle does to a pair at distance 0.
+
+
+# %%
+def turned_arrows(angle, m, n):
+    a, b = 1.2 * np.exp(1j * (m * angle + 0.4)), 1.0 * np.exp(1j * n * angle)
+    score = 1.2 * np.cos((m - n) * angle + 0.4)
+    curves = {"query": ([0, a.real], [0, a.imag]), "key": ([0, b.real], [0, b.imag])}
+    return curves, f"distance {m - n}, angle between {(m - n) * angle + 0.4:.2f}, score {score:.2f}"
+
+
+slider(
+    "A query and a key as arrows in the plane, turned by their positions",
+    {"angle": [0.0, 0.1, 0.35, 1.0], "position m": range(7), "position n": range(7)},
+    turned_arrows, ("real part", "imaginary part"), limits=(-3.5, 3.5, -1.3, 1.3), start=(2, 5, 3),
+)  # fmt: skip
 
 # %% [markdown]
 # Both arrows move, together; the shaded angle between them stays, and so does the score.

@@ -41,6 +41,7 @@ from pe_numpy import dynamic_ntk_scaling, linear_scaling, llama3_scaling
 from pe_numpy import ntk_scaling, yarn_scaling
 from pe_numpy.book import show_source
 from pe_numpy.plots import scaling as plots
+from pe_numpy.slider import slider
 
 # %% [markdown]
 # ## What a longer text shows that training did not
@@ -494,6 +495,26 @@ schemes = {
 }
 plots.scaled_wavelengths({name: 2 * np.pi / f for name, f in schemes.items()}, L0, s * L0)
 plt.show()
+
+# %% [markdown]
+# The factor was 4. **Predict** how each of the four curves moves when it becomes 32: which ends stay
+# where they are?
+
+
+# %%
+def stretched(factor):
+    found = {
+        "linear": linear_scaling(theta, factor), "NTK-aware": ntk_scaling(d, factor),
+        "YaRN": yarn_scaling(d, factor, L0)[0], "Llama 3": llama3_scaling(theta, factor, L0),
+    }  # fmt: skip
+    curves = {name: (np.arange(d // 2), np.log2(theta / f)) for name, f in found.items()}
+    return curves, f"the last pair is stretched by {factor} in every scheme"
+
+
+slider(
+    "Doublings of the wavelength of each pair", {"factor s": [1, 2, 4, 8, 16, 32]}, stretched,
+    ("pair", "doublings"), limits=(0, 63, -0.2, 5.4), start=(2,),
+)  # fmt: skip
 
 # %% [markdown]
 # On the right one sees the four characters. Linear scaling stretches every wavelength by 4. The new

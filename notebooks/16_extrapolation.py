@@ -41,6 +41,7 @@ from pe_numpy import ntk_scaling, relative_distance, rope, rope_frequencies, sof
 from pe_numpy import yarn_scaling
 from pe_numpy.book import show_source
 from pe_numpy.plots import extrapolation as plots
+from pe_numpy.slider import slider
 
 # %% [markdown]
 # ## Train short, test long
@@ -678,6 +679,25 @@ for curves in (normal, single):
     assert (times < unscaled).all() and (unscaled < divided).all() and (divided < equal).all()
 plots.entropy_over_length(lengths, {"normal scores": normal, "a needle, $a = 1.25$": single}, 512)
 plt.show()
+
+# %% [markdown]
+# The factor is a temperature by another name: scores are divided by it. **Predict**: at which
+# temperature do 16 times as many keys add the most to the entropy of normal scores?
+
+
+# %%
+def shares(temperature, n_keys):
+    z = np.random.default_rng(1).standard_normal(n_keys)
+    weights = np.sort(softmax(z / temperature))[::-1]  # the largest first
+    rank = (n_keys * np.arange(65)) // 64
+    total = np.append(0, np.cumsum(weights))[rank]
+    note = f"entropy {attention_entropy(weights):.2f} of at most {math.log(n_keys):.2f}"
+    return {"weights": (rank / n_keys, total), "equal": ([0, 1], [0, 1])}, note
+
+
+controls = {"temperature": [0.25, 0.5, 1.0, 2.0, 4.0], "number of keys": [64, 256, 1024, 4096]}
+words = ("share of the keys, the loudest first", "share of the weight")
+slider("Weight of the loudest keys", controls, shares, words, (0, 1, 0, 1.02), start=(2, 1))
 
 # %% [markdown]
 # Left: the factor bends the curve and doesn't stop it. Right: it turns a steep rise into a slow fall.

@@ -23,7 +23,7 @@
 #
 # **What you will need**
 # - a look at chapters 1 to 16; this chapter recomputes their facts in small cells and links them. For the
-#   part on trained models chapter 22 helps, and is not needed.
+#   part on trained models [chapter 22](22_study.ipynb) helps, and is not needed.
 #
 # **Source sections.** 002-5.1 · 002-5.2 · 003-1.4(2)
 
@@ -170,7 +170,7 @@ def where_is(e):
 place = {name: where_is(e) for name, e in schemes.items()}
 for where in ([], [1], [2], [3], [3, 4]):
     found = [plots.NAMES[name] for name, own in place.items() if own == where]
-    print(f"place {' and '.join(map(str, where)) or 'none':7} {', '.join(found)}")
+    print(f"place {' and '.join(map(str, where)) or 'none':7} {'; '.join(found)}")
 assert place["shaw"] == [3, 4] and place["rope"] == [2] and place["none"] == []
 
 # %% [markdown]
@@ -355,8 +355,9 @@ plt.show()
 
 # %%
 for n, question in enumerate(wishes):
-    yes = [name for name, row in table.items() if row[n]]
-    print(f"{question.replace(chr(10), ' '):20} {len(yes):2} yes: {', '.join(yes[:7])}")
+    yes, no = ([name for name, row in table.items() if row[n] is b] for b in (True, False))
+    few = f"yes: {', '.join(yes)}" if len(yes) < len(no) else f"no: {', '.join(no)}"
+    print(f"{question.replace(chr(10), ' '):21} {len(yes):2} yes, {len(no):2} no; {few}")
 assert [name for name, row in table.items() if row[6]] == ["alibi"]
 assert {name for name, row in table.items() if row[3]} == {"none", "shaw", "t5", "deberta"}
 assert table["sinusoidal"][4] and not table["sinusoidal"][5]
@@ -469,7 +470,7 @@ plt.show()
 # %%
 for n, question in enumerate(practice):
     no = [name for name, row in facts.items() if not row[n]]
-    print(f"{question.replace(chr(10), ' '):24} no: {', '.join(no[:8])}")
+    print(f"{question.replace(chr(10), ' '):24} no: {', '.join(no)}")
 assert [name for name, row in facts.items() if not row[0]] == ["none", "alibi"]
 assert [name for name, row in facts.items() if not row[4]] == ["rope_dynamic"]
 assert {name for name, row in facts.items() if row[1] and 1 not in place[name]} == {"shaw"}
@@ -805,8 +806,8 @@ print(f"{panels['RoPE, Transformer-XL']['linear, 2'][16]:.1f} for {wish[16]:.1f}
 #
 # ## What training adds
 #
-# So far everything was built or fitted by hand. Chapter 22 trains: twelve encodings, three seeds each,
-# tiny models on sequences of 32 symbols, tested on up to 256. Its table is
+# So far everything was built or fitted by hand. [Chapter 22](22_study.ipynb) trains: ten encodings and two
+# variants, three seeds each, tiny models on sequences of 32 symbols, tested on up to 256. Its table is
 # `notebooks/results/study.csv`. Four of its tests concern the choice: the loss on *text*, always on the
 # same letters, with more and more text before them; *three back*, the wish from above as a task, with 16
 # symbols; a *needle*, one key among all that asks for its value; and the *mirror*: "who bites?", asked of
@@ -1011,7 +1012,7 @@ def differs(exercise, name, *args):
 
 
 assert sum(len(e.mistakes) for e in EXERCISES.values()) > 150
-print("more than 150 known mistakes in", len(EXERCISES), "functions")
+print("more than 150 known mistakes")
 
 # %% [markdown]
 # ### Three of them, slowly
@@ -1433,7 +1434,7 @@ print("axial RoPE: the same step, the same score; other steps, other scores")
 #
 # What is missing in the guide? A line that says "this one is best". Comparisons of trained models differ
 # in size, data, length and task, and they disagree. If the choice matters to you, train two small ones on
-# *your* task; chapter 22 shows how.
+# *your* task; [chapter 22](22_study.ipynb) shows how.
 #
 # ## In practice
 #
@@ -1634,4 +1635,4 @@ print("axial RoPE: the same step, the same score; other steps, other scores")
 #   relative score can compute.
 # - Chi et al. 2022, "KERPLE: kernelized relative positional embedding for length extrapolation"
 #   (arXiv:2205.09921): ALiBi and its relatives as one family.
-# - Chapter 22 has the whole study, with its spread over seeds. The homework is in `notebooks/exercises`.
+# - [Chapter 22](22_study.ipynb) has the whole study, with its spread over seeds. The homework is in `notebooks/exercises`.

@@ -47,6 +47,7 @@ from pe_numpy.plots import exercises as plots
 # components, a heat map of it, and curves of the components 0, 1, 10, 11, 30 and 31. Here is one
 # written from the formula, by loops; then the package's function, which must agree.
 
+
 # %%
 def code_by_loops(length, d, base=10000.0):
     code = np.zeros((length, d))
@@ -55,6 +56,7 @@ def code_by_loops(length, d, base=10000.0):
             angle = pos / base ** (2 * i / d)
             code[pos, 2 * i], code[pos, 2 * i + 1] = math.sin(angle), math.cos(angle)
     return code
+
 
 code, chosen = sinusoidal(np.arange(100), 64), [0, 1, 10, 11, 30, 31]
 assert np.allclose(code_by_loops(100, 64), code, rtol=0, atol=1e-13)
@@ -80,15 +82,17 @@ plt.show()
 # %%
 q, k, theta = np.array([[1.0, 0.5]]), np.array([[0.8, 0.3]]), np.array([0.1])
 
+
 def score(m, n):
     return float((rope(q, [m], theta) @ rope(k, [n], theta).T)[0, 0])
 
+
 def formula(m, n):
-    turn = 0.1 * (n - m)
-    across = q[0, 1] * k[0, 0] - q[0, 0] * k[0, 1]
+    turn, across = 0.1 * (n - m), q[0, 1] * k[0, 0] - q[0, 0] * k[0, 1]
     return float((q @ k.T)[0, 0] * math.cos(turn) + across * math.sin(turn))
 
-print("0 and 2:", f"{score(0, 2):.4f}", "  3 and 5:", f"{score(3, 5):.4f}", "  2 and 0:", f"{score(2, 0):.4f}")
+
+print({f"{m} and {n}": round(score(m, n), 4) for m, n in ((0, 2), (3, 5), (2, 0))})
 for m, n in ((0, 2), (3, 5), (2, 0), (0, 0), (700, 3)):
     assert abs(score(m, n) - formula(m, n)) < 1e-12
 
@@ -121,19 +125,22 @@ for name in parameters:
     own = [r for r in rows if r["encoding"] == name.lower() and plain.items() <= r.items()]
     loss[name] = [np.mean([float(r[f"loss_{n}x"]) for r in own]) for n in (1, 2, 4, 8)]
     print(f"{name:11} at 1, 2, 4 and 8 times the length:", [f"{x:.2f}" for x in loss[name]])
-assert min(loss, key=lambda name: loss[name][0]) == "RoPE" and loss["RoPE"][3] > loss["RoPE"][0] + 1
-assert min(loss, key=lambda name: loss[name][3]) == "ALiBi" and loss["ALiBi"][3] < loss["ALiBi"][0] + 0.1
+assert min(loss, key=lambda name: loss[name][0]) == "RoPE"
+assert loss["RoPE"][2] > loss["RoPE"][0] + 1 > loss["RoPE"][1] + 0.9
+assert min(loss, key=lambda name: loss[name][3]) == "ALiBi"
+assert loss["ALiBi"][3] < loss["ALiBi"][0] + 0.1
 
 # %% [markdown]
-# RoPE is best at the trained length and fails beyond it; ALiBi is not, and does not mind. Both have no
-# parameter. The table, with most, is worst at the trained length. That is what the answer should have
-# shown; chapter 22 says how far such toys carry.
+# RoPE is best at the trained length, nearly as good at twice, and fails at four times; ALiBi is not the
+# best there, and does not mind. Both have no parameter. The table, with most, is worst at the trained
+# length. That is what the answer should have shown; chapter 22 says how far such toys carry.
 #
 # ## A checker that knows mistakes
 #
 # `check` runs your function over many cases, from the smallest to the largest: other widths, batches,
 # positions that don't begin at 0, single and double precision. If one fails, it compares *all* your
 # results with those of functions that are wrong in a known way. Write RoPE, with one sign wrong:
+
 
 # %%
 def my_rope(x, positions, frequencies=None, layout="interleaved"):
@@ -142,17 +149,19 @@ def my_rope(x, positions, frequencies=None, layout="interleaved"):
     angles = np.asarray(positions)[..., None] * frequencies
     cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
     n = len(frequencies)
-    a, b = (slice(0, 2 * n, 2), slice(1, 2 * n, 2)) if layout == "interleaved" else (slice(n), slice(n, 2 * n))
+    a, b = slice(0, 2 * n, 2), slice(1, 2 * n, 2)
+    if layout == "half":
+        a, b = slice(n), slice(n, 2 * n)
     y = x.copy()
     y[..., a] = x[..., a] * cos + x[..., b] * sin
     y[..., b] = x[..., b] * cos - x[..., a] * sin
     return y
 
-verdict = check("rope", my_rope)
-assert not verdict.passed and verdict.mistake == "turned the other way"
 
 # %%
 show_source(check)
+verdict = check("rope", my_rope)
+assert not verdict.passed and verdict.mistake == "turned the other way"
 print(verdict)
 
 # %% [markdown]
@@ -160,23 +169,31 @@ print(verdict)
 # be seen with the naked eye. Exercise 1 asks why your model would train with this function all the
 # same.
 #
+# If no known mistake fits everywhere, the smallest case is shown all the same, with what can be seen
+# in it: a factor, swapped axes, NaN, the wrong dtype. A mistake that alone fits up to that case is
+# named as a guess, since people make two mistakes at once.
+#
 # One example is not enough. With one pair of components, `layout` can't matter; with positions from 0
 # on, an ignored offset can't show; with $L=S$ a triangle is as good as a mask. The cases of an exercise
 # are chosen so that each known mistake fails at least one of them, and no two mistakes look alike:
+
 
 # %%
 def pattern(exercise, function):
     cases = exercise.all_cases()
     right = [exercise.reference(*c.args, **c.options) for c in cases]
     mine = [function(*c.args, **c.options) for c in cases]
-    return "".join("." if a.shape == b.shape and np.allclose(a, b, rtol=0, atol=1e-6) else "x"
-                   for a, b in zip(right, mine, strict=True))
+    return "".join(
+        "." if a.shape == b.shape and np.allclose(a, b, rtol=0, atol=1e-6) else "x"
+        for a, b in zip(right, mine, strict=True)
+    )
+
 
 exercise = EXERCISES["causal_mask"]
 for mistake in exercise.mistakes[:5]:
     print(f"{mistake.name:45}", pattern(exercise, mistake.function))
 patterns = {m.name: pattern(exercise, m.function) for m in exercise.mistakes[:5]}
-assert patterns["a triangle whatever the positions"][0] == "." and "x" in patterns["a triangle whatever the positions"]
+assert patterns["a triangle whatever the positions"] == ".xx"
 
 # %% [markdown]
 # A dot is a case that the wrong function gets right. The first case has $L=S$ and positions from 0 on:
@@ -188,12 +205,16 @@ assert patterns["a triangle whatever the positions"][0] == "." and "x" in patter
 # and at the right half.
 
 # %%
-wrong = {m.name: np.asarray(m.function(np.arange(40), 16)) for m in EXERCISES["sinusoidal"].mistakes}
+wrong = {
+    m.name: np.asarray(m.function(np.arange(40), 16)) for m in EXERCISES["sinusoidal"].mistakes
+}
 right = sinusoidal(np.arange(40), 16)
 for name, values in wrong.items():
     norms = (values**2).sum(axis=1)
-    print(f"{name:35} length kept: {str(bool(np.ptp(norms) < 1e-9)):5}  first row:",
-          values[0, :4].round(2).tolist())
+    print(
+        f"{name:35} length kept: {str(bool(np.ptp(norms) < 1e-9)):5}  first row:",
+        values[0, :4].round(2).tolist(),
+    )
     assert not np.allclose(values, right, rtol=0, atol=0.01)
 
 # %% alt="Nine heat maps of codes over 40 positions and 16 components: the right one and eight wrong ones, among them all sines first, sines and cosines exchanged, and waves that get faster to the right."
@@ -213,20 +234,25 @@ plt.show()
 rng = np.random.default_rng(24)
 query, key, positions = rng.standard_normal(8), rng.standard_normal(8), np.arange(16)
 
+
 def scores_with(turn):
     turned_q = turn(np.tile(query, (16, 1)), positions)
     turned_k = turn(np.tile(key, (16, 1)), positions)
     return turned_q @ turned_k.T
 
+
 def relative(scores):
     return all(np.ptp(np.diagonal(scores, n)) < 1e-9 for n in range(-15, 16))
+
 
 # %%
 right, shown = scores_with(rope), {}
 for mistake in EXERCISES["rope"].mistakes:
     scores = scores_with(mistake.function)
     same = np.allclose(scores, right, rtol=0, atol=1e-9)
-    print(f"{mistake.name:50} relative: {str(relative(scores)):5}  scores: {'the same' if same else 'others'}")
+    print(
+        f"{mistake.name:50} relative: {str(relative(scores)):5}  scores: {'the same' if same else 'others'}"
+    )
     if not same:
         shown[mistake.name] = scores
 assert relative(right) and len(shown) == 8
@@ -257,15 +283,18 @@ print("exit status", status)
 assert status == 1
 
 # %% [markdown]
-# And its solution this one. For a class, name all files at once; `--json` and `--junit FILE` write the
-# reports for a program to read, and the exit status says pass or fail.
+# And its solution this one. For a class, name all files at once, and the exercises after them: without
+# their names, a file is asked for what it defines alone, and one that leaves a function out passes.
+# `--json` and `--junit FILE` write the reports for a program to read, and the exit status says pass or
+# fail.
 
 # %%
 status = main(["check", "exercises/solutions/10_alibi.py"])
 print("exit status", status)
 assert status == 0
 known = {name: len(e.mistakes) for name, e in EXERCISES.items()}
-print(len(known), "exercises,", sum(known.values()), "known mistakes; most:", max(known, key=known.get))
+most = max(known, key=known.get)
+print(len(known), "exercises,", sum(known.values()), "known mistakes; most:", most)
 
 # %% [markdown]
 # ## Copy a function
@@ -316,8 +345,9 @@ print("imports of the package:", text.count("import pe_numpy") + text.count("fro
 #
 # <details><summary>Solution</summary>
 #
-# The score at distance $d$ becomes that at $-d$. A model trained with it from the start learns with the
-# mirrored sign and is as good; keys or weights from elsewhere don't fit.
+# The score at distance $d$ becomes that at $-d$. Exchange the two components of each pair, in queries
+# and keys: that turns the other way again. So a model with two columns of its projections exchanged
+# is the same model, and training finds it as well; keys or weights from elsewhere don't fit.
 #
 # ```python
 # x, y = rng.standard_normal((2, 1, 8))
@@ -325,6 +355,8 @@ print("imports of the package:", text.count("import pe_numpy") + text.count("fro
 #     return float((turn_q(x, [m]) @ turn_k(y, [n]).T)[0, 0])
 # assert abs(at(my_rope, my_rope, 5, 2) - at(rope, rope, 2, 5)) < 1e-12
 # assert abs(at(my_rope, my_rope, 5, 2) - at(my_rope, my_rope, 9, 6)) < 1e-12
+# swap = np.arange(8) ^ 1  # 1 0 3 2 5 4 7 6
+# assert np.allclose(my_rope(x[:, swap], [5]), rope(x, [5])[:, swap], rtol=0, atol=1e-12)
 # assert abs(at(my_rope, rope, 5, 2) - at(my_rope, rope, 9, 6)) > 1e-3  # somebody else's keys
 # ```
 #

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,16 +32,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     checking.add_argument("--megabytes", type=int, default=runner.MEGABYTES, help="of memory")
     options = parser.parse_args(arguments)
     try:
-        if options.command == "list":
-            print("\n".join(table()))
-            return 0
-        if options.command == "copy":
-            print(copy(options.names), end="")
-            return 0
-        return _check(options)
-    except ValueError as error:
+        status = _run(options)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # `list | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, OSError) as error:
         print(f"python -m pe_numpy: {error}", file=sys.stderr)
         return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.command == "check":
+        return _check(options)
+    print("\n".join(table()) if options.command == "list" else copy(options.names).rstrip())
+    return 0
 
 
 def table() -> list[str]:

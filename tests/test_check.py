@@ -1,6 +1,7 @@
 """The checker: what it says of right, wrong and strange functions."""
 
 import copy
+import sys
 
 import numpy as np
 import pytest
@@ -65,6 +66,9 @@ def test_an_unknown_mistake_is_described():
     ("function", "words"),
     [
         (lambda x, factor=2.0: None, "it returned nothing"),
+        (lambda x, factor=2.0: np.zeros(10**7), "the result is far too large"),
+        (lambda x, factor=2.0: [x, x[:0]], "must be an array, or a tuple of arrays"),
+        (lambda x, factor=2.0: x + np.inf, "1 of 1 numbers differ\n"),
         (lambda x, factor=2.0: "two", "the result must be an array of numbers; got str"),
         (lambda x, factor=2.0: (x, x), "1 results were expected; got 2"),
         (lambda x, factor=2.0: np.append(x, 1), r"should have the shape (1,); got (2,)"),
@@ -100,6 +104,7 @@ def test_a_change_in_place_is_told_and_does_not_reach_the_next_case():
         return 0.0
 
     assert call(deep, kept).changed == ["params"] and kept.args[0]["W"].tolist() == [1, 1]
+    assert call(lambda params: params.clear() or 0.0, kept).changed == ["params"]
 
 
 def test_an_error_is_told_with_its_line():
@@ -113,6 +118,55 @@ def test_an_error_is_told_with_its_line():
         raise NotImplementedError
 
     assert verdict(stub).problem == "it is not written yet"
+
+
+def test_the_line_is_that_of_the_function_and_not_of_numpy():
+    def broken(x, factor=2.0):
+        return np.reshape(x, (7, 7))
+
+    assert "line" in (problem := verdict(broken).problem)
+    assert "return np.reshape(x, (7, 7))" in problem
+
+
+def test_an_error_is_told_in_letters_that_can_be_printed():
+    def broken(x, factor=2.0):
+        raise ValueError("a\x00b\udc80c")
+
+    assert "a?b?c" in verdict(broken).problem and verdict(broken).problem.isprintable()
+
+
+def test_a_stub_that_another_function_calls_is_named():
+    def softmax(x):
+        raise NotImplementedError
+
+    def written(x, factor=2.0):
+        return softmax(x) * factor
+
+    assert verdict(written).problem == "softmax, which it calls, is not written yet"
+
+
+def test_the_end_of_the_process_ends_one_call_alone():
+    def leaves(x, factor=2.0):
+        return sys.exit() if factor > 2 else 2 * x
+
+    assert "SystemExit: no message (line" in verdict(leaves).problem
+
+
+def test_two_mistakes_at_once_leave_a_guess():
+    v = verdict(lambda x, factor=2.0: x * x * x)  # in the first case, x is 1
+    assert v.mistake == "" and v.chapter == 9
+    assert v.advice.endswith('Perhaps "squared", and something else: Add, do not multiply.')
+
+
+def test_results_show_as_many_digits_as_it_takes_to_see_a_difference():
+    v = verdict(lambda x, factor=2.0: x * factor + 1e-6)
+    assert (v.expected, v.given) == ("[2.0]", "[2.000001]")
+
+
+def test_a_truth_is_no_number():
+    one = Exercise("mask", lambda x: x > 0, lambda rng: iter([case(np.array([1, 0]))]))
+    v = judge(one, run(lambda x: (x > 0).astype(int), one.all_cases()))
+    assert v.problem == "the dtype should be bool; got int64"
 
 
 def test_infinities_and_nans_are_compared():
@@ -132,6 +186,14 @@ def test_arrays_of_another_kind_are_read_and_made():
 
     outcomes = run(lambda x, factor=2.0: Other(x.x * factor), TOY.all_cases(), to=Other)
     assert judge(TOY, outcomes).passed
+
+    class Hidden(Other):
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("call detach first")
+
+    outcomes = run(lambda x, factor=2.0: x.x * factor, TOY.all_cases(), to=Hidden)
+    assert judge(TOY, outcomes).passed
+    assert "call detach first" in call(lambda x: x, TOY.all_cases()[0], to=Hidden).error
 
 
 def test_the_public_function_finds_the_exercise():

@@ -65,6 +65,13 @@ def test_copied_functions_give_the_same_numbers():
     np.testing.assert_array_equal(ours[0], theirs[0])
 
 
+def test_five_functions_share_one_file():
+    text = copy(["attention", "rope", "alibi_bias", "t5_bias", "layer_norm", "rope"])
+    names = [n.name for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
+    assert {"attention", "rope", "alibi_bias", "t5_bias", "layer_norm"} <= set(names)
+    assert len(names) == len(set(names)) and text.count("\nrope: ") == 1
+
+
 def test_the_decorator_stays_behind_unless_the_tape_comes_along():
     assert "differentiable" not in copy(["softmax"])
     names = copied("value_and_grad", "softmax")

@@ -1,6 +1,8 @@
 """The command line."""
 
 import json
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -57,11 +59,19 @@ def test_json_and_junit_say_the_same(files, tmp_path, capsys):
     assert suites[1].find("testcase/failure").get("message") == "exponent i/d for 2i/d"
 
 
+def test_a_reader_may_stop_early():
+    command = [sys.executable, "-m", "pe_numpy", "list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait() == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["copy", "ropee"], "did you mean rope"),
         (["check", "rope"], "name a file to look at"),
+        (["check", __file__, "--junit", "no/such/folder.xml"], "No such file or directory"),
         (["check", __file__, "ropee"], "did you mean rope"),
     ],
 )

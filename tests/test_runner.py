@@ -73,6 +73,56 @@ def test_an_unknown_name_suggests_the_nearest(tmp_path):
         report(tmp_path, OWN, "rope_frequencys")
 
 
+def test_a_near_name_is_suggested(tmp_path):
+    problem = report(tmp_path, OWN.replace("rope_frequencies", "rope_frequency")).problem
+    assert problem.endswith("did you mean rope_frequencies for rope_frequency?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys\nif sys:" + OWN.replace("\n", "\n    "),
+        OWN + "def main():\n    softmax = 3\n    return softmax\n",  # a name of its own
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass Size:\n    d: int\n" + OWN,
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n" + OWN,
+        "rope_frequencies = lambda d, base=1e4: [base ** (-2 * i / d) for i in range(d // 2)]",
+        "print('x' * 10**6)\nopen('litter.txt', 'w').close()\n" + OWN,
+        "\ufeff" + OWN,
+    ],
+    ids=["under if", "local", "dataclass", "thread", "lambda", "writes", "BOM"],
+)
+def test_unusual_files_are_read_like_others(tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    result = report(tmp_path, text, seconds=5)
+    assert result.passed and [v.name for v in result.verdicts] == ["rope_frequencies"]
+    assert [path.name for path in tmp_path.iterdir()] == ["answers.py"]
+
+
+def test_a_name_may_have_spaces_and_no_ending(tmp_path):
+    for name in ("my answers.py", "answers"):
+        (tmp_path / name).write_text(OWN)
+        assert check_file(tmp_path / name).passed
+
+
+def test_a_notebook_is_refused(tmp_path):
+    (tmp_path / "a.ipynb").write_text("{}")
+    assert "a notebook is not read" in check_file(tmp_path / "a.ipynb").problem
+
+
+def test_a_class_is_no_function(tmp_path):
+    text = "class rope_frequencies:\n    def __init__(self, d, base=1e4): pass\n"
+    assert "got rope_frequencies" in told(tmp_path, text)[0]
+
+
+def test_an_endless_import_is_waited_for_once(tmp_path, monkeypatch):
+    processes = []
+    run = runner._run
+    monkeypatch.setattr(runner, "_run", lambda *args: processes.append(1) or run(*args))
+    problems = told(tmp_path, "while True: pass\n" + ENDLESS + OWN, seconds=1)
+    assert problems == ["it did not end within 1 seconds (line 1)"] * 2 and len(processes) == 1
+
+
 ENDLESS = """
 def rope(x, positions, frequencies=None, layout="interleaved"):
     while True:

@@ -2,7 +2,8 @@
 
 An exercise has cases, from the smallest to the largest, and a list of known mistakes: wrong
 functions, made from the right one. A function that fails is compared with each of them: the mistake
-whose results equal its own, in every case, is the one that was made.
+whose results equal its own, in every case, is the one that was made. If one alone equals them up to
+the first case that fails, there may be another mistake beside it: then it is a guess, and told so.
 
 `run` calls a function and keeps what came out; `judge` compares. They are apart so that a strange
 file can run in a process of its own, which never sees what is expected.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 NUMBERS = "biufc"  # the kinds of dtype that a result may have
+LARGEST = 2**23  # bytes of a result; the right ones are far smaller
 
 
 class Case(NamedTuple):
@@ -132,7 +135,7 @@ def call(function: Callable, one: Case, to: Callable | None = None) -> Outcome:
         if result is not None:
             parts = result if isinstance(result, tuple) else (result,)
             outcome.results = [_numbers(part) for part in parts]
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Outcome(error=told(error))
     names = _argument_names(function, one)
     after = (*args, *options.values())
@@ -152,19 +155,29 @@ def _convert(value: Any, to: Callable) -> Any:
 
 
 def _numbers(part: Any) -> np.ndarray:
-    array = np.asarray(part)
+    try:
+        array = np.asarray(part)
+    except ValueError as error:  # rows of unequal length, or two results in one list
+        raise TypeError(f"the result must be an array, or a tuple of arrays: {error}") from None
+    if array.nbytes > LARGEST:
+        raise ValueError(f"the result is far too large: its shape is {array.shape}")
     if array.dtype.kind not in NUMBERS:
         raise TypeError(f"the result must be an array of numbers; got {type(part).__name__}")
     return array
 
 
 def told(error: BaseException) -> str:
-    """An error in one line, with the line of the file that raised it."""
+    """An error in one line, with the line of the function's own file that led to it."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if f.filename != __file__]
-    place = f" (line {own[-1].lineno}: {own[-1].line})" if own else ""
+    ours = (os.path.dirname(__file__) + os.sep, "<frozen")
+    own = [f for f in frames if not f.filename.startswith(ours)]
+    own = [f for f in own if f.filename == own[0].filename]  # not the library that it calls
+    place = f" (line {own[-1].lineno}: {own[-1].line})".replace(": )", ")") if own else ""
+    if isinstance(error, NotImplementedError):  # its own, or that of another stub that it calls
+        return "NotImplementedError" + (f" in {own[-1].name}" if len(own) > 1 else "")
     text = " ".join(str(error).split()) or "no message"
-    return f"{type(error).__name__}: {text[:300]}{place}"
+    line = f"{type(error).__name__}: {text[:300]}{place}"
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 def _argument_names(function: Callable, one: Case) -> list[str]:
@@ -179,9 +192,13 @@ def _argument_names(function: Callable, one: Case) -> list[str]:
 
 def _same(after: Any, before: Any) -> bool:
     if isinstance(before, dict):
-        return all(_same(after[key], before[key]) for key in before)
+        same_keys = after.keys() == before.keys()
+        return same_keys and all(_same(after[key], before[key]) for key in before)
     if isinstance(before, np.ndarray):
-        after = np.asarray(after)
+        try:
+            after = np.asarray(after)
+        except Exception:
+            return True  # another library's array, which it does not show
         return after.shape == before.shape and np.array_equal(
             after, before, equal_nan=before.dtype.kind in "fc"
         )
@@ -210,7 +227,8 @@ def difference(expected: Outcome, given: Outcome, precise: float = 1.0) -> str:
         wrong |= infinite & ~((a == b) | (np.isnan(a) & np.isnan(b)))
         if wrong.any():
             share = f"{int(wrong.sum())} of {wrong.size}"
-            return f"{share} numbers differ, by up to {apart.max():.3g}"
+            most = f", by up to {apart.max():.3g}" if apart.max() else ""  # else: inf or NaN
+            return f"{share} numbers differ{most}"
     return ""
 
 
@@ -226,17 +244,18 @@ def judge(
             verdict = Verdict(exercise.name, False, len(cases), problem, advice=advice)
             verdict.chapter = exercise.chapter
             verdict.call = describe(exercise, cases[n])
-            verdict.expected = "\n".join(_short(r) for r in want.results)
-            verdict.given = "" if got.error else "\n".join(_short(r) for r in got.results)
-            _name_mistake(verdict, exercise, cases, expected, outcomes)
+            verdict.expected, verdict.given = _side_by_side(want, got)
+            _name_mistake(verdict, exercise, cases, expected, outcomes, n)
             return verdict
     return Verdict(exercise.name, True, len(cases))
 
 
 def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str]:
     """What is wrong with one call, and what to do about it."""
-    if "NotImplementedError" in got.error:
-        return "it is not written yet", "Read its specification, then replace the last line."
+    if got.error.startswith("NotImplementedError"):
+        name = got.error.rpartition(" in ")[2]
+        what = "it" if name in (got.error, exercise.name) else f"{name}, which it calls,"
+        return f"{what} is not written yet", "Read its specification, then replace the last line."
     if got.error:
         return f"it failed with {got.error}", ""
     if got.nothing:
@@ -247,13 +266,14 @@ def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str]
     if got.changed:
         return f"it changed its argument {got.changed[0]} in place", "Work on a copy."
     for a, b in zip(want.results, got.results, strict=True):
-        if a.dtype.kind != b.dtype.kind and "f" in (a.dtype.kind, b.dtype.kind):
+        kinds = {a.dtype.kind, b.dtype.kind}
+        if len(kinds) > 1 and kinds & set("fb"):
             return f"the dtype should be {a.dtype}; got {b.dtype}", ""
         if a.dtype.kind in "fc" and a.dtype != b.dtype:
             return (
                 f"the dtype should be {a.dtype}; got {b.dtype}",
-                "np.sqrt of a Python number or a float64 table promotes float32: use math.sqrt and "
-                "cast tables to the dtype of the data.",
+                "An array of whole numbers or of float64, and np.sqrt of a Python number, promote "
+                "float32: cast such arrays to the dtype of the data, and use math.sqrt.",
             )
     return "", ""
 
@@ -282,18 +302,27 @@ def _name_mistake(
     cases: Sequence[Case],
     expected: Sequence[Outcome],
     outcomes: Sequence[Outcome],
+    first: int,
 ) -> None:
-    """Find the known mistake whose results equal those given in every case."""
+    """Find the known mistake whose results equal those given in every case, or up to the first."""
     if all(o.error or o.nothing for o in outcomes):
         return
+    near = []
     for mistake in exercise.mistakes:
         wrong = run(mistake.function, cases)
-        if all(a.agrees(b, exercise.precise) for a, b in zip(wrong, outcomes, strict=True)):
+        alike = [a.agrees(b, exercise.precise) for a, b in zip(wrong, outcomes, strict=True)]
+        if all(alike):
             if all(a.agrees(b, exercise.precise) for a, b in zip(wrong, expected, strict=True)):
                 continue
             verdict.mistake, verdict.advice = mistake.name, mistake.advice
             verdict.chapter = mistake.chapter
             return
+        if all(alike[: first + 1]):
+            near.append(mistake)
+    here = outcomes[first]
+    if len(near) == 1 and not here.error and difference(expected[first], here, exercise.precise):
+        guess = f'Perhaps "{near[0].name}", and something else: {near[0].advice}'
+        verdict.advice = f"{verdict.advice} {guess}".strip()
 
 
 # ---- telling ------------------------------------------------------------------------------------
@@ -307,12 +336,22 @@ def describe(exercise: Exercise, one: Case) -> str:
     return f"{exercise.name}({', '.join(parts)})"
 
 
-def _short(value: Any) -> str:
+def _side_by_side(want: Outcome, got: Outcome) -> tuple[str, str]:
+    """Both results, with as many digits as it takes to see that they differ."""
+    pairs = [
+        tuple("\n".join(_short(r, digits) for r in o.results) for o in (want, got))
+        for digits in (4, 12)
+    ]
+    expected, given = next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
+    return expected, given
+
+
+def _short(value: Any, digits: int = 4) -> str:
     """A value in one line: a small array with its numbers, a large one with its first."""
     if isinstance(value, np.ndarray):
         numbers = value.ravel()[:4] if value.size > 24 else value
         if value.dtype.kind in "fc":
-            numbers = numbers.astype(np.result_type(value, np.float64)).round(4) + 0
+            numbers = numbers.astype(np.result_type(value, np.float64)).round(digits) + 0
         if value.size > 24:
             start = str(numbers.tolist())[:-1]
             return f"{start}, ...] of shape {value.shape}, {value.dtype}"

@@ -218,7 +218,7 @@ def copy(names: Sequence[str]) -> str:
     ValueError
         If a name is unknown (the message suggests the nearest), or is the checker's.
     """
-    names = [known_name(name) for name in names]
+    names = [known_name(name) for name in dict.fromkeys(names)]
     if "check" in names:
         raise ValueError("copy: check needs the whole package; install pe_numpy for it")
     asked = [place_of(name) for name in names]

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import difflib
 import faulthandler
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -30,7 +32,7 @@ import numpy as np
 from pe_numpy.homework.check import NUMBERS, Exercise, Outcome, Verdict, call, judge, told
 from pe_numpy.homework.registry import EXERCISES, exercise_of
 
-SECONDS = 20.0  # for one file
+SECONDS = 20.0  # for one file; after a function that takes them all, the next gets as many
 MEGABYTES = 2000  # of address space, numpy's own included
 
 
@@ -82,6 +84,9 @@ def check_file(
     path = Path(path)
     report = Report(str(path))
     wanted = [exercise_of(name).name for name in names]
+    if path.suffix == ".ipynb":
+        report.problem = "a notebook is not read: copy its functions to a .py file"
+        return report
     try:
         tree = ast.parse(path.read_bytes(), str(path))
     except OSError as error:
@@ -91,13 +96,10 @@ def check_file(
         line = getattr(error, "lineno", None)
         report.problem = f"syntax error{f' in line {line}' if line else ''}: {error.args[0]}"
         return report
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    defined |= {
-        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
+    defined = set(_defined(tree))
     found = [name for name in wanted or EXERCISES if name in defined]
     if not found and not wanted:
-        report.problem = f"it defines none of the exercises: {', '.join(EXERCISES)}"
+        report.problem = _none_of_them(defined)
         return report
     for name in wanted:
         if name not in defined:
@@ -105,6 +107,25 @@ def check_file(
     with tempfile.TemporaryDirectory() as folder:
         report.verdicts += _verdicts(path, found, Path(folder), seconds, megabytes)
     return report
+
+
+def _defined(node: ast.AST) -> Iterator[str]:
+    """Names that a file gives to functions, classes and values of its own, at its top level."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield child.name
+        elif not isinstance(child, ast.Lambda):
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+                yield child.id
+            yield from _defined(child)
+
+
+def _none_of_them(defined: set[str]) -> str:
+    """Say that a file has no exercise, and which one it may mean."""
+    for name in sorted(defined):
+        if near := difflib.get_close_matches(name.lower(), EXERCISES, n=1, cutoff=0.8):
+            return f"it defines none of the exercises; did you mean {near[0]} for {name}?"
+    return f"it defines none of the exercises: {', '.join(EXERCISES)}"
 
 
 def _verdicts(
@@ -115,7 +136,7 @@ def _verdicts(
         trouble = _run(path, names, folder, seconds, megabytes)
         while names and (outcomes := _read(folder, EXERCISES[names[0]])) is not None:
             yield judge(EXERCISES[names.pop(0)], outcomes)
-        whole = (folder / "import error").exists()
+        whole = not (folder / "imported").exists()
         for name in names if whole else names[:1]:
             yield Verdict(name, False, 0, trouble or "the process ended before the function did")
         names = [] if whole else names[1:]
@@ -127,7 +148,11 @@ def _run(path: Path, names: list[str], folder: Path, seconds: float, megabytes: 
     keep = {
         key: os.environ[key] for key in ("PATH", "PYTHONPATH", "SYSTEMROOT") if key in os.environ
     }
+    roots = [str(Path(__file__).parents[2]), *keep.get("PYTHONPATH", "").split(os.pathsep)]
+    keep["PYTHONPATH"] = os.pathsep.join(os.path.abspath(root) for root in roots if root)
     quiet = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(folder)}
+    scratch = folder / "scratch"  # what the file writes, it writes there
+    scratch.mkdir(exist_ok=True)
     log = folder / "errors"
     with log.open("wb") as errors:
         process = subprocess.Popen(
@@ -135,6 +160,7 @@ def _run(path: Path, names: list[str], folder: Path, seconds: float, megabytes: 
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
+            cwd=scratch,
             env={**keep, **quiet},
             start_new_session=True,
         )
@@ -217,10 +243,11 @@ def _limit(seconds: float, megabytes: int) -> None:
 
 def _import(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location("homework", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    loader = importlib.machinery.SourceFileLoader("homework", str(path))
+    spec = importlib.util.spec_from_loader("homework", loader)
+    assert spec is not None
+    module = sys.modules["homework"] = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
     return module
 
 
@@ -238,10 +265,11 @@ def _main(path: str, folder: str, seconds: str, megabytes: str, *names: str) -> 
         told_so = f"it can't be imported: {told(error)}"
         (Path(folder) / "import error").write_text(told_so, encoding="utf-8")
         return
+    (Path(folder) / "imported").touch()
     for name in names:
-        function = getattr(module, name)
+        function: Any = getattr(module, name, None)
         _write(Path(folder) / f"{name}.npz", [call(function, one) for one in cases[name]])
-    faulthandler.cancel_dump_traceback_later()
+    os._exit(0)  # without waiting for threads that the file has started
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pe_numpy.plots.style import SERIES, WIDTH, heat, in_style
 
 @in_style
 def code_and_curves(code: np.ndarray, components: Sequence[int]) -> Figure:
-    """Draw a table of codes (positions, D) as a heat map, and some components over the positions."""
+    """Draw codes (positions, D) as a heat map, and some components over the positions."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.8), width_ratios=(1, 1.2))
     heat(left, code, limit=1.0)
     left.set(xlabel="component", ylabel="position", title="all components")

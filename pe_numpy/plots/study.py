@@ -64,7 +64,7 @@ def attention_by_distance(weights: Mapping[str, np.ndarray], places: int) -> Fig
     for ax, (title, rows) in zip(axes, weights.items(), strict=True):
         ax.axvline(places, color="#DDDDDD", lw=6, zorder=0)
         for head, row in enumerate(rows):
-            ax.plot(row, color=SERIES[head], label=f"head {head}")
+            ax.plot(row.round(2), color=SERIES[head], label=f"head {head}")
         ax.set(title=title, xlabel="distance $i-j$")
     axes[0].set(ylabel="mean weight", ylim=(0, 1))
     axes[0].text(places + 1.5, 0.97, "the answer\nstands here", va="top", fontsize=8)
@@ -219,9 +219,6 @@ def loss_against_needles(points: Mapping[str, np.ndarray], colours: Sequence[str
         ax.annotate(name, (x, y), place, textcoords="offset points", color=COLOURS[key])
     ax.set(xlabel="loss on a text of 8 times the trained length, nats a character")
     ax.set(ylabel="needles found at 8 times, per cent", ylim=(0, 108), xlim=(1.65, 3.6))
-    for x, y, words in (
-        (1.7, 30, "reads on, and forgets"),
-        (2.75, 55, "finds, and cannot read on"),
-    ):
+    for x, y, words in ((1.7, 41, "reads on, and forgets"), (3.0, 86, "finds, and cannot read on")):
         ax.text(x, y, words, color="#777777", style="italic")
     return fig

@@ -29,6 +29,7 @@ NAMES = {
     "deberta": "DeBERTa",
     "alibi": "ALiBi",
 }
+INKS = {"learned": "#998800", "shaw": "#3388AA"}  # of names, where the colour is too pale
 NO, YES, OPEN = "#F0D5D8", "#117733", "#F4F4F4"
 
 
@@ -55,7 +56,7 @@ def answers_of_all(
     """Draw yes, no or a dash for each encoding (keys of `NAMES`) and question."""
     fig, ax = plt.subplots(figsize=(WIDTH, 0.25 * len(answers) + 0.85))
     values = np.array([[-1 if a is None else int(a) for a in row] for row in answers.values()])
-    _cells(ax, values, ("–", "no", "yes"), 8)
+    _cells(ax, values, ("–", "", "yes"), 8)
     label_words(ax, [NAMES[name] for name in answers], questions)
     ax.tick_params(axis="x", labelsize=7.5)
     return fig
@@ -79,13 +80,12 @@ def price_of_positions(prices: Mapping[str, tuple[float, float]]) -> Figure:
         groups.setdefault(point, []).append(name)
     for point, names in groups.items():
         colour = COLOURS.get(names[0], "#444444") if len(names) == 1 else "#444444"
-        colour = {"learned": "#998800", "shaw": "#3388AA"}.get(names[0], colour)  # legible as text
         ax.plot(*point, "o", color=colour, ms=7)
         place = _NUDGES.get(names[-1], (8, 0))
         text = ", ".join(NAMES[name] for name in names)
-        style = {"color": colour, "va": "center", "fontsize": 8.5}
-        style["ha"] = "right" if place[0] < -3 else "left"
-        ax.annotate(text, point, place, textcoords="offset points", **style)
+        side = "right" if place[0] < -3 else "left"
+        label = ax.annotate(text, point, place, textcoords="offset points", fontsize=8.5)
+        label.set(color=INKS.get(names[0], colour), va="center", ha=side)
     ax.set_xticks([0, 1, 10, 100, 256], ["0", "1", "10", "100", "256"])
     ax.minorticks_off()
     ax.set(xlim=(-0.25, 1500), ylim=(-45, 6e7))
@@ -113,7 +113,7 @@ def three_back_by_length(
             high = row[-1] + 0.085 * ((len(names) - 1) / 2 - n)
             ended = len(row) < len(lengths)
             place = (lengths[len(row) - 1] * 1.04, row[-1] + 0.11 if ended else high)
-            colour = {"learned": "#998800", "shaw": "#3388AA"}.get(name, COLOURS[name])
+            colour = INKS.get(name, COLOURS[name])
             text = f"{NAMES[name]}: no further row" if ended else NAMES[name]
             ax.annotate(text, place, color=colour, va="center", fontsize=8.5)
         ax.plot(lengths[: len(row)], row, "o", color=COLOURS[names[0]], ms=4)
@@ -162,7 +162,7 @@ def what_catches_what(
 ) -> Figure:
     """Draw which mistake (a row) is caught by which test (a column); name the columns in `best`."""
     values = np.array([[int(c) for c in row] for row in caught.values()])
-    fig, ax = plt.subplots(figsize=(WIDTH, 0.165 * len(caught) + 1.3))
+    fig, ax = plt.subplots(figsize=(WIDTH, 0.165 * len(caught) + 1.3), dpi=100)
     _cells(ax, values, ("", "", ""), 7)
     ax.set_yticks(range(len(caught)), list(caught), fontsize=7)
     ax.set_xticks(range(len(columns)), columns, fontsize=7.5, rotation=50, ha="left")

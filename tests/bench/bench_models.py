@@ -157,8 +157,8 @@ def test_the_tables_are_written(capsys):
         table(["B", "ours, tokens/s", "theirs, tokens/s", "ratio of times", "goal", "", "growth",
                "goal ", " "], decoding),
         "## String reversal",
-        table(["seed", "exact match", "cross-attention on the anti-diagonal", "seconds", "goal",
-               ""], seeds),
+        table(["seed", "exact match", "largest cross-weight on the anti-diagonal", "seconds",
+               "goal", ""], seeds),
     ])  # fmt: skip
     with capsys.disabled():
         print(f"\n\n{text}")
