@@ -75,7 +75,7 @@ test: .venv/ok  ## set up and pass every test, of the code and of the book
 test-book: .venv/browser book  ## open every page of the web book in a headless Chromium
 	@command -v chromium >/dev/null || { \
 	  echo "make: this test needs Chromium; on Debian: apt install chromium" >&2; exit 1; }
-	@$(BIN)/python -m pytest -c tests/browser/pytest.ini tests/browser
+	@$(BIN)/python -m pytest -n 2 -c tests/browser/pytest.ini tests/browser
 
 .venv-oldest/ok: .venv/ok
 	@$(BIN)/python -m venv --clear --without-pip .venv-oldest

@@ -697,7 +697,7 @@ def shares(temperature, n_keys):
 
 controls = {"temperature": [0.25, 0.5, 1.0, 2.0, 4.0], "number of keys": [64, 256, 1024, 4096]}
 words = ("share of the keys, the loudest first", "share of the weight")
-slider("Weight of the loudest keys", controls, shares, words, (0, 1, 0, 1.02), start=(2, 1))
+slider("Weight of the loudest keys", controls, shares, words, (0, 1, 0, 1.3), start=(2, 1))
 
 # %% [markdown]
 # Left: the factor bends the curve and doesn't stop it. Right: it turns a steep rise into a slow fall.

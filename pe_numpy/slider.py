@@ -204,4 +204,4 @@ def _ticks(least: float, most: float) -> list[float]:
     step = 10.0 ** np.floor(np.log10(most - least))
     step *= next(f for f in (0.2, 0.5, 1.0, 2.0) if (most - least) / (f * step) <= 6)
     values = step * np.arange(np.ceil(least / step), np.floor(most / step) + 1)
-    return [float(f"{v:.6g}") for v in values.tolist()]
+    return [float(f"{v:.6g}") + 0.0 for v in values.tolist()]

@@ -85,3 +85,11 @@ def test_a_slider_without_values_is_refused(controls):
 def test_frames_with_other_curves_are_refused():
     with pytest.raises(ValueError, match=r"all frames must have the curves \['1'\]"):
         slider("f", {"a": [1, 2]}, lambda a: ({str(a): (X, X)}, ""), ("x", "y"))
+
+
+def test_a_tick_at_zero_has_no_sign():
+    def curves(k):
+        return {"y": ([0, 1], [-0.2, k])}, ""
+
+    markup = slider("", {"k": [5]}, curves, ("x", "y"), (0, 1, -0.2, 5.4))._repr_html_()
+    assert ">0<" in markup and ">-0<" not in markup

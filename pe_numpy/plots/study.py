@@ -210,7 +210,7 @@ def loss_against_needles(points: Mapping[str, np.ndarray], colours: Sequence[str
     """
     fig, ax = plt.subplots(figsize=(WIDTH, 4.2))
     places = {"Transformer-XL": (8, -13), "Shaw": (8, -1), "TUPE": (-4, 9), "DeBERTa": (8, 2)}
-    places |= {"RoPE, dynamic NTK": (7, -12), "learned": (8, 3), "T5": (-6, 9)}
+    places |= {"RoPE, dynamic NTK": (7, -12), "learned": (8, 3), "T5": (-18, -4)}
     for (name, seeds), key in zip(points.items(), colours, strict=True):
         x, y = seeds.mean(axis=0)
         ax.plot(seeds[:, 0], seeds[:, 1], "o", color=COLOURS[key], ms=3, alpha=0.6)
