@@ -395,9 +395,8 @@ def test_the_table_holds_one_line_for_each_configuration_of_the_study(book):
 
 
 def test_one_encoding_and_one_seed_of_the_table_are_reproduced(book, tmp_path):
-    """Within a tenth of a nat, where losses go from 0 to 6; other processors need less."""
-    wanted = [recipe("markov", "alibi", log_n=log_n) for log_n in (False, True)]
-    wanted += [recipe(task, "alibi") for task in book.SENTENCES]
+    """Within 0.15 nats, where losses go from 2 to 3; and 15 answers in a hundred."""
+    wanted = [recipe(task, "alibi") for task in ("markov", "order_causal")]
     rows = [book.as_row(result) for result in run(wanted, folder=tmp_path)]
     found = book.differences(rows, book.read())
     assert list(found) == wanted
@@ -414,6 +413,6 @@ def test_a_table_is_read_as_it_was_written_and_differences_are_found(book, tmp_p
     rows = book.read(tmp_path / "table.csv")
     assert [book.as_configuration(row) for row in rows] == [r.configuration for r in results]
     assert [row["loss_8x"] for row in rows] == [*(f"{r.losses[3]:.4f}" for r in results[:2]), ""]
-    rows[1] = {**rows[1], "loss_4x": f"{float(rows[1]['loss_4x']) + 0.25:.4f}"}
+    rows[1] = {**rows[1], "accuracy_4x": f"{float(rows[1]['accuracy_4x']) + 0.25:.4f}"}
     found = book.differences(rows, book.read(tmp_path / "table.csv"))
     assert [round(x, 6) for x in found.values()] == [0, 0.25, 0]

@@ -43,8 +43,10 @@ STRETCHED = (
 TUNED = (("direct", None), ("linear", 4), ("ntk", 4), ("dynamic_ntk", None), ("yarn", 4))
 TUNING = 60
 
-# What another processor may change: training multiplies the last bit of a sum (see the chapter).
-TOLERANCE = 0.1
+# What another processor may change, since training multiplies the last bit of a sum: nats on a
+# language, share of answers at a probe (whose loss depends on how sure a wrong answer is). The
+# kernels that OpenBLAS has for other processors change up to 0.04 and 0.09.
+TOLERANCE = 0.15
 CHOICES = ("task", "encoding", "scaling", "factor", "tuning", "log_n", "seed")
 LOSSES = tuple(f"loss_{n}x" for n in MULTIPLES)
 ACCURACIES = tuple(f"accuracy_{n}x" for n in MULTIPLES)
@@ -137,13 +139,15 @@ def provenance(results: Sequence[Result]) -> Iterator[str]:
 def differences(
     rows: Sequence[dict[str, str]], others: Sequence[dict[str, str]]
 ) -> dict[Configuration, float]:
-    """Largest difference of a loss, for each configuration that both tables hold."""
+    """Largest difference, see `TOLERANCE`, for each configuration that both tables hold."""
     before = {as_configuration(row): row for row in others}
-    return {
-        c: max(abs(float(row[k]) - float(before[c][k])) for k in LOSSES if row[k])
-        for row in rows
-        if (c := as_configuration(row)) in before
-    }
+    found = {}
+    for row in rows:
+        if (c := as_configuration(row)) in before:
+            columns = LOSSES if c.task in LANGUAGES else ACCURACIES
+            pairs = ((row[key], before[c][key]) for key in columns if row[key])
+            found[c] = max(abs(float(new) - float(old)) for new, old in pairs)
+    return found
 
 
 def main() -> None:
@@ -154,7 +158,7 @@ def main() -> None:
     print(f"{TABLE.name}: {len(results)} results")
     if found := differences(read(), before):
         worst = max(found, key=lambda c: found[c])
-        print(f"largest difference from the last table: {found[worst]:.4f} nats, {worst.name()}")
+        print(f"largest difference from the last table: {found[worst]:.4f} in {worst.name()}")
         sys.exit(found[worst] > TOLERANCE)
 
 
