@@ -110,6 +110,7 @@ def api_index() -> str:
     """List all functions by place, with their chapters."""
     rows = ["# Reference", "", "Every public function, by the place at which position enters.", ""]
     for place, names in contents.places():
+        place = f"Place {place.replace('. ', ': ')}" if place[0].isdigit() else place
         rows += [f"## {place[:1].upper()}{place[1:]}", ""]
         rows += ["| function | what it computes | chapter |", "|---|---|---|"]
         for name in names:
@@ -188,7 +189,7 @@ def homework() -> str:
         "its shapes; hints stand at its end, the gentle ones first. Install `pe_numpy`, keep the",
         "file where you like, and ask what is still wrong:",
         "",
-        "```",
+        "```text",
         "python -m pe_numpy check 08_t5.py",
         "```",
         "",

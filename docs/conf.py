@@ -18,6 +18,7 @@ myst_heading_anchors = 4
 numpydoc_show_class_members = False
 autodoc_member_order = "bysource"
 add_module_names = False
+smartquotes = False  # "half" in a docstring is Python
 default_role = "py:obj"  # `rope` in a docstring is a link
 autodoc_typehints = "none"  # the docstrings say more than the annotations
 mathjax_path = "mathjax/startup.js"  # copied by `web`: no page asks another server

@@ -579,6 +579,10 @@ plots.alibi_reach_of_slopes(np.arange(0, 4096), alibi_slopes(8), (512, 1024))
 plt.show()
 
 # %% [markdown]
+# One curve, eight times, each shifted by a factor of 2. Seven of the heads see at most some 590 keys;
+# the eighth needs 1178.9 for its 99 %, a little more than the longer of the two lengths. So with equal
+# scores the layer is a set of windows, and most of them end inside the trained length.
+#
 # Here is one head at a time, on an even axis. **Predict**, before you move the slope to 1/16, where
 # the curve passes one half.
 
@@ -598,10 +602,6 @@ slider(
 )  # fmt: skip
 
 # %% [markdown]
-# One curve, eight times, each shifted by a factor of 2. Seven of the heads see at most some 590 keys;
-# the eighth needs 1178.9 for its 99 %, a little more than the longer of the two lengths. So with equal
-# scores the layer is a set of windows, and most of them end inside the trained length.
-#
 # > **E-003-25.** Document 003 says that softmax "softly amplifies differences" and so keeps far weights
 # > from "decaying infinitely close to 0". Right is the opposite: compared with distance 0, and at equal
 # > scores, the weight at distance $d$ *is* $e^{-md}$. A bias that makes far keys vanish is what ALiBi is.
