@@ -73,20 +73,20 @@ def test_a_page_is_whole_readable_and_open_to_all(name, reader):
         assert page.locator("mjx-container").count() > 0
     shot = SHOTS / name.removesuffix(".html").replace("/", "-")
     if name in SHOWN:
-        page.screenshot(path=f"{shot}-light.png", full_page=True)
+        page.screenshot(path=f"{shot}-light.png", full_page=True, animations="disabled")
     page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
     wrong += axe(page, ALL)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function("document.documentElement.dataset.theme == 'dark'", timeout=5000)
     if name in SHOWN:
-        page.screenshot(path=f"{shot}-dark.png", full_page=True)
+        page.screenshot(path=f"{shot}-dark.png", full_page=True, animations="disabled")
     page.set_viewport_size({"width": 420, "height": 900})
     wrong += [f"dark, on a phone: {line}" for line in axe(page, LOOKS)]
     wrong += [f"too wide: {html}" for html in page.evaluate(WIDE)]
     if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
         wrong.append("a phone must scroll sideways")
     if name in SHOWN:
-        page.screenshot(path=f"{shot}-phone.png", full_page=True)
+        page.screenshot(path=f"{shot}-phone.png", full_page=True, animations="disabled")
     assert wrong + reader.wrong == []
 
 
