@@ -37,11 +37,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import decode, log_n_scale, rope, rope_frequencies
+from pe_numpy import decode, log_n_scale, ntk_scaling, rope, rope_frequencies, t5_bucket
 from pe_numpy.book import show_source
 from pe_numpy.plots import study as plots
 from pe_numpy.training import experiment, study
 from pe_numpy.training.experiment import draw, fit, measure, model, recipe
+from pe_numpy.transformer.encodings import Rope
 
 # %% [markdown]
 # ## Two things can go wrong
@@ -92,26 +93,33 @@ for a in range(16):
             entropy -= language["pairs"][a, b] * p * np.log(p)
 print(f"least possible loss {entropy:.3f} nats, of a blind guess {np.log(16):.3f}")
 print(f"least possible perplexity {np.exp(entropy):.1f}, of a blind guess {np.exp(np.log(16)):.0f}")
+english = experiment.tasks.text_corpus()
+_, counts = np.unique(english["held_out"], return_counts=True)
+known = -(counts / counts.sum() * np.log(counts / counts.sum())).sum()
+blind = np.log(len(english["alphabet"]))
+print(f"English: blind guess {blind:.2f}, who knows the frequencies alone {known:.2f}")
 assert abs(entropy - language["entropy"]) < 1e-9
 
 # %% [markdown]
 # The exponential of a loss is the **perplexity**: a model is as unsure as one that wavers between so many
 # equally likely symbols. Papers report it more often than the loss.
 #
-# The second language is English: the characters of Newton's *Opticks*. Three **probes** ask for one
-# skill each:
+# The second language is English: 49 characters of Newton's *Opticks*. Its least possible loss nobody knows.
+# Three **probes** ask for one skill each, and the share of right answers is compared with **chance**, that
+# of a guess:
 #
-# - **offset**: which symbol stood three places back?
-# - **needle**: the context is pairs of a key and a value, the last token names a key that occurred
-#   once. Which value stood with it? The needle may lie anywhere.
-# - **word order**: "dog bites man" or "man bites dog"? Who bites? (Three words, one length.)
+# - **offset**: which of 16 symbols stood three places back? Chance is one in 16, 6 per cent.
+# - **needle**: each token is a pair of a key and a value, the last one names a key that occurred
+#   once. Which of 8 values stood with it? The needle may lie anywhere. Chance is one in 8, 12 per cent.
+# - **word order**: "dog bites man" or "man bites dog"? Who bites? (Three words, one length.) Chance is one
+#   in two, for who sees both nouns without their order.
 #
 # All but the last are trained on windows of $L_0=32$ tokens and tested at $L=32, 64, 128, 256$. Now a
 # trap. The first tokens of a window are hard to predict, since little stands before them, and a long
 # window has a smaller share of them. A mean over all tokens would make a longer window look *better*.
 # So every length has the same targets, the last $L_0/2$ tokens of the same windows. What changes is
-# how much context stands before them, and nothing else. (Only the needle's windows are drawn anew for each
-# length, since a cut could lose the needle.)
+# how much context stands before them, and with it their index $i$. (Only the needle has one target, its last,
+# and windows drawn anew for each length, since a cut could lose the needle.)
 
 # %% alt="Four bars, right ends aligned: windows of 32, 64, 128 and 256 tokens. What one sees: the last 16 tokens, those to be predicted, are the same in all four; only the context grows."
 lengths = [32, 64, 128, 256]
@@ -125,7 +133,7 @@ plt.show()
 
 # %%
 def loss_by_loops(c, length, windows):
-    """The formula above, one logit at a time."""
+    """The mean surprise, one logit at a time."""
     params, transformer = fit(c), model(c)
     total, last = 0.0, c.length // 2
     for w in range(len(windows["inputs"])):
@@ -182,9 +190,9 @@ for scaling in ("direct", "linear", "dynamic_ntk", "yarn"):
     print(f"{scaling:12}", [f"{100 * share:.0f} %" for share in result.accuracies])
 
 # %% [markdown]
-# Linear interpolation does not help, it *destroys*: at twice the trained length the answers are as good
-# as guesses (one in 16). Direct reading survives twice the length and breaks at four times. Dynamic
-# NTK, with nothing trained anew, keeps most of its answers. Why? Ask the model where it looks: the mean
+# Linear interpolation does not help, it *destroys*: at twice the trained length the answers are as good as
+# guesses (one in 16). Direct reading survives twice the length and breaks at four times. Dynamic NTK and
+# YaRN, with nothing trained anew, keep most of their answers. Why? Ask the model where it looks: the mean
 # weight that each head puts on the key at distance $i-j$.
 
 
@@ -208,7 +216,8 @@ plots.attention_by_distance(looks, places=3)
 plt.show()
 
 # %% [markdown]
-# The third panel is the answer. With linear interpolation the heads look, all together, at
+# The second panel shows the break: most of the weight has gone to keys farther off than the panel reaches.
+# The third shows what linear interpolation does. With linear interpolation the heads look, all together, at
 # distance **12**. They have not learned "three places", they have learned "the angle of three places",
 # and with all angles four times smaller that angle belongs to $3\cdot4=12$ places:
 #
@@ -227,20 +236,25 @@ assert np.isclose(score(12, theta / 4), score(3, theta), rtol=1e-12)
 peaks = [rows.mean(axis=0).argmax() for rows in looks.values()]
 print("distance of the highest mean weight:", [int(peak) for peak in peaks])
 assert peaks[0] == 3 and peaks[2] == 12 and peaks[3] == 3
+assert looks["direct, $L$ = 128"].sum(axis=1).mean() < 0.5
+assert 4 + looks["dynamic NTK, $L$ = 128"][:, 4:].mean(axis=0).argmax() == 9
+assert np.allclose((ntk_scaling(8, 4, 500) / theta)[:2], [1, 2 / 3], rtol=0, atol=0.05)
 
 # %% [markdown]
-# Dynamic NTK leaves the fast pairs as they are, and it is the fast pairs that tell 3 from 4. So its peak
-# stays at 3, though lower. A model of one layer shows a thing that no loss shows: a stretched RoPE is a
-# stretched ruler. Whether that is bad depends on what the ruler is used for. Remember this when the
-# needle comes.
+# Dynamic NTK leaves the fastest pair as it is (and slows the next by a third), and it is the fastest pair that
+# tells 3 from 4 best. So its peak stays at 3, though lower. (The small peak at 9 is that pair's doing: it turns
+# by one radian a token, so it is back after $2\pi$ of them, and $3+2\pi\approx 9$.) A model of one layer shows a
+# thing that no loss shows: a stretched RoPE is a stretched ruler. Whether that is bad depends on what the
+# ruler is used for. Remember this when the needle comes.
 #
 # ## The table
 #
-# One model and one seed prove little. So the same was done for both languages and all probes, ten
-# encodings and two variants, every scaling of RoPE with and without 60 steps of fine-tuning, with and
-# without $\log n$, each with three seeds. That takes two processors about a quarter of an hour
-# (`make study`), so the results are kept in a table beside this chapter, with the sizes of the models at
-# its head.
+# One model and one seed prove little. So the same was done for both languages and all probes, ten encodings
+# and two variants (ALiBi with steep slopes, RoPE with base 10000), each with three seeds; and all but word
+# order with and without $\log n$, and every scaling of RoPE with and without 60 steps of fine-tuning. (Base
+# 10000 has three scalings, on the languages, and no fine-tuning.) That takes two processors about a quarter
+# of an hour (`make study`), so the results are kept in a table beside this chapter, with the sizes of the
+# models at its head.
 
 # %%
 lines = Path("results/study.csv").read_text(encoding="utf-8").splitlines()
@@ -281,15 +295,18 @@ def show(name, values):
 for scaling, found in answers.items():
     assert np.abs(pick(accuracies, "offset", "rope", scaling)[0] - found).max() < 0.1
     show(f"offset, {scaling}", 100 * pick(accuracies, "offset", "rope", scaling))
+print("direct at 128, by seed:", [f"{100 * x:.0f} %" for x in pick(accuracies, "offset")[:, 2]])
 
 # %% [markdown]
-# The model that this chapter trained is one of those three, and agrees. The spread is given as the
-# sample standard deviation of $n=3$ numbers,
+# The model that this chapter trained is the first of those three, and agrees. But look at direct reading at
+# 128 tokens: one of the three still answers more than half, and ours is the worst. A mean without its spread
+# would hide that. The spread is given as the sample standard deviation of $n=3$ numbers,
 #
 # $$s=\sqrt{\frac{1}{n-1}\sum_{i=1}^n (x_i-\bar x)^2}$$
 #
-# Three numbers are few. So the text says that one model is better than another only where its worst
-# seed beats the other's best one.
+# Three numbers are few. So the text says that one encoding is better than another only where its worst
+# seed beats the other's best one; two readings of *the same trained models* it compares seed by seed. (The
+# spread is that of the training. All are tested on the same windows, whose luck it does not show.)
 
 # %%
 x = pick(losses, "markov", "alibi")[:, 0]
@@ -343,15 +360,17 @@ for task in ("markov", "text"):
 # %% [markdown]
 # The two panels tell one story.
 #
-# - **Jump**: sinusoidal, learned, TUPE, RoPE. They give the model numbers that it has not met: rows of a
-#   table, sines, angles. RoPE's scores depend on distances alone, but beyond $L_0$ there are new
-#   distances. It gets to about twice its length, further than the sinusoidal code, and is then no better.
+# - **Jump**: sinusoidal, learned, TUPE, RoPE, by 0.4 to 1.6 nats. They give the model numbers that it has
+#   not met: rows of a table, sines, angles. RoPE's scores depend on distances alone, but beyond $L_0$ there
+#   are new distances. It gets to about twice its length, further than the sinusoidal code, and is then no
+#   better. On the Markov language all of these but the learned code end, with every seed, above the blind
+#   guess: they are sure of themselves, and wrong.
 # - **Creep**: T5, and less so no code at all. To T5 no distance is unseen: its last bucket holds *every*
-#   distance of 16 and more. But it holds them with one and the same number, and 240 far keys together can
-#   outweigh what 16 did not. That would be the second problem, scattered attention; we look in a moment.
+#   distance of 14 and more. But it holds them with one and the same number, and 242 far keys together can
+#   outweigh what 18 did not. That would be the second problem, scattered attention; we look in a moment.
 # - **Flat**: ALiBi, Shaw, Transformer-XL, DeBERTa. ALiBi silences far keys by a slope. The other three
-#   have vectors with which a query can lift one near distance far above the rest. Shaw and DeBERTa do
-#   creep, by hundredths.
+#   have vectors with which a query can lift one near distance far above the rest. They do creep, by 0.05
+#   nats at most in the mean.
 
 # %%
 for task in ("markov", "text"):
@@ -360,9 +379,12 @@ for task in ("markov", "text"):
         below(code["alibi"], code[n], at) for n in ("sinusoidal", "tupe") for at in (64, 256)
     )
     assert below(code["rope"], code["sinusoidal"], 64) and below(code["t5"], code["rope"], 128)
-    rise = {name: (values[:, 3] - values[:, 0]).mean() for name, values in code.items()}
+    rises = {name: values[:, 3] - values[:, 0] for name, values in code.items()}
+    rise = {name: rises[name].mean() for name in sorted(rises, key=lambda n: rises[n].mean())}
     print(f"{task}: rise from 32 to 256 tokens, nats")
-    print("  ", ", ".join(f"{name} {rise[name]:.2f}" for name in sorted(rise, key=rise.get)))
+    print("  ", ", ".join(f"{n} {rise[n]:.2f} ± {rises[n].std(ddof=1):.2f}" for n in rise))
+    if task == "markov":
+        assert min(code[n][:, 3].min() for n in ("sinusoidal", "tupe", "rope")) > np.log(16)
     assert max(rise[n] for n in ("alibi", "transformer_xl", "shaw", "deberta")) < 0.1
     assert min(rise[n] for n in ("sinusoidal", "tupe", "rope")) > 0.5 > rise["none"] > 0.05
 
@@ -377,12 +399,15 @@ print("weight on the answer:", [f"{100 * share:.0f} %" for share in on_answer])
 table = fit(crowded)["decoder"]["shared"]["table"]  # (buckets, H); bucket 3 is distance 3
 print(f"answer's bucket against the last: factor {np.exp((table[3] - table[-1]).max()):.0f}")
 halves = np.divide(on_answer[1:], on_answer[:-1])
-assert (abs(halves - 0.5) < 0.06).all() and table[3].min() > table[[0, 1, 2, 4, 5, 11]].max()
+assert (abs(halves - 0.5) < 0.06).all() and table[3].min() > np.delete(table, 3, axis=0).max()
+far = t5_bucket(np.arange(13, 256), 12, max_distance=16, bidirectional=False)
+assert far[0] == 10 and (far[1:] == 11).all()  # all from 14 on
 
 # %% [markdown]
 # The table has found the right bucket, and prefers it to any other by a factor. But a factor is all that it
-# has: with twice as many far keys, each as loud as before, the weight on the answer **halves**. The model
-# still reads the answer out of a fifth of the weight, no longer out of a fiftieth. (No code at all is less
+# has: with twice as many far keys, each as loud as before, the weight on the answer **halves**. Out of a
+# fifth of the weight the model still reads the answer, out of a fiftieth three times in ten (the probes
+# follow below). (No code at all is less
 # clear a case: it can count by its mask, and so meet counts that are new to it. The curve does not tell the
 # two apart.)
 #
@@ -414,14 +439,14 @@ for task in ("markov", "text"):
     assert below(pick(losses, task), steep, at=32)  # RoPE
 
 # %% [markdown]
-# Steeper slopes close much of the gap, and the curve stays flat. So a part of ALiBi's distance was a
-# setting that did not fit. Another part is its nature: a slope can say "near", it cannot say "two places
-# back", and the Markov language asks for just that.
+# Steeper slopes close more than half of the gap to the best, and the curve stays flat. So a part of ALiBi's
+# distance was a setting that did not fit. Another part is its nature: a slope can say "near", it cannot say
+# "two places back", and the Markov language asks for just that.
 #
 # ### No code at all
 #
 # The causal mask tells a decoder something about positions (chapter 1), and claim 3 says that this carries
-# far. Here it is the worst of all within the length. But it does not jump, and ends below most that do:
+# far. Here it is the worst of all within the length. But it does not jump, and ends below all four that do:
 
 # %%
 for task in ("markov", "text"):
@@ -460,14 +485,19 @@ for task in ("markov", "text"):
         for name in plots.NAMES
     }
     for word, kept in (("lowers", lambda x: x.max() < 0), ("raises", lambda x: x.min() > 0)):
-        names = [f"{name} {x.mean():+.2f}" for name, x in change.items() if kept(x)]
+        names = [f"{n} {x.mean():+.2f} ± {x.std(ddof=1):.2f}" for n, x in change.items() if kept(x)]
         print(f"{task}: log n {word} the loss of", ", ".join(names) or "none")
+    for name in ("shaw", "deberta") if task == "markov" else ():
+        creep = np.diff(pick(losses, task, name)[:, [0, 3]]).mean()
+        assert change[name].mean() < -0.5 * creep
 
 # %% [markdown]
-# It raises nearly all of them: trained heads are as sharp as their task wants, and the factor makes them
-# surer than they should be. It lowers Shaw's on both languages and DeBERTa's on the Markov language. These
-# are flat, but for a slow creep, which $\log n$ takes away: near keys had lost a little weight to the crowd,
-# and win it back. The needle below is a task of that kind.
+# (Listed is what holds with every seed.) It raises nearly all of them. A likely reason, not tested here:
+# trained heads are as sharp as their task wants, and the factor makes them surer than they should be. On the
+# Markov language it lowers Shaw's and DeBERTa's, and takes away half of their creep or more, as if near keys
+# had lost a little weight to the crowd and won it back. But on text, where both creep as well, it lowers
+# Shaw's by a hundredth and raises DeBERTa's. (Models that are *trained* with the factor may differ.) The
+# needle below is a task that suits it better.
 #
 # ## Stretching RoPE
 #
@@ -501,17 +531,17 @@ for (task, title), found in stretched.items():
         show(f"  {plots.SCALINGS[name]}", values)
 
 # %% [markdown]
-# All scalings read the same trained models, so they can be compared seed by seed.
-#
-# **As trained**, both languages give one order: dynamic NTK, YaRN, linear, direct. The live model has shown
-# why. A language asks for near tokens, and NTK leaves the fast pairs, which tell near tokens apart, as they
-# were; linear interpolation moves them all. So of claim 5 one half holds, that NTK needs no fine-tuning
-# (though its loss does rise), and the other, that YaRN is better, does not hold *here*.
+# **As trained**, at 128 tokens, both languages give one order with every seed: dynamic NTK, YaRN, linear,
+# direct. (At 64 linear interpolation is the worst.) The live model suggests why. A language asks for near
+# tokens, and NTK leaves the fastest pair, which tells near tokens apart, as it was; linear interpolation
+# slows them all. So of claim 5 one half holds, that NTK needs no fine-tuning (though its loss
+# does rise, by half a nat at 256), and the other, that YaRN is better, does not hold *here*.
 #
 # **After 60 steps**, linear interpolation is flat as far as it was fine-tuned, and at 128 tokens below direct
 # reading with the same fine-tuning. That is claim 4. But short texts pay for it, and it is not the best: NTK
-# and YaRN are flat and lower. Past the length of the fine-tuning, at 256 tokens, NTK with
-# its fixed factor jumps: it has learned 128 tokens and no more. YaRN and dynamic NTK hold.
+# and YaRN are flat and lower. Past the length of the fine-tuning, at 256 tokens, NTK with its fixed factor
+# jumps. YaRN, whose factor is fixed as well, and dynamic NTK rise by about a tenth of a nat, and are within
+# each other's spread. What breaks NTK we see below, pair by pair.
 
 # %%
 for (task, _), found in stretched.items():
@@ -520,14 +550,13 @@ for (task, _), found in stretched.items():
             [found[name][:, 2] for name in ("dynamic_ntk", "yarn", "linear", "direct")]
         )
         assert (np.diff(order, axis=0) > 0).all()  # at 128 tokens, for every seed
+        assert all(below(found[n], found["linear"], 64) for n in ("direct", "yarn", "dynamic_ntk"))
         continue
     assert below(found["ntk"], found["linear"], 128) and below(found["yarn"], found["linear"], 128)
     assert below(found["yarn"], found["ntk"]) and below(found["linear"], found["ntk"])
     gain = stretched[task, "as trained, $s=L/L_0$"]["linear"] - found["linear"]
-    print(
-        f"{task}: 60 steps lower the loss of linear at 128 tokens by {gain[:, 2].mean():.1f} nats"
-    )
-    print(f"  linear is below direct at 128 tokens: {below(found['linear'], found['direct'], 128)}")
+    print(f"{task}: 60 steps lower linear at 128 by {gain[:, 2].min():.2f} nats or more")
+    assert below(found["linear"], found["direct"], 128)
 
 # %% [markdown]
 # ### Ready for long texts, and worse at short ones
@@ -572,15 +601,53 @@ for task in ("markov", "text"):
 
 # %% [markdown]
 # Within the length nothing is lost. At twice the length the models of base 10000 are where the others are
-# at four times: of their four pairs, two have hardly turned in training, and each new position shows them
-# a new angle. Dynamic NTK hardly helps: a factor of $L/L_0$ is too little for pairs as slow as that.
-# YaRN does, since it looks at each pair's number of turns and interpolates the slow ones fully. So the
-# claim is not wrong, it is short: a larger base helps a model that is *trained on lengths to match*.
+# at four times. Which of the four pairs is to blame? **Predict** it from the turns above. Then slow one pair
+# at a time, on the offset probe, so that it turns no farther at the tested length than in training.
+
+
+# %%
+def slowed(c, trained, length, theta, pair):
+    """Share of right answers if one pair turns no farther at `length` than it did in training."""
+    frequencies = np.where(np.arange(4) == pair, theta * trained / length, theta)
+    reader = replace(model(c), encoding=Rope(scaling=lambda K, L: frequencies))
+    asked = draw(c.task, np.random.default_rng(0), 64, length, held_out=True)
+    right = decode(fit(c), reader, asked["inputs"]).argmax(axis=-1) == asked["targets"]
+    return right[:, -16:].mean()
+
+
+tuned_ntk = replace(live, scaling="ntk", factor=4, tuning=60)
+jumps = {
+    "base 500": (live, 32, 128, rope_frequencies(8, 500)),
+    "base 10000": (recipe("offset", "rope_10000"), 32, 64, rope_frequencies(8, 10000)),
+    "tuned NTK": (tuned_ntk, 128, 256, ntk_scaling(8, 4, 500)),
+}
+
+# %%
+for name, (c, trained, length, theta) in jumps.items():
+    shares = [slowed(c, trained, length, theta, pair) for pair in (-1, 0, 1, 2, 3)]
+    print(f"{name}: trained on {trained}, tested on {length}; right {100 * shares[0]:.0f} %")
+    for n, share in enumerate(shares[1:]):
+        turns = trained * theta[n] / (2 * np.pi), length * theta[n] / (2 * np.pi)
+        print(f"  turns {turns[0]:6.3f} -> {turns[1]:6.3f}; if slowed, right {100 * share:3.0f} %")
+    culprit = int(np.argmax(shares[1:]))
+    turns = np.array([trained, length]) * theta[culprit] / (2 * np.pi)
+    assert shares[0] < 0.2 and shares[1 + culprit] > 0.9
+    assert turns[0] < 0.6 and turns[1] > 0.6  # from at most half a turn to more
+
+# %% [markdown]
+# One pair in each, and one rule for all three: a pair that made a part of a turn in training, about half of
+# one at most, and goes well beyond the half now. Faster pairs have met all angles, slower ones still hardly
+# turn. With base 10000 that pair is the second, which is fast enough to break at twice the length. Dynamic
+# NTK slows it by a fifth, where a half is needed. YaRN slows it by a half, since it looks at each pair's
+# number of turns. (That is one seed of one probe. `slowed` takes a model of a language as well: try it.) So
+# claim 7 is not wrong, it is short: a larger base belongs to a model that is *trained on lengths to match*
+# (which is not tried here).
 #
 # ## The probes
 #
 # A language wants near tokens most of the time. What if a task wants something else? The small panels show
-# right answers at the **offset** probe in grey and at the **needle** probe in colour, dotted with $\log n$.
+# right answers at the **offset** probe in grey and at the **needle** probe in colour, dotted with $\log n$;
+# thin dashes are chance.
 #
 # **Predict**: ALiBi is flat on both languages. Draw its two curves on paper. And which RoPE finds the
 # needle, the one that keeps near distances apart, or the one that keeps all distances in range?
@@ -600,34 +667,42 @@ for name, (encoding, scaling) in MODELS.items():
     )
 
 # %% alt="Fourteen small panels, right answers over length. What one sees: Shaw, DeBERTa and Transformer-XL keep the offset; ALiBi never has it and loses needles; RoPE read directly loses both, linear keeps needles but no offset, YaRN keeps both."
-plots.probes_over_length(probes, colours, lengths)
+plots.probes_over_length(probes, colours, lengths, chances=(100 / 16, 100 / 8))
 plt.show()
 
 # %%
-print(f"{'right, per cent':20} offset 32, 256   needle 32, 256   with log n 256")
+print(f"{'right, per cent':18} offset 32      256  needle 32      256  with log n")
 for name, (offset, needle, sharper) in probes.items():
-    near, far = offset.mean(axis=0)[[0, 3]], needle.mean(axis=0)[[0, 3]]
-    print(f"{name:20} {near[0]:6.0f} {near[1]:8.0f} {far[0]:8.0f} {far[1]:7.0f}", end="")
-    print(f" {sharper[:, 3].mean():12.0f}")
+    columns = (offset[:, 0], offset[:, 3], needle[:, 0], needle[:, 3], sharper[:, 3])
+    print(f"{name:18}", *(f"{x.mean():5.0f} ± {x.std(ddof=1):2.0f}" for x in columns))
 
 # %% [markdown]
 # - **Offset.** Shaw, DeBERTa and Transformer-XL point at a distance, and do so at any length. ALiBi never
-#   learns it: "near" is not "third". T5 learns it and is crowded out. The absolute codes are at chance, one
-#   in 16, as soon as they leave their length.
+#   learns it: "near" is not "third". T5 learns it and is crowded out. The absolute codes fall below 17 per
+#   cent, with every seed, as soon as they leave their length, and end near chance.
 # - **Needle.** It must be found by its content, wherever it lies. No code at all does that well, within the
 #   length and beyond. ALiBi has punished distance all along, and loses needles from 128 tokens on;
-#   steeper slopes, which made it the better language model, make its memory shorter.
+#   steeper slopes, which made it the better language model, make its memory shorter. (Most of the numbers at
+#   32 tokens are within each other's spread: they give no ranking.)
 # - **RoPE.** The order of the scalings is another one. For the needle linear interpolation and YaRN are
-#   best, dynamic NTK loses some, direct reading nearly all: far keys must stay in range, and that is the
-#   slow pairs' affair. Linear, the best at finding, is the one that cannot point at the third token.
-# - **$\log n$** finds more needles, above all where attention to far keys has grown thin, as with ALiBi.
+#   best, and equal; dynamic NTK loses a quarter, and direct reading is left with twice chance: far keys must
+#   stay in range, and that is the slow pairs' affair. Linear, as good as any at finding, is the one that cannot
+#   point at the third token. YaRN does both.
+# - **$\log n$** finds 5 to 10 more needles in a hundred, with every seed, for ALiBi and dynamic NTK, and in
+#   the mean for the sinusoidal and learned codes. It does nothing for those that have lost none (Shaw,
+#   DeBERTa, TUPE), and nothing for direct RoPE, whose trouble are unseen angles.
 
 # %%
 mild, steep = (pick(accuracies, "needle", name)[:, 3] for name in ("alibi", "alibi_steep"))
-assert (steep < mild).all()  # seed by seed
-for name in ("alibi", "alibi_steep"):
-    gain = pick(accuracies, "needle", name, log_n=1)[:, 3] - pick(accuracies, "needle", name)[:, 3]
-    assert gain.min() > 0.02
+assert steep.max() < mild.min()
+for name in ("sinusoidal", "learned", "tupe"):
+    assert pick(accuracies, "offset", name)[:, 1].max() < 0.17
+for name, (_, needle, sharper) in probes.items():
+    gain = (sharper - needle)[:, 3]
+    if name in ("ALiBi", "ALiBi, steep", "RoPE, dynamic NTK"):
+        assert gain.min() > 5 and 5 < gain.mean() < 10
+    if name in ("Shaw", "DeBERTa", "TUPE", "RoPE, direct"):
+        assert abs(gain).max() <= 1
 for name in ("rope", "rope_10000"):
     show(f"needle, per cent, {name}", 100 * pick(accuracies, "needle", name))
 
@@ -639,27 +714,27 @@ for name in ("rope", "rope_10000"):
 
 # %%
 for name in plots.SCALINGS:
-    offset, needle = (100 * tuned(accuracies, task, name)[:, 2] for task in ("offset", "needle"))
-    print(
-        f"{plots.SCALINGS[name]:12} offset {offset.mean():4.0f}   needle {needle.mean():4.0f} per cent"
-    )
+    found = (100 * tuned(accuracies, task, name)[:, 2] for task in ("offset", "needle"))
+    offset, needle = (f"{x.mean():4.0f} ± {x.std(ddof=1):.0f}" for x in found)
+    print(f"{plots.SCALINGS[name]:12} offset {offset}   needle {needle} per cent")
 assert tuned(accuracies, "offset", "linear")[:, 2].max() < 0.2
 assert (
     min(tuned(accuracies, "offset", name)[:, 2].min() for name in ("direct", "ntk", "yarn")) > 0.9
 )
 
 # %% [markdown]
-# It does not. On the languages 60 steps mended most of it, on this probe nothing. Direct reading has learned
-# the offset at the new length meanwhile. Claim 4 is a claim on language models, and on the mean of many
-# tasks that a language contains.
+# It does not. On the languages 60 steps mended most of it, on this probe nothing (more steps were not tried).
+# Direct reading has learned the offset at the new length meanwhile. Claim 4 is a claim on language models, and
+# on the mean of many tasks that a language contains.
 #
 # ## One picture to take away
 #
-# To the right: the loss on texts of 256 characters. Upwards: how many needles are found among 256 tokens. A
-# good reader of long texts stands in the upper left corner. **Predict** two models that have the *same* loss
-# and find very different shares of needles.
+# To the right: the loss on texts of 256 characters. Upwards: how many needles are found among 256 tokens. (A
+# small dot pairs two models of one encoding and one seed: one trained on text, one on needles.) A good scheme
+# for long texts stands in the upper left corner. **Predict** two that have the *same* loss and find very
+# different shares of needles.
 
-# %% alt="Loss on long text against needles found, fourteen models. What one sees: DeBERTa, Shaw and Transformer-XL upper left; steep ALiBi with Shaw's loss but far lower; RoPE with linear scaling and TUPE upper right; direct RoPE lower right."
+# %% alt="Loss on long text against needles found, fourteen schemes. What one sees: DeBERTa, Shaw and Transformer-XL upper left; steep ALiBi with Shaw's loss but far lower; RoPE with linear scaling and TUPE upper right; direct RoPE lower right."
 points = {}
 for name, (encoding, scaling) in MODELS.items():
     loss = pick(losses, "text", encoding, scaling)[:, 3]
@@ -682,9 +757,9 @@ assert near[:, 0].max() < far[:, 0].min() and near[:, 1].max() < far[:, 1].min()
 # %% [markdown]
 # Steep ALiBi and Shaw's vectors have one and the same loss on long texts, and one of them finds little more
 # than half of the needles. ([Chapter 10](10_alibi.ipynb) puts a wall before an ALiBi model and shows that on
-# text it makes no use of what lies behind.) And among the readings of one and the same RoPE model, the
-# better one on text is the worse one at finding. **A flat loss is no proof of a long memory, and a long
-# memory none of a good language model.**
+# text it makes no use of what lies behind.) And of dynamic NTK and linear interpolation, two readings of the
+# same RoPE models, the better one on text is the worse one at finding. **A flat loss is no proof of a long
+# memory, and a long memory none of a good language model.**
 #
 # ## Word order
 #
@@ -723,25 +798,26 @@ for name in plots.NAMES:
 #
 # | | claim | in these models |
 # |---|---|---|
-# | 1 | sinusoidal fails soon, ALiBi stays | **Holds.** But Shaw, DeBERTa and Transformer-XL stay as well, and are lower at every length. |
+# | 1 | sinusoidal fails soon, ALiBi stays | **Holds.** But Shaw, DeBERTa and Transformer-XL stay as well, and are lower at every length than ALiBi with its usual slopes. |
 # | 2 | T5 lasts longer than RoPE, RoPE than sinusoids | **Holds from 128 tokens on** for the first half, at 64 for the second. T5 creeps, all the same. |
 # | 3 | no code does as well | **Half.** It does not jump, and it finds needles; as a language model it is the worst within its length. |
-# | 4 | linear interpolation works after brief fine-tuning | **On languages.** It is flat, not best. At the offset probe 60 steps do nothing. |
-# | 5 | NTK without fine-tuning; YaRN better | **By the task.** NTK is first on languages as trained, YaRN at the needle and past the fine-tuned length. |
-# | 6 | $\log n$ keeps attention together | **By the task.** It finds needles. It raises most losses of the languages. |
+# | 4 | linear interpolation works after brief fine-tuning | **On languages.** It is flat as far as it was fine-tuned, not best. At the offset probe 60 steps do nothing. |
+# | 5 | NTK without fine-tuning; YaRN better | **By the task.** NTK is first on languages as trained. YaRN finds more needles, and of the fixed factors it is lowest past the fine-tuned length. |
+# | 6 | $\log n$ keeps attention together | **By the task.** It finds needles for those who lost some, but not for direct RoPE. It raises most losses of the languages. |
 # | 7 | a larger base reaches further | **By the task.** On languages it fails at twice the length. It finds more needles. |
-# | 8 | perplexity is local | **Holds.** ALiBi is the example. |
+# | 8 | perplexity is local | **Fits.** ALiBi is flat on text, and loses needles. |
 #
 # Hardly one came out as plainly as it is told. Most of them say "longer texts" where they mean *a task* on
 # longer texts.
 #
 # ## How far this carries
 #
-# These models have two layers, four pairs of components for each head, 32 tokens, and seconds of training.
+# These models have one or two layers, four or eight pairs for each head, 32 tokens, and seconds of training.
 # What may carry over, and what may not?
 #
 # - **Mechanisms carry**: what is unseen and what is scattered; the stretched ruler; that a mean over near
-#   tokens says nothing of far ones. They follow from the formulas, and the models made them visible.
+#   tokens says nothing of far ones. They follow from the formulas, and the models made them visible. (The
+#   rule of the half turn does not follow from any formula here: try it before you trust it elsewhere.)
 # - **Rankings may not.** One learning rate served all ten; a large model has 64 pairs in place of four, so
 #   the ramps of NTK and YaRN are fine there and coarse here; three seeds are few (exercise 3).
 # - **Sizes do not carry**: no loss in this chapter is a forecast.

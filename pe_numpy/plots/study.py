@@ -175,14 +175,18 @@ def probes_over_length(
     probes: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
     colours: Sequence[str],
     lengths: Sequence[int],
+    chances: tuple[float, float],
 ) -> Figure:
     """Draw three probes (seeds, lengths), in per cent, one panel for each model.
 
-    They are the offset, the needle, and the needle with log n; `colours` are keys of `COLOURS`.
+    They are the offset, the needle, and the needle with log n; `colours` are keys of `COLOURS`,
+    `chances` the per cent of a guess at the offset and at the needle.
     """
     fig, axes = plt.subplots(3, 5, figsize=(WIDTH, 4.6), sharex=True, sharey=True)
     for ax, (name, values), key in zip(axes.flat, probes.items(), colours, strict=False):
         offset, needle, sharper = values
+        for chance, grey in zip(chances, ("#BBBBBB", "black"), strict=True):
+            ax.axhline(chance, color=grey, lw=0.6, ls="--", zorder=0)
         _over_length(ax, offset, lengths, color="#BBBBBB", lw=2.5)
         _over_length(ax, needle, lengths, color=COLOURS[key])
         ax.plot(lengths, sharper.mean(axis=0), color=COLOURS[key], ls=":")
@@ -194,7 +198,8 @@ def probes_over_length(
         ax.set_axis_off()
     legend = axes.flat[len(probes)]
     styles = (("offset", "#BBBBBB", "-", 2.5), ("needle", "black", "-", 1.6))
-    for name, colour, dashes, width in (*styles, ("needle, log n", "black", ":", 1.6)):
+    thin = (("needle, log n", "black", ":", 1.6), ("chance of each", "black", "--", 0.6))
+    for name, colour, dashes, width in (*styles, *thin):
         legend.plot([], [], color=colour, ls=dashes, lw=width, label=name)
     legend.legend(loc="center", fontsize=8)
     fig.supylabel("right answers, per cent", fontsize=9)
@@ -210,7 +215,8 @@ def loss_against_needles(points: Mapping[str, np.ndarray], colours: Sequence[str
     """
     fig, ax = plt.subplots(figsize=(WIDTH, 4.2))
     places = {"Transformer-XL": (8, -13), "Shaw": (8, -1), "TUPE": (-4, 9), "DeBERTa": (8, 2)}
-    places |= {"RoPE, dynamic NTK": (7, -12), "learned": (8, 3), "T5": (-18, -4)}
+    places |= {"RoPE, dynamic NTK": (-30, -17), "learned": (10, -3), "T5": (-18, -4)}
+    places |= {"none": (8, -9), "TUPE": (-28, 11), "RoPE, linear": (5, 6), "ALiBi": (10, 3)}
     for (name, seeds), key in zip(points.items(), colours, strict=True):
         x, y = seeds.mean(axis=0)
         ax.plot(seeds[:, 0], seeds[:, 1], "o", color=COLOURS[key], ms=3, alpha=0.6)
