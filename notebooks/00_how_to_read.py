@@ -213,11 +213,12 @@ row = distance + L - 1  # where its entry stands in b and r
 # $q_i$ and $k_j$ are written as columns, which is why a transpose appears. The number above an equals
 # sign is that of the place.
 #
-# $$x'_i\overset{1}{=}x_i+p_i,\qquad q_i\overset{2}{=}R_i\,(x'_iW_q)^\top,\quad
-#   k_j\overset{2}{=}R_j\,(x'_jW_k)^\top,\qquad v_j=x'_jW_v$$
+# $$\begin{gathered}x'_i\overset{1}{=}x_i+p_i,\qquad v_j=x'_jW_v\\
+#   q_i\overset{2}{=}R_i\,(x'_iW_q)^\top,\quad k_j\overset{2}{=}R_j\,(x'_jW_k)^\top\end{gathered}$$
 #
-# $$s_{ij}\overset{3}{=}\frac{q_i\cdot k_j}{\sqrt K}+b_{i-j},\qquad
-#   w_{ij}=\frac{e^{s_{ij}}}{\sum_{j'}e^{s_{ij'}}},\qquad o_i\overset{4}{=}\sum_j w_{ij}\,(v_j+r_{i-j})$$
+# $$\begin{gathered}s_{ij}\overset{3}{=}\frac{q_i\cdot k_j}{\sqrt K}+b_{i-j},\qquad
+#   w_{ij}=\frac{e^{s_{ij}}}{\sum_{j'}e^{s_{ij'}}}\\[1ex]
+#   o_i\overset{4}{=}\sum_j w_{ij}\,(v_j+r_{i-j})\end{gathered}$$
 
 # %%
 x1 = x + sinusoidal(pos, D)  # place 1
@@ -356,8 +357,8 @@ assert np.array_equal(ours, theirs) and np.abs(ours - mixed).max() > 1
 # A code of width $d$ has $d/2$ pairs, $i = 0 \dots d/2-1$, and pair $i$ holds the components $2i$ and
 # $2i+1$. Here $i$ numbers pairs, not queries. The frequency of a pair, its angle per position, is
 #
-# $$\theta_i=10000^{-2i/d}\quad(i=0,\dots,\tfrac d2-1),\qquad\text{or}\qquad
-#   \theta_i=10000^{-2(i-1)/d}\quad(i=1,\dots,\tfrac d2)$$
+# $$\begin{gathered}\theta_i=10000^{-2i/d}\quad(i=0,\dots,\tfrac d2-1),\quad\text{or}\\
+#   \theta_i=10000^{-2(i-1)/d}\quad(i=1,\dots,\tfrac d2)\end{gathered}$$
 #
 # > **X-4.** The documents count $i$ from 0 in some formulas (000, 002, and 001 and 003 for the
 # > sinusoidal code) and from 1 in others (001 and 003 for RoPE, as its paper does); document 004 mixes
@@ -500,7 +501,7 @@ for call in (
     try:
         call()
     except ValueError as error:
-        print(error)
+        print(str(error).replace(". ", ".\n    "))
 
 # %% [markdown]
 # ## The plan
@@ -576,7 +577,9 @@ print("same rows, two places on:", np.array_equal(from_2[:3], interleaved[2:]))
 # %% [markdown]
 # ## Exercises
 #
-# **1. Whose future?** A library gives you `rel[i, j] = j - i` and a function `weight(rel)` that is
+# ### Exercise 1: Whose future?
+#
+# A library gives you `rel[i, j] = j - i` and a function `weight(rel)` that is
 # 0 for the future and 1 otherwise. Write the causal mask of five tokens with it, and show that it is
 # the package's.
 #
@@ -603,7 +606,9 @@ print("same rows, two places on:", np.array_equal(from_2[:3], interleaved[2:]))
 #
 # </details>
 #
-# **2. An additive mask.** Another library adds a mask of 0 and $-\infty$ to the scores. Convert it, and
+# ### Exercise 2: An additive mask
+#
+# Another library adds a mask of 0 and $-\infty$ to the scores. Convert it, and
 # show that both ways give the same weights.
 #
 # <details><summary>Hint 1</summary>
@@ -630,7 +635,9 @@ print("same rows, two places on:", np.array_equal(from_2[:3], interleaved[2:]))
 #
 # </details>
 #
-# **3. Break the promise.** In a formula that someone sends you, RoPE's angles are "degrees". Find the
+# ### Exercise 3: Break the promise
+#
+# In a formula that someone sends you, RoPE's angles are "degrees". Find the
 # score of the query $(1, 0)$ at position 1 and the key $(1, 0)$ at position 0, with frequency 1, in both
 # units, and write an assertion that tells them apart.
 #

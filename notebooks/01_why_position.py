@@ -805,7 +805,8 @@ def features(seed, embed=None, turn=None, bias=None, mask=None, D=16, H=4, F=512
 # reverses the order. Seen in a mirror, all distances are what they were, so $B$ looks the same. Hence
 # it goes through step 3 with the scores, the outputs are reversed, and the mean forgets that:
 #
-# $$J\,B\,J^\top=B,\qquad \mathrm{softmax}(J\,S\,J^\top+B)=J\;\mathrm{softmax}(S+B)\;J^\top$$
+# $$\begin{gathered}J\,B\,J^\top=B\\
+#   \mathrm{softmax}(J\,S\,J^\top+B)=J\;\mathrm{softmax}(S+B)\;J^\top\end{gathered}$$
 
 # %%
 J = np.eye(3)[::-1]
@@ -930,7 +931,9 @@ for name, order in (("reversed", [2, 1, 0]), ("first two swapped", [1, 0, 2])):
 #
 # ## Exercises
 #
-# **1. The direction alone.** The bias $-m\,|i-j|$ is blind to a reversal. Show that $-m\,(i-j)$,
+# ### Exercise 1: The direction alone
+#
+# The bias $-m\,|i-j|$ is blind to a reversal. Show that $-m\,(i-j)$,
 # without the absolute value and without a mask, is not; and say which side it favours.
 #
 # <details><summary>Hint 1</summary>
@@ -959,7 +962,9 @@ for name, order in (("reversed", [2, 1, 0]), ("first two swapped", [1, 0, 2])):
 #
 # </details>
 #
-# **2. Other pools.** The mean of the outputs is invariant. Is the largest entry of each component?
+# ### Exercise 2: Other pools
+#
+# The mean of the outputs is invariant. Is the largest entry of each component?
 # Is the output of the first token? And which of the three lets a probe answer "who bites?" in a layer
 # without position?
 #
@@ -988,7 +993,9 @@ for name, order in (("reversed", [2, 1, 0]), ("first two swapped", [1, 0, 2])):
 #
 # </details>
 #
-# **3. Repair the binary code.** Binary digits fail "beyond training" because the vectors get longer.
+# ### Exercise 3: Repair the binary code
+#
+# Binary digits fail "beyond training" because the vectors get longer.
 # Write 1 and -1 in place of 1 and 0. Which of the six answers change, and would you trust the new one?
 #
 # <details><summary>Hint 1</summary>
@@ -1019,7 +1026,9 @@ for name, order in (("reversed", [2, 1, 0]), ("first two swapped", [1, 0, 2])):
 #
 # </details>
 #
-# **4. One clock or two?** One clock with a period of 16 confuses positions. Add a second clock, with a
+# ### Exercise 4: One clock or two?
+#
+# One clock with a period of 16 confuses positions. Add a second clock, with a
 # period of 15. For how many positions is the pair unique? Guess, then count.
 #
 # <details><summary>Hint 1</summary>
@@ -1052,7 +1061,9 @@ for name, order in (("reversed", [2, 1, 0]), ("first two swapped", [1, 0, 2])):
 #
 # </details>
 #
-# **5. The theorem with a mask.** A causal mask breaks equivariance. A *padding* mask, which hides some
+# ### Exercise 5: The theorem with a mask
+#
+# A causal mask breaks equivariance. A *padding* mask, which hides some
 # tokens from everybody, does not, if it moves with its tokens. State the theorem with a mask $B$ (a
 # matrix of $0$ and $-\infty$ added to the scores), and test both masks.
 #

@@ -143,13 +143,14 @@ assert len(sines) == 7 and len(points) == 12
 # \dots$, a code of $D$ components (the paper's $d_{model}$, an even number) and the pair
 # $i = 0, \dots, D/2-1$:
 #
-# $$PE_{(pos,\,2i)}=\sin\frac{pos}{10000^{2i/D}},\qquad PE_{(pos,\,2i+1)}=\cos\frac{pos}{10000^{2i/D}}$$
+# $$\begin{aligned}PE_{(pos,\,2i)}&=\sin\frac{pos}{10000^{2i/D}}\\[1ex]
+#   PE_{(pos,\,2i+1)}&=\cos\frac{pos}{10000^{2i/D}}\end{aligned}$$
 #
 # $i$ numbers the *pairs*; the components of pair $i$ are $2i$ and $2i+1$. We write
 # $\theta_i=10000^{-2i/D}$ for the **angular frequency** of pair $i$: the angle, in radians, by
 # which its hand turns at each step.
 #
-# This book checks five introductions, the documents 000 to 004 (chapter 00): N- marks an example of
+# This book checks five introductions, the documents 000 to 004 (chapter 0): N- marks an example of
 # theirs, E- a mistake, X- a contradiction, and C- what looks wrong and is right.
 #
 # **N-000-1.** Document 000 works out position 2 with $D=4$. There are two pairs, $\theta_0=1$ and
@@ -611,7 +612,8 @@ assert distance(k, 64) > 5 * distance(1, 64)
 # angle between them. In formulas of attention $i$ and $j$ are two positions, query and key; there
 # $n$ numbers the pairs.
 #
-# $$p_i\cdot p_j=\sum_{n=0}^{D/2-1}\cos\big((i-j)\,\theta_n\big)=f(i-j),\qquad f(-k)=f(k)$$
+# $$\begin{gathered}p_i\cdot p_j=\sum_{n=0}^{D/2-1}\cos\big((i-j)\,\theta_n\big)=f(i-j)\\
+#   f(-k)=f(k)\end{gathered}$$
 
 
 # %%
@@ -663,6 +665,10 @@ plots.dot_products({d: f(np.arange(61), d) for d in (16, 64, 128, 512)}, rises)
 plt.show()
 
 # %% [markdown]
+# The curve falls *on average*, and never evenly: the number at each triangle is the first
+# distance at which it stands higher than one step before. "The dot product decays with the
+# distance" is a tendency, not a law.
+#
 # Move it. The base decides how slow the slowest pair is, the width how many pairs share the range.
 # **Predict** what a base of 10 does to the curve, and whether a larger width can mend it.
 
@@ -682,10 +688,8 @@ slider(
 )  # fmt: skip
 
 # %% [markdown]
-# The curve falls *on average*, and never evenly: the number at each triangle is the first
-# distance at which it stands higher than one step before. "The dot product decays with the
-# distance" is a tendency, not a law. Nor does the curve go flat: for $D=128$, neighbouring far
-# distances differ as much as near ones.
+# Far out the curve does not go flat: for $D=128$, neighbouring far distances differ as much as near
+# ones.
 
 # %%
 change = np.abs(np.diff(f(np.arange(5001), 128)))
@@ -904,7 +908,7 @@ plt.show()
 #
 # ## Add it to the words
 #
-# The code is added to the embedding $e$ of the token (place 1 of the four in chapter 00). The paper
+# The code is added to the embedding $e$ of the token (place 1 of the four in chapter 0). The paper
 # (section 3.4) first multiplies the embeddings by $\sqrt D$:
 #
 # $$x=\sqrt D\;e_{token}+PE(pos)$$
@@ -1297,7 +1301,9 @@ assert across.ravel().tolist() != np.indices((3, 4))[1].ravel().tolist()
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** Write down the code of position 0 and of position 100 for $D=4$ without a
+# ### Exercise 1: By hand
+#
+# Write down the code of position 0 and of position 100 for $D=4$ without a
 # computer, as sines and cosines. Which of the two clocks is near a full turn? Check with the
 # package.
 #
@@ -1325,7 +1331,9 @@ assert across.ravel().tolist() != np.indices((3, 4))[1].ravel().tolist()
 #
 # </details>
 #
-# **2. From a code to its position.** Write `position_of(code)`, which finds the position 0 to
+# ### Exercise 2: From a code to its position
+#
+# Write `position_of(code)`, which finds the position 0 to
 # 9999 of a code of width 64 that was disturbed by a little noise. One matrix product is enough.
 #
 # <details><summary>Hint 1</summary>
@@ -1354,7 +1362,9 @@ assert across.ravel().tolist() != np.indices((3, 4))[1].ravel().tolist()
 #
 # </details>
 #
-# **3. A layout's shift.** Write `concatenated_shift(offset, d_model)`, the matrix that shifts
+# ### Exercise 3: A layout's shift
+#
+# Write `concatenated_shift(offset, d_model)`, the matrix that shifts
 # codes in the concatenated layout, from four diagonal blocks, without permuting
 # `sinusoidal_shift`.
 #
@@ -1383,7 +1393,9 @@ assert across.ravel().tolist() != np.indices((3, 4))[1].ravel().tolist()
 #
 # </details>
 #
-# **4. A window of offsets.** Find a matrix $W$ so that the scores $p_i^\top W p_j$ prefer the
+# ### Exercise 4: A window of offsets
+#
+# Find a matrix $W$ so that the scores $p_i^\top W p_j$ prefer the
 # keys one, two and three steps back about equally, at every query. Check where the largest score
 # lies.
 #
@@ -1411,7 +1423,9 @@ assert across.ravel().tolist() != np.indices((3, 4))[1].ravel().tolist()
 #
 # </details>
 #
-# **5. Three axes.** Write `sinusoidal_3d(frames, height, width, d_model)` for a video, a third of
+# ### Exercise 5: Three axes
+#
+# Write `sinusoidal_3d(frames, height, width, d_model)` for a video, a third of
 # the components for each axis. What must divide $D$? Test with three different sizes.
 #
 # <details><summary>Hint 1</summary>
@@ -1442,7 +1456,9 @@ assert across.ravel().tolist() != np.indices((3, 4))[1].ravel().tolist()
 #
 # </details>
 #
-# **6. How rare are near-repeats?** (Harder.) For $D=8$, the pairs turn by 1, 1/10, 1/100 and
+# ### Exercise 6: How rare are near-repeats?
+#
+# (Harder.) For $D=8$, the pairs turn by 1, 1/10, 1/100 and
 # 1/1000 radians. Explain why the near-repeats lie close to multiples of $2000\pi$, and why among
 # them 169646 is so good.
 #

@@ -489,8 +489,8 @@ print("a table of 512 rows now serves positions 0 to", 512 * 512 - 1)
 # Two positions with a code in common, or almost, cannot be told apart. The short form says which. Exchange
 # the digits, or move the leading digit by one, and subtract:
 #
-# $$p_{jN+i} - p_{iN+j} = (1-\beta)\,(E_i - E_j),\qquad
-# p_{(i+1)N+j} - p_{iN+j} = \beta\,(E_{i+1} - E_i)$$
+# $$\begin{aligned}p_{jN+i} - p_{iN+j} &= (1-\beta)\,(E_i - E_j)\\
+# p_{(i+1)N+j} - p_{iN+j} &= \beta\,(E_{i+1} - E_i)\end{aligned}$$
 
 # %%
 for alpha in (0.25, 0.4, 0.5, 0.75):
@@ -524,7 +524,7 @@ stretched = {
 }
 p = stretched["sines", 0.4]
 apart = {k: float(np.linalg.norm(p[k] - p[20])) for k in (19, 21, 12, 28, 23, 24)}
-print("sines, alpha 0.4, distance from position 20 to:", {k: round(d, 2) for k, d in apart.items()})
+print("sines, alpha 0.4, distance from 20 to:", {k: round(d, 2) for k, d in apart.items()})
 assert np.isclose(apart[28], 2 / 3 * apart[21], rtol=0, atol=1e-12)
 assert np.isclose(apart[28], apart[12], rtol=0, atol=1e-12)
 print(f"across a border, from 23 to 24: {np.linalg.norm(p[24] - p[23]):.2f}")
@@ -577,8 +577,8 @@ assert with_04[30] == with_04[2]
 # $\delta = \beta\,(E_i - E_0)$. Let $M = W_q W_k^\top$, and leave the words and the norm of the layer aside.
 # Of the score of two positions in that block, with last digits $a$ and $b$,
 #
-# $$(E_a + \delta)\,M\,(E_b + \delta)^\top = E_a M E_b^\top + E_a M \delta^\top + \delta M E_b^\top +
-# \delta M \delta^\top$$
+# $$\begin{aligned}(E_a + \delta)\,M\,(E_b + \delta)^\top = {}&E_a M E_b^\top + E_a M \delta^\top\\
+# &+ \delta M E_b^\top + \delta M \delta^\top\end{aligned}$$
 #
 # the first term is what was trained. The third is a bias on the keys that was not. The second and the
 # fourth are the same for all keys of the block, and among these the softmax ignores them. But each key

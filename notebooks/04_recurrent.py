@@ -209,7 +209,7 @@ assert not np.allclose(sinusoidal(first, 2), sinusoidal(first + period, 2), rtol
 # a turn in each pair of components. So with the step $M_1$ and the start $PE(0)$, all sines 0 and all
 # cosines 1, the recurrence must give the sinusoidal code:
 #
-# $$p_0=PE(0),\quad p_{k+1}=M_1\,p_k\qquad\Longrightarrow\qquad p_k=PE(k)$$
+# $$p_0=PE(0),\quad p_{k+1}=M_1\,p_k\quad\Longrightarrow\quad p_k=PE(k)$$
 
 # %%
 D = 8
@@ -305,7 +305,8 @@ assert wrong[31] < 0.3 and wrong[1000] > 0.5
 # why should the code jump? Let it flow: $p(t)$ for every real $t$, and a function $h$ that says in
 # which direction and how fast it moves. The step becomes a **differential equation**:
 #
-# $$\frac{dp}{dt}=h(t,p),\qquad\text{or, summed up,}\qquad p(t)=p(s)+\int_s^t h(\tau,p(\tau))\,d\tau$$
+# $$\begin{gathered}\frac{dp}{dt}=h(t,p),\quad\text{or, summed up,}\\[1ex]
+#   p(t)=p(s)+\int_s^t h(\tau,p(\tau))\,d\tau\end{gathered}$$
 #
 # The code of position $k$ is $p(k\,\Delta)$ with some fixed $\Delta$. In the paper $h$ is a small
 # trained network (a *neural differential equation*). First a known $h$: which equation has the
@@ -400,7 +401,8 @@ assert round(np.linalg.norm(p), 1) == 2.2
 # moves: at the start ($a$), twice in the middle of the step ($b$, then $c$ with a better guess), and
 # at its end ($d$). It moves along the mean of the four, with the middle counted double:
 #
-# $$\begin{aligned}a&=h(t,p)&b&=h\big(t+\tfrac\varepsilon2,\,p+\tfrac\varepsilon2a\big)\\c&=h\big(t+\tfrac\varepsilon2,\,p+\tfrac\varepsilon2b\big)&d&=h(t+\varepsilon,\,p+\varepsilon c)\end{aligned}\qquad p(t+\varepsilon)\approx p+\tfrac\varepsilon6\,(a+2b+2c+d)$$
+# $$\begin{gathered}\begin{aligned}a&=h(t,p)&b&=h\big(t+\tfrac\varepsilon2,\,p+\tfrac\varepsilon2a\big)\\c&=h\big(t+\tfrac\varepsilon2,\,p+\tfrac\varepsilon2b\big)&d&=h(t+\varepsilon,\,p+\varepsilon c)\end{aligned}\\[1ex]
+#   p(t+\varepsilon)\approx p+\tfrac\varepsilon6\,(a+2b+2c+d)\end{gathered}$$
 
 
 # %%
@@ -616,7 +618,8 @@ assert np.allclose(pressed[10:], sinusoidal(at[10:], D), rtol=0, atol=1e-4)
 gaps = {name: np.linalg.norm(np.diff(code, axis=0), axis=1) for name, code in codes.items()}
 lengths = {name: np.linalg.norm(code, axis=1) for name, code in codes.items()}
 for name in flows:
-    print(f"{name:38} length {lengths[name][0]:.1f} to {lengths[name][-1]:.1f},", end=" ")
+    short = name.partition(",")[0]
+    print(f"{short:14} length {lengths[name][0]:.1f} to {lengths[name][-1]:.1f},", end=" ")
     print("neighbours told apart at the end:", bool(gaps[name][-1] > 0.1))
 plots.flows_compared(gaps, lengths)
 plt.show()
@@ -705,7 +708,8 @@ assert scores["x * p, reader of squares"] > 0.2
 # $x_{ia}x_{ja}$ of the sine's component and $v$ for that of the cosine's. By the rules for products
 # of sines and cosines
 #
-# $$u\sin i\theta\sin j\theta+v\cos i\theta\cos j\theta=\frac{u+v}2\cos(i-j)\theta+\frac{v-u}2\cos(i+j)\theta$$
+# $$\begin{gathered}u\sin i\theta\sin j\theta+v\cos i\theta\cos j\theta\\[1ex]
+#   {}=\frac{u+v}2\cos(i-j)\theta+\frac{v-u}2\cos(i+j)\theta\end{gathered}$$
 #
 # The first term depends on the distance. The second depends on the *sum* of the positions: the same
 # two words at the same distance score differently further on in the text. It cancels when $u=v$, and
@@ -825,7 +829,9 @@ assert calls == 10 * 8 * 4
 # %% [markdown]
 # ## Exercises
 #
-# **1. A step by hand.** Follow $dp/dt=p$ from $p(0)=1$ to $t=1$ in one step, by Euler's method and by
+# ### Exercise 1: A step by hand
+#
+# Follow $dp/dt=p$ from $p(0)=1$ to $t=1$ in one step, by Euler's method and by
 # Runge and Kutta's. How far is each from $e$?
 #
 # <details><summary>Hint 1</summary>
@@ -851,7 +857,9 @@ assert calls == 10 * 8 * 4
 # </details>
 
 # %% [markdown]
-# **2. Backwards.** The flow can run back. What is the sinusoidal code of position $-3$? Get it from
+# ### Exercise 2: Backwards
+#
+# The flow can run back. What is the sinusoidal code of position $-3$? Get it from
 # `floater`, from `recurrent` and from the formula.
 #
 # <details><summary>Hint 1</summary>
@@ -876,7 +884,9 @@ assert calls == 10 * 8 * 4
 # </details>
 
 # %% [markdown]
-# **3. A counter with a finite memory.** A step that only knows $m$ different codes repeats after at
+# ### Exercise 3: A counter with a finite memory
+#
+# A step that only knows $m$ different codes repeats after at
 # most $m$ positions. Build one with eight codes that has the longest period, and one whose codes
 # repeat after three.
 #
@@ -903,7 +913,9 @@ assert calls == 10 * 8 * 4
 # </details>
 
 # %% [markdown]
-# **4. Make the error heal.** Take one step of Euler for a turn, and after each divide the code by its
+# ### Exercise 4: Make the error heal
+#
+# Take one step of Euler for a turn, and after each divide the code by its
 # length. Does the code stay on the circle? Is it the sinusoidal code?
 #
 # <details><summary>Hint 1</summary>
@@ -936,7 +948,9 @@ assert calls == 10 * 8 * 4
 # </details>
 
 # %% [markdown]
-# **5. Multiply by 1 + p.** Expand $\big(x_i\times(1+p_i)\big)\cdot\big(x_j\times(1+p_j)\big)$. How
+# ### Exercise 5: Multiply by 1 + p
+#
+# Expand $\big(x_i\times(1+p_i)\big)\cdot\big(x_j\times(1+p_j)\big)$. How
 # many terms are there, and is any of them free of the words?
 #
 # <details><summary>Hint 1</summary>
@@ -951,7 +965,7 @@ assert calls == 10 * 8 * 4
 # </details>
 # <details><summary>Solution</summary>
 #
-# $x_i\cdot x_j+x_i\cdot(x_j\times p_j)+(x_i\times p_i)\cdot x_j+(x_i\times p_i)\cdot(x_j\times p_j)$.
+# $x_i\cdot x_j+x_i\cdot(x_j\times p_j)$ $+\,(x_i\times p_i)\cdot x_j+(x_i\times p_i)\cdot(x_j\times p_j)$.
 # A word of zeros gives 0 at every position: no term is free of the words.
 #
 # ```python

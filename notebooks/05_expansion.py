@@ -117,7 +117,7 @@ assert f"{score:.4f}" == "-0.3261" and f"{content_only:.4f}" == "11.2013"
 # ## A product you know from school
 #
 # How do you compute $11\cdot23$ without a calculator? You split both numbers into tens and units, and
-# multiply each part with each: $(10+1)(20+3)=10\cdot20+10\cdot3+1\cdot20+1\cdot3$. Two brackets with
+# multiply each part with each: $(10+1)(20+3)$ $=10\cdot20+10\cdot3+1\cdot20+1\cdot3$. Two brackets with
 # two parts each give four products.
 #
 # Now call the units *content* and the tens *position*. The query is the word 1 with the position code
@@ -142,7 +142,8 @@ assert sum(term[0, 1] for term in tiny) == 11 * 23
 # **Step 1.** A matrix product is linear, so each bracket falls into a part from the word and a part
 # from the position:
 #
-# $$(x_i+p_i)W_Q=x_iW_Q+p_iW_Q,\qquad (x_j+p_j)W_K=x_jW_K+p_jW_K$$
+# $$\begin{aligned}(x_i+p_i)W_Q&=x_iW_Q+p_iW_Q\\
+#   (x_j+p_j)W_K&=x_jW_K+p_jW_K\end{aligned}$$
 
 # %%
 p = code(np.arange(L))  # (L, D)
@@ -153,11 +154,11 @@ for W in (W_Q, W_K):
 # **Step 2.** Multiply each part of the query with each part of the key. With
 # $(x_jW_K)^\top=W_K^\top x_j^\top$, the order of the factors turns round:
 #
-# $$\sqrt K\,s_{ij}=
-# \underbrace{x_iW_QW_K^\top x_j^\top}_{\text{content-content}}
-# +\underbrace{x_iW_QW_K^\top p_j^\top}_{\text{content-position}}
-# +\underbrace{p_iW_QW_K^\top x_j^\top}_{\text{position-content}}
-# +\underbrace{p_iW_QW_K^\top p_j^\top}_{\text{position-position}}$$
+# $$\begin{aligned}\sqrt K\,s_{ij}={}
+# &\underbrace{x_iW_QW_K^\top x_j^\top}_{\text{content-content}}
+# +\underbrace{x_iW_QW_K^\top p_j^\top}_{\text{content-position}}\\
+# {}+{}&\underbrace{p_iW_QW_K^\top x_j^\top}_{\text{position-content}}
+# +\underbrace{p_iW_QW_K^\top p_j^\top}_{\text{position-position}}\end{aligned}$$
 #
 # Here it is number by number, with one loop for each index. $a$ runs over the components of the left
 # vector, $e$ over those of the right one, and $c$ over the width of the head.
@@ -445,7 +446,7 @@ except ValueError as error:
 line_that_may_change = line.copy()
 writable = np.lib.stride_tricks.as_strided(line_that_may_change[5:], (4, 6), (8, -8))
 writable[0, 0] = 99
-print("what would happen:", np.array(writable).tolist())
+print("what would happen:", *np.array(writable).tolist(), sep="\n")
 
 # %% [markdown]
 # ### One score for each distance, spread over all pairs
@@ -504,7 +505,8 @@ assert equal(content, terms[0])
 # query brings its place. In the remaining mixed term $p_jW_K$ becomes $R_{i-j}$, one learned vector
 # for each distance. Distances beyond $m$ are **clipped**, that is, replaced by $m$ or $-m$:
 #
-# $$s_{ij}=\frac{q_i\cdot k_j+q_i\cdot R_{c(i-j)}}{\sqrt K},\qquad c(d)=\max(-m,\min(m,d))$$
+# $$\begin{gathered}s_{ij}=\frac{q_i\cdot k_j+q_i\cdot R_{c(i-j)}}{\sqrt K}\\[1ex]
+#   c(d)=\max(-m,\min(m,d))\end{gathered}$$
 
 # %%
 m = 4
@@ -521,8 +523,8 @@ edits["Shaw"] = (content, query_distance, None, None)
 # of its own, since it is another kind of vector than a word. In the third and the fourth, $p_iW_Q$
 # becomes a learned vector: $u$ and $v$, the same for every place.
 #
-# $$\sqrt K\,s_{ij}=q_i\cdot k_j+q_i\cdot r_{i-j}+u\cdot k_j+v\cdot r_{i-j},
-#   \qquad r_d=R_dW_{K,R}$$
+# $$\begin{gathered}\sqrt K\,s_{ij}=q_i\cdot k_j+q_i\cdot r_{i-j}+u\cdot k_j+v\cdot r_{i-j}\\
+#   r_d=R_dW_{K,R}\end{gathered}$$
 
 # %%
 W_KR = draw.standard_normal((D, K)) / np.sqrt(D)
@@ -642,23 +644,35 @@ assert equal(turned, rope(q, at) @ rope(k, at).T / np.sqrt(K))
 edits["RoPE"] = (turned, None, None, None)
 
 # %% [markdown]
-# ## All of them in one table
+# ## All of them side by side
 #
-# | scheme | content-content | content-position | position-content | position-position | divided by | learned for positions |
-# |---|---|---|---|---|---|---|
-# | absolute | $x_iW_Q\cdot x_jW_K$ | $x_iW_Q\cdot p_jW_K$ | $p_iW_Q\cdot x_jW_K$ | $p_iW_Q\cdot p_jW_K$ | $\sqrt K$ | the codes $p$, or nothing |
-# | Shaw 2018 | kept | $q_i\cdot R_{c(i-j)}$ | dropped | dropped | $\sqrt K$ | $2m+1$ vectors, and as many for values |
-# | Transformer-XL 2019 | kept | $q_i\cdot r_{i-j}$ | $u\cdot k_j$ | $v\cdot r_{i-j}$ | $\sqrt K$ | $W_{K,R}$, $u$, $v$ |
-# | T5 2020 | kept | dropped | dropped | $b_{f(i-j)}$ | $\sqrt K$ (T5 itself: nothing), before the bias | a number for each bucket and head |
-# | TUPE 2021 | kept | dropped | dropped | $p_iU_Q\cdot p_jU_K$, in TUPE-R also $b_{f(i-j)}$ | $\sqrt{2K}$, before the bias | $p$, $U_Q$, $U_K$, buckets |
-# | DeBERTa 2021 | kept | $q_i\cdot K^r_{\delta(i,j)}$ | $k_j\cdot Q^r_{\delta(j,i)}$ | dropped | $\sqrt{3K}$ | $2m$ vectors, two projections |
-# | ALiBi 2022 | kept | dropped | dropped | $-m_h\lvert i-j\rvert$ | $\sqrt K$, before the bias | nothing |
-# | RoPE 2021 | $q_i\,R_{j-i}\,k_j^\top$ | dropped | dropped | dropped | $\sqrt K$ | nothing |
+# | scheme | content-content | content-position | position-content | position-position |
+# |---|---|---|---|---|
+# | absolute | $x_iW_Q\cdot x_jW_K$ | $x_iW_Q\cdot p_jW_K$ | $p_iW_Q\cdot x_jW_K$ | $p_iW_Q\cdot p_jW_K$ |
+# | Shaw 2018 | kept | $q_i\cdot R_{c(i-j)}$ | dropped | dropped |
+# | Transformer-XL 2019 | kept | $q_i\cdot r_{i-j}$ | $u\cdot k_j$ | $v\cdot r_{i-j}$ |
+# | T5 2020 | kept | dropped | dropped | $b_{f(i-j)}$ |
+# | TUPE 2021 | kept | dropped | dropped | $p_iU_Q\cdot p_jU_K$, in TUPE-R also $b_{f(i-j)}$ |
+# | DeBERTa 2021 | kept | $q_i\cdot K^r_{\delta(i,j)}$ | $k_j\cdot Q^r_{\delta(j,i)}$ | dropped |
+# | ALiBi 2022 | kept | dropped | dropped | $-m_h\lvert i-j\rvert$ |
+# | RoPE 2021 | $q_i\,R_{j-i}\,k_j^\top$ | dropped | dropped | dropped |
 #
-# A cell with a formula **replaces** the term of the first row. And the same as a picture, with the
-# terms that we computed: rows are queries, columns keys, red is positive, blue negative. A coloured
-# frame means that the scheme has a term of its own there; a grey one, that it keeps the term of the
-# first row (paler, where the divisor is larger).
+# A cell with a formula **replaces** the term of the first row.
+#
+# | scheme | divided by | learned for positions |
+# |---|---|---|
+# | absolute | $\sqrt K$ | the codes $p$, or nothing |
+# | Shaw 2018 | $\sqrt K$ | $2m+1$ vectors, and as many for values |
+# | Transformer-XL 2019 | $\sqrt K$ | $W_{K,R}$, $u$, $v$ |
+# | T5 2020 | $\sqrt K$ (T5 itself: nothing), before the bias | a number for each bucket and head |
+# | TUPE 2021 | $\sqrt{2K}$, before the bias | $p$, $U_Q$, $U_K$, buckets |
+# | DeBERTa 2021 | $\sqrt{3K}$ | $2m$ vectors, two projections |
+# | ALiBi 2022 | $\sqrt K$, before the bias | nothing |
+# | RoPE 2021 | $\sqrt K$ | nothing |
+#
+# And the same as a picture, with the terms that we computed: rows are queries, columns keys, red is
+# positive, blue negative. A coloured frame means that the scheme has a term of its own there; a
+# grey one, that it keeps the term of the first row (paler, where the divisor is larger).
 
 # %%
 _ = "dropped"  # keeps the rows short

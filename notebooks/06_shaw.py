@@ -87,8 +87,8 @@ assert np.isclose(weights[2, 1], weights[2, 3], rtol=0, atol=1e-12) and weights[
 # [chapter 8](08_t5.ipynb)). With the contents silent, every word then likes the same distances. The
 # rows of the left map would all be equal. In formulas, the difference of two queries decides:
 #
-# $$\text{number: } s_{ij}-s_{i'j'}=0\qquad\text{vector: } s_{ij}-s_{i'j'}=\frac{(q_i-q_{i'})\cdot R_d}{\sqrt K}
-#   \qquad\text{where } i-j=i'-j'=d$$
+# $$\begin{aligned}\text{number: } s_{ij}-s_{i'j'}&=0\qquad\text{where } i-j=i'-j'=d\\
+#   \text{vector: } s_{ij}-s_{i'j'}&=\frac{(q_i-q_{i'})\cdot R_d}{\sqrt K}\end{aligned}$$
 
 # %%
 b = {-2: 0.0, -1: 1.0, 0: 0.0, 1: 2.0, 2: 0.0}
@@ -242,7 +242,7 @@ assert too_long.max() == 7 and too_long.min() == -1 and len(key_table) == 7
 # Clipping is one line. **N-003-2.** Document 003 writes it $\mathrm{clip}(i-j,\,p_{\min},\,p_{\max})$;
 # for the distances $-5$ to $5$ and $p_{\max}=-p_{\min}=2$:
 #
-# $$c(d)=\max(-m,\min(m,d)),\qquad \text{row}=c(i-j)+m$$
+# $$c(d)=\max(-m,\min(m,d)),\quad \text{row}=c(i-j)+m$$
 
 # %%
 m = 2
@@ -409,7 +409,7 @@ assert np.allclose(got, by_loops, rtol=0, atol=1e-12)
 # What does it tell? Split the sum. Its second part takes the weights of all keys that read one row
 # together:
 #
-# $$\sum_jw_{ij}\,R^V_{c(i-j)}=\sum_{r=0}^{2m}\omega_{ir}\,R^V_r,\qquad
+# $$\sum_jw_{ij}\,R^V_{c(i-j)}=\sum_{r=0}^{2m}\omega_{ir}\,R^V_r,\quad
 #   \omega_{ir}=\sum_{j:\;c(i-j)+m=r}w_{ij}$$
 #
 # $\omega_{ir}$ is the weight that word $i$ has put on the distance of row $r$, whichever words stand

@@ -89,9 +89,9 @@ assert abs(score_at(3, 1) - score_at(7, 5)) > 0.1
 # $p_i$, $p_j$ in it. Vectors are rows; $W_Q$ and $W_K$ are the projections. Opening the brackets
 # gives the four terms of [chapter 5](05_expansion.ipynb):
 #
-# $$(x_i+p_i)W_Q\,\big((x_j+p_j)W_K\big)^\top =
-# \underbrace{x_iW_QW_K^\top x_j^\top}_{(a)} + \underbrace{x_iW_QW_K^\top p_j^\top}_{(b)} +
-# \underbrace{p_iW_QW_K^\top x_j^\top}_{(c)} + \underbrace{p_iW_QW_K^\top p_j^\top}_{(d)}$$
+# $$\begin{gathered}(x_i+p_i)W_Q\,\big((x_j+p_j)W_K\big)^\top\\
+# {}= \underbrace{x_iW_QW_K^\top x_j^\top}_{(a)} + \underbrace{x_iW_QW_K^\top p_j^\top}_{(b)}\\
+# {}+ \underbrace{p_iW_QW_K^\top x_j^\top}_{(c)} + \underbrace{p_iW_QW_K^\top p_j^\top}_{(d)}\end{gathered}$$
 #
 # (Each is divided by $\sqrt K$, the root of the width of a head. The paper of Transformer-XL leaves that
 # out of its formula and its code has it. We do the same, and divide at the end.)
@@ -121,9 +121,9 @@ assert np.ptp(diagonal) > 0.1
 #
 # With $q_i=x_iW_Q$ and $k_j=x_jW_K$ the four new terms are
 #
-# $$A_{ij} = \underbrace{q_i\cdot k_j}_{(a)} + \underbrace{q_i\cdot r_{i-j}}_{(b)} +
-# \underbrace{u\cdot k_j}_{(c)} + \underbrace{v\cdot r_{i-j}}_{(d)}
-# = (q_i+u)\cdot k_j + (q_i+v)\cdot r_{i-j}$$
+# $$\begin{aligned}A_{ij} &= \underbrace{q_i\cdot k_j}_{(a)} + \underbrace{q_i\cdot r_{i-j}}_{(b)} +
+# \underbrace{u\cdot k_j}_{(c)} + \underbrace{v\cdot r_{i-j}}_{(d)}\\
+# &= (q_i+u)\cdot k_j + (q_i+v)\cdot r_{i-j}\end{aligned}$$
 
 # %%
 W_r = rng.standard_normal((D, D)) / np.sqrt(D)

@@ -279,9 +279,8 @@ print(f"base of the number system: {beta:.4f}, stretched by {s}: {wider:.4f}")
 by_count = rope_frequencies(d, base * s)  # s times as many numbers
 by_last = ntk_scaling(d, s)  # last pair slowed down by s
 plain = rope_frequencies(d)
-print(
-    f"last ratio by counting {by_count[-1] / plain[-1]:.4f}, by the last pair {by_last[-1] / plain[-1]:.4f}"
-)
+print(f"last ratio by counting {by_count[-1] / plain[-1]:.4f},", end=" ")
+print(f"by the last pair {by_last[-1] / plain[-1]:.4f}")
 assert np.isclose(by_count[-1] / plain[-1], s ** (-(d - 2) / d), rtol=1e-12, atol=0)
 assert f"{by_count[-1] / plain[-1]:.4f}" == "0.2555"
 
@@ -592,7 +591,7 @@ def log_n_by_loops(ns, trained_length):
 show_source(log_n_scale)
 ns = [1, 100, 512, 2048, 8192]
 assert np.allclose(log_n_scale(ns, 512), log_n_by_loops(ns, 512), rtol=1e-14, atol=0)
-print(dict(zip(ns, log_n_scale(ns, 512).round(3).tolist(), strict=True)))
+print("\nfactors:", dict(zip(ns, log_n_scale(ns, 512).round(3).tolist(), strict=True)))
 
 # %% [markdown]
 # > **E-003-26.** Document 003 says: "when the sequence gets longer, the entropy of the attention
@@ -681,25 +680,6 @@ plots.entropy_over_length(lengths, {"normal scores": normal, "a needle, $a = 1.2
 plt.show()
 
 # %% [markdown]
-# The factor is a temperature by another name: scores are divided by it. **Predict**: at which
-# temperature do 16 times as many keys add the most to the entropy of normal scores?
-
-
-# %%
-def shares(temperature, n_keys):
-    z = np.random.default_rng(1).standard_normal(n_keys)
-    weights = np.sort(softmax(z / temperature))[::-1]  # the largest first
-    rank = (n_keys * np.arange(65)) // 64
-    total = np.append(0, np.cumsum(weights))[rank]
-    note = f"entropy {attention_entropy(weights):.2f} of at most {math.log(n_keys):.2f}"
-    return {"weights": (rank / n_keys, total), "equal": ([0, 1], [0, 1])}, note
-
-
-controls = {"temperature": [0.25, 0.5, 1.0, 2.0, 4.0], "number of keys": [64, 256, 1024, 4096]}
-words = ("share of the keys, the loudest first", "share of the weight")
-slider("Weight of the loudest keys", controls, shares, words, (0, 1, 0, 1.3), start=(2, 1))
-
-# %% [markdown]
 # Left: the factor bends the curve and doesn't stop it. Right: it turns a steep rise into a slow fall.
 # The formula for normal scores says why. With the factor, $\sigma$ becomes $\lambda\sigma$, so
 #
@@ -721,6 +701,25 @@ for n_keys in (512, 2048, 8192, 32768):
           f"entropy {entropy:.1f}, formula {predicted:.1f}")  # fmt: skip
     assert np.isclose(predicted, math.log(512) - 0.5, rtol=1e-12, atol=0)
     assert abs(entropy - predicted) < 0.2
+
+# %% [markdown]
+# The factor is a temperature by another name: scores are divided by it. **Predict**: at which
+# temperature do 16 times as many keys add the most to the entropy of normal scores?
+
+
+# %%
+def shares(temperature, n_keys):
+    z = np.random.default_rng(1).standard_normal(n_keys)
+    weights = np.sort(softmax(z / temperature))[::-1]  # the largest first
+    rank = (n_keys * np.arange(65)) // 64
+    total = np.append(0, np.cumsum(weights))[rank]
+    note = f"entropy {attention_entropy(weights):.2f} of at most {math.log(n_keys):.2f}"
+    return {"weights": (rank / n_keys, total), "equal": ([0, 1], [0, 1])}, note
+
+
+controls = {"temperature": [0.25, 0.5, 1.0, 2.0, 4.0], "number of keys": [64, 256, 1024, 4096]}
+words = ("share of the keys, the loudest first", "share of the weight")
+slider("Weight of the loudest keys", controls, shares, words, (0, 1, 0, 1.3), start=(2, 1))
 
 # %% [markdown]
 # Does it help? On inputs like the needle, as computed. In a language model it must be measured: a
@@ -785,9 +784,8 @@ q, k, v = np.random.default_rng(0).standard_normal((3, 200, 16))
 _, seen = attention(rope(q, at), rope(k, at), v, mask)
 _, full = attention(rope(q, at), rope(k, at), v, causal_mask(at, at))
 print("largest distance:", int(relative_distance(at, at)[mask].max()))
-print(
-    f"entropy of the last query: {attention_entropy(full)[-1]:.2f}, with the window {attention_entropy(seen)[-1]:.2f}"
-)
+print(f"entropy of the last query: {attention_entropy(full)[-1]:.2f},", end=" ")
+print(f"with the window {attention_entropy(seen)[-1]:.2f}")
 assert attention_entropy(seen).max() <= math.log(w)
 
 # %% [markdown]
@@ -823,7 +821,7 @@ plt.show()
 #
 # | document 003 says | here | mends |
 # |---|---|---|
-# | direct extrapolation is poor | likely: new angles in slow pairs (chapters 14, 15); measured in chapter 22 | neither |
+# | direct extrapolation is poor | likely: new angles in slow pairs (chapters 14, 15); measured in [chapter 22](22_study.ipynb) | neither |
 # | interpolation without fine-tuning is poor, too | the near head of chapter 15 breaks; measured in chapter 22 | positions |
 # | NTK-RoPE works somewhat without fine-tuning | near head kept, slow pairs partly beyond their arcs (chapter 15) | positions, in part |
 # | $\log n$ helps to concentrate attention | derived for a needle; weaker for normal scores; multiply, don't divide | scattering |

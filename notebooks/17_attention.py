@@ -642,7 +642,7 @@ split = [split_heads(m, 2) for m in (Q, K, V)]  # three of (H, L, K)
 assert np.array_equal(split[0], split_by_loops(Q, 2))
 assert np.array_equal(merge_heads(split[0]), Q)  # there and back
 both, weights_two = attention(*split)  # all heads in one call
-print("heads:", both.shape, "  weights:", weights_two.shape, "  merged:", merge_heads(both).shape)
+print("\nheads:", both.shape, "  weights:", weights_two.shape, "  merged:", merge_heads(both).shape)
 assert np.allclose(both, [heads[0][0], heads[1][0]], rtol=0, atol=1e-12)
 assert np.allclose(merge_heads(both) @ W_o, output_two, rtol=0, atol=1e-12)
 
@@ -666,8 +666,8 @@ for h in (0, 1):
     row.append((f"scores {h + 1}, scaled", q @ k.T / math.sqrt(2), "scores"))
     row.append((f"weights {h + 1}", weights_two[h], "weights"))
     rows.append([*row, (f"head {h + 1}", both[h], "vectors")])
-last = [("concatenated heads", multihead), ("$W^O$", W_o), ("output", output_two)]
-rows.append([(*panel, "vectors") for panel in last])
+last = [("concatenated heads", multihead, "vectors"), ("$W^O$", W_o, "matrix")]
+rows.append([*last, ("output", output_two, "vectors")])
 plots.attention_panels(rows, words)
 plt.show()
 
@@ -704,7 +704,7 @@ plt.show()
 # %% [markdown]
 # All crosses lie inside the shaded hull. In head 2 the output of "to" is the plain mean of the four
 # values, as its weights are equal. Attention mixes values; it never leaves their hull. To go beyond,
-# a Transformer has $W^O$ and the feed-forward layer (chapter 18).
+# a Transformer has $W^O$ and the feed-forward layer ([chapter 18](18_layers.ipynb)).
 #
 # > **E-004-6.** Document 004 projects the global $Q$, $K$, $V$ a second time for each head, and
 # > prints $K_1 = KW^{q,1}$ and $V_1 = VW^{q,1}$. Right is $K_1 = KW^{k,1}$ and $V_1 = VW^{v,1}$:
@@ -781,6 +781,7 @@ for i in range(4):
     print(letters[i], "  ".join("1     " if allowed else "masked" for allowed in mask[i]))
 assert np.array_equal(mask, np.tril(np.ones((4, 4))) == 1)
 
+# %%
 from pe_numpy import causal_mask
 
 show_source(causal_mask)
@@ -1022,14 +1023,14 @@ for attempt in (ones, np.where(mask, 0.0, -np.inf), mask[:, :3]):
         attention(Q, K, V, mask=attempt)
         raise AssertionError("this mask should have been refused")
     except ValueError as error:
-        print(error)
+        print(str(error).replace(". ", ".\n    "))
 added = softmax(scaled_scores + ones)  # the mistake: added, not applied
 assert (added[~mask] > 0.001).all()
 
 # %% [markdown]
 # ## The causal mask with a cache
 #
-# When a model writes, it keeps the keys and values of old words in a **cache** (chapter 20). Then
+# When a model writes, it keeps the keys and values of old words in a **cache** ([chapter 20](20_decoding.ipynb)). Then
 # there are fewer queries than keys. Suppose that four words are in the cache and two arrive, at
 # positions 4 and 5; their keys join the cache, so there are six. `np.tril` puts the triangle in the
 # top left corner: it believes that the queries stand at positions 0 and 1. `causal_mask` is told the
@@ -1083,7 +1084,7 @@ assert not np.allclose(  # with the causal mask the order matters
 # come from the words written so far, and whose keys and values come from the source sentence. That
 # is **cross-attention**, and the number of queries $L$ then differs from the number of keys $S$. The
 # paper has three uses in all: self-attention in the encoder, without a causal mask; self-attention
-# in the decoder, with it; cross-attention in every decoder layer, without it (chapter 19).
+# in the decoder, with it; cross-attention in every decoder layer, without it ([chapter 19](19_model.ipynb)).
 
 # %%
 target = np.array([[1, 0, 1, 0], [0, 1, 0, 1]], float)  # two words of the translation so far
@@ -1101,7 +1102,7 @@ assert np.allclose(cross, attention_by_loops(target @ W_q, K, V)[0], rtol=0, ato
 # It compares with the loop version, for each sequence and head on its own.
 #
 # Broadcasting gives more for free. Keys and values of shape $(B, 1, S, K)$ are shared by all heads.
-# That is **multi-query attention**, which shrinks the cache (chapter 20).
+# That is **multi-query attention**, which shrinks the cache ([chapter 20](20_decoding.ipynb)).
 
 # %%
 B_, H, L, S, K_, Kv = 2, 3, 5, 7, 8, 6
@@ -1196,7 +1197,7 @@ for i in range(4):
     total = math.log(sum(math.exp(s) for s in scores[i]))
     assert np.allclose(log_softmax(scores)[i], [s - total for s in scores[i]], rtol=0, atol=1e-12)
 with np.errstate(divide="ignore"):
-    print("log of softmax:", np.log(softmax([0.0, -800.0])).tolist())
+    print("\nlog of softmax:", np.log(softmax([0.0, -800.0])).tolist())
 print("log_softmax:   ", log_softmax([0.0, -800.0]).tolist())
 assert log_softmax([0.0, -800.0])[1] == -800
 assert np.allclose(np.exp(log_softmax(scores)), softmax(scores), rtol=0, atol=1e-12)
@@ -1445,9 +1446,8 @@ for length, block in ((64, 16), (256, 32), (512, 64)):
 length, block = 16_384, 256
 n = length // block
 print(f"all at once: {length**2:,} scores; block by block: {block**2:,}")
-print(
-    f"{length**2 // block**2:,} times fewer; causal: {n * (n + 1) // 2:,} of {n * n:,} blocks visited"
-)
+print(f"{length**2 // block**2:,} times fewer; causal:", end=" ")
+print(f"{n * (n + 1) // 2:,} of {n * n:,} blocks visited")
 assert (length**2, block**2) == (268_435_456, 65_536)
 size = 6  # the left panel: 6 by 6 blocks, numbered in the order of the sweep
 place = np.arange(size)[:, None] * (np.arange(size)[:, None] + 1) // 2 + np.arange(size) + 1
@@ -1501,7 +1501,9 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 # %% [markdown]
 # ## Exercises
 #
-# **1. By pencil.** "to" has the scores 0, 0, 4, 2. Write its four weights with the number $e$. Which
+# ### Exercise 1: By pencil
+#
+# "to" has the scores 0, 0, 4, 2. Write its four weights with the number $e$. Which
 # share of the output of "to" is its own value, and which component of the output is negative?
 #
 # <details><summary>Hint 1</summary>
@@ -1531,7 +1533,9 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 #
 # </details>
 #
-# **2. Another function than the softmax.** Document 004 remarks that a normalised ReLU would do as
+# ### Exercise 2: Another function than the softmax
+#
+# Document 004 remarks that a normalised ReLU would do as
 # well: $w_j = \max(s_j, 0) / \sum_m \max(s_m, 0)$. Write it. Which two properties of the softmax does
 # it lose, and for which of our four words does a weight become exactly 0?
 #
@@ -1567,7 +1571,9 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 #
 # </details>
 #
-# **3. A window.** Build a mask with which each query sees itself and the two words before it, and no
+# ### Exercise 3: A window
+#
+# Build a mask with which each query sees itself and the two words before it, and no
 # other. It must also be right for two new queries at positions 4 and 5 with six keys. How many scores
 # are allowed for $L = S = 6$?
 #
@@ -1598,7 +1604,9 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 #
 # </details>
 #
-# **4. Symmetric scores.** Let $W^q = W^k$. Show that the scores are symmetric. Are the weights? Is
+# ### Exercise 4: Symmetric scores
+#
+# Let $W^q = W^k$. Show that the scores are symmetric. Are the weights? Is
 # the largest score of a row always the word itself?
 #
 # <details><summary>Hint 1</summary>
@@ -1628,7 +1636,9 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 #
 # </details>
 #
-# **5. Two machines.** Machine $a$ holds the first half of the keys and values, machine $b$ the rest.
+# ### Exercise 5: Two machines
+#
+# Machine $a$ holds the first half of the keys and values, machine $b$ the rest.
 # Each returns its attention output and, for each query, $\lambda = \log \sum_j e^{s_j}$ over its
 # keys. Combine both into the exact result, without any other information.
 #
@@ -1661,7 +1671,9 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 #
 # </details>
 #
-# **6. What a narrow head cannot score.** A head of width $K$ makes the scores $Q_h K_h^\top$ of $S$
+# ### Exercise 6: What a narrow head cannot score
+#
+# A head of width $K$ makes the scores $Q_h K_h^\top$ of $S$
 # words. Show that no head of width 1 can make the scores "each word prefers itself", that is, a
 # matrix whose diagonal entry is the strict maximum of its row, for three words. Show that width 2
 # can.
@@ -1713,5 +1725,5 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 # - N. Shazeer, "Fast Transformer Decoding: One Write-Head is All You Need", 2019,
 #   [arXiv:1911.02150](https://arxiv.org/abs/1911.02150). Keys and values shared by all heads.
 #
-# Next: chapter 18 puts residual connections, normalisation and a feed-forward layer around what you
+# Next: [chapter 18](18_layers.ipynb) puts residual connections, normalisation and a feed-forward layer around what you
 # have built here.

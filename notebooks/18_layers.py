@@ -128,7 +128,7 @@ y = feed_forward(params, tokens)
 for place in np.ndindex(2, 3):
     expected = feed_forward_by_loops(tokens[place], W_1, b_1, W_2, b_2)
     assert np.allclose(y[place], expected, rtol=0, atol=1e-12)
-print("|x| by the package:", feed_forward({"W_1": up, "W_2": down}, [[3.0], [-2.0]]).tolist())
+print("\n|x| by the package:", feed_forward({"W_1": up, "W_2": down}, [[3.0], [-2.0]]).tolist())
 
 # %% [markdown]
 # The same network serves every token, and each token passes alone: change one word, and one output
@@ -170,6 +170,7 @@ by_formula = {
     "SiLU": [t / (1 + math.exp(-t)) for t in x],
 }
 functions = {"ReLU": relu, "GELU": gelu, "SiLU": silu}
+print()
 for name, f in functions.items():
     print(name, "at -1, 0, 1, 3:", f(np.array([-1.0, 0.0, 1.0, 3.0])).round(4).tolist())
     assert np.allclose(f(x), by_formula[name], rtol=0, atol=1e-12)
@@ -602,7 +603,7 @@ def rms_norm_by_loops(x, gain, eps=1e-6):
 
 
 show_source(rms_norm)
-print("(1, 2, 3, 4) becomes", rms_norm([1.0, 2.0, 3.0, 4.0], ones).round(4).tolist())
+print("\n(1, 2, 3, 4) becomes", rms_norm([1.0, 2.0, 3.0, 4.0], ones).round(4).tolist())
 for place in np.ndindex(2, 3):
     expected = rms_norm_by_loops(tokens[place].tolist(), gain)
     assert np.allclose(rms_norm(tokens, gain)[place], expected, rtol=0, atol=1e-12)
@@ -792,7 +793,7 @@ D_model, rng = 512, np.random.default_rng(8)
 table = rng.standard_normal((50, D_model)) / math.sqrt(D_model)  # (V, D)
 assert np.allclose(embed_tokens(table, [3, 14]), embed_by_loops(table, [3, 14]), rtol=0, atol=1e-12)
 code = sinusoidal([7], D_model)[0]
-print(f"length of the position code {np.linalg.norm(code):.1f}; of the word:")
+print(f"\nlength of the position code {np.linalg.norm(code):.1f}; of the word:")
 print(f"  without the factor {np.linalg.norm(embed_tokens(table, 3, scale=1.0)):.1f}")
 print(f"  with it            {np.linalg.norm(embed_tokens(table, 3)):.1f}")
 
@@ -830,7 +831,7 @@ assert np.allclose(variance, p / (1 - p) * x**2, rtol=0, atol=1e-12)
 show_source(dropout)
 rng = np.random.default_rng(9)
 y = dropout(np.ones((1000, 64)), 0.25, rng)
-print("values:", np.unique(y.round(4)).tolist(), f"  share of zeros: {(y == 0).mean():.2f}")
+print("\nvalues:", np.unique(y.round(4)).tolist(), f"  share of zeros: {(y == 0).mean():.2f}")
 assert np.allclose(y[y != 0], 1 / (1 - 0.25), rtol=1e-12, atol=0)
 assert abs((y == 0).mean() - 0.25) < 0.01
 assert np.array_equal(dropout(x, 0.25), x)  # no generator: inference
@@ -841,8 +842,8 @@ assert np.array_equal(dropout(x, 0.25), x)  # no generator: inference
 # [Chapter 17](17_attention.ipynb) built attention and heads. In the block it comes with four linear
 # layers, $W_q$, $W_k$, $W_v$ in front and $W_o$ behind:
 #
-# $$\mathrm{MultiHead}(x)=\bigl[\mathrm{head}_1\ \cdots\ \mathrm{head}_H\bigr]\,W_o,\qquad
-#   \mathrm{head}_h=\mathrm{Attention}(xW_q^{(h)},\;xW_k^{(h)},\;xW_v^{(h)})$$
+# $$\begin{aligned}\mathrm{MultiHead}(x)&=\bigl[\mathrm{head}_1\ \cdots\ \mathrm{head}_H\bigr]\,W_o\\
+#   \mathrm{head}_h&=\mathrm{Attention}(xW_q^{(h)},\;xW_k^{(h)},\;xW_v^{(h)})\end{aligned}$$
 #
 # where $W^{(h)}$ is the $h$-th slice of $K=D/H$ columns. The slow version takes one sequence and one
 # head at a time.
@@ -883,7 +884,7 @@ for mask in (None, see):
     assert weights.shape == (2, 2, 5, 5)  # (B, H, L, S)
 memory = rng.standard_normal((2, 7, 8))  # another sequence, S = 7
 output, weights = multi_head_attention(params, x, memory, 2)
-print("cross-attention: output", output.shape, " weights", weights.shape)
+print("\ncross-attention: output", output.shape, " weights", weights.shape)
 assert output.shape == (2, 5, 8) and weights.shape == (2, 2, 5, 7)
 
 # %% [markdown]
@@ -953,6 +954,7 @@ show_source(init_params)
 model = Model(50, 64, 4, 256, n_layers=12)
 params = init_params(model, np.random.default_rng(0))
 layers = params["decoder"]["layers"].values()
+print()
 for part, name, fan_in in (("attention", "W_o", 64), ("feed_forward", "W_2", 256)):
     variance = np.mean([np.square(layer[part][name]).mean() for layer in layers])
     print(f"{name}: {variance * fan_in * 24:.2f} / ({fan_in} x 24)")

@@ -123,8 +123,8 @@ show_source(Model)
 sides = {"n_layers": 1, "n_encoder_layers": 1, "encoding": Sinusoidal(), "cross_heads": 1}
 tiny = Model(len(LETTERS), d_model=8, n_heads=2, d_ff=16, **sides)
 weights = init_params(tiny, np.random.default_rng(0), np.float64)
-print("parameters:", list(weights), " one layer of the decoder:")
-print(list(weights["decoder"]["layers"]["0"]))
+print("\nparameters:", *weights)
+print("one layer of the decoder:", *weights["decoder"]["layers"]["0"], sep="\n  ")
 
 # %% [markdown]
 # **N-004-1.** Document 004 names a word vector "of, say, 512 numbers" and "usually 6" layers. These
@@ -132,8 +132,8 @@ print(list(weights["decoder"]["layers"]["0"]))
 # width $F=2048$. How many parameters is that? An attention has four matrices with biases, the
 # feed-forward network two, a normalisation a gain and a bias:
 #
-# $$A = 4(D^2 + D),\qquad W = 2DF + F + D,\qquad
-#   P = VD + N\,(A + W + 4D) + N\,(2A + W + 6D)$$
+# $$\begin{aligned}A &= 4(D^2 + D)\qquad W = 2DF + F + D\\
+#   P &= VD + N\,(A + W + 4D) + N\,(2A + W + 6D)\end{aligned}$$
 #
 # The last two terms are $N$ encoder and $N$ decoder layers; a decoder layer has a second attention.
 # The output layer shares the table $E$. (This is post-norm, as in the paper. Heads cost nothing.)
@@ -225,10 +225,10 @@ def encode_by_loops(params, tokens):
 show_source(encode)
 memory = encode(weights, tiny, [word])  # (1, S, D)
 assert np.allclose(memory[0], encode_by_loops(weights, word), rtol=0, atol=1e-12)
+print()
 for text in ("owl", "spoons", "strawberry"):
-    print(
-        f"{text:11} {len(text):2} letters, memory {encode(weights, tiny, [to_tokens(text, LETTERS)]).shape}"
-    )
+    shape = encode(weights, tiny, [to_tokens(text, LETTERS)]).shape
+    print(f"{text:11} {len(text):2} letters, memory {shape}")
 
 # %% [markdown]
 # > **E-004-2.** Document 004 says: the encoder reads the sentence "and compresses it to a high-level
@@ -482,9 +482,8 @@ powers = np.exp(whole)
 p_right = (powers / powers.sum(axis=1, keepdims=True))[np.arange(7), targets]
 assert np.allclose(surprises, -np.log(p_right), rtol=0, atol=1e-12)
 assert abs(sum(surprises) + math.log(math.prod(p_right))) < 1e-9
-print(
-    f"sum over 7 places {sum(surprises):.1f}, mean {sum(surprises) / 7:.2f}, log 29 = {math.log(29):.2f}"
-)
+print(f"sum over 7 places {sum(surprises):.1f}, mean {sum(surprises) / 7:.2f},", end=" ")
+print(f"log 29 = {math.log(29):.2f}")
 
 # %% [markdown]
 # The mean is near $\log 29 = 3.37$, the surprise at one of 29 equally likely tokens. It should be: the
@@ -500,9 +499,8 @@ assert abs(cross_entropy(whole, targets) - np.mean(surprises)) < 1e-12
 tail = np.concatenate([targets, [PAD, PAD]])  # two places of padding
 longer = np.concatenate([whole, np.zeros((2, 29))])
 assert abs(cross_entropy(longer, tail, ignore=PAD) - np.mean(surprises)) < 1e-12
-print(
-    f"padding ignored {cross_entropy(longer, tail, ignore=PAD):.2f}, counted {cross_entropy(longer, tail):.2f}"
-)
+print(f"\npadding ignored {cross_entropy(longer, tail, ignore=PAD):.2f},", end=" ")
+print(f"counted {cross_entropy(longer, tail):.2f}")
 
 # %% [markdown]
 # ### Sum or mean?
@@ -537,9 +535,8 @@ mean_loss = value_and_grad(lambda p: cross_entropy(logits_of_two(p), wanted, ign
 mean_value, mean_grads = mean_loss(weights)
 sum_value, sum_grads = value_and_grad(sum_loss)(weights)
 ratio = sum_grads["output"] / mean_grads["output"]
-print(
-    f"11 tokens count; sum / mean: loss {sum_value / mean_value:.1f}, gradient {np.median(ratio):.1f}"
-)
+print(f"11 tokens count; sum / mean: loss {sum_value / mean_value:.1f},", end=" ")
+print(f"gradient {np.median(ratio):.1f}")
 assert np.allclose(sum_grads["output"], 11 * mean_grads["output"], rtol=0, atol=1e-12)
 
 # %% [markdown]
@@ -600,7 +597,7 @@ for t in range(1, 20_001, 100):
     falling = 1 / math.sqrt(512 * t)
     assert abs(warmup_schedule(t, 512, 4000) - (rising if t <= 4000 else falling)) < 1e-12
 peak = warmup_schedule(4000, 512, 4000)
-print(f"D = 512, warm-up 4000: peak {peak:.4f}")
+print(f"\nD = 512, warm-up 4000: peak {peak:.4f}")
 assert abs(peak - 1 / math.sqrt(512 * 4000)) < 1e-15
 
 # %% [markdown]
@@ -618,9 +615,8 @@ for t in range(1, T + 1):
     fall = f + (1 - f) * (1 + math.cos(math.pi * (t - w_steps) / (T - w_steps))) / 2
     expected = 0.004 * (t / w_steps if t <= w_steps else fall)
     assert abs(cosine_schedule(t, T, 0.004) - expected) < 1e-15
-print(
-    [round(1000 * cosine_schedule(t, T, 0.004), 2) for t in (1, 25, 50, 525, 1000)], "thousandths"
-)
+rates = [round(1000 * cosine_schedule(t, T, 0.004), 2) for t in (1, 25, 50, 525, 1000)]
+print("\nthousandths:", rates)
 
 # %% alt="Left: the paper's rate rises to a peak at the warm-up and falls slowly; a longer warm-up has a lower, later peak. Right: our rate rises for 50 steps and falls along half a cosine."
 steps = np.arange(1, 20_001)
@@ -895,7 +891,7 @@ assert tests["no shift"]["exact"][1] == tests["no causal mask"]["exact"][1] == 0
 curves = stored["curves"]
 percent = {name: 100 * float(tests[name]["exact"][1]) for name in curves}
 lowest = sorted(curves, key=lambda name: curves[name][-1])
-print("from the lowest loss to the highest:", lowest)
+print("from the lowest loss to the highest:", *lowest, sep="\n  ")
 assert set(lowest[:2]) == {"no shift", "no causal mask"}
 plots.losses_and_matches(10 * np.arange(100) + 5.5, curves, percent)
 plt.show()
@@ -997,7 +993,7 @@ assert exact_match(params, longer_strings) < 0.1 and exact_match(kept, longer_st
 
 # %% [markdown]
 # Badly. The sinusoidal code can be *computed* at position 11, but no training has used it there. Which
-# encodings do better is the subject of chapter 22.
+# encodings do better is the subject of [chapter 22](22_study.ipynb).
 #
 # **Where such models live.** Most language models of today are a decoder alone: source and target stand
 # in one sequence, and self-attention does the work of cross-attention. Encoder and decoder remain where
@@ -1167,14 +1163,14 @@ assert exact_match(params, longer_strings) < 0.1 and exact_match(kept, longer_st
 #
 # ## Further reading
 #
-# - Vaswani et al. 2017, "Attention is all you need" (arXiv:1706.03762): section 3 for the model, for
+# - Vaswani et al. 2017, "Attention is all you need" ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)): section 3 for the model, for
 #   learning rate and label smoothing sections 5.3 and 5.4.
-# - Sutskever et al. 2014, "Sequence to sequence learning with neural networks" (arXiv:1409.3215): one
+# - Sutskever et al. 2014, "Sequence to sequence learning with neural networks" ([arXiv:1409.3215](https://arxiv.org/abs/1409.3215)): one
 #   vector for the sentence, and why they fed the source in reversed order (section 3.3).
 # - Bahdanau et al. 2015, "Neural machine translation by jointly learning to align and translate"
-#   (arXiv:1409.0473), section 3 and figure 2: the first cross-attention.
+#   ([arXiv:1409.0473](https://arxiv.org/abs/1409.0473)), section 3 and figure 2: the first cross-attention.
 # - Williams and Zipser 1989, "A learning algorithm for continually running fully recurrent neural
 #   networks", Neural Computation 1: teacher forcing.
-# - Bengio et al. 2015, "Scheduled sampling" (arXiv:1506.03099), and Ranzato et al. 2016, "Sequence level
-#   training with recurrent neural networks" (arXiv:1511.06732): exposure bias, named in the second.
+# - Bengio et al. 2015, "Scheduled sampling" ([arXiv:1506.03099](https://arxiv.org/abs/1506.03099)), and Ranzato et al. 2016, "Sequence level
+#   training with recurrent neural networks" ([arXiv:1511.06732](https://arxiv.org/abs/1511.06732)): exposure bias, named in the second.
 # - Next: [chapter 20](20_decoding.ipynb) writes with a cache.

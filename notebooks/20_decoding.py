@@ -61,7 +61,7 @@ for text in prefixes:
     without += len(text)  # every token again
     with_cache += len(text) - held  # the new ones alone
     held = len(text)
-    print(f"{text:6} read {len(text)}   so far: without {without:2}, with a cache {with_cache}")
+    print(f"read {len(text)}   so far: without {without:2}, with a cache {with_cache}   {text}")
 assert (without, with_cache) == (14, 5)
 
 # %% alt="Two grids of steps by tokens. Without a cache every token of each prefix is computed again, 14 cells in red. With a cache only the newest is red, 5 cells; the others are blue, taken from the cache."
@@ -217,7 +217,8 @@ for name, encoding in encodings.items():
     for sizes in ([1] * 10, [4, 1, 1, 1, 1, 1, 1], [3, 3, 2, 2], [9, 1]):
         assert np.allclose(in_pieces(own, chosen, sizes), whole, rtol=0, atol=1e-9), name
 print(f"same logits in four cuts, for {len(encodings)} encodings:")
-print(", ".join(encodings))
+names = list(encodings)
+print(", ".join(names[:7]), ", ".join(names[7:]), sep=",\n")
 
 # %% [markdown]
 # ## What a token costs
@@ -523,7 +524,7 @@ assert np.array_equal(cold, written)
 for T, top_k in ((0.3, None), (0.6, None), (1.0, None), (1.5, None), (1.0, 5)):
     text = sample(newton, writer, prompt, 70, np.random.default_rng(3), T, top_k)
     label = f"T = {T}" + (f", top-k = {top_k}" if top_k else "")
-    print(f"{label:18} the rays of light {to_strings(text, alphabet)[0]}")
+    print(f"{label}:\n    the rays of light {to_strings(text, alphabet)[0]}")
 
 # %% [markdown]
 # A low temperature repeats itself, a high one loses its spelling. Between them lies a text that sounds like
@@ -816,15 +817,15 @@ assert error.max() > 1 and error[-1] < 1e-12  # the newest key is right
 #
 # ## Further reading
 #
-# - Vaswani et al. 2017, "Attention is all you need" (arXiv:1706.03762), section 3: the model is
+# - Vaswani et al. 2017, "Attention is all you need" ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)), section 3: the model is
 #   auto-regressive; the mask that makes a cache possible is in section 3.2.3.
-# - Shazeer 2019, "Fast transformer decoding: one write-head is all you need" (arXiv:1911.02150): multi-query
+# - Shazeer 2019, "Fast transformer decoding: one write-head is all you need" ([arXiv:1911.02150](https://arxiv.org/abs/1911.02150)): multi-query
 #   attention, and why decoding waits for memory.
 # - Ainslie et al. 2023, "GQA: training generalized multi-query transformer models from multi-head
-#   checkpoints" (arXiv:2305.13245).
-# - Fan et al. 2018, "Hierarchical neural story generation" (arXiv:1805.04833), section 5.4: top-k sampling.
-# - Holtzman et al. 2020, "The curious case of neural text degeneration" (arXiv:1904.09751): why the most
+#   checkpoints" ([arXiv:2305.13245](https://arxiv.org/abs/2305.13245)).
+# - Fan et al. 2018, "Hierarchical neural story generation" ([arXiv:1805.04833](https://arxiv.org/abs/1805.04833)), section 5.4: top-k sampling.
+# - Holtzman et al. 2020, "The curious case of neural text degeneration" ([arXiv:1904.09751](https://arxiv.org/abs/1904.09751)): why the most
 #   probable text is a poor one; nucleus sampling.
-# - Xiao et al. 2024, "Efficient streaming language models with attention sinks" (arXiv:2309.17453): which
+# - Xiao et al. 2024, "Efficient streaming language models with attention sinks" ([arXiv:2309.17453](https://arxiv.org/abs/2309.17453)): which
 #   rows of a cache may be thrown away.
 # - Next: [chapter 21](21_autodiff.ipynb) opens the box of gradients.

@@ -492,7 +492,7 @@ class Loud:
         return f"{function.__name__} of a loud thing"
 
 
-print(double(21), "|", double(Loud()))
+print(f"\n{double(21)} | {double(Loud())}")
 assert double(21) == 42 and double.__wrapped__(4) == 8
 
 # %% [markdown]
@@ -594,7 +594,7 @@ def softmax_in_steps(x):
 _, in_steps = value_and_grad(lambda x: np.sum(g * softmax_in_steps(x)))(x)
 assert np.allclose(in_steps, slope, rtol=0, atol=1e-12)
 nodes = [len(autodiff._parents_first(f(Tensor(x)))) - 1 for f in (softmax_in_steps, softmax)]
-print(f"steps on the tape: {nodes[0]} by NumPy's rules, {nodes[1]} by its own")
+print(f"steps on the tape: {nodes[0]} by NumPy's rules, {nodes[1]} by its own\n")
 show_source(primitives._softmax)
 
 # %% [markdown]
@@ -819,8 +819,8 @@ show_source(sgd)
 # **Adam** asks another question: why should all parameters share one learning rate? It keeps two running means for
 # each number, of its gradients and of their squares, and divides one by the root of the other:
 #
-# $$m_t=\beta_1m_{t-1}+(1-\beta_1)\,g_t,\quad v_t=\beta_2v_{t-1}+(1-\beta_2)\,g_t^2,\quad
-#   \theta_t=\theta_{t-1}-\eta\,\frac{m_t/(1-\beta_1^t)}{\sqrt{v_t/(1-\beta_2^t)}+\epsilon}$$
+# $$\begin{aligned}m_t&=\beta_1m_{t-1}+(1-\beta_1)\,g_t\\ v_t&=\beta_2v_{t-1}+(1-\beta_2)\,g_t^2\\
+#   \theta_t&=\theta_{t-1}-\eta\,\frac{m_t/(1-\beta_1^t)}{\sqrt{v_t/(1-\beta_2^t)}+\epsilon}\end{aligned}$$
 #
 # Both means start at 0, so at first they are too small: after $t$ equal gradients $g$ the first is
 # $(1-\beta_1^t)\,g$. Dividing by $1-\beta_1^t$ makes it right from the first step.
@@ -922,6 +922,7 @@ grads = {"W": np.array([[30.0]]), "b": np.array([0.4])}
 clipped, norm = clip_gradients(grads, 1.0)
 flat, after = (np.array([g["W"][0, 0], g["b"][0]]) for g in (grads, clipped))
 each = np.array([1.0, 0.4])  # every array clipped to 1 by itself
+print()
 for name, short in (("together", after), ("one by one", each)):
     cosine = flat @ short / np.linalg.norm(flat) / np.linalg.norm(short)
     print(f"clipped {name:10} cosine with the gradient {cosine:.3f}")
@@ -1251,4 +1252,4 @@ assert moved["gain"][0] == 1 and np.isclose(moved["W"][0, 0], 0.95, rtol=0, atol
 # - T. Dao and others, "FlashAttention", 2022, [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), appendix B:
 #   the way back through attention (exercise 6).
 #
-# Next: chapter 22 trains every encoding of the book, and tests it beyond the length that it was trained on.
+# Next: [chapter 22](22_study.ipynb) trains every encoding of the book, and tests it beyond the length that it was trained on.

@@ -27,6 +27,7 @@
 # %%
 import csv
 import math
+import textwrap
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -162,7 +163,9 @@ def my_rope(x, positions, frequencies=None, layout="interleaved"):
 show_source(check)
 verdict = check("rope", my_rope)
 assert not verdict.passed and verdict.mistake == "turned the other way"
-print(verdict)
+print()
+for line in str(verdict).splitlines():
+    print(textwrap.fill(line, 96, subsequent_indent="    "))
 
 # %% [markdown]
 # The call that it shows is the smallest that fails; expected and given stand below it, so the sign can
@@ -250,9 +253,8 @@ right, shown = scores_with(rope), {}
 for mistake in EXERCISES["rope"].mistakes:
     scores = scores_with(mistake.function)
     same = np.allclose(scores, right, rtol=0, atol=1e-9)
-    print(
-        f"{mistake.name:50} relative: {str(relative(scores)):5}  scores: {'the same' if same else 'others'}"
-    )
+    print(f"{mistake.name:50} relative: {str(relative(scores)):5}", end="  ")
+    print("scores: the same" if same else "scores: others")
     if not same:
         shown[mistake.name] = scores
 assert relative(right) and len(shown) == 8

@@ -15,9 +15,10 @@ from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, in_style, matrix_panel
 def attention_panels(
     rows: Sequence[Sequence[tuple[str, np.ndarray, str]]], words: Sequence[str]
 ) -> Figure:
-    """Rows of matrices with their numbers: (title, (L, n) array, "vectors", "scores" or "weights").
+    """Rows of matrices with their numbers: (title, (L, n) array, kind).
 
-    Vectors have components as columns, scores and weights have words.
+    "vectors" have components as columns, "scores" and "weights" have words; a "matrix" has
+    components as rows, too.
     """
     figure = plt.figure(figsize=(WIDTH, 1.72 * len(rows)))
     parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
@@ -26,12 +27,13 @@ def attention_panels(
         panels = part.subplots(1, len(row), width_ratios=ratios)
         for n, (axes, (title, data, kind)) in enumerate(zip(panels, row, strict=True)):
             whole = bool((data == data.round()).all())
+            numbers = [str(c) for c in range(len(data))] if kind == "matrix" else [""] * len(data)
             columns = words if kind in ("scores", "weights") else range(data.shape[1])
             matrix_panel(
                 axes,
                 title,
                 data,
-                words if n == 0 else [""] * len(words),
+                words if n == 0 else numbers,
                 columns,
                 "{:.0f}" if whole else "{:.2f}",
                 signed=kind != "weights",

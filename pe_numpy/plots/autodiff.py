@@ -22,7 +22,7 @@ def difference_errors(
         (SERIES[1], SERIES[0], SERIES[3]), errors.items(), strict=True
     ):
         ax.plot(steps, np.where(values > 0, values, np.nan), ".", ms=5, color=colour, label=name)
-    ax.plot(steps, law, color="black", lw=1, label="predicted, central in float64")
+    ax.plot(steps, law, color="black", lw=1, label="central, predicted")
     ax.axvline(best, color=COLOURS["none"], lw=1, ls="--")
     ax.text(best / 1.4, 3e-15, "predicted best step")
     ax.set(xscale="log", yscale="log", xlabel="step $h$", ylabel="error of the slope")

@@ -136,7 +136,7 @@ def extra_operations(extra: dict[str, float], colours: dict[str, str], plain: in
     for row, name in enumerate(names):
         ax.text(extra[name] + 2.5, row, f"{extra[name]:.3g}", va="center")
     ax.axvline(plain, color="black", lw=1, ls="--")
-    ax.text(plain, len(names) - 0.35, f"q · k itself: {plain}", va="bottom", ha="center")
+    ax.text(plain + 2.5, len(names) - 0.5, f"q · k itself: {plain}", va="bottom")
     ax.set(xlim=(0, 290), xlabel="extra operations for one score")
     ax.tick_params(axis="y", length=0)
     return figure

@@ -48,7 +48,7 @@ def four_places(schemes: Sequence[Sequence[tuple[str, str]]]) -> Figure:
         ("values\n$v_j = x_j W_v$", (4.35, 4.1)),
         ("scores\n$s_{ij} = q_i \\cdot k_j\\,/\\sqrt{K}$", (7.45, 6.35)),
         ("weights\n$w_{ij} = $softmax$_j\\,s_{ij}$", (10.35, 6.35)),
-        ("weighted sum\n$o_i = \\sum_j w_{ij}\\,v_j$", (12.6, 4.4)),
+        ("weighted sum\n$o_i = \\Sigma_j\\, w_{ij}\\,v_j$", (12.6, 4.4)),
     ):
         _box(ax, centre, text)
     for start, end in (
