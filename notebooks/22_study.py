@@ -292,6 +292,12 @@ def show(name, values):
     print(f"{name:26}", *(f"{m:7.2f} ± {s:.2f}" for m, s in columns))
 
 
+def rows(words):
+    """Three of the words a row."""
+    for n in range(0, len(words), 3):
+        print("  ", *(f"{word:32}" for word in words[n : n + 3]))
+
+
 for scaling, found in answers.items():
     assert np.abs(pick(accuracies, "offset", "rope", scaling)[0] - found).max() < 0.1
     show(f"offset, {scaling}", 100 * pick(accuracies, "offset", "rope", scaling))
@@ -382,7 +388,7 @@ for task in ("markov", "text"):
     rises = {name: values[:, 3] - values[:, 0] for name, values in code.items()}
     rise = {name: rises[name].mean() for name in sorted(rises, key=lambda n: rises[n].mean())}
     print(f"{task}: rise from 32 to 256 tokens, nats")
-    print("  ", ", ".join(f"{n} {rise[n]:.2f} ± {rises[n].std(ddof=1):.2f}" for n in rise))
+    rows([f"{n} {rise[n]:.2f} ± {rises[n].std(ddof=1):.2f}" for n in rise])
     if task == "markov":
         assert min(code[n][:, 3].min() for n in ("sinusoidal", "tupe", "rope")) > np.log(16)
     assert max(rise[n] for n in ("alibi", "transformer_xl", "shaw", "deberta")) < 0.1
@@ -418,7 +424,7 @@ assert far[0] == 10 and (far[1:] == 11).all()  # all from 14 on
 # %%
 for task in ("markov", "text"):
     order = sorted(plots.NAMES, key=lambda name: pick(losses, task, name)[:, 0].mean())
-    print(f"{task}, within the length, best first: {', '.join(order)}")
+    print(f"{task}, within the length, best first:\n  ", ", ".join(order))
     for name in ("shaw", "transformer_xl", "deberta", "rope", "t5"):
         assert below(pick(losses, task, name), pick(losses, task, "alibi"), at=32)
 
@@ -486,7 +492,8 @@ for task in ("markov", "text"):
     }
     for word, kept in (("lowers", lambda x: x.max() < 0), ("raises", lambda x: x.min() > 0)):
         names = [f"{n} {x.mean():+.2f} ± {x.std(ddof=1):.2f}" for n, x in change.items() if kept(x)]
-        print(f"{task}: log n {word} the loss of", ", ".join(names) or "none")
+        print(f"{task}: log n {word} the loss of")
+        rows(names)
     for name in ("shaw", "deberta") if task == "markov" else ():
         creep = np.diff(pick(losses, task, name)[:, [0, 3]]).mean()
         assert change[name].mean() < -0.5 * creep

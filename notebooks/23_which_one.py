@@ -573,7 +573,7 @@ formulas = {  # q, k, then what the scheme brings, then the scale
 for K in (8, 64):
     spent = {name: operations(formula, K) for name, formula in formulas.items()}
     extra = {name: n - spent["plain"] for name, n in spent.items() if name != "plain"}
-    print(f"K = {K:2}: plain {spent['plain']:3}, extra {extra}")
+    print(f"K = {K:2}: plain {spent['plain']}, extra", *(f"{n} {e}" for n, e in extra.items()))
 assert extra["shaw"] == extra["transformer_xl"] == spent["plain"] == 2 * K
 assert extra["t5"] == extra["alibi"] == 1 and extra["tupe"] == 2 * K + 1
 assert extra["deberta"] == 4 * K and extra["rope"] == 0
@@ -976,9 +976,9 @@ def answers(names, asked):
 
 # %%
 for names in (four, five):
-    print("numbers", [learned_numbers[name] for name in names], end=" ")
-    print("operations", [extra[name] for name in names], end=" ")
-    print("needles", [round(100 * needle[name][3]) for name in names])
+    print("numbers   ", [learned_numbers[name] for name in names])
+    print("operations", [extra[name] for name in names])
+    print("needles   ", [round(100 * needle[name][3]) for name in names])
 spread = [np.ptp(runs("needle", "accuracy", name)[:, 3]) for name in (*four, *five)]
 print(f"RoPE with YaRN: {100 * needle['yarn'][3]:.0f}; spread up to {100 * max(spread):.0f} points")
 
@@ -1254,7 +1254,7 @@ plt.show()
 # %%
 for c in order[1:]:
     free = [name for name, row in caught.items() if row["decent"] and not row[c]]
-    print(f"{c:18} catches {totals[c]:2}; lets go free: {free[0]}")
+    print(f"{c:17} catches {totals[c]:2}; lets go: {free[0]}")
 print("never caught:", *[name for name, row in caught.items() if not any(row.values())], sep="\n  ")
 assert len(caught) == 46 and totals["decent"] == 43 and order[0] == "decent"
 assert max(totals[c] for c in order[1:]) < 43
@@ -1305,7 +1305,8 @@ caught_by_check = {
     m.name: [not check(m.function) for check in checks.values()] for m in EXERCISES["rope"].mistakes
 }
 found = {name: sum(row[n] for row in caught_by_check.values()) for n, name in enumerate(checks)}
-print(found)
+for name, n in found.items():
+    print(f"{name:25} {n:2}")
 plots.what_catches_what(caught_by_check, list(checks), best=["one vector at position 3"])
 plt.show()
 assert found["one vector at position 3"] == 10 and found["a shift keeps scores"] == 1
