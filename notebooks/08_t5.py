@@ -237,8 +237,8 @@ assert math.isclose(encoder_r, math.sqrt(2)) and math.isclose(decoder_r, 2 ** (3
 for name, e, h, r in (("encoder", 8, 16, encoder_r), ("decoder", 16, 32, decoder_r)):
     edges = [e * r**t for t in range(h - e)]
     opens = [math.ceil(round(edge, 9)) for edge in edges]  # 16 may be 16.000000000000004
-    print(name, "edges", [round(edge, 1) for edge in edges])
-    print(name, "opens", opens)
+    print(name, "edges", *(round(edge, 1) for edge in edges))
+    print(name, "opens", *opens)
     assert len(opens) == h - e and opens[0] == e
 assert opens == [16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113]
 
@@ -246,13 +246,13 @@ assert opens == [16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113
 # Which bucket holds a given $n\ge e$? The number $t$ of factors $r$ that fit between $e$ and $n$:
 # $e\,r^t\le n$. A logarithm counts factors, and rounding down makes it whole:
 #
-# $$t=\Big\lfloor\log_r\frac ne\Big\rfloor=\Big\lfloor\frac{\ln(n/e)}{\ln r}\Big\rfloor
-# =\Big\lfloor\frac{\ln(n/e)}{\ln(M/e)}\,(h-e)\Big\rfloor$$
+# $$\begin{aligned}t&=\Big\lfloor\log_r\frac ne\Big\rfloor=\Big\lfloor\frac{\ln(n/e)}{\ln r}\Big\rfloor\\[4pt]
+# &=\Big\lfloor\frac{\ln(n/e)}{\ln(M/e)}\,(h-e)\Big\rfloor\end{aligned}$$
 #
 # because $\ln r=\ln(M/e)/(h-e)$. Together, with a cap so that all that is farther falls into the last
 # bucket:
 #
-# $$f(n)=\begin{cases}n&\text{if }n<e\\[4pt]\min\Big(e+\Big\lfloor\dfrac{\ln(n/e)}{\ln(M/e)}\,(h-e)\Big\rfloor,\ h-1\Big)&\text{if }n\ge e\end{cases}$$
+# $$f(n)=\begin{cases}n&\text{if }n<e\\\min(e+t,\ h-1)&\text{if }n\ge e\end{cases}$$
 
 
 # %%
@@ -277,7 +277,8 @@ for n in (20, 45, 46):
 # or a little less? Whole numbers do not round. The condition $e\,r^t\le n$ becomes, after taking the
 # power $h-e$ and putting in $r^{h-e}=M/e$,
 #
-# $$\Big(\frac ne\Big)^{h-e}\ge\Big(\frac Me\Big)^{t}\qquad\Longleftrightarrow\qquad n^{\,h-e}\,e^{\,t}\ge M^{\,t}\,e^{\,h-e}$$
+# $$\begin{gathered}\Big(\frac ne\Big)^{h-e}\ge\Big(\frac Me\Big)^{t}\\[4pt]
+# \Longleftrightarrow\quad n^{\,h-e}\,e^{\,t}\ge M^{\,t}\,e^{\,h-e}\end{gathered}$$
 #
 # Python's whole numbers are exact however long they get.
 
@@ -347,8 +348,8 @@ def table_of(h, bidirectional):
 
 encoder_spans, decoder_spans = table_of(16, True), table_of(32, False)
 print("encoder:", "  ".join(f"{b}: {s}" for b, s in enumerate(encoder_spans) if b >= 7))
-for start in (15, 24):
-    line = list(enumerate(decoder_spans))[start : start + 9]
+for start in (15, 21, 27):
+    line = list(enumerate(decoder_spans))[start : start + 6]
     print("decoder:", "  ".join(f"{b}: {s}" for b, s in line))
 assert len(encoder_spans) == 16 and len(decoder_spans) == 32
 
@@ -414,6 +415,11 @@ plots.bucket_staircases(span, curves, line, max_distance=128)
 plt.show()
 
 # %% [markdown]
+# On the left, the encoder climbs a second staircase for the future, from bucket 17 on; the decoder
+# puts the whole future into bucket 0, because a causal mask hides it. On the right the same steps on
+# a logarithmic axis: from $e$ on, all are about equally wide, and but for rounding up to whole
+# numbers their edges lie on the line $e+(h-e)\,\ln(n/e)/\ln(M/e)$.
+#
 # Two numbers shape the staircase. **Predict** for the decoder: with twice the maximum distance, do
 # the first steps change? And with twice the buckets?
 
@@ -433,15 +439,9 @@ slider(
 )  # fmt: skip
 
 # %% [markdown]
-# On the left, the encoder climbs a second staircase for the future, from bucket 17 on; the decoder
-# puts the whole future into bucket 0, because a causal mask hides it. On the right the same steps on
-# a logarithmic axis: from $e$ on, all are about equally wide, and but for rounding up to whole
-# numbers their edges lie on the line $e+(h-e)\,\ln(n/e)/\ln(M/e)$. That line would reach bucket $h$
-# exactly at 128.
-#
 # ### Nothing happens at 128
 #
-# But there is no bucket $h$: the last is $h-1$, and it opens one factor $r$ earlier, at 91 and at 113.
+# The dashed line of the first figure reaches bucket $h$ exactly at 128. But there is no bucket $h$: the last is $h-1$, and it opens one factor $r$ earlier, at 91 and at 113.
 # The paper says that the ranges grow "up to an offset of 128 beyond which we assign all relative
 # positions to the same embedding". In the released code the encoder stops telling distances apart at
 # 91. The cap is no ornament: without it the distance 128 would get bucket 16, which is not the past any
@@ -495,7 +495,8 @@ assert np.float32(plain) == np.float32(padded) and plain != padded
 # In an encoder a query sees both sides, and "the word before" is not "the word after". T5 gives each
 # side half of the buckets. In terms of the distance $i-j$ and with $h=N/2$:
 #
-# $$\text{bucket}(i-j)=f(|i-j|)+\begin{cases}0&\text{if }i-j\ge0\ \text{(the past and the query itself)}\\h&\text{if }i-j<0\ \text{(the future)}\end{cases}$$
+# $$\begin{aligned}\text{bucket}(i-j)={}&f(|i-j|)\\[4pt]
+# &+\begin{cases}0&\text{if }i-j\ge0\ \text{(past, itself)}\\h&\text{if }i-j<0\ \text{(future)}\end{cases}\end{aligned}$$
 #
 # Which of the 32 rows is read by no distance at all? Think before you run.
 
@@ -703,7 +704,7 @@ fits = {name: (np.bincount(bucket, g) / np.bincount(bucket))[bucket] for name, g
 for name, g in wishes.items():
     wrong = fits[name] - g
     assert np.allclose(np.bincount(bucket, wrong), 0, rtol=0, atol=1e-9)  # the mean of each bucket
-    print(f"largest error up to 112, {name:26} {np.abs(wrong[:113]).max():.3f}")
+    print(f"largest error up to 112, {name.partition(',')[0]:15} {np.abs(wrong[:113]).max():.3f}")
 print(f"ln r = {math.log(decoder_r):.2f}")
 
 # %% alt="Four wishes for a bias over the distance and the staircase that T5's buckets can make of each. What one sees: line and logarithm are followed, three back is exact, forty back is smeared over six distances."
@@ -837,7 +838,7 @@ for name, term in terms.items():
     values = len(np.unique(term.round(9)))
     print(
         f"{name:24} constant along diagonals: {diagonals!s:5}  past = future: {sides!s:5}"
-        f"  different numbers: {values}"
+        f"  numbers: {values}"
     )
     assert diagonals == (name != "Shaw, queries differ") and sides == (name == "ALiBi")
 assert len(np.unique(terms["T5"])) == 27  # of 31: 64 and more do not occur
@@ -879,7 +880,8 @@ assert numbers["T5, 32 buckets, one table for all layers"] == 384
 #
 # Both ways can compute the same function. Let $x$ be a token vector, as a row:
 #
-# $$\frac{(x_iW_q)\cdot(x_jW_k)}{\sqrt K}+b=\Big(x_i\,\frac{W_q}{\sqrt K}\Big)\cdot(x_jW_k)+b$$
+# $$\begin{gathered}\frac{(x_iW_q)\cdot(x_jW_k)}{\sqrt K}+b\\[4pt]
+# =\Big(x_i\,\frac{W_q}{\sqrt K}\Big)\cdot(x_jW_k)+b\end{gathered}$$
 
 # %%
 print("q.k = 4, d_k = 16, b = 1:  divided", 4 / math.sqrt(16) + 1, "  as it is", 4 + 1)
@@ -1024,7 +1026,7 @@ print("40 steps of decoding read the 40 rows of the whole bias")
 # 0 to 159, and ask: how much of its weight goes to keys at 113 and beyond? With $Z$ for the sum of
 # $e^{b}$ over the 113 nearer keys, and a query at the end of $L$ tokens:
 #
-# $$\text{far share}=\frac{(L-113)\,e^{b_{31}}}{Z+(L-113)\,e^{b_{31}}}\ \longrightarrow\ 1\qquad(L\to\infty)$$
+# $$\text{far share}=\frac{(L-113)\,e^{b_{31}}}{Z+(L-113)\,e^{b_{31}}}\xrightarrow{\,L\to\infty\,}1$$
 #
 # $Z$ does not grow, and the other term does: whatever the number $b_{31}$ is. ALiBi's far share
 # cannot grow so, because $\sum e^{-mn}$ is a geometric series and converges.
@@ -1057,7 +1059,7 @@ plt.show()
 # number. (With contents the products decide, too; if they are bounded the limit is the same.)
 # What it means for a trained model must be measured. Press et al. 2022 (sections 2 and 4) did: trained
 # short and tested long, T5's bias went further than sinusoids and RoPE, and less far than ALiBi; it
-# also trained the slowest of the four. Chapter 22 trains all of them.
+# also trained the slowest of the four. [Chapter 22](22_study.ipynb) trains all of them.
 
 # %% [markdown]
 # ## TUPE: untie positions from words
@@ -1158,7 +1160,7 @@ assert np.linalg.matrix_rank(position) == K and np.linalg.matrix_rank(relative) 
 # what position says about it. Let $v_{ij}$ be all that does not come from words, the position product
 # and, in TUPE-R, the bias. With [CLS] at position 0, and two learned numbers $\theta_1$, $\theta_2$,
 #
-# $$\mathrm{reset}(v)_{ij}=\begin{cases}\theta_1&i=0\ \text{(from [CLS] to all)}\\\theta_2&i\ne0,\ j=0\ \text{(from the others to [CLS])}\\v_{ij}&\text{otherwise}\end{cases}$$
+# $$\mathrm{reset}(v)_{ij}=\begin{cases}\theta_1&i=0\ \text{(from [CLS])}\\\theta_2&i\ne0,\ j=0\ \text{(to [CLS])}\\v_{ij}&\text{otherwise}\end{cases}$$
 #
 # The words' product stays. With `tupe_scores` this takes no new function: the reset position part goes
 # in as the bias, beside positions of zero. (In the released code each head has its own two numbers;
@@ -1302,7 +1304,9 @@ assert np.allclose(by_blocks, whole, rtol=0, atol=1e-12)
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** A small encoder has 8 buckets in all and `max_distance` 16. Write down the buckets of
+# ### Exercise 1: By hand
+#
+# A small encoder has 8 buckets in all and `max_distance` 16. Write down the buckets of
 # the distances 0 to 20, without a computer. What is $r$?
 #
 # <details><summary>Hint 1</summary>
@@ -1328,7 +1332,9 @@ assert np.allclose(by_blocks, whole, rtol=0, atol=1e-12)
 # </details>
 
 # %% [markdown]
-# **2. Reach farther.** The last of a decoder's 32 buckets shall open at 512. What is the largest
+# ### Exercise 2: Reach farther
+#
+# The last of a decoder's 32 buckets shall open at 512. What is the largest
 # `max_distance` that does it?
 #
 # <details><summary>Hint 1</summary>
@@ -1355,7 +1361,9 @@ assert np.allclose(by_blocks, whole, rtol=0, atol=1e-12)
 # </details>
 
 # %% [markdown]
-# **3. Load a table across the two conventions.** You have T5's trained table for its encoder, and code
+# ### Exercise 3: Load a table across the two conventions
+#
+# You have T5's trained table for its encoder, and code
 # like document 000's, with the halves swapped. What do you do to the table?
 #
 # <details><summary>Hint 1</summary>
@@ -1385,7 +1393,9 @@ assert np.allclose(by_blocks, whole, rtol=0, atol=1e-12)
 # </details>
 
 # %% [markdown]
-# **4. Forty back in three layers.** In a decoder, 15 is the farthest distance with a bucket of its own.
+# ### Exercise 4: Forty back in three layers
+#
+# In a decoder, 15 is the farthest distance with a bucket of its own.
 # Build three layers of attention, by the bias alone, whose product looks exactly 40 back.
 #
 # <details><summary>Hint 1</summary>
@@ -1420,7 +1430,9 @@ assert np.allclose(by_blocks, whole, rtol=0, atol=1e-12)
 # </details>
 
 # %% [markdown]
-# **5. When is TUPE relative?** Give TUPE sinusoidal positions and $U_q=U_k=I$ (one head, $K=D$). Is its
+# ### Exercise 5: When is TUPE relative?
+#
+# Give TUPE sinusoidal positions and $U_q=U_k=I$ (one head, $K=D$). Is its
 # position term a function of the distance? And with $U_q$ drawn at random?
 #
 # <details><summary>Hint 1</summary>

@@ -77,8 +77,9 @@ assert np.allclose(gains, b[1] - b[5], rtol=0, atol=1e-12)
 # Is that enough? **Predict**: can the score say "I want 'learning' next to me, and I don't care where
 # 'of' stands"? Four scores decide: two keys $k$, $k'$ at two distances $d$, $d'$.
 #
-# $$\big[s(q,k,d)-s(q,k,d')\big]-\big[s(q,k',d)-s(q,k',d')\big]=0
-# \qquad\text{for}\quad s=q\cdot k+q\cdot K^r_d$$
+# $$\begin{gathered}\big[s(q,k,d)-s(q,k,d')\big]\\[4pt]
+# {}-\big[s(q,k',d)-s(q,k',d')\big]=0\\[4pt]
+# \text{for}\quad s=q\cdot k+q\cdot K^r_d\end{gathered}$$
 
 # %%
 K_r, Q_r = rng.standard_normal((2, 9, K))  # a vector for each distance 0 .. 8
@@ -103,7 +104,9 @@ assert max(abs(contrast(with_c2p, q)) for q in (deep, the)) < 1e-12
 # **Let the key answer.** A second vector for each distance, $Q^r_d$, meets the key: $k\cdot Q^r_d$.
 # A position speaks to the content of the key: **position to content**, p2c. Now
 #
-# $$\big[s(q,k,d)-s(q,k,d')\big]-\big[s(q,k',d)-s(q,k',d')\big]=(k-k')\cdot(Q^r_d-Q^r_{d'})$$
+# $$\begin{gathered}\big[s(q,k,d)-s(q,k,d')\big]\\[4pt]
+# {}-\big[s(q,k',d)-s(q,k',d')\big]\\[4pt]
+# =(k-k')\cdot(Q^r_d-Q^r_{d'})\end{gathered}$$
 
 
 # %%
@@ -128,9 +131,9 @@ assert np.allclose([contrast(with_both, q) for q in (deep, the)], expected, rtol
 # its content and a vector $P_{i|j}$ for where it stands as seen from token $j$. A score is the product
 # of two sums, so it has four terms:
 #
-# $$(H_i+P_{i|j})(H_j+P_{j|i})^\top=
+# $$\begin{gathered}(H_i+P_{i|j})(H_j+P_{j|i})^\top=\\[4pt]
 # \underbrace{H_iH_j^\top}_{\text{c2c}}+\underbrace{H_iP_{j|i}^\top}_{\text{c2p}}+
-# \underbrace{P_{i|j}H_j^\top}_{\text{p2c}}+\underbrace{P_{i|j}P_{j|i}^\top}_{\text{p2p}}$$
+# \underbrace{P_{i|j}H_j^\top}_{\text{p2c}}+\underbrace{P_{i|j}P_{j|i}^\top}_{\text{p2p}}\end{gathered}$$
 #
 # The first letter is the query's side. The paper numbers $P_{i|j}$ by $j-i$ and $P_{j|i}$ by $i-j$.
 # **Predict**: which of the four terms is constant along diagonals?
@@ -338,7 +341,7 @@ assert softmax(sample).max(1).mean() > 2 * softmax(sample / math.sqrt(3)).max(1)
 # who switches p2c off must divide by $\sqrt{2d}$.
 #
 # > **E-001-7.** Document 001 prints DeBERTa's score as
-# > $x_iW_QW_K^\top x_j^\top+x_iW_QW_K^\top R_{i,j}^\top+R_{j,i}W_QW_K^\top x_j^\top$: one $W_Q$ and one
+# > $x_iW_QW_K^\top x_j^\top$ $+\;x_iW_QW_K^\top R_{i,j}^\top$ $+\;R_{j,i}W_QW_K^\top x_j^\top$: one $W_Q$ and one
 # > $W_K$ for contents and positions alike. In the paper positions have projections of their own, and
 # > the sum is divided by $\sqrt{3d}$: for $d=64$ by 13.8564, not by 8. (Document 001 leaves the scale
 # > out for every scheme.)
@@ -398,8 +401,9 @@ for i, j in np.ndindex(L, L):
 # reads its table at
 # $\delta(i,j)$, where the paper prints $\delta(j,i)$:
 #
-# $$\text{paper:}\;\; K^c_j\cdot Q^r_{\delta(j,i)}\qquad\qquad\text{released code:}\;\;
-# K^c_j\cdot Q^r_{\delta(i,j)}$$
+# $$\begin{gathered}\text{paper:}\;\; K^c_j\cdot Q^r_{\delta(j,i)}\\[4pt]
+# \text{released code:}\;\;
+# K^c_j\cdot Q^r_{\delta(i,j)}\end{gathered}$$
 #
 # `deberta_scores` follows the paper. With `p2c_distance=distance` it follows the code.
 
@@ -446,11 +450,11 @@ assert np.allclose(back[near], paper[near], rtol=0, atol=1e-12) and not np.allcl
 # on each side and $h=b/2$: up to $h$ each distance has its own number; beyond, equal *ratios* of
 # distances get equal numbers of buckets, up to the largest distance $D_{\max}$.
 #
-# $$\mathrm{bucket}(d)=\begin{cases}d & |d|\le h\\
-# \mathrm{sign}(d)\left(h+\left\lceil\dfrac{\ln(|d|/h)}{\ln\big((D_{\max}-1)/h\big)}\,(h-1)\right\rceil\right)
-# & |d|>h\end{cases}$$
+# $$\begin{gathered}\mathrm{bucket}(d)=\begin{cases}d & |d|\le h\\
+# \mathrm{sign}(d)\,(h+\lceil t\,\rceil) & |d|>h\end{cases}\\[4pt]
+# t=\frac{\ln(|d|/h)}{\ln\big((D_{\max}-1)/h\big)}\,(h-1)\end{gathered}$$
 #
-# Read it from the inside: the fraction is 0 at $|d|=h$ and 1 at $|d|=D_{\max}-1$; times $h-1$, rounded
+# Read $t$ first: the fraction is 0 at $|d|=h$ and 1 at $|d|=D_{\max}-1$; times $h-1$, rounded
 # up, it numbers the far buckets. The number of buckets is limited, and so the table has $2b$ rows.
 
 
@@ -473,10 +477,11 @@ assert bucket_by_hand(-200, 256, 512) == -169  # odd
 show_source(deberta_bucket)
 within = np.arange(-511, 512)
 assert deberta_bucket(within, 256, 512).tolist() == [bucket_by_hand(d, 256, 512) for d in within]
-print(deberta_bucket([0, 128, 129, -200, 511, 9999], 256, 512).tolist())
+far = [0, 128, 129, -200, 511, 9999]
+print("\nbuckets of", far, "are", deberta_bucket(far, 256, 512).tolist())
 
 # %% [markdown]
-# These are the sizes of DeBERTa-v3 (`position_buckets` 256, texts of 512). The buckets simply take the
+# These are the sizes of DeBERTa-v3 (`position_buckets` 256, texts of 512). The buckets take the
 # place of the distances; then the table of $2b$ rows is read as before.
 #
 # Beyond $D_{\max}$ two answers are possible. The package stops at $b-1$. The released code lets the
@@ -549,7 +554,8 @@ assert np.ptp(out, axis=0).max() < 1e-12
 # With $H$ for the output of layer 11 of 12, $P_{\text{abs}}$ for a table of absolute positions, and
 # layer 12 with queries from its second argument, keys and values from its first:
 #
-# $$I_1=\mathrm{layer}_{12}(H,\;H+P_{\text{abs}}),\qquad I_2=\mathrm{layer}_{12}(H,\;I_1)$$
+# $$\begin{gathered}I_1=\mathrm{layer}_{12}(H,\;H+P_{\text{abs}}),\\[4pt]
+# I_2=\mathrm{layer}_{12}(H,\;I_1)\end{gathered}$$
 
 # %%
 P_abs = rng.standard_normal((L, K))

@@ -275,8 +275,8 @@ def slopes_by_rule(H):
     return slopes
 
 
-print("12 heads, formula:", [round(m, 4) for m in slopes_by_formula(12)])
-print("12 heads, rule:   ", [round(m, 4) for m in slopes_by_rule(12)])
+print("12 heads, formula:", [round(m, 3) for m in slopes_by_formula(12)])
+print("12 heads, rule:   ", [round(m, 3) for m in slopes_by_rule(12)])
 assert slopes_by_rule(8) == slopes_by_formula(8)
 assert not np.allclose(sorted(slopes_by_rule(12)), sorted(slopes_by_formula(12)), rtol=0, atol=0.05)
 
@@ -301,7 +301,8 @@ assert alibi_slopes(12)[8:].round(4).tolist() == [0.7071, 0.3536, 0.1768, 0.0884
 
 # %%
 for H in (8, 3, 6, 12):
-    print(f"{H:2} heads:", alibi_slopes(H).round(8).tolist())
+    print(f"{H:2} heads:", alibi_slopes(H)[:8].round(8).tolist())
+print("    then:", alibi_slopes(12)[8:].round(8).tolist())
 assert alibi_slopes(8).tolist() == slopes_by_formula(8)
 assert alibi_slopes(3).tolist() == [0.0625, 0.00390625, 0.25]
 assert alibi_slopes(6).tolist() == [0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125]
@@ -455,9 +456,9 @@ assert difference.argmax() == 5 and symmetric.argmax() == i  # without: the far 
 # all keys of one query. And a softmax does not notice a constant $c$ that is added to a whole row,
 # because $e^{c}$ cancels:
 #
-# $$\frac{e^{s_{ij} + m j - m i}}{\sum_{j'} e^{s_{ij'} + m j' - m i}}
-# = \frac{e^{-mi}\,e^{s_{ij} + m j}}{e^{-mi}\sum_{j'} e^{s_{ij'} + m j'}}
-# = \frac{e^{s_{ij} + m j}}{\sum_{j'} e^{s_{ij'} + m j'}}$$
+# $$\begin{aligned}\frac{e^{s_{ij} + m j - m i}}{\sum_{j'} e^{s_{ij'} + m j' - m i}}
+# &= \frac{e^{-mi}\,e^{s_{ij} + m j}}{e^{-mi}\sum_{j'} e^{s_{ij'} + m j'}}\\[4pt]
+# &= \frac{e^{s_{ij} + m j}}{\sum_{j'} e^{s_{ij'} + m j'}}\end{aligned}$$
 #
 # So under a causal mask the bias may depend on the key alone.
 
@@ -545,8 +546,9 @@ plt.show()
 # that geometric sum; and the mean distance follows from $\sum_d d\,r^d = r/(1-r)^2$ (take
 # the derivative of $1 + r + r^2 + \dots$, times $r$):
 #
-# $$w_d = (1-e^{-m})\,e^{-md},\qquad \sum_{d\ge n} w_d = e^{-mn},\qquad
-# \sum_d d\,w_d = \frac{1}{e^{m}-1}$$
+# $$\begin{gathered}w_d = (1-e^{-m})\,e^{-md}\\[4pt]
+# \sum_{d\ge n} w_d = e^{-mn},\qquad
+# \sum_d d\,w_d = \frac{1}{e^{m}-1}\end{gathered}$$
 
 # %%
 d = np.arange(20_000)  # long enough for the flattest slope
@@ -872,7 +874,7 @@ assert cut[32] - cut[256] > 2 * abs(same16[32] - same16[256])
 #   nothing either. One seed, one small model, text whose next letter depends on the last few.
 # - **Measured by the authors**: flat, not falling, in models of 16 layers trained on WikiText-103.
 # - **Not shown by any of this**: that a far token can be found when it is needed. The loud key above
-#   says at what price. Chapter 22 tests it.
+#   says at what price. [Chapter 22](22_study.ipynb) tests it.
 #
 # ## In practice
 #

@@ -91,7 +91,8 @@ for padding in ("zero", "circular"):
 # convolution of the whole signal. As long as the window of the kernel lies inside the cut, the cut has
 # all that is asked for:
 #
-# $$y_i=\sum_{j=-m}^{m} w_{j+m}\,X_{a+i+j}=Y_{a+i}\qquad\text{for } m\le i\le L-1-m$$
+# $$\begin{gathered}y_i=\sum_{j=-m}^{m} w_{j+m}\,X_{a+i+j}=Y_{a+i}\\[4pt]
+# \text{for } m\le i\le L-1-m\end{gathered}$$
 #
 # So an output belongs to the content around place $a+i$. Cut elsewhere, and the same content gives the
 # same output, at another $i$. A function that shifts its output as its input is shifted is called
@@ -144,7 +145,8 @@ print("proved equal:", inside.tolist())
 # With circular padding every position is interior. Let $T$ shift round the ring by one place,
 # $(Tx)_i=x_{(i-1)\bmod L}$, and let $C$ be the circular convolution. Then
 #
-# $$(C\,Tx)_i=\sum_{j=-m}^{m} w_{j+m}\,x_{(i+j-1)\bmod L}=(Cx)_{(i-1)\bmod L}=(T\,Cx)_i$$
+# $$\begin{aligned}(C\,Tx)_i&=\sum_{j=-m}^{m} w_{j+m}\,x_{(i+j-1)\bmod L}\\[4pt]
+# &=(Cx)_{(i-1)\bmod L}=(T\,Cx)_i\end{aligned}$$
 #
 # As matrices, $CT=TC$. The convolution is linear, so its matrix has in its columns what becomes of a
 # single 1. With zero padding the matrix is called $Z$. Where do $ZT$ and $TZ$ differ?
@@ -280,8 +282,8 @@ plt.show()
 #
 # Other weights use the whole reach. Add a bias of 1 and shift by one place, with the kernel $(1,0,0)$:
 #
-# $$p^{(c)}_i=p^{(c-1)}_{i-1}+1,\qquad p^{(c)}_0=0,\qquad p^{(0)}_i=0
-#   \qquad\Longrightarrow\qquad p^{(c)}_i=\min(i,c)$$
+# $$\begin{gathered}p^{(c)}_i=p^{(c-1)}_{i-1}+1,\qquad p^{(c)}_0=0,\qquad p^{(0)}_i=0\\[4pt]
+# \Longrightarrow\quad p^{(c)}_i=\min(i,c)\end{gathered}$$
 #
 # Each layer adds one to what the left neighbour had counted; beyond the end stands a zero, and there the
 # count begins. **Predict** what the same layers make of a ring.
@@ -307,7 +309,9 @@ assert np.ptp(p_ring) == 0
 # A kernel is **symmetric** if $w_{-j+m}=w_{j+m}$. Let $J$ reverse a sequence, $(Jx)_i=x_{L-1-i}$. For a
 # symmetric kernel and either padding ($Z$ stands for both)
 #
-# $$(Z\,Jx)_i=\sum_j w_{j+m}\,x_{L-1-i-j}=\sum_j w_{-j+m}\,x_{L-1-i+j}=(Z\,x)_{L-1-i}=(J\,Zx)_i$$
+# $$\begin{aligned}(Z\,Jx)_i&=\sum_j w_{j+m}\,x_{L-1-i-j}\\[4pt]
+# &=\sum_j w_{-j+m}\,x_{L-1-i+j}\\[4pt]
+# &=(Z\,x)_{L-1-i}=(J\,Zx)_i\end{aligned}$$
 #
 # The middle step renames $j$ to $-j$, the next one needs the symmetry. A constant is its own mirror
 # image; so is, then, every layer's output: $y_i=y_{L-1-i}$. A network of symmetric kernels may learn
@@ -407,8 +411,9 @@ for kernel_name, w in (("symmetric", (0.25, 0.5, 0.25)), ("anisotropic", KERNEL)
 # convolution goes row by row with $v$ and column by column with $u$, and a constant picture becomes the
 # product of two profiles: a corner lacks twice.
 #
-# $$y_{rs}=\sum_{a,b=-m}^{m} u_{a+m}\,v_{b+m}\,x_{r+a,\,s+b},\qquad x=\mathbf 1\mathbf 1^\top
-#   \;\Longrightarrow\; y=(Z_u\mathbf 1)(Z_v\mathbf 1)^\top$$
+# $$\begin{gathered}y_{rs}=\sum_{a,b=-m}^{m} u_{a+m}\,v_{b+m}\,x_{r+a,\,s+b},\\[4pt]
+# x=\mathbf 1\mathbf 1^\top
+#   \;\Longrightarrow\; y=(Z_u\mathbf 1)(Z_v\mathbf 1)^\top\end{gathered}$$
 
 
 # %%
@@ -721,7 +726,9 @@ assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 #
 # ## Exercises
 #
-# **1. Repeat the edge.** `np.pad(x, 1, mode="edge")` repeats the outermost values. Show that a constant
+# ### Exercise 1: Repeat the edge
+#
+# `np.pad(x, 1, mode="edge")` repeats the outermost values. Show that a constant
 # stays constant under it. Then show that it is nevertheless not what a longer signal would give.
 #
 # <details><summary>Hint 1</summary>
@@ -752,7 +759,9 @@ assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 #
 # </details>
 #
-# **2. Count from both ends.** Build the counter that counts from the right. How many layers do the two
+# ### Exercise 2: Count from both ends
+#
+# Build the counter that counts from the right. How many layers do the two
 # counters need before every position knows the *length* of the input?
 #
 # <details><summary>Hint 1</summary>
@@ -787,7 +796,9 @@ assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 #
 # </details>
 #
-# **3. A causal convolution.** A language model made of convolutions may not look ahead: its kernels read
+# ### Exercise 3: A causal convolution
+#
+# A language model made of convolutions may not look ahead: its kernels read
 # the position itself and the past. Which borders does it see, and how far?
 #
 # <details><summary>Hint 1</summary>
@@ -817,7 +828,9 @@ assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 #
 # </details>
 #
-# **4. Divide, as attention does.** Divide each output by the sum of the weights that met an input. (Partial
+# ### Exercise 4: Divide, as attention does
+#
+# Divide each output by the sum of the weights that met an input. (Partial
 # convolution, Liu et al. 2018, divides by the share of the window in place of the weights.) Does a
 # constant still leak? Is the layer now equivariant?
 #

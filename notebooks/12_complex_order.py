@@ -49,8 +49,8 @@ from pe_numpy.plots import complex_order as plots
 # in that direction. Numbers are added like vectors. They are multiplied so that lengths multiply and
 # **angles add**; and the **conjugate** $z^*=a-bi$ has the opposite angle:
 #
-# $$r e^{i\alpha}\cdot s e^{i\beta}=rs\,e^{i(\alpha+\beta)},\qquad
-#   r e^{i\alpha}\cdot\big(s e^{i\beta}\big)^*=rs\,e^{i(\alpha-\beta)},\qquad z z^*=|z|^2$$
+# $$\begin{gathered}r e^{i\alpha}\cdot s e^{i\beta}=rs\,e^{i(\alpha+\beta)}\\[4pt]
+# r e^{i\alpha}\cdot\big(s e^{i\beta}\big)^*=rs\,e^{i(\alpha-\beta)},\qquad z z^*=|z|^2\end{gathered}$$
 #
 # So to multiply by $e^{i\omega}$ is to turn by the angle $\omega$. Python writes `1j` for $i$.
 
@@ -72,7 +72,7 @@ print("a quarter turn of 2 + i:", (2 + 1j) * 1j)
 # transformation*). Moving the word by $n$ positions shall be one and the same operation, wherever it
 # stood. The easiest operation on a number is multiplication by a factor (*linearly witnessed*, they say):
 #
-# $$g(\text{pos}+n)=w(n)\,g(\text{pos})\qquad\text{for all pos and } n$$
+# $$g(\text{pos}+n)=w(n)\,g(\text{pos})\quad\text{for all pos and } n$$
 #
 # **Wish 2: boundedness.** However long the text, the numbers stay within some limit $\delta$:
 #
@@ -183,8 +183,9 @@ plt.show()
 # reason. Where a text begins is a matter of counting, so let the word move to the *left*, too, as far as
 # one likes. Then $w(-n)=z_1^{-n}$ must stay bounded as well, and
 #
-# $$|z_1|^{n}\le\tfrac{\delta}{|z_2|}\ \text{ for all whole } n, \text{ negative ones too}
-#   \qquad\Longrightarrow\qquad |z_1|=1$$
+# $$\begin{gathered}|z_1|^{n}\le\tfrac{\delta}{|z_2|}\\[4pt]
+# \text{for all whole } n, \text{ negative ones too}\\[4pt]
+# \Longrightarrow\quad |z_1|=1\end{gathered}$$
 #
 # What is left is a turn of constant speed: **amplitude** $r$, **frequency** $\omega$ in radians per
 # position, **initial phase** $\theta$.
@@ -213,9 +214,9 @@ assert np.allclose(np.abs(turning(both_ways)), r, rtol=1e-12, atol=0)
 # Each word $j$ of the vocabulary gets an amplitude, a frequency and a phase for each of $D$ components:
 # three vectors $r_j$, $\omega_j$, $\theta_j$, none of which knows a position. Equation (5) of the paper:
 #
-# $$f(j,\text{pos})=\big[\,r_{j,1}e^{i(\omega_{j,1}\text{pos}+\theta_{j,1})},\;
-#   r_{j,2}e^{i(\omega_{j,2}\text{pos}+\theta_{j,2})},\;\dots,\;
-#   r_{j,D}e^{i(\omega_{j,D}\text{pos}+\theta_{j,D})}\,\big]$$
+# $$\begin{gathered}f(j,\text{pos})=\big[\,r_{j,1}e^{i(\omega_{j,1}\text{pos}+\theta_{j,1})},\\[4pt]
+# r_{j,2}e^{i(\omega_{j,2}\text{pos}+\theta_{j,2})},\;\dots,\;
+#   r_{j,D}e^{i(\omega_{j,D}\text{pos}+\theta_{j,D})}\,\big]\end{gathered}$$
 
 
 # %%
@@ -335,8 +336,8 @@ assert sum(a * b for a, b in tables["word-sharing"]) == V * D + D
 # [chapter 2](02_sinusoidal.ipynb) the word is gone, and what is left is the sinusoidal code, sines as
 # imaginary and cosines as real parts:
 #
-# $$\mathrm{Im}\,e^{i\omega_k\text{pos}}=\mathrm{PE}_{2k}(\text{pos}),\qquad
-#   \mathrm{Re}\,e^{i\omega_k\text{pos}}=\mathrm{PE}_{2k+1}(\text{pos})$$
+# $$\begin{aligned}\mathrm{Im}\,e^{i\omega_k\text{pos}}&=\mathrm{PE}_{2k}(\text{pos})\\[4pt]
+# \mathrm{Re}\,e^{i\omega_k\text{pos}}&=\mathrm{PE}_{2k+1}(\text{pos})\end{aligned}$$
 
 # %%
 d, p = 8, np.arange(50)
@@ -362,8 +363,8 @@ assert error[0] == 0 and (error[1:] > 1).all()
 # One difference to the usual use of the sinusoidal code remains. There the code is *added* to the word;
 # here word and code are *multiplied*, component by component:
 #
-# $$f(j,\text{pos})=r_j\odot e^{i(\omega_j\text{pos}+\theta_j)}\qquad\text{in place of}\qquad
-#   x_j+\mathrm{PE}(\text{pos})$$
+# $$\begin{gathered}f(j,\text{pos})=r_j\odot e^{i(\omega_j\text{pos}+\theta_j)}\\[4pt]
+# \text{in place of}\quad x_j+\mathrm{PE}(\text{pos})\end{gathered}$$
 #
 # If words share their frequencies, the turn is that of RoPE: with $r_ce^{i\theta_c}$ for the pair of
 # numbers $(x_{2c},x_{2c+1})$, complex order with shared frequencies is `rope` applied to the word vector
@@ -494,8 +495,8 @@ assert abs(early(107, 103) - early(7, 3)) > 0.1 and abs(late(107, 103) - late(7,
 # A softmax needs real scores. The paper takes the modulus (equation (14), with $n$ for the width $D$), the
 # package's function the real part:
 #
-# $$e_{mn}=\sqrt{\frac{(\mathrm{Re}\,z)^2+(\mathrm{Im}\,z)^2}{D}}=\frac{|z|}{\sqrt D}
-#   \qquad\text{against}\qquad \frac{\mathrm{Re}\,z}{\sqrt D}$$
+# $$\begin{gathered}e_{mn}=\sqrt{\frac{(\mathrm{Re}\,z)^2+(\mathrm{Im}\,z)^2}{D}}=\frac{|z|}{\sqrt D}\\[4pt]
+# \text{against}\quad \frac{\mathrm{Re}\,z}{\sqrt D}\end{gathered}$$
 #
 # **Predict**: what does the modulus make of the distance if there is one component, $D=1$? And of a key
 # that is the exact opposite of the query?
@@ -550,10 +551,9 @@ assert np.allclose(weights.sum(axis=1), 1, rtol=0, atol=1e-12)
 # pattern, and this attention is ordinary attention between vectors that hold first the real, then the
 # imaginary parts:
 #
-# $$z=Wx\iff\begin{pmatrix}\mathrm{Re}\,z\\ \mathrm{Im}\,z\end{pmatrix}
-#   =\begin{pmatrix}A&-B\\ B&A\end{pmatrix}\begin{pmatrix}\mathrm{Re}\,x\\ \mathrm{Im}\,x\end{pmatrix}
-#   \quad\text{with } W=A+iB,\qquad
-#   \mathrm{Re}(qk^\dagger)=\mathrm{Re}\,q\cdot\mathrm{Re}\,k+\mathrm{Im}\,q\cdot\mathrm{Im}\,k$$
+# $$\begin{gathered}z=Wx,\quad W=A+iB\quad\iff\\[4pt]
+# \begin{pmatrix}\mathrm{Re}\,z\\ \mathrm{Im}\,z\end{pmatrix}=\begin{pmatrix}A&-B\\ B&A\end{pmatrix}\begin{pmatrix}\mathrm{Re}\,x\\ \mathrm{Im}\,x\end{pmatrix}\\[4pt]
+#   \mathrm{Re}(qk^\dagger)=\mathrm{Re}\,q\cdot\mathrm{Re}\,k+\mathrm{Im}\,q\cdot\mathrm{Im}\,k\end{gathered}$$
 
 
 # %%
@@ -609,9 +609,9 @@ print(len(sentences), "sentences,", int(held_out.sum()), "held out; log 2 =", f"
 # differently at position 2 than at position 0. The readout is a Hermitian product with one complex vector
 # $u_y$ for each answer, which in real numbers is a matrix product:
 #
-# $$\text{logit}_y=\mathrm{Re}\sum_{c} h_c\,u_{y,c}^*
-#   =\sum_{c}\mathrm{Re}\,h_c\,\mathrm{Re}\,u_{y,c}+\mathrm{Im}\,h_c\,\mathrm{Im}\,u_{y,c},
-#   \qquad h=\frac13\sum_{\text{pos}}f(j_\text{pos},\text{pos})$$
+# $$\begin{aligned}\text{logit}_y&=\mathrm{Re}\sum_{c} h_c\,u_{y,c}^*\\[4pt]
+# &=\sum_{c}\mathrm{Re}\,h_c\,\mathrm{Re}\,u_{y,c}+\mathrm{Im}\,h_c\,\mathrm{Im}\,u_{y,c}\\[4pt]
+# h&=\frac13\sum_{\text{pos}}f(j_\text{pos},\text{pos})\end{aligned}$$
 #
 # All frequencies *start at 0*: no word turns, the model knows no order. Training may change that.
 
@@ -733,7 +733,9 @@ assert np.abs(np.exp(1j * survivors) - np.exp(1j * angles)).max() > 1  # the wor
 #
 # ## Exercises
 #
-# **1. Count from the end.** The authors' Transformer for text classification numbers the positions from
+# ### Exercise 1: Count from the end
+#
+# The authors' Transformer for text classification numbers the positions from
 # the last token backwards, $L-1,\dots,0$. What does that do to the scores of two tokens if words share
 # frequencies? And if they don't: what becomes of the same two words when the text gets longer by one
 # word *at its end*?
@@ -769,7 +771,9 @@ assert np.abs(np.exp(1j * survivors) - np.exp(1j * angles)).max() > 1  # the wor
 #
 # </details>
 #
-# **2. Fading scores.** Keep $r_1=0.9$ in place of 1. Show that the Hermitian product with shared
+# ### Exercise 2: Fading scores
+#
+# Keep $r_1=0.9$ in place of 1. Show that the Hermitian product with shared
 # frequencies no longer depends on the distance alone. What does it fade with?
 #
 # <details><summary>Hint 1</summary>
@@ -802,7 +806,9 @@ assert np.abs(np.exp(1j * survivors) - np.exp(1j * angles)).max() > 1  # the wor
 #
 # </details>
 #
-# **3. Real and bounded.** Prove that over the *real* numbers the two wishes, with moves to the left allowed,
+# ### Exercise 3: Real and bounded
+#
+# Prove that over the *real* numbers the two wishes, with moves to the left allowed,
 # leave only *stay* and *flip*. Then find both among the complex solutions.
 #
 # <details><summary>Hint 1</summary>
@@ -831,7 +837,9 @@ assert np.abs(np.exp(1j * survivors) - np.exp(1j * angles)).max() > 1  # the wor
 #
 # </details>
 #
-# **4. Which projections keep the distance?** Words share the frequencies $(1, 1, 0.1)$ and turn *before* the
+# ### Exercise 4: Which projections keep the distance?
+#
+# Words share the frequencies $(1, 1, 0.1)$ and turn *before* the
 # projections. Find a matrix $M=W^Q(W^K)^\dagger$ that is not diagonal and for which the score still depends
 # on the distance alone. How many of its nine entries may differ from 0?
 #
@@ -868,7 +876,9 @@ assert np.abs(np.exp(1j * survivors) - np.exp(1j * angles)).max() > 1  # the wor
 #
 # </details>
 #
-# **5. The mean of a turning word.** The paper (section 2.3) says that the mean of a word's vector over all
+# ### Exercise 5: The mean of a turning word
+#
+# The paper (section 2.3) says that the mean of a word's vector over all
 # positions is its amplitude times $2/\pi$. Compute the mean. Which mean *is* $2/\pi$ times the amplitude?
 #
 # <details><summary>Hint 1</summary>

@@ -24,8 +24,8 @@
 # **What you will need**
 #
 # - sines and cosines, matrices, the inner product; no complex analysis;
-# - chapter 02 for the section on the sinusoidal code, chapter 17 for the section on attention;
-# - chapter 00 for what the documents and the ids of the boxes are.
+# - [chapter 2](02_sinusoidal.ipynb) for the section on the sinusoidal code, [chapter 17](17_attention.ipynb) for the section on attention;
+# - [chapter 0](00_how_to_read.ipynb) for what the documents and the ids of the boxes are.
 #
 # **Source sections.** 002-3.1 · 002-3.2 · 003-1.3(3) · 003-1.4(3) · 003-2 · 004-2.10
 
@@ -90,7 +90,8 @@ assert walk == [(2, 1), (-1, 2), (-2, -1), (1, -2), (2, 1)]
 # A point also has a distance from 0, the **modulus** $|z|$, and a direction, the **argument**
 # $\arg z$: the angle from the positive real axis, counter-clockwise, in radians. The two rebuild it:
 #
-# $$|z| = \sqrt{a^2 + b^2}, \qquad z = |z|\,(\cos\alpha + i\sin\alpha), \qquad \alpha = \arg z$$
+# $$\begin{gathered}|z| = \sqrt{a^2 + b^2}, \qquad \alpha = \arg z\\[4pt]
+# z = |z|\,(\cos\alpha + i\sin\alpha)\end{gathered}$$
 
 # %%
 z = 3 + 1j
@@ -130,7 +131,8 @@ print(f"arguments: {alpha:.4f} + {beta:.4f} = {np.angle(z * w):.4f}")
 # The **conjugate** $z^* = a - bi$ is the mirror image of $z$ below the real axis: same modulus,
 # opposite argument. Three rules follow from the definition.
 #
-# $$z z^* = |z|^2, \qquad (zw)^* = z^* w^*, \qquad \mathrm{Re}\,z = \tfrac12 (z + z^*)$$
+# $$\begin{gathered}z z^* = |z|^2, \qquad (zw)^* = z^* w^*\\[4pt]
+# \mathrm{Re}\,z = \tfrac12 (z + z^*)\end{gathered}$$
 
 # %%
 assert np.isclose(z * z.conjugate(), abs(z) ** 2, rtol=0, atol=1e-14)
@@ -148,8 +150,8 @@ print("z =", z, "  z* =", z.conjugate(), "  z z* =", (z * z.conjugate()).real)
 # $i$ run through $1, i, -1, -i$; the even terms are the series of the cosine, the odd ones $i$
 # times that of the sine:
 #
-# $$e^{i\alpha} = \sum_{n=0}^{\infty} \frac{(i\alpha)^n}{n!} = \cos\alpha + i\sin\alpha,
-# \qquad e^{i\alpha} e^{i\beta} = e^{i(\alpha + \beta)}$$
+# $$\begin{gathered}e^{i\alpha} = \sum_{n=0}^{\infty} \frac{(i\alpha)^n}{n!} = \cos\alpha + i\sin\alpha\\[4pt]
+# e^{i\alpha} e^{i\beta} = e^{i(\alpha + \beta)}\end{gathered}$$
 
 # %%
 alpha, term, total = 2.0, 1 + 0j, 0j
@@ -180,10 +182,10 @@ plt.show()
 # same vector turned by $\theta$ at position 1, by $2\theta$ at position 2. Written by components,
 # the product with $e^{i\theta}$ is a matrix that acts on the column vector:
 #
-# $$e^{i\theta}(x + iy) \;\longleftrightarrow\;
+# $$\begin{gathered}e^{i\theta}(x + iy) \;\longleftrightarrow\;
 # \begin{pmatrix}\cos\theta & -\sin\theta\\ \sin\theta & \cos\theta\end{pmatrix}
-# \begin{pmatrix}x\\ y\end{pmatrix}
-# = \begin{pmatrix}x\cos\theta - y\sin\theta\\ x\sin\theta + y\cos\theta\end{pmatrix}$$
+# \begin{pmatrix}x\\ y\end{pmatrix}\\[4pt]
+# = \begin{pmatrix}x\cos\theta - y\sin\theta\\ x\sin\theta + y\cos\theta\end{pmatrix}\end{gathered}$$
 
 # %%
 x, y, theta = 2.0, 1.0, 0.5
@@ -204,8 +206,8 @@ for position in range(3):
 # Read a query $q = (q_0, q_1)$ and a key $k = (k_0, k_1)$ as complex numbers. The product of one with
 # the conjugate of the other holds their inner product as its real part:
 #
-# $$q k^* = (q_0 k_0 + q_1 k_1) + i\,(q_1 k_0 - q_0 k_1), \qquad
-# \langle q, k\rangle = \mathrm{Re}[q k^*] = |q|\,|k| \cos(\arg q - \arg k)$$
+# $$\begin{gathered}q k^* = (q_0 k_0 + q_1 k_1) + i\,(q_1 k_0 - q_0 k_1)\\[4pt]
+# \langle q, k\rangle = \mathrm{Re}[q k^*] = |q|\,|k| \cos(\arg q - \arg k)\end{gathered}$$
 
 # %%
 rng = np.random.default_rng(0)
@@ -228,7 +230,8 @@ print(f"q k* = {both.real:.6f} {both.imag:+.6f} i     <q, k> = {q_vec @ k_vec:.6
 # keys. We wish for two things: the score depends on the contents and on $m - n$ alone, and nothing is
 # changed at position 0.
 #
-# $$\langle f(q, m), f(k, n)\rangle = g(q, k, m - n), \qquad f(q, 0) = q$$
+# $$\begin{gathered}\langle f(q, m), f(k, n)\rangle = g(q, k, m - n)\\[4pt]
+# f(q, 0) = q\end{gathered}$$
 #
 # (Attention also divides each score by $\sqrt d$. One factor for all scores changes nothing here; we
 # leave it out until the section on attention.) The next cell turns the wish into a test: it moves
@@ -308,8 +311,8 @@ assert np.allclose(products, products[0], rtol=0, atol=1e-12)
 # $g(q, k, \delta) = R_g(q, k, \delta)\,e^{i\Theta_g(q, k, \delta)}$. In a product moduli multiply,
 # arguments add, and that of a conjugate has the opposite sign. Assumption 4 becomes two equations:
 #
-# $$R_f(q, m)\,R_f(k, n) = R_g(q, k, m - n), \qquad
-# \Theta_f(q, m) - \Theta_f(k, n) = \Theta_g(q, k, m - n)$$
+# $$\begin{gathered}R_f(q, m)\,R_f(k, n) = R_g(q, k, m - n)\\[4pt]
+# \Theta_f(q, m) - \Theta_f(k, n) = \Theta_g(q, k, m - n)\end{gathered}$$
 
 
 # %%
@@ -332,8 +335,8 @@ print(f"modulus of g: {abs(g):.6f}   argument of g: {np.angle(g):.6f}")
 # the left side is the same at every $m$. At $m = 0$ it is $|q|\,|k|$, by assumption 3. Then put
 # $k = q$, which assumption 2 allows:
 #
-# $$R_f(q, m)\,R_f(k, m) = |q|\,|k| \;\;\text{for all } q, k
-# \quad\Longrightarrow\quad R_f(q, m)^2 = |q|^2 \quad\Longrightarrow\quad R_f(q, m) = |q|$$
+# $$\begin{gathered}R_f(q, m)\,R_f(k, m) = |q|\,|k| \;\;\text{for all } q, k\\[4pt]
+# \Rightarrow\; R_f(q, m)^2 = |q|^2 \;\Rightarrow\; R_f(q, m) = |q|\end{gathered}$$
 
 # %%
 for m in range(6):
@@ -448,7 +451,8 @@ assert largest_change(square) > 1
 #
 # Put $n = m - 1$ in the second equation, with $\Theta_f(q, m) = \arg q + \varphi(m)$ from line 3:
 #
-# $$\varphi(m) - \varphi(m - 1) = \Theta_g(q, k, 1) + \arg k - \arg q =: \theta$$
+# $$\begin{aligned}\varphi(m) - \varphi(m - 1) &= \Theta_g(q, k, 1) + \arg k - \arg q\\[4pt]
+# &=: \theta\end{aligned}$$
 #
 # The left side contains no content, the right side no position. Change $m$: the right side stays, so
 # the left side stays. Change $q$ or $k$: the left side stays, so the right side stays. Both are one
@@ -471,9 +475,10 @@ print(f"49 steps and {len(contents) ** 2} pairs of contents: one angle, theta = 
 # Equal steps from $\varphi(0) = 0$ (assumption 3) make an arithmetic progression: add the steps
 # from 1 to $m$. Hence the result, in complex form and as a matrix:
 #
-# $$\varphi(m) = m\theta, \qquad f(q, m) = q\,e^{im\theta} =
-# \begin{pmatrix}\cos m\theta & -\sin m\theta\\ \sin m\theta & \cos m\theta\end{pmatrix}
-# \begin{pmatrix}q_0\\ q_1\end{pmatrix}$$
+# $$\begin{aligned}\varphi(m) &= m\theta\\[4pt]
+# f(q, m) &= q\,e^{im\theta}\\[4pt]
+# &= \begin{pmatrix}\cos m\theta & -\sin m\theta\\ \sin m\theta & \cos m\theta\end{pmatrix}
+# \begin{pmatrix}q_0\\ q_1\end{pmatrix}\end{aligned}$$
 
 # %%
 for q in contents:
@@ -490,8 +495,8 @@ assert theta == np.angle(f(1 + 0j, 1))
 # One value opened the box: the theorem leaves a single number free. It remains to check the converse,
 # that this $f$ does grant the wish. One line:
 #
-# $$q e^{im\theta}\,\big(k e^{in\theta}\big)^* = q k^*\, e^{i(m - n)\theta}, \qquad
-# \langle f(q, m), f(k, n)\rangle = \mathrm{Re}\big[q k^* e^{i(m - n)\theta}\big]$$
+# $$\begin{gathered}q e^{im\theta}\,\big(k e^{in\theta}\big)^* = q k^*\, e^{i(m - n)\theta}\\[4pt]
+# \langle f(q, m), f(k, n)\rangle = \mathrm{Re}\big[q k^* e^{i(m - n)\theta}\big]\end{gathered}$$
 
 # %%
 q, k, theta = 1.2 - 0.5j, 0.6 + 1.1j, 0.35
@@ -509,6 +514,8 @@ plots.turned_together(turned_q, turned_k, pairs)
 plt.show()
 
 # %% [markdown]
+# Both arrows move, together; the shaded angle between them stays, and so does the score.
+#
 # Turn them yourself. **Predict** which of the three sliders change the score when $m$ and $n$ grow
 # by the same step, and what a larger angle does to a pair at distance 0.
 
@@ -528,8 +535,6 @@ slider(
 )  # fmt: skip
 
 # %% [markdown]
-# Both arrows move, together; the shaded angle between them stays, and so does the score.
-#
 # > **E-003-12.** Document 003 says: "the rotation angle depends only on the relative position i - j".
 # > Right is: each vector turns by an *absolute* angle, as its own formula says. Only the angle
 # > *between* a query and a key, and with it the inner product, depends on the difference.
@@ -636,7 +641,8 @@ assert not np.isclose(whole_products[0], whole_products[1], rtol=0, atol=1e-3)
 # products of values of $f$ at one position. Each is equal to the inner product of the contents, so
 # the whole is equal to the square on the right:
 #
-# $$\big|f(aq + bk, m) - a f(q, m) - b f(k, m)\big|^2 = \big|(aq + bk) - aq - bk\big|^2 = 0$$
+# $$\begin{gathered}\big|f(aq + bk, m) - a f(q, m) - b f(k, m)\big|^2\\[4pt]
+# = \big|(aq + bk) - aq - bk\big|^2 = 0\end{gathered}$$
 #
 # So $f(q, m) = O_m q$ with a matrix that keeps inner products, $O_m^\top O_m = I$: an **orthogonal**
 # matrix.
@@ -675,12 +681,12 @@ by_formula = [10000 ** (-2 * i / d) for i in range(d // 2)]
 from pe_numpy import rope_frequencies
 
 assert np.allclose(rope_frequencies(d), by_formula, rtol=0, atol=1e-15)
-print("theta:", rope_frequencies(d).round(6).tolist())
+print("theta:", rope_frequencies(d).round(6).tolist(), end="\n\n")
 show_source(rope_frequencies)
 
 # %% [markdown]
 # Any frequencies grant the wish. These are a choice, with one fast pair, one slow pair, and equal
-# ratios between. Chapter 14 measures what the choice does to the scores, chapter 15 changes it.
+# ratios between. [Chapter 14](14_rope_computed.ipynb) measures what the choice does to the scores, [chapter 15](15_scaling.ipynb) changes it.
 #
 # > **E-004-20.** Document 004 prints $\theta_i = \frac{1}{10000\sqrt{2i/d}}$: the exponent has
 # > slipped under a root. At $i = 0$ this divides by zero; for $d = 8$ it gives 0.0002 and less
@@ -719,8 +725,8 @@ plt.show()
 # All pairs together make one matrix with $2 \times 2$ blocks along its diagonal, RoFormer's equation
 # (15):
 #
-# $$R_m = \begin{pmatrix} B_0 & & \\ & \ddots & \\ & & B_{d/2-1}\end{pmatrix}, \qquad
-# B_i = \begin{pmatrix}\cos m\theta_i & -\sin m\theta_i\\ \sin m\theta_i & \cos m\theta_i\end{pmatrix}$$
+# $$\begin{gathered}R_m = \begin{pmatrix} B_0 & & \\ & \ddots & \\ & & B_{d/2-1}\end{pmatrix}\\[4pt]
+# B_i = \begin{pmatrix}\cos m\theta_i & -\sin m\theta_i\\ \sin m\theta_i & \cos m\theta_i\end{pmatrix}\end{gathered}$$
 
 
 # %%
@@ -781,7 +787,8 @@ for name, R in (("overlapping", overlapping), ("disjoint", lambda m: rope_matrix
 # back undoes it, the transpose is the turn back, lengths stay, and between a query and a key only
 # the difference survives.
 #
-# $$R_a R_b = R_{a+b}, \qquad R_m^\top R_m = I, \qquad R_m^\top = R_{-m}, \qquad R_m^\top R_n = R_{n-m}$$
+# $$\begin{gathered}R_a R_b = R_{a+b}, \qquad R_m^\top R_m = I\\[4pt]
+# R_m^\top = R_{-m}, \qquad R_m^\top R_n = R_{n-m}\end{gathered}$$
 
 
 # %%
@@ -837,7 +844,8 @@ assert f"{turned:.12f}" == "-1.142698893951"
 # of length 1, the columns of a matrix $P$, along which $O$ is made of $2 \times 2$ rotations, and of
 # numbers 1 and $-1$ on the diagonal. If there are only rotations:
 #
-# $$f(q, m) = O^m q, \qquad P^\top O^m P = R_m \;\text{ with the frequencies of } O$$
+# $$\begin{gathered}f(q, m) = O^m q\\[4pt]
+# P^\top O^m P = R_m \;\text{ with the frequencies of } O\end{gathered}$$
 #
 # An entry 1 is a component that does not turn; an entry $-1$ on its own is the mirror at odd
 # positions. The coordinates $P$ can be absorbed in $W_q$ and $W_k$, which are learned in any case.
@@ -942,10 +950,10 @@ plt.show()
 # $x_1, x_2$ be the two halves of the vector, $\cos$ and $\sin$ the vectors that hold the $d/2$
 # cosines and sines twice in a row, and $\odot$ the product component by component:
 #
-# $$x' = x \odot \cos + (-x_2,\; x_1) \odot \sin$$
+# $$x' = x \odot \cos{} + (-x_2,\; x_1) \odot \sin$$
 #
 # The vector $(-x_2, x_1)$ is the whole vector turned by a quarter, $i$ times each pair; libraries
-# call this function `rotate_half`. The sum is Euler's formula, $\cos + i\sin$, applied to the
+# call this function `rotate_half`. The sum is Euler's formula, $\cos{} + i\sin$, applied to the
 # vector.
 
 # %%
@@ -957,7 +965,7 @@ assert np.allclose(form_4, rope(x, positions, layout="half"), rtol=0, atol=1e-13
 assert np.allclose(form_4, _turn_half(x, table), rtol=0, atol=1e-13)
 assert not np.allclose(form_4, form_3, rtol=0, atol=0.1)
 print("row 1, half:       ", (form_4[1] + 0.0).round(4).tolist())
-print("row 1, interleaved:", (form_3[1] + 0.0).round(4).tolist())
+print("row 1, interleaved:", (form_3[1] + 0.0).round(4).tolist(), end="\n\n")
 show_source(_turn_half)
 
 # %% [markdown]
@@ -976,7 +984,7 @@ assert np.allclose(rope(x[:, p], positions, layout="half"), form_3[:, p], rtol=0
 back = np.argsort(p)
 assert (x[:, p][:, back] == x).all()
 print("p:   ", p.tolist())
-print("back:", back.tolist())
+print("back:", back.tolist(), end="\n\n")
 show_source(rope_permutation)
 
 # %% [markdown]
@@ -1090,8 +1098,8 @@ assert (rope_convert_weights(half, n_heads=3, to="interleaved") == Wq).all()
 # > convention is right alone. A matrix to the right of a row vector turns it the other way, so they
 # > can't be mixed:
 #
-# $$(q R_m)(k R_n)^\top = q\,R_{m-n}\,k^\top \;\text{(rows)}, \qquad
-# (R_m q)^\top (R_n k) = q^\top R_{n-m}\,k \;\text{(columns)}$$
+# $$\begin{gathered}(q R_m)(k R_n)^\top = q\,R_{m-n}\,k^\top \;\text{(rows)}\\[4pt]
+# (R_m q)^\top (R_n k) = q^\top R_{n-m}\,k \;\text{(columns)}\end{gathered}$$
 
 # %%
 q, k, m, n = np.array([1.0, 0.5]), np.array([0.8, 0.3]), 5, 2
@@ -1198,12 +1206,13 @@ assert not np.isclose(one_side(2, 1), one_side(3, 2), rtol=0, atol=0.01)
 # %% [markdown]
 # ## The sinusoidal code is a turned constant
 #
-# The sinusoidal code (chapter 02) has the same frequencies, and its shift from $pos$ to
+# The sinusoidal code ([chapter 2](02_sinusoidal.ipynb)) has the same frequencies, and its shift from $pos$ to
 # $pos + \Delta$ is a block-diagonal rotation in the same planes, but clockwise. Why clockwise? Its
 # pairs are $(\sin, \cos)$, not $(\cos, \sin)$: the hand starts at the top and runs as on a real
 # clock. Start from the constant vector $u = (0, 1, 0, 1, \dots)$:
 #
-# $$PE(pos) = R_{pos}^\top\,u = R_{-pos}\,u, \qquad PE(pos + \Delta) = R_{-\Delta}\,PE(pos)$$
+# $$\begin{gathered}PE(pos) = R_{pos}^\top\,u = R_{-pos}\,u\\[4pt]
+# PE(pos + \Delta) = R_{-\Delta}\,PE(pos)\end{gathered}$$
 
 # %%
 d, at = 8, np.arange(12)
@@ -1253,14 +1262,14 @@ plt.show()
 # A matrix that is constant along its diagonals is called a **Toeplitz matrix**: it depends on the
 # difference of its indices alone. With RoPE the scores of equal contents are one. With an added code
 # $p$ the score $(q + p_m) \cdot (k + p_n)$ opens into four terms. Two are Toeplitz, $q \cdot k$ and
-# $p_m \cdot p_n$; the mixed ones, $q \cdot p_n$ and $p_m \cdot k$, are not (chapter 05 takes the
+# $p_m \cdot p_n$; the mixed ones, $q \cdot p_n$ and $p_m \cdot k$, are not ([chapter 5](05_expansion.ipynb) takes the
 # four apart).
 #
 # ## The turn inside attention
 #
 # ### Weights still sum to 1
 #
-# RoPE changes queries and keys (place 2 of chapter 00). Everything after that stays as it was:
+# RoPE changes queries and keys (place 2 of [chapter 0](00_how_to_read.ipynb)). Everything after that stays as it was:
 # scale, mask, softmax, weighted sum.
 #
 # > **E-003-11.** Document 003 writes the turned attention as $\sum_j a_{ij} v_j$ with
@@ -1383,7 +1392,7 @@ assert 8191 * theta[-1] > 3 * seen[-1]
 
 # %% [markdown]
 # That scores depend on the distance alone is proved. That a model reads unseen distances well is
-# not, and nothing in the derivation speaks of it. Chapters 15, 16 and 22 take it up.
+# not, and nothing in the derivation speaks of it. Chapters [15](15_scaling.ipynb), [16](16_extrapolation.ipynb) and [22](22_study.ipynb) take it up.
 #
 # > **E-003-10.** Document 003 says that RoPE was "first proposed in 2021 in the paper *SuRE: Rotary
 # > Representation with Unified Encoding for Pre-trained Language Models*". No paper of that title
@@ -1425,7 +1434,7 @@ assert (there_and_back == W).all()
 print("reshape, swap, reshape = rows in the order of rope_permutation, head by head")
 
 # %% [markdown]
-# **Two tables, two quarter turns.** A program that computes $x\cos + \mathrm{quarter}(x)\sin$ needs
+# **Two tables, two quarter turns.** A program that computes $x\cos{} + \mathrm{quarter}(x)\sin$ needs
 # the table and the quarter turn of the same layout: angles doubled as
 # $(\theta_0, \theta_1, \dots, \theta_0, \theta_1, \dots)$ with halves (`cat` below), or as
 # $(\theta_0, \theta_0, \theta_1, \theta_1, \dots)$ with neighbours (`repeat`). Mixing them is a
@@ -1479,7 +1488,9 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 # %% [markdown]
 # ## Exercises
 #
-# **1. Turn by hand (easy).** The vector $(2, 1)$ stands at position 3, with frequency $\pi/6$. Where is
+# ### Exercise 1: Turn by hand
+#
+# (Easy.) The vector $(2, 1)$ stands at position 3, with frequency $\pi/6$. Where is
 # it turned to? Use $i$, no sines; then check with `rope`.
 #
 # <details><summary>Hint 1</summary>
@@ -1506,7 +1517,9 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 # </details>
 
 # %% [markdown]
-# **2. Move a turned key (easy).** A cache holds $R_7 k$, and the token now stands at position 5. Get
+# ### Exercise 2: Move a turned key
+#
+# (Easy.) A cache holds $R_7 k$, and the token now stands at position 5. Get
 # $R_5 k$ without $k$.
 #
 # <details><summary>Hint 1</summary>
@@ -1534,7 +1547,9 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 # </details>
 
 # %% [markdown]
-# **3. The score as a Fourier sum (medium).** For fixed contents, the score is a function of the distance
+# ### Exercise 3: The score as a Fourier sum
+#
+# (Medium.) For fixed contents, the score is a function of the distance
 # $\delta = m - n$ alone: $s(\delta) = \sum_i \big(a_i \cos\delta\theta_i + b_i \sin\delta\theta_i\big)$.
 # Write $a_i$ and $b_i$ by components of $q$ and $k$.
 #
@@ -1546,7 +1561,7 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 #
 # <details><summary>Hint 2</summary>
 #
-# $\mathrm{Re}[(u + iv)(\cos + i\sin)] = u\cos - v\sin$, and the section on the inner product gives
+# $\mathrm{Re}[(u + iv)(\cos{} + i\sin)] = u\cos{} - v\sin$, and the section on the inner product gives
 # $u$ and $v$.
 #
 # </details>
@@ -1570,7 +1585,9 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 # </details>
 
 # %% [markdown]
-# **4. Two functions (medium).** Let queries and keys have different functions, $f_q(q, m) = A^m q$ and
+# ### Exercise 4: Two functions
+#
+# (Medium.) Let queries and keys have different functions, $f_q(q, m) = A^m q$ and
 # $f_k(k, n) = B^n k$ with invertible matrices. Which $B$ makes the scores relative for a given $A$? Check
 # your answer with an $A$ that is not a rotation.
 #
@@ -1605,7 +1622,9 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 # </details>
 
 # %% [markdown]
-# **5. The other direction (medium).** A checkpoint was made for half-split code, with biases on the
+# ### Exercise 5: The other direction
+#
+# (Medium.) A checkpoint was made for half-split code, with biases on the
 # projections. Convert weights and biases for interleaved code, and show that the scores stay.
 #
 # <details><summary>Hint 1</summary>
@@ -1647,7 +1666,9 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 # </details>
 
 # %% [markdown]
-# **6. Values that know the distance (hard).** Turn the values, $R_j v_j$, and mend the output at position
+# ### Exercise 6: Values that know the distance
+#
+# (Hard.) Turn the values, $R_j v_j$, and mend the output at position
 # $i$ so that it is unchanged when the whole sequence moves. What does a value then look like to the query
 # at $i$?
 #
@@ -1704,4 +1725,4 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 # - Barbero et al. 2024, *Round and Round We Go! What makes Rotary Positional Encodings useful?*,
 #   arXiv:2410.06205: what trained models do with fast and slow pairs.
 # - Chen et al. 2023, *Extending Context Window of Large Language Models via Positional Interpolation*,
-#   arXiv:2306.15595: what happens at unseen positions, and a cure (chapter 15).
+#   arXiv:2306.15595: what happens at unseen positions, and a cure ([chapter 15](15_scaling.ipynb)).

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 14. Compute with RoPE
 #
-# Chapter 13 derived rotary positional encoding (RoPE): turn each query and each key by an angle that
+# [Chapter 13](13_rope_derived.ipynb) derived rotary positional encoding (RoPE): turn each query and each key by an angle that
 # grows with its position, and the score of a pair depends on the distance alone. How does one
 # compute it, digit by digit and then fast? What must a program be given so that it stays right with
 # a cache, with padding, with packed texts? And which of the good things said about RoPE survive a
@@ -24,8 +24,8 @@
 # **What you will need**
 #
 # - Dot products, sines and cosines, and $e^{ia} = \cos a + i \sin a$.
-# - The result of chapter 13; attention as in chapter 17 for the middle part.
-# - The marks N-, E- and X- point to a few documents that this book checks (chapter 0).
+# - The result of [chapter 13](13_rope_derived.ipynb); attention as in [chapter 17](17_attention.ipynb) for the middle part.
+# - The marks N-, E- and X- point to a few documents that this book checks ([chapter 0](00_how_to_read.ipynb)).
 #
 # **Source sections.** 001-4 · 002-3.3 · 002-3.4
 
@@ -71,8 +71,8 @@ assert pairs[3].round(3).tolist() == [1.579, 0.767]
 # position $m$ pair $i$ has turned by the **angle** $m \theta_i$. With $d$ components (the code calls
 # this number $K$, the width of one head):
 #
-# $$\theta_i = 10000^{-2i/d}, \qquad \text{angle of pair } i \text{ at position } m = m\,\theta_i,
-# \qquad i = 0, \ldots, d/2 - 1$$
+# $$\begin{gathered}\theta_i = 10000^{-2i/d}, \quad i = 0, \ldots, d/2 - 1\\[4pt]
+# \text{angle of pair } i \text{ at position } m = m\,\theta_i\end{gathered}$$
 
 # %%
 d, m = 8, 3
@@ -201,7 +201,7 @@ print("loops, rope, matrix and half-split layout agree at positions", positions.
 # ## The score knows only the distance
 #
 # Let $R_m$ be the turn that belongs to position $m$. Turn the query to position $m$ and the key to
-# position $n$, and take their dot product, the **score**. Chapter 13 proved what comes out; here is
+# position $n$, and take their dot product, the **score**. [Chapter 13](13_rope_derived.ipynb) proved what comes out; here is
 # the statement with every sign in place:
 #
 # $$\langle R_m q, R_n k \rangle = \langle q, R_{n-m} k \rangle = \langle R_{m-n} q, k \rangle$$
@@ -257,7 +257,7 @@ assert rows == printed.split("\n")[1:-1]  # all sixteen numbers, to the last dig
 
 # %% [markdown]
 # > **E-001-10.** Document 001 says:
-# > $\langle \mathrm{RoPE}(q, m), \mathrm{RoPE}(k, n) \rangle = \langle q, \mathrm{RoPE}(k, m - n) \rangle$.
+# > $\langle \mathrm{RoPE}(q, m), \mathrm{RoPE}(k, n) \rangle$ $= \langle q, \mathrm{RoPE}(k, m - n) \rangle$.
 # > Right is $\mathrm{RoPE}(k, n - m)$, as in RoFormer,
 # > equation (16), with $R_{n-m}$. The document's own table disproves its formula: at distances 10
 # > and -10 its two columns are exchanged, and they agree only where $m = n$.
@@ -386,7 +386,7 @@ assert np.isclose(equal[0, 2], equal[3, 5], rtol=0, atol=1e-12)
 
 # %% [markdown]
 # A **key-value cache** keeps the keys and values of earlier tokens, so that a decoder which writes
-# one token at a time computes only the newest one (chapter 20). Each step then has one query, and
+# one token at a time computes only the newest one ([chapter 20](20_decoding.ipynb)). Each step then has one query, and
 # as many keys as there are tokens so far.
 #
 # > **E-002-3.** Document 002's class has the argument `position_ids`, and ignores it: it always
@@ -478,7 +478,7 @@ print("a cache turned twice gives the same output:", np.allclose(bad, full, rtol
 
 # %% [markdown]
 # Both are right, as long as the program knows which one it has. A turned cache does less work. An
-# unturned one stays right when the frequencies change with the length of the text (chapter 15).
+# unturned one stays right when the frequencies change with the length of the text ([chapter 15](15_scaling.ipynb)).
 # Turn a turned cache once more and every key stands at twice its position.
 #
 # And the class that takes a length? Give it the same job: one query, and the cache. It pairs
@@ -813,8 +813,9 @@ print("mean of equal contents is the curve of ones(128), within four standard er
 #    since $S_0 = 0$; a last term comes in, which is zero since $h_{d/2} = 0$.
 # 3. Collect the factors of $S_{i+1}$ (equation (36)):
 #
-# $$\sum_{i=0}^{d/2-1} h_i\, (S_{i+1} - S_i) = \sum_{i=0}^{d/2-1} h_i S_{i+1} -
-# \sum_{i=0}^{d/2-1} h_{i+1} S_{i+1} = -\sum_{i=0}^{d/2-1} S_{i+1}\, (h_{i+1} - h_i)$$
+# $$\begin{aligned}\sum_{i=0}^{d/2-1} h_i\, (S_{i+1} - S_i) &= \sum_{i=0}^{d/2-1} h_i S_{i+1}\\[4pt]
+# &\quad - \sum_{i=0}^{d/2-1} h_{i+1} S_{i+1}\\[4pt]
+# &= -\sum_{i=0}^{d/2-1} S_{i+1}\, (h_{i+1} - h_i)\end{aligned}$$
 
 # %%
 S = np.concatenate([np.zeros((len(D), 1)), np.cumsum(unit, axis=1)], axis=1)  # S_0 .. S_{d/2}
@@ -953,8 +954,8 @@ plt.show()
 # >
 # > **X-5.** The documents disagree among themselves: extrapolation with RoPE is "excellent" (001),
 # > "good" (002), first "supported" and then said to degrade (003), with "some accuracy" kept (004).
-# > What we can settle here is the cause, in numbers: which angles are new. Chapter 15 mends it,
-# > chapter 22 measures it in trained models.
+# > What we can settle here is the cause, in numbers: which angles are new. [Chapter 15](15_scaling.ipynb) mends it,
+# > [chapter 22](22_study.ipynb) measures it in trained models.
 
 # %%
 beyond = 2 * trained
@@ -1018,7 +1019,7 @@ plt.show()
 # The curve leaves the trained range and, up to 8192, does not come back: at offset 2100 the nearest
 # trained phases are already 7.71 away, almost four times a single step, and at 8192 hardly nearer
 # than unrelated ones. This is a statement about the input of the attention layer; what a model
-# makes of it has to be measured (chapter 22).
+# makes of it has to be measured ([chapter 22](22_study.ipynb)).
 #
 # ## Large positions, small number formats
 #
@@ -1124,12 +1125,12 @@ plt.show()
 # ### One complex product
 #
 # A pair $(a, b)$ is the complex number $a + \mathrm{i} b$, and turning it is one product. This is
-# the form in which chapter 13 proves RoPE, and it is also the fast one, because interleaved
+# the form in which [chapter 13](13_rope_derived.ipynb) proves RoPE, and it is also the fast one, because interleaved
 # components already lie in memory as a complex number does: real part, imaginary part. `x.view` is
 # therefore free: a **view** reads the same bytes under another type, and nothing is copied.
 #
-# $$(a + \mathrm{i} b)\, e^{\mathrm{i} m \theta_i} = (a \cos m\theta_i - b \sin m\theta_i) +
-# \mathrm{i}\, (a \sin m\theta_i + b \cos m\theta_i)$$
+# $$\begin{aligned}(a + \mathrm{i} b)\, e^{\mathrm{i} m \theta_i} ={} &(a \cos m\theta_i - b \sin m\theta_i)\\[4pt]
+# &+ \mathrm{i}\, (a \sin m\theta_i + b \cos m\theta_i)\end{aligned}$$
 
 # %%
 rng = np.random.default_rng(0)
@@ -1168,7 +1169,7 @@ show_source(_turn_interleaved, _turn_half)
 # (partial RoPE) are joined to the result unturned.
 #
 # `_turn_half` has its partners $n$ components apart, where no view can join them. It computes
-# $x \cos + x^\perp \sin$, where $x^\perp = (-\text{second}, \text{first})$ is $x$ turned by a quarter.
+# $x \cos{} + x^\perp \sin$, where $x^\perp = (-\text{second}, \text{first})$ is $x$ turned by a quarter.
 # How many times does each of them walk through the memory of `x`? To count, we pass an array of a
 # class of our own: NumPy then calls its `__array_ufunc__` for each arithmetic operation, which
 # writes down the name and the size of the result. (You may skip its code and read the table.)
@@ -1325,7 +1326,7 @@ assert twice == 2 * once
 # N-001-3 does (exercise 2).
 #
 # **Layout.** Meta's LLaMA and GPT-J pair neighbours; GPT-NeoX and the LLaMA of the Hugging Face
-# library pair halves. The weights of one served by the other give fluent nonsense; chapter 13 has
+# library pair halves. The weights of one served by the other give fluent nonsense; [chapter 13](13_rope_derived.ipynb) has
 # the permutation ([transformers #25199](https://github.com/huggingface/transformers/issues/25199)).
 #
 # **Precision.** Tables of cosines that follow the model into half precision have been reported as
@@ -1352,7 +1353,9 @@ assert twice == 2 * once
 #
 # ## Exercises
 #
-# **1. By hand.** Turn the vector $(1, 0, 0, 1)$ to position 2 with `d = 4`. Write the four
+# ### Exercise 1: By hand
+#
+# Turn the vector $(1, 0, 0, 1)$ to position 2 with `d = 4`. Write the four
 # components with cosines and sines, then check.
 #
 # <details><summary>Hint 1</summary>
@@ -1376,7 +1379,9 @@ assert twice == 2 * once
 #
 # </details>
 #
-# **2. The bug that passes.** Write a version that turns clockwise. Show that its scores depend on
+# ### Exercise 2: The bug that passes
+#
+# Write a version that turns clockwise. Show that its scores depend on
 # the distance alone, so that a test of relativity accepts it; then find a test that rejects it, and
 # say what its score at distance 10 is equal to.
 #
@@ -1407,7 +1412,9 @@ assert twice == 2 * once
 #
 # </details>
 #
-# **3. Evict a row.** A cache holds turned keys of positions 0 to 5. The key at position 2 is
+# ### Exercise 3: Evict a row
+#
+# A cache holds turned keys of positions 0 to 5. The key at position 2 is
 # dropped, and the program wants to number the rest 0 to 4. Correct the cached keys without the
 # unturned ones.
 #
@@ -1434,7 +1441,9 @@ assert twice == 2 * once
 #
 # </details>
 #
-# **4. A query that looks back.** For a random key content `key` of 128 numbers build a query whose
+# ### Exercise 4: A query that looks back
+#
+# For a random key content `key` of 128 numbers build a query whose
 # score is largest at distance 20, and say how large it is.
 #
 # <details><summary>Hint 1</summary>
@@ -1461,7 +1470,9 @@ assert twice == 2 * once
 #
 # </details>
 #
-# **5. How many hands come round?** Give a formula for the number of pairs that finish no turn within
+# ### Exercise 5: How many hands come round?
+#
+# Give a formula for the number of pairs that finish no turn within
 # $L$ positions, for width $d$ and base $b$. Check it for the case of the chapter, and for a base of
 # half a million and $L = 8192$ (the numbers of Llama 3), with $d = 128$.
 #
@@ -1492,7 +1503,9 @@ assert twice == 2 * once
 #
 # </details>
 #
-# **6. No sines at all.** $e^{\mathrm{i}(m+1)\theta} = e^{\mathrm{i} m\theta} e^{\mathrm{i}\theta}$,
+# ### Exercise 6: No sines at all
+#
+# $e^{\mathrm{i}(m+1)\theta} = e^{\mathrm{i} m\theta} e^{\mathrm{i}\theta}$,
 # so one row of cosines and sines gives all others by repeated multiplication (`np.cumprod`). Make
 # the table of 4096 positions so, in complex64, and compare its error with that of `_table`. Why is
 # `_table` better?
@@ -1535,7 +1548,7 @@ assert twice == 2 * once
 #   rotary models reach beyond their training length.
 # - Chen et al. 2023, *Extending Context Window of Large Language Models via Positional
 #   Interpolation*, [arXiv:2306.15595](https://arxiv.org/abs/2306.15595): what happens beyond it,
-#   and a cure, which is the subject of chapter 15.
+#   and a cure, which is the subject of [chapter 15](15_scaling.ipynb).
 # - Shazeer 2019, *Fast Transformer Decoding: One Write-Head is All You Need*,
 #   [arXiv:1911.02150](https://arxiv.org/abs/1911.02150), and Ainslie et al. 2023, *GQA*,
 #   [arXiv:2305.13245](https://arxiv.org/abs/2305.13245): fewer key heads.

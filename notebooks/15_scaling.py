@@ -89,7 +89,7 @@ plt.show()
 # > the *trained* length, and 41 of 64 pairs wrap there. What is new in a long text is the opposite
 # > end: the 23 slow pairs, which did not go round, now take angles that training never showed. (That
 # > these are the cause is the reading of Chen et al. 2023 and Peng et al. 2023. It is likely, not
-# > proved. Chapter 14 shows that all pairs taken together meet new combinations of angles, too.)
+# > proved. [Chapter 14](14_rope_computed.ipynb) shows that all pairs taken together meet new combinations of angles, too.)
 
 # %%
 wraps_in_training = turns >= 1
@@ -172,8 +172,8 @@ plt.show()
 # or **linear scaling** (Chen et al. 2023, section 2.3). Since only the product of position and
 # frequency matters, we may as well leave the positions whole and slow down every pair:
 #
-# $$m' = \frac ms \quad\text{is the same as}\quad \theta_i' = \frac{\theta_i}{s},
-# \qquad\text{because}\qquad \frac ms\,\theta_i = m\,\frac{\theta_i}{s}$$
+# $$\begin{gathered}m' = \frac ms \quad\text{is the same as}\quad \theta_i' = \frac{\theta_i}{s}\\[4pt]
+# \text{because}\quad \frac ms\,\theta_i = m\,\frac{\theta_i}{s}\end{gathered}$$
 
 
 # %%
@@ -224,9 +224,9 @@ assert unseen.sum() == 0 and score(near, np.arange(64), slowed).argmax() == 12
 # At $i = 0$ this is 1, whatever the base: pair 0 is safe. It remains to choose $b'$ so that the last
 # pair, $i = d/2 - 1$, slows down by exactly $s$. Its exponent is $-2(d/2-1)/d = -(d-2)/d$, so
 #
-# $$\Big(\frac{b'}{b}\Big)^{-(d-2)/d} = \frac1s \quad\Longleftrightarrow\quad
-# b' = b\,s^{d/(d-2)}, \qquad\text{and then}\qquad
-# \frac{\theta_i'}{\theta_i} = s^{-2i/(d-2)}$$
+# $$\begin{gathered}\Big(\frac{b'}{b}\Big)^{-(d-2)/d} = \frac1s \quad\Longleftrightarrow\quad
+# b' = b\,s^{d/(d-2)}\\[4pt]
+# \text{and then}\quad \frac{\theta_i'}{\theta_i} = s^{-2i/(d-2)}\end{gathered}$$
 #
 # That is all there is to the exponent $d/(d-2)$: there are $d/2$ pairs, and $d/2 - 1$ steps from
 # the first to the last.
@@ -363,9 +363,9 @@ print(f"then the last pair slows down by {theta[-1] / safe[-1]:.2f}")
 # of turns $r_i$ itself. A pair that turned often is *kept*. A pair that never came round is
 # *divided* by $s$, as in interpolation. Between, mix. With a share $g_i$ from 0 to 1:
 #
-# $$\theta_i' = (1 - g_i)\,\frac{\theta_i}{s} + g_i\,\theta_i, \qquad
+# $$\begin{gathered}\theta_i' = (1 - g_i)\,\frac{\theta_i}{s} + g_i\,\theta_i\\[4pt]
 # g_i = \begin{cases} 0 & r_i < \alpha\\ 1 & r_i > \beta\\
-# \dfrac{r_i - \alpha}{\beta - \alpha} & \text{otherwise}\end{cases}$$
+# \dfrac{r_i - \alpha}{\beta - \alpha} & \text{otherwise}\end{cases}\end{gathered}$$
 #
 # This is **NTK-by-parts** (Peng et al. 2023, section 3.2; it has nothing to do with the base any
 # more). The authors recommend $\alpha = 1$ and $\beta = 32$ turns for LLaMA.
@@ -497,6 +497,10 @@ plots.scaled_wavelengths({name: 2 * np.pi / f for name, f in schemes.items()}, L
 plt.show()
 
 # %% [markdown]
+# On the right one sees the four characters. Linear scaling stretches every wavelength by 4. The new
+# base stretches along a curve that reaches 4 only at the last pair. YaRN leaves the pairs 0 to 16,
+# stretches those from 41 on by 4, and mixes between. Llama 3's ramp does the same in ten pairs.
+#
 # The factor was 4. **Predict** how each of the four curves moves when it becomes 32: which ends stay
 # where they are?
 
@@ -504,23 +508,20 @@ plt.show()
 # %%
 def stretched(factor):
     found = {
-        "linear": linear_scaling(theta, factor), "NTK-aware": ntk_scaling(d, factor),
-        "YaRN": yarn_scaling(d, factor, L0)[0], "Llama 3": llama3_scaling(theta, factor, L0),
+        "NTK-aware": ntk_scaling(d, factor), "linear": linear_scaling(theta, factor),
+        "direct": theta, "YaRN": yarn_scaling(d, factor, L0)[0],
+        "Llama 3": llama3_scaling(theta, factor, L0),
     }  # fmt: skip
     curves = {name: (np.arange(d // 2), np.log2(theta / f)) for name, f in found.items()}
-    return curves, f"the last pair is stretched by {factor} in every scheme"
+    return curves, f"all but direct stretch the last pair by {factor}"
 
 
 slider(
     "Doublings of the wavelength of each pair", {"factor s": [1, 2, 4, 8, 16, 32]}, stretched,
-    ("pair", "doublings"), limits=(0, 63, -0.2, 5.4), start=(2,),
+    ("pair", "doublings"), limits=(0, 63, -0.2, 8), start=(2,),
 )  # fmt: skip
 
 # %% [markdown]
-# On the right one sees the four characters. Linear scaling stretches every wavelength by 4. The new
-# base stretches along a curve that reaches 4 only at the last pair. YaRN leaves the pairs 0 to 16,
-# stretches those from 41 on by 4, and mixes between. Llama 3's ramp does the same in ten pairs.
-#
 # And the clocks and the heads?
 
 # %% alt="Clock faces of five pairs for five schemes. What one sees: new arcs under direct and, smaller, under NTK-aware; none under linear, YaRN and Llama 3."
@@ -589,7 +590,7 @@ for name, f in schemes.items():
 #
 # Two remarks on honesty. First, three heads made by hand are no language model: they show what each
 # scheme does to the input of attention, not which one reads best. Trained models are for
-# chapter 22. Second, "exactly 1000 back" is a wish that few heads of a language model may have; that
+# [chapter 22](22_study.ipynb). Second, "exactly 1000 back" is a wish that few heads of a language model may have; that
 # fine detail matters nearby and rough detail far off is an assumption of all these schemes.
 #
 # ## YaRN's second part: sharper attention
@@ -656,7 +657,7 @@ def dynamic_by_loops(d, length, trained_length, alpha, base):
 
 
 show_source(dynamic_ntk_scaling)
-print("length    base, alpha = 1    alpha = 10")
+print("\nlength    base, alpha = 1    alpha = 10")
 for length in (100, 2048, 4096, 16384):
     bases = []
     for alpha in (1, 10):
@@ -669,7 +670,7 @@ for length in (100, 2048, 4096, 16384):
 # ### Decoding: two caches
 #
 # A **key-value cache** keeps keys and values of earlier tokens, so that a decoder computes only the
-# newest (chapter 14). Should it hold the keys *turned* or *unturned*? With fixed frequencies both are
+# newest ([chapter 14](14_rope_computed.ipynb)). Should it hold the keys *turned* or *unturned*? With fixed frequencies both are
 # right. Now the base changes with every token. We build two attention layers without anything else,
 # and a reference: the whole text in one pass, with the frequencies of its length.
 

@@ -191,7 +191,7 @@ def _picture(
         style = f'fill="none" stroke="{COLOURS[n % len(COLOURS)]}" stroke-width="2"'
         parts.append(f'<polyline points="{points}" {style}/>')
         if len(names) > 1:
-            y = TOP + 12 + 15 * n
+            y = TOP + 12 + 18 * n
             parts.append(f'<path d="M{right - 16} {y - 4}h16" {style}/>')
             parts.append(
                 f'<text x="{right - 22}" y="{y}" text-anchor="end">{html.escape(name)}</text>'

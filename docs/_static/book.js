@@ -1,6 +1,6 @@
 (() => {
   // Whatever is wider than the screen scrolls by itself; let the keyboard reach it.
-  const wide = "mjx-container[display=true], .bd-article table, .bd-article pre";
+  const wide = "mjx-container[display=true], .bd-article table, .bd-article pre, .cell_output";
   const mark = () => {
     for (const e of document.querySelectorAll(wide)) {
       if (e.scrollWidth > e.clientWidth + 1) e.tabIndex = 0;

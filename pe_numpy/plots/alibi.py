@@ -24,7 +24,7 @@ def alibi_first_rows(distance: np.ndarray, rows: dict[str, np.ndarray]) -> Figur
         axes.bar(np.arange(len(weights)), weights, color=colour, width=0.75)
         for x, w in enumerate(weights):
             if w > 0:
-                axes.text(x, w + 0.01, f"{w:.2f}", ha="center", va="bottom", fontsize=7)
+                axes.text(x, w + 0.01, f"{w:.2f}", ha="center", va="bottom", fontsize=6)
         axes.set_xticks(np.arange(len(weights)), [str(d) for d in distance])
         axes.set(title=name, xlabel="distance $i - j$", ylim=(0, 0.72))
     panels[0].set_ylabel("weight")
@@ -200,6 +200,6 @@ def alibi_behind_wall(
         axes.set_xticks(lengths, [str(n) for n in lengths])
         axes.minorticks_off()
         axes.set(title=name, xlabel="letters given")
-        axes.legend(fontsize=8, loc="upper left")
+    panels[0].legend(fontsize=8, loc="upper left")  # the marks are the same in all panels
     panels[0].set_ylabel("loss in nats")
     return figure

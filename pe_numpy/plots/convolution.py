@@ -46,7 +46,7 @@ def leak_in_depth(
     """
     fig, ax = plt.subplots(figsize=(WIDTH, 3.0))
     for row, (c, profile) in enumerate(profiles.items()):
-        ink, height = SERIES[row], 1.08 + 0.08 * row
+        ink, height = (*SERIES[:3], SERIES[5])[row], 1.08 + 0.08 * row
         ax.plot(range(1, len(profile) + 1), profile, color=ink)
         name = f"{c} layer{'s' if c > 1 else ''}"
         ax.text(radius * c * 1.08, height, name, color=ink, va="center")

@@ -70,8 +70,8 @@ def deberta_staircase(
     ends = [small_buckets.min(), small_buckets.max()]
     left.plot(ends, ends, color="0.6", lw=0.8, ls=":")  # each distance its own bucket
     left.set(title="$b=16$, $D_{max}=64$", xlabel="distance $i-j$", ylabel="bucket")
-    right.plot(large, grown, color="black", ls="--", label="released code: grows on")
-    right.plot(large, large_buckets, color=COLOURS["deberta"], label="package: stops at $b-1$")
+    right.plot(large, grown, color="black", ls="--", label="released code")
+    right.plot(large, large_buckets, color=COLOURS["deberta"], label="package")
     right.axvline(512, color="0.6", lw=0.8)
     right.text(520, 20, "longest\ntraining text", color="0.4", fontsize=8)
     right.set(title="$b=256$, $D_{max}=512$", xlabel="distance (without its sign)")

@@ -42,7 +42,7 @@ def complex_turning(q: complex, theta: float, sums: np.ndarray) -> Figure:
     left.plot(circle.real, circle.imag, color="#999999", lw=1, ls="--")
     left.plot(abs(q) * circle.real, abs(q) * circle.imag, color="#DDDDDD", lw=1)
     _arrow(left, 0j, turner, COLOURS["none"], 1.2)
-    at = 1.12 * turner
+    at = 1.12 * turner * np.exp(-0.12j)  # beside the tip, below q e^(i theta)
     left.text(at.real, at.imag, r"$e^{i\theta}$", color="#555555", ha="center")
     names = ("$q$", r"$q\,e^{i\theta}$", r"$q\,e^{2i\theta}$")
     for name, point, colour in zip(names, q * turner ** np.arange(3), SERIES, strict=False):

@@ -24,7 +24,8 @@ def bucket_staircases(
     `curves` maps a name to the buckets of `span`, those of 1, 2, 3, ... and the number h of buckets
     for one direction. `line` holds distances for the straight line of the logarithmic half.
     """
-    figure, axes = plt.subplots(2, 2, figsize=(WIDTH, 4.6), sharey="row", width_ratios=(1.3, 1))
+    figure, axes = plt.subplots(2, 2, figsize=(WIDTH, 4.8), sharey="row", width_ratios=(1.3, 1))
+    figure.set_layout_engine("constrained", hspace=0.08)
     for (name, (signed, past, h)), (left, right) in zip(curves.items(), axes, strict=True):
         for side, label in ((span >= 0, "past, itself"), (span < 0, "future")):
             colour = COLOURS["t5"] if side[-1] else _GREY
@@ -77,7 +78,8 @@ def wishes_and_fits(
     n: np.ndarray, wishes: dict[str, np.ndarray], fits: dict[str, np.ndarray]
 ) -> Figure:
     """Draw each wished bias over the distance n, and what the buckets make of it."""
-    figure, axes = plt.subplots(2, 2, figsize=(WIDTH, 4.0))
+    figure, axes = plt.subplots(2, 2, figsize=(WIDTH, 4.2))
+    figure.set_layout_engine("constrained", hspace=0.08)
     for ax, (name, wish) in zip(axes.flat, wishes.items(), strict=True):
         ax.step(n, wish, where="mid", color=_GREY, lw=3.5, alpha=0.45, label="wished")
         ax.step(n, fits[name], where="mid", color=COLOURS["t5"], label="T5's buckets")
