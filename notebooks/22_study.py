@@ -292,12 +292,6 @@ def show(name, values):
     print(f"{name:26}", *(f"{m:7.2f} ± {s:.2f}" for m, s in columns))
 
 
-def rows(words):
-    """Three of the words a row."""
-    for n in range(0, len(words), 3):
-        print("  ", *(f"{word:32}" for word in words[n : n + 3]))
-
-
 for scaling, found in answers.items():
     assert np.abs(pick(accuracies, "offset", "rope", scaling)[0] - found).max() < 0.1
     show(f"offset, {scaling}", 100 * pick(accuracies, "offset", "rope", scaling))
@@ -317,6 +311,12 @@ print("direct at 128, by seed:", [f"{100 * x:.0f} %" for x in pick(accuracies, "
 # %%
 x = pick(losses, "markov", "alibi")[:, 0]
 assert np.isclose(np.sqrt(((x - x.mean()) ** 2).sum() / (len(x) - 1)), x.std(ddof=1), rtol=1e-12)
+
+
+def rows(words):
+    """Three of the words a row."""
+    for n in range(0, len(words), 3):
+        print("  ", *(f"{word:32}" for word in words[n : n + 3]))
 
 
 def below(a, b, at=256):
