@@ -109,11 +109,12 @@ def link_functions(app: Sphinx, doctree: nodes.document) -> None:
 def join_returns(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """What a function returns is one sentence or two: numpydoc would take each line for a type."""
+    """One line for each thing that is returned: numpydoc would take every line for another."""
     text = "\n".join(lines)
     found = re.search(r"^(?:Returns|Yields)\n-+\n((?:\S.*\n?)+)", text, re.M)
     if found is not None:
-        joined = " ".join(found[1].split())
+        entries = re.split(r"\n(?=\w+ : )", found[1])
+        joined = "\n".join(" ".join(entry.split()) for entry in entries)
         lines[:] = (text[: found.start(1)] + joined + "\n" + text[found.end(1) :]).split("\n")
 
 
