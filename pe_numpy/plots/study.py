@@ -10,18 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, in_style
+from pe_numpy.plots.style import COLOURS, RELATIVE, SERIES, WIDTH, in_style
 
 NAMES = {
     "none": "none",
     "sinusoidal": "sinusoidal",
     "learned": "learned",
-    "shaw": "Shaw",
-    "transformer_xl": "Transformer-XL",
-    "t5": "T5",
-    "tupe": "TUPE",
-    "deberta": "DeBERTa",
-    "alibi": "ALiBi",
+    **RELATIVE,
     "rope": "RoPE",
 }
 SCALINGS = {
@@ -214,9 +209,9 @@ def loss_against_needles(points: Mapping[str, np.ndarray], colours: Sequence[str
     `colours` are keys of `COLOURS`; small dots are seeds, the large one is their mean.
     """
     fig, ax = plt.subplots(figsize=(WIDTH, 4.2))
-    places = {"Transformer-XL": (8, -13), "Shaw": (8, -1), "TUPE": (-4, 9), "DeBERTa": (8, 2)}
+    places = {"Transformer-XL": (8, -13), "Shaw": (8, -1), "TUPE": (-28, 11), "DeBERTa": (8, 2)}
     places |= {"RoPE, dynamic NTK": (-30, -17), "learned": (10, -3), "T5": (-18, -4)}
-    places |= {"none": (8, -9), "TUPE": (-28, 11), "RoPE, linear": (5, 6), "ALiBi": (10, 3)}
+    places |= {"none": (8, -9), "RoPE, linear": (5, 6), "ALiBi": (10, 3)}
     for (name, seeds), key in zip(points.items(), colours, strict=True):
         x, y = seeds.mean(axis=0)
         ax.plot(seeds[:, 0], seeds[:, 1], "o", color=COLOURS[key], ms=3, alpha=0.6)

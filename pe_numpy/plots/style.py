@@ -34,6 +34,15 @@ COLOURS = {
     "alibi": "#882255",
     "rope": "#117733",
 }
+# The relative schemes, as figures write their names.
+RELATIVE = {
+    "shaw": "Shaw",
+    "transformer_xl": "Transformer-XL",
+    "t5": "T5",
+    "tupe": "TUPE",
+    "deberta": "DeBERTa",
+    "alibi": "ALiBi",
+}
 # For curves that are not encodings: components, positions, pairs.
 SERIES = ("#332288", "#CC6677", "#117733", "#DDCC77", "#88CCEE", "#AA4499", "#999933", "#44AA99")
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pe_numpy.plots.style import COLOURS, WIDTH, in_style, label_words
+from pe_numpy.plots.style import COLOURS, RELATIVE, WIDTH, in_style, label_words
 
 NAMES = {
     "none": "no position",
@@ -22,12 +22,7 @@ NAMES = {
     "floater": "FLOATER",
     "rope": "RoPE",
     "rope_dynamic": "RoPE, dynamic NTK",
-    "shaw": "Shaw",
-    "transformer_xl": "Transformer-XL",
-    "t5": "T5",
-    "tupe": "TUPE",
-    "deberta": "DeBERTa",
-    "alibi": "ALiBi",
+    **RELATIVE,
 }
 INKS = {"learned": "#998800", "shaw": "#3388AA"}  # of names, where the colour is too pale
 NO, YES, OPEN = "#F0D5D8", "#117733", "#F4F4F4"
