@@ -395,12 +395,16 @@ def test_the_table_holds_one_line_for_each_configuration_of_the_study(book):
 
 
 def test_one_encoding_and_one_seed_of_the_table_are_reproduced(book, tmp_path):
-    """Within 0.15 nats, where losses go from 2 to 3; and 15 answers in a hundred."""
-    wanted = [recipe(task, "alibi") for task in ("markov", "order_causal")]
+    """Within 0.02 nats, where losses go from 2 to 3, and 2 answers in a hundred.
+
+    The kernels that OpenBLAS has for other processors change these by at most 0.002.
+    """
+    wanted = [recipe("markov", "alibi", log_n=log_n) for log_n in (False, True)]
+    wanted += [recipe(task, "alibi") for task in book.SENTENCES]
     rows = [book.as_row(result) for result in run(wanted, folder=tmp_path)]
     found = book.differences(rows, book.read())
     assert list(found) == wanted
-    assert max(found.values()) < book.TOLERANCE
+    assert max(found.values()) < 0.02
 
 
 def test_a_table_is_read_as_it_was_written_and_differences_are_found(book, tmp_path):
