@@ -160,7 +160,7 @@ assert moved.min() > 0.001
 # %%
 rng = np.random.default_rng(1)
 X = rng.standard_normal((6, 4))  # six tokens
-W_q, W_k, W_v = rng.standard_normal((3, 4, 4)) / 2
+W_q, W_k, W_v = rng.normal(0, 0.5, (3, 4, 4))
 keys, values, outputs = [], [], []
 for x in X:
     q, k, v = ([sum(x[d] * W[d, c] for d in range(4)) for c in range(4)] for W in (W_q, W_k, W_v))
@@ -195,8 +195,7 @@ print("tokens in the cache:", cache.length, " all logits equal to within 1e-12")
 # %% [markdown]
 # Several tokens may come in one call, too. That is how a prompt is read: all of it at once (**prefill**),
 # then one token at a time. However the ten tokens are cut, the logits must be those of the full call.
-# This is the test that finds most mistakes in a cache, and we run it for every encoding that the
-# package's decoder can take.
+# We run this test for every encoding that the package's decoder can take.
 
 
 # %%
@@ -261,7 +260,7 @@ def count_layer(multiply, x, kept, W, hidden):
 
 # %%
 D, N, V = 8, 2, 11
-W, hidden = rng.standard_normal((N, 4, D, D)) / 4, rng.standard_normal((N, 2, D, 4 * D)) / 4
+W, hidden = rng.normal(0, 0.25, (N, 4, D, D)), rng.normal(0, 0.25, (N, 2, D, 4 * D))
 out, X = rng.standard_normal((D, V)), rng.standard_normal((12, D))
 empty = (np.zeros((0, D)), np.zeros((0, D)))
 caches = [empty] * N
@@ -309,6 +308,8 @@ late = fast[-32:].sum() / fast[:32].sum()
 print(f"with a cache: the last 32 tokens took {late:.1f} times as long as the first 32")
 print(f"without by with: token 256 {slow[-1] / fast[-1]:.0f}", end=", ")
 print(f"all 256 tokens {slow.sum() / fast.sum():.0f}")
+assert 0.6 < with_a_cache(256, 64, 2, 51) / with_a_cache(1, 64, 2, 51) - 1 < 2 / 3
+assert late < 1.1 and slow[-1] / fast[-1] < 256 / 4  # the counts promise 256
 plots.token_costs(n, counts, times)
 plt.show()
 
@@ -390,7 +391,7 @@ plt.show()
 # %% [markdown]
 # The weights are shared by all texts that are written at the same time; a cache belongs to one. With 32
 # key heads a single text of 26,703 tokens weighs as much as the model. Whether a model loses quality
-# by sharing is a matter of training; the papers under "Further reading" measured little loss for GQA.
+# by sharing is a matter of training; Ainslie et al. (2023) measured little loss for GQA.
 #
 # ## The most probable token, again and again
 #
@@ -487,6 +488,7 @@ for T in (0.5, 1.0, 2.0):
     assert np.allclose(p, softmax(z / T), rtol=0, atol=1e-12)
     best = ", ".join(f"{alphabet[v]} {100 * p[v]:.0f} %" for v in order[:6])
     print(f"T = {T}: {best}")
+assert set(np.flatnonzero(tempered_by_loops(z, 1.0, top_k=3))) == set(order[:3])
 assert tempered_by_loops(z, 0.01).max() > 0.999
 assert np.ptp(tempered_by_loops(z, 1e6)) < 1e-4
 
@@ -661,8 +663,7 @@ for layers in (1, 2):
 # In the first layer, yes. In deeper layers no cache can be exact: their keys were made from rows that the
 # first layer computed with the frequencies of that day. The claim of this chapter needs rows that depend
 # on the tokens before them *alone*, and now they depend on the length as well. And keys kept turned are
-# wrong in the first layer already (how much that harms a trained model is another question; users in
-# huggingface/transformers pull request #24653 saw no significant difference):
+# wrong in the first layer already (how much that harms a trained model is another question):
 
 # %%
 q, k = np.random.default_rng(0).standard_normal((2, 64, 12))
