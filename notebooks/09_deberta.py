@@ -10,7 +10,7 @@
 #
 # - prove with four scores what a bias for each distance can't say, and what each new term adds;
 # - build DeBERTa's score from two vectors a token, by hand, by loops and with the package;
-# - derive the scale $\sqrt{3d}$ from variances, and check it;
+# - derive the scale $\sqrt{3K}$ from variances, and check it;
 # - find out which row of its table each pair reads, in the paper and in the released code, near and far;
 # - let absolute positions in at the very end.
 #
@@ -85,8 +85,7 @@ assert np.allclose(gains, b[1] - b[5], rtol=0, atol=1e-12)
 K_r, Q_r = rng.standard_normal((2, 9, K))  # a vector for each distance 0 .. 8
 
 
-def contrast(s, q):
-    """How much more one key gains than the other when it moves from distance 5 to 1."""
+def contrast(s, q):  # how much more one key gains than the other from distance 5 to 1
     return (s(q, learning, 1) - s(q, learning, 5)) - (s(q, of, 1) - s(q, of, 5))
 
 
@@ -95,7 +94,9 @@ def with_c2p(q, k, d):
 
 
 print("c2c + c2p:", [f"{abs(contrast(with_c2p, q)):.3f}" for q in (deep, the)])
-assert max(abs(contrast(with_c2p, q)) for q in (deep, the)) < 1e-12
+assert np.allclose([contrast(with_c2p, q) for q in (deep, the)], 0, rtol=0, atol=1e-12)
+gain = with_c2p(deep, of, 1) - with_c2p(deep, of, 5)
+assert np.isclose(gain, deep @ (K_r[1] - K_r[5]), rtol=0, atol=1e-12)
 
 # %% [markdown]
 # It can't. For one query the score is a number of the *key* plus a number of the *distance*: whatever
@@ -111,7 +112,7 @@ assert max(abs(contrast(with_c2p, q)) for q in (deep, the)) < 1e-12
 
 # %%
 def with_both(q, k, d):
-    return q @ k + q @ K_r[d] + k @ Q_r[d]
+    return with_c2p(q, k, d) + k @ Q_r[d]
 
 
 print("c2c + c2p + p2c:", [f"{contrast(with_both, q):.3f}" for q in (deep, the)])
@@ -150,24 +151,26 @@ for i, j in np.ndindex(n, n):
     assert np.isclose(c2c[i, j] + c2p[i, j] + p2c[i, j] + p2p[i, j], whole, rtol=0, atol=1e-12)
 for name, term in {"c2c": c2c, "c2p": c2p, "p2c": p2c, "p2p": p2p}.items():
     print(name, "constant along diagonals:", np.allclose(term[1:, 1:], term[:-1, :-1]))
+assert np.allclose(p2p, p2p.T, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# p2p is a number for each distance and nothing more: it is T5's bias. DeBERTa **drops p2p**; the paper
-# says that with relative positions it adds little. So T5 keeps the first term and the last, DeBERTa
-# the first three: between them they share only c2c.
+# p2p is a number for each distance and nothing more, a bias like T5's. (As it stands it is symmetric:
+# only with a projection of its own for each factor can it tell past from future, as T5's does.) DeBERTa
+# **drops p2p**; the paper says that with relative positions it adds little. So T5 keeps the first
+# term and the last, DeBERTa the first three.
 #
 # Then projections. Contents have $W_{q,c}$ and $W_{k,c}$, positions have $W_{q,r}$ and $W_{k,r}$ of
 # their own. All distances share one table $P$, which holds $2m$ rows for all layers, and each layer
 # projects it anew: $Q^r=PW_{q,r}$, $K^r=PW_{k,r}$. With $Q^c=HW_{q,c}$, $K^c=HW_{k,c}$ and a function
 # $\delta$ that says which row serves a pair, equation (4) of the paper is
 #
-# $$A_{ij}=\frac1{\sqrt{3d}}\Big[
+# $$A_{ij}=\frac1{\sqrt{3K}}\Big[
 # \underbrace{Q^c_i\cdot K^c_j}_{\text{c2c}}+
 # \underbrace{Q^c_i\cdot K^r_{\delta(i,j)}}_{\text{c2p}}+
 # \underbrace{K^c_j\cdot Q^r_{\delta(j,i)}}_{\text{p2c}}\Big]$$
 #
-# Here $d$ is the width of a head, no longer a distance; our code calls it $K$. Three things in it need a section each:
-# the rows, the scale, and the $\delta(j,i)$ in the last term. By hand first: one head of width 1, two
+# Here $K$ is the width of a head (the paper's $d$). Three things in it need a section each: the rows,
+# the scale, and the $\delta(j,i)$ in the last term. By hand first: one head of width 1, two
 # tokens, queries 3 and 6, keys 1 and 2; two rows, the first for the future, the second for all else:
 # $Q^r=(0,1)$, $K^r=(10,20)$. **Take a pencil** for the score of the second query with the first key.
 
@@ -205,7 +208,9 @@ def delta(i, j, m):
 distances = range(-5, 6)
 print("i - j", *(f"{d:3}" for d in distances))
 print("row  ", *(f"{delta(d, 0, 3):3}" for d in distances))
-assert [delta(d, 0, 3) for d in distances] == np.clip(np.arange(-5, 6) + 3, 0, 5).tolist()
+for m in (3, 10):  # for any i: here 7 + d against 7
+    rows = [delta(7 + d, 7, m) for d in range(-20, 21)]
+    assert rows == np.clip(np.arange(-20, 21) + m, 0, 2 * m - 1).tolist()
 assert [delta(d, 0, 3) for d in distances].count(0) == 3  # -3 and beyond
 assert [delta(d, 0, 3) for d in distances].count(5) == 4  # 2 and beyond
 
@@ -297,39 +302,45 @@ for i, j in ((0, 3), (3, 6)):  # the places of "deep"
     assert np.allclose(c2c[i], c2c[j], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## Why the root of $3d$
+# ## Why the root of $3K$
 #
-# Plain attention divides by $\sqrt d$, so that the scores have a standard deviation of about 1 whatever
-# $d$ is ([chapter 17](17_attention.ipynb)). Here three products are added. Assume that all entries of queries, keys and tables are independent,
-# with mean 0 and variance 1. That is about right at the start of training, and only assumed.
+# Plain attention divides by $\sqrt K$, so that the scores have a standard deviation of about 1 whatever
+# $K$ is ([chapter 17](17_attention.ipynb)). Here three products are added. *Assume* that all entries of
+# queries, keys and tables are independent, with mean 0 and variance 1.
 #
-# **One product.** $\mathrm{Var}(xy)=E[x^2y^2]-0=E[x^2]\,E[y^2]=1$, and the $d$ summands of a dot product
-# are independent, so its variance is $d$.
+# **One product.** $\mathrm{Var}(xy)=E[x^2y^2]-0=E[x^2]\,E[y^2]=1$, and the $K$ summands of a dot product
+# are independent, so its variance is $K$.
 #
 # **Their sum.** c2c and c2p share the query. Are they independent? No, but they are *uncorrelated*, and
-# that is enough: in $E\big[(q\cdot k)(q\cdot r)\big]$ each summand holds a factor $E[k_c]=0$. The same for
+# that is enough: in $E\big[(q\cdot k)(q\cdot K^r)\big]$ each summand holds a factor $E[k_c]=0$. The same for
 # the other pairs. So variances add:
 #
-# $$\mathrm{Var}\big(q\cdot k+q\cdot K^r+k\cdot Q^r\big)=d+d+d=3d$$
+# $$\mathrm{Var}\big(q\cdot k+q\cdot K^r+k\cdot Q^r\big)=K+K+K=3K$$
 
 # %%
 rng = np.random.default_rng(0)
-for d in (4, 16, 64):
-    q_s, k_s, kr_s, qr_s = rng.standard_normal((4, 20_000, d))
+for K in (4, 16, 64):
+    q_s, k_s, kr_s, qr_s = rng.standard_normal((4, 20_000, K))
     parts = [(q_s * k_s).sum(1), (q_s * kr_s).sum(1), (k_s * qr_s).sum(1)]
-    variance = sum(parts).var() / d
-    correlation = np.corrcoef(parts[0], parts[1])[0, 1]
-    print(f"d = {d:2}: variance / d = {variance:.1f}   correlation = {abs(correlation):.1f}")
-    assert abs(variance - 3) < 0.1 and abs(correlation) < 0.03
-print(f"d = 64: root of d = {math.sqrt(64):.0f}, root of 3d = {math.sqrt(192):.4f}")
+    variance, with_c2c = sum(parts).var() / K, np.abs(np.corrcoef(parts)[0])
+    print(f"K = {K:2}: variance / K = {variance:.1f}   correlations with c2c", with_c2c.round(1))
+    assert np.isclose(variance, 3, rtol=0, atol=0.1)
+    assert np.allclose(np.corrcoef(parts), np.eye(3), rtol=0, atol=0.03)
+print(f"K = 64: root of K = {math.sqrt(64):.0f}, root of 3K = {math.sqrt(192):.4f}")
+entry, table = 768 * 0.02**2, 768 * 0.02**4  # v1 at its start: variance of q and k, of K^r and Q^r
+print(f"v1 at its start: variance / K = {entry**2:.2f} of c2c, {entry * table:.0e} of c2p and p2c")
 
 # %% [markdown]
-# What if one forgets the 3? The standard deviation of the scores is $\sqrt3$ in place of 1, and the
-# softmax starts sharper. The cell compares the largest of 64 weights.
+# The assumption is not how the released models start. In v1 all weights and the table begin with
+# standard deviation 0.02, so c2p and p2c are next to nothing beside c2c; v3 puts a LayerNorm on the
+# table, which makes the three alike.
+#
+# Where it holds, what if one forgets the 3? The standard deviation of the scores is $\sqrt3$ in place
+# of 1, and the softmax starts sharper. The cell compares the largest of 64 weights.
 
 # %%
 sample = sum(parts)[: 64 * 300].reshape(300, 64) / math.sqrt(64)
-by_scale = {"root of d ": sample, "root of 3d": sample / math.sqrt(3)}
+by_scale = {"root of K ": sample, "root of 3K": sample / math.sqrt(3)}
 for name, s in by_scale.items():
     print(
         f"{name}: deviation {s.std():.1f}, largest weight on average {softmax(s).max(1).mean():.2f}"
@@ -337,25 +348,25 @@ for name, s in by_scale.items():
 assert softmax(sample).max(1).mean() > 2 * softmax(sample / math.sqrt(3)).max(1).mean()
 
 # %% [markdown]
-# The general rule, in the released code too: divide by $\sqrt{nd}$, with $n$ the number of terms. One
-# who switches p2c off must divide by $\sqrt{2d}$.
+# The general rule, in Microsoft's code too: divide by $\sqrt{nK}$, with $n$ the number of terms. One
+# who switches p2c off must divide by $\sqrt{2K}$.
 #
 # > **E-001-7.** Document 001 prints DeBERTa's score as
 # > $x_iW_QW_K^\top x_j^\top$ $+\;x_iW_QW_K^\top R_{i,j}^\top$ $+\;R_{j,i}W_QW_K^\top x_j^\top$: one $W_Q$ and one
 # > $W_K$ for contents and positions alike. In the paper positions have projections of their own, and
-# > the sum is divided by $\sqrt{3d}$: for $d=64$ by 13.8564, not by 8. (Document 001 leaves the scale
+# > the sum is divided by $\sqrt{3K}$: for $K=64$ by 13.8564, not by 8. (Document 001 leaves the scale
 # > out for every scheme.)
 # >
 # > **E-003-6.** Document 003 prints the same formula; the same holds.
 #
 # Later versions made it an option: in DeBERTa-v3 `share_att_key` is true, and positions do go through
 # the projections of the contents. There the documents' formula is right but for the scale
-# (and for the row that the released code reads in p2c: next section).
+# (and for the row that is read in p2c: next section).
 
 # %%
-D, d = 16, 8
+D, K = 16, 8
 x, R = rng.standard_normal((2, D)), rng.standard_normal((2 * m, D))  # two tokens; the table P
-W_Q, W_K, W_qr, W_kr = rng.standard_normal((4, D, d)) / math.sqrt(D)
+W_Q, W_K, W_qr, W_kr = rng.standard_normal((4, D, K)) / math.sqrt(D)
 i, j, ij, ji = 1, 0, delta(1, 0, m), delta(0, 1, m)
 M = W_Q @ W_K.T
 documents = x[i] @ M @ x[j] + x[i] @ M @ R[ij] + R[ji] @ M @ x[j]
@@ -364,7 +375,7 @@ for name, Wq, Wk in (("own projections   ", W_qr, W_kr), ("shared projections", 
     ours = deberta_scores(
         (x @ W_Q)[None], (x @ W_K)[None], (R @ Wq)[None], (R @ Wk)[None], distance
     )
-    same = bool(np.isclose(ours[0, i, j] * math.sqrt(3 * d), documents, rtol=0, atol=1e-12))
+    same = bool(np.isclose(ours[0, i, j] * math.sqrt(3 * K), documents, rtol=0, atol=1e-12))
     print(f"{name}: the documents' formula, but for the scale: {same}")
     assert same == (Wq is W_Q)
 
@@ -373,9 +384,12 @@ for name, Wq, Wk in (("own projections   ", W_qr, W_kr), ("shared projections", 
 #
 # In c2p the row is $\delta(i,j)$, in p2c it is $\delta(j,i)$: the query asks "where are you, seen from
 # me?", the key answers "where are you, seen from *me*?" That is how the paper has it. The released code
-# (`disentangled_attention.py`) computes p2c in five steps:
+# differs. [Microsoft's](https://github.com/microsoft/DeBERTa/blob/2c5b6b2/DeBERTa/deberta/disentangled_attention.py)
+# until March 2023, and
+# [Hugging Face's port](https://github.com/huggingface/transformers/blob/0038a3c/src/transformers/models/deberta_v2/modeling_deberta_v2.py),
+# compute p2c in five steps:
 #
-# 1. multiply all keys with all rows: entry $(j, r)$ is $k_j\cdot Q^r_r$;
+# 1. multiply all keys with all rows: entry $(j, p)$ is $k_j\cdot Q^r_p$;
 # 2. make the matrix of distances, first index minus second, here key by query: $j-i$;
 # 3. turn the sign, add $m$, clip: $\mathrm{clip}(i-j+m,\,0,\,2m-1)$, which is $\delta(i,j)$;
 # 4. pick these entries from each row of step 1;
@@ -395,11 +409,15 @@ index = np.clip(-rel + m, 0, 2 * m - 1)  # 3.
 p2c_code = np.take_along_axis(products, index, axis=1).T  # 4. and 5.
 for i, j in np.ndindex(L, L):
     assert np.isclose(p2c_code[i, j], k[j] @ q_table[delta(i, j, m)], rtol=0, atol=1e-12)
+of_c2p = np.clip(distance + m, 0, 2 * m - 1)  # the newer code: one step, with the index of c2p
+newer = np.take_along_axis(q_table @ k.T, of_c2p, axis=0)
+assert np.allclose(newer, p2c_code, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # Keys as rows turned the sign of the distance once (step 2), and step 3 turns it back. So the code
-# reads its table at
-# $\delta(i,j)$, where the paper prints $\delta(j,i)$:
+# reads its table at $\delta(i,j)$, where the paper prints $\delta(j,i)$. Microsoft's code since
+# [c794b71](https://github.com/microsoft/DeBERTa/blob/c794b71/DeBERTa/deberta/disentangled_attention.py)
+# reads the same row without the detour.
 #
 # $$\begin{gathered}\text{paper:}\;\; K^c_j\cdot Q^r_{\delta(j,i)}\\[4pt]
 # \text{released code:}\;\;
@@ -416,24 +434,27 @@ assert np.allclose(code, p2c_code / math.sqrt(3 * K), rtol=0, atol=1e-12)
 assert np.isclose(paper[4, 1] * math.sqrt(3 * K), k[1] @ q_table[delta(1, 4, m)], atol=1e-12)
 print(f"largest difference between the two readings: {np.abs(paper - code).max():.1f}")
 
-# %% alt="Three grids of row numbers read by each pair: c2p, p2c in the paper, p2c in the released code. What one sees: the first and the third are equal, the second is their mirror image with other cut-offs."
+# %% alt="Three grids of row numbers read by each pair: c2p, p2c in the paper, p2c in the released code. What one sees: the first and the third are equal, the second is their mirror image."
 rows = {
     "c2p": [[delta(i, j, m) for j in at] for i in at],
     "p2c, paper": [[delta(j, i, m) for j in at] for i in at],
-    "p2c, released code": [[delta(i, j, m) for j in at] for i in at],
+    "p2c, released code": index.T,  # of the five steps
 }
+assert np.array_equal(rows["p2c, released code"], rows["c2p"])
+assert np.array_equal(rows["p2c, paper"], np.transpose(rows["c2p"]))
 plots.deberta_rows({name: np.array(grid) for name, grid in rows.items()})
 plt.show()
 
 # %% [markdown]
-# The third picture equals the first. Is the paper or the code wrong? For a model trained from the start it hardly matters: a trained table may as
-# well be stored upside down. Row $m$ serves distance 0 in both, and row $r$ of one is row $2m-r$ of
-# the other. Only row 0 has no twin, for the table has no middle. And $Q^r$ and $K^r$ come from one
-# table $P$, so turning the one and not the other is a slightly different model. For *loaded weights*
-# it matters fully: read them as the code does, or each off-diagonal score is wrong.
+# The third picture equals the first. Is the paper or the code wrong? For a model trained from the
+# start it hardly matters: a trained table may as well be stored upside down. Row $m$ serves distance 0
+# in both, and row $p$ of one is row $2m-p$ of the other. Only row 0 has no twin, for the table has no
+# middle. And $Q^r$ and $K^r$ come from one table $P$, so turning the one and not the other is a slightly
+# different model. For *loaded weights* it matters fully: read them as the code does, or the
+# off-diagonal scores are wrong.
 
 # %%
-mirrored = q_table[[0, *range(2 * m - 1, 0, -1)]]  # row r takes row 2m - r; row 0 stays
+mirrored = q_table[[0, *range(2 * m - 1, 0, -1)]]  # row p takes row 2m - p; row 0 stays
 near = np.abs(distance) < m  # the distances whose row has a twin
 back = deberta_scores(q[None], k[None], mirrored[None], tables[1], distance, distance)[0] - content
 print("equal after mirroring, near pairs:", bool(np.allclose(back[near], paper[near])))
@@ -442,7 +463,7 @@ assert np.allclose(back[near], paper[near], rtol=0, atol=1e-12) and not np.allcl
 
 # %% [markdown]
 # Readers of the code have asked (microsoft/DeBERTa issues #47 and #162). One port copied step 3 and
-# not step 5, and every score off the diagonal came out wrong (nntrainer, pull request #3982).
+# not step 5, which corrupted every score off the diagonal (nntrainer, pull request #3982).
 #
 # ## Far distances share rows
 #
@@ -484,28 +505,30 @@ print("\nbuckets of", far, "are", deberta_bucket(far, 256, 512).tolist())
 # These are the sizes of DeBERTa-v3 (`position_buckets` 256, texts of 512). The buckets take the
 # place of the distances; then the table of $2b$ rows is read as before.
 #
-# Beyond $D_{\max}$ two answers are possible. The package stops at $b-1$. The released code lets the
-# buckets go on growing, and clips the *row*. **Predict** where a text of 1,024 tokens makes a
-# difference: in the far past, in the far future, or in both?
+# Beyond $D_{\max}$ there are two answers. The package stops at $b-1$, as Microsoft's code does since
+# [c794b71](https://github.com/microsoft/DeBERTa/blob/c794b71/DeBERTa/deberta/da_utils.py).
+# Its older code and Hugging Face's port (see above) let the buckets go on growing, and clip the
+# *row*. **Predict** where a text of 1,024 tokens makes a difference: in the far past, in the far
+# future, or in both?
 
 # %%
 b = 256
-print("distance  bucket: ours, code    row: ours, code")
+print("distance  bucket: ours, grown   row: ours, grown")
 for d in (-600, -512, -511, -510, 511, 512, 600):
-    ours, theirs = int(deberta_bucket(d, b, 512)), bucket_by_hand(d, b, 512)
-    row_ours, row_theirs = (min(max(x + b, 0), 2 * b - 1) for x in (ours, theirs))
-    print(f"{d:8}  {ours:12}{theirs:6}  {row_ours:14}{row_theirs:6}")
-    assert (row_ours != row_theirs) == (d <= -512)
+    ours, grown = int(deberta_bucket(d, b, 512)), bucket_by_hand(d, b, 512)
+    row, grown_row = (min(max(x + b, 0), 2 * b - 1) for x in (ours, grown))
+    print(f"{d:8}  {ours:12}{grown:7}  {row:13}{grown_row:7}")
+    assert (row != grown_row) == (d <= -512)
 assert deberta_bucket(-9999, b, 512) + b == 1  # ours never reads row 0
 
 # %% [markdown]
-# In the far future alone. There the code reads row 0. In the past the clip stops both at row 511. Up to
-# 512 tokens the two agree everywhere, and **row 0 is never read, so no text ever trains it**. Whoever
-# runs the model on longer texts lets its far future speak through that row; the package gives it
-# row 1, which was trained. (The table of v1 has the same gap without any buckets: by equation (3) with
-# $m=512$ row 0 waits for the distance -512, and a text of 512 tokens ends at -511.)
+# In the far future alone. There the growing buckets reach row 0. In the past the clip stops both at
+# row 511. Up to 512 tokens the two agree everywhere, and **row 0 is never read, so no text ever trains
+# it**. Whoever runs such a port on longer texts lets the far future speak through that row; the
+# package gives it row 1, which was trained. (The table of v1 has the same gap without any buckets: by
+# equation (3) with $m=512$ row 0 waits for the distance -512, and a text of 512 tokens ends at -511.)
 
-# %% alt="Left: a small staircase of buckets against distance, exact near 0, then wider and wider stairs, flat at the ends. Right: the released size, and how the released code goes on growing beyond the largest distance."
+# %% alt="Left: a small staircase of buckets against distance, exact near 0, then wider and wider stairs, flat at the ends. Right: the released size; beyond the largest distance one curve stays flat and one goes on growing."
 small = np.arange(-80, 81)
 large = np.arange(0, 1024)
 grown = np.array([bucket_by_hand(int(d), 256, 512) for d in large])
@@ -531,20 +554,23 @@ plt.show()
 # %%
 L, K, m = 6, 8, 4
 rng = np.random.default_rng(7)
-W_q, W_k, W_v = rng.standard_normal((3, K, K)) / math.sqrt(K)
+weights = rng.standard_normal((12, 3, K, K)) / math.sqrt(K)  # W_q, W_k, W_v of 12 layers
 q_table, k_table = rng.standard_normal((2, 1, 2 * m, K))
 distance = relative_distance(np.arange(L), np.arange(L))
+applied = []
 
 
-def layer(H, I):
-    """Queries from I, keys and values from H; a residual connection around it."""
+def layer(n, H, I):
+    """Layer n: queries from I, keys and values from H; a residual connection around it."""
+    applied.append(n)
+    W_q, W_k, W_v = weights[n - 1]
     scores = deberta_scores((I @ W_q)[None], (H @ W_k)[None], q_table, k_table, distance)[0]
     return I + attend(scores, H @ W_v)[0]
 
 
 # %%
 hidden = np.tile(rng.standard_normal(K), (L, 1))
-out = layer(hidden, hidden)
+out = layer(12, hidden, hidden)
 print("equal words, equal outputs:", np.ptp(out, axis=0).max() < 1e-12)
 assert np.ptp(out, axis=0).max() < 1e-12
 
@@ -552,22 +578,24 @@ assert np.ptp(out, axis=0).max() < 1e-12
 # BERT adds absolute positions at the input. DeBERTa adds them after all layers but the last, just before
 # the hidden words are guessed, and in the *queries* alone. This is its **enhanced mask decoder**, EMD.
 # With $H$ for the output of layer 11 of 12, $P_{\text{abs}}$ for a table of absolute positions, and
-# layer 12 with queries from its second argument, keys and values from its first:
+# layer 12 with queries from its second argument, keys and values from its first (this is
+# `masked_language_model.py` of the repository at
+# [4d7fe0b](https://github.com/microsoft/DeBERTa/blob/4d7fe0b/DeBERTa/apps/models/masked_language_model.py)):
 #
 # $$\begin{gathered}I_1=\mathrm{layer}_{12}(H,\;H+P_{\text{abs}}),\\[4pt]
 # I_2=\mathrm{layer}_{12}(H,\;I_1)\end{gathered}$$
 
 # %%
 P_abs = rng.standard_normal((L, K))
-I_1 = layer(hidden, hidden + P_abs)
-I_2 = layer(hidden, I_1)
-by_hand = []
+I_1 = layer(12, hidden, hidden + P_abs)
+I_2 = layer(12, hidden, I_1)
+by_hand, (W_q, W_k, W_v) = [], weights[11]
 for state in (hidden + P_abs, I_1):
     scores = deberta_scores((state @ W_q)[None], (hidden @ W_k)[None], q_table, k_table, distance)
     by_hand.append(state + softmax(scores[0]) @ (hidden @ W_v))
 assert np.allclose(by_hand, [I_1, I_2], rtol=0, atol=1e-12)
 print(f"outputs now differ by up to {np.ptp(I_2, axis=0).max():.1f}")
-assert np.ptp(I_2, axis=0).max() > 1
+assert (np.ptp(I_2, axis=0) > 1e-3).all()  # in every component
 
 # %% [markdown]
 # The same layer, with the same weights, is applied twice: $n=2$ steps that share their parameters
@@ -582,16 +610,24 @@ assert np.ptp(I_2, axis=0).max() > 1
 # > is the *applications* that number 13: layers 1 to 11 once each, and layer 12 twice, with one set of
 # > weights.
 
-# %%
-encoder = list(range(1, 12))  # each layer by its number: equal numbers share their weights
-pre_training = encoder + [12, 12]
-fine_tuning = encoder + [12]
-for name, applied in (("pre-training", pre_training), ("fine-tuning", fine_tuning)):
-    print(f"{name}: {len(applied)} applications of {len(set(applied))} sets of weights")
-assert (len(encoder), len(pre_training), len(fine_tuning)) == (11, 11 + 2, 11 + 1)
-assert len(set(pre_training)) == len(set(fine_tuning)) == 12
 
-# %% alt="Two rows of boxes, one a layer application. Pre-training: boxes 1 to 11, then 12 and 12 in one colour, with absolute positions entering the first 12 and the output of 11 feeding both. Fine-tuning: boxes 1 to 12."
+# %%
+def layers_of(H, P=None):
+    """The layers that a text passes, with absolute positions for the decoder or without."""
+    applied.clear()
+    for n in range(1, 12):
+        H = layer(n, H, H)
+    layer(12, H, H) if P is None else layer(12, H, layer(12, H, H + P))
+    return list(applied)
+
+
+pre_training, fine_tuning = layers_of(hidden, P_abs), layers_of(hidden)
+for name, passed in (("pre-training", pre_training), ("fine-tuning", fine_tuning)):
+    print(f"{name}: {len(passed)} applications of {len(set(passed))} sets of weights")
+assert (len(pre_training), len(fine_tuning)) == (11 + 2, 11 + 1)
+assert set(pre_training) == set(fine_tuning) == set(range(1, len(weights) + 1))
+
+# %% alt="Two rows of boxes, one a layer application. Pre-training: boxes 1 to 11, then 12 and 12 in one colour, with absolute positions entering the first 12, the output of 11 feeding both and the first 12 the queries of the second. Fine-tuning: boxes 1 to 12."
 plots.deberta_decoder({"pre-training": pre_training, "fine-tuning": fine_tuning})
 plt.show()
 
@@ -608,7 +644,7 @@ plt.show()
 # | direction | **kept**: each side has its own buckets | kept |
 # | absolute positions | none | in the queries of the last layer, in pre-training |
 # | far distances | 16 buckets a side | cut off at $m$; in v2 and v3 buckets |
-# | scale | none (in the initial weights) | $\sqrt{3d}$ |
+# | scale | none (in the initial weights) | $\sqrt{3K}$ |
 #
 # The mended cell: document 003 says that T5 does not distinguish directions. It does, as the next cell
 # shows. It also counts what DeBERTa pays: for one head of width 64, at
@@ -621,19 +657,22 @@ L, K = 512, 64
 plain = L * L * K
 for name, rows in (("v1, 1,024 rows", 1024), ("v3, 512 rows", 512)):
     print(f"{name}: {(plain + 2 * L * rows * K) / plain:.0f} times the products of plain scores")
-numbers = {"T5": 32 * 12, "v1": 1024 * 768 + 12 * 2 * 768**2, "v3": 512 * 768}
-print("trained numbers for positions, base sizes:", {k: f"{n:,}" for k, n in numbers.items()})
+numbers = {"T5": 32 * 12, "v1": 1024 * 768 + 12 * 2 * 768**2, "v3": 512 * 768 + 2 * 768}
+print("trained numbers for distances, base sizes:", {k: f"{n:,}" for k, n in numbers.items()})
+print(f"and for absolute positions: {512 * 768:,}")
 
 # %% [markdown]
 # (T5: a table of 32 buckets and 12 heads, shared by all layers of the encoder. v1: the table $P$ and two
-# matrices in each of 12 layers. v3: the table alone, because projections are shared with the contents.)
+# matrices in each of 12 layers, biases not counted. v3: the table and its LayerNorm, because
+# projections are shared with the contents. Microsoft's code adds the table of absolute positions, which
+# pre-training alone uses.)
 #
 # ## In practice
 #
 # **What to check before you load weights.** Which terms are on: the released configurations name them
 # in a string such as `p2c|c2p`, and the scale counts them. Whether positions have their own projections
-# (`share_att_key`). The order of rows: row $m$ is distance 0, the future comes first. And the reading
-# of p2c, above.
+# (`share_att_key`), and whether the table has a LayerNorm (`norm_rel_ebd`). The order of rows: row $m$
+# is distance 0, the future comes first. And the reading of p2c, above.
 #
 # **Fewer queries than keys.** If only the last queries are computed, give `deberta_scores` the distances
 # of *their* positions. Then the rows are those of the square result:
@@ -722,19 +761,19 @@ print("three queries, ten keys:", last.shape)
 #
 # <details><summary>Hint 1</summary>
 #
-# `deberta_scores` gives the first three, divided by $\sqrt{3d}$. Undo that.
+# `deberta_scores` gives the first three, divided by $\sqrt{3K}$. Undo that.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Four uncorrelated products of variance $d$.
+# Four uncorrelated products of variance $K$.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# By $\sqrt{4d}$. The four terms are the product of two sums again.
+# By $\sqrt{4K}$. The four terms are the product of two sums again.
 #
 # ```python
 # three = square[0] * math.sqrt(3 * K)
@@ -791,6 +830,7 @@ print("three queries, ten keys:", last.shape)
 # - He et al. 2021, "DeBERTa: Decoding-enhanced BERT with Disentangled Attention" (arXiv:2006.03654):
 #   section 3.1 with equations (2) to (4), section 3.2 and appendix A.8 for the EMD.
 # - He et al. 2021, "DeBERTaV3" (arXiv:2111.09543): the same attention under another training task.
-# - The released code, github.com/microsoft/DeBERTa: `disentangled_attention.py` for p2c,
-#   `da_utils.py` for the buckets, `masked_language_model.py` for the EMD.
+# - Microsoft's code, [microsoft/DeBERTa at 4d7fe0b](https://github.com/microsoft/DeBERTa/tree/4d7fe0b):
+#   `disentangled_attention.py` for p2c, `da_utils.py` for the buckets, `masked_language_model.py` for
+#   the EMD.
 # - Next: [chapter 10](10_alibi.ipynb) gives all of this up for one straight line.

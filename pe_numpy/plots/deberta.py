@@ -70,8 +70,8 @@ def deberta_staircase(
     ends = [small_buckets.min(), small_buckets.max()]
     left.plot(ends, ends, color="0.6", lw=0.8, ls=":")  # each distance its own bucket
     left.set(title="$b=16$, $D_{max}=64$", xlabel="distance $i-j$", ylabel="bucket")
-    right.plot(large, grown, color="black", ls="--", label="released code")
-    right.plot(large, large_buckets, color=COLOURS["deberta"], label="package")
+    right.plot(large, grown, color="black", ls="--", label="go on growing")
+    right.plot(large, large_buckets, color=COLOURS["deberta"], label="stop (package)")
     right.axvline(512, color="0.6", lw=0.8)
     right.text(520, 20, "longest\ntraining text", color="0.4", fontsize=8)
     right.set(title="$b=256$, $D_{max}=512$", xlabel="distance (without its sign)")
@@ -101,7 +101,7 @@ def deberta_decoder(applied: Mapping[str, Sequence[int]]) -> Figure:
 
 
 def _keys_and_positions(ax: Axes, y: float, layers: Sequence[int]) -> None:
-    """Draw what enters the layer that is applied again: its keys, and absolute positions."""
+    """Draw what enters the layer that is applied again: keys, queries and absolute positions."""
     repeated = [x for x, layer in enumerate(layers) if layer == max(layers)]
     start = repeated[0] - 0.5
     for x in repeated:
@@ -109,6 +109,9 @@ def _keys_and_positions(ax: Axes, y: float, layers: Sequence[int]) -> None:
     ax.text(start - 0.4, y - 0.85, "$H$: keys and values", ha="right", color=SERIES[0])
     _arrow(ax, (start, y + 1.25), (repeated[0] + 0.4, y + 0.38), 0.0, "black")
     ax.text(start, y + 1.3, "absolute positions join the queries", ha="right", va="bottom")
+    first, second = repeated[0] + 0.5, repeated[1] + 0.5
+    _arrow(ax, (first, y + 0.38), (second, y + 0.38), -0.7, "black")
+    ax.text(second, y + 0.7, "queries", ha="center", va="bottom")
 
 
 def _arrow(
