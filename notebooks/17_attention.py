@@ -69,8 +69,8 @@ assert np.array_equal(one_hot @ one_hot.T, np.eye(4))
 # are *learned*: training sets them. $D$ is the **width** of the model. With 50,000 words and a width
 # of 512, four one-hot vectors hold 200,000 numbers; four embeddings hold 2,048.
 #
-# Multiplying a one-hot vector by the table $E$ picks out a row. So nobody multiplies: we look the row
-# up.
+# Multiplying a one-hot vector by the table $E$ picks out a row. So we need not multiply: we look the
+# row up.
 #
 # $$
 # \text{onehot}(w)\, E = E_w
@@ -296,8 +296,7 @@ assert np.allclose(softmax(scores, axis=0).sum(axis=0), 1, rtol=0, atol=1e-12)  
 #
 # where $\delta_{jm}$ is 1 for $j = m$ and else 0. For $j = m$ this is the **slope** $w_j(1 - w_j)$:
 # at most a quarter, and close to 0 where the weight is close to 0 or to 1. If one weight takes
-# everything, all these derivatives vanish: no gradient reaches the queries and keys, and they stop
-# learning.
+# everything, all these derivatives vanish: this row sends no gradient to its query and keys.
 
 # %%
 w, step = softmax(row), 1e-6
@@ -310,6 +309,8 @@ for j, m in itertools.product(range(4), range(4)):
     formula[j, m] = w[j] * ((j == m) - w[m])
 print("slopes w(1 - w):", formula.diagonal().round(4).tolist())
 assert np.allclose(measured, formula, rtol=0, atol=1e-9)
+half = softmax([0.0, 0.0])[0]  # the slope is at most a quarter, and reaches it
+assert (formula.diagonal() < 0.25).all() and half * (1 - half) == 0.25
 
 # %% [markdown]
 # So the size of the scores matters. How large are they? Assume that the $2K$ components of $q$ and
@@ -351,7 +352,7 @@ plt.show()
 
 # %% [markdown]
 # The measured points lie on the line $\sqrt{K}$; after the division they lie at 1 for every width.
-# With $K = 64$, the width in the paper, raw scores have a standard deviation of 8. What does a
+# With $K = 64$, the width in the paper, raw scores then have a standard deviation of 8. What does a
 # softmax make of them? Three measures tell: the largest weight; the mean slope; and the **entropy**
 # $-\sum_j w_j \log w_j$, which is $\log S$ when all $S$ weights are equal and 0 when one key takes
 # all. Predict: with 16 keys and scores of standard deviation 8, how large is the largest weight?
@@ -369,18 +370,19 @@ for deviation, w in ((1, soft), (8, hard)):
         f"standard deviation {deviation}: largest weight {w.max(axis=1).mean():.3f}, "
         f"entropy {entropy(w).mean():.3f} of {math.log(16):.3f}, slope {(w * (1 - w)).mean():.4f}"
     )
-assert soft.max(axis=1).mean() < 0.4 <= hard.max(axis=1).mean()
+assert soft.max(axis=1).mean() < 0.4 and hard.max(axis=1).mean() > 0.84
 assert entropy(hard).mean() < 0.5 <= entropy(soft).mean()
 assert 0.2 < (hard * (1 - hard)).mean() / (soft * (1 - soft)).mean() < 0.3
 
 # %% [markdown]
-# At standard deviation 8 one key takes nearly all, on average, before the model has learned anything;
-# which key, is chance. The mean slope is about a quarter of what it was. After the division by
-# $\sqrt{K}$, a model of any head width starts at standard deviation 1.
+# At standard deviation 8 one of 16 keys takes 0.849 of the weight on average, before the model has
+# learned anything; which key, is chance. The mean slope is about a quarter of what it was. After the
+# division by $\sqrt{K}$ the scores start at standard deviation 1 for any head width.
 #
 # What is proved here is the variance, under the assumptions above. What is measured is the effect on
-# the slopes. That this harms training is only believed: the paper itself words it as a suspicion. And
-# the division fixes the start alone: training may make scores as large as it likes.
+# the slopes. The paper cites an experiment in which unscaled dot products fall behind at larger $d_k$
+# (Britz and others, [2017](https://arxiv.org/abs/1703.03906)); that the small gradients are why, it
+# words as a suspicion. And the division fixes the start alone: training may make scores larger.
 #
 # The same on our own four scores of "love". The figure draws the softmax of $a \cdot (6, 3, 0, 5)$
 # for scales $a$ from $1/16$ to 8. The dashed line is ours: $K = 4$, so $a = 1/\sqrt{4} = 1/2$.
@@ -435,7 +437,9 @@ for i in range(4):
             outputs[i, c] += weights[i, j] * V[j, c]
 show("output B", outputs)
 assert np.allclose(outputs, weights @ V, rtol=0, atol=1e-12)
-assert (outputs >= V.min(axis=0)).all() and (outputs <= V.max(axis=0)).all()
+extreme = softmax(40 * np.eye(4)) @ V  # each query takes one key: the bounds are reached
+for mixed in (outputs, extreme):
+    assert (mixed >= V.min(axis=0)).all() and (mixed <= V.max(axis=0)).all()
 
 # %% [markdown]
 # **N-004-2.** Document 004 sets out these steps for four words with symbols only: embed and add
@@ -586,6 +590,7 @@ assert [head[0].shape for head in heads] == [(4, 2), (4, 2)]
 assert multihead.shape == output_two.shape == (4, 4)
 by_hand = [[sum(multihead[i, c] * W_o[c, d] for c in range(4)) for d in range(4)] for i in range(4)]
 assert np.allclose(output_two, by_hand, rtol=0, atol=1e-12)
+assert [words[head[1][1].argmax()] for head in heads] == ["love", "I"]  # where "love" looks
 
 # %% [markdown]
 # The heads see different things. In head 1 "love" looks mostly at itself; in head 2 at "I". And look
@@ -727,7 +732,7 @@ tied = (X @ W_q1) @ (X @ W_q1).T  # one projection for both, straight from X: sy
 assert np.array_equal(tied, tied.T)
 
 # %% [markdown]
-# Why does nobody notice? If heads are slices, the three second projections are the same matrix, one
+# When is the slip harmless? If heads are slices, the three second projections are the same matrix, one
 # that selects components, and the slip changes nothing. (In the paper there is one projection for
 # each head and no second one. Two in a row are one: $X W^q$ times $W^{q,1}$ is $X$ times $W^q W^{q,1}$.)
 
@@ -952,14 +957,16 @@ for dtype in (np.float32, np.float64):
 assert np.spacing(np.float32(1e9)) == 64 and np.spacing(1e15) == 0.125
 
 # %%
-with np.errstate(invalid="ignore"):
+with np.errstate(over="ignore", invalid="ignore"):
     print("-inf, plain formula:  ", plain_softmax(s - np.inf).tolist())
+    assert np.isnan(plain_softmax(np.full(4, -1e9).astype(np.float16))).all()  # replaced, half
 print("-inf, package softmax:", softmax(s - np.inf).tolist())
 in_float32 = plain_softmax(s.astype(np.float32) + np.float32(-1e9))
 in_float64 = plain_softmax(s - 1e9)
 assert np.allclose(in_float32, 0.25, rtol=0, atol=1e-6)  # uniform
 assert np.allclose(in_float64, softmax(s), rtol=0, atol=1e-6)  # as if unmasked
-assert (plain_softmax(np.full(4, -1e9)) == 0.25).all()  # scores replaced, not added to
+for dtype in (np.float32, np.float64):  # scores replaced, not added to
+    assert (plain_softmax(np.full(4, -1e9, dtype)) == 0.25).all()
 assert (softmax(s - np.inf) == 0).all()
 
 # %% [markdown]
@@ -967,8 +974,8 @@ assert (softmax(s - np.inf) == 0).all()
 # the mask has no effect at all. The reason is the spacing of the numbers. Near $10^9$, float32 moves
 # in steps of 64, so the scores are rounded away; in float64 they survive. With $-10^{15}$ in float64
 # a step is 0.125: the scores are rounded to eighths, and the weights are wrong in the third decimal.
-# Code that *replaces* the scores by $-10^9$ gets equal shares in every precision. None of the finite
-# numbers raises an error.
+# Code that *replaces* the scores by $-10^9$ gets equal shares in float32 and float64; in float16
+# $-10^9$ is $-\infty$, and the weights are not numbers. None of this raises an error.
 #
 # In the package the empty row is zero, and the rows beside it are those of the sentence alone.
 
@@ -1128,7 +1135,7 @@ print("keys held:", k.size, "for each head its own,", k[:, :1].size, "shared")
 # ## A bias comes after the scale
 #
 # Several encodings of position (T5 in chapter 8, ALiBi in chapter 10) add a number to each score, a
-# **bias**. It is never divided by $\sqrt{d_k}$: it comes **after** the scale.
+# **bias**. It comes **after** the scale and is not divided by $\sqrt{d_k}$.
 #
 # $$
 # s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{ij}
@@ -1148,7 +1155,8 @@ inside = softmax((scores + bias) / math.sqrt(4))
 print("weights of learn: no bias", weights[3].round(3).tolist())
 print("  bias after the scale   ", biased[3].round(3).tolist())
 print("  bias inside the scale  ", inside[3].round(3).tolist())
-assert np.abs(biased - inside).max() > 0.05
+assert np.allclose(inside, attention(Q, K, V, bias=bias / 2)[1], rtol=0, atol=1e-12)  # half of it
+assert not np.allclose(inside, biased, rtol=0, atol=0.05)
 
 # %% [markdown]
 # ## Precision
@@ -1205,6 +1213,23 @@ assert np.allclose(np.exp(log_softmax(scores)), softmax(scores), rtol=0, atol=1e
 # %% [markdown]
 # ## What attention costs
 #
+# To count multiplications we need numbers that count their own.
+
+
+# %%
+class Counted(float):
+    """A number that counts its multiplications."""
+
+    products, __array_ufunc__ = 0, None  # NumPy leaves the product to this class
+
+    def __mul__(self, other):
+        Counted.products += 1
+        return float(self) * float(other)
+
+    __rmul__ = __mul__
+
+
+# %% [markdown]
 # Each pair of query and key has a score: $L \cdot S$ of them for each head. A score takes $K$
 # multiplications, and mixing the values takes $K$ more for each weight. So the work is
 # $2 L S K$ multiplications, and the *memory* of the plain formula is $L \cdot S$ scores:
@@ -1214,14 +1239,12 @@ assert np.allclose(np.exp(log_softmax(scores)), softmax(scores), rtol=0, atol=1e
 # $$
 
 # %%
-products, held = 0, np.zeros((5, 7))  # L = 5, S = 7
 rng = np.random.default_rng(0)
 q, k, v = rng.standard_normal((5, 8)), rng.standard_normal((7, 8)), rng.standard_normal((7, 8))
-for i, j, c in np.ndindex(5, 7, 8):  # K = 8
-    held[i, j] += q[i, c] * k[j, c]
-    products += 2  # one for the score, one to mix component c of v_j into b_i
-assert np.allclose(held, q @ k.T, rtol=0, atol=1e-12)
-assert products == 2 * 5 * 7 * 8 and held.size == 5 * 7
+counted = (np.vectorize(Counted, otypes=[object])(m) for m in (q, k, v))
+mixed, held = attention_by_loops(*counted)  # L = 5, S = 7, K = 8
+assert np.allclose(mixed, attention(q, k, v)[0], rtol=0, atol=1e-12)
+assert Counted.products == 2 * 5 * 7 * 8 and held.size == 5 * 7
 n, width = 16_384, 64
 print(f"L = S = {n:,}, K = {width}: {2 * n * n * width:,} multiplications")
 print(f"scores held: {n * n:,}, in float32 {4 * n * n:,} bytes for each head")
@@ -1285,7 +1308,7 @@ assert np.allclose(o / ell, output[1], rtol=0, atol=1e-12)
 # After every key, $o/\ell$ is exactly attention over what was read. A longer row shows the three
 # numbers at work.
 
-# %% alt="Three panels over 32 keys: scores with a rising running maximum; the running sum, which drops at each new maximum; the running output, ending at attention."
+# %% alt="Three panels over 32 keys: scores with a rising running maximum; the running sum, rescaled at each new maximum; the running output, ending at attention."
 rng = np.random.default_rng(4)
 s_row, v_row = rng.standard_normal(32) * 2, rng.standard_normal(32)
 m, ell, o, trace = -math.inf, 0.0, 0.0, []
@@ -1302,7 +1325,7 @@ plots.running_softmax(s_row, tops, totals, running, goal)
 plt.show()
 
 # %% [markdown]
-# Dotted lines mark a new maximum. There the sum is scaled down; between them it only grows. The
+# Dotted lines mark a new maximum. There the old sum is scaled down; between them it only grows. The
 # output so far wanders and ends on the dashed line, which is the plain result.
 #
 # ## Merge two blocks
@@ -1437,10 +1460,10 @@ def spy(d):
 for length, block in ((64, 16), (256, 32), (512, 64)):
     sizes, n = [], length // block
     x = np.ones((length, 2), np.float32)
-    attention_blockwise(x, x, x, bias=spy, block=block, causal=True)
+    assert np.allclose(attention_blockwise(x, x, x, bias=spy, block=block, causal=True), 1)
     print(f"L = S = {length}, block {block}: {len(sizes)} of {n * n} blocks,", end=" ")
     print(f"at most {max(sizes):,} of {length**2:,} scores at once")
-    assert len(sizes) == n * (n + 1) // 2 and max(sizes) == block**2
+    assert len(sizes) == n * (n + 1) // 2 and set(sizes) == {block**2}
 
 # %% alt="Left: 6 by 6 blocks of the score matrix, those above the diagonal skipped, one marked as held now. Right: scores held grow with the length, or stay at 65,536."
 length, block = 16_384, 256
@@ -1466,18 +1489,22 @@ plt.show()
 #
 # Every visited pair still costs its multiplications, so the work is the same, but for the blocks that
 # a causal mask skips. What is gained is memory. On graphics processors that also means speed, since
-# the block stays in fast memory; that is the subject of FlashAttention, and NumPy cannot show it.
+# the block stays in fast memory; that is the subject of FlashAttention, and this chapter does not
+# measure it.
 
 # %% [markdown]
 # ## In practice
 #
 # - **Direction of boolean masks.** True means "take part" here and in PyTorch's
 #   `scaled_dot_product_attention`; True means "ignore" in the `key_padding_mask` of PyTorch's
-#   `nn.MultiheadAttention`, and "mask this" in the `attention` function of Rust's burn. Test with one
-#   changed word, as above.
-# - **Empty rows.** `scaled_dot_product_attention` used to give NaN for them
+#   `nn.MultiheadAttention`, and "mask this" in the
+#   [`attention`](https://github.com/tracel-ai/burn/blob/078d2cb8956ab97248cd1683d46a83c70c1472a6/crates/burn-tensor/src/tensor/module.rs)
+#   of Rust's burn. Test with one changed word, as above.
+# - **Empty rows.** `scaled_dot_product_attention` gave NaN for them in 2023
 #   ([pytorch #103963](https://github.com/pytorch/pytorch/issues/103963),
-#   [#103749](https://github.com/pytorch/pytorch/issues/103749)); mlx stopped giving NaN in its
+#   [#103749](https://github.com/pytorch/pytorch/issues/103749)), and reports go on: PyTorch 2.8.0
+#   ([#163997](https://github.com/pytorch/pytorch/issues/163997)), 2.13.0
+#   ([unsloth #9848](https://github.com/unslothai/unsloth/pull/9848)). mlx stopped giving NaN in its
 #   [pull request #2608](https://github.com/ml-explore/mlx/pull/2608).
 # - **Corner of the causal triangle.** For $L \ne S$, `is_causal=True` in PyTorch aligns the triangle
 #   to the top left, which is the wrong one with a cache. `torch.nn.attention.bias` has
@@ -1485,12 +1512,13 @@ plt.show()
 # - **A masked NaN is still a NaN.** Its weight is exactly 0, and $0 \cdot \text{NaN}$ is NaN
 #   ([pytorch #101967](https://github.com/pytorch/pytorch/issues/101967)). The next cell shows that
 #   this package is no exception: clear the padding, don't only mask it.
-# - **A test with one key proves nothing.** The softmax of a single score is 1 whatever the scale: a
-#   missing scale factor agreed perfectly at position 0 and stayed unnoticed (onnxruntime/mobius,
-#   pull request #548). Compare at later positions.
+# - **A test with one key proves nothing about the scale.** The softmax of a single score is 1 whatever
+#   the scale: without DeepSeek's second softmax scale, logits were almost exactly right at position 0
+#   and wrong later ([onnxruntime/mobius #548](https://github.com/onnxruntime/mobius/pull/548)). Compare
+#   at later positions.
 
 # %%
-V_nan = V.copy()  # pytorch #101967; on empty rows see #103963, #103749 and mlx #2608
+V_nan = V.copy()  # pytorch #101967
 V_nan[3] = np.nan  # the padding holds rubbish
 result = attention(Q, K, V_nan, mask=padding_mask([3], 4)[0, 0])[0]
 print("NaN in a masked value reaches", int(np.isnan(result).all(axis=1).sum()), "of 4 outputs")
@@ -1555,7 +1583,7 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 #
 # It is not invariant to a shift, and a row without a positive score gives 0/0 (here we return zeros).
 # Every one of our words has a weight of exactly 0, since each row has a score that is not positive:
-# such a key gets no gradient either.
+# such a key gets no gradient from that query either.
 #
 # ```python
 # def relu_weights(x):
