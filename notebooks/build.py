@@ -30,6 +30,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
+from pe_numpy.book import ignore_settings
 from pe_numpy.plots import decoding, rope_derived
 
 HERE = Path(__file__).parent
@@ -137,7 +138,12 @@ def run(path: Path, show: Callable[[str, Figure], None]) -> dict[str, Any]:
     variables: dict[str, Any] = {"__name__": "__main__"}
     shown, plt.show = plt.show, show_all
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.chdir(HERE):
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.chdir(HERE),
+            matplotlib.rc_context(),
+        ):
+            matplotlib.rcdefaults()  # whatever the reader's matplotlibrc says
             for cell in read_source(path).cells:
                 if cell.cell_type == "code":
                     exec(compile(cell.source, f"{path.name}, cell {cell.id}", "exec"), variables)
@@ -164,11 +170,13 @@ def as_bytes(figure: Figure, kind: str) -> bytes:
 def moving(number: str) -> dict[str, bytes]:
     """Return the moving pictures of a chapter as GIFs, by name."""
     matplotlib.use("Agg")
-    return {
-        f"{number}_{draw.__name__}": as_gif(map(draw, range(count)), duration)
-        for chapter, draw, count, duration in MOVING
-        if chapter == number
-    }
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        return {
+            f"{number}_{draw.__name__}": as_gif(map(draw, range(count)), duration)
+            for chapter, draw, count, duration in MOVING
+            if chapter == number
+        }
 
 
 def as_gif(figures: Iterable[Figure], duration: int) -> bytes:
@@ -218,6 +226,7 @@ def main(arguments: list[str]) -> None:
     chosen = [path for path in sources() if not stems or path.stem in stems]
     build = write_figures if "--figures" in arguments else write_notebook
     start = time.perf_counter()
+    ignore_settings()
     with ProcessPoolExecutor(2) as pool:
         for line in pool.map(build, chosen):
             print(line, flush=True)

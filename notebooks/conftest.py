@@ -8,6 +8,9 @@ from pathlib import Path
 import matplotlib
 import pytest
 
+from pe_numpy.book import ignore_settings
+
+ignore_settings()
 collect_ignore_glob = ["*.py"]  # the reviewed sources are not test modules
 
 LOCK = Path(__file__).parent.parent / "requirements" / "dev.lock"

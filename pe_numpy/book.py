@@ -1,9 +1,13 @@
-"""What the chapters use to show the package's own code."""
+"""What the chapters and their builds share: showing the package's code, ignoring a reader's settings."""
 
 from __future__ import annotations
 
 import ast
+import atexit
 import inspect
+import os
+import shutil
+import tempfile
 import textwrap
 from collections.abc import Callable
 
@@ -52,3 +56,26 @@ def _without_docstring(function: Callable) -> str:
             after += 1  # the blank line between the docstring and the body
         del lines[docstring.lineno - 1 : after]
     return "\n".join(lines[first:])
+
+
+def ignore_settings() -> None:
+    """Let kernels that this process starts print and draw as the book does, whoever's machine it is.
+
+    They read no profile of IPython (`%precision`, start-up files, print options), no PYTHONSTARTUP
+    and an empty matplotlibrc, and draw into the notebook.
+
+    Examples
+    --------
+    >>> before = dict(os.environ)
+    >>> ignore_settings()
+    >>> os.listdir(os.environ["IPYTHONDIR"]), "PYTHONSTARTUP" in os.environ
+    (['matplotlibrc'], False)
+    >>> os.environ.clear(); os.environ.update(before)
+    """
+    folder = tempfile.mkdtemp(prefix="pe_numpy-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["IPYTHONDIR"] = folder
+    os.environ["MATPLOTLIBRC"] = os.path.join(folder, "matplotlibrc")
+    open(os.environ["MATPLOTLIBRC"], "w").close()
+    for name in ("MPLBACKEND", "PYTHONSTARTUP"):
+        os.environ.pop(name, None)

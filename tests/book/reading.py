@@ -1,12 +1,19 @@
 """What the tests of the book share: the chapters, the two build scripts, and how to read tables."""
 
+import functools
 import importlib.util
+import multiprocessing
+import os
 import platform
 import re
 import sys
+import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import matplotlib
+import nbformat
+import numpy as np
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parent.parent.parent
@@ -39,3 +46,67 @@ def tables(markdown):
 def without_code(markdown):
     """Prose alone: without fenced blocks and code spans."""
     return re.sub(r"```.*?```|`[^`\n]*`", "", markdown, flags=re.S)
+
+
+# ---- chapters as other readers run them ---------------------------------------------------------
+
+# NumPy computes with the widest vectors that the processor has, and the last bit may depend on
+# them. What is stored was made with all; nbval runs the chapters with all.
+WIDE = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+READERS = {
+    "without AVX-512": {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(f for f in WIDE if "512" in f or f == "X86_V4")
+    },
+    "without AVX2": {"NPY_DISABLE_CPU_FEATURES": " ".join(WIDE)},
+}
+
+
+@functools.cache
+def process_of(reader):
+    """A process with a reader's environment, which runs one chapter after another."""
+    before = dict(os.environ)
+    os.environ.update(READERS[reader])
+    try:
+        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        pool.submit(os.getpid).result()  # it is there now, with its environment
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return pool
+
+
+@functools.cache
+def run_by(reader, path):
+    """What a chapter draws, name -> (PNG, SVG), and what its solutions have to say for themselves."""
+    return process_of(reader).submit(run_here, path).result()
+
+
+def run_here(path):
+    """The same, in this process."""
+    build, figures, answers = load("notebooks"), {}, {}
+
+    def keep(name, figure):
+        figures[name] = build.as_bytes(figure, "png"), build.as_bytes(figure, "svg")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        variables = build.run(path.with_suffix(".py"), keep)
+        for solution in solutions(path):
+            try:
+                exec(solution, dict(variables))
+                answers[solution] = ""
+            except Exception as error:
+                answers[solution] = repr(error)
+    return figures, answers
+
+
+def solutions(path):
+    """The code of a chapter's solutions."""
+    return re.findall(r"```python\n(.*?)```", exercises(path), re.S)
+
+
+def exercises(path):
+    """The text of a chapter's exercises."""
+    cells = nbformat.read(path, as_version=4).cells
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return text.partition("## Exercises")[2].partition("\n## ")[0]

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
-from reading import NOTEBOOKS, ROOT, SAME_BYTES
+from reading import NOTEBOOKS, READERS, ROOT, SAME_BYTES, run_by
 
 
 def with_one_digit_changed(notebook):
@@ -38,9 +39,14 @@ def with_a_figure_painted_over(notebook):
     raise AssertionError("no cell draws a figure")
 
 
-def failures(tmp_path, change):
-    """Count the cells that nbval turns red in a changed copy of a chapter."""
-    path = min(NOTEBOOKS, key=lambda p: p.stat().st_size)
+def smallest():
+    """The chapter with the shortest file."""
+    return min(NOTEBOOKS, key=lambda p: p.stat().st_size)
+
+
+def failures(tmp_path, change=lambda notebook: notebook, settings=()):
+    """Count the cells that nbval turns red in a copy of a chapter."""
+    path = smallest()
     shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     (tmp_path / "notebooks").mkdir()
     shutil.copy(ROOT / "notebooks" / "conftest.py", tmp_path / "notebooks")
@@ -49,6 +55,7 @@ def failures(tmp_path, change):
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env", str(copy)],
         cwd=tmp_path,
+        env=os.environ | dict(settings),
         capture_output=True,
         text=True,
     )
@@ -58,7 +65,30 @@ def failures(tmp_path, change):
 
 
 def test_untouched_copy_passes(tmp_path):
-    assert failures(tmp_path, lambda notebook: notebook) == 0
+    assert failures(tmp_path) == 0
+
+
+def test_own_settings_of_a_reader_change_nothing(tmp_path):
+    """A matplotlibrc, an IPython profile with a start-up file, PYTHONSTARTUP, another backend."""
+    profile = tmp_path / "ipython" / "profile_default"
+    (profile / "startup").mkdir(parents=True)
+    precise = "import numpy\nnumpy.set_printoptions(precision=2, sign='+', floatmode='fixed')\n"
+    (profile / "startup" / "00_mine.py").write_text(precise + "print('good morning')\n")
+    (profile / "ipython_config.py").write_text("c.InlineBackend.rc = {'figure.dpi': 50}\n")
+    (tmp_path / "mine.py").write_text("print('good evening')\n")
+    drawn = "figure.dpi: 200\nsavefig.pad_inches: 1\nfont.family: serif\npath.simplify: False\n"
+    (tmp_path / "matplotlibrc").write_text(drawn)
+    settings = {
+        "IPYTHONDIR": str(profile.parent),
+        "MATPLOTLIBRC": str(tmp_path / "matplotlibrc"),
+        "MPLBACKEND": "svg",
+        "PYTHONSTARTUP": str(tmp_path / "mine.py"),
+    }
+    assert failures(tmp_path, settings=settings) == 0
+    path = smallest()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(READERS, "own settings", settings)
+        assert run_by("own settings", path)[0] == run_by("without AVX2", path)[0]
 
 
 def test_one_changed_digit_fails(tmp_path):

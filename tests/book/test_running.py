@@ -1,7 +1,6 @@
 """What each chapter does when it runs: its figures are the stored ones, its solutions hold."""
 
 import base64
-import functools
 import io
 import re
 
@@ -9,21 +8,10 @@ import nbformat
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from reading import NOTEBOOKS, ROOT, SAME_BYTES, load
+from reading import NOTEBOOKS, READERS, ROOT, SAME_BYTES, exercises, load, run_by, solutions
 
 build = load("notebooks")
 chapters = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-
-
-@functools.cache
-def running(path):
-    """The variables of a chapter after its last cell, and its figures: name -> (PNG, SVG)."""
-    figures = {}
-
-    def keep(name, figure):
-        figures[name] = build.as_bytes(figure, "png"), build.as_bytes(figure, "svg")
-
-    return build.run(path.with_suffix(".py"), keep), figures
 
 
 def same_picture(png, other):
@@ -37,8 +25,9 @@ def same_picture(png, other):
 
 
 @chapters
-def test_figures_in_the_folder_are_those_that_the_chapter_draws(path):
-    _, figures = running(path)
+@pytest.mark.parametrize("reader", READERS)
+def test_figures_in_the_folder_are_those_that_the_chapter_draws(path, reader):
+    figures, _ = run_by(reader, path)
     assert len(set(figures.values())) == len(figures), "two figures are the same"
     for name, (png, svg) in figures.items():
         assert same_picture(png, (ROOT / "figures" / f"{name}.png").read_bytes()), name
@@ -64,7 +53,7 @@ def test_figures_in_the_notebook_are_those_in_the_folder(path):
         for output in cell.get("outputs", [])
         if "image/png" in output.get("data", {})
     ]
-    names = running(path)[1]
+    names, _ = run_by(next(iter(READERS)), path)
     assert len(shown) == len(names)
     for picture, name in zip(shown, names, strict=True):
         assert same_picture(picture, (ROOT / "figures" / f"{name}.png").read_bytes()), name
@@ -77,11 +66,8 @@ def test_folder_holds_nothing_else():
 
 @chapters
 def test_solutions_of_the_exercises_run_and_assert_something(path):
-    cells = nbformat.read(path, as_version=4).cells
-    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    exercises = text.partition("## Exercises")[2].partition("\n## ")[0]
-    solutions = re.findall(r"```python\n(.*?)```", exercises, re.S)
-    assert len(solutions) >= exercises.count("<summary>Solution</summary>")
-    for solution in solutions:
+    _, answers = run_by(next(iter(READERS)), path)
+    assert len(answers) >= exercises(path).count("<summary>Solution</summary>")
+    for solution in solutions(path):
         assert re.search(r"^\s*assert\b", solution, re.M), solution
-        exec(solution, dict(running(path)[0]))
+        assert answers[solution] == "", solution
