@@ -157,7 +157,7 @@ def dot_products(curves: dict[int, np.ndarray], first_increases: dict[int, int])
         ax.plot(k, f[k] / f[0], "^", color=_DARK[n], markersize=8, markeredgecolor="white")
         ax.text(k, f[k] / f[0] - 0.09, str(k), ha="center", color=_DARK[n], weight="bold")
     ax.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
-    ax.set(xlabel="distance $k = i - j$", ylabel="$f(k)\\,/\\,f(0)$", xlim=(-1, None))
+    ax.set(xlabel="distance $k = m - n$", ylabel="$f(k)\\,/\\,f(0)$", xlim=(-1, None))
     ax.legend(ncols=len(curves), loc="upper right")
     return figure
 
@@ -169,8 +169,8 @@ def score_maps(maps: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
     for ax, scores, title in zip(axes, maps, titles, strict=True):
         heat(ax, scores)
         ax.plot(scores.argmax(1), range(len(scores)), ".", color="black", markersize=3)
-        ax.set(title=title, xlabel="key $j$", aspect="equal")
-    axes[0].set_ylabel("query $i$")
+        ax.set(title=title, xlabel="key $n$", aspect="equal")
+    axes[0].set_ylabel("query $m$")
     return figure
 
 
