@@ -87,8 +87,9 @@ test-oldest: .venv-oldest/ok  ## the unit tests with the oldest numpy 2 that thi
 	@.venv-oldest/bin/python -c "import numpy; print('numpy', numpy.__version__)"
 	@PYTHONPATH="$(CURDIR)" .venv-oldest/bin/python -m pytest -q pe_numpy tests --ignore=tests/book --ignore=pe_numpy/plots
 
-mutants: .venv/ok  ## seed one mistake after another; the tests must catch each
+mutants: .venv/ok  ## seed one mistake after another; the tests, and the chapters' assertions, must catch each
 	@$(BIN)/python tests/mutants.py
+	@$(BIN)/python tests/formula_mutants.py
 
 .venv-bench/ok: .venv/ok requirements/bench.txt
 	@echo "Setting up .venv-bench with PyTorch ..."

@@ -1,4 +1,4 @@
-"""What the chapters and their builds share: showing the package's code, ignoring a reader's settings."""
+"""What the chapters use to show the package's own code, and what lets them run alike anywhere."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _without_docstring(function: Callable) -> str:
 
 
 def ignore_settings() -> None:
-    """Let kernels that this process starts print and draw as the book does, whoever's machine it is.
+    """Let kernels that this process starts print and draw as the book does, on any machine.
 
     They read no profile of IPython (`%precision`, start-up files, print options), no PYTHONSTARTUP
     and an empty matplotlibrc, and draw into the notebook.

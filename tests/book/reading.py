@@ -77,7 +77,7 @@ def process_of(reader):
 
 @functools.cache
 def run_by(reader, path):
-    """What a chapter draws, name -> (PNG, SVG), and what its solutions have to say for themselves."""
+    """What a chapter draws, name -> (PNG, SVG), and the errors of its solutions, code -> text."""
     return process_of(reader).submit(run_here, path).result()
 
 
