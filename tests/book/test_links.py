@@ -1,4 +1,4 @@
-"""Every relative link and picture in the README, the index and the chapters leads somewhere."""
+"""Every link and picture in the README, the index and the chapters leads somewhere, and stays."""
 
 import re
 
@@ -33,3 +33,14 @@ def test_relative_links_resolve(page):
         place = page.parent / file if file else page
         assert place.exists(), target
         assert not anchor or anchor in anchors_of(place), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_links_to_files_on_code_hosts_go_to_a_commit(page):
+    """A branch moves on, and the file with it."""
+    for repository, version in re.findall(
+        r"https?://(?:\w+\.)?(?:github|gitlab|huggingface)\.\w+/([^)\s]*?)/"
+        r"(?:-/)?(?:blob|tree|raw)/([^/)\s]+)",
+        text_of(page),
+    ):
+        assert re.fullmatch(r"[0-9a-f]{7,40}|v?\d+(\.\d+)+", version), f"{repository}: {version}"

@@ -85,3 +85,10 @@ def test_tables_of_speed_are_those_of_the_last_bench(header):
         assert re.search(r"Processor: (.*)\. Threads", text)[1] in README
         measured += [row[: len(header)] for _, rows in tables(text) for row in rows]
     assert rows_of(*header) and all(row in measured for row in rows_of(*header))
+
+
+def test_the_table_of_speed_leaves_no_row_out():
+    report = (ROOT / "notebooks" / "results" / "bench.md").read_text(encoding="utf-8")
+    first = tables(report.partition("## Time, beside the goal")[2])[0]
+    columns = ("function", "beside", "L", "ours, ms", "theirs, ms", "ratio")
+    assert rows_of(*columns) == [row[: len(columns)] for row in first[1]]
