@@ -3,9 +3,8 @@
 #
 # "The" looks for the noun that comes next. "Cat" looks back for its article. Both are content with a
 # neighbour, but not with the same one. So a score should not merely say "near is good". It should let
-# each *word* say which *distance* it likes. Shaw, Uszkoreit and Vaswani (2018) found the plainest way:
-# give every distance a vector, and let queries meet it as they meet keys. It was the first relative
-# scheme for Transformers.
+# each *word* say which *distance* it likes. Shaw, Uszkoreit and Vaswani (2018) give every distance a
+# vector, and let queries meet it as they meet keys.
 #
 # **What you will do**
 # - build a head by hand in which articles look ahead, nouns look back and verbs look both ways;
@@ -30,7 +29,8 @@ import tracemalloc
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import attend, relative_distance, shaw_scores, shaw_values, sinusoidal, softmax
+from pe_numpy import attend, causal_mask, relative_distance, shaw_scores, shaw_values
+from pe_numpy import sinusoidal, softmax
 from pe_numpy.book import show_source
 from pe_numpy.plots import shaw as plots
 from pe_numpy.relative.distance import _skewed, spread_products, spread_sums
@@ -203,7 +203,7 @@ pos = np.einsum("bhld,lmd->bhlm", Q, gathered)  # (B, H, L, L)
 for place in np.ndindex(B, H, L, L):
     b_, h, l, key = place
     assert np.isclose(pos[place], sum(Q[b_, h, l] * gathered[l, key]), rtol=0, atol=1e-12)
-in_full = (Q @ np.swapaxes(KEYS, -1, -2) + pos) / np.sqrt(K)
+in_full = (Q @ np.swapaxes(KEYS, 2, 3) + pos) / np.sqrt(K)
 for b_, h in np.ndindex(B, H):
     expected = shaw_by_loops(Q[b_, h], KEYS[b_, h], key_table, m)
     assert np.allclose(in_full[b_, h], expected, rtol=0, atol=1e-12)
@@ -285,21 +285,22 @@ assert reads[38] == 1 and clipped_reads.min() >= 17 and reads.sum() == clipped_r
 # have equal scores, and all weights sum to 1. So whatever the table holds,
 #
 # $$w_{ij}\le\frac1{i-m+1}\qquad\text{for }i-j\ge m$$
+#
+# A table that shuns all nearer words reaches the bound; it is the last one in the cell.
 
 # %%
 L, m = 12, 3
 at = np.arange(L)
-past = at[:, None] >= at
-far = relative_distance(at, at) >= m
-bound = 1 / np.maximum(at - m + 1, 1)[:, None]
-for seed in range(200):
-    random = np.random.default_rng(seed)
-    R_any = 3 * random.standard_normal((2 * m + 1, 4))
-    q_any = random.standard_normal((1, 4)).repeat(L, axis=0)  # all words alike
-    s = shaw_scores(q_any, np.zeros((L, 4)), R_any, relative_distance(at, at))
-    _, w = attend(s, q_any, mask=past)
+d = relative_distance(at, at)
+far, bound = d >= m, 1 / np.maximum(at - m + 1, 1)[:, None]
+tables = [3 * np.random.default_rng(seed).standard_normal((2 * m + 1, 1)) for seed in range(200)]
+tables.append(np.array([-99.0] * 2 * m + [0.0])[:, None])
+for R_any in tables:
+    s = shaw_scores(np.ones((L, 1)), np.zeros((L, 1)), R_any, d)  # all words alike
+    _, w = attend(s, np.zeros((L, 1)), causal_mask(at, at))
     assert (w <= bound + 1e-12)[far].all()
-print("largest weight of word 11 on the word five back, at best 1 /", int(at[11] - m + 1))
+assert np.allclose(w[m:], np.where(far, bound, 0)[m:], rtol=0, atol=1e-12)  # reached
+print(f"word 11 gives the word five back at most {w[11, 6]:.4f}, which is 1 / {11 - m + 1}")
 
 # %% [markdown]
 # Is that a loss? The *content* of a far word still counts, and layers stack. A head with $m=2$ can look
@@ -331,7 +332,7 @@ plots.published_ablations(by_clip, by_term)
 plt.show()
 
 # %% [markdown]
-# From $m=2$ on nothing changes. At $m=0$ all pairs read one row, and the scheme says nothing about
+# From $m=2$ on all are 25.8 or 25.9. At $m=0$ all pairs read one row, and the scheme says nothing about
 # order. (What is left then comes from the rest of the model, such as the causal mask of its decoder,
 # see [chapter 1](01_why_position.ipynb). It is one model and one language pair, without error bars:
 # don't read the last digit.) The bars on the right come back below.
@@ -357,7 +358,7 @@ assert np.allclose(from_table, scores, rtol=0, atol=1e-12)
 # ### Which end is the past?
 #
 # Here row 0 is the far future and row $2m$ the far past, since $i-j$ grows into the past. The paper
-# counts $j-i$, as do tensor2tensor and NEZHA. For training it makes no difference: a learned table is
+# counts $j-i$, as do tensor2tensor (commit bafdc1b) and NEZHA (0598f02). For training it makes no difference: a learned table is
 # only written upside down. For *loading* a table it does:
 #
 # $$R_{c(i-j)+m}=R'_{c(j-i)+m}\qquad\text{with } R'_r=R_{2m-r}$$
@@ -601,20 +602,20 @@ assert 16 * one_table == 33_792
 # %% [markdown]
 # ## In practice
 #
-# **No clipping, again.** BERT's `relative_key` in Hugging Face Transformers is Shaw's key term with a
-# table of $2\cdot512-1$ rows and no clip. Longer texts raise an index error
+# **No clipping, again.** BERT's `relative_key` in Hugging Face Transformers 4 (gone in 5) is Shaw's key
+# term with a table of $2\cdot512-1$ rows and no clip. Longer texts raise an index error
 # ([issue #17026](https://github.com/huggingface/transformers/issues/17026)); a proposal to clip was not
 # merged ([PR #9164](https://github.com/huggingface/transformers/pull/9164)).
 #
 # **Clipped, and still limited.** NEZHA, a Chinese BERT, clips at 64 and fills its table with fixed
-# sinusoids of the distance instead of learned vectors (document 003: "trainable or trigonometric").
-# But its code prepared the matrix of row numbers once, for 512 words; so its texts ended there, too
+# sinusoids of the row's number instead of learned vectors (document 003: "trainable or trigonometric").
+# But its PyTorch code gathers the vectors of 512 words once, so its texts end there, too
 # ([PR #111](https://github.com/huawei-noah/Pretrained-Language-Model/pull/111)). With positions as
 # arguments there is nothing to prepare:
 
 # %%
 m = 64
-fixed_table = sinusoidal(np.arange(-m, m + 1), 8)  # sines of the distance, nothing learned
+fixed_table = sinusoidal(np.arange(2 * m, -1, -1), 8)  # by j - i + m, turned over
 text = np.ones((1, 8))
 for at in (511, 512, 5000):
     keys_at = [at - 1, at - 64, 0]
@@ -635,8 +636,7 @@ assert f"{size / 1e9:.1f}" == "4.3"
 
 # %% [markdown]
 # **A causal model has idle rows.** Under a causal mask no pair looks ahead, so the rows 0 to $m-1$ are
-# never used. Some programs leave them out, with $m+1$ rows. Mind the shift of the row numbers when you
-# load such a table.
+# never used (exercise 4). A table without them has $m+1$ rows, and other row numbers.
 #
 # ## Exercises
 #
@@ -701,7 +701,8 @@ assert f"{size / 1e9:.1f}" == "4.3"
 # at = np.arange(100)
 # w = softmax(shaw_scores(np.ones((100, 1)), np.zeros((100, 1)), two_back, relative_distance(at, at)))
 # assert (w.argmax(axis=1)[2:] == at[:-2]).all() and w[50, 48] > 0.99
-# assert np.allclose(w[:2], 0.01, rtol=0, atol=1e-12) and a > 2 * np.log(99)
+# assert np.allclose(w[:2], 0.01, rtol=0, atol=1e-12)
+# assert np.exp(a - 0.02) / (np.exp(a - 0.02) + 99) < 0.99  # a smaller entry is not enough
 # ```
 #
 # </details>
