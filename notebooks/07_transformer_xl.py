@@ -101,9 +101,11 @@ p = sinusoidal(np.arange(8), D)
 terms = four_terms(words, p, W_q, W_k)
 whole = (words + p) @ W_q @ ((words + p) @ W_k).T / np.sqrt(D)
 assert np.allclose(sum(terms), whole, rtol=0, atol=1e-12)
+term_b = words @ W_q @ (p @ W_k).T / np.sqrt(D)
+assert np.allclose(terms[1], term_b, rtol=0, atol=1e-12)
 diagonal = np.diag(terms[3], -2)  # term (d) for all pairs at the distance 2
 print("term (d) at the distance 2:", diagonal.round(3).tolist())
-assert np.ptp(diagonal) > 0.1
+assert not np.allclose(diagonal, diagonal[0], rtol=0, atol=0.1)
 
 # %% [markdown]
 # Even term (d), which holds nothing but positions, is no function of the distance: the printed
@@ -210,17 +212,16 @@ def scores_by_loops(q, k, r, u, v):
     """The equation above, one number at a time; r[d] is the projected code of the distance d."""
     L, S, K = len(q), len(k), len(q[0])
     scores = np.zeros((L, S))
-    for i in range(L):
-        for j in range(S):
-            for c in range(K):
-                content = (q[i][c] + u[c]) * k[j][c]
-                position = (q[i][c] + v[c]) * r[i + S - L - j][c]
-                scores[i, j] += (content + position) / np.sqrt(K)
+    for i, j, c in np.ndindex(L, S, K):
+        content = (q[i][c] + u[c]) * k[j][c]
+        position = (q[i][c] + v[c]) * r[i + S - L - j][c]
+        scores[i, j] += (content + position) / np.sqrt(K)
     return scores
 
 
-toy = {d: [value] for d, value in r_of.items()}
-assert scores_by_loops([[1], [2]], [[3], [5]], toy, [1], [2]).tolist() == by_hand
+toy = {d: 4 * [value] for d, value in r_of.items()}  # K = 4 equal components, over root 4
+fours = scores_by_loops([4 * [1], 4 * [2]], [4 * [3], 4 * [5]], toy, 4 * [1], 4 * [2])
+assert fours.tolist() == np.multiply(2, by_hand).tolist()
 
 # %% [markdown]
 # The package's function does it for all heads at once. Its `r` holds one row for each distance, from
@@ -287,7 +288,7 @@ D, K = 32, 8
 theta = 10000.0 ** (-2 * np.arange(D // 2) / D)
 W_r, v = rng.standard_normal((D, K)) / np.sqrt(D), rng.standard_normal(K)
 w = W_r @ v  # (D,)
-for d in (-7, 0, 1, 300):
+for d in (*span.tolist(), 300):  # -2 to 4, and far away
     by_sum = sum(
         w[2 * c] * np.sin(theta[c] * d) + w[2 * c + 1] * np.cos(theta[c] * d) for c in range(D // 2)
     )
@@ -307,13 +308,13 @@ R = sinusoidal(d, D)  # (distances, D)
 even = R @ sinusoidal(0, D)  # w = R_0
 odd = R @ np.where(np.arange(D) % 2 == 0, 1.0, 0.0)  # w = 1 for every sine
 assert np.allclose(even, np.cos(np.outer(d, theta)).sum(axis=1), rtol=0, atol=1e-12)
-assert np.allclose(even, even[::-1], rtol=0, atol=1e-12)
-assert np.allclose(odd, -odd[::-1], rtol=0, atol=1e-12)
-print("sum of the sines at the distances -2, -1, 0, 1, 2:", (odd[22:27].round(2) + 0.0).tolist())
+assert np.allclose(even, np.flip(even), rtol=0, atol=1e-12)
+assert np.allclose(odd, -np.flip(odd), rtol=0, atol=1e-12)
+print("sum of the sines at the distances -2, -1, 0, 1, 2:", odd[22:27].round(2).tolist())
 
 # %% [markdown]
-# So direction must be trained: $w=W_{K,R}\,v$ may weigh sines and cosines as it likes. (Under a causal mask there is only one side. Direction matters where a model looks both
-# ways, as XLNet does.) For example, $w=R_3$ finds the word three back: by the addition formula
+# So direction must be trained: $w=W_{K,R}\,v$ may weigh sines and cosines as it likes. (Under a causal
+# mask there is only one side. Direction matters where a model looks both ways, as XLNet does.) For example, $w=R_3$ finds the word three back: by the addition formula
 # $R_3\cdot R_d$ is $\sum_c\cos\theta_c(d-3)$, the even curve moved to 3. With $w=R_1$ a head looks at the
 # previous word. How sure can it be? We multiply by $s$ and take the softmax over the distances -15 to
 # 15.
@@ -406,8 +407,7 @@ assert wanted[0, 0] == products[0, 2] and wanted[2, 0] == products[2, 0]
 # rows would do it. Here is a way without any loop, in four strokes:
 #
 # 1. put one column of zeros (here: dots) on the left;
-# 2. read the numbers in the same order as a matrix with one *row* more: $(N+1) \times L$ in place of
-#    $L\times(N+1)$;
+# 2. read the $L\times(N+1)$ numbers in the same order as a matrix of $(N+1) \times L$;
 # 3. drop the first row;
 # 4. read the numbers in the same order as an $L\times N$ matrix again.
 
@@ -442,14 +442,14 @@ plt.show()
 # $$i(N+1)+c+1-L \;=\; iN + \big[c-(L-1-i)\big]$$
 #
 # So it lands in row $i$, in the column $c-(L-1-i)$: moved left by $L-1-i$, as wished. That holds as
-# long as the bracket is not negative. Otherwise the entry lands at the end of the row *above*.
+# long as the bracket is not negative. Otherwise the entry lands at the end of the row *above* (or, in
+# row 0, is dropped).
 
 # %%
-N = 5
-numbered = np.arange(1, L * N + 1).reshape(L, N)  # 1 to 15
-flat = np.concatenate([np.zeros((L, 1), int), numbered], axis=1).ravel()[L:]
-for i in range(L):
-    for c in range(N):
+for L, N in ((6, 7), (3, 5)):
+    numbered = np.arange(1, L * N + 1).reshape(L, N)
+    flat = np.concatenate([np.zeros((L, 1), int), numbered], axis=1).ravel()[L:]
+    for i, c in np.ndindex(L, N):
         assert i * (N + 1) + c + 1 - L == i * N + (c - (L - 1 - i))
         if c - (L - 1 - i) >= 0:
             assert flat.reshape(L, N)[i, c - (L - 1 - i)] == numbered[i, c]
@@ -492,8 +492,8 @@ for length in (3, 5, 12):
 # %% [markdown]
 # **The mend.** Let the list run on to the far future: distances $S-1, \dots, 0, \dots, -(L-1)$, that is
 # $L+S-1$ codes. Then every cell finds its own product, and of the shifted rows the first $S$ columns
-# are kept. It is what XLNet does. XLNet predicts words in random orders; the order lives in its mask,
-# and the distances stay those of the text, so a key may lie ahead.
+# are kept. XLNet does it with one code more (exercise 2). It predicts words in random orders; the order
+# lives in its mask, and the distances stay those of the text, so a key may lie ahead.
 #
 # $$\text{shifted}_{ij}=q_i\cdot r_{\,i+S-L-j}\qquad\text{for all } i<L,\; j<S$$
 
@@ -506,8 +506,8 @@ for i in range(L):
     for j in range(S):
         assert np.isclose(right[i, j], q[i] @ sinusoidal(i + S - L - j, D), rtol=0, atol=1e-12)
 short = relative_shift(q @ both_ways[:S].T)  # the causal list: S codes
-print("largest difference at or below the diagonal:", np.abs(np.tril(short - right)).max().round(9))
-print("above it:", f"{np.abs(short - right).max():.0f}")
+assert np.allclose(np.tril(short), np.tril(right), rtol=0, atol=1e-12)
+print(f"largest difference above the diagonal: {np.abs(short - right).max():.0f}")
 
 # %% alt="Three heat maps: the right position scores, the shifted causal list, and their difference. What one sees: the lower triangles agree and the difference fills the whole upper triangle."
 plots.xl_beyond(right, short)
@@ -517,10 +517,10 @@ plt.show()
 # At and below the diagonal the two agree; above it the middle picture shows a zero and then the next
 # query's numbers.
 #
-# Speech encoders, which have no causal mask, took the causal shift over and used it like that, some
-# for months: see espnet issue #2684 and OpenTransformer issue #25. Nothing crashes; on one
-# corpus espnet's error rates were the same before and after the mend (pull request #2816). The original code
-# doesn't clear the triangle either (transformer-xl issues #138 and #132); there a mask always follows.
+# Speech encoders, which have no causal mask, took the causal shift over and used it like that: see
+# espnet issue #2684 and OpenTransformer issue #25. Nothing crashes; on one corpus espnet's error rates
+# were the same before and after the mend (pull request #2816). The original code doesn't clear the
+# triangle either (transformer-xl issues #138 and #132); there a mask always follows.
 #
 # ## When queries and keys differ in number
 #
@@ -540,10 +540,10 @@ print("distance from positions:  ", relative_distance([4], np.arange(5)).tolist(
 assert causal_mask([4], np.arange(5)).all() and relative_distance([4], np.arange(5))[0, 0] == 4
 
 # %% [markdown]
-# It sees the oldest word only, and takes it for itself. This happened in public code: x-transformers,
-# pull request #103, "the keys in mem are past keys so the positional biases have to be shifted". In
-# this package positions are arguments, so the offset is never guessed. The shift itself is right for
-# every $L \le S$ if the list starts at $S-1$; the next cell tries all sizes up to 6.
+# It sees the oldest word only, and takes it for itself. The wrong bias happened in public code, beside a
+# right mask: x-transformers, pull request #103, "the keys in mem are past keys so the positional biases
+# have to be shifted". In this package positions are arguments, so the offset is not guessed. The shift
+# itself is right for every $L \le S$ if the list starts at $S-1$; the next cell tries all sizes up to 6.
 
 # %%
 for S in range(1, 7):
@@ -645,8 +645,8 @@ plt.show()
 # ## Nothing for the values
 #
 # With absolute codes the value is $(x_j+p_j)W_V$: the output holds $\sum_j a_{ij}\,p_jW_V$, so a layer
-# can report *where* it looked. Transformer-XL drops it, and document 003 remarks that from this work
-# on most relative schemes touch the scores alone:
+# can report *where* it looked. Transformer-XL drops it, and document 003 remarks that the relative
+# schemes since then seem to touch the scores alone:
 #
 # $$o_i=\sum_j a_{ij}\,x_jW_V$$
 #
@@ -656,7 +656,7 @@ plt.show()
 # %%
 same = np.tile(text[0], (6, 1))
 outputs = layer(same, same[:0], 0)
-print("largest difference between two outputs:", np.ptp(outputs, axis=0).max().round(9))
+print("all outputs are equal:", np.allclose(outputs, outputs[0], rtol=0, atol=1e-12))
 assert np.allclose(outputs, same + same @ params[0][2], rtol=0, atol=1e-12)
 added = same + sinusoidal(np.arange(6), D)
 print("with absolute codes:", f"{np.ptp(layer(added, same[:0], 0), axis=0).max():.1f}")
@@ -669,8 +669,8 @@ print("with absolute codes:", f"{np.ptp(layer(added, same[:0], 0), axis=0).max()
 #
 # ## In practice
 #
-# **The order of components.** The released code puts all sines first and all cosines after them. It
-# makes no difference: the trained $W_{K,R}$ has its rows in another order.
+# **The order of components.** The authors' code (kimiyoung/transformer-xl, commit 44781ed) puts all
+# sines first and all cosines after them. It makes no difference: the trained $W_{K,R}$ has its rows in another order.
 
 # %%
 blocks = sinusoidal(span, 16, layout="concatenated")
@@ -694,7 +694,7 @@ up = np.tile(np.arange(1 - 3, 5), (3, 1))  # L = 3, S = 5
 assert (relative_shift(up)[:, :5] == 2 - relative_distance([2, 3, 4], np.arange(5))).all()
 
 # %% [markdown]
-# **One pair for all layers, or a pair for each.** In the released PyTorch code of Transformer-XL one
+# **One pair for all layers, or a pair for each.** In the PyTorch half of the same code one
 # $u$ and one $v$ serve all layers (each head has its own part); its option `clamp_len` gives all
 # distances beyond a limit the code of the limit. Check both before you load weights.
 #
@@ -732,7 +732,7 @@ assert (relative_shift(up)[:, :5] == 2 - relative_distance([2, 3, 4], np.arange(
 #
 # ### Exercise 2: XLNet's shift
 #
-# XLNet's code has no padding. Its list starts one further than any pair needs, at the distance $S$,
+# XLNet's code (zihangdai/xlnet, commit bbaa3a6) has no padding. Its list starts one further than any pair needs, at the distance $S$,
 # and ends at $-(L-1)$. It reshapes the products from $L\times(L+S)$ to $(L+S)\times L$, drops the first
 # row, reshapes to $L\times(L+S-1)$ and keeps $S$ columns. Write it, test it against `relative_shift`,
 # and say why no zeros are needed.
@@ -846,4 +846,4 @@ assert (relative_shift(up)[:, :5] == 2 - relative_distance([2, 3, 4], np.arange(
 #   (arXiv:1906.08237): where the scheme looks both ways.
 # - Shaw et al. 2018 (arXiv:1803.02155): terms (a) and (b) alone, with a trained table
 #   ([chapter 6](06_shaw.ipynb)).
-# - Next: [chapter 8](08_t5.ipynb) keeps only term (d), as one trained number for each distance.
+# - Next: [chapter 8](08_t5.ipynb) keeps (a), and for (d) one trained number for each bucket of distances.
