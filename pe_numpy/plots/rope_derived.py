@@ -43,13 +43,14 @@ def complex_turning(q: complex, theta: float, sums: np.ndarray) -> Figure:
     left.plot(abs(q) * circle.real, abs(q) * circle.imag, color="#DDDDDD", lw=1)
     _arrow(left, 0j, turner, COLOURS["none"], 1.2)
     at = 1.12 * turner * np.exp(-0.12j)  # beside the tip, below q e^(i theta)
-    left.text(at.real, at.imag, r"$e^{i\theta}$", color="#555555", ha="center")
-    names = ("$q$", r"$q\,e^{i\theta}$", r"$q\,e^{2i\theta}$")
+    left.text(at.real, at.imag, r"$e^{\mathrm{i}\theta}$", color="#555555", ha="center")
+    names = ("$q$", r"$q\,e^{\mathrm{i}\theta}$", r"$q\,e^{2\mathrm{i}\theta}$")
     for name, point, colour in zip(names, q * turner ** np.arange(3), SERIES, strict=False):
         _arrow(left, 0j, point, colour)
         outside = 1.17 * point
         left.text(outside.real, outside.imag, name, color=colour, ha="center", va="center")
-    left.set(xlabel="real part", ylabel="imaginary part", title=r"times $e^{i\theta}$: a turn")
+    left.set(xlabel="real part", ylabel="imaginary part")
+    left.set_title(r"times $e^{\mathrm{i}\theta}$: a turn")
     _plane(right, 2.0)
     right.plot(circle.real, circle.imag, color="#999999", lw=1, ls="--")
     for start, step in zip(sums, np.diff(sums), strict=False):
@@ -57,9 +58,9 @@ def complex_turning(q: complex, theta: float, sums: np.ndarray) -> Figure:
             _arrow(right, complex(start), complex(start + step), SERIES[0], 1.3)
     _arrow(right, 0j, complex(sums[0]), SERIES[0], 1.3)
     right.plot(sums[-1].real, sums[-1].imag, "o", color=SERIES[1], ms=6, zorder=3)
-    right.text(sums[-1].real + 0.12, sums[-1].imag + 0.22, "$e^{2i}$", color=SERIES[1])
+    right.text(sums[-1].real + 0.12, sums[-1].imag + 0.22, r"$e^{2\mathrm{i}}$", color=SERIES[1])
     right.set(ylim=(-1.5, 2.5), xlabel="real part")
-    right.set_title("the series of $e^{2i}$: each step a quarter turn")
+    right.set_title(r"the series of $e^{2\mathrm{i}}$: each step a quarter turn")
     return figure
 
 
