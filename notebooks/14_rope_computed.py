@@ -23,7 +23,7 @@
 #
 # **What you will need**
 #
-# - Dot products, sines and cosines, and $e^{ia} = \cos a + i \sin a$.
+# - Dot products, sines and cosines, and $e^{\mathrm{i}a} = \cos a + \mathrm{i} \sin a$.
 # - The result of [chapter 13](13_rope_derived.ipynb); attention as in [chapter 17](17_attention.ipynb) for the middle part.
 # - The marks N-, E- and X- point to a few documents that this book checks ([chapter 0](00_how_to_read.ipynb)).
 #
@@ -173,7 +173,7 @@ print(rope_by_loops(q[None], [3])[0].round(3).tolist())
 # with component $i + K/2$.
 #
 # The arithmetic is the last four lines; what stands before checks the arguments. It builds a table
-# of $\cos m\theta_i$ and $\sin m\theta_i$, held as the complex numbers $e^{im\theta_i}$ (`_table`),
+# of $\cos m\theta_i$ and $\sin m\theta_i$, held as the complex numbers $e^{\mathrm{i}m\theta_i}$ (`_table`),
 # and then turns (`_turn_interleaved` or `_turn_half`). We open these three helpers in the last
 # section.
 
@@ -679,8 +679,7 @@ assert near[10] > near[0] and near[1:].min() > near[0]
 # larger product at distance 10 than at 0. (Nor does its size without the sign fall: at distance 251
 # it is 4.3461, more than the 4.0819 at distance 0.)
 #
-# One pair of vectors proves little, so take the best case: a query and a key that are equal, with
-# all components 1. Predict: at which distance, if ever, does the score rise for the first time?
+# One pair of vectors proves little, so take a query and a key that are equal, with all components 1. Predict: at which distance, if ever, does the score rise for the first time?
 
 # %%
 far = np.arange(201)
@@ -721,7 +720,8 @@ plt.show()
 
 # %% [markdown]
 # The dots mark the largest scores. Three pairs of vectors, three answers: the same encoding lets one
-# head look at its neighbours and another 50 tokens back. That is a strength, and it is not decay.
+# head look at its neighbours and another 50 tokens back; Barbero et al. (2024, Proposition 3.1) prove it
+# for any distance. That is a strength, and it is not decay.
 #
 # ### The score as a sum of arrows
 #
@@ -752,7 +752,7 @@ print("complex sum equals the score at", len(D), "distances")
 # A query and a key with independent normal components: what does distance do to their score?
 # Turning a cloud of points that is the same in all directions changes nothing. So at every distance
 # the score is a sum of $d$ products of independent numbers with mean 0 and variance 1: it has mean
-# 0 and standard deviation $\sqrt{d}$. We draw 4000 queries and keys and compute their scores by the
+# 0 (Proposition 3.2 of Barbero et al.) and standard deviation $\sqrt{d}$. We draw 4000 queries and keys and compute their scores by the
 # complex sum. For comparison: equal contents ($q = k$).
 
 # %%
@@ -845,10 +845,13 @@ def roformer_bound(q, k, distance):
     return largest * np.abs(np.cumsum(unit, axis=1)).sum(axis=1)
 
 
-assert (np.abs(whole) <= roformer_bound(a, b, D)).all()
-for u, w in ((q, k), (np.ones(8), np.ones(8)), (np.ones(128), np.ones(128)), (a, b)):
-    assert (np.abs(over_distance(u, w, D)) <= roformer_bound(u, w, D) + 1e-9).all()
-print("the bound holds for four pairs of vectors at", len(D), "distances")
+steps_of_h = S[10, 1:].conj() / np.abs(S[10, 1:])  # each turns one S_j to the real axis
+worst = (np.cumsum(steps_of_h[::-1])[::-1] / b.view(complex).conj()).view(float)
+for u, w in ((q, k), (np.ones(8), np.ones(8)), (np.ones(128), np.ones(128)), (a, b), (worst, b)):
+    size, bound = np.abs(over_distance(u, w, D)), roformer_bound(u, w, D)
+    assert (size <= bound + 1e-9).all()
+assert np.isclose(size[10], bound[10], rtol=1e-12, atol=0)
+print("the bound holds for five pairs of vectors at", len(D), "distances; the last one reaches it")
 
 # %% [markdown]
 # The only part of the bound that knows the distance is the sum of the $|S_j|$. The paper plots their
@@ -931,7 +934,7 @@ slow = int((turns < 1).sum())
 print(f"{slow} of {len(turns)} pairs never finish a turn")
 seen = (trained - 1) * speeds[-1]  # at the last position, 2047
 print(f"the slowest pair has seen {seen:.4f} of {2 * np.pi:.4f} radians")
-assert slow == 23 and f"{seen:.4f}" == "0.2364" and turns[40] > 1 > turns[41]
+assert slow == 23 and f"{seen:.4f}" == "0.2364" and turns[40] > 1 > turns[41] * 2200 / trained
 
 # %% alt="Bars: turns that each of 64 pairs makes over 2048 positions, on a logarithmic axis around 1. What one sees: pairs 0 to 40 finish at least one turn, pairs 41 to 63 never do."
 plots.rope_turns(turns)
@@ -939,7 +942,7 @@ plt.show()
 
 # %% [markdown]
 # The bars to the right hang below the line: 23 of 64 hands have never come round. What they show at
-# position 3000 was never shown in training.
+# position 2200 was never shown in training.
 #
 # > **E-001-12.** Document 001 lists among RoPE's advantages "excellent extrapolation", that is,
 # > good service beyond the trained length. Right is: `rope` can be *computed* at any position, and
@@ -954,7 +957,7 @@ plt.show()
 # >
 # > **X-5.** The documents disagree among themselves: extrapolation with RoPE is "excellent" (001),
 # > "good" (002), first "supported" and then said to degrade (003), with "some accuracy" kept (004).
-# > What we can settle here is the cause, in numbers: which angles are new. [Chapter 15](15_scaling.ipynb) mends it,
+# > What we can settle here, in numbers, is which angles are new. [Chapter 15](15_scaling.ipynb) mends it,
 # > [chapter 22](22_study.ipynb) measures it in trained models.
 
 # %%
@@ -1010,6 +1013,7 @@ brute = min(np.linalg.norm(phase(2500) - phase(p)) for p in range(trained))
 assert np.isclose(brute, nearest[2500 - trained], rtol=0, atol=1e-9)
 assert [f"{nearest[o - trained]:.2f}" for o in (2100, 2500, 3000)] == ["7.71", "8.96", "9.32"]
 assert [f"{nearest[o - trained]:.2f}" for o in (4096, 8192)] == ["9.74", "10.28"]
+assert nearest[2100 - trained :].min() > 7.5  # it doesn't come back
 
 # %% alt="Distance from each offset beyond 2048 to the nearest trained phase vector. What one sees: it jumps from one step to almost the level of unrelated phases within some hundred offsets."
 plots.rope_nearest_phase(np.arange(trained, 8193), nearest, np.sqrt(128), trained)
@@ -1320,19 +1324,17 @@ assert twice == 2 * once
 # %% [markdown]
 # ## In practice
 #
-# **Sign.** Positive positions turn counter-clockwise here, in RoFormer and in the released LLaMA
-# code. A program that turns *both* queries and keys the other way passes every test of relativity,
+# **Sign.** Positive positions turn counter-clockwise here, in RoFormer and in
+# [Meta's LLaMA](https://github.com/facebookresearch/llama/blob/6c7fe276574e78057f917549435a2554000a876d/llama/model.py#L64-L74).
+# A program that turns *both* queries and keys the other way passes every test of relativity,
 # because only the sign of $m - n$ is exchanged; so test one absolute value at one position, as
 # N-001-3 does (exercise 2).
 #
-# **Layout.** Meta's LLaMA and GPT-J pair neighbours; GPT-NeoX and the LLaMA of the Hugging Face
-# library pair halves. The weights of one served by the other give fluent nonsense; [chapter 13](13_rope_derived.ipynb) has
-# the permutation ([transformers #25199](https://github.com/huggingface/transformers/issues/25199)).
+# **Layout.** Weights of one layout, run by code for the other, gave
+# [gibberish](https://github.com/jzhang38/TinyLlama/issues/24); [chapter 13](13_rope_derived.ipynb) has the permutation.
 #
 # **Precision.** Tables of cosines that follow the model into half precision have been reported as
-# bugs in several libraries
-# ([gpt-neox #1003](https://github.com/EleutherAI/gpt-neox/issues/1003),
-# [Megatron-LM #535](https://github.com/NVIDIA/Megatron-LM/issues/535),
+# bugs ([gpt-neox #1003](https://github.com/EleutherAI/gpt-neox/issues/1003),
 # [transformers #29285](https://github.com/huggingface/transformers/pull/29285)). Compute angles
 # in float32 at least; cast the finished cosines.
 #
@@ -1342,7 +1344,7 @@ assert twice == 2 * once
 #
 # **Packing.** A pull request to nanoVLM
 # ([#204](https://github.com/huggingface/nanoVLM/pull/204)) measured what our table shows: restarting
-# positions alone does nothing against the leak.
+# positions alone does not stop the leak.
 #
 # **Cache.** State whether cached keys are turned. When rows are evicted, the number of rows left is
 # no longer the position of the next token.
@@ -1549,6 +1551,8 @@ assert twice == 2 * once
 # - Chen et al. 2023, *Extending Context Window of Large Language Models via Positional
 #   Interpolation*, [arXiv:2306.15595](https://arxiv.org/abs/2306.15595): what happens beyond it,
 #   and a cure, which is the subject of [chapter 15](15_scaling.ipynb).
+# - Barbero et al. 2024, *Round and Round We Go! What makes Rotary Positional Encodings useful?*,
+#   [arXiv:2410.06205](https://arxiv.org/abs/2410.06205): section 3, on decay.
 # - Shazeer 2019, *Fast Transformer Decoding: One Write-Head is All You Need*,
 #   [arXiv:1911.02150](https://arxiv.org/abs/1911.02150), and Ainslie et al. 2023, *GQA*,
 #   [arXiv:2305.13245](https://arxiv.org/abs/2305.13245): fewer key heads.
