@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -210,6 +211,24 @@ def test_a_query_that_may_attend_to_nothing_gets_zeros_and_no_warning():
 def test_large_scores_neither_overflow_nor_lose_their_logarithm():
     assert softmax([1e4, 0.0]).tolist() == [1.0, 0.0]
     assert log_softmax(np.array([1e4, 0.0], np.float32)).tolist() == [0.0, -1e4]
+
+
+OFFSETS = [(np.float32, 1e7, 1e-6), (np.float32, 3e4, 1e-6), (np.float64, 1e15, 1e-12)]
+
+
+@pytest.mark.parametrize(("dtype", "offset", "tolerance"), OFFSETS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_log_softmax_far_from_zero_is_as_exact_as_near_it(dtype, offset, tolerance, sign):
+    """What is added to the largest score must not be rounded by it: log 2 at 1e15, for one."""
+    rows = [[0, 0], [0, 1], [0, -3, 5, 2], [0, -700, 1, 4], list(range(0, 400, 2)), [0] * 1000]
+    for row in rows:
+        x = np.array(row, dtype) + dtype(sign * offset)
+        top = max(Fraction(float(a)) for a in x)
+        near = [float(Fraction(float(a)) - top) for a in x]  # exact
+        total = math.fsum(math.exp(a) for a in near)
+        exact = np.array([a - math.log(total) for a in near])
+        error = np.abs(log_softmax(x).astype(np.float64) - exact) / np.maximum(1, np.abs(exact))
+        assert error.max() < tolerance
 
 
 def test_nan_stays_visible():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pe_numpy import cross_entropy, log_softmax
+from pe_numpy import cross_entropy, log_softmax, value_and_grad
 
 seeds = st.integers(0, 2**32 - 1)
 B, L, V = 2, 3, 5
@@ -121,6 +121,31 @@ def test_huge_logits_neither_overflow_nor_lose_the_loss():
     assert float(cross_entropy([[1e4, 0.0]], [0])) == 0.0
     assert float(cross_entropy([[0.0, -np.inf]], [1])) == np.inf
     assert float(cross_entropy([[0.0, -np.inf]], [0])) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "offset", "tolerance"),
+    [(np.float32, 1e7, 1e-6), (np.float32, 1e4, 1e-6), (np.float64, 1e15, 1e-12)],
+)
+@pytest.mark.parametrize("eps", [0.0, 0.1])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("spread", [0, 2, 300])
+def test_logits_far_from_zero_lose_nothing_of_the_loss(dtype, offset, tolerance, eps, sign, spread):
+    """The loss of what the logits are, once rounded to their dtype at that offset."""
+    n, V = 200, 20
+    offsets = sign * offset * np.random.default_rng(1).uniform(0.5, 1, (n, 1))
+    logits = (offsets + spread * data(n, V)).astype(dtype)
+    targets = np.random.default_rng(2).integers(0, V, n)
+    near = (logits - logits.max(axis=1, keepdims=True)).astype(np.float64)  # exact: few bits apart
+    expected = loss_by_loops(near, targets, eps=eps)
+    loss, (_, grad) = (
+        cross_entropy(logits, targets, label_smoothing=eps),
+        value_and_grad(lambda x: cross_entropy(x, targets, label_smoothing=eps))(logits),
+    )
+    assert abs(float(loss) - expected) < tolerance * max(1, abs(expected))
+    p = np.exp(near) / np.exp(near).sum(axis=1, keepdims=True)
+    wanted = (p - (1 - eps) * np.eye(V)[targets] - eps / V) / n
+    assert_allclose(grad, wanted, rtol=0, atol=tolerance / n)
 
 
 # ---- dtype, purity, bad input -------------------------------------------------------------------

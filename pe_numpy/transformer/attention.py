@@ -90,7 +90,8 @@ def log_softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     Notes
     -----
     Source: the logarithm of `softmax`. Computed as a difference, so that a weight too small for its
-    dtype still has its logarithm.
+    dtype still has its logarithm: first the largest score is subtracted, then the logarithm of the
+    sum, which a large score would round away.
 
     Examples
     --------
@@ -98,8 +99,9 @@ def log_softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     ([0.0, -1000.0], [0.0, -700.0])
     """
     x, work, shift = _shifted("log_softmax", x, axis)
-    total = np.exp(work - shift).sum(axis=axis, keepdims=True)
-    result = work - (shift + np.log(np.maximum(total, 1)))
+    result = work - shift
+    total = np.exp(result).sum(axis=axis, keepdims=True)
+    result -= np.log(np.maximum(total, 1))  # last: beside a large shift it would be rounded away
     return result.astype(x.dtype, copy=False)
 
 
