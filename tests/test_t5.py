@@ -163,7 +163,24 @@ def test_any_shape_and_none():
         ),
         (lambda: t5_bias(np.zeros((2, 8, 2)), [[0]], 6), r"table must have the axes \(N, H\); got"),
         (lambda: t5_bias(np.zeros((8, 2)), [0], 6), r"distance must have the axes \(L, S\) or \(B"),
-        (lambda: t5_bias(np.zeros((7, 2)), [[0]], 6), "num_buckets must be even"),
+        (
+            lambda: t5_bias(np.zeros((0, 2)), [[0]], 6),
+            "t5_bias: the number of rows of table must be at least 4; got 0",
+        ),
+        (
+            lambda: t5_bias(np.zeros((1, 2)), [[0]], 6, bidirectional=False),
+            "t5_bias: the number of rows of table must be at least 2; got 1",
+        ),
+        (
+            lambda: t5_bias(np.zeros((7, 2)), [[0]], 6),
+            "t5_bias: the number of rows of table must be even, so that .* half of them; got 7",
+        ),
+        (lambda: t5_bias(np.zeros((8, 2)), [[0]], 2), "t5_bias: max_distance must be above the 2 "),
+        (
+            lambda: t5_bias(np.zeros((8, 2)), [[0]], 2.5),
+            "t5_bias: max_distance must be a whole num",
+        ),
+        (lambda: t5_bias(np.zeros((8, 2)), [[0.5]]), "t5_bias: distance must be whole numbers"),
     ],
 )
 def test_bad_input_is_named_with_the_rule_and_the_numbers(call, message):

@@ -71,17 +71,8 @@ def t5_bucket(
     """
     name = "t5_bucket"
     distance = checks.whole_numbers(name, "distance", distance)
-    num_buckets = checks.integer(name, "num_buckets", num_buckets, least=4 if bidirectional else 2)
-    max_distance = checks.integer(name, "max_distance", max_distance)
-    if bidirectional:
-        checks.even(name, "num_buckets", num_buckets, "each direction has half of them")
-    half = num_buckets // 2 if bidirectional else num_buckets
+    half = _half(name, "num_buckets", num_buckets, max_distance, bidirectional)
     exact = half // 2
-    if max_distance <= exact:
-        raise ValueError(
-            f"{name}: max_distance must be above the {exact} distances with a bucket of their own; "
-            f"got {max_distance}"
-        )
 
     def bucket(d: np.ndarray) -> np.ndarray:
         n = np.abs(d) if bidirectional else np.maximum(d, 0)
@@ -90,6 +81,23 @@ def t5_bucket(
         return np.where(n < exact, n, far) + (half * (d < 0) if bidirectional else 0)
 
     return each_distance(bucket, distance)
+
+
+def _half(
+    function: str, name: str, num_buckets: int, max_distance: int, bidirectional: bool
+) -> int:
+    """Check, and return the number of buckets for one direction."""
+    num_buckets = checks.integer(function, name, num_buckets, least=4 if bidirectional else 2)
+    max_distance = checks.integer(function, "max_distance", max_distance)
+    if bidirectional:
+        checks.even(function, name, num_buckets, "each direction has half of them")
+    half = num_buckets // 2 if bidirectional else num_buckets
+    if max_distance <= half // 2:
+        raise ValueError(
+            f"{function}: max_distance must be above the {half // 2} distances with a bucket of "
+            f"their own; got {max_distance}"
+        )
+    return half
 
 
 def t5_bias(
@@ -132,6 +140,7 @@ def t5_bias(
     if table.ndim != 2:
         raise ValueError(f"{name}: table must have the axes (N, H); got shape {table.shape}")
     distance = checks.bias_distance(name, distance)
+    _half(name, "the number of rows of table", len(table), max_distance, bidirectional)
     by_head = np.swapaxes(table, 0, 1)  # (H, N)
 
     def bias(d: np.ndarray) -> np.ndarray:
