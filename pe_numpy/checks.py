@@ -81,12 +81,14 @@ def common_batch(function: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
 def integer(function: str, name: str, n: Any, least: int = 1) -> int:
     """A whole number that is no less than `least`."""
     try:
-        n = operator.index(n)
+        whole = operator.index(n)
     except TypeError:
-        raise ValueError(f"{function}: {name} must be a whole number; got {n!r}") from None
-    if n < least:
-        raise ValueError(f"{function}: {name} must be at least {least}; got {n}")
-    return n
+        whole = None
+    if whole is None or isinstance(n, bool):
+        raise ValueError(f"{function}: {name} must be a whole number; got {n!r}")
+    if whole < least:
+        raise ValueError(f"{function}: {name} must be at least {least}; got {whole}")
+    return whole
 
 
 def even(function: str, name: str, n: Any, why: str = "each sine has its cosine") -> int:
@@ -100,9 +102,11 @@ def even(function: str, name: str, n: Any, why: str = "each sine has its cosine"
 def number(function: str, name: str, x: Any) -> float:
     """One finite real number, as a Python float (which leaves float32 arrays float32)."""
     try:
-        value = float(x)
+        value = None if isinstance(x, str | bytes | bool) else float(x)
     except (TypeError, ValueError):
-        raise ValueError(f"{function}: {name} must be one real number; got {x!r}") from None
+        value = None
+    if value is None:
+        raise ValueError(f"{function}: {name} must be one real number; got {x!r}")
     if not math.isfinite(value):
         raise ValueError(f"{function}: {name} must be finite; got {value}")
     return value
@@ -122,9 +126,24 @@ def above(function: str, name: str, x: Any, bound: float, why: str = "") -> floa
     return value
 
 
+def share(function: str, name: str, x: Any) -> float:
+    """One number from 0 to below 1."""
+    value = number(function, name, x)
+    if not 0 <= value < 1:
+        raise ValueError(f"{function}: {name} must be from 0 to below 1; got {value:g}")
+    return value
+
+
+def flag(function: str, name: str, value: Any) -> bool:
+    """True or False, and nothing that Python would take for one of them."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{function}: {name} must be True or False; got {value!r}")
+    return bool(value)
+
+
 def choice(function: str, name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """One of a few words."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         words = " or ".join(repr(word) for word in allowed)
         raise ValueError(f"{function}: {name} must be {words}; got {value!r}")
     return value

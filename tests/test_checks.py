@@ -41,6 +41,39 @@ def test_numpy_integers_are_whole_numbers():
     assert type(checks.number("f", "x", np.float32(0.5))) is float
 
 
+@pytest.mark.parametrize("strange", [True, 2.0, "2", None, [2], np.array([2])])
+def test_what_python_would_take_for_a_whole_number_is_refused(strange):
+    with pytest.raises(ValueError, match="f: n must be a whole number; got"):
+        checks.integer("f", "n", strange)
+
+
+@pytest.mark.parametrize("strange", [True, "0.5", b"1", None, [0.5], 1j])
+def test_what_python_would_take_for_a_number_is_refused(strange):
+    with pytest.raises(ValueError, match="f: x must be one real number; got"):
+        checks.number("f", "x", strange)
+
+
+def test_a_share_is_from_0_to_below_1():
+    assert checks.share("f", "x", 0) == 0 and checks.share("f", "x", 0.75) == 0.75
+    for strange in (1, -0.1):
+        with pytest.raises(ValueError, match="f: x must be from 0 to below 1; got"):
+            checks.share("f", "x", strange)
+
+
+def test_only_true_and_false_are_flags():
+    assert checks.flag("f", "x", True) is True and checks.flag("f", "x", np.False_) is False
+    for strange in (0, 1, "no", None):
+        with pytest.raises(ValueError, match="f: x must be True or False; got"):
+            checks.flag("f", "x", strange)
+
+
+def test_a_choice_is_one_of_the_words():
+    assert checks.choice("f", "x", "a", ("a", "b")) == "a"
+    for strange in ("c", None, ["a"], np.array(["a", "b"])):
+        with pytest.raises(ValueError, match="f: x must be 'a' or 'b'; got"):
+            checks.choice("f", "x", strange, ("a", "b"))
+
+
 def test_a_bound_is_not_above_itself():
     assert checks.above("f", "x", 1.5, 1) == 1.5
     with pytest.raises(ValueError, match="f: x must be above 1, so that it counts; got 1"):

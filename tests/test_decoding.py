@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from pe_numpy import Model, decode, encode, greedy, init_params, sample
+from pe_numpy.transformer import decoding
 from pe_numpy.transformer.encodings import every_encoding
 
 V = 13
@@ -103,15 +104,111 @@ def test_no_steps_give_no_tokens():
             "padding of the prompt must stand on the left",
         ),
         ({"steps": -1}, "steps must be at least 0; got -1"),
+        ({"steps": 2.0}, "steps must be a whole number; got 2.0"),
+        ({"prompt": [[0.5]]}, "prompt must be whole numbers"),
+        ({"end": 3.0}, "end must be a whole number; got 3.0"),
+        ({"end": "3"}, "end must be a whole number; got '3'"),
+        ({"end": True}, "end must be a whole number; got True"),
+        ({"end": V}, "end must be a token of the vocabulary, below 13; got 13"),
+        ({"end": -1}, "end must be at least 0; got -1"),
+        ({"end": V, "steps": 0}, "end must be a token of the vocabulary, below 13; got 13"),
     ],
 )
-def test_bad_input_is_named_with_the_rule_and_the_numbers(change, message):
+@pytest.mark.parametrize("cached", [True, False])
+def test_bad_input_is_named_with_the_rule_and_the_numbers(change, message, cached):
     model, params = built()
-    arguments = {"prompt": PROMPT, "steps": 2, **change}
+    arguments = {"prompt": PROMPT, "steps": 2, "cached": cached, **change}
     with pytest.raises(ValueError, match=f"greedy: {message}"):
         greedy(params, model, **arguments)
     with pytest.raises(ValueError, match=f"sample: {message}"):
         sample(params, model, **arguments, rng=np.random.default_rng(0))
+
+
+def both(params, model, prompt, steps, **options):
+    """Greedy decoding and sampling, as functions of nothing."""
+    return (
+        lambda: greedy(params, model, prompt, steps, **options),
+        lambda: sample(params, model, prompt, steps, np.random.default_rng(0), **options),
+    )
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_nan_logits_are_refused_and_not_turned_into_token_0(cached):
+    model, params = built()
+    params["embedding"][PROMPT[1, 2]] = np.nan  # of the second prompt alone
+    calls = both(params, model, PROMPT, 3, cached=cached)
+    for call, name in zip(calls, ("greedy", "sample"), strict=True):
+        rule = f"{name}: the largest logit must be finite; got nan at step 0 of sequence 1"
+        with pytest.raises(ValueError, match=rule):
+            call()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_largest_logit_that_is_not_finite_is_refused(value, monkeypatch):
+    model, params = built()
+
+    def strange(*arguments):
+        logits = decode(*arguments)
+        if arguments[2].shape[1] == 1:  # from the second token on
+            logits[1] = value
+        return logits
+
+    monkeypatch.setattr(decoding, "decode", strange)
+    for call, name in zip(both(params, model, PROMPT, 3), ("greedy", "sample"), strict=True):
+        rule = f"{name}: the largest logit must be finite; got {value} at step 1 of sequence 1"
+        with pytest.raises(ValueError, match=rule):
+            call()
+
+
+def test_masked_tokens_are_never_chosen(monkeypatch):
+    model, params = built()
+
+    def masked(*arguments):
+        return np.where(np.arange(V) == 5, decode(*arguments), -np.inf)
+
+    monkeypatch.setattr(decoding, "decode", masked)
+    for call in both(params, model, PROMPT, 3):
+        assert (call() == 5).all()
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_source_of_another_batch_is_refused(rows, cached):
+    model, params = built(n_encoder_layers=1)
+    source = np.ones((rows, 4), int)
+    for call, name in zip(
+        both(params, model, PROMPT, 2, source=source, cached=cached),
+        ("greedy", "sample"),
+        strict=True,
+    ):
+        rule = f"{name}: source must have one row for each prompt, 2; got shape \\({rows}, 4\\)"
+        with pytest.raises(ValueError, match=rule):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": None}, "memory must be given if and only if the model has an encoder"),
+        ({"source": [1, 2]}, r"source must have one row for each prompt, 2; got shape \(2,\)"),
+        ({"source": [[V] * 4] * 2}, "tokens must be from 0 to V - 1 = 12; got 13"),
+        ({"source_real": np.ones((2, 3), bool)}, "real must be boolean and of the shape"),
+        ({"source_real": np.ones((2, 4))}, "real must be boolean and of the shape"),
+        ({"prompt": [[V], [1]]}, "tokens must be from 0 to V - 1 = 12; got 13"),
+        ({"real": np.ones(PROMPT.shape)}, "real must be boolean and of the shape"),
+    ],
+)
+def test_what_the_model_refuses_is_refused(change, message):
+    model, params = built(n_encoder_layers=1)
+    arguments = {"prompt": PROMPT, "steps": 2, "source": SOURCE, **change}
+    for call in both(params, model, **arguments):
+        with pytest.raises(ValueError, match=message):
+            call()
+    model, params = built()
+    with pytest.raises(ValueError, match="encode: the model has no encoder"):
+        greedy(params, model, PROMPT, 2, source=SOURCE)
+    with pytest.raises(ValueError, match="decode: memory_real must come with a memory"):
+        greedy(params, model, PROMPT, 2, source_real=np.ones((2, 4), bool))
 
 
 def test_bad_choices_of_sampling_are_named():

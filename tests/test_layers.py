@@ -279,7 +279,7 @@ def test_integers_become_float64():
         (lambda: embed_tokens(data(V, D), [V]), "tokens must be from 0 to V - 1 = 6; got 7"),
         (lambda: embed_tokens(data(V, D), [0, -1]), "from 0 to V - 1 = 6; got -1"),
         (lambda: embed_tokens(data(V, D), [0.5]), "embed_tokens: tokens must be whole numbers"),
-        (lambda: embed_tokens(data(V, D), [0], True), "scale must be a number, such as 1.0"),
+        (lambda: embed_tokens(data(V, D), [0], True), "scale must be one real number; got True"),
         (lambda: embed_tokens(data(V, D), [0], np.inf), "embed_tokens: scale must be finite"),
         (lambda: dropout(X, 1.0), "dropout: rate must be from 0 to below 1; got 1"),
         (lambda: dropout(X, -0.1), "dropout: rate must be from 0 to below 1; got -0.1"),

@@ -1,6 +1,7 @@
 """The Transformer with every encoding: caches, padding, chunks, norms, bad input."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -16,13 +17,18 @@ from pe_numpy import (
     encode,
     init_params,
     layer_norm,
+    linear_scaling,
+    llama3_scaling,
     multi_head_attention,
+    ntk_scaling,
     relative_distance,
     rope,
+    rope_frequencies,
     shaw_scores,
     yarn_scaling,
 )
-from pe_numpy.transformer.encodings import Encoding, Rope, Sizes, every_encoding
+from pe_numpy.transformer import encodings
+from pe_numpy.transformer.encodings import Encoding, Learned, Rope, Sizes, Tupe, every_encoding
 
 B, L, S, V, D, H, F = 3, 8, 6, 13, 12, 2, 20
 ENCODINGS = {
@@ -314,19 +320,281 @@ def flat(tree, path=""):
         yield path, tree
 
 
+# ---- the cache: refusals, memories, heads -------------------------------------------------------
+
+
+def with_memory(encoding=None, **choices):
+    """An encoder-decoder, its parameters, tokens, a memory and which of its tokens are real."""
+    model, params, tokens = built(encoding, n_encoder_layers=1, **choices)
+    source = np.random.default_rng(1).integers(0, V, (B, S))
+    real = np.ones((B, S), bool)
+    real[0, 4:] = False
+    return model, params, tokens, encode(params, model, source, real), real
+
+
+REFUSED = {
+    "token above the vocabulary": ({"tokens": [[1], [2], [V]]}, "tokens must be from 0 to V - 1"),
+    "token below 0": ({"tokens": [[1], [2], [-1]]}, "tokens must be from 0 to V - 1"),
+    "fractional tokens": ({"tokens": np.full((B, 1), 0.5)}, "tokens must be whole numbers"),
+    "tokens of one axis": ({"tokens": [1, 2, 3]}, r"tokens must have the axes \(B, L\)"),
+    "another batch": (
+        {"tokens": [[1]], "memory": np.zeros((1, S, D)), "memory_real": None},
+        "the cache must have the",
+    ),
+    "real in numbers": ({"real": np.ones((B, 1))}, "real must be boolean"),
+    "real too long": ({"real": np.ones((B, 2), bool)}, "real must be boolean and of the shape"),
+    "no memory": ({"memory": None}, "memory must be given if and only if"),
+    "memory of two axes": (
+        {"memory": np.zeros((B, D))},
+        r"memory must have the axes \(.*B, S, D\)",
+    ),
+    "memory of one sequence": ({"memory": np.zeros((1, S, D))}, r"memory must have the shape .*"),
+    "memory of another width": ({"memory": np.zeros((B, S, D + 1))}, "memory must have the shape"),
+    "memory of words": ({"memory": np.full((B, S, D), "a")}, "memory must hold real numbers"),
+    "memory_real in numbers": ({"memory_real": np.ones((B, S))}, "memory_real must be boolean"),
+    "memory_real too short": ({"memory_real": np.ones((B, 2), bool)}, "memory_real must be bool"),
+    "no room": ({"tokens": np.ones((B, 9), int)}, "Cache: there is room for"),
+    "beyond the table": ({}, "a table of 7 rows serves positions"),
+}
+
+
+@pytest.mark.parametrize("encoding", [Learned(7), Tupe(length=7)], ids=["learned", "tupe"])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("read", [0, 3])
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refused_call_leaves_the_cache_as_it_was(name, read, padded, encoding):
+    model, params, tokens, memory, memory_real = with_memory(encoding)
+    real = np.ones((B, L), bool)
+    real[0, :2] = not padded
+    tokens = tokens[:, : 5 + 2 * padded]
+
+    def call(start, end, cache, **change):
+        arguments = {"tokens": tokens[:, start:end], "real": real[:, start:end], "memory": memory}
+        arguments = {**arguments, "memory_real": memory_real, "cache": cache, **change}
+        if arguments["real"].shape != np.shape(arguments["tokens"]) and "real" not in change:
+            arguments["real"] = None
+        return decode(params, model, **arguments)
+
+    change, message = REFUSED[name]
+    caches = [Cache(model, B, 8, np.float64) for _ in range(2)]
+    for cache in caches:
+        if read:
+            call(0, read, cache)
+    start = read
+    if name == "beyond the table":
+        change = {"tokens": np.ones((B, 8 - read), int)}
+    watch = {}
+    with pytest.raises(ValueError, match=message):
+        call(start, start + 1, caches[0], watch=watch, **change)
+    assert caches[0].length == read and not watch
+    for t in range(read, tokens.shape[1]):
+        steps = [call(t, t + 1, cache) for cache in caches]
+        assert_allclose(steps[0], steps[1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("stop", [ValueError("in the last layer"), KeyboardInterrupt()])
+@pytest.mark.parametrize("read", [0, 3])
+def test_a_call_that_stops_half_way_leaves_the_cache_as_it_was(stop, read):
+    model, params, tokens, memory, _ = with_memory()
+    clean = decode(params, model, tokens, memory)
+    cache = Cache(model, B, L, np.float64)
+    if read:
+        decode(params, model, tokens[:, :read], memory, cache=cache)
+    layers = params["decoder"]["layers"]
+    whole = layers["1"]["feed_forward"]
+
+    class Stopping(dict):
+        def __contains__(self, key):
+            raise stop
+
+    layers["1"]["feed_forward"] = Stopping(whole)
+    other = np.random.default_rng(9).standard_normal((B, S, D)) if not read else memory
+    with pytest.raises(type(stop)):
+        unreal = np.zeros((B, 1), bool)
+        decode(params, model, tokens[:, :1], other, real=unreal, cache=cache)
+    layers["1"]["feed_forward"] = whole
+    for t in range(read, L):  # and no memory of the call that failed
+        step = decode(params, model, tokens[:, t : t + 1], memory, cache=cache)[:, 0]
+        assert_allclose(step, clean[:, t], rtol=0, atol=1e-12)
+
+
+def test_a_cache_serves_one_memory():
+    model, params, tokens, memory, real = with_memory()
+    whole = decode(params, model, tokens, memory, real)
+    cache = Cache(model, B, L, np.float64)
+    decode(params, model, tokens[:, :3], memory, real, cache=cache)
+    changed = memory.copy()
+    changed[1, 2, 3] += 1e-9
+    for other in (changed, memory[:, :4], memory[:, ::-1]):
+        with pytest.raises(ValueError, match="decode: the cache serves one memory; got another, m"):
+            decode(params, model, tokens[:, 3:4], other, cache=cache)
+    again = decode(params, model, tokens[:, 3:4], memory.copy(), real, cache=cache)
+    assert_allclose(again, whole[:, 3:4], rtol=0, atol=1e-12)
+    memory[...] = changed  # in place: the cache knows what it was given
+    with pytest.raises(ValueError, match="decode: the cache serves one memory"):
+        decode(params, model, tokens[:, 4:5], memory, real, cache=cache)
+
+
+def test_a_cache_serves_one_set_of_parameters():
+    model, params, tokens = built()
+    cache = Cache(model, B, L, np.float64)
+    decode(params, model, tokens[:, :3], cache=cache)
+    with pytest.raises(ValueError, match="decode: the cache serves one set of parameters; got ano"):
+        decode(built(seed=1)[1], model, tokens[:, 3:4], cache=cache)
+
+
+def test_heads_of_another_width_than_d_by_h_work_with_a_cache_as_they_do_without():
+    model, params, tokens = built(Rope())
+    rng, wide = np.random.default_rng(3), H * 10
+    for layer in params["decoder"]["layers"].values():
+        own = layer["attention"]
+        for n, width in (("q", wide), ("k", wide), ("v", H * 3)):
+            own[f"W_{n}"], own[f"b_{n}"] = (
+                rng.standard_normal((D, width)),
+                rng.standard_normal(width),
+            )
+        own["W_o"] = rng.standard_normal((H * 3, D))
+    whole = decode(params, model, tokens)
+    for chunks in ((4, 1, 1, 1, 1), (1,) * 8):
+        cache, start = Cache(model, B, L, np.float64), 0
+        for n in chunks:
+            logits = decode(params, model, tokens[:, start : start + n], cache=cache)
+            assert_allclose(logits, whole[:, start : start + n], rtol=0, atol=1e-10)
+            start += n
+
+
+# ---- RoPE's scalings ----------------------------------------------------------------------------
+
+STATIC = {
+    "plain": None,
+    "linear": lambda d, length: linear_scaling(rope_frequencies(d), 4),
+    "ntk": lambda d, length: ntk_scaling(d, 4),
+    "yarn": lambda d, length: yarn_scaling(d, 4, 16),
+    "llama 3": lambda d, length: llama3_scaling(rope_frequencies(d), 8, 32),
+    "partial": lambda d, length: rope_frequencies(d // 3 * 2),
+    "partial, YaRN": lambda d, length: yarn_scaling(d // 3 * 2, 4, 16),
+    "frequencies": lambda d, length: np.array([0.5, 0.25]),
+}
+BY_LENGTH = {
+    "dynamic NTK": GROWING.scaling,
+    "from a length on": lambda d, length: rope_frequencies(d, 100.0 if length > 4 else 10000.0),
+    "where there is a length": lambda d, length: rope_frequencies(d, 100.0 if length else 9.0),
+    "one length alone": lambda d, length: rope_frequencies(d, 100.0 if length == 5 else 9.0),
+    "any but one": lambda d, length: rope_frequencies(d, 100.0 if length != 5 else 9.0),
+    "looked up": lambda d, length: {5: rope_frequencies(d)}.get(length, rope_frequencies(d, 9.0)),
+}
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+@pytest.mark.parametrize("scaling", [*STATIC, *BY_LENGTH])
+def test_keys_turn_once_unless_their_frequencies_change_with_the_length(
+    scaling, layout, monkeypatch
+):
+    model, params, tokens = built(
+        Rope(layout=layout, scaling={**STATIC, **BY_LENGTH}[scaling]), n_layers=1
+    )
+    whole = [decode(params, model, tokens[:, : t + 1])[:, -1] for t in range(L)]
+    turned = []
+
+    def counting(x, *arguments):
+        turned.append(x.shape[-3] * x.shape[-2])
+        return rope(x, *arguments)
+
+    monkeypatch.setattr(encodings, "rope", counting)
+    cache = Cache(model, B, L, np.float64)
+    for t in range(L):
+        step = decode(params, model, tokens[:, t : t + 1], cache=cache)[:, 0]
+        assert_allclose(step, whole[t], rtol=0, atol=1e-10)
+        keys = sum(turned) // H - 1  # one of them is the query
+        turned.clear()
+        assert keys == (1 if scaling in STATIC else t + 1)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+@pytest.mark.parametrize("n", [1, 4])
+def test_attention_factor_multiplies_what_turns_and_nothing_else(layout, n):
+    rng = np.random.default_rng(0)
+    at = np.arange(S, S + n)
+    q, k = rng.standard_normal((2, B, H, n, 6)).astype(np.float32)
+    theta, factor = yarn_scaling(4, 8, 16)
+    assert factor > 1.2
+    partial = Rope(layout=layout, scaling=lambda d, length: (theta, factor))
+    for x, got in zip((q, k), partial.turn({}, q, k, at, at), strict=True):
+        turned = rope(x, at, theta, layout)
+        assert got.dtype == np.float32
+        assert_array_equal(got[..., 4:], x[..., 4:])
+        assert_allclose(got[..., :4], factor * turned[..., :4], rtol=1e-6)
+
+
 # ---- bad input ----------------------------------------------------------------------------------
+
+SIZES = {"vocabulary": V, "d_model": 12, "n_heads": 2, "d_ff": F, "n_layers": 1}
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "message"),
+    [
+        ("vocabulary", (0, -3), "must be at least 1; got"),
+        ("vocabulary", (2.0, "2", None, True), "must be a whole number; got"),
+        ("d_model", (0,), "must be at least 1; got 0"),
+        ("d_model", (12.0, "12", True), "must be a whole number; got"),
+        ("n_heads", (0, -2), "must be at least 1; got"),
+        ("n_heads", (2.0, True), "must be a whole number; got"),
+        ("n_heads", (5, 24), "must divide d_model; got"),
+        ("d_ff", (0,), "must be at least 1; got 0"),
+        ("d_ff", (2.5, True), "must be a whole number; got"),
+        ("n_layers", (0,), "must be at least 1; got 0"),
+        ("n_layers", (1.0, True), "must be a whole number; got"),
+        ("n_encoder_layers", (-1,), "must be at least 0; got -1"),
+        ("n_encoder_layers", (1.0, None, False), "must be a whole number; got"),
+        (
+            "encoding",
+            ("rope", Rope, None, {"base": 9.0}),
+            r"must be an Encoding, such as Rope\(\);",
+        ),
+        ("norm", ("middle", "Pre", None, 1), "must be 'pre' or 'post'; got"),
+        ("norm_kind", ("batch", None, ["rms"]), "must be 'layer' or 'rms'; got"),
+        ("activation", ("swish", "ReLU", None, np.tanh), "must be 'relu' or .*'silu'; got"),
+        ("gated", ("no", 1, None, "silu"), "must be True or False; got"),
+        ("biases", ("no", 0, None), "must be True or False; got"),
+        ("tied", ("no", 1.0), "must be True or False; got"),
+        ("scaled_embedding", (12, None), "must be True or False; got"),
+        ("cross_heads", (0, -1), "must be at least 1; got"),
+        ("cross_heads", (2.0, True, "2"), "must be a whole number; got"),
+        ("cross_heads", (5, 24), "must divide d_model; got"),
+        ("dropout", (1.0, 1.5, -0.1), "must be from 0 to below 1; got"),
+        ("dropout", (np.nan, np.inf), "must be finite; got"),
+        ("dropout", ("0.1", None, True, [0.1, 0.2]), "must be one real number; got"),
+    ],
+)
+def test_every_wrong_choice_of_a_model_is_refused_by_the_name_of_its_field(field, values, message):
+    for value in values:
+        with pytest.raises(ValueError, match=f"^Model: {field} {message}"):
+            Model(**{**SIZES, field: value})
+
+
+def test_every_field_of_a_model_has_its_wrong_choices_tested():
+    tested = test_every_wrong_choice_of_a_model_is_refused_by_the_name_of_its_field
+    (mark,) = tested.pytestmark
+    assert {field for field, *_ in mark.args[1]} == {field.name for field in fields(Model)}
+
+
+def test_right_choices_are_taken():
+    for choices in (
+        {"cross_heads": None},
+        {"cross_heads": np.int64(3)},
+        {"dropout": 0},
+        {"dropout": np.float32(0.5)},
+        {"gated": np.True_},
+        {"encoding": Learned(3)},
+    ):
+        Model(**{**SIZES, **choices})
 
 
 def test_bad_input_is_named_with_the_rule_and_the_numbers():
     model, params, tokens = built(every_encoding(length=6)["learned"])
     for call, message in [
-        (lambda: Model(V, 12, 5, F, 1), "Model: the number of heads must divide d_model; got 5 an"),
-        (lambda: Model(V, 12, 2, F, 0), "Model: n_layers must be at least 1; got 0"),
-        (
-            lambda: Model(V, 12, 2, F, 1, norm="middle"),
-            "norm must be 'pre' or 'post'; got 'middle'",
-        ),
-        (lambda: Model(V, 12, 2, F, 1, norm_kind="batch"), "norm_kind must be 'layer' or 'rms'"),
+        (lambda: Model(V, 12, 5, F, 1), "Model: n_heads must divide d_model; got 5 and 12"),
         (lambda: decode(params, model, [[V]]), "tokens must be from 0 to V - 1 = 12; got 13"),
         (lambda: decode(params, model, [[-1]]), "tokens must be from 0 to V - 1 = 12; got -1"),
         (lambda: decode(params, model, [1, 2]), r"decode: tokens must have the axes \(B, L\); got"),
@@ -334,7 +602,7 @@ def test_bad_input_is_named_with_the_rule_and_the_numbers():
         (lambda: decode(params, model, tokens), "a table of 6 rows serves positions 0 to 5; got 6"),
         (
             lambda: decode(params, model, [[1]], real=[[1]]),
-            "real must be boolean and of the tokens'",
+            "real must be boolean and of the shape",
         ),
         (lambda: encode(params, model, [[1]]), "encode: the model has no encoder; give it"),
         (

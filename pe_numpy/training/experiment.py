@@ -22,7 +22,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -335,7 +335,7 @@ def _sharpened(encoding: encodings.Encoding, trained_length: int) -> encodings.E
             factor = log_n_scale(q_positions + 1, trained_length)[:, None]  # (L, 1)
             return q * factor.astype(q.dtype), k
 
-    return Sharpened(**vars(encoding))
+    return Sharpened(*(getattr(encoding, field.name) for field in fields(encoding)))
 
 
 def answer(params: dict[str, Any], model: Model, task: str, inputs: np.ndarray) -> np.ndarray:

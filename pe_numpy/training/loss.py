@@ -84,9 +84,7 @@ def counted_targets(
             f"{name}: targets must have the shape of logits without its last axis, "
             f"{logits.shape[:-1]}; got {targets.shape}"
         )
-    eps = checks.number(name, "label_smoothing", label_smoothing)
-    if not 0 <= eps < 1:
-        raise ValueError(f"{name}: label_smoothing must be from 0 to below 1; got {eps:g}")
+    eps = checks.share(name, "label_smoothing", label_smoothing)
     V, targets = logits.shape[-1], targets.reshape(-1)
     counts: np.ndarray | slice = slice(None)
     if ignore is not None:

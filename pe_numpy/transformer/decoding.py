@@ -63,7 +63,9 @@ def greedy(
     Raises
     ------
     ValueError
-        As `encode` and `decode`; also if the prompt is empty, or padded on the right.
+        As `encode` and `decode`; also if the prompt is empty, or padded on the right, `end` is no
+        token of the vocabulary, the source has another number of rows than the prompt, or a largest
+        logit is NaN or infinite.
 
     Notes
     -----
@@ -167,8 +169,38 @@ def _continue(
     cached: bool,
     choose: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
+    tokens, real = _check_prompt(function, prompt, real)
+    _check_choices(function, model, len(tokens), steps, source, end)
+    memory = None if source is None else encode(params, model, source, source_real)
+    cache = None
+    if cached:
+        dtype = params["embedding"].dtype
+        cache = Cache(model, tokens.shape[0], tokens.shape[1] + steps, dtype)
+    new = np.zeros((tokens.shape[0], 0), np.int64)
+    ended = np.zeros(len(tokens), bool)
+    unread, unread_real, is_real = tokens, real, np.ones((len(tokens), 1), bool)
+    for step in range(steps):
+        logits = decode(params, model, unread, memory, source_real, unread_real, cache)[:, -1]
+        _check_logits(function, logits, step)
+        chosen = choose(logits)
+        if end is not None:
+            chosen = np.where(ended, end, chosen)
+            ended = ended | (chosen == end)
+        new = np.concatenate([new, chosen[:, None]], axis=1)
+        if ended.all():
+            break
+        if cached:
+            unread, unread_real = chosen[:, None], is_real
+        else:
+            unread = np.concatenate([unread, chosen[:, None]], axis=1)
+            unread_real = np.concatenate([unread_real, is_real], axis=1)
+    return new
+
+
+def _check_prompt(
+    function: str, prompt: ArrayLike, real: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
     tokens = checks.whole_numbers(function, "prompt", prompt)
-    steps = checks.integer(function, "steps", steps, least=0)
     if tokens.ndim != 2 or 0 in tokens.shape:
         raise ValueError(
             f"{function}: prompt must have the axes (B, L) and at least one token; "
@@ -180,28 +212,32 @@ def _continue(
             f"{function}: padding of the prompt must stand on the left, so that every prompt ends "
             "with a token"
         )
-    memory = None
-    if source is not None:
-        memory = encode(params, model, source, source_real)
-    cache = None
-    if cached:
-        dtype = params["embedding"].dtype
-        cache = Cache(model, tokens.shape[0], tokens.shape[1] + steps, dtype)
-    new = np.zeros((tokens.shape[0], 0), np.int64)
-    ended = np.zeros(len(tokens), bool)
-    unread, unread_real = tokens, real
-    for _ in range(steps):
-        logits = decode(params, model, unread, memory, source_real, unread_real, cache)[:, -1]
-        chosen = choose(logits)
-        if end is not None:
-            chosen = np.where(ended, end, chosen)
-            ended = ended | (chosen == end)
-        new = np.concatenate([new, chosen[:, None]], axis=1)
-        if ended.all():
-            break
-        if cached:
-            unread, unread_real = chosen[:, None], np.ones((len(chosen), 1), bool)
-        else:
-            unread = np.concatenate([unread, chosen[:, None]], axis=1)
-            unread_real = np.concatenate([unread_real, np.ones((len(chosen), 1), bool)], axis=1)
-    return new
+    return tokens, real
+
+
+def _check_choices(
+    function: str, model: Model, batch: int, steps: int, source: ArrayLike | None, end: int | None
+) -> None:
+    checks.integer(function, "steps", steps, least=0)
+    if end is not None and checks.integer(function, "end", end, least=0) >= model.vocabulary:
+        raise ValueError(
+            f"{function}: end must be a token of the vocabulary, below {model.vocabulary}; "
+            f"got {end}"
+        )
+    shape = () if source is None else np.shape(source)
+    if source is not None and (len(shape) != 2 or shape[0] != batch):
+        raise ValueError(
+            f"{function}: source must have one row for each prompt, {batch}; got shape {shape}"
+        )
+
+
+def _check_logits(function: str, logits: np.ndarray, step: int) -> None:
+    """Refuse a row that names no token: with NaN, with +inf, or of -inf alone."""
+    top = logits.max(axis=-1)  # (B,), NaN if one is NaN
+    finite = np.isfinite(top)
+    if not finite.all():
+        row = finite.argmin()
+        raise ValueError(
+            f"{function}: the largest logit must be finite; got {top[row]} at step {step} of "
+            f"sequence {row}"
+        )

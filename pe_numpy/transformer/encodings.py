@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -209,30 +210,47 @@ class Floater(Encoding):
 # ---- place 2: queries and keys ------------------------------------------------------------------
 
 
+class _NoLength:
+    """Stands where a length is expected; whoever looks at it fails."""
+
+    def __bool__(self):
+        raise TypeError("there is no length")
+
+    def __eq__(self, other):
+        raise TypeError("there is no length")
+
+
 @dataclass(frozen=True)
 class Rope(Encoding):
     """Chapters 13 to 15: q and k turn.
 
     `scaling` takes K and the length of the sequence, and gives frequencies, or frequencies and
-    YaRN's attention factor.
+    YaRN's attention factor, which multiplies the components that turn. If it never looks at the
+    length, a key's turn depends on its own position alone.
     """
 
     base: float = 10000.0
     layout: str = "interleaved"
-    scaling: Callable[[int, int], Any] | None = None
+    scaling: Callable[[int, Any], Any] | None = None
 
-    @property
+    @cached_property
     def turns_alone(self):
-        return self.scaling is None
+        try:
+            return self.scaling is None or self.scaling(64, _NoLength()) is not None
+        except Exception:  # it looked (or does not serve this K: turning anew is always right)
+            return False
 
     def turn(self, params, q, k, q_positions, k_positions):
-        K, factor = q.shape[-1], 1.0
-        frequencies = rope_frequencies(K, self.base)
-        if self.scaling is not None:
+        K, factors = q.shape[-1], None
+        if self.scaling is None:
+            frequencies = rope_frequencies(K, self.base)
+        else:
             length = int(k_positions.max()) + 1 if k_positions.size else 1
             frequencies = self.scaling(K, length)
             if isinstance(frequencies, tuple):
                 frequencies, factor = frequencies
+                factors = np.where(np.arange(K) < 2 * len(frequencies), factor, 1)  # (K,)
+                factors = factors.astype(q.dtype)
         if q.shape[-2] == 1 and q_positions is k_positions:  # one token of a decoding: one call
             heads, both = q.shape[-3], np.concatenate([q, k], axis=-3)
             both = rope(both, _beside_heads(q_positions), frequencies, self.layout)
@@ -240,7 +258,7 @@ class Rope(Encoding):
         else:
             q = rope(q, _beside_heads(q_positions), frequencies, self.layout)
             k = rope(k, _beside_heads(k_positions), frequencies, self.layout)
-        return (q, k) if factor == 1 else (q * factor, k * factor)
+        return (q, k) if factors is None else (q * factors, k * factors)
 
 
 # ---- places 3 and 4: the score of a pair, the weighted sum --------------------------------------

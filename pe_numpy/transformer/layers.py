@@ -407,8 +407,6 @@ def embed_tokens(table: ArrayLike, tokens: ArrayLike, scale: float | None = None
     outside = tokens[(tokens < 0) | (tokens >= V)]
     if outside.size:
         raise ValueError(f"{name}: tokens must be from 0 to V - 1 = {V - 1}; got {outside[0]}")
-    if isinstance(scale, bool):
-        raise ValueError(f"{name}: scale must be a number, such as 1.0; got {scale}")
     factor = math.sqrt(D) if scale is None else checks.number(name, "scale", scale)
     vectors = table[tokens]  # (..., D)
     return vectors if factor == 1 else vectors * factor
@@ -448,9 +446,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator | None = None) -
     [1.0, 2.0]
     """
     x = checks.real_array("dropout", "x", x)
-    rate = checks.number("dropout", "rate", rate)
-    if not 0 <= rate < 1:
-        raise ValueError(f"dropout: rate must be from 0 to below 1; got {rate:g}")
+    rate = checks.share("dropout", "rate", rate)
     if rng is None or rate == 0:
         return x
     kept = rng.random(x.shape, dtype=np.float32) >= rate

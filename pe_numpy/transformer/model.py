@@ -29,6 +29,7 @@ from pe_numpy import checks
 from pe_numpy.transformer.attention import attend, causal_mask, merge_heads, softmax, split_heads
 from pe_numpy.transformer.encodings import Encoding, Params, Sizes
 from pe_numpy.transformer.layers import (
+    ACTIVATIONS,
     dropout,
     embed_tokens,
     feed_forward,
@@ -74,7 +75,8 @@ class Model:
     Raises
     ------
     ValueError
-        If H does not divide D, a size is below 1 or a choice is unknown.
+        If the number of heads does not divide D, a size is below 1 or a choice is unknown; the
+        message names the field.
 
     Notes
     -----
@@ -105,17 +107,28 @@ class Model:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "d_model", "n_heads", "d_ff", "n_layers"):
-            checks.integer("Model", name, getattr(self, name))
-        checks.integer("Model", "n_encoder_layers", self.n_encoder_layers, least=0)
-        checks.choice("Model", "norm", self.norm, ("pre", "post"))
-        checks.choice("Model", "norm_kind", self.norm_kind, ("layer", "rms"))
-        for heads in (self.n_heads, self.cross_heads or self.n_heads):
-            if self.d_model % heads:
-                raise ValueError(
-                    f"Model: the number of heads must divide d_model; got {heads} and "
-                    f"{self.d_model}"
-                )
+        _check_choices(self)
+
+
+def _check_choices(model: Model) -> None:
+    """Refuse a wrong choice by the name of its field."""
+    for name in ("vocabulary", "d_model", "n_heads", "d_ff", "n_layers"):
+        checks.integer("Model", name, getattr(model, name))
+    checks.integer("Model", "n_encoder_layers", model.n_encoder_layers, least=0)
+    if not isinstance(model.encoding, Encoding):
+        raise ValueError(
+            f"Model: encoding must be an Encoding, such as Rope(); got {model.encoding!r}"
+        )
+    checks.choice("Model", "norm", model.norm, ("pre", "post"))
+    checks.choice("Model", "norm_kind", model.norm_kind, ("layer", "rms"))
+    checks.choice("Model", "activation", model.activation, tuple(ACTIVATIONS))
+    for name in ("gated", "biases", "tied", "scaled_embedding"):
+        checks.flag("Model", name, getattr(model, name))
+    checks.share("Model", "dropout", model.dropout)
+    for name in ("n_heads", "cross_heads"):
+        heads = getattr(model, name)
+        if heads is not None and model.d_model % checks.integer("Model", name, heads):
+            raise ValueError(f"Model: {name} must divide d_model; got {heads} and {model.d_model}")
 
 
 # ---- parameters ---------------------------------------------------------------------------------
@@ -319,8 +332,12 @@ class Cache:
     """Keys and values of what a decoder has read, so that each new token costs one row.
 
     Keys are held turned, if a key's turn depends on its own position alone; an encoding whose
-    frequencies change with the length gets them as they were before, with their positions, and so
-    stays right. Room is taken once, for `capacity` tokens.
+    frequencies change with the length gets them as they were before, with their positions. Room is
+    taken once, for `capacity` tokens.
+
+    One cache serves one set of parameters and one memory, those of the first call: `decode` refuses
+    other parameters (another "decoder" dictionary; that its arrays stay as they are is up to you)
+    and a memory with other numbers. A call that fails leaves the cache as it was.
 
     Parameters
     ----------
@@ -357,31 +374,41 @@ class Cache:
         checks.integer("Cache", "batch", batch)
         checks.integer("Cache", "capacity", capacity)
         shape = (batch, model.n_heads, capacity, model.d_model // model.n_heads)
-        self.model, self.length = model, 0
+        self.model, self.batch, self.capacity, self.length = model, batch, capacity, 0
         layers = [str(n) for n in range(model.n_layers)]
         self.keys: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}
         self.values: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}
-        self.real, self.padded = np.ones((batch, capacity), bool), False
-        self.cross: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self.real: np.ndarray | None = None  # (B, length), if there is padding
+        self.decoder: Params | None = None  # whose keys and values these are
+        self.memory: Any = None  # a copy of what `cross` was made from
+        self.cross: dict[str, KeysAndValues] = {}
+
+    def real_with(self, count: int, real: np.ndarray | None) -> np.ndarray | None:
+        """Which tokens are real when the next ones have come; None if all are."""
+        end = self.length + count
+        if end > self.capacity:
+            raise ValueError(
+                f"Cache: there is room for {self.capacity} tokens; got {end}, make it larger"
+            )
+        if real is None and self.real is None:
+            return None
+        parts = (self.length, self.real), (count, real)
+        return np.concatenate(
+            [np.ones((self.batch, n), bool) if r is None else r for n, r in parts], axis=1
+        )
+
+    def extend(self, layer: str, k: np.ndarray, v: np.ndarray) -> KeysAndValues:
+        """Write the newest keys and values of a layer after the others; return all of them."""
+        start, end = self.length, self.length + k.shape[-2]
+        for held, new in ((self.keys, k), (self.values, v)):
+            if not start and new.shape[-1] != held[layer].shape[-1]:  # heads not of the width D/H
+                held[layer] = np.zeros((*held[layer].shape[:-1], new.shape[-1]), held[layer].dtype)
+            held[layer][:, :, start:end] = new
+        return self.keys[layer][:, :, :end], self.values[layer][:, :, :end]
 
     def append(self, count: int, real: np.ndarray | None = None) -> None:
-        """Take note of the next tokens; each layer adds their keys and values."""
-        capacity = self.real.shape[1]
-        end = self.length + count
-        if end > capacity:
-            raise ValueError(
-                f"Cache: there is room for {capacity} tokens; got {end}, make it larger"
-            )
-        if real is not None:
-            self.real[:, self.length : end], self.padded = real, True
-        self.length = end
-
-    def extend(self, layer: str, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Add the newest keys and values of a layer; return all of them."""
-        start = self.length - k.shape[-2]
-        self.keys[layer][:, :, start : self.length] = k
-        self.values[layer][:, :, start : self.length] = v
-        return self.keys[layer][:, :, : self.length], self.values[layer][:, :, : self.length]
+        """Take note of the tokens whose keys and values all layers have written."""
+        self.length, self.real = self.length + count, real
 
 
 # ---- the model ----------------------------------------------------------------------------------
@@ -514,23 +541,16 @@ def decode(
     (1, 3, 11)
     """
     tokens, real = _tokens("decode", tokens, real)
-    if ("encoder" in params) != (memory is not None):
-        raise ValueError(
-            "decode: memory must be given if and only if the model has an encoder; got "
-            f"{'none' if memory is None else 'one'}"
-        )
-    L = S = tokens.shape[1]
+    memory, cross_mask = _memory(params, model, tokens, memory, memory_real)
+    L, start, cross = tokens.shape[1], 0, {}
     if cache is not None:
-        _check_cache(cache, model, tokens, params["embedding"].dtype)
-        cache.append(L, real)
-        S = cache.length
-        real = cache.real[:, :S] if cache.padded else None
-    k_positions = _positions(S, real)
-    q_positions = k_positions[..., S - L :]
+        _check_cache(cache, params, model, tokens, memory)
+        start, real, cross = cache.length, cache.real_with(L, real), {**cache.cross}
+    k_positions = _positions(start + L, real)
+    q_positions = k_positions[..., start:]
     mask = _causal(q_positions, k_positions, real)
-    stack = params["decoder"]
+    stack, seen = params["decoder"], {}
     x = _embed(params, model, model.encoding, stack["shared"], tokens, q_positions, rng)
-    cross_mask = None if memory_real is None else np.asarray(memory_real)[:, None, None, :]
     heads = model.cross_heads or model.n_heads
     for name, layer in stack["layers"].items():
         places = {**stack["shared"], **layer["encoding"]}
@@ -551,7 +571,7 @@ def decode(
                 None if cache is None else partial(cache.extend, name),
             )
             if watch is not None:
-                watch[f"attention {name}"] = weights
+                seen[f"attention {name}"] = weights
             return output
 
         def consult(x: np.ndarray, name: str = name, layer: Params = layer) -> np.ndarray:
@@ -559,12 +579,12 @@ def decode(
             assert memory is not None  # checked at the door
             source: np.ndarray | KeysAndValues = memory
             if cache is not None:
-                if name not in cache.cross:
-                    cache.cross[name] = _keys_and_values(own, memory, heads)
-                source = cache.cross[name]
+                if name not in cross:
+                    cross[name] = _keys_and_values(own, memory, heads)
+                source = cross[name]
             output, weights = multi_head_attention(own, x, source, heads, cross_mask)
             if watch is not None:
-                watch[f"cross {name}"] = weights
+                seen[f"cross {name}"] = weights
             return output
 
         x = _sublayer(model, layer["attention_norm"], x, look, rng)
@@ -573,7 +593,15 @@ def decode(
         x = _think(model, layer, x, rng)
     if "norm" in stack:
         x = _norm(model, stack["norm"], x)
-    return x @ (np.swapaxes(params["embedding"], 0, 1) if model.tied else params["output"])
+    logits = x @ (np.swapaxes(params["embedding"], 0, 1) if model.tied else params["output"])
+    if cache is not None:  # only now: a call that fails leaves it as it was
+        if cache.decoder is None:
+            cache.decoder, cache.cross = stack, cross
+            cache.memory = None if memory is None else memory.copy()
+        cache.append(L, real)
+    if watch is not None:
+        watch.update(seen)
+    return logits
 
 
 def _think(
@@ -606,15 +634,48 @@ def _tokens(
     tokens = checks.whole_numbers(function, "tokens", tokens)
     if tokens.ndim != 2:
         raise ValueError(f"{function}: tokens must have the axes (B, L); got shape {tokens.shape}")
+    return tokens, _real(function, "real", real, tokens.shape)
+
+
+def _real(
+    function: str, name: str, real: ArrayLike | None, shape: tuple[int, ...]
+) -> np.ndarray | None:
     if real is None:
-        return tokens, None
+        return None
     real = checks.as_array(real)
-    if real.dtype != np.bool_ or real.shape != tokens.shape:
+    if real.dtype != np.bool_ or real.shape != shape:
         raise ValueError(
-            f"{function}: real must be boolean and of the tokens' shape {tokens.shape}; "
+            f"{function}: {name} must be boolean and of the shape {shape} of its tokens; "
             f"got {real.dtype} {real.shape}"
         )
-    return tokens, None if real.all() else real
+    return None if real.all() else real
+
+
+def _memory(
+    params: dict[str, Any],
+    model: Model,
+    tokens: np.ndarray,
+    memory: ArrayLike | None,
+    memory_real: ArrayLike | None,
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Check both; the second becomes the mask (B, 1, 1, S) of the cross-attention."""
+    if ("encoder" in params) != (memory is not None):
+        raise ValueError(
+            "decode: memory must be given if and only if the model has an encoder; got "
+            f"{'none' if memory is None else 'one'}"
+        )
+    if memory is None:
+        if memory_real is not None:
+            raise ValueError("decode: memory_real must come with a memory; got it alone")
+        return None, None
+    memory = checks.real_array("decode", "memory", memory, "BSD")
+    shape = (tokens.shape[0], memory.shape[1], model.d_model)
+    if memory.shape != shape:
+        raise ValueError(
+            f"decode: memory must have the shape (B, S, D) = {shape}; got {memory.shape}"
+        )
+    real = _real("decode", "memory_real", memory_real, shape[:2])
+    return memory, None if real is None else real[:, None, None, :]
 
 
 def _positions(length: int, real: np.ndarray | None) -> np.ndarray:
@@ -639,12 +700,26 @@ def _causal(
     return None if mask.all() else mask
 
 
-def _check_cache(cache: Cache, model: Model, tokens: np.ndarray, dtype: np.dtype) -> None:
+def _check_cache(
+    cache: Cache,
+    params: dict[str, Any],
+    model: Model,
+    tokens: np.ndarray,
+    memory: np.ndarray | None,
+) -> None:
     if cache.model != model:
         raise ValueError("decode: the cache must be made for this model; make a new one")
-    kept = len(cache.real), cache.keys["0"].dtype
+    kept, dtype = (cache.batch, cache.keys["0"].dtype), params["embedding"].dtype
     if kept != (tokens.shape[0], dtype):
         raise ValueError(
             "decode: the cache must have the batch and dtype of the tokens and parameters, "
             f"{tokens.shape[0]} and {dtype}; got {kept[0]} and {kept[1]}"
         )
+    if cache.decoder is None:
+        return  # not used yet
+    if cache.decoder is not params["decoder"]:
+        raise ValueError(
+            "decode: the cache serves one set of parameters; got another, make a new cache"
+        )
+    if memory is not None and not np.array_equal(cache.memory, memory):
+        raise ValueError("decode: the cache serves one memory; got another, make a new cache")
