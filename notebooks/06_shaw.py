@@ -535,8 +535,8 @@ show_source(spread_products, _skewed)
 assert np.array_equal(_skewed(label, S), np.array(wanted))
 
 # %% [markdown]
-# `spread_sums` is the way back, for the values. Weights that share a distance are added up first, by
-# writing them into a skewed view of zeros; then each sum meets its vector once.
+# `spread_sums` is the way back, for the values. Each weight is written into a skewed view of zeros, which
+# puts it into the column of its distance; then one matrix product mixes the vectors of all distances.
 
 # %%
 show_source(spread_sums)

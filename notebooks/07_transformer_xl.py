@@ -20,7 +20,7 @@
 # - where the vectors $u$ and $v$ come from and what each of the four terms can say;
 # - which part of a head can tell past from future, and where its curve can't be trusted;
 # - when the shift is exact, when it needs a mask, and when it fails without a word;
-# - what an encoding without a term for the values can never tell.
+# - what an encoding without a term for the values can't tell.
 #
 # **What you will need**
 #
@@ -101,8 +101,8 @@ p = sinusoidal(np.arange(8), D)
 terms = four_terms(words, p, W_q, W_k)
 whole = (words + p) @ W_q @ ((words + p) @ W_k).T / np.sqrt(D)
 assert np.allclose(sum(terms), whole, rtol=0, atol=1e-12)
-term_b = words @ W_q @ (p @ W_k).T / np.sqrt(D)
-assert np.allclose(terms[1], term_b, rtol=0, atol=1e-12)
+for term, (x_i, x_j) in zip(terms, [(words, words), (words, p), (p, words), (p, p)], strict=True):
+    assert np.allclose(term, x_i @ W_q @ (x_j @ W_k).T / np.sqrt(D), rtol=0, atol=1e-12)
 diagonal = np.diag(terms[3], -2)  # term (d) for all pairs at the distance 2
 print("term (d) at the distance 2:", diagonal.round(3).tolist())
 assert not np.allclose(diagonal, diagonal[0], rtol=0, atol=0.1)
@@ -634,6 +634,7 @@ print("the last word sees", [int(r[-1].sum()) for r in reaches.values()], "words
 assert [int(r[-1].sum()) for r in reaches.values()] == [4, 8, 12, 16]
 
 # %% alt="Four grids of which output depends on which input word. What one sees: without a memory four separate triangles; with memory each layer adds one segment of four words to the left."
+assert reaches["no memory, 3 layers"][::SEGMENT].sum(axis=1).tolist() == [1, 1, 1, 1]
 plots.xl_reach(reaches, SEGMENT)
 plt.show()
 

@@ -322,8 +322,8 @@ assert [bucket_by_integers(n) for n in past] == [f_by_the_formula(n, 16) for n i
 
 # %% [markdown]
 # Now the package's function. It does the same for whole arrays: `half` is our $h$, `exact` is $e$, and
-# `growth * (half - exact)` is $t$ before it is rounded down. `each_distance` calls the inner function
-# once for each *different* distance of a matrix; more of that below.
+# `growth * (half - exact)` is $t$ before it is rounded down. For consecutive positions
+# `each_distance` calls the inner function once for each *different* distance; more of that below.
 
 # %%
 show_source(t5_bucket)
@@ -709,12 +709,14 @@ for name, g in wishes.items():
     wrong = fits[name] - g
     assert np.allclose(np.bincount(bucket, wrong), 0, rtol=0, atol=1e-9)  # the mean of each bucket
     print(f"largest error up to 112, {name.partition(',')[0]:15} {np.abs(wrong[:113]).max():.3f}")
-print(f"ln r = {math.log(decoder_r):.2f}")
 
 # %% alt="Four wishes for a bias over the distance and the staircase that T5's buckets can make of each. What one sees: line and logarithm are followed, three back is exact, forty back is smeared over six distances."
 errors = {name: np.abs(fits[name] - wishes[name])[:113].max() for name in wishes}
 by_name = list(errors.values())
-assert by_name[2] == 0 and by_name[1] < math.log(decoder_r) < by_name[0] < by_name[3]
+assert by_name[2] == 0 and by_name[1] < by_name[0] < by_name[3]
+most = max(np.ptp(np.log(n[bucket == b])) for b in range(16, 31))
+print(f"ln n varies by at most {most:.4f} within a bucket, ln r = {math.log(decoder_r):.4f}")
+assert 0.9 * math.log(decoder_r) < most < math.log(decoder_r)
 plots.wishes_and_fits(n, wishes, fits)
 plt.show()
 
@@ -1100,8 +1102,7 @@ assert math.isclose(both.var(), 2 * K, rel_tol=0.05)
 assert np.allclose(tupe_scores(q[None], k[None], pq[None], pk[None])[0], both / math.sqrt(2 * K))
 
 # %% [markdown]
-# DeBERTa has three products, and divides by $\sqrt{3K}$ for the same reason
-# ([chapter 9](09_deberta.ipynb)). Now TUPE
+# DeBERTa has three products, and divides by $\sqrt{3K}$ ([chapter 9](09_deberta.ipynb)). Now TUPE
 # with loops, and then the package's function. It takes the positions already projected, one set for
 # each head.
 
