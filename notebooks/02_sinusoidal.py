@@ -762,7 +762,7 @@ for i in range(d // 2):
     for pos in (0, 1, 17, 500):
         before, after = sinusoidal([pos, pos + k], d)[:, 2 * i : 2 * i + 2]
         assert np.allclose(clockwise @ before, after, rtol=0, atol=1e-12)
-        misses = np.linalg.norm(clockwise.T @ before - after)  # turned the other way: a chord over 2a
+        misses = np.linalg.norm(clockwise.T @ before - after)  # the other way: a chord over 2a
         assert abs(misses - 2 * abs(np.sin(a))) < 1e-12
 quarter = np.array([[0, 1], [-1, 0]])
 print("a quarter turn of 12 o'clock, (0, 1):", (quarter @ [0, 1]).tolist(), "= 3 o'clock;", end=" ")

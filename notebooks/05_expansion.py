@@ -4,8 +4,9 @@
 # "The dog saw the cat." Put twenty words before it, and the sentence still says the same: the dog
 # stands one word before "saw". But every word now has another position, and a layer that adds
 # position codes to its words computes other scores. Which part of a score knows the *distance* of
-# two words? In this chapter you take the score apart into four terms, look at each, and find that the
-# answer is: none. Then you put it together again, eight times in eight ways. Each way is a paper.
+# two words? In this chapter you take the score apart into four terms, look at each, and find that,
+# with weights in general, none does. Then you put it together again, eight times in eight ways. Each
+# way is a paper.
 #
 # **What you will do**
 # - multiply one bracket out, first with school numbers, then with vectors and matrices;
@@ -18,7 +19,7 @@
 # - why a code that has all distances in it does not give a score that depends on the distance;
 # - what the schemes of chapters [6](06_shaw.ipynb) to [10](10_alibi.ipynb) have in common, and where
 #   they part;
-# - how one score for each distance, spread over all pairs, serves every one of them;
+# - how one score for each distance, spread over all pairs, serves them;
 # - what no score can see, however relative it is.
 #
 # **What you will need**
@@ -274,7 +275,7 @@ for name, scores in (("undivided", dots), ("divided", dots / 8)):
 assert abs(dots.std() - 8) < 0.1
 
 # %% [markdown]
-# Undivided, one key takes nearly everything, before the model has learned anything
+# Undivided, one key takes most of the weight, before the model has learned anything
 # ([chapter 17](17_attention.ipynb) shows what that does to training).
 #
 # The same argument says what to divide by when a score is a sum of *several* products. The variances
@@ -293,7 +294,7 @@ for n in (1, 2, 3, 4):
     total = (q_t * k_t).sum(axis=(0, 2))
     over_root_k, over_root_nk = (total / 4).std(), (total / np.sqrt(n * 16)).std()
     print(f"{n} terms: over sqrt(K) {over_root_k:.1f}, over sqrt({n}K) {over_root_nk:.1f}")
-    assert abs(over_root_nk**2 - 1) < 0.03
+    assert np.isclose(over_root_nk, 1, rtol=0, atol=0.015)
 
 # %% [markdown]
 # ## Which term knows the distance?
@@ -339,8 +340,8 @@ plt.show()
 #   constant along the diagonals, since $W_QW_K^\top$ stands between the two codes
 #   ([chapter 2](02_sinusoidal.ipynb) finds the few matrices with which they would be).
 #
-# So with absolute codes no term is a function of the distance. The information is there, but it is
-# mixed with the place. Document 004 reaches the distance by a short cut:
+# So with absolute codes and weights in general no term is a function of the distance (exercise 3
+# builds the exception). The information is there, but it is mixed with the place. Document 004 reaches the distance by a short cut:
 #
 # > **E-004-16.** Document 004 says: "if position and input are independent of each other", the score
 # > becomes $x_i^\top W_q^\top W_kx_j+p_i^\top W_q^\top W_kp_j$, and it writes the last term as
@@ -368,11 +369,13 @@ assert [round(float(v), 4) for v in beta.values()] == [7.7084, 14.8507, 16.1620]
 # %%
 many = np.random.default_rng(4).standard_normal((100_000, D))  # random words
 mixed = many @ W_Q @ (p @ W_K).T / np.sqrt(K)  # (words, places)
-assert np.allclose(mixed.mean(axis=0), many.mean(axis=0) @ W_Q @ (p @ W_K).T / np.sqrt(K))
+mean, size = many.mean(axis=0), np.linalg.norm(W_Q @ (p @ W_K).T, axis=0) / np.sqrt(K)
+assert np.allclose(mixed.mean(axis=0), mean @ W_Q @ (p @ W_K).T / np.sqrt(K), rtol=0, atol=1e-12)
+assert np.allclose(mixed.mean(axis=0), 0, rtol=0, atol=0.02)
+assert np.allclose(mixed.std(axis=0), size, rtol=0.02, atol=0)
 largest = np.abs(mixed.mean(axis=0)).max()
 print("mean over all words, largest of nine places:", f"{largest:.2f}")
 print("typical size (standard deviation):          ", f"{mixed.std():.2f}")
-assert largest < 0.02 and mixed.std() > 0.8
 
 # %% [markdown]
 # Whether a *trained* model uses the mixed terms is a question for an experiment. Ke et al. (the TUPE
@@ -471,7 +474,7 @@ print(f"pairs: {spread.size:,}   scores computed: {sum(asked):,}   strides {spre
 assert np.array_equal(spread, -0.5 * np.abs(far)) and sum(asked) == 512 + 512 - 1
 
 # %% [markdown]
-# Every scheme of chapters [6](06_shaw.ipynb) to [10](10_alibi.ipynb) rests on this. Where the
+# The relative schemes of chapters [6](06_shaw.ipynb) to [10](10_alibi.ipynb) rest on this. Where the
 # distance enters as a *vector* that meets the query, one product for each query and distance is
 # spread in the same way; [chapter 6](06_shaw.ipynb) shows how.
 #
@@ -518,7 +521,7 @@ edits["Shaw"] = (content, query_distance, None, None)
 # %% [markdown]
 # ### Transformer-XL, and XLNet: all four terms
 #
-# The only one that keeps four terms ([chapter 7](07_transformer_xl.ipynb)). In the second and the
+# The only one of them that keeps four terms ([chapter 7](07_transformer_xl.ipynb)). In the second and the
 # fourth, $p_j$ becomes the sinusoidal code $R_{i-j}$ of the *distance*, with a projection $W_{K,R}$
 # of its own, since it is another kind of vector than a word. In the third and the fourth, $p_iW_Q$
 # becomes a learned vector: $u$ and $v$, the same for every place.
@@ -585,8 +588,8 @@ U_Q, U_K = draw.standard_normal((2, D, K)) / 3
 pq, pk = p @ U_Q, p @ U_K  # (L, K)
 places = each_pair(lambda i, j: pq[i] @ pk[j] / np.sqrt(2 * K))
 got = tupe_scores(q[None], k[None], pq[None], pk[None], bias)
-assert equal(content / np.sqrt(2) + places + bias, got[0])
 edits["TUPE"] = (content / np.sqrt(2), None, None, places + bias)
+assert equal(edits["TUPE"][0] + edits["TUPE"][3], got[0])
 
 # %% [markdown]
 # ### DeBERTa: both mixed terms
@@ -609,8 +612,8 @@ def delta(i, j):
 c2p = each_pair(lambda i, j: q[i] @ K_r[delta(i, j)] / np.sqrt(3 * K))
 p2c = each_pair(lambda i, j: k[j] @ Q_r[delta(j, i)] / np.sqrt(3 * K))
 got = deberta_scores(q[None], k[None], Q_r[None], K_r[None], distance)
-assert equal(content / np.sqrt(3) + c2p + p2c, got[0])
 edits["DeBERTa"] = (content / np.sqrt(3), c2p, p2c, None)
+assert equal(sum(edits["DeBERTa"][:3]), got[0])
 
 # %% [markdown]
 # ### ALiBi: a straight line
@@ -783,13 +786,14 @@ for name, score in score_at.items():
 
 # %%
 W_V = draw.standard_normal((D, K)) / np.sqrt(D)
-_, w = attend(sum(terms), (x + p) @ W_V)
-assert equal(attend(sum(terms), (x + p) @ W_V)[0], w @ (x @ W_V) + w @ (p @ W_V))
+output, w = attend(sum(terms), (x + p) @ W_V)
+assert equal(output, w @ (x @ W_V) + w @ (p @ W_V))
 the_word = np.tile(table[vocabulary.index("the")], (L, 1))
 for name, score in score_at.items():
     s = score(the_word @ W_Q, the_word @ W_K, at)
     values = (the_word + code(at) if name == "absolute" else the_word) @ W_V
     output, w = attend(s, values)
+    assert equal(output, the_word @ W_V + (w @ p @ W_V if name == "absolute" else 0))
     apart = np.ptp(output, axis=0).max()  # between the nine outputs
     print(f"{name:15} range of weights {np.ptp(w):.2f}, of outputs {apart:.2f}")
     assert (apart < 1e-12) == (name != "absolute")
@@ -811,7 +815,7 @@ with_term = shaw_values(softmax(s), values, R, distance)
 for name, output in (("causal mask", behind_mask), ("Shaw's value term", with_term)):
     print(f"{name:18} range of outputs {np.ptp(output, axis=0).max():.2f}")
 assert equal(w_masked.sum(axis=1), 1) and equal(behind_mask, values)
-assert np.ptp(with_term, axis=0).max() > 0.5
+assert not np.allclose(with_term, with_term[0], rtol=0, atol=0.1)
 
 # %% [markdown]
 # Luo et al. 2022 start from this observation, and prove that there are functions of a sequence that a

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 11. Read the border: position from zero padding
 #
-# Many networks for pictures are built of convolutions, and hardly anybody adds a position code. Yet
-# they know where in the picture a thing stands. A convolution treats all places alike: it weighs each
+# Many networks for pictures are built of convolutions, mostly without a position code. Yet they can
+# tell where in the picture a thing stands. A convolution treats all places alike: it weighs each
 # pixel and its neighbours with the same few numbers. Where does the position come from?
 #
 # **What you will do**
@@ -68,6 +68,8 @@ def convolve_by_loops(x, w, padding):
 
 KERNEL = (0.2, 0.5, 0.3)
 assert convolve_by_loops([0, 0, 1, 0, 0], KERNEL, "zero") == [0, 0.3, 0.5, 0.2, 0]
+assert convolve_by_loops([0, 0, 0, 0, 1], KERNEL, "zero") == [0, 0, 0, 0.3, 0.5]
+assert convolve_by_loops([0, 0, 0, 0, 1], KERNEL, "circular") == [0.2, 0, 0, 0.3, 0.5]
 
 # %% [markdown]
 # The kernel, turned round. The first weight, 0.2, belongs to the left neighbour; so it is the position
@@ -131,12 +133,12 @@ def stack(x, kernels, padding="zero"):
 
 
 kernels = np.random.default_rng(1).uniform(-0.5, 1.0, (3, 3))
-inside = np.arange(3 * m, L - 3 * m)
-for a in (3, 10, 21):
-    agree = np.isclose(
-        stack(X[a : a + L], kernels), stack(X, kernels)[a : a + L], rtol=0, atol=1e-12
-    )
-    assert agree[inside].all()
+inside, whole = np.arange(3 * m, L - 3 * m), stack(X, kernels)
+cuts = np.lib.stride_tricks.sliding_window_view(X, L)[3:26]  # (cuts, L), from place 3 to 25
+wanted = np.lib.stride_tricks.sliding_window_view(whole, L)[3:26]
+agree = np.isclose(stack(cuts, kernels), wanted, rtol=0, atol=1e-12)
+assert agree[:, inside].all() and not agree.all(axis=0)[[3 * m - 1, L - 3 * m]].any()
+assert whole.min() == 0 < whole.max()
 print("proved equal:", inside.tolist())
 
 # %% [markdown]
@@ -174,7 +176,7 @@ ring = stack(np.ones(L), kernels, "circular")
 shifted = stack(np.roll(X[:L], 5), kernels, "circular")
 print("distinct outputs for a constant input:", len(set(ring.round(12).tolist())))
 assert np.allclose(shifted, np.roll(stack(X[:L], kernels, "circular"), 5), rtol=0, atol=1e-12)
-assert np.ptp(ring) < 1e-12
+assert np.ptp(ring) < 1e-12 and ring.min() > 0
 
 # %% [markdown]
 # ## What the border gives away
@@ -200,9 +202,9 @@ print("circular, two layers", round_twice.round(9).tolist())
 for w in (np.array(KERNEL), np.array([0.1, 0.2, 0.4, 0.2, 0.1])):
     m, L = len(w) // 2, 7
     j = np.arange(-m, m + 1)
-    lost = [w[j < -i].sum() + w[j > L - 1 - i].sum() for i in range(L)]
+    lost = [w[(i + j < 0) | (i + j >= L)].sum() for i in range(L)]
     assert np.allclose(1 - convolve(np.ones(L), w), lost, rtol=0, atol=1e-12)
-    print("lost:", (np.array(lost) + 0.0).round(9).tolist())
+    print("lost:", np.array(lost).round(9).tolist())
 
 # %% [markdown]
 # In the second layer the lack spreads. The first position had 0.8, its right neighbour 1, so it gets
@@ -272,11 +274,12 @@ for c in range(1, 65):
         profiles[c] = y[:96]  # by distance from the left end
         visible[c] = int((1 - y[:128] > 0.01).sum())
         print(f"{c:2} layers: reach {c:2}, changed by more than 1 %: {visible[c]:2} positions")
+assert visible == {1: 1, 4: 3, 16: 7, 64: 14}
 plots.leak_in_depth(profiles, visible, radius=1, threshold=0.01)
 plt.show()
 
 # %% [markdown]
-# Four times the layers, about twice the depth. The reach is a limit that no network of this depth can
+# From 4 layers on, four times the layers give about twice the depth. The reach is a limit that no network of this depth can
 # pass; how loud the signal is within it is up to the weights. (In the same way the *effective* receptive
 # field of a deep network is a Gaussian that fills only a part of the theoretical one: Luo et al. 2016.)
 #
@@ -315,7 +318,7 @@ assert np.ptp(p_ring) == 0
 #
 # The middle step renames $j$ to $-j$, the next one needs the symmetry. A constant is its own mirror
 # image; so is, then, every layer's output: $y_i=y_{L-1-i}$. A network of symmetric kernels may learn
-# how far the border is. It never learns **which** border.
+# how far the border is. From a constant it never learns **which** border.
 
 # %%
 L = 11
@@ -325,9 +328,9 @@ for padding in ("zero", "circular"):
     slanted = convolve(np.eye(L), KERNEL, padding).T
     assert np.array_equal(even @ J, J @ even)
     assert not np.allclose(slanted @ J, J @ slanted, rtol=0, atol=0.01)
-halves = np.random.default_rng(2).uniform(-0.5, 1.0, (6, 2))
+halves = np.random.default_rng(4).uniform(-0.5, 1.0, (6, 2))
 y = stack(np.ones(L), [(a, b, a) for a, b in halves])  # six symmetric kernels, with ReLUs
-assert np.allclose(y, y[::-1], rtol=0, atol=1e-12)
+assert np.allclose(y, np.flip(y), rtol=0, atol=1e-12) and y.max() != y.min()
 
 # %% alt="Two panels: the constant after four layers, read from the left end and from the right. What one sees: for the symmetric kernel both readings coincide; for the slanted one they run apart near the ends."
 after_four = {}
@@ -363,6 +366,9 @@ def pooled(words, W):
     return np.maximum(y, 0).mean(axis=0)
 
 
+line = rng.standard_normal((7, 1))  # vectors of one number: the convolution from above
+once = np.maximum(convolve(line[:, 0], KERNEL, "circular"), 0)
+assert np.allclose(pooled(line, np.reshape(KERNEL, (3, 1, 1))), once.mean(), rtol=0, atol=1e-12)
 dog, bites, man = np.random.default_rng(3).standard_normal((3, 4))
 W = np.random.default_rng(4).standard_normal((3, 6, 4))
 for name, M in (("anisotropic", W), ("symmetric  ", np.stack([W[0], W[1], W[0]]))):
@@ -381,7 +387,7 @@ for name, M in (("anisotropic", W), ("symmetric  ", np.stack([W[0], W[1], W[0]])
 # > root; and in its next half sentence, in bold, that a CNN captures position "*not because of the
 # > structure of the kernel* but because zero padding brings in a boundary signal". (It also misspells the
 # > Chinese word for anisotropy, 各向异性, as 各项异性.) The first half is right and the bold half goes
-# > too far. Zero padding is needed for any *position*; the kernel's structure decides whether it is told
+# > too far. Without a border there is no *position*; the kernel's structure decides whether it is told
 # > *which* border, and alone it tells the order of neighbours.
 # >
 # > | | circular padding | zero padding |
@@ -501,8 +507,11 @@ def probe(h, h_test, target):
     return answers, 1 - ((answers - target) ** 2).mean() / (target**2).mean()
 
 
-told = np.broadcast_to(t / 10, (3, channels, L))  # hands over the position, or (below) nothing
-assert probe(told, told, t)[1] > 0.999 and abs(probe(0 * told, 0 * told, t)[1]) < 1e-9
+told = np.broadcast_to(t, (3, channels, L))  # hands over the position
+answers, share = probe(told, told, t)
+assert share > 0.999 and np.linalg.norm(answers[0]) < np.linalg.norm(t)  # the ridge
+nothing = np.zeros_like(told)
+assert abs(probe(nothing, nothing, t)[1]) < 1e-9
 
 # %% [markdown]
 # What can we say *before* we measure? Let the set of sequences contain, with each sequence, all its 24
