@@ -1191,7 +1191,8 @@ assert out16.tolist() == half.tolist()  # one key: the output is its value
 #
 # A language model also ends in a softmax: over all words that could come next. Training measures its
 # error by the logarithm of one of those weights. Taking the softmax first and the logarithm after
-# fails where a weight underflows to 0. The difference form has no such trouble:
+# fails where a weight underflows to 0. The difference form has no such trouble (computed relative to
+# the largest score, so that nothing overflows or is rounded away):
 #
 # $$
 # \log w_j = s_j - \log \sum_m e^{s_m}
