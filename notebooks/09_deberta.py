@@ -608,7 +608,7 @@ assert (np.ptp(I_2, axis=0) > 1e-3).all()  # in every component
 # > **E-003-7.** Document 003 says: "the base version ... has 13 layers; the first 11 use relative
 # > positions alone, the last 2 add absolute positions". Right is: DeBERTa-base has **12 layers**. It
 # > is the *applications* that number 13: layers 1 to 11 once each, and layer 12 twice, with one set of
-# > weights.
+# > weights. (Microsoft's code also computes the plain output of layer 12, and does not use it.)
 
 
 # %%
