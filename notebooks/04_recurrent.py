@@ -530,7 +530,7 @@ plt.show()
 # another. This is what document 003 means by a bottleneck. FLOATER's released code
 # (xuanqing94/FLOATER, commit 6f9652f, `flow_transformer.py`) spaces positions by $\Delta=0.01$, so
 # that the flow moves little from one to the next, takes five Runge-Kutta steps for each, and follows
-# the flow anew only at every 400th step of training.
+# the flow anew only at every 400th call.
 #
 # ## One solution, two equations
 #
@@ -661,6 +661,7 @@ assert np.allclose((words + code).mean(axis=0), code, rtol=0, atol=0.03)
 assert np.allclose((words * code).mean(axis=0), 0, rtol=0, atol=0.03)
 
 
+# %%
 def score(features):
     rows = np.column_stack([features, np.ones(len(features))])
     best = np.linalg.lstsq(rows[train], k[train], rcond=None)[0]

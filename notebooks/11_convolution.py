@@ -54,9 +54,7 @@ from pe_numpy.plots import convolution as plots
 
 # %%
 def convolve_by_loops(x, w, padding):
-    """The sum above, one position and one weight at a time."""
-    L, m = len(x), len(w) // 2
-    y = [0.0] * L
+    L, m, y = len(x), len(w) // 2, [0.0] * len(x)
     for i in range(L):
         for j in range(-m, m + 1):
             if padding == "circular":
@@ -369,6 +367,8 @@ def pooled(words, W):
 line = rng.standard_normal((7, 1))  # vectors of one number: the convolution from above
 once = np.maximum(convolve(line[:, 0], KERNEL, "circular"), 0)
 assert np.allclose(pooled(line, np.reshape(KERNEL, (3, 1, 1))), once.mean(), rtol=0, atol=1e-12)
+
+# %%
 dog, bites, man = np.random.default_rng(3).standard_normal((3, 4))
 W = np.random.default_rng(4).standard_normal((3, 6, 4))
 for name, M in (("anisotropic", W), ("symmetric  ", np.stack([W[0], W[1], W[0]]))):
@@ -494,12 +494,10 @@ for padding, mode in (("zero", "constant"), ("circular", "wrap")):
 # $$R^2=1-\frac{\sum (\text{answer}-t)^2}{\sum t^2}$$
 
 # %%
-L, channels = 24, 16
-t = np.arange(L) - (L - 1) / 2
+L, channels, t = 24, 16, np.arange(24) - 11.5
 
 
-def probe(h, h_test, target):
-    """Fit on h (B, channels, L), answer for h_test: (answers (B, L), explained variance)."""
+def probe(h, h_test, target):  # both h (B, channels, L): answers (B, L), explained variance
     F, F_test = (np.insert(x, 0, 1.0, axis=1).transpose(0, 2, 1) for x in (h, h_test))
     flat, wanted = F.reshape(-1, channels + 1), np.tile(target, len(h))
     penalty = 1e-3 * np.eye(channels + 1)
@@ -510,8 +508,7 @@ def probe(h, h_test, target):
 told = np.broadcast_to(t, (3, channels, L))  # hands over the position
 answers, share = probe(told, told, t)
 assert share > 0.999 and np.linalg.norm(answers[0]) < np.linalg.norm(t)  # the ridge
-nothing = np.zeros_like(told)
-assert abs(probe(nothing, nothing, t)[1]) < 1e-9
+assert abs(probe(np.zeros_like(told), np.zeros_like(told), t)[1]) < 1e-9
 
 # %% [markdown]
 # What can we say *before* we measure? Let the set of sequences contain, with each sequence, all its 24
