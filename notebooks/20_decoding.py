@@ -174,8 +174,8 @@ assert np.allclose(outputs, attention(X @ W_q, X @ W_k, X @ W_v, see)[0], rtol=0
 
 # %% [markdown]
 # The package's `Cache` holds such lists for every layer and head, as arrays with room for `capacity`
-# tokens: an array that grows by one row would be copied at every step. `decode` calls `append` once for
-# each call, and the attention of each layer calls `extend`.
+# tokens: an array that grows by one row would be copied at every step. In `decode` the attention of each
+# layer calls `extend`; when all layers are done, `append` counts the new tokens.
 
 # %%
 show_source(Cache)
@@ -536,7 +536,7 @@ for T, top_k in ((0.3, None), (0.6, None), (1.0, None), (1.5, None), (1.0, 5)):
 # ## Where a token stands
 #
 # With a cache the newest token comes alone, as an array of length 1. Its position is *not* 0. It is the
-# number of tokens read before. `decode` works it out from the cache's length (the lines with `S - L`
+# number of tokens read before. `decode` works it out from the cache's length (the lines with `start`
 # in [chapter 19](19_model.ipynb)).
 #
 # What if that is forgotten? It was, in well-known libraries: with a relative encoding the three distances
