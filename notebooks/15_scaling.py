@@ -88,8 +88,7 @@ plt.show()
 # > is: large angles and periodic oscillation are daily bread. Pair 0 goes round 325 times within
 # > the *trained* length, and 41 of 64 pairs wrap there. What is new in a long text is the opposite
 # > end: the 23 slow pairs, which did not go round, now take angles that training never showed. (That
-# > these are the cause is the reading of Chen et al. 2023 and Peng et al. 2023. It is likely, not
-# > proved. [Chapter 14](14_rope_computed.ipynb) shows that all pairs taken together meet new combinations of angles, too.)
+# > these are the cause is a reading on which Peng et al. 2023 build. It is likely, not proved. [Chapter 14](14_rope_computed.ipynb) shows that all pairs taken together meet new combinations of angles, too.)
 
 # %%
 wraps_in_training = turns >= 1
@@ -114,10 +113,9 @@ assert int(turns[0]) == 325 and wraps_in_training.sum() == 41 and new_angles.sum
 
 # %%
 def head(pairs, back):
-    """A key that uses some pairs, of norm 1, and a query that likes it `back` positions ago."""
     key = np.zeros(d)
     key[2 * np.asarray(pairs)] = 1 / math.sqrt(len(pairs))
-    return rope(key[None], [-back], theta)[0], key
+    return rope(key[None], [-back], theta)[0], key  # norm 1 both; best `back` positions ago
 
 
 def score(content, distance, frequencies):
@@ -126,6 +124,7 @@ def score(content, distance, frequencies):
 
 
 q, k = head([0, 7], 3)
+assert np.allclose([k @ k, score((q, k), [3], theta)[0]], 1, rtol=0, atol=1e-12)  # the largest
 on_both = rope(q[None], [1000], theta) @ rope(k[None], [996], theta).T
 assert np.allclose(on_both, score((q, k), [4], theta), rtol=0, atol=1e-12)
 
@@ -349,7 +348,8 @@ enough = s ** ((d - 2) / 82)
 print(f"factor needed for s = 4: {enough:.2f}")
 safe = ntk_scaling(d, enough)
 assert np.isclose(safe[41] / theta[41], 1 / s, rtol=1e-12, atol=0)
-assert not ((turns < 1) & (s * L0 * safe > L0 * theta * (1 + 1e-9))).any()
+farthest = (s * safe / theta)[turns < 1].max()  # of the trained arc
+assert np.isclose(farthest, 1, rtol=1e-12, atol=0)
 print(f"then the last pair slows down by {theta[-1] / safe[-1]:.2f}")
 
 # %% [markdown]
@@ -382,18 +382,18 @@ def by_parts_by_loops(frequencies, factor, trained_length, alpha, beta):
 
 
 by_parts = by_parts_by_loops(theta, s, L0, 1, 32)
-assert np.array_equal(by_parts[turns > 32], theta[turns > 32])
-assert np.array_equal(by_parts[turns < 1], theta[turns < 1] / s)
+share = (by_parts / theta - 1 / s) / (1 - 1 / s)
+assert np.allclose(share, np.clip((turns - 1) / 31, 0, 1), rtol=0, atol=1e-12)
 kept, mixed, divided = ((turns > 32).sum(), ((turns >= 1) & (turns <= 32)).sum(), (turns < 1).sum())
 print("pairs kept, mixed, divided:", int(kept), int(mixed), int(divided))
 
 # %% [markdown]
 # ### Llama 3
 #
-# The code that Meta released with Llama 3.1 has three branches by wavelength: shorter than
-# $L_0/4$, longer than $L_0/1$, and a line between. It is the same function with $\alpha = 1$ and
-# $\beta = 4$; a comment in that code says that the values were found by a grid search. The package
-# writes it in terms of turns.
+# [Meta's code for Llama 3.1](https://github.com/meta-llama/llama-models/blob/a9c89c471f793423afd4cc3ca8671d6e56fe64cb/models/llama3/model.py#L45-L64)
+# has three branches by wavelength: shorter than $L_0/4$, longer than $L_0/1$, and a line between. It
+# is the same function with $\alpha = 1$ and $\beta = 4$; a comment there says that the values were
+# found by a grid search. The package writes it in terms of turns.
 
 # %%
 show_source(llama3_scaling)
@@ -418,8 +418,9 @@ assert (meta_ratio[:29] == 1).all() and np.allclose(meta_ratio[35:], 1 / 8, rtol
 # %% [markdown]
 # ### YaRN: the ramp that was released
 #
-# YaRN is NTK-by-parts and one more factor, which comes below. But the code that its authors released,
-# and that libraries follow, has another ramp than the paper. It asks which pair *index* turns $r$
+# YaRN is NTK-by-parts and one more factor, which comes below. But
+# [its authors' code](https://github.com/jquesnelle/yarn/blob/995db5b575e75230b3384d658f8b944c9662f775/scaled_rope/LlamaYaRNScaledRotaryEmbedding.py)
+# has another ramp than the paper. It asks which pair *index* turns $r$
 # times. Solve $L_0 b^{-2i/d}/2\pi = r$ for $i$:
 #
 # $$i(r) = \frac{d\,\ln\dfrac{L_0}{2\pi r}}{2\ln b}$$
@@ -435,21 +436,19 @@ def index_of(r):
 assert np.allclose([index_of(r) for r in turns], np.arange(64), rtol=0, atol=1e-9)
 low, high = math.floor(index_of(32)), math.ceil(index_of(1))
 print(f"i(32) = {index_of(32):.2f}, i(1) = {index_of(1):.2f}: from pair {low} to pair {high}")
-
-
-def yarn_by_loops(frequencies, factor):
-    scaled = []
-    for i, f in enumerate(frequencies):
-        divided = min(max((i - low) / (high - low), 0), 1)
-        scaled.append(f / factor * divided + f * (1 - divided))
-    return np.array(scaled)
+assert (low, high) == (16, 41)
 
 
 # %%
+def yarn_by_loops(frequencies, factor):
+    divided = [min(max((i - low) / (high - low), 0), 1) for i in range(len(frequencies))]
+    both = zip(frequencies, divided, strict=True)
+    return np.array([f / factor * g + f * (1 - g) for f, g in both])
+
+
 show_source(yarn_scaling)
 yarn, attention_factor = yarn_scaling(d, s, L0)
 assert np.allclose(yarn, yarn_by_loops(theta, s), rtol=1e-12, atol=0)
-assert (low, high) == (16, 41)
 
 # %% [markdown]
 # The turns fall by the same *ratio* from pair to pair. So a line in the turns and a line in the index
@@ -591,7 +590,8 @@ for name, f in schemes.items():
 # Two remarks on honesty. First, three heads made by hand are no language model: they show what each
 # scheme does to the input of attention, not which one reads best. Trained models are for
 # [chapter 22](22_study.ipynb). Second, "exactly 1000 back" is a wish that few heads of a language model may have; that
-# fine detail matters nearby and rough detail far off is an assumption of all these schemes.
+# fine detail matters nearby and rough detail far off is an assumption of all these schemes but linear
+# scaling.
 #
 # ## YaRN's second part: sharper attention
 #
@@ -621,9 +621,9 @@ sharp = (a * rope(q, at, yarn)) @ (a * rope(k, at, yarn)).T
 assert np.allclose(sharp, a**2 * plain, rtol=1e-12, atol=1e-12)
 
 # %% [markdown]
-# Libraries have forgotten this factor or applied it twice, and tests missed it. The reason is worth
-# a cell. A report on one such bug (linked below) says that all numbers agreed perfectly at
-# position 0. Predict why.
+# DeepSeek's attention multiplies *all* its scores by a second factor of this kind. A program that had
+# left it out agreed with the reference "almost exactly" at position 0, says
+# [the report](https://github.com/onnxruntime/mobius/pull/548). Predict why.
 
 # %%
 v = rng.standard_normal((6, d))
@@ -732,7 +732,7 @@ assert 0.001 < errors["unturned keys, layer 2"].max() < errors["turned keys, lay
 # A cache of turned keys is wrong at once: each key was turned for the length of its day, so query and
 # key no longer measure one distance on one clock. Keep the keys unturned, and layer 1 is exact.
 #
-# But layer 2 is not, and no cache of keys can make it so. Its keys and values were computed from
+# But layer 2 is not, and no cache can make it so. Its keys and values were computed from
 # what layer 1 said *then*, under the frequencies of that day. In a whole pass layer 1 says
 # something else about the very same early tokens, because the text has grown since. So with dynamic
 # scaling "decoding with a cache" and "reading the whole text at once" are two different
@@ -757,8 +757,8 @@ assert np.allclose(right, rope(x4, np.arange(5), linear_scaling(theta, s)), rtol
 # %% [markdown]
 # ### Two ratios to test
 #
-# After NTK-aware scaling the first ratio is 1 and the last is $1/s$. A library was found to divide
-# *every* frequency by $s^{d/(d-2)}$ under the name "dynamic". In **partial RoPE**, where only the
+# After NTK-aware scaling the first ratio is 1 and the last is $1/s$. Dividing *every* frequency by
+# $s^{d/(d-2)}$ fails the first test. In **partial RoPE**, where only the
 # first $r$ of $K$ components turn, $d$ is $r$, in the frequencies and in the exponent alike.
 
 
@@ -779,8 +779,9 @@ assert ends(ntk_scaling(d, 2), theta) == ends(ntk_scaling(r, 2), rope_frequencie
 # %% [markdown]
 # ### "Dynamic" leaves three things open
 #
-# - One library computes the base anew for each length, as above; another computes it once, for the
-#   longest text it will accept, and uses it for every text (linked below). That is static NTK-aware
+# - Hugging Face's Transformers computes the base anew, as above; vLLM computed it once, for the
+#   longest text it would accept, and used it for every text
+#   ([#5093, 2024](https://github.com/vllm-project/vllm/issues/5093)). That is static NTK-aware
 #   scaling by another name, and short texts are changed, too.
 # - In a batch, the length is that of the longest text. A short text then gets another output beside
 #   a long neighbour than alone. Compute the factor for each text.
@@ -929,7 +930,8 @@ print("ratio of pair 40 for a text of 100 tokens: anew 1.0, once", (once / theta
 #
 # A scheme slows each pair by at most 4, $\theta_i/4 \le \theta_i' \le \theta_i$, for texts of 8192
 # tokens. Prove that it keeps every score of every head, at some other distance, only if it is
-# linear scaling. Then find by computation how far each scheme is from that.
+# linear scaling. Then compute what each scheme leaves of the score of a head that reads all pairs
+# and looks 500 tokens back.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -949,14 +951,14 @@ print("ratio of pair 40 for a text of 100 tokens: anew 1.0, once", (once / theta
 #
 # The last pair makes no whole turn, so $D' = \theta_{63}/\theta_{63}' \le 4$. Then
 # $D'\theta_i' \le 4\theta_i \le 4 < 2\pi$: no pair makes a whole turn, so $\theta_i' = \theta_i/D'$ for
-# all $i$, and that is linear scaling. How far: the spread of the ratios.
+# all $i$, and that is linear scaling. Of the score at 500 YaRN leaves the
+# least, Llama 3's ramp the most.
 #
 # ```python
 # assert s * L0 * theta[-1] < 2 * np.pi and s * theta[0] < 2 * np.pi
-# spread = {name: (f / theta).max() / (f / theta).min() for name, f in schemes.items()}
-# assert np.isclose(spread["linear"], 1, rtol=1e-12, atol=0)
-# for name in ("NTK-aware", "YaRN", "Llama 3"):
-#     assert np.isclose(spread[name], s, rtol=1e-12, atol=0)
+# left = {name: score(head(np.arange(64), 500), D, f).max() for name, f in schemes.items()}
+# assert np.isclose(left["linear"], 1, rtol=1e-9, atol=0)
+# assert [f"{left[n]:.2f}" for n in ("NTK-aware", "YaRN", "Llama 3")] == ["0.66", "0.61", "0.86"]
 # ```
 #
 # </details>
@@ -970,16 +972,13 @@ print("ratio of pair 40 for a text of 100 tokens: anew 1.0, once", (once / theta
 #   [the post on NTK-aware scaling](https://www.reddit.com/r/LocalLLaMA/comments/14lz7j5/); emozilla,
 #   June 2023, [the post on dynamic scaling](https://www.reddit.com/r/LocalLLaMA/comments/14mrgpr/).
 # - Peng et al. 2023, *YaRN*, [arXiv:2309.00071](https://arxiv.org/abs/2309.00071), sections 3.1 to
-#   3.4, and [its code](https://github.com/jquesnelle/yarn), with a list of the mistakes of the first
-#   preprint.
+#   3.4, and its authors'
+#   [list of the mistakes of the first preprint](https://github.com/jquesnelle/yarn/blob/349d569839247a6a6ee9184cba070b1777fe2052/Errata.md).
 # - Su 2023, [kexue.fm/archives/9675](https://kexue.fm/archives/9675): RoPE as a number system, the
 #   subject of [chapter 16](16_extrapolation.ipynb), with another derivation of the new base.
 # - Xiong et al. 2023, *Effective Long-Context Scaling of Foundation Models*,
 #   [arXiv:2309.16039](https://arxiv.org/abs/2309.16039): a larger base, with training.
 # - On dynamic scaling and caches:
-#   [huggingface/transformers #25104](https://github.com/huggingface/transformers/issues/25104). On
-#   one base for all lengths:
-#   [vllm-project/vllm #5093](https://github.com/vllm-project/vllm/issues/5093). On the forgotten
-#   attention factor: [onnxruntime/mobius #548](https://github.com/onnxruntime/mobius/pull/548).
+#   [huggingface/transformers #25104](https://github.com/huggingface/transformers/issues/25104).
 # - Next: [chapter 16](16_extrapolation.ipynb), which reads the same schemes as number systems, and
 #   asks what else a long text does to attention.
