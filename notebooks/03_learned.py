@@ -61,7 +61,7 @@ def add_rows_by_loops(x, table):
     return y
 
 
-table = np.array([[0.5, 1.0], [2.0, 3.0], [4.0, 6.0], [-1.0, 0.0]])  # (N, D)
+table = np.array([[0.5, 1.0], [2.0, 3.0], [4.0, 6.0], [1.0, 0.0]])  # (N, D)
 words = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, -1.0]])  # (L, D)
 assert add_rows_by_loops(words, table).tolist() == [[1.5, 2.0], [2.0, 3.0], [5.0, 5.0]]
 
@@ -202,10 +202,9 @@ print("a table of 32 rows that holds the sines of chapter 2:", sines.shape)
 # order, and this is how the model knows positions". Let us train some and see.
 #
 # Two tasks, a table of 32 rows, one layer of attention, four heads. **Three back**: random symbols;
-# name the one that stood three places before. Without position it can't be done. **Text**: guess the
+# name the one that stood three places before. One layer without position can't. **Text**: guess the
 # next letter of Newton's *Opticks*. The rows start as random numbers of a given size (their standard
-# deviation): 0.5, or 0.02 as in GPT-2 and BERT. (Training runs in float64, so that the numbers come out
-# alike on every processor.)
+# deviation): 0.5, or 0.02 as in GPT-2 and BERT.
 
 # %%
 N, D, corpus = 32, 32, text_corpus()
@@ -286,10 +285,10 @@ plt.show()
 # %% [markdown]
 # Three tables, three answers.
 #
-# - **Three back, from 0.5**: no similarity at all, at any distance. The rows look as random as on the
-#   first day, and the model makes no mistakes.
-# - **Three back, from 0.02**: the rows have grown to ten times their size, so all that one sees was put
-#   there by the task. It is a texture, not a smooth band.
+# - **Three back, from 0.5**: on the average no similarity, at any of these distances. The rows look as
+#   random as on the first day, and the model makes no mistakes (next cell).
+# - **Three back, from 0.02**: the rows have grown to ten times their size, so nearly all that one sees was
+#   put there by the task. It is a texture, not a smooth band.
 # - **Text, from 0.02**: neighbours are alike, and the likeness falls with the distance, as in the plots of
 #   large models. Here the first rows also stand apart from the rest.
 #
@@ -304,29 +303,28 @@ for size in (0.5, 0.02):
     logits = decode(runs["three back", size], model, test["inputs"], watch=watch)
     right = (logits.argmax(axis=-1) == test["targets"])[:, 3:].mean()
     heads = watch["attention 0"].mean(axis=0)  # (H, L, S), mean over the test
-    best = max(heads, key=lambda w: np.diagonal(w, -3).mean())
-    weights[f"three back, from {size}"] = best
-    share = np.diagonal(best, -3).mean()
-    print(
-        f"from {size:4}: {right:.0%} right; best head looks three back with {share:.0%} of its weight"
-    )
-    assert right > 0.99 and share > 0.7
+    back = np.diagonal(heads, -3, axis1=1, axis2=2)  # (H, L - 3), weight three back
+    best, most = back.mean(axis=1).argmax(), back.max(axis=0).min()
+    weights[f"three back, from {size}"] = heads[best]
+    print(f"from {size:4}: {right:.1%} right; best head looks three back with", end=" ")
+    print(f"{back[best].mean():.0%} (least {back[best].min():.0%}), some head {most:.0%} or more")
+    assert right > 0.99 and back[best].mean() > 0.7 and most > 0.5 > back[best].min()
 
-# %% alt="Attention weights of the best head of the two models that look three back, 32 by 32. What one sees: in both a bright line three places below the diagonal, though their tables look nothing alike."
+# %% alt="Attention weights of the best head of the two models that look three back, 32 by 32. What one sees: in both a line three places below the diagonal, brighter from 0.5 but with gaps, though their tables look nothing alike."
 plots.three_back_weights(weights)
 plt.show()
 
 # %% [markdown]
-# Both have built the same line, three below the diagonal, out of unlike tables. That this can be done with
-# *any* rows, as long as they are independent, is quickly proved. Take 32 rows of width 32, so that $E$ has
+# Both have built a line, three below the diagonal, out of unlike tables. From 0.5 it has gaps; there other
+# heads look three back. That this can be done with *any* rows, as long as they are independent, is quickly proved. Take 32 rows of width 32, so that $E$ has
 # an inverse, and any table of scores $S = AB^\top$ with $A$ and $B$ as wide as a head. Choose $W_q = E^{-1}A$
 # and $W_k = E^{-1}B$; then
 #
 # $$(E\,W_q)\,(E\,W_k)^\top = A\,B^\top = S$$
 #
 # The projections take the rows apart and build whatever they like. Eight numbers a position are enough
-# for scores that are largest three back: four clock hands, as in [chapter 2](02_sinusoidal.ipynb), set
-# back by three.
+# for scores that are largest three back: four clock hands, as in [chapter 2](02_sinusoidal.ipynb), which
+# turn one to four times in 32 positions, set back by three.
 
 # %%
 anything = np.random.default_rng(8).standard_normal((32, 32))  # unrelated rows
@@ -337,12 +335,12 @@ A = np.concatenate([np.cos(angle - 3 * speeds), np.sin(angle - 3 * speeds)], axi
 W_q, W_k = np.linalg.solve(anything, A), np.linalg.solve(anything, B)
 S = (anything @ W_q) @ (anything @ W_k).T
 assert np.allclose(S, A @ B.T, rtol=0, atol=1e-6)
-assert (np.arange(3, 32) - S[3:].argmax(axis=1) == 3).all()
+assert np.array_equal(S.argmax(axis=1), (np.arange(32) - 3) % 32)  # the hands come round
 print("scores from unrelated rows, largest three back for every query: True")
 
 # %% [markdown]
-# So similar rows are not *how* a model knows positions. They are what remains when rows start small and
-# a task treats neighbours alike; in this toy, at least. Wang and Chen (2020) ask the tables of BERT,
+# So a model can know positions without similar rows. In this toy they are what remains when rows start
+# small and a task treats neighbours alike. Wang and Chen (2020) ask the tables of BERT,
 # RoBERTa and GPT-2 what they have learned.
 #
 # ## Where a table ends
@@ -366,11 +364,10 @@ assert np.array_equal(E[-1], E[511])  # a negative position reads from the end, 
 #
 # > **E-001-15.** Document 001 says: "no extrapolation (interpolation)", strictly bound to the positions
 # > seen in training. The word in brackets reads as if a table could at least do that. Right is: it does
-# > neither. There is no row 2.5. Whoever puts the mean of two rows there makes a shorter vector than
-# > training has met.
+# > neither. There is no row 2.5. Whoever puts the mean of two rows there makes a shorter vector than they
+# > are on average, unless they point the same way.
 #
-# The mean of two vectors is at most as long as they are on average (the triangle inequality), and equal
-# only if they point the same way:
+# This is the triangle inequality:
 #
 # $$\left\lVert \tfrac12 (E_k + E_{k+1}) \right\rVert \le \tfrac12\,\lVert E_k\rVert + \tfrac12\,\lVert
 # E_{k+1}\rVert$$
@@ -384,9 +381,12 @@ print("length of the mean of two neighbours, by their own:")
 for name, E in tables.items():
     lengths = np.linalg.norm(E, axis=1)
     middle = np.linalg.norm((E[:-1] + E[1:]) / 2, axis=1)
-    assert (middle <= (lengths[:-1] + lengths[1:]) / 2 + 1e-12).all()
-    print(f"{name:22} {(middle / ((lengths[:-1] + lengths[1:]) / 2)).mean():.2f}")
+    ratio = middle / (lengths[:-1] / 2 + lengths[1:] / 2)
+    print(f"{name:22} {ratio.mean():.2f}, at most {ratio.max():.2f}")
+    assert (ratio < 1).all() and (ratio > 0.98).all() == (name == "sines")  # close to 1
 print(f"1/sqrt(2) = {1 / np.sqrt(2):.2f}")
+right_angle = np.linalg.norm(one_hot[:2].mean(axis=0))
+assert np.isclose(right_angle, 1 / np.sqrt(2), rtol=0, atol=1e-12)
 
 # %%
 try:
@@ -451,7 +451,7 @@ def hierarchical_by_loops(E, k, alpha):
     return code
 
 
-small = [[0.0], [1.0], [4.0]]
+small = [[2.0], [3.0], [6.0]]
 print([round(hierarchical_by_loops(small, k, 0.4)[0], 4) for k in range(9)])
 assert np.allclose(
     [hierarchical_by_loops(small, k, 0.4) for k in range(3)], small, rtol=0, atol=1e-12
@@ -464,7 +464,9 @@ assert np.allclose(
 # $$p_{iN+j} = E_j + \beta\,(E_i - E_0)$$
 #
 # Read it: *take the row of the last digit, and move it by $\beta$ times the step from row 0 to the row of
-# the leading digit.* For $i = 0$ the step is 0. Su's library takes $\alpha = 0.4$, so $\beta = 2/3$.
+# the leading digit.* For $i = 0$ the step is 0. Su's library
+# ([bert4keras](https://github.com/bojone/bert4keras/blob/09d83e353a946da3cce30a4038d3944bef7dcf12/bert4keras/layers.py))
+# takes $\alpha = 0.4$, so $\beta = 2/3$.
 
 # %%
 E = np.random.default_rng(1).standard_normal((N6, 4))
@@ -537,8 +539,8 @@ plt.show()
 # Dark is near. Blocks of 8 are the leading digit. At $\alpha = 1/2$ there are more dark spots than the
 # diagonal: the exchanged digits. For the sines, stripes run parallel to the diagonal at a distance of 8:
 # positions that differ by one in the leading digit. At $\alpha = 0.25$ they are darkest, at $0.75$, where
-# $\beta = 3$, they fade. And at $\alpha = 0.4$ the step across a border, from 23 to 24, is twice as long
-# as a step within a block.
+# $\beta = 3$, they fade. And at $\alpha = 0.4$ the step across a border, from 23 to 24, is about twice as
+# long as a step within a block.
 #
 # ### A table on which one can count
 #
@@ -554,7 +556,7 @@ plt.show()
 line = np.arange(10.0)[:, None]  # rows 0 .. 9
 counting = hierarchical(line, np.arange(100), alpha=10 / 11)[:, 0]
 assert np.allclose(counting, np.arange(100), rtol=0, atol=1e-9)
-with_04 = hierarchical(line, np.arange(100))[:, 0].round(6) + 0.0
+with_04 = hierarchical(line, np.arange(100))[:, 0].round(6)
 print("alpha 10/11:", counting[[7, 10, 42, 99]].round(6).tolist())
 print("alpha 0.4, positions 30 and 2:", with_04[[30, 2]].tolist())
 print("different codes with alpha 0.4:", len(np.unique(with_04)), "of 100")
@@ -674,8 +676,8 @@ plt.show()
 #
 # **Left padding.** A table does not forgive a shift. In a batch padded on the left, positions must count
 # the real tokens; a program that numbers the columns gives each text other rows than it was trained
-# with. Relative schemes hide this bug, tables and sines don't
-# ([unsloth #3699](https://github.com/unslothai/unsloth/issues/3699) is one report).
+# with ([nnsight #672](https://github.com/ndif-team/nnsight/issues/672) measures it in GPT-2). Scores that
+# depend on distances alone do not notice.
 
 # %%
 real = np.array([[True] * 5, [False, False, True, True, True]])  # the second text has 3 tokens
@@ -692,16 +694,16 @@ assert not np.allclose(learned(E, columns)[1, 2:], alone, rtol=0, atol=0.1)
 # time. Its position is the number of tokens before it, not 0.
 #
 # **Rows that are not positions.** RoBERTa's code numbers positions from 2, so its table has 514 rows for 512
-# tokens; a program that counts from 0 reads the wrong rows
-# ([transformers #1363](https://github.com/huggingface/transformers/issues/1363)).
+# tokens ([transformers #1363](https://github.com/huggingface/transformers/issues/1363) asks why); a program
+# that counts from 0 reads the wrong rows.
 #
 # **Too long on a GPU.** There an index beyond the table ends in a message about a "device-side assert",
 # far from its cause ([fairseq #757](https://github.com/facebookresearch/fairseq/issues/757)). Run the
 # same batch on the CPU, or check the positions first.
 #
-# **Images.** A table for a grid of patches is commonly interpolated when the image grows. The remark from
-# above, that averages of neighbours are shorter, is a reason that is given for cubic interpolation there
-# ([pytorch-image-models #750](https://github.com/huggingface/pytorch-image-models/pull/750)).
+# **Images.** A table for a grid of patches is commonly interpolated when the image grows. That averages of
+# neighbours are shorter is why the authors of DeiT do so bicubically
+# ([pytorch-image-models #750](https://github.com/huggingface/pytorch-image-models/pull/750) quotes them).
 #
 # ## Exercises
 #
@@ -873,6 +875,5 @@ assert not np.allclose(learned(E, columns)[1, 2:], alone, rtol=0, atol=0.1)
 # - Wang and Chen 2020, *What Do Position Embeddings Learn?*,
 #   [arXiv:2010.04903](https://arxiv.org/abs/2010.04903): the tables of trained models, compared.
 # - Su Jianlin 2020, on the hierarchical decomposition, in Chinese
-#   ([kexue.fm](https://kexue.fm/archives/7947)); in his library
-#   [bert4keras](https://github.com/bojone/bert4keras) it is an option of the position layer.
+#   ([kexue.fm](https://kexue.fm/archives/7947)).
 # - Next: [chapter 4](04_recurrent.ipynb) makes each code from the one before.
