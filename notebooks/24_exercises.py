@@ -272,9 +272,9 @@ plt.show()
 
 # %% [markdown]
 # Only one of them stops being relative: two sines with a plus are no rotation. All others pass the usual
-# test, "the score depends on the distance alone". Positions counted from 1, or from 0
-# whatever was given, even give the same scores here, because all positions move together. What tells
-# them is a table of numbers, a cache, or keys that somebody else has turned.
+# test, "the score depends on the distance alone". Two even give the same scores here: positions counted
+# from 1 all move together, and those given do begin at 0. What tells them is a table of numbers, a cache,
+# or keys that somebody else has turned.
 #
 # ## From the command line
 #
