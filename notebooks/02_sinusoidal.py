@@ -1247,30 +1247,6 @@ plt.show()
 # here, but their error grows with the position. Only the flat line stays. The rule holds for every
 # code made of angles, RoPE among them (chapter 14).
 #
-# ## The row of properties
-#
-# Chapter 1 lists what an ideal code would have. Here is what the cells above say of the sinusoidal
-# code.
-
-# %%
-d, p = 512, sinusoidal(np.arange(2000), 512)
-products = f(np.arange(2000), d)
-row = {
-    "no near repeat up to 200000": len(rivals(d)) == 0,  # proved: never equal
-    "one matrix for each offset": np.allclose(p[:-9] @ sinusoidal_shift(9, d).T, p[9:], atol=1e-9),
-    "decay on average": products[:100].mean() > products[100:1000].mean() > products[1000:].mean(),
-    "decay at every step": bool((np.diff(products) < 0).all()),
-    "readout works past training": bool(beyond < 2 * inside),  # the toy above
-}
-for name, holds in row.items():
-    print(f"{name:31} {'yes' if holds else 'no'}")
-assert list(row.values()) == [True, True, True, False, False]
-
-# %% [markdown]
-# Two lines say no, and both are often claimed to say yes. The code is *defined* past the training
-# length, but what is learned on it need not hold there; and its products fall on average, not at
-# every step.
-#
 # ## In practice
 #
 # **Which layout?** Interleaved: the paper, The Annotated Transformer, Dive into Deep Learning.
