@@ -14,7 +14,8 @@ the base; L0 the trained length; w are attention weights.
 Convention: entropies are in nats; 0 ln 0 is 0. RoPE's pair i turns by n / b^i with the base
 b = base^(2/d), and an angle counts mod 2 pi: a digit without the floor.
 Differs from the sources: the last digit may carry a fraction, so that interpolated positions have
-digits; the factor log n / log L0 is never below 1 (as in Qwen's released code).
+digits; the factor log n / log L0 is never below 1 (as in `modeling_qwen.py`,
+QwenLM/Qwen-Audio at 0b0e882).
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ Differs from the paper: nothing in the embedding. In attention the paper scores 
 modulus of the Hermitian product z of query and key, abs(z) / sqrt(n) (appendix B, equation (14));
 `complex_attention` takes the real part of z, which may be negative and is the score of RoPE where
 all words share their frequencies. The projections W^Q, W^K, W^V are left to the caller. The
-authors' code for text classification leaves out the conjugation in z: with shared frequencies its
-scores depend on the sum of two positions, not on their difference.
+authors' code for text classification (iclr-complex-order/complex-order, commit 4c4ec24) leaves out
+the conjugation in z: with shared frequencies its scores depend on the sum of two positions, not on
+their difference.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ convolution itself, for a kernel w of n = 2m + 1 weights, is::
 
 Axes: L positions, the last axis here; n weights of a kernel.
 Symbols: i is the position that is computed, i + j the one that is read.
-Convention: cross-correlation, as all deep-learning libraries have it: the kernel is not turned
-round, so its first weight meets the position before i. Outside 0 .. L-1 x is 0 ("zero" padding) or
-starts again from the other end ("circular").
+Convention: cross-correlation, as PyTorch and TensorFlow have it: the kernel is not turned round, so
+its first weight meets the position before i. Outside 0 .. L-1 x is 0 ("zero" padding) or starts
+again from the other end ("circular").
 Differs from the paper: one axis in place of two, and no training. A constant input and one kernel
 suffice: whatever differs between the positions of the output came from the border.
 """

@@ -84,8 +84,9 @@ def hierarchical(table: ArrayLike, positions: ArrayLike, alpha: float = 0.4) -> 
 
     Notes
     -----
-    Source: Su 2020; the default is that of his library bert4keras. u follows from the demand that
-    p_j = E_j for j < N: there i = 0, so u_j = (E_j - alpha u_0) / (1 - alpha), and u_0 = E_0.
+    Source: Su 2020; the default is that of his bojone/bert4keras (commit 09d83e3). u follows from
+    the demand that p_j = E_j for j < N: there i = 0, so u_j = (E_j - alpha u_0) / (1 - alpha), and
+    u_0 = E_0.
 
     Examples
     --------

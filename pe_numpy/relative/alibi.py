@@ -10,7 +10,8 @@ Convention: the bias is added after the division by sqrt(K) and is not scaled (t
 on it). distance = i - j; its absolute value serves both the causal case, where it is the paper's,
 and the symmetric one of encoders, which the paper does not have.
 Differs from the paper: the slopes for a number of heads that is not a power of two are those of the
-authors' code; the formula of the text would give others.
+authors' code (ofirpress/attention_with_linear_biases, commit 4b92f28); the formula of the text
+would give others.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def alibi_slopes(n_heads: int) -> np.ndarray:
 
     Notes
     -----
-    Source: Press et al. 2022, section 3, and `get_slopes` of the authors' code.
+    Source: Press et al. 2022, section 3, and `get_slopes` in the code named above.
 
     Examples
     --------

@@ -9,8 +9,9 @@ Source: He et al. 2021, "DeBERTa" (arXiv:2006.03654), section 3.1, equations (3)
 Axes: B batch, H heads, L queries, S keys, K width of one head (d).
 Symbols: c2p and p2c are the second and the third term; m is the paper's k, a table has 2m rows.
 Convention: distance = i - j. All three terms stand inside the scale 1/sqrt(3K).
-Differs from the paper: nothing by default. The released code reads the p2c table at delta(i, j)
-too, where the paper prints delta(j, i): give it ``p2c_distance=distance``.
+Differs from the paper: nothing by default. The code in microsoft/DeBERTa, before and since commit
+c794b71, reads the p2c table at delta(i, j) too, where the paper prints delta(j, i): give it
+``p2c_distance=distance``.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def deberta_scores(
         Query minus key position, or its `deberta_bucket`: c2p reads `k_table` with it.
     p2c_distance : like `distance`, optional
         What p2c reads `q_table` with: the opposite of `distance` by default, as in the paper;
-        `distance` itself for the released code.
+        `distance` itself for the authors' code.
 
     Returns
     -------
@@ -127,9 +128,10 @@ def deberta_bucket(distance: ArrayLike, num_buckets: int, max_distance: int) -> 
 
     Notes
     -----
-    Source: the released code of DeBERTa-v2 (`make_log_bucket_position`); the paper has no buckets.
-    That code lets buckets grow past max_distance and clips the row of the table instead, so its far
-    future reads row 0, which no bucket here does.
+    Source: `make_log_bucket_position` in microsoft/DeBERTa since commit c794b71; the paper has no
+    buckets. Before that commit, and in huggingface/transformers (0038a3c), buckets grow past
+    max_distance and the row of the table is clipped instead, so the far future reads row 0, which
+    no bucket here does.
     With mid = b/2: sign(d) (mid + ceil(log(abs(d)/mid) / log((max_distance - 1)/mid) (mid - 1))).
 
     Examples

@@ -1,15 +1,15 @@
 r"""Relative position bias of T5: one learned number for each head and bucket of distances.
 
 Source: Raffel et al. 2020, "Exploring the limits of transfer learning with a unified text-to-text
-Transformer" (arXiv:1910.10683), section 2.1; the rule of the buckets is that of the released code
-(`_relative_position_bucket`)::
+Transformer" (arXiv:1910.10683), section 2.1; the rule of the buckets is that of its code
+(`_relative_position_bucket` in tensorflow/mesh, commit da90793)::
 
     score(i, j) = q_i . k_j + b_bucket(j - i)
 
 Axes: B batch, H heads, L queries, S keys, N buckets.
 Symbols: h is the number of buckets for one direction (N/2, or N if causal); the first h/2 hold one
 distance each, the others grow geometrically up to max_distance.
-Convention: distance = i - j; the released code is fed j - i. In both, the past (and the query
+Convention: distance = i - j; that code is fed j - i. In both, the past (and the query
 itself) reads the lower half of the buckets, the future the upper half.
 Differs from the paper: T5 does not divide q . k by sqrt(K), its initialisation does; here the bias
 is added to scaled scores, as `attention` does. The buckets are computed in float64: with it the
@@ -58,7 +58,7 @@ def t5_bucket(
 
     Notes
     -----
-    Source: Raffel et al. 2020, section 2.1, and the released code.
+    Source: Raffel et al. 2020, section 2.1, and the code named above.
 
     Examples
     --------

@@ -104,8 +104,8 @@ def relative_shift(products: ArrayLike) -> np.ndarray:
 
     Notes
     -----
-    Source: Dai et al. 2019, appendix B, and its published code (`_rel_shift`). The package itself
-    spreads with a window, which is right on both sides of the diagonal.
+    Source: Dai et al. 2019, appendix B, and `_rel_shift` in kimiyoung/transformer-xl (44781ed). The
+    package itself spreads with a window, which is right on both sides of the diagonal.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def tupe_scores(
 
     Notes
     -----
-    Source: Ke et al. 2021, equation (7) and section 3.1.
+    Source: Ke et al. 2021, section 3.1, equation (7); with the bias, (8).
 
     Examples
     --------

@@ -8,8 +8,8 @@ Axes: L positions, K width of one head (d in the paper).
 Symbols: m, n are positions; here i = 0 .. d/2 - 1, so theta_i = base^(-2i/d); R_m is block-diagonal
 with the blocks [[cos m theta_i, -sin m theta_i], [sin m theta_i, cos m theta_i]].
 Convention: positive positions turn counter-clockwise; angles are radians. "interleaved" pairs the
-components 2i and 2i+1 (RoFormer, GPT-J, Meta's LLaMA), "half" pairs i and i + d/2 (GPT-NeoX and the
-LLaMA of most libraries). Weights made for one layout need `rope_permutation` to serve the other.
+components 2i and 2i+1 (RoFormer, GPT-J, Meta's LLaMA), "half" pairs i and i + d/2 (GPT-NeoX and
+Hugging Face's LLaMA). Weights made for one layout need `rope_permutation` to serve the other.
 Differs from the paper: each pair is one complex number and its rotation one complex product
 (section 3.2.1 proves that this is the same); angles are computed in float64, whatever the dtype.
 """

@@ -2,8 +2,9 @@ r"""Scaled rotary frequencies: RoPE on sequences longer than those it was traine
 
 Sources: position interpolation, Chen et al. 2023 (arXiv:2306.15595), section 2.3; "NTK-aware" and
 "Dynamic NTK", posts of u/bloc97 and u/emozilla on r/LocalLLaMA, June 2023, written up with
-"NTK-by-parts" and YaRN by Peng et al. 2023 (arXiv:2309.00071), sections 3.1 to 3.4; Llama 3.1, the
-code that Meta released in 2024. With theta_i = b^(-2i/d)::
+"NTK-by-parts" and YaRN by Peng et al. 2023 (arXiv:2309.00071), sections 3.1 to 3.4, and their code,
+jquesnelle/yarn at 995db5b; Llama 3.1, meta-llama/llama-models at a9c89c4. With
+theta_i = b^(-2i/d)::
 
     interpolation   theta_i / s
     NTK-aware       b'^(-2i/d),   b' = b s^(d/(d-2))
@@ -16,8 +17,8 @@ from 1 (pairs that turn often within L0, kept) to 0 (pairs that hardly turn, int
 Convention: frequencies are radians per position, float64, for `rope`; positions stay whole.
 Differs from the paper: g_i is a ramp, and two ramps are in use. The paper's is linear in the number
 of turns L0 theta_i / 2 pi, and Llama 3.1 kept it: `llama3_scaling(theta, s, L0, 1, 32)` is the
-paper's NTK-by-parts. The code released with YaRN, which libraries follow, is linear in i: the
-frequencies of `yarn_scaling`. So NTK-by-parts has no third function here.
+paper's NTK-by-parts. YaRN's code, which Hugging Face follows, is linear in i: the frequencies of
+`yarn_scaling`. So NTK-by-parts has no third function here.
 """
 
 from __future__ import annotations
@@ -205,11 +206,11 @@ def yarn_scaling(
 
     Notes
     -----
-    Source: Peng et al. 2023, sections 3.2 and 3.4, as in their released code. Pair i turns r times
+    Source: Peng et al. 2023, sections 3.2 and 3.4, as in the code named above. Pair i turns r times
     within L0 where i = d ln(L0 / (2 pi r)) / (2 ln b); the ramp rises from the floor of that index
     for beta_fast, at least 0, to the ceiling of the one for beta_slow, at most d - 1. Equal bounds
     are kept 0.001 apart. Where the bounds cross, because every pair is too slow (too fast) for both
-    betas, the released ramp runs backwards and keeps (interpolates) every pair.
+    betas, that code's ramp runs backwards and keeps (interpolates) every pair.
 
     Examples
     --------
@@ -275,8 +276,8 @@ def llama3_scaling(
 
     Notes
     -----
-    Source: Llama 3.1 as released by Meta (2024). Its three branches by wavelength are the ramp of
-    Peng et al. 2023, section 3.2, definition 2, where alpha and beta stand for the two bounds.
+    Source: `apply_scaling` in the code named above. Its three branches by wavelength are the ramp
+    of Peng et al. 2023, section 3.2, definition 2, where alpha and beta stand for the two bounds.
 
     Examples
     --------

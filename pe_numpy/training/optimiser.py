@@ -15,7 +15,7 @@ Convention: pure functions; new dictionaries come back, and nothing that goes in
 have the dtype of their parameter (float32 for float16).
 Differs from the papers: the constants of "Attention is all you need" are the defaults (see
 `adamw`); arrays of one axis (biases, gains) don't decay unless `decay` says so; here eta multiplies
-lambda, as in every library (algorithm 2 multiplies it with the schedule alone).
+lambda, as in PyTorch's AdamW (algorithm 2 multiplies it with the schedule alone).
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ def adamw(
     -----
     Source: Loshchilov and Hutter 2019, algorithm 2, without a schedule of its own (give it as the
     learning rate). betas and eps are those of Vaswani et al. 2017, section 5.3: Kingma and Ba, and
-    most libraries, have beta_2 = 0.999 and eps = 1e-8. beta_2 = 0.98 forgets old gradients after
+    PyTorch, have beta_2 = 0.999 and eps = 1e-8. beta_2 = 0.98 forgets old gradients after
     about 50 steps, which suits runs of a few hundred.
 
     Examples

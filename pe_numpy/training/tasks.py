@@ -568,7 +568,7 @@ def offset_batch(
 
     Notes
     -----
-    Source: this book. One layer solves it, if and only if a score can point at one distance.
+    Source: this book. One layer solves it if a score can point at one distance.
 
     Examples
     --------

@@ -14,8 +14,10 @@ Srivastava et al. 2014, "Dropout" (JMLR 15), sections 4 and 10::
 Axes: L tokens, D model width, F feed-forward width, V vocabulary.
 Symbols: g is `gain`, b `bias`; Phi is the distribution function of the normal distribution.
 Convention: rows are tokens, so a projection is x @ W. Norms work on the last axis, token by token.
-Differs from the papers: both norms are printed without eps, which their code adds; dropout scales
-what it keeps while training, so that nothing is scaled at inference ("inverted" dropout).
+Differs from the papers: both norms are printed without eps. Under the root it stands in the code of
+layer norm (ryankiros/layer-norm, d415153) and in that of Llama (meta-llama/llama-models,
+a9c89c4); the code of RMS norm (bzhangGo/rmsnorm, c6691f2) adds it to the root. Dropout scales what
+it keeps while training, so that nothing is scaled at inference ("inverted" dropout).
 """
 
 from __future__ import annotations
@@ -153,8 +155,8 @@ def rms_norm(x: ArrayLike, gain: ArrayLike, eps: float = 1e-6) -> np.ndarray:
 
     Notes
     -----
-    Source: Zhang and Sennrich 2019, equation (4); eps as in their code. It is `layer_norm` without
-    the mean and without the bias: equal to it where the mean is 0.
+    Source: Zhang and Sennrich 2019, equation (4); eps as in Llama's code, not as in theirs. It is
+    `layer_norm` without the mean and without the bias: equal to it where the mean is 0.
 
     Examples
     --------
