@@ -368,6 +368,18 @@ def test_bad_arrays_are_named_with_the_rule_and_the_numbers(function, arguments,
             lambda: attention_blockwise(Q, KEYS, V, causal=True, q_positions=[0, 1]),
             "one position for each of the L = 5 queries and S = 7 keys; got 2 and 7",
         ),
+        (
+            lambda: attention_blockwise(Q, KEYS, V, bias=lambda d: np.zeros((3, *d.shape))),
+            r"what bias gives must broadcast to the shape of the block, \(5, 7\); got \(3, 5, 7\)",
+        ),
+        (
+            lambda: attention_blockwise(Q, KEYS, V, bias=lambda d: d.T, block=4),
+            r"attention_blockwise: what bias gives must .* \(4, 3\); got \(3, 4\)",
+        ),
+        (
+            lambda: attention_blockwise(Q, KEYS, V, bias=lambda d: "far"),
+            "attention_blockwise: what bias gives must hold real numbers; got dtype <U3",
+        ),
         (lambda: split_heads(Q, 3), "n_heads must divide the width D; got 3 and 8"),
         (lambda: split_heads(Q, 0), "n_heads must be at least 1; got 0"),
         (lambda: merge_heads(Q), r"x must have the axes \(..., H, L, K\); got shape \(5, 8\)"),

@@ -127,6 +127,14 @@ def test_constant_input_shows_no_border_with_circular_padding():
     assert convolve(once, KERNEL, "circular").round(12).tolist() == [1] * 7
 
 
+def test_examples_of_numpys_own_documentation():
+    """Of `numpy.correlate`, which is this; and of `convolve`, which turns the kernel round."""
+    assert convolve([1, 2, 3], [0, 1, 0.5]).tolist() == [2, 3.5, 3]
+    assert convolve([1, 2, 3], [0, 1, 0.5][::-1]).tolist() == [1, 2.5, 4]
+    x, kernel = data(9), data(5, seed=1)
+    assert_allclose(convolve(x, kernel), np.correlate(x, kernel, "same"), rtol=0, atol=1e-14)
+
+
 def test_first_weight_meets_the_position_before():
     impulse = [0, 0, 0, 1, 0, 0, 0]
     assert convolve(impulse, KERNEL).tolist() == [0, 0, 0.3, 0.5, 0.2, 0, 0]

@@ -1,4 +1,6 @@
-"""Greedy decoding and sampling, with and without a cache, for both kinds of model."""
+"""Greedy decoding and sampling: loop oracles, both kinds of model, caches, bad input."""
+
+import math
 
 import numpy as np
 import pytest
@@ -21,6 +23,91 @@ def built(name="rope", **choices):
 
 PROMPT = np.array([[3, 1, 4], [1, 5, 9]])
 SOURCE = np.array([[2, 7, 1, 8], [2, 8, 1, 0]])
+
+
+# ---- loop oracle, and numbers by hand -----------------------------------------------------------
+
+BIGRAM = np.log([[0.1, 0.6, 0.3], [0.25, 0.25, 0.5], [0.7, 0.2, 0.1]])  # of the next, by the last
+
+
+def by_last_token(params, model, tokens, *rest):
+    """In place of `decode`: logits that depend on the last token alone."""
+    return BIGRAM[tokens]
+
+
+def written_by_loops(last, steps, choose, end=None):
+    """One sequence, one token after another."""
+    written = []
+    for _ in range(steps):
+        last = choose([math.exp(logit) for logit in BIGRAM[last]])
+        written.append(last)
+        if last == end:
+            break
+    return written
+
+
+def most_probable(p):
+    best = 0
+    for token in range(len(p)):
+        best = token if p[token] > p[best] else best
+    return best
+
+
+THREE = Model(3, 4, 2, 4, n_layers=1)
+OF_THREE = init_params(THREE, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("end", [None, 0, 1, 2])
+def test_greedy_equals_one_sequence_after_another(monkeypatch, cached, end):
+    monkeypatch.setattr(decoding, "decode", by_last_token)
+    rows = greedy(OF_THREE, THREE, [[0], [1], [2]], 5, end=end, cached=cached)
+    for start, row in enumerate(rows.tolist()):
+        alone = written_by_loops(start, 5, most_probable, end)
+        assert row == alone + [end] * (len(row) - len(alone))
+
+
+def test_greedy_follows_the_table_by_hand(monkeypatch):
+    monkeypatch.setattr(decoding, "decode", by_last_token)
+    assert greedy(OF_THREE, THREE, [[0]], 4).tolist() == [[1, 2, 0, 1]]
+    assert greedy(OF_THREE, THREE, [[0], [1]], 4, end=2).tolist() == [[1, 2], [2, 2]]
+
+
+@pytest.mark.parametrize(("temperature", "top_k"), [(1.0, None), (0.5, None), (2.0, 2), (1.0, 1)])
+def test_sampling_equals_one_draw_after_another(monkeypatch, temperature, top_k):
+    monkeypatch.setattr(decoding, "decode", by_last_token)
+    rows = sample(
+        OF_THREE, THREE, [[0], [2], [1]], 40, np.random.default_rng(5), temperature, top_k
+    )
+    rng, last = np.random.default_rng(5), [0, 2, 1]
+    for step in range(40):
+        draws = rng.random(3)
+        for n in range(3):
+            p = [math.exp(logit / temperature) for logit in BIGRAM[last[n]]]
+            least = sorted(p)[-(top_k or 3)]
+            p = [a if a >= least else 0.0 for a in p]
+            below, token = p[0], 0
+            while below < draws[n] * sum(p):
+                token += 1
+                below += p[token]
+            last[n] = token
+            assert rows[n, step] == token
+
+
+def test_sampling_draws_by_hand(monkeypatch):
+    """After 0 the shares end at 0.1, 0.7 and 1."""
+
+    class Given:
+        def random(self, shape):
+            return np.array([[0.05], [0.15], [0.69], [0.71]])
+
+    monkeypatch.setattr(decoding, "decode", by_last_token)
+    assert sample(OF_THREE, THREE, [[0]] * 4, 1, Given()).tolist() == [[0], [1], [1], [2]]
+    # the two largest are 0.6 and 0.3: two thirds and one
+    assert sample(OF_THREE, THREE, [[0]] * 4, 1, Given(), top_k=2).tolist() == [[1], [1], [2], [2]]
+
+
+# ---- with and without a cache -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

@@ -199,6 +199,14 @@ def test_the_training_knows_nothing_of_the_test():
     assert not same(fit(replace(c, seed=1)), fit(c))
 
 
+def test_what_many_share_cannot_be_changed_by_one():
+    c = small()
+    for params in (fit(c), fit(replace(c, tuning=1, scaling="linear", factor=4))):
+        for array in tree_paths(params).values():
+            with pytest.raises(ValueError, match="read-only"):
+                array += 1
+
+
 def test_rows_of_a_table_beyond_the_trained_length_are_not_trained():
     c = small("markov", "learned", learning_rate=1e-3)
     table = fit(c)["decoder"]["shared"]["table"]

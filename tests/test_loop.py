@@ -102,6 +102,69 @@ def test_training_equals_its_steps_written_out():
     assert found == losses
 
 
+def train_by_loops(x, y, steps, eta, betas, eps, lam, max_norm):
+    """Clip, then AdamW, for a line w x + b, one number at a time; w decays as a matrix would."""
+    theta, m, v, losses = [0.5, -0.25], [0.0, 0.0], [0.0, 0.0], []
+    for t in range(1, steps + 1):
+        errors = [theta[0] * a + theta[1] - b for a, b in zip(x, y, strict=True)]
+        losses.append(sum(e * e for e in errors))
+        g = [sum(2 * e * a for e, a in zip(errors, x, strict=True)), sum(2 * e for e in errors)]
+        norm = math.sqrt(g[0] ** 2 + g[1] ** 2)
+        if norm > max_norm:
+            g = [a * max_norm / norm for a in g]
+        for n in range(2):
+            m[n] = betas[0] * m[n] + (1 - betas[0]) * g[n]
+            v[n] = betas[1] * v[n] + (1 - betas[1]) * g[n] ** 2
+            m_hat, v_hat = m[n] / (1 - betas[0] ** t), v[n] / (1 - betas[1] ** t)
+            decay = lam * theta[n] if n == 0 else 0
+            theta[n] -= eta(t) * (m_hat / (math.sqrt(v_hat) + eps) + decay)
+    return theta, losses
+
+
+@pytest.mark.parametrize("max_norm", [0.7, 1e9])
+@pytest.mark.parametrize("lam", [0.0, 0.3])
+def test_training_equals_clipping_and_adamw_number_by_number(max_norm, lam):
+    x, y = np.array([1.0, -2.0, 0.5]), np.array([2.0, 1.0, -1.0])
+
+    def line(params, batch, rng):
+        error = params["w"][0, 0] * x + params["b"][0] - y
+        return (error**2).sum(), {
+            "w": np.array([[2 * error @ x]]),
+            "b": np.array([2 * error.sum()]),
+        }
+
+    params, losses = train(
+        {"w": np.array([[0.5]]), "b": np.array([-0.25])},
+        line,
+        lambda rng: None,
+        25,
+        lambda t: 0.1 / t,
+        max_norm=max_norm,
+        weight_decay=lam,
+        betas=(0.8, 0.95),
+        eps=1e-6,
+    )
+    theta, expected = train_by_loops(x, y, 25, lambda t: 0.1 / t, (0.8, 0.95), 1e-6, lam, max_norm)
+    assert_allclose([params["w"][0, 0], params["b"][0]], theta, rtol=0, atol=1e-12)
+    assert_allclose(losses, expected, rtol=1e-12)
+
+
+def test_first_step_is_the_learning_rate_whatever_the_gradient():
+    """By hand: m_hat = g and v_hat = g^2 at t = 1, so each number moves by eta against its sign."""
+    for g in (1e-3, 1.0, 5e4):
+        params, losses = train(
+            {"x": np.array([2.0, 2.0])},
+            lambda params, batch, rng, g=g: (g, {"x": np.array([g, -g])}),
+            lambda rng: None,
+            1,
+            0.25,
+            max_norm=1e9,
+            eps=1e-12,
+        )
+        assert_allclose(params["x"], [1.75, 2.25], rtol=0, atol=1e-8)
+        assert losses == [g]
+
+
 def test_a_linear_model_learns_its_task():
     params, losses = train(start(), value_and_grad, batches, 1, 0.0)
     assert_array_equal(params["linear"]["W"], start()["linear"]["W"])

@@ -409,9 +409,11 @@ def test_a_call_that_stops_half_way_leaves_the_cache_as_it_was(stop, read):
 
     layers["1"]["feed_forward"] = Stopping(whole)
     other = np.random.default_rng(9).standard_normal((B, S, D)) if not read else memory
+    watch = {}
     with pytest.raises(type(stop)):
         unreal = np.zeros((B, 1), bool)
-        decode(params, model, tokens[:, :1], other, real=unreal, cache=cache)
+        decode(params, model, tokens[:, :1], other, real=unreal, cache=cache, watch=watch)
+    assert not watch
     layers["1"]["feed_forward"] = whole
     for t in range(read, L):  # and no memory of the call that failed
         step = decode(params, model, tokens[:, t : t + 1], memory, cache=cache)[:, 0]

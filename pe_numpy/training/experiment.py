@@ -36,7 +36,7 @@ from pe_numpy.training import tasks
 from pe_numpy.training.autodiff import value_and_grad
 from pe_numpy.training.loop import train
 from pe_numpy.training.loss import cross_entropy
-from pe_numpy.training.optimiser import cosine_schedule
+from pe_numpy.training.optimiser import cosine_schedule, tree_map
 from pe_numpy.transformer import encodings
 from pe_numpy.transformer.model import Model, decode, encode, init_params
 
@@ -366,7 +366,7 @@ def fit(c: Configuration) -> dict[str, Any]:
 
     Returns
     -------
-    Parameters, shared by all who ask for them: don't change them in place.
+    Parameters, shared by all who ask for them: their arrays are read-only.
 
     Raises
     ------
@@ -402,7 +402,7 @@ def _fit(c: Configuration) -> dict[str, Any]:
         logits = answer(params, own, c.task, batch["inputs"])
         return cross_entropy(logits, batch["targets"], ignore=tasks.IGNORE)
 
-    return train(
+    params, _ = train(
         start,
         value_and_grad(loss),
         lambda rng: draw(c.task, rng, size, length),
@@ -410,7 +410,9 @@ def _fit(c: Configuration) -> dict[str, Any]:
         lambda t: cosine_schedule(t, steps, rate),
         seed=c.seed,
         progress=False,
-    )[0]
+    )
+    tree_map(lambda array: array.setflags(write=False), params)
+    return params
 
 
 def measure(c: Configuration) -> Result:

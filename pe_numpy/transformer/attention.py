@@ -417,7 +417,9 @@ def attention_blockwise(
         if causal or callable(bias):
             distance = q_at[..., rows, None] - k_at[..., None, columns]  # (..., l, s)
         if callable(bias):
-            scores = scores + checks.as_array(bias(distance)).astype(scores.dtype, copy=False)
+            term = checks.real_array(name, "what bias gives", bias(distance))
+            checks.fits(name, "what bias gives", term.shape, scores.shape, "the block")
+            scores = scores + term.astype(scores.dtype, copy=False)
         elif bias is not None:
             scores = scores + bias[..., rows, columns].astype(scores.dtype, copy=False)
         if mask is not None:
