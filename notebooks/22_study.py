@@ -39,7 +39,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import decode, log_n_scale, ntk_scaling, rope, rope_frequencies, t5_bucket
-from pe_numpy import yarn_scaling
 from pe_numpy.book import show_source
 from pe_numpy.plots import study as plots
 from pe_numpy.training import experiment, study
@@ -676,7 +675,7 @@ for name, (c, trained, length, theta) in jumps.items():
     turns = np.array([trained, length]) * theta[culprit] / (2 * np.pi)
     assert shares[0] < 0.2 and shares[1 + culprit] > 0.9
     assert turns[0] < 0.6 and turns[1] > 0.6  # from at most half a turn to more
-kept = ntk_scaling(8, 2, 10000)[1], yarn_scaling(8, 2, 32, 10000)[0][1]
+kept = ntk_scaling(8, 2, 10000)[1], experiment.yarn_scaling(8, 2, 32, 10000)[0][1]
 print("base 10000 at 64, second pair: dynamic NTK and YaRN leave", end=" ")
 print(", ".join(f"{100 * f / rope_frequencies(8, 10000)[1]:.0f} %" for f in kept))
 

@@ -3,7 +3,7 @@
 #
 # Thirteen ways to tell a Transformer where its tokens stand, and somebody asks: *which one should I
 # use?* A common answer is a small table: poor, fair, good, very good. Who measured that, and good
-# for what? In this chapter all of them sit on one bench and answer the same
+# for what? In this chapter all thirteen sit on one bench and answer the same
 # questions. Then comes the other half of a choice: once you have chosen, how do you know that your
 # program computes what you chose?
 #
@@ -649,8 +649,8 @@ def tables_three_back(n):
 
 # %% [markdown]
 # Each head's scores are multiplied by the factor that gives the third key back 90 % of the weight among 32
-# keys. Then the text grows. For ALiBi there is no such factor; it gets its best slope. The learned table gets 32 independent rows and a matrix $W$ that sends row $i$ to row
-# $i-3$, which exists for any such table. **Predict**: who keeps the 90 %?
+# keys. Then the text grows. For ALiBi there is no such factor; it gets its best slope. The learned table gets
+# 32 independent rows and a matrix $W$ that sends row $i$ to row $i-3$, which exists for any such table. **Predict**: who keeps the 90 %?
 
 # %%
 lengths = [32, 64, 128, 256]
@@ -737,8 +737,8 @@ def clock_features(d, theta):
 # For RoPE with fixed contents, and for Transformer-XL, a cosine and a sine of
 # the distance for each frequency. For T5 a 1 in the column of the bucket, for Shaw and DeBERTa in that of
 # the clipped distance. For ALiBi the distance itself. For sinusoidal codes all products of a component of
-# $p_i$ and one of $p_j$, since $W_QW_K^\top$ of a head as wide as the code can be any matrix; and for a learned table a number for each
-# pair of rows. RoPE is also asked with its two plain mends for a factor of 2
+# $p_i$ and one of $p_j$, since $W_QW_K^\top$ of a head as wide as the code can be any matrix; and for a learned
+# table a number for each pair of rows. RoPE is also asked with its two plain mends for a factor of 2
 # ([chapter 15](15_scaling.ipynb)).
 
 # %%

@@ -24,4 +24,4 @@ def depends_on_distance(scores):
 # ---- hints --------------------------------------------------------------------------------------
 
 # depends_on_distance, 1: np.diagonal(scores, n) for n from 1 - L to L - 1.
-# depends_on_distance, 2: or compare scores[1:, 1:] with scores[:-1, :-1].
+# depends_on_distance, 2: to compare scores[1:, 1:] with scores[:-1, :-1] lets small steps add up.
