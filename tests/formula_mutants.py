@@ -3,9 +3,9 @@
 Usage: python tests/formula_mutants.py [STEM ...]     (all chapters without a stem)
 
 For each code cell between a displayed formula and the next text: run the chapter up to it, then the
-cell with one thing changed: + and -, * and /, sin and cos, max and min, sum and mean ... swapped, a minus
-dropped, the bound of an inequality made a fifth stronger. An assertion of the cell must fail, or
-what it prints must change. A mutant that survives is either a claim that nothing tests, or stands
+cell with one thing changed: + and -, * and /, sin and cos, max and min, sum and mean ... swapped, a
+minus dropped, the bound of an inequality made a fifth stronger. An assertion of the cell must fail,
+or what it prints must change. A mutant that survives is either a claim that nothing tests, or stands
 in `tests/survivors/STEM.txt` with the reason why it may live:
 
     # the reason, for all changes below it
