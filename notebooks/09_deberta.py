@@ -8,7 +8,7 @@
 #
 # **What you will do**
 #
-# - prove with four scores what a bias for each distance can't say, and what each new term adds;
+# - prove with a few scores what a bias for each distance can't say, and what each new term adds;
 # - build DeBERTa's score from two vectors a token, by hand, by loops and with the package;
 # - derive the scale $\sqrt{3K}$ from variances, and check it;
 # - find out which row of its table each pair reads, in the paper and in the released code, near and far;
@@ -155,7 +155,7 @@ assert np.allclose(p2p, p2p.T, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # p2p is a number for each distance and nothing more, a bias like T5's. (As it stands it is symmetric:
-# only with a projection of its own for each factor can it tell past from future, as T5's does.) DeBERTa
+# with a projection of its own for each factor it can tell past from future, as T5's does.) DeBERTa
 # **drops p2p**; the paper says that with relative positions it adds little. So T5 keeps the first
 # term and the last, DeBERTa the first three.
 #
@@ -331,7 +331,7 @@ entry, table = 768 * 0.02**2, 768 * 0.02**4  # v1 at its start: variance of q an
 print(f"v1 at its start: variance / K = {entry**2:.2f} of c2c, {entry * table:.0e} of c2p and p2c")
 
 # %% [markdown]
-# The assumption is not how the released models start. In v1 all weights and the table begin with
+# The assumption is not how the released models start. In v1 the matrices and the table begin with
 # standard deviation 0.02, so c2p and p2c are next to nothing beside c2c; v3 puts a LayerNorm on the
 # table, which makes the three alike.
 #
@@ -538,7 +538,7 @@ plots.deberta_staircase(
 plt.show()
 
 # %% [markdown]
-# Left, a small example: beyond 8 the stairs leave the dotted line, a bucket for each distance. T5's
+# Left, a small example: beyond 9 the stairs leave the dotted line, a bucket for each distance. T5's
 # buckets ([chapter 8](08_t5.ipynb)) are of the same kind with other details: it rounds *down*, has 16 for each
 # direction in place of 256, and a bucket yields a number, not a row of vectors.
 #
@@ -546,9 +546,9 @@ plt.show()
 #
 # All this knows distances only. Is that enough? The paper's example: in "a new *store* opened beside the
 # new *mall*" both words in italics are hidden and shall be guessed. Both follow "new". The one is the
-# subject of the sentence; English subjects tend to come early. The distances to "opened" tell the two
-# apart as well, so a relative model is not blind here: the argument is that the absolute place makes it
-# *easier*. Where a relative model is really blind is the text of equal words of [chapter 7](07_transformer_xl.ipynb). So we test with
+# subject of the sentence; English subjects tend to come early. For the paper relative positions do not
+# suffice here. But the distances to "opened" tell the two apart: a relative model is not blind, the
+# absolute place can make it *easier*. Where a relative model is really blind is the text of equal words of [chapter 7](07_transformer_xl.ipynb). So we test with
 # that: six times the same hidden word.
 
 # %%
@@ -634,7 +634,7 @@ plt.show()
 # %% [markdown]
 # ## T5 against DeBERTa
 #
-# Document 003 closes with a table. Here it is, with one cell mended and a few added.
+# Document 003 closes its section with a table. Here it is, mended and with rows of our own.
 #
 # | | T5 ([chapter 8](08_t5.ipynb)) | DeBERTa |
 # |---|---|---|
@@ -646,7 +646,7 @@ plt.show()
 # | far distances | 16 buckets a side | cut off at $m$; in v2 and v3 buckets |
 # | scale | none (in the initial weights) | $\sqrt{3K}$ |
 #
-# The mended cell: document 003 says that T5 does not distinguish directions. It does, as the next cell
+# Document 003 says that T5 does not distinguish directions. It does, as the next cell
 # shows. It also counts what DeBERTa pays: for one head of width 64, at
 # 512 tokens, every query and every key meets all $2m$ rows.
 
@@ -829,7 +829,7 @@ print("three queries, ten keys:", last.shape)
 #
 # - He et al. 2021, "DeBERTa: Decoding-enhanced BERT with Disentangled Attention" (arXiv:2006.03654):
 #   section 3.1 with equations (2) to (4), section 3.2 and appendix A.8 for the EMD.
-# - He et al. 2021, "DeBERTaV3" (arXiv:2111.09543): the same attention under another training task.
+# - He et al. 2021, "DeBERTaV3" (arXiv:2111.09543): disentangled attention under another training task.
 # - Microsoft's code, [microsoft/DeBERTa at 4d7fe0b](https://github.com/microsoft/DeBERTa/tree/4d7fe0b):
 #   `disentangled_attention.py` for p2c, `da_utils.py` for the buckets, `masked_language_model.py` for
 #   the EMD.

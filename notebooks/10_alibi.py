@@ -727,8 +727,8 @@ def loss_of(params, model, inputs, targets, last=None):
 
 
 # %% [markdown]
-# Training is 300 small steps on 16 random pieces of text each. (It runs in float64 so that the numbers
-# below come out alike on every processor.)
+# Training is 300 small steps on 16 random pieces of text each. (It runs in float64, to keep rounding
+# out of the numbers below.)
 
 # %%
 models = {name: model_with(encoding) for name, encoding in encodings.items()}
@@ -886,8 +886,8 @@ assert cut[32] - cut[256] > 2 * abs(same16[32] - same16[256])
 # ## In practice
 #
 # **The newest token alone.** Decoding with a cache has one query and all the keys. The bias needs the
-# true position of that query. A program that builds distances from the query's own window gets
-# $0 - 0$, one zero for all keys; it has the right shape to broadcast, and ALiBi is off without a
+# true position of that query. A program that builds the bias from the query's own window gets
+# one zero for all keys; it has the right shape to broadcast, and ALiBi is off without a
 # sound ([keras-hub #2977](https://github.com/keras-team/keras-hub/pull/2977)).
 
 # %%
@@ -908,7 +908,8 @@ assert np.array_equal(np.broadcast_to(wrong, (2, 1, 6)) + 0.0, np.zeros((2, 1, 6
 # heads begin at 0.5 and end at 0.00390625.
 #
 # **Heads that are no power of two.** One library computed the formula where trained models use the
-# rule, for two years ([mlx #343](https://github.com/ml-explore/mlx/issues/343)); a contributor to
+# rule, for two years ([mlx #343](https://github.com/ml-explore/mlx/issues/343), mended by
+# [#3071](https://github.com/ml-explore/mlx/pull/3071)); a contributor to
 # another wanted slopes in falling order, and its maintainers kept the authors' rule
 # ([TensorRT-LLM #1611](https://github.com/NVIDIA/TensorRT-LLM/pull/1611)).
 #

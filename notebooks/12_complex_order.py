@@ -111,11 +111,11 @@ print("what fading leaves after 100 positions:", f"{0.9**100:.5f}")
 
 # %% [markdown]
 # Three pass, and none is of use. *Stay* says nothing. *Flip* knows odd from even. *Fade* has forgotten
-# everything after 100 positions. (*Count* would pass the first test if one might add in place of
+# nearly everything after 100 positions. (*Count* would pass the first test if one might add in place of
 # multiplying; it fails the second all the same.)
 #
-# The *wave* fails: from $\cos(\text{pos})$ alone you can't tell whether it is rising or falling, so no
-# factor carries it on. Whoever knows the sine, too, can: cosine and sine together are a point on a circle,
+# The *wave* fails: where it goes next depends on whether it is rising or falling, so no one
+# factor carries it on. The sine tells which: cosine and sine together are a point on a circle,
 # and the next point is a turn away. Two real numbers, or one complex number.
 #
 # ## What the wishes force
@@ -448,7 +448,7 @@ plt.show()
 # %% [markdown]
 # On the left one curve: a score for each distance. In the middle the stripes run the other way; over the
 # distance there is a cloud, and pairs with one sum $m+n$ (one colour) lie at one height. On the right the
-# stripes are slanted, and again distance alone decides nothing. The paper's own setting is this last one: wish 1
+# stripes are slanted, and again distance alone does not decide. The paper's own setting is this last one: wish 1
 # speaks of one word that moves, and promises nothing about *two*.
 #
 # ### Project first, or turn first?
@@ -497,8 +497,8 @@ assert abs(early(107, 103) - early(7, 3)) > 0.1 and abs(late(107, 103) - late(7,
 #
 # ### Modulus or real part?
 #
-# A softmax needs real scores. The paper takes the modulus (equation (14), with $n$ for the width $D$), the
-# package's function the real part:
+# A softmax needs real scores. The paper takes the modulus (equation (14); its $n$ we read as the width
+# $D$, as the authors' code does), the package's function the real part:
 #
 # $$\begin{gathered}e_{mn}=\sqrt{\frac{(\mathrm{Re}\,z)^2+(\mathrm{Im}\,z)^2}{D}}=\frac{|z|}{\sqrt D}\\[4pt]
 # \text{against}\quad \frac{\mathrm{Re}\,z}{\sqrt D}\end{gathered}$$
@@ -719,8 +719,8 @@ assert np.array_equal(start @ start.T, start @ start.conj().T)  # position 0 hid
 # **Dropout on angles.** Dropout sets a share $p$ of the numbers to 0 in training and multiplies the rest by
 # $1/(1-p)$, so that their mean stays. The authors' code for text classification
 # ([`model_transformer/Complex_order.py`](https://github.com/iclr-complex-order/complex-order/blob/4c4ec24/TEXT%20CLASSIFICATION/Transformer/model_transformer/Complex_order.py))
-# applies it to the *angles*. But a mean angle is not what counts: angles that survive are stretched, words
-# turn faster in training than in use.
+# applies it to the *angles*. But a mean angle is not what counts: those that survive turn faster in
+# training than in use, the others not at all.
 
 # %%
 rate, omega = 0.1, 0.5
@@ -888,8 +888,8 @@ assert np.abs(np.exp(1j * survivors) - np.exp(1j * angles)).max() > 1  # the wor
 #
 # ### Exercise 5: The mean of a turning word
 #
-# The paper (section 2.3) says that the mean of a word's vector over all
-# positions is its amplitude times $2/\pi$. Compute the mean. Which mean *is* $2/\pi$ times the amplitude?
+# The paper (section 2.3) ties the mean of a word's vector over all positions to its amplitude by the
+# coefficient $2/\pi$. Compute the mean. Which mean *is* $2/\pi$ times the amplitude?
 #
 # <details><summary>Hint 1</summary>
 #
