@@ -221,8 +221,8 @@ print("R holds", gathered.size, "numbers, the table", key_table.size)
 # > **E-000-7.** The document's table has `2*max_len - 1` rows, and its code *asserts* that no sentence
 # > is longer than `max_len`. So it generalises to no longer sentence at all. What is missing is the
 # > paper's **clipping** (section 3.2): distances beyond $m$ read the row of $m$, and $2m+1$ vectors
-# > serve any length. The paper's reason: "precise relative position information is not useful beyond a
-# > certain distance", which it calls a hypothesis.
+# > serve any length. The paper's first reason: "precise relative position information is not useful
+# > beyond a certain distance", which it calls a hypothesis.
 
 # %%
 max_len = 4
@@ -286,7 +286,7 @@ assert reads[38] == 1 and clipped_reads.min() >= 17 and reads.sum() == clipped_r
 #
 # $$w_{ij}\le\frac1{i-m+1}\qquad\text{for }i-j\ge m$$
 #
-# A table that shuns all nearer words reaches the bound; it is the last one in the cell.
+# A table that shuns all nearer words comes as near to it as one likes; it is the last one in the cell.
 
 # %%
 L, m = 12, 3
@@ -299,7 +299,7 @@ for R_any in tables:
     s = shaw_scores(np.ones((L, 1)), np.zeros((L, 1)), R_any, d)  # all words alike
     _, w = attend(s, np.zeros((L, 1)), causal_mask(at, at))
     assert (w <= bound + 1e-12)[far].all()
-assert np.allclose(w[m:], np.where(far, bound, 0)[m:], rtol=0, atol=1e-12)  # reached
+assert np.allclose(w[m:], np.where(far, bound, 0)[m:], rtol=0, atol=1e-12)  # but for rounding
 print(f"word 11 gives the word five back at most {w[11, 6]:.4f}, which is 1 / {11 - m + 1}")
 
 # %% [markdown]
@@ -359,7 +359,7 @@ assert np.allclose(from_table, scores, rtol=0, atol=1e-12)
 #
 # Here row 0 is the far future and row $2m$ the far past, since $i-j$ grows into the past. The paper
 # counts $j-i$, as do tensor2tensor (commit bafdc1b) and NEZHA (0598f02). For training it makes no difference: a learned table is
-# only written upside down. For *loading* a table it does:
+# only written upside down. For *loading* a table it does. By rows:
 #
 # $$R_{c(i-j)+m}=R'_{c(j-i)+m}\qquad\text{with } R'_r=R_{2m-r}$$
 
@@ -383,10 +383,10 @@ assert np.allclose(shaw_scores(Q, KEYS, key_table[::-1], -d), got, rtol=0, atol=
 # $$o_i=\sum_j w_{ij}\,(v_j+R^V_{c(i-j)})$$
 #
 # > **E-000-8, E-001-6.** Documents 000 and 001 present Shaw's scheme without this term: the code of 000
-# > has `attn @ V` and nothing else, and 001 gives the score alone (and, like 000, no clipping). It is
-# > half of the paper: equation (3) is this sum, equation (4) the score. To leave it out is legitimate.
-# > In the bars above, keys alone do as well as both, and the authors conclude that the score "may be
-# > sufficient, but further work is needed". Document 003 has both terms.
+# > has `torch.matmul(attn, V)` and nothing else, and 001 gives the score alone (and, like 000, no
+# > clipping). It is half of the paper: equation (3) is this sum, equation (4) the score. To leave it
+# > out is legitimate. In the bars above, keys alone do as well as both, and the authors conclude that
+# > the score "may be sufficient, but further work is needed". Document 003 has both terms.
 
 
 # %%
@@ -410,7 +410,7 @@ assert np.allclose(got, by_loops, rtol=0, atol=1e-12)
 # What does it tell? Split the sum. Its second part takes the weights of all keys that read one row
 # together:
 #
-# $$\sum_jw_{ij}\,R^V_{c(i-j)}=\sum_{r=0}^{2m}\omega_{ir}\,R^V_r,\quad
+# $$\sum_jw_{ij}\,R^V_{c(i-j)}=\sum_{r=0}^{2m}\omega_{ir}\,R^V_{r-m},\quad
 #   \omega_{ir}=\sum_{j:\;c(i-j)+m=r}w_{ij}$$
 #
 # $\omega_{ir}$ is the weight that word $i$ has put on the distance of row $r$, whichever words stand
@@ -507,8 +507,9 @@ for i, c in np.ndindex(L, W):
 # $$iW+(L-1-i)=(L-1)+i\,(W-1)$$
 #
 # The right side says: the first piece begins at $L-1$, and each next one $W-1$ entries later. Equal
-# steps! So cut off the first $L-1$ entries, write the rest in rows of $W-1$, and keep the first $S$
-# columns. No number is moved: it is another reading of the same memory. This is called **skewing**.
+# steps! So cut off the first $L-1$ entries and the last, write the rest in rows of $W-1$, and keep the
+# first $S$ columns. No number is moved: it is another reading of the same memory. This is called
+# **skewing**.
 
 # %% alt="A product of three queries and six distances, the same as one line of eighteen cells, and as rows of five. What one sees: the wanted pieces begin at the entries 2, 7 and 12 and stand below each other in the last picture."
 for i in range(L):
@@ -523,7 +524,7 @@ plt.show()
 # The numbers in the cells are distances. In the black frame they are $i-j$, row by row.
 #
 # (There is one more shift that is often copied, from Transformer-XL: pad a column, reshape. Its upper
-# triangle holds numbers of *another query* and must be masked;
+# triangle holds zeros and numbers of *another query* and must be masked;
 # [chapter 7](07_transformer_xl.ipynb) shows it. The one here is right on both sides of the diagonal.)
 #
 # The package does this in blocks of 128 queries: a block of $n$ queries meets $n+S-1$ distances, not

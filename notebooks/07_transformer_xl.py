@@ -161,8 +161,7 @@ assert score(3, 1) == score(7, 5) == score(1003, 1001)
 # > addition is a fifth term, $(q_i+b)\cdot s_{ij}$, with one of two trained vectors for $s_{ij}$: do
 # > the two words stand in the same one of its two input texts, or not (its section 2.5)?
 #
-# The next cell writes the formula as document 001 does, with $W_Q$, $W_K$ and $W_{K,R}$ in every
-# term, and finds our number.
+# The next cell writes the formula as document 001 does, with its matrices, and finds our number.
 
 # %%
 x_i, x_j, R = words[7], words[5], sinusoidal(2, D)
@@ -226,7 +225,7 @@ assert fours.tolist() == np.multiply(2, by_hand).tolist()
 # %% [markdown]
 # The package's function does it for all heads at once. Its `r` holds one row for each distance, from
 # the least to the largest. `relative_distance` makes the distances from the positions, and
-# `spread_products` computes the second half of the formula; how, is the story of the next sections.
+# `spread_products` computes the second half of the formula ([chapter 6](06_shaw.ipynb) tells how).
 
 # %%
 show_source(transformer_xl_scores)
@@ -273,7 +272,7 @@ plots.xl_terms(dict(zip(names, [*abcd, total], strict=True)))
 plt.show()
 
 # %% [markdown]
-# (c) has equal rows, (d) equal diagonals. In (b) each row is a curve over the distance, and each
+# (c) has equal rows, (d) constant diagonals. In (b) each row is a curve over the distance, and each
 # query draws its own. In the sum all of it is mixed again.
 #
 # ## What a head sees of distance
@@ -498,12 +497,12 @@ for length in (3, 5, 12):
 # $$\text{shifted}_{ij}=q_i\cdot r_{\,i+S-L-j}\qquad\text{for all } i<L,\; j<S$$
 
 # %%
-L = S = 12
-q = rng.standard_normal((L, D))
-both_ways = sinusoidal(np.arange(S - 1, -L, -1), D)  # S - 1 down to -(L - 1)
-right = relative_shift(q @ both_ways.T)[:, :S]
-for i in range(L):
-    for j in range(S):
+S = 12
+q = rng.standard_normal((S, D))
+for L in (7, S):  # fewer queries than keys, then as many
+    both_ways = sinusoidal(np.arange(S - 1, -L, -1), D)  # S - 1 down to -(L - 1)
+    right = relative_shift(q[:L] @ both_ways.T)[:, :S]
+    for i, j in np.ndindex(L, S):
         assert np.isclose(right[i, j], q[i] @ sinusoidal(i + S - L - j, D), rtol=0, atol=1e-12)
 short = relative_shift(q @ both_ways[:S].T)  # the causal list: S codes
 assert np.allclose(np.tril(short), np.tril(right), rtol=0, atol=1e-12)
@@ -518,9 +517,9 @@ plt.show()
 # query's numbers.
 #
 # Speech encoders, which have no causal mask, took the causal shift over and used it like that: see
-# espnet issue #2684 and OpenTransformer issue #25. Nothing crashes; on one corpus espnet's error rates
-# were the same before and after the mend (pull request #2816). The original code doesn't clear the
-# triangle either (transformer-xl issues #138 and #132); there a mask always follows.
+# espnet issue #2684 and OpenTransformer issue #25. Nothing crashes; in the test on one corpus espnet's
+# error rate was the same before and after a first mend (pull request #2816). The original code doesn't
+# clear the triangle either (transformer-xl issues #138 and #132); there a mask always follows.
 #
 # ## When queries and keys differ in number
 #

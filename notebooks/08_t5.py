@@ -9,14 +9,14 @@
 # **What you will do**
 # - add one number to a score and watch what it does to the weights;
 # - derive T5's rule that sorts every distance into one of 32 buckets, and write it in whole numbers alone;
-# - reproduce every bucket table of the source documents, and find the code that puts all keys into one;
-# - train 32 numbers by hand, and count which of them learn anything;
+# - reproduce every bucket table of the source documents, and find the code that puts all visible keys into one;
+# - train 32 numbers, and count which of them learn anything;
 # - put the bias into attention: scale, layers, cache, longer texts;
 # - keep absolute positions apart from words, as TUPE does.
 #
 # **What you will learn**
 # - a bucket is exact up to a limit, then grows by a fixed factor: about 1.41 in T5's encoder, 1.14 in its decoder;
-# - direction is kept, the last bucket opens at 91 or 113 and not at 128, and one row of the table is never read;
+# - direction is kept, the last bucket opens at 91 or 113 and not at 128, and one row of the encoder's table is never read;
 # - T5 does not divide by the root of $K$, and where the division has gone;
 # - what a bounded bias cannot prevent when the text grows.
 #
@@ -129,8 +129,8 @@ print("query 3 minus keys:", distance[3].tolist())
 # > steps, and $i-j$ again in its final code. Choose one. T5's code (tensorflow/mesh, commit da90793)
 # > takes $j-i$, *key minus query*, so the past is negative there. In this book the distance is $i-j$, *query minus key*, and
 # > the past is positive. The pair $(0,3)$ is $+3$ in the first and $-3$ in the second. A function that
-# > expects one and is fed the other puts every key on the wrong side of the query. (The document's last
-# > formula also writes $B_{i-j,h}$ where it means the entry of the *bucket*.)
+# > expects one and is fed the other puts every key but the query itself on the wrong side. (The
+# > document's last formula also writes $B_{i-j,h}$ where it means the entry of the *bucket*.)
 
 # %%
 print("query 0, key 3:  i - j =", distance[0, 3], "  j - i =", key_minus_query[0, 3])
@@ -189,8 +189,8 @@ assert absolute == printed and literal != printed
 # %% [markdown]
 # > **E-000-13.** The rule as worded ("relative position at most 1: bucket 0") sends *every* negative
 # > distance to bucket 0: all keys of the past would share one number with the query itself. The table
-# > that the document prints needs the absolute value, and then past and future share. T5 does
-# > neither: it keeps both sides and keeps them apart.
+# > that the document prints needs the absolute value, and then past and future share. T5's
+# > encoder does neither: it keeps both sides and keeps them apart.
 #
 # A toy rule with four lines is easy. What would a rule for any number of buckets look like? That is
 # the next section.
@@ -323,7 +323,7 @@ assert [bucket_by_integers(n) for n in past] == [f_by_the_formula(n, 16) for n i
 # %% [markdown]
 # Now the package's function. It does the same for whole arrays: `half` is our $h$, `exact` is $e$, and
 # `growth * (half - exact)` is $t$ before it is rounded down. For consecutive positions
-# `each_distance` calls the inner function once for each *different* distance; more of that below.
+# `each_distance` applies the inner function once to each *different* distance; more of that below.
 
 # %%
 show_source(t5_bucket)
@@ -519,9 +519,9 @@ assert unread == [16]
 # 31. (We meet row 16 again: TUPE found a use for it.)
 #
 # > **E-003-5.** Document 003's table says that T5's scalar bias "does not distinguish direction", in
-# > contrast to DeBERTa. It does: in the document's sign, $j-i=-1$ has bucket 1 and $j-i=+1$ has
-# > bucket 17. **X-3.** The documents disagree here: 000 keeps the direction in its code, 003 denies it
-# > in its table. 000 is right. (What T5 does not have is a direction that depends on the *content*.)
+# > contrast to DeBERTa. It does: $i-j=1$ has bucket 1 and $i-j=-1$ has bucket 17. **X-3.** The
+# > documents disagree here: 000 keeps the direction in its code, 003 denies it in its table. 000 is
+# > right. (What T5 does not have is a direction that depends on the *content*.)
 # >
 # > **E-000-15.** Document 000's bidirectional code has the halves the other way round: it takes $i-j$
 # > and lifts the non-negative side. So the query itself gets bucket 16 and the word before it 17. This
@@ -1065,8 +1065,9 @@ plt.show()
 # What is proved here is small: with *equal* scores the far keys win in the end, however low their
 # number. (With contents the products decide, too; if they are bounded the limit is the same.)
 # What it means for a trained model must be measured. Press et al. 2022 (sections 2 and 4) did: trained
-# short and tested long, T5's bias went further than sinusoids and RoPE, and less far than ALiBi; it
-# also trained the slowest of the four. [Chapter 22](22_study.ipynb) trains all of them.
+# short and tested long, T5's bias went further than sinusoids and RoPE, and less far than ALiBi; its
+# training took at least twice as long as with sinusoids. [Chapter 22](22_study.ipynb) trains all of
+# them.
 
 # %% [markdown]
 # ## TUPE: untie positions from words
@@ -1483,6 +1484,6 @@ assert np.allclose(by_blocks, whole, rtol=0, atol=1e-12)
 # - Ke et al. 2021, "Rethinking positional encoding in language pre-training" (arXiv:2006.15595),
 #   section 3.1, equations (7) and (8), and section 3.2, equation (9), for [CLS].
 # - Press et al. 2022, "Train short, test long" (arXiv:2108.12409), section 2: T5's bias on longer texts.
-# - The package's tests (`tests/test_t5.py`, `tests/test_golden.py`) compare with Hugging Face's T5, encoder and cached decoder.
+# - The package's tests (`tests/test_golden.py`) compare with Hugging Face's T5, encoder and cached decoder.
 # - Chapters [6](06_shaw.ipynb) and [9](09_deberta.ipynb) for the relatives with vectors,
 #   [chapter 10](10_alibi.ipynb) for the bias that is not learned.
