@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+NO_NUMBERS = (str, bytes, bool)  # though Python would make a float of them
+
 
 def as_array(x: Any) -> np.ndarray:
     """Turn lists and numbers into arrays; leave anything with ``__array_ufunc__`` alone."""
@@ -102,7 +104,7 @@ def even(function: str, name: str, n: Any, why: str = "each sine has its cosine"
 def number(function: str, name: str, x: Any) -> float:
     """One finite real number, as a Python float (which leaves float32 arrays float32)."""
     try:
-        value = None if isinstance(x, str | bytes | bool) else float(x)
+        value = None if isinstance(x, NO_NUMBERS) else float(x)
     except (TypeError, ValueError):
         value = None
     if value is None:

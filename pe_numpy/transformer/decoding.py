@@ -13,6 +13,7 @@ Differs from the papers: nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -187,7 +188,7 @@ def _continue(
             chosen = np.where(ended, end, chosen)
             ended = ended | (chosen == end)
         new = np.concatenate([new, chosen[:, None]], axis=1)
-        if ended.all():
+        if end is not None and ended.all():
             break
         if cached:
             unread, unread_real = chosen[:, None], is_real
@@ -233,10 +234,10 @@ def _check_choices(
 
 def _check_logits(function: str, logits: np.ndarray, step: int) -> None:
     """Refuse a row that names no token: with NaN, with +inf, or of -inf alone."""
-    top = logits.max(axis=-1)  # (B,), NaN if one is NaN
-    finite = np.isfinite(top)
-    if not finite.all():
-        row = finite.argmin()
+    top = np.maximum.reduce(logits, axis=-1).tolist()  # B numbers, NaN if one of a row is NaN
+    finite = [math.isfinite(logit) for logit in top]
+    if not all(finite):
+        row = finite.index(False)
         raise ValueError(
             f"{function}: the largest logit must be finite; got {top[row]} at step {step} of "
             f"sequence {row}"

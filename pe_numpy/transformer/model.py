@@ -239,8 +239,12 @@ def _sublayer(
 ) -> np.ndarray:
     """Residual connection, dropout and norm around a sublayer."""
     if model.norm == "pre":
-        return x + dropout(compute(_norm(model, norm, x)), model.dropout, rng)
-    return _norm(model, norm, x + dropout(compute(x), model.dropout, rng))
+        return x + _drop(model, compute(_norm(model, norm, x)), rng)
+    return _norm(model, norm, x + _drop(model, compute(x), rng))
+
+
+def _drop(model: Model, x: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+    return x if rng is None else dropout(x, model.dropout, rng)
 
 
 def _project(params: Params, name: str, x: np.ndarray, n_heads: int) -> np.ndarray:
@@ -624,7 +628,7 @@ def _embed(
 ) -> np.ndarray:
     scale = math.sqrt(model.d_model) if model.scaled_embedding else 1.0
     x = embed_tokens(params["embedding"], tokens, scale)  # (B, L, D)
-    return dropout(encoding.embed(shared, x, positions), model.dropout, rng)
+    return _drop(model, encoding.embed(shared, x, positions), rng)
 
 
 def _tokens(
@@ -707,7 +711,7 @@ def _check_cache(
     tokens: np.ndarray,
     memory: np.ndarray | None,
 ) -> None:
-    if cache.model != model:
+    if cache.model is not model and cache.model != model:
         raise ValueError("decode: the cache must be made for this model; make a new one")
     kept, dtype = (cache.batch, cache.keys["0"].dtype), params["embedding"].dtype
     if kept != (tokens.shape[0], dtype):
