@@ -387,7 +387,7 @@ assert 0.2 < (hard * (1 - hard)).mean() / (soft * (1 - soft)).mean() < 0.3
 # The same on our own four scores of "love". The figure draws the softmax of $a \cdot (6, 3, 0, 5)$
 # for scales $a$ from $1/16$ to 8. The dashed line is ours: $K = 4$, so $a = 1/\sqrt{4} = 1/2$.
 
-# %% alt="Left: four weights against the scale, from equal at 1/16 to one at 8. Right: entropy and mean slope fall towards zero as the scale grows; the dashed line marks 1/2."
+# %% alt="Left: four weights against the scale, from nearly equal at 1/16 to one at 8. Right: entropy and mean slope fall towards zero as the scale grows; the dashed line marks 1/2."
 scales = 2.0 ** np.linspace(-4, 3, 57)
 w = softmax(scales[:, None] * scores[1])  # (n, S)
 entropies, slopes = entropy(w), (w * (1 - w)).mean(axis=1)
@@ -426,7 +426,7 @@ assert (weights > 0).all()
 # $$
 #
 # Weights that are positive and sum to 1 cannot lead outside: every output lies in the convex hull of
-# the values, the smallest polygon (or solid) that holds them all. In particular each component lies
+# the values, the smallest convex shape that holds them all. In particular each component lies
 # between the smallest and the largest value of that component.
 
 # %%
@@ -848,8 +848,8 @@ assert np.allclose(bad / good, bad_w[0, :2].sum(), rtol=0, atol=1e-12)
 
 # %% [markdown]
 # The future is hidden, yet it eats half of the weight: the output shrinks to 0.498 of the right one.
-# And a direct attempt, multiplying $K$ by the 4 by 4 mask, is stopped by the shapes, unless the
-# width happens to be 4 too. Then it runs, and erases *components* of the keys.
+# And a direct attempt, multiplying $K$ by the 4 by 4 mask, is stopped by the shapes at width 3. At
+# width 4 it runs, and erases *components* of the keys.
 
 # %%
 narrow = k[:, :3]  # (S, K) = (4, 3)
@@ -866,9 +866,8 @@ assert ((k * mask)[0, 1:] == 0).all()
 #
 # Several sentences computed in one call are a **batch**. Sentences differ in length, the rows of an
 # array do not. So the shorter ones are filled up with a filler word, the **padding**, and a **padding
-# mask** keeps its keys from being seen. Training code commonly pads on the right; code that
-# generates text pads on the left, so that the newest word of every sentence stands in the last
-# column.
+# mask** keeps its keys from being seen. Training code commonly pads on the right, code that
+# generates text on the left, so that the newest word of every sentence stands in the last column.
 
 
 # %%
@@ -971,7 +970,7 @@ assert (softmax(s - np.inf) == 0).all()
 
 # %% [markdown]
 # Both happen. Add $-10^9$ to every score: in float32 all masked keys get the same share, in float64
-# the mask has no effect at all. The reason is the spacing of the numbers. Near $10^9$, float32 moves
+# the mask has next to no effect. The reason is the spacing of the numbers. Near $10^9$, float32 moves
 # in steps of 64, so the scores are rounded away; in float64 they survive. With $-10^{15}$ in float64
 # a step is 0.125: the scores are rounded to eighths, and the weights are wrong in the third decimal.
 # Code that *replaces* the scores by $-10^9$ gets equal shares in float32 and float64; in float16
@@ -1020,8 +1019,8 @@ assert (upside_down[mask] == 0).all() and (upside_down[3] == 0).all()
 # No error again. A model trained like this is handed the very word that it should predict. The test
 # above, which changes the last word, finds the mistake at once.
 #
-# The package refuses the one case that it can recognise: a mask that is not boolean. An integer mask
-# of 0 and 1, *added* to the scores by mistake, would change them by at most 1 and hide nothing.
+# The package refuses what it can recognise: a mask that is not boolean, or does not fit. An integer
+# mask of 0 and 1, *added* to the scores by mistake, would change them by at most 1 and hide nothing.
 
 # %%
 ones = mask.astype(int)
@@ -1514,8 +1513,8 @@ plt.show()
 #   ([pytorch #101967](https://github.com/pytorch/pytorch/issues/101967)). The next cell shows that
 #   this package is no exception: clear the padding, don't only mask it.
 # - **A test with one key proves nothing about the scale.** The softmax of a single score is 1 whatever
-#   the scale: without DeepSeek's second softmax scale, logits were almost exactly right at position 0
-#   and wrong later ([onnxruntime/mobius #548](https://github.com/onnxruntime/mobius/pull/548)). Compare
+#   the scale: without DeepSeek's factor on the softmax scale, logits were almost exactly right at
+#   position 0 and wrong later ([onnxruntime/mobius #548](https://github.com/onnxruntime/mobius/pull/548)). Compare
 #   at later positions.
 
 # %%
@@ -1583,8 +1582,8 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 # <details><summary>Solution</summary>
 #
 # It is not invariant to a shift, and a row without a positive score gives 0/0 (here we return zeros).
-# Every one of our words has a weight of exactly 0, since each row has a score that is not positive:
-# such a key gets no gradient from that query either.
+# Every one of our words has a weight of exactly 0, since each row has a score that is not positive.
+# A key with a negative score gets no gradient from that query either.
 #
 # ```python
 # def relu_weights(x):
@@ -1653,7 +1652,7 @@ assert np.array_equal(first, attention(Q[:1], K[:1], V[:1], scale=100.0)[0])  # 
 # <details><summary>Solution</summary>
 #
 # The scores are symmetric, the weights are not, and the diagonal need not win: "learn" scores higher
-# with "love" than with itself, since the query of "love" is long and points nearly the same way.
+# with "love" than with itself, since the query of "love" is long and points in a similar direction.
 #
 # ```python
 # same = Q @ Q.T
