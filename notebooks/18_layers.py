@@ -55,7 +55,7 @@ from pe_numpy.transformer.layers import standardize
 # sums and multiples alone. Suppose a token carries one number $x$ and the next layer needs $|x|$. No
 # sum and no multiple of $x$ is $|x|$.
 #
-# So give each token a small network of its own. Its plainest part is a **linear** layer: multiply
+# So send each token through a small network. Its plainest part is a **linear** layer: multiply
 # the token, a row of $D$ numbers, by a matrix of weights, and add a row of numbers called **bias**.
 #
 # $$y_f=\sum_{d} x_d\,W_{df}+b_f$$
@@ -150,7 +150,7 @@ assert 2 * D * F == 2 * (4 * D * D)
 # ### Other activations
 #
 # ReLU has a slope of 0 wherever its input is negative: no gradient passes there, and the weights of a
-# hidden number that is negative for every token stay where they are. Two smooth relatives weigh $x$ instead of
+# hidden number that is negative for every token get none. Two smooth relatives weigh $x$ instead of
 # cutting it:
 #
 # $$\mathrm{GELU}(x)=x\,\Phi(x),\qquad \Phi(x)=\tfrac12\left(1+\operatorname{erf}\frac{x}{\sqrt2}\right),
@@ -315,8 +315,8 @@ assert np.allclose([np.mean(forward), np.mean(backward)], sigma**2, rtol=0.05, a
 
 # %% [markdown]
 # So in a plain stack of 24, what comes into layer $n$ has shrunk $n-1$ times, and what comes back to it
-# $24-n$ times. The product is the same for all layers: $\sigma^{23}$ of what one layer alone would
-# have. **Predict** its order of magnitude: a tenth, a thousandth, a millionth?
+# $24-n$ times. The product is the same for all layers: about $\sigma^{23}$ of what one layer alone
+# would have. **Predict** its order of magnitude: a tenth, a thousandth, a millionth?
 
 
 # %%
@@ -765,7 +765,7 @@ plt.show()
 # > more careful tuning, such as a warm-up of the learning rate. Against *no* norm that is right, as the
 # > figure with four wirings shows. Against pre-norm it is the other way round, at the start of
 # > training: the last layer's gradient shrinks with the depth for pre-norm and not for post-norm.
-# > (Same stack, mean of 20 draws; the last column is the length of all gradients of $W_2$ together.)
+# > (Same stack, mean of 20 draws; *all together* is the length of all gradients of $W_2$.)
 
 # %%
 print("layers   post: last, all together   pre: last, all together")
@@ -778,11 +778,12 @@ assert max(last["post-norm"]) / min(last["post-norm"]) < 1.1
 assert last["pre-norm"][0] > 1.2 * last["pre-norm"][1] > 1.4 * last["pre-norm"][2]
 
 # %% [markdown]
-# What is proved about this? Xiong and others (2020, theorem 1) give upper bounds for the last layer at
-# initialisation: $O(d\sqrt{\ln d})$ for post-norm, whatever the depth $N$, and $O(d\sqrt{\ln d/N})$ for
-# pre-norm. Our law for the last layer, $c/\sqrt{1+N\sigma^2}$, falls in the same way. That larger
-# gradients near the output are *why* post-norm needs a warm-up is their hypothesis, with experiments
-# that support it. This chapter trains nothing.
+# What is proved about this? Xiong and others (2020, theorem 1) give upper bounds for the last layer of
+# a simplified Transformer at initialisation, which hold with high probability: $O(d\sqrt{\ln d})$ for
+# post-norm, whatever the depth $N$, and $O(d\sqrt{\ln d/N})$ for pre-norm. Our law for the last
+# layer, $c/\sqrt{1+N\sigma^2}$, falls in the same way. That larger gradients near the output are one
+# reason why post-norm needs a warm-up is their hypothesis, with experiments that support it. This
+# chapter trains nothing.
 #
 # ## The other parts
 #
@@ -795,7 +796,7 @@ assert last["pre-norm"][0] > 1.2 * last["pre-norm"][1] > 1.4 * last["pre-norm"][
 #
 # The paper gives no reason. The usual reading: the same table serves at the output, where logits $y
 # E^\top$ should not be large, so its entries are small, about $1/\sqrt D$. But to the word a position code
-# with entries of size 1 is added. Without the factor the code would drown the word.
+# with entries up to 1 is added. Without the factor the code would drown the word.
 
 
 # %%
@@ -957,8 +958,8 @@ for place in ("post", "pre"):
 #
 # `init_params` draws projections with variance $1/\text{fan-in}$, where the fan-in is the number of
 # terms in each sum: then a sum of inputs of size 1 has size 1. Those that *end* a sublayer, $W_o$ and
-# $W_2$, get a smaller start, after GPT-2. There are $2N$ sublayers, and the stream adds up all of their
-# outputs. With
+# $W_2$, get a smaller start, after GPT-2. Without cross-attention there are $2N$ sublayers, and the stream
+# adds up all of their outputs. With
 #
 # $$\operatorname{Var}(W_o)=\frac{1}{2N}\cdot\frac1D,\qquad
 #   \operatorname{Var}(W_2)=\frac{1}{2N}\cdot\frac1F$$
@@ -1071,7 +1072,7 @@ def steps_of_cross(params, memory, target, rng):
 
 # %% [markdown]
 # At initialisation $C(x)$ hardly depends on $x$, so its Jacobian is nearly 0. It makes the sum longer, and
-# the norm divides by that length; but no gradient comes back through it to make up for this. With
+# the norm divides by that length; but hardly any gradient comes back through it to make up for this. With
 # $\sigma_c^2$ for the mean square of $C(x)$, each cross-attention shrinks the gradient. We try the law on
 # the encoder's output, and on independent normalised vectors in its place:
 #
@@ -1118,7 +1119,7 @@ for name, own in {**runs, "GPT-2": {"ending": 1.0}}.items():
 # become one; the encoder itself doesn't, and a smaller start cures it. Liu and others (2020) report a
 # vanishing gradient in the post-norm decoder of full-sized models, too, and that curing it is not enough to
 # make post-norm train as easily. Two things our toy does not show: in the measurements of Xiong and others
-# (figure 3) the pre-norm gradients are almost level over the layers, while ours fall by a factor of 2 to 4;
+# (figure 3) the pre-norm gradients are almost level over the layers, while ours fall by factors of up to 4;
 # and no gradient at initialisation says how a model trains in the end.
 #
 # ## In practice
@@ -1257,10 +1258,10 @@ for n_layers in (6, 12, 24):
 #
 # <details><summary>Solution</summary>
 #
-# Alone, the tokens become one and the same vector within four layers: nothing that told them apart is
-# left. (Dong and others, 2021, prove this for attention alone, and find that residual connections and
-# feed-forward networks stop it.) With random weights of this size the residual connection only slows it
-# down. Branches scaled by $1/\sqrt N$ keep the tokens apart (Noci and others, 2022).
+# Alone, the tokens become nearly one vector within four layers. (Dong and others, 2021, prove this for
+# attention alone, and find that residual connections and feed-forward networks stop it.) With random
+# weights of this size the residual connection only slows it down. Branches scaled by $1/\sqrt N$ keep
+# the tokens apart (Noci and others, 2022).
 #
 # ```python
 # def share_in_common(residual_too, n_layers=4, branch=1.0):
@@ -1298,7 +1299,7 @@ for n_layers in (6, 12, 24):
 #
 # <details><summary>Solution</summary>
 #
-# $c/\sqrt{1+n\sigma^2/N}$: from $c$ at the bottom to $c/\sqrt{1+\sigma^2}$ at the top, at any depth.
+# $c/\sqrt{1+n\sigma^2/N}$: from about $c$ at the bottom to $c/\sqrt{1+\sigma^2}$ at the top, at any depth.
 #
 # ```python
 # for n_layers in (6, 24):
