@@ -63,10 +63,11 @@ for source, inputs, targets in zip(*example.values(), strict=True):
         print(f"{name:8} {' '.join(to_strings(row, LETTERS))}")
     print()
 print("shapes:", {name: rows.shape for name, rows in example.items()}, " V =", len(LETTERS))
-assert np.array_equal(example["inputs"][0, 1:5], example["targets"][0, :4])
+no_end = np.where(example["targets"] == LETTERS.index("$"), PAD, example["targets"])
+assert np.array_equal(example["inputs"][:, 1:], no_end[:, :-1])
 
 # %% [markdown]
-# The inputs are the targets, one place later, with `^` in front. The chapter comes back to this
+# The inputs are the targets without `$`, one place later, with `^` in front. The chapter comes back to this
 # shift; it is the point on which most mistakes turn.
 #
 # **Two attempts that fail.** *Write while reading*: of $n$ letters, counted from 0, place $t$ needs number
@@ -374,8 +375,8 @@ assert np.allclose(parts[0], slow, rtol=0, atol=1e-12)
 # $$p(y \mid x) = \prod_{t=0}^{n} p(y_t \mid y_0, \dots, y_{t-1}, x)$$
 #
 # So it is enough to predict the *next* token from the true ones before it. And the other way round: a
-# model of the next token gives a distribution of whole targets, whose probabilities add up to 1. The check
-# takes all targets of two tokens.
+# model of the next token gives a distribution of all targets of one length, whose probabilities sum to 1.
+# The check takes all targets of two tokens.
 
 # %%
 pairs = np.array(list(product(range(29), repeat=2)))  # (841, 2)
@@ -750,8 +751,8 @@ assert exact_match(beginning, held_out) == 0 and exact_match(params, held_out) >
 # ### Save, load, go on
 #
 # `save` writes nested dictionaries of arrays into one file, which appears under its name only when it
-# is complete. `load` checks every byte before it hands anything over. Neither uses pickles, so a
-# strange file cannot run code.
+# is complete. `load` compares the checksum of every array before it hands anything over. Neither uses
+# pickles, so a strange file cannot run code.
 
 # %%
 show_source(save, load)
@@ -943,7 +944,7 @@ assert 26**217 < 2 ** (32 * 32) < 26**218
 #
 # ## What teacher forcing hides
 #
-# Look at the last two columns of the table again. After 200 steps the model gets 91.7 % of the tokens
+# Look at *given* and *free* in the table again. After 200 steps the model gets 91.7 % of the tokens
 # right if the true prefix is given, and 86.1 % if it must continue its own. In training it has never
 # seen a prefix with a mistake in it. When it writes, it meets its own. This gap between training and use
 # is called **exposure bias**. After its first mistake of a string, 90 % of the following tokens are
@@ -1036,7 +1037,7 @@ assert exact_match(params, longer_strings) < 0.1 and exact_match(kept, longer_st
 # <details><summary>Solution</summary>
 #
 # Row $t$ sees the targets up to $t-2$. Nothing leaks, so the loss looks honest, but the newest token is
-# missing. When the model writes, row $t$ would be given a token that it never had in training.
+# missing. When the model writes, row $t$ would be given $y_{t-1}$, where training gave it $y_{t-2}$.
 #
 # ```python
 # twice = shift_by_loops(shift_by_loops(targets))
@@ -1051,7 +1052,7 @@ assert exact_match(params, longer_strings) < 0.1 and exact_match(kept, longer_st
 # ### Exercise 2: A causal mask across
 #
 # Somebody gives the cross-attention a causal mask as well: row $t$ may look at source letters $j\le t$
-# only. For which part of a reversed string is the needed letter hidden? Count for 10 letters.
+# only. For which part of a reversed string is the needed row hidden? Count for 10 letters.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -1183,7 +1184,7 @@ assert exact_match(params, longer_strings) < 0.1 and exact_match(kept, longer_st
 # - Sutskever et al. 2014, "Sequence to sequence learning with neural networks" ([arXiv:1409.3215](https://arxiv.org/abs/1409.3215)): one
 #   vector for the sentence, and why they fed the source in reversed order (section 3.3).
 # - Bahdanau et al. 2015, "Neural machine translation by jointly learning to align and translate"
-#   ([arXiv:1409.0473](https://arxiv.org/abs/1409.0473)), section 3 and figure 2: the first cross-attention.
+#   ([arXiv:1409.0473](https://arxiv.org/abs/1409.0473)), section 3 and figure 2: attention to all source words.
 # - Williams and Zipser 1989, "A learning algorithm for continually running fully recurrent neural
 #   networks", Neural Computation 1: teacher forcing.
 # - Bengio et al. 2015, "Scheduled sampling" ([arXiv:1506.03099](https://arxiv.org/abs/1506.03099)), and Ranzato et al. 2016, "Sequence level
