@@ -2,10 +2,10 @@
 
 Usage: python tests/formula_mutants.py [STEM ...]     (all chapters without a stem)
 
-For each code cell between a displayed formula and the next text: run the chapter up to it, then the
-cell with one thing changed: + and -, * and /, sin and cos, max and min, sum and mean ... swapped, a
-minus dropped, the bound of an inequality made a fifth stronger. An assertion of the cell must fail,
-or what it prints must change. A survivor is a claim that nothing tests, or stands with a reason in
+For each code cell that follows a displayed formula: run the chapter up to it, then the cell with one
+thing changed: + and -, * and /, sin and cos, max and min, sum and mean ... swapped, a minus dropped,
+the bound of an inequality made a fifth stronger. An assertion of the cell must fail, or what it
+prints must change. A survivor is a claim that nothing tests, or stands with a reason in
 `tests/survivors/STEM.txt`:
 
     # the reason, for all changes below it
@@ -21,6 +21,7 @@ import ast
 import contextlib
 import importlib.util
 import io
+import itertools
 import os
 import re
 import signal
@@ -146,14 +147,12 @@ def mutants(source: str) -> Iterator[Mutant]:
 
 
 def asserting_cells(cells: list) -> set[int]:
-    """The numbers of the code cells between a displayed formula and the next text."""
-    found, below = set(), False
-    for n, cell in enumerate(cells):
-        if cell.cell_type == "markdown":
-            below = "$$" in cell.source
-        elif below:
-            found.add(n)
-    return found
+    """The numbers of the code cells that follow a displayed formula."""
+    return {
+        n + 1
+        for n, (cell, after) in enumerate(itertools.pairwise(cells))
+        if cell.cell_type == "markdown" and "$$" in cell.source and after.cell_type == "code"
+    }
 
 
 def printed(source: str, variables: dict) -> str:
