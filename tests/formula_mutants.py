@@ -2,10 +2,10 @@
 
 Usage: python tests/formula_mutants.py [STEM ...]     (all chapters without a stem)
 
-For each code cell that follows a displayed formula: run the chapter up to it, then the cell with one
-thing changed: + and -, * and /, sin and cos, max and min, sum and mean ... swapped, a minus dropped,
-the bound of an inequality made a fifth stronger. An assertion of the cell must fail, or what it
-prints must change. A survivor is a claim that nothing tests, or stands with a reason in
+For each code cell that follows a displayed formula: run the chapter up to it, then the cell with
+one thing changed: + and -, * and /, sin and cos, max and min, sum and mean ... swapped, a minus
+dropped, the bound of an inequality made a fifth stronger. An assertion of the cell must fail, or
+what it prints must change. A survivor is a claim that nothing tests, or stands with a reason in
 `tests/survivors/STEM.txt`:
 
     # the reason, for all changes below it
