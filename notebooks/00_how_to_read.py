@@ -9,7 +9,7 @@
 # **What you will do**
 # - watch the book keep its promise once, and see it refuse a formula that is wrong;
 # - find the four places at which position enters attention;
-# - compute each convention once, on small examples whose axes all have different lengths.
+# - compute each convention once, on small examples.
 #
 # **What you will learn**
 # - how a chapter is built and how to run it;
@@ -142,12 +142,12 @@ assert causal_mask([0, 1, 2], [0, 1, 2]).tolist() == causal_mask_by_loops([0, 1,
 # | command | what it does |
 # |---|---|
 # | `make` | sets up `.venv`, runs every notebook, draws every figure |
-# | `make test` | runs all tests, of the code and of the book, and compares each printed output |
+# | `make test` | runs the tests of the code and of the book, and compares each printed output |
 # | `make lab` | opens JupyterLab on the notebooks |
 # | `make help` | lists the rest |
 #
 # Without `make`: `pip install -e ".[lab]"`, then `jupyter lab notebooks`. The package itself needs
-# NumPy and nothing else, so that any function can be copied into your own work. A second run prints the
+# NumPy and nothing else, so that its functions can be copied into your own work. A second run prints the
 # same digits: random numbers come from generators with a fixed seed.
 
 # %%
@@ -184,7 +184,7 @@ plots.four_places(schemes)
 plt.show()
 
 # %% [markdown]
-# A scheme keeps its colour in every figure of the book. Shaw's scheme acts at two places.
+# Shaw's scheme acts at two places.
 #
 # | place | what happens there | schemes |
 # |---|---|---|
@@ -239,7 +239,7 @@ print("output", o.shape, "rows of weights sum to", w.sum(axis=1).round(9).tolist
 # %% [markdown]
 # ## Letters for axes
 #
-# One letter means one axis, in the text, in comments and in the docstrings:
+# Each axis has its letter, in the text, in comments and in the docstrings:
 #
 # | letter | axis | letter | axis |
 # |---|---|---|---|
@@ -249,10 +249,9 @@ print("output", o.shape, "rows of weights sum to", w.sum(axis=1).round(9).tolist
 # | $S$ | keys, and their values | $V$ | vocabulary: number of different tokens |
 # | | | $N$ | rows of a table |
 #
-# Small letters are indices and numbers from the papers: $i$ a query, $j$ a key, $d$ a width, $m$ and
-# $n$ two positions. In one sequence that attends to itself $L = S$; then a mistake that swaps the two
-# goes unseen. So the tests use lengths that all differ, and so does this example. **Predict** each
-# shape before you look.
+# Small letters come from the papers: mostly $i$ is a query, $j$ a key, $d$ a width, and $m$ and $n$ are
+# two positions. In one sequence that attends to itself $L = S$; then a mistake that swaps the two can
+# go unseen. So the lengths of this example all differ. **Predict** each shape before you look.
 #
 # First the vectors of two sequences of seven tokens. Each is a row of a word table plus a row of a
 # position table.
@@ -295,7 +294,7 @@ plt.show()
 #
 # ### Positions count from 0
 #
-# The first token has position 0. Functions take *positions*, not a length: whoever needs the fifth
+# The first token has position 0. Most functions take *positions*, not a length: whoever needs the fifth
 # token alone, or a position between two others, asks for it.
 
 # %%
@@ -400,8 +399,8 @@ assert (np.diff(steps[::2]) < 0).all()
 # ### Rows for tokens, columns for one vector
 #
 # An array of tokens holds one token a row, and a trained matrix stands to its right: $XW$. A matrix
-# that acts on one vector stands to its left, and the vector is a column: $Mp$. Both occur in papers,
-# sometimes on one page. A function of this package that returns a matrix says on which side it stands.
+# that acts on one vector stands to its left, and the vector is a column: $Mp$. Both occur in papers.
+# A function of this package that returns a matrix says on which side it stands.
 
 # %%
 X = np.random.default_rng(4).standard_normal((3, 8))
@@ -546,7 +545,7 @@ for call in (
 # at once ([chapter 24](24_exercises.ipynb)).
 #
 # **The engineer**: the conventions above; then 14 for the sign, the layout and the precision of RoPE,
-# and *In practice* at the end of each chapter, where other libraries' conventions and known bugs stand.
+# and *In practice* near the end of each chapter, where other libraries' conventions and known bugs stand.
 # The docstrings say how the code differs from its paper, or that it does not.
 #
 # ## In practice
@@ -670,8 +669,8 @@ print("same rows, two places on:", np.array_equal(from_2[:3], interleaved[2:]))
 #
 # The references that document 001 gives at its end (its section 5):
 #
-# - Hugging Face blog, "Designing positional encoding": properties first, then one scheme after another
-#   fails one of them ([in Chinese](https://huggingface.co/blog/zh/designing-positional-encoding)).
+# - Hugging Face blog, "Designing positional encoding": properties first, then one scheme after another,
+#   up to RoPE ([in Chinese](https://huggingface.co/blog/zh/designing-positional-encoding)).
 # - Su Jianlin, on the positional encodings over which researchers rack their brains, in Chinese
 #   ([Scientific Spaces](https://kexue.fm/archives/8130)).
 # - "Understand rotary encoding (RoPE) in ten minutes", in Chinese

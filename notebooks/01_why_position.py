@@ -42,7 +42,7 @@ from pe_numpy.plots import why_position as plots
 # **key** (what it offers to others) and its own **value** (what it hands over): $q = k = v = x$.
 #
 # The **score** of a pair is the dot product of query and key, divided by the square root of their
-# width, here $\sqrt 2$. Dog with dog: 1. Dog with bites: 0. Dog with man: 1. The **weights** of dog
+# width, here $\sqrt 2$. Dot products: dog with dog 1, with bites 0, with man 1. The **weights** of dog
 # are the exponentials of its scores, divided by their sum.
 #
 # Take a calculator: what are the three weights of dog?
