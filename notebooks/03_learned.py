@@ -204,7 +204,7 @@ print("a table of 32 rows that holds the sines of chapter 2:", sines.shape)
 # Two tasks, a table of 32 rows, one layer of attention, four heads. **Three back**: random symbols;
 # name the one that stood three places before. One layer without position can't. **Text**: guess the
 # next letter of Newton's *Opticks*. The rows start as random numbers of a given size (their standard
-# deviation): 0.5, or 0.02 as in GPT-2 and BERT.
+# deviation): 0.5, or 0.02 as in BERT.
 
 # %%
 N, D, corpus = 32, 32, text_corpus()
@@ -339,8 +339,8 @@ assert np.array_equal(S.argmax(axis=1), (np.arange(32) - 3) % 32)  # the hands c
 print("scores from unrelated rows, largest three back for every query: True")
 
 # %% [markdown]
-# So a model can know positions without similar rows. In this toy they are what remains when rows start
-# small and a task treats neighbours alike. Wang and Chen (2020) ask the tables of BERT,
+# So a model can know positions without similar rows. In this toy the text made neighbours alike, three
+# back did not. Wang and Chen (2020) ask the tables of BERT,
 # RoBERTa and GPT-2 what they have learned.
 #
 # ## Where a table ends
@@ -675,8 +675,8 @@ plt.show()
 # ## In practice
 #
 # **Left padding.** A table does not forgive a shift. In a batch padded on the left, positions must count
-# the real tokens; a program that numbers the columns gives each text other rows than it was trained
-# with ([nnsight #672](https://github.com/ndif-team/nnsight/issues/672) measures it in GPT-2). Scores that
+# the real tokens; a program that numbers the columns gives the shorter texts other rows than it should
+# ([nnsight #672](https://github.com/ndif-team/nnsight/issues/672) measures it in GPT-2). Scores that
 # depend on distances alone do not notice.
 
 # %%
