@@ -8,13 +8,12 @@
 #
 # **What you will do**
 # - solve the three exercises of document 002, the third one with trained models;
-# - let the checker find a mistake that no single example shows;
+# - let the checker find a mistake and name it;
 # - look at wrong codes and wrong scores, and learn to tell them apart by eye;
 # - copy a function with all that it needs, as one file without this package.
 #
 # **What you will learn**
-# - a function is checked by many small cases, the smallest first, and by telling it from its likely
-#   wrong variants;
+# - a function is checked by many small cases, and by telling it from its likely wrong variants;
 # - which mistakes a symmetric example hides;
 # - how a teacher checks a whole class with one command.
 #
@@ -139,7 +138,7 @@ assert max(loss["ALiBi"]) < loss["ALiBi"][0] + 0.01
 #
 # ## A checker that knows mistakes
 #
-# `check` runs your function over many cases, from the smallest to the largest: other widths, batches,
+# `check` runs your function over many cases, a small one first: other widths, batches,
 # positions that don't begin at 0, single and double precision. If one fails, it compares *all* your
 # results with those of functions that are wrong in a known way. Write RoPE, with the sign of the angle
 # wrong:
@@ -174,14 +173,14 @@ for line in str(verdict).splitlines():
 # be seen with the naked eye. Exercise 1 asks why your model would train with this function all the
 # same.
 #
-# If no known mistake fits everywhere, the smallest case is shown all the same, with what can be seen
+# If no known mistake fits everywhere, that case is shown all the same, with what can be seen
 # in it: a factor, swapped axes, NaN, the wrong dtype. A mistake that alone fits up to that case is
 # named as a guess, since people make two mistakes at once.
 #
 # One example is not enough. With one pair of components, `layout` can't matter; with positions from 0
-# on, an ignored offset can't show; with $L=S$ a triangle is as good as a mask. The cases of an exercise
-# are chosen so that each known mistake fails at least one of them, and no two mistakes give the same
-# results in all. Those of the causal mask, and the cases that they fail:
+# on, an ignored offset can't show, and with $L=S$ a triangle is as good as a mask. The cases of an
+# exercise are chosen so that each known mistake fails at least one of them, and no two mistakes give the
+# same results in all. Those of the causal mask, and the cases that they fail:
 
 
 # %%
