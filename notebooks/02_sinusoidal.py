@@ -385,8 +385,8 @@ assert abs(math.sin(20000 * math.pi / 10000)) < 1e-12
 #
 # **N-002-3.** Document 002 draws 100 positions with $D=64$ as a red-blue map, components upright.
 # **N-002-12.** Its first exercise draws the same table again, beside the curves of components 0, 1,
-# 10, 11, 30 and 31. Here both are one picture. In this book red is always positive and blue
-# negative. **Predict:** what do the lowest rows (the highest components) look like within 100
+# 10, 11, 30 and 31. Here both are one picture. In this book's signed maps red is positive and
+# blue negative. **Predict:** what do the lowest rows (the highest components) look like within 100
 # positions? The cell prints a few numbers, to compare with a table of your own.
 
 # %%
@@ -590,7 +590,7 @@ plt.show()
 
 # %% [markdown]
 # The band holds all distances, the line is its lower edge. With 4 clocks the code almost repeats
-# again and again, down to a distance of 0.0033; with 32 clocks no far offset comes nearer than
+# again and again, down to a distance of 0.0033; with 32 clocks no far offset shown comes nearer than
 # 5.9412, four times as far as the neighbour (dashed).
 #
 # *And without any limit?* Then the document's sentence is not false. All codes have the same norm,
@@ -676,7 +676,7 @@ plt.show()
 # distance at which it stands higher than one step before. "The dot product decays with the
 # distance" is a tendency, not a law.
 #
-# Move it. The base decides how slow the slowest pair is, the width how many pairs share the range.
+# Move it. The base limits how slow a pair can be, the width says how many pairs share the range.
 # **Predict** what a base of 10 does to the curve, and whether a larger width can mend it.
 
 
@@ -880,8 +880,8 @@ assert np.linalg.matrix_rank(sinusoidal(np.arange(6000), 8)) == 8
 # %% [markdown]
 # So these are all: the position term is a function of $m-n$ exactly when $W$ consists of such blocks.
 # The reason holds for every width. $M_1^\top$ is the inverse of $M_1$, so the equation says that $W$
-# commutes with $M_1$. Its $D$ eigenvalues $\cos\theta_i\pm\sqrt{-1}\,\sin\theta_i$ all differ, and
-# the matrices that commute with such a matrix have $D$ free numbers.
+# commutes with $M_1$. The $D$ eigenvalues of $M_1$, $\cos\theta_i\pm\sqrt{-1}\,\sin\theta_i$, all
+# differ, and the matrices that commute with such a matrix have $D$ free numbers.
 #
 # ### A head that looks three back
 #
@@ -962,8 +962,8 @@ assert np.isclose(norm, math.sqrt(d), rtol=0.01, atol=0)
 # initialisation.
 #
 # > **E-000-6.** Document 000 says: the code is high-dimensional, "costs time and memory". The
-# > table is computed once, and adding it costs less than a ten-thousandth of one layer. It is no
-# > larger than a learned table, and has no parameters.
+# > table is computed once, and adding it costs less than a ten-thousandth of one layer of the
+# > paper. It is no larger than a learned table, and has no parameters.
 #
 # Count the multiplications and additions of one layer of the paper for $L$ tokens: four products with
 # $D\times D$ matrices, two with $D\times4D$ matrices (the feed-forward part), the scores and the
@@ -1394,7 +1394,7 @@ assert across.ravel().tolist() != np.indices((3, 4))[1].ravel().tolist()
 # ### Exercise 4: A window of offsets
 #
 # Find a matrix $W$ so that the scores $p_m^\top W p_n$, divided by $\sqrt D$, prefer the
-# keys one, two and three steps back about equally, at every query. Check the weights.
+# keys one, two and three steps back about equally, at every query that has them. Check the weights.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -1409,7 +1409,7 @@ assert across.ravel().tolist() != np.indices((3, 4))[1].ravel().tolist()
 # <details><summary>Solution</summary>
 #
 # $W=M_1+M_2+M_3$ gives $f(m-n-1)+f(m-n-2)+f(m-n-3)$: a function of the distance, symmetric about 2.
-# The three get .17, .24 and .17 of the weight. Undivided, the softmax gives the middle one .87.
+# At query 20 the three get .17, .24 and .17 of the weight; undivided, the middle one gets .87.
 #
 # ```python
 # p = sinusoidal(np.arange(30), 64)

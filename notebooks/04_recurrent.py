@@ -128,7 +128,7 @@ print("Fibonacci:", recurrent([1, 0], lambda p: [p[0] + p[1], p[0]], 9)[:, 0].as
 # and $-1$, which flips. All others are complex, $\lambda=e^{i\theta}$, and come in pairs with
 # $e^{-i\theta}$: a turn by $\theta$ in a plane. So the linear steps whose codes stay of one size and
 # do more than flip are turns. (Seen askew they may run on an ellipse. Matrices without enough
-# eigenvectors are left out here; with $|\lambda|=1$ their codes grow.)
+# eigenvectors are left out here; with $|\lambda|=1$ their codes can grow.)
 
 # %%
 turn = np.array([[c, s], [-s, c]])
@@ -229,7 +229,7 @@ assert 0.9 < growth < 1.2 and wrong[10] < 2e-6 and wrong[10_000] > 1e-4
 #
 # ### The price: one after another
 #
-# > Document 003 names the drawback: recursion gives up parallel computation and may be a bottleneck.
+# > Document 003 names the drawback: recursion gives up some parallelism and may be a bottleneck.
 #
 # That is so for a general step: position 1,000 needs 1,000 calls of $f$, each waiting for the last.
 # For a *linear* step there is a way out. With $A^2$ one gets from $p_k$ to $p_{k+2}$, with $A^4$
@@ -344,7 +344,7 @@ print("block of the second pair:", (A[2:4, 2:4] + 0.0).round(4).tolist())
 #
 # The difference keeps its length. If it is 0 at the start it is 0 for ever: there is one solution.
 # The same line with $p$ in place of $d$ says that every solution keeps its length. (For a general $h$
-# uniqueness needs that $h$ does not change too abruptly; a network with smooth activations is fine.)
+# it is enough that $h$ does not change too abruptly; a network with smooth activations is fine.)
 
 
 # %%
@@ -529,15 +529,15 @@ plt.show()
 # positions. The price is four calls of $h$ a step: over a thousand calls for each position, one after
 # another. This is what document 003 means by a bottleneck. FLOATER's released code
 # (xuanqing94/FLOATER, commit 6f9652f, `flow_transformer.py`) spaces positions by $\Delta=0.01$, so
-# that the flow moves little from one to the next, takes five Runge-Kutta steps for each, and follows
-# the flow anew only at every 400th call.
+# that the flow moves little from one to the next, takes five Runge-Kutta steps for each, and in
+# training follows the flow anew only at every 400th call.
 #
 # ## One solution, two equations
 #
 # "The sinusoidal code is a special solution of FLOATER", says document 003. We have just shown it,
 # for the equation $dp/dt=Ap$, in which the slope depends on *where the code is*. The paper shows it
 # for another equation, in which the slope depends on *what time it is* and not on the code at all
-# (its equation (9)):
+# (its equation (9), which prints $1/\theta$ for the factor $\theta$):
 #
 # $$\frac{dp}{dt}=\begin{pmatrix}\theta\cos\theta t\\-\theta\sin\theta t\end{pmatrix}$$
 #
@@ -620,8 +620,8 @@ plt.show()
 #
 # Now the other idea of this chapter. Everything so far was to be *added* to the word vector $x$.
 # Document 003 mentions that one may multiply, component by component, $x_k\times p_k$, and that this
-# "seems" to do better; it has not compared them itself, and neither do we. What we can do is look at
-# what a product does.
+# "seems" to do better; it has not compared them fully, and we do not compare them. What we can do is
+# look at what a product does.
 #
 # > **The first word.** At position 0 the sinusoidal code is $(0,1,0,1,\dots)$. Multiplying by it
 # > erases every second component of the first word.

@@ -5,13 +5,13 @@
 # stands one word before "saw". But every word now has another position, and a layer that adds
 # position codes to its words computes other scores. Which part of a score knows the *distance* of
 # two words? In this chapter you take the score apart into four terms, look at each, and find that,
-# with weights in general, none does. Then you put it together again, eight times in eight ways. Each
-# way is a paper.
+# with weights in general, none does. Then you put it together again, in seven other ways. Each way is
+# a paper.
 #
 # **What you will do**
 # - multiply one bracket out, first with school numbers, then with vectors and matrices;
 # - draw the four terms for one sentence, and find out what each reacts to;
-# - write all relative schemes as edits of these four terms: kept, replaced or dropped;
+# - write seven schemes as edits of these four terms: kept, replaced or dropped;
 # - assert the formula of each against the package, and see all of them in one figure;
 # - count the operations that each scheme costs.
 #
@@ -257,7 +257,7 @@ for n, name in enumerate(names):
 #
 # ## One scale for all four
 #
-# > **E-003-2.** Document 003 writes $\mathrm{softmax}(q_ik_j^\top)$ throughout its relative schemes,
+# > **E-003-2.** Document 003 writes $\mathrm{softmax}(q_ik_j^\top)$ in its relative schemes,
 # > without the division by $\sqrt K$. (Document 001 leaves it out, too.) As a shorthand this is common;
 # > Shaw's paper has the division, in equations (2) and (4).
 #
@@ -521,7 +521,7 @@ edits["Shaw"] = (content, query_distance, None, None)
 # %% [markdown]
 # ### Transformer-XL, and XLNet: all four terms
 #
-# The only one of them that keeps four terms ([chapter 7](07_transformer_xl.ipynb)). In the second and the
+# The only edit that keeps four terms ([chapter 7](07_transformer_xl.ipynb)). In the second and the
 # fourth, $p_j$ becomes the sinusoidal code $R_{i-j}$ of the *distance*, with a projection $W_{K,R}$
 # of its own, since it is another kind of vector than a word. In the third and the fourth, $p_iW_Q$
 # becomes a learned vector: $u$ and $v$, the same for every place.
@@ -799,8 +799,9 @@ for name, score in score_at.items():
     assert (apart < 1e-12) == (name != "absolute")
 
 # %% [markdown]
-# The weights differ from word to word, and the outputs don't. The reason is one line: the weights of a
-# row sum to 1, so a weighted mean of equal values is that value, *whatever the scores are*:
+# But for the absolute code, the weights differ from word to word and the outputs don't. The reason is
+# one line: the weights of a row sum to 1, so a weighted mean of equal values is that value, *whatever
+# the scores are*:
 #
 # $$\sum_jw_{ij}\,v=v\sum_jw_{ij}=v$$
 #
@@ -953,8 +954,8 @@ print("relative_distance:", relative_distance(small, small).tolist())
 assert relative_distance(small, small).tolist() == [[0, -3], [3, 0]]
 
 # %% [markdown]
-# **Two scales in one score.** Terms that contain a query or a key (Shaw, Transformer-XL, TUPE,
-# DeBERTa) stand *inside* the division by the root, biases (T5, ALiBi) outside. A bias put inside by
+# **Two scales in one score.** Products of vectors (Shaw, Transformer-XL, TUPE, DeBERTa) stand *inside*
+# the division by the root, biases (T5, ALiBi) outside. A bias put inside by
 # mistake is divided by 8 at $K=64$, and no shape complains. [Chapter 10](10_alibi.ipynb) shows
 # what that does.
 #

@@ -17,7 +17,7 @@
 # **What you will learn**
 #
 # - zero padding leaks the distance to the border, one radius of the kernel further in each layer;
-# - a symmetric kernel never learns *which* border; padding in a ring leaks nothing at all;
+# - from a constant a symmetric kernel never learns *which* border; padding in a ring leaks nothing;
 # - why attention without a mask finds no border, however many zeros you append.
 #
 # **What you will need**
@@ -263,7 +263,7 @@ plt.show()
 # something like $\sqrt c$. So how deep can you *see* the border? **Predict**: by 64 layers with the
 # kernel $(0.25, 0.5, 0.25)$, how many positions at an end are changed by more than 1 %?
 
-# %% alt="Four curves over the distance to the border for 1, 4, 16 and 64 layers. What one sees: four times the layers push the visible dip only about twice as deep, while the bars above, the reach, grow fourfold."
+# %% alt="Four curves over the distance to the border for 1, 4, 16 and 64 layers. What one sees: four times the layers push the visible dip only two or three times as deep, while the bars above, the reach, grow fourfold."
 profiles, visible = {}, {}
 y = np.ones(257)
 for c in range(1, 65):
@@ -277,9 +277,10 @@ plots.leak_in_depth(profiles, visible, radius=1, threshold=0.01)
 plt.show()
 
 # %% [markdown]
-# From 4 layers on, four times the layers give about twice the depth. The reach is a limit that no network of this depth can
-# pass; how loud the signal is within it is up to the weights. (In the same way the *effective* receptive
-# field of a deep network is a Gaussian that fills only a part of the theoretical one: Luo et al. 2016.)
+# From 4 layers on, four times the layers give about twice the depth. The reach is a limit that no
+# network of this depth and radius can pass; how loud the signal is within it is up to the weights. (In
+# the same way the *effective* receptive field of a deep network is a Gaussian that fills only a part
+# of the theoretical one: Luo et al. 2016.)
 #
 # Other weights use the whole reach. Add a bias of 1 and shift by one place, with the kernel $(1,0,0)$:
 #
@@ -343,7 +344,7 @@ plt.show()
 
 # %% [markdown]
 # On the left the two readings coincide: 0.49 says "at an end", and both ends say it. On the right the ends
-# differ, and one number names the end and the distance.
+# differ, and near an end one number names the end and the distance.
 #
 # A kernel that treats the two directions differently is called **anisotropic**. What does anisotropy
 # tell without any border? Let the inputs be vectors, as words are. Then a convolution has a *matrix* for
@@ -381,7 +382,7 @@ for name, M in (("anisotropic", W), ("symmetric  ", np.stack([W[0], W[1], W[0]])
 # %% [markdown]
 # The anisotropic kernel tells "dog bites man" from "man bites dog". On a ring it still can't say which
 # word comes first: "bites man dog" is the same ring. Order without position. Now we can answer the
-# question of this chapter, and correct an answer that is widely read.
+# question of this chapter, and correct document 003's answer.
 #
 # > **E-003-8.** Document 003 says that the anisotropy of the kernels matters but that zero padding is the
 # > root; and in its next half sentence, in bold, that a CNN captures position "*not because of the
@@ -855,8 +856,8 @@ assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 # <details><summary>Solution</summary>
 #
 # The rows of its matrix have the sum 1, like attention's, so a constant leaks nothing at any depth. But
-# the first row still has two entries and the others three: for a varying input the ends are special (for
-# one, they vary more, like the first tokens under a causal mask).
+# the first and the last row have two entries and the others three: for a varying input the ends are
+# special (for one, they vary more, like the first tokens under a causal mask).
 #
 # ```python
 # Z = convolve(np.eye(9), KERNEL).T
