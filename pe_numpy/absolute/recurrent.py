@@ -5,11 +5,12 @@ kexue.fm/archives/8130), recursive encodings; and Liu et al. 2020, "Learning to 
 Transformer with Continuous Dynamical Model" (FLOATER, arXiv:2003.09229), section 3::
 
     p_(k+1) = f(p_k)
-    p(t) = p(s) + integral from s to t of h(tau, p(tau)) dtau,   that is  dp/dt = h(t, p)
+    p(t) = p(s) + integral from s to t of h(p(tau), tau) dtau,   that is  dp/dt = h(p, t)
 
 Axes: D model width.
 Symbols: f is `step`, h is `derivative`; p has the shape (D,).
-Convention: the first code is the start itself. `derivative` takes p first, then t.
+Convention: the first code is the start itself. `derivative` takes p first, then t (FLOATER's h: t
+first).
 Differs from the sources: f and h are any functions you give, in place of trained networks. FLOATER
 has a start and a flow in every block; here is one flow, solved by the classical Runge-Kutta method
 with a number of steps that you choose, so that its error can be predicted.
