@@ -222,7 +222,7 @@ print(f"q k* = {both.real:.6f} {both.imag:+.6f} i     <q, k> = {q_vec @ k_vec:.6
 
 # %% [markdown]
 # The conjugate makes the difference of the two angles. A difference of angles is what we are after:
-# if the angles grow with $m$ and with $n$, their difference grows with $m - n$.
+# if the angles are $m\theta$ and $n\theta$, their difference is $(m - n)\theta$.
 #
 # ## The wish
 #
@@ -374,7 +374,7 @@ assert together and not alone and stretched(c)(q, 0) == q
 # %% [markdown]
 # > **E-003-20 (a).** Document 003 reads from line 2 that "f(q, m) and f(k, m) have little to do
 # > with m". Right is: the *modulus* has nothing to do with $m$; the number $f(q, m)$ moves with
-# > every step. With $q = 0.1257 - 0.1321i$ and $\theta = 1$ the modulus at $m = 0$ and $m = 5$ is
+# > every step. With $q = 0.1257 - 0.1321\mathrm{i}$ and $\theta = 1$ the modulus at $m = 0$ and $m = 5$ is
 # > 0.182373 both times, but the numbers lie on different sides of the plane.
 
 # %%
@@ -446,7 +446,7 @@ print("m = n + 1:", np.round(one_apart, 4).tolist())
 assert largest_change(square) > 1
 
 # %% [markdown]
-# It fails as soon as the positions differ. There is one equation left to use.
+# It fails as soon as the positions differ. So far we have used equal positions only.
 #
 # ### Line 4: every step adds the same angle
 #
@@ -601,8 +601,8 @@ assert f"{score(2, 0):.7f}" == "0.9111963"
 # factor is multiplied by the same ratio $c$ in each step.
 #
 # Whole-number positions can't tell $\theta$ from $\theta + 2\pi$: a clock that makes one full turn
-# more between two looks shows the same. With real positions the two differ, and one would have to
-# assume continuity to keep $\varphi(m) = m\theta$.
+# more between two looks shows the same. With real positions the two differ, and to keep
+# $\varphi(m) = m\theta$ one would have to assume more; continuity is enough.
 
 # %%
 whole, between_whole = np.arange(6), np.arange(6) + 0.5
@@ -782,11 +782,10 @@ for name, R in (("overlapping", overlapping), ("disjoint", lambda m: rope_matrix
     assert (gap < 1e-12) == (name == "disjoint")
 
 # %% [markdown]
-# ### Four properties, one reason
+# ### Four properties, two reasons
 #
-# Turning by $b$ positions and then by $a$ is turning by $a + b$. Everything else follows: turning
-# back undoes it, the transpose is the turn back, lengths stay, and between a query and a key only
-# the difference survives.
+# Turning by $b$ positions and then by $a$ is turning by $a + b$, and the transpose is the turn back.
+# The rest follows: lengths stay, and between a query and a key only the difference survives.
 #
 # $$\begin{gathered}R_a R_b = R_{a+b}, \qquad R_m^\top R_m = I\\[4pt]
 # R_m^\top = R_{-m}, \qquad R_m^\top R_n = R_{n-m}\end{gathered}$$
@@ -1120,7 +1119,7 @@ print(f"rows: {rows:.6f}   columns: {columns:.6f}")
 assert f"{rows:.6f} {columns:.6f}" == "-0.926381 -0.954605"
 
 # %% [markdown]
-# In this book matrices act on columns, and **positive positions turn counter-clockwise**. `rope` takes
+# In this book rotation matrices act on columns, and **positive positions turn counter-clockwise**. `rope` takes
 # its vectors as rows of an array; each row is turned as a column vector would be.
 #
 # ### The printed difference matrix
@@ -1569,7 +1568,7 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 #
 # <details><summary>Hint 2</summary>
 #
-# $\mathrm{Re}[(u + \mathrm{i}v)(\cos{} + \mathrm{i}\sin)] = u\cos{} - v\sin$, and the section on the inner product g\mathrm{i}ves
+# $\mathrm{Re}[(u + \mathrm{i}v)(\cos{} + \mathrm{i}\sin)] = u\cos{} - v\sin$, and the section on the inner product gives
 # $u$ and $v$.
 #
 # </details>
@@ -1613,7 +1612,7 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 #
 # <details><summary>Solution</summary>
 #
-# $B = (A^\top)^{-1}$. For a rotation this is $A$ itself; for other matrices the two functions
+# $B = (A^\top)^{-1}$. For an orthogonal $A$ this is $A$ itself; for others the two functions
 # differ, and lengths are not kept.
 #
 # ```python
@@ -1731,6 +1730,6 @@ assert known_half == [[-1.9841, 1.9599, 2.4624, 4.0198]]
 # - Katharopoulos et al. 2020, *Transformers are RNNs: Fast Autoregressive Transformers with Linear
 #   Attention*, arXiv:2006.16236.
 # - Barbero et al. 2024, *Round and Round We Go! What makes Rotary Positional Encodings useful?*,
-#   arXiv:2410.06205: what trained models do with fast and slow pairs.
+#   arXiv:2410.06205: what a trained model does with fast and slow pairs.
 # - Chen et al. 2023, *Extending Context Window of Large Language Models via Positional Interpolation*,
 #   arXiv:2306.15595: what happens at unseen positions, and a cure ([chapter 15](15_scaling.ipynb)).
