@@ -129,8 +129,7 @@ plt.show()
 # > *token*" are turned by $\theta_i$. Right is: the two partners are two *components* of one token.
 # > Its own demonstration has a single vector of 8 numbers, a single position, and four angles.
 #
-# The difference is large. Were the partners two tokens, a vector could not be turned without its
-# neighbour. The next cell takes the first component of `q` and of a neighbour (`k` plays it) for a
+# Were the partners two tokens, a vector could not be turned without its neighbour. The next cell takes the first component of `q` and of a neighbour (`k` plays it) for a
 # pair, and turns that pair. The length of `q` changes.
 
 # %%
@@ -174,8 +173,8 @@ print(rope_by_loops(q[None], [3])[0].round(3).tolist())
 #
 # The arithmetic is the last four lines; what stands before checks the arguments. It builds a table
 # of $\cos m\theta_i$ and $\sin m\theta_i$, held as the complex numbers $e^{\mathrm{i}m\theta_i}$ (`_table`),
-# and then turns (`_turn_interleaved` or `_turn_half`). We open these three helpers in the last
-# section.
+# and then turns (`_turn_interleaved` or `_turn_half`). We open these three helpers further
+# down.
 
 # %%
 show_source(rope_frequencies, rope)
@@ -478,7 +477,7 @@ print("a cache turned twice gives the same output:", np.allclose(bad, full, rtol
 
 # %% [markdown]
 # Both are right, as long as the program knows which one it has. A turned cache does less work. An
-# unturned one stays right when the frequencies change with the length of the text ([chapter 15](15_scaling.ipynb)).
+# unturned one can follow frequencies that change with the length of the text ([chapter 15](15_scaling.ipynb)).
 # Turn a turned cache once more and every key stands at twice its position.
 #
 # And the class that takes a length? Give it the same job: one query, and the cache. It pairs
@@ -720,8 +719,8 @@ plt.show()
 
 # %% [markdown]
 # The dots mark the largest scores. Three pairs of vectors, three answers: the same encoding lets one
-# head look at its neighbours and another 50 tokens back; Barbero et al. (2024, Proposition 3.1) prove it
-# for any distance. That is a strength, and it is not decay.
+# head look at its neighbours and another 50 tokens back (and so for any distance, exercise 4; see also
+# Barbero et al. 2024). That is a strength, and it is not decay.
 #
 # ### The score as a sum of arrows
 #
@@ -752,7 +751,7 @@ print("complex sum equals the score at", len(D), "distances")
 # A query and a key with independent normal components: what does distance do to their score?
 # Turning a cloud of points that is the same in all directions changes nothing. So at every distance
 # the score is a sum of $d$ products of independent numbers with mean 0 and variance 1: it has mean
-# 0 (Proposition 3.2 of Barbero et al.) and standard deviation $\sqrt{d}$. We draw 4000 queries and keys and compute their scores by the
+# 0 (see also Barbero et al.) and standard deviation $\sqrt{d}$. We draw 4000 queries and keys and compute their scores by the
 # complex sum. For comparison: equal contents ($q = k$).
 
 # %%
@@ -904,7 +903,7 @@ plt.show()
 
 # %% [markdown]
 # For the document's vectors, for random ones and for `ones(128)` the bound is true and says
-# nothing: at every distance it lies above what the norms allow anyway. (Equal $h_i$ make it bad
+# nothing: at all these distances it lies above what the norms allow anyway. (Equal $h_i$ make it bad
 # because of the last step, from $h_{d/2-1}$ to 0, which is then the largest.) It says something
 # where $h$ falls slowly, pair by pair, to zero. Nothing in RoPE makes a model's $h$ do so.
 #
@@ -1015,7 +1014,7 @@ assert [f"{nearest[o - trained]:.2f}" for o in (2100, 2500, 3000)] == ["7.71", "
 assert [f"{nearest[o - trained]:.2f}" for o in (4096, 8192)] == ["9.74", "10.28"]
 assert nearest[2100 - trained :].min() > 7.5  # it doesn't come back
 
-# %% alt="Distance from each offset beyond 2048 to the nearest trained phase vector. What one sees: it jumps from one step to almost the level of unrelated phases within some hundred offsets."
+# %% alt="Distance from each offset beyond 2048 to the nearest trained phase vector. What one sees: within 300 offsets it jumps from one step to three quarters of the level of unrelated phases."
 plots.rope_nearest_phase(np.arange(trained, 8193), nearest, np.sqrt(128), trained)
 plt.show()
 
@@ -1331,16 +1330,17 @@ assert twice == 2 * once
 # N-001-3 does (exercise 2).
 #
 # **Layout.** Weights of one layout, run by code for the other, gave
-# [gibberish](https://github.com/jzhang38/TinyLlama/issues/24); [chapter 13](13_rope_derived.ipynb) has the permutation.
+# [gibberish](https://github.com/karpathy/llama2.c/pull/286); [chapter 13](13_rope_derived.ipynb) has the permutation.
 #
-# **Precision.** Tables of cosines that follow the model into half precision have been reported as
+# **Precision.** Angles computed in half precision have been reported as
 # bugs ([gpt-neox #1003](https://github.com/EleutherAI/gpt-neox/issues/1003),
 # [transformers #29285](https://github.com/huggingface/transformers/pull/29285)). Compute angles
 # in float32 at least; cast the finished cosines.
 #
 # **Padding.** Left padding with positions counted from the padding is a classic
 # ([transformers #22161](https://github.com/huggingface/transformers/issues/22161)). RoPE forgives it
-# while all positions of a text are shifted alike, which hides the bug until decoding starts.
+# while all positions of a text are shifted alike, which hides the bug until a new token gets its true
+# position.
 #
 # **Packing.** A pull request to nanoVLM
 # ([#204](https://github.com/huggingface/nanoVLM/pull/204)) measured what our table shows: restarting
@@ -1552,7 +1552,7 @@ assert twice == 2 * once
 #   Interpolation*, [arXiv:2306.15595](https://arxiv.org/abs/2306.15595): what happens beyond it,
 #   and a cure, which is the subject of [chapter 15](15_scaling.ipynb).
 # - Barbero et al. 2024, *Round and Round We Go! What makes Rotary Positional Encodings useful?*,
-#   [arXiv:2410.06205](https://arxiv.org/abs/2410.06205): section 3, on decay.
+#   [arXiv:2410.06205](https://arxiv.org/abs/2410.06205): decay is hardly why RoPE is useful, they argue.
 # - Shazeer 2019, *Fast Transformer Decoding: One Write-Head is All You Need*,
 #   [arXiv:1911.02150](https://arxiv.org/abs/1911.02150), and Ainslie et al. 2023, *GQA*,
 #   [arXiv:2305.13245](https://arxiv.org/abs/2305.13245): fewer key heads.
