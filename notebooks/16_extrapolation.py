@@ -89,9 +89,9 @@ for n, base in ((749, 10), (1749, 6), (127, 2)):
 
 # %% [markdown]
 # **N-003-6.** Document 003 names the number 1749 and the bases 10, 8, 6 and 2, without the digits. A
-# smaller base has a smaller span and needs more places. (We add base 16, which comes up soon.)
+# smaller base has a smaller span and needs no fewer places. (We add base 16, which comes up soon.)
 
-# %% alt="The number 1749 in bases 16, 10, 8, 6 and 2, a box for each digit. What one sees: the smaller the base, the more places and the smaller the digits."
+# %% alt="The number 1749 in bases 16, 10, 8, 6 and 2, a box for each digit. What one sees: from base 16 down to base 2 the places grow from 3 to 11, and the digits get smaller."
 in_bases = {}
 for base, width in ((16, 3), (10, 4), (8, 4), (6, 5), (2, 11)):
     in_bases[base] = to_digits(1749, base, width).tolist()
@@ -461,7 +461,7 @@ for sigma in (0.5, 1.0, 1.5):
 #
 # ### A needle
 #
-# Scattering hurts most where a head looks for one key among all. Let this **needle** have the score
+# Scattering hurts where a head looks for one key among all. Let this **needle** have the score
 # $g$ and all $n - 1$ others the score 0. Its weight is
 #
 # $$w = \frac{e^g}{e^g + n - 1}$$
