@@ -11,7 +11,7 @@ Convention: positive positions turn counter-clockwise; angles are radians. "inte
 components 2i and 2i+1 (RoFormer, GPT-J, Meta's LLaMA), "half" pairs i and i + d/2 (GPT-NeoX and
 Hugging Face's LLaMA). Weights made for one layout need `rope_permutation` to serve the other.
 Differs from the paper: each pair is one complex number and its rotation one complex product
-(section 3.2.1 proves that this is the same); angles are computed in float64, whatever the dtype.
+(section 3.2.1 has both forms); angles are computed in float64, whatever the dtype.
 """
 
 from __future__ import annotations
