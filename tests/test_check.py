@@ -41,7 +41,7 @@ def test_the_reference_passes():
     assert str(verdict(double)) == "double: right in all 3 cases"
 
 
-def test_a_known_mistake_is_named_with_its_chapter_and_the_smallest_case():
+def test_a_known_mistake_is_named_with_its_chapter_and_the_first_case():
     v = verdict(lambda x, factor=2.0: x * x)
     assert (v.passed, v.mistake, v.chapter, v.advice) == (
         False,

@@ -1,6 +1,6 @@
 """Check a function against the reference, and name the mistake if it is a known one.
 
-An exercise has cases, from the smallest to the largest, and a list of known mistakes: wrong
+An exercise has cases, a small one first, and a list of known mistakes: wrong
 functions, made from the right one. A function that fails is compared with each of them: the mistake
 whose results equal its own, in every case, is the one that was made. If one alone equals them up to
 the first case that fails, there may be another mistake beside it: then it is a guess, and told so.
@@ -90,12 +90,12 @@ class Verdict:
     mistake: str = ""  # the name of a known one
     advice: str = ""
     chapter: int = 0
-    call: str = ""  # the smallest case that fails
+    call: str = ""  # the first case that fails
     expected: str = ""
     given: str = ""
 
     def __str__(self) -> str:
-        """Lines for a person: the mistake first, then the smallest case that shows it."""
+        """Lines for a person: the mistake first, then the first case that shows it."""
         if self.passed:
             return f"{self.name}: right in all {self.cases} cases"
         lines = [f"{self.name}: {self.mistake or self.problem}"]

@@ -1,6 +1,6 @@
 """What all figures share: one width, 9 point type, the colours, and the maps with their labels.
 
-An encoding keeps its colour throughout the book. A diverging map centred on zero shows signed
+The best-known encodings keep their colours throughout the book. A diverging map centred on zero shows signed
 values, a sequential one magnitudes. All colours are told apart by colour-blind readers (Paul Tol's
 muted palette).
 """

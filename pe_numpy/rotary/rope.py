@@ -190,7 +190,7 @@ def rope_matrix(position: float, frequencies: ArrayLike) -> np.ndarray:
     Notes
     -----
     Source: Su et al. 2021, equation (15). For proofs and small examples; `rope` does the same
-    in d instead of d^2 products (their section 3.4.2, equation (34)).
+    in about 2d instead of d^2 products (their section 3.4.2, equation (34)).
 
     Examples
     --------

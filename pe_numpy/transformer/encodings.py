@@ -1,4 +1,4 @@
-r"""Every scheme of the book on one page, plugged into the four places.
+r"""Schemes on one page, plugged into the four places: all of the book but complex order.
 
 Position can enter an attention layer at four places, and at no other. An encoding is four methods,
 one for each; each does nothing unless a scheme says otherwise::
