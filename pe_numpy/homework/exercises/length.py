@@ -259,6 +259,7 @@ def _relative_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 6))
     yield case(np.sin(i[:, None] - i))
     yield case(np.tile(1.0 * i, (4, 1)))
+    yield case(0.4e-9 * (i[:, None] + i))  # neighbours within 1e-9, ends not
 
 
 RELATIVE = Exercise(
@@ -286,9 +287,15 @@ RELATIVE = Exercise(
         ),
         Mistake(
             "the first row and column alone",
-            "Compare every pair with its neighbour down the diagonal.",
+            "Every entry of a diagonal counts, not its first two alone.",
             23,
             lambda scores: bool(abs(scores[1, 1] - scores[0, 0]) <= 1e-9),
+        ),
+        Mistake(
+            "neighbours alone",
+            "Small steps add up: take the range of each diagonal.",
+            23,
+            lambda scores: bool(np.abs(scores[1:, 1:] - scores[:-1, :-1]).max() <= 1e-9),
         ),
     ),
     chapter=23,
