@@ -85,6 +85,12 @@ def _log_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(rng.standard_normal((2, 5, 3)).astype(np.float32), axis=-2)
     yield case(np.array([0.0, -1000.0]))
     yield case(np.array([1000.0, 0.0, -np.inf]))
+    yield case(np.array([1e6, 1e6 + 1], np.float32))
+
+
+def _log_softmax_by_its_sum(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    top = x.max(axis=axis, keepdims=True)
+    return x - (top + np.log(np.exp(x - top).sum(axis=axis, keepdims=True)))
 
 
 LOG_SOFTMAX = Exercise(
@@ -103,6 +109,12 @@ LOG_SOFTMAX = Exercise(
             "exp(1000) is infinite: subtract the largest score first.",
             17,
             lambda x, axis=-1: x - np.log(np.exp(x).sum(axis=axis, keepdims=True)),
+        ),
+        Mistake(
+            "the logarithm rounded away by the largest score",
+            "Beside a large score a logarithm loses its digits: subtract the score from x first.",
+            17,
+            _log_softmax_by_its_sum,
         ),
         Mistake(
             "the largest score not put back",
