@@ -1,9 +1,9 @@
 """Check a function against the reference, and name the mistake if it is a known one.
 
-An exercise has cases, a small one first, and a list of known mistakes: wrong
-functions, made from the right one. A function that fails is compared with each of them: the mistake
-whose results equal its own, in every case, is the one that was made. If one alone equals them up to
-the first case that fails, there may be another mistake beside it: then it is a guess, and told so.
+An exercise has cases, a small one first, and a list of known mistakes: wrong functions, made from
+the right one. A function that fails is compared with each of them: the mistake whose results equal
+its own, in every case, is the one that was made. If one alone equals them up to the first case that
+fails, there may be another mistake beside it: then it is a guess, and told so.
 
 `run` calls a function and keeps what came out; `judge` compares. They are apart so that a strange
 file can run in a process of its own, which never sees what is expected.

@@ -1,8 +1,8 @@
 """What all figures share: one width, 9 point type, the colours, and the maps with their labels.
 
-The best-known encodings keep their colours throughout the book. A diverging map centred on zero shows signed
-values, a sequential one magnitudes. All colours are told apart by colour-blind readers (Paul Tol's
-muted palette).
+The best-known encodings keep their colours throughout the book. A diverging map centred on zero
+shows signed values, a sequential one magnitudes. All colours are told apart by colour-blind readers
+(Paul Tol's muted palette).
 """
 
 from __future__ import annotations
