@@ -49,7 +49,7 @@ class Mutant(NamedTuple):
     def tests(self) -> str:
         """The test file of the same stem."""
         stem = self.module.rpartition("/")[2]
-        return f"tests/test_{'model' if stem == 'encodings' else stem}.py"
+        return f"tests/test_{ {'encodings': 'model', 'registry': 'check'}.get(stem, stem)}.py"
 
 
 class Wrong(NamedTuple):
@@ -96,6 +96,7 @@ OPTIMISER, CHECKPOINT = "training/optimiser", "training/checkpoint"
 LOOP, TASKS = "training/loop", "training/tasks"
 DISPATCH, LAYERS, LOSS = "dispatch", "transformer/layers", "training/loss"
 EXPERIMENT, STUDY = "training/experiment", "training/study"
+CHECK, REGISTRY = "homework/check", "homework/registry"
 AUTODIFF, RULES, PRIMITIVES = "training/autodiff", "training/rules", "training/primitives"
 
 MUTANTS = [
@@ -768,6 +769,14 @@ MUTANTS = [
     Mutant("written by the worker alone", STUDY, "_write(folder, result)\n                    results", "results"),
     Mutant("all BLAS threads", STUDY, "{**os.environ, **threads,", "{**os.environ,"),
     Mutant("the caller's path lost", STUDY, ', "PYTHONPATH": path}', "}"),
+    Mutant("whole numbers for parameters", MODEL, "if not np.issubdtype(dtype, np.floating):", "if False:"),
+    Mutant("a seed taken for a generator", MODEL, "if not isinstance(rng, np.random.Generator):", "if False:"),
+    Mutant("all numbers must differ", CHECK, "if wrong.any():", "if wrong.all():"),
+    Mutant("shapes not compared", CHECK, "if want.shape != got.shape:", "if False:"),
+    Mutant("changed arguments unseen", CHECK, "if not _same(a, b)]", "if False]"),
+    Mutant("infinities unseen", CHECK, "wrong |= infinite &", "wrong &= infinite &"),
+    Mutant("arrays of a library not made", REGISTRY, "run(function, cases, to)", "run(function, cases)"),
+    Mutant("no exercise suggested", REGISTRY, "if near else f", "if False else f"),
     Mutant("bar from nothing", STUDY, "len(results), progress", "0, progress"),
 ]  # fmt: skip
 

@@ -223,6 +223,26 @@ def test_multi_head_attention_equals_one_attention_for_each_slice():
     assert weights.shape == (B, H, L, L)
 
 
+def test_multi_head_attention_refuses_shapes_that_do_not_fit():
+    params, x = {f"W_{n}": np.eye(D) for n in "qkvo"}, np.ones((B, L, D))
+    with pytest.raises(ValueError, match=f"n_heads must divide the width D; got {D + 1} and {D}"):
+        multi_head_attention(params, x, x, D + 1)
+    with pytest.raises(ValueError, match="W must have the axes"):
+        multi_head_attention(params, x[..., 1:], x, H)
+    with pytest.raises(ValueError, match="mask must be boolean"):
+        multi_head_attention(params, x, x, H, np.ones((L, L)))
+
+
+def test_init_params_refuses_what_would_give_no_parameters():
+    model, rng = Model(V, D, H, D, 1), np.random.default_rng(0)
+    with pytest.raises(ValueError, match="model must be a Model; got dict"):
+        init_params({}, rng)
+    with pytest.raises(ValueError, match=r"rng must be a generator, .*; got int"):
+        init_params(model, 0)
+    with pytest.raises(ValueError, match="dtype must be a floating one"):
+        init_params(model, rng, int)
+
+
 @pytest.mark.parametrize("n", [1, 4])
 def test_given_keys_turn_by_their_own_positions(n):
     """With n = 1 a key's turn by the query's position would broadcast, and be wrong in silence."""

@@ -116,7 +116,7 @@ def attention(q, k, v, mask=None, bias=None, scale=None):
 # softmax, 3: and its sum is 0: divide by 1 instead.
 
 # log_softmax, 1: not np.log(softmax(x)): a tiny weight would become 0.
-# log_softmax, 2: log sum exp(x) = top + log sum exp(x - top).
+# log_softmax, 2: take top from x first: (x - top) - log sum exp(x - top), in this order.
 
 # causal_mask, 1: a token sees itself.
 # causal_mask, 2: compare positions, not indices; np.tril would align both at 0.

@@ -155,7 +155,7 @@ def init_params(model: Model, rng: np.random.Generator, dtype: type = np.float32
     Raises
     ------
     ValueError
-        Never, for a valid model.
+        If the model is no Model, rng no generator, or the dtype not a floating one.
 
     Notes
     -----
@@ -168,6 +168,15 @@ def init_params(model: Model, rng: np.random.Generator, dtype: type = np.float32
     >>> sorted(params), params["decoder"]["layers"]["0"]["attention"]["W_q"].shape
     (['decoder', 'embedding', 'output'], (8, 8))
     """
+    if not isinstance(model, Model):
+        raise ValueError(f"init_params: model must be a Model; got {type(model).__name__}")
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(
+            "init_params: rng must be a generator, such as np.random.default_rng(0); "
+            f"got {type(rng).__name__}"
+        )
+    if not np.issubdtype(dtype, np.floating):
+        raise ValueError(f"init_params: dtype must be a floating one, such as float32; got {dtype}")
     D, V = model.d_model, model.vocabulary
     spread = 1 / math.sqrt(D) if model.scaled_embedding else 1.0
     params: dict[str, Any] = {"embedding": rng.standard_normal((V, D)) * spread * 0.5}

@@ -1,11 +1,13 @@
 """The README's tables agree with the notebooks and with the package."""
 
+import ast
 import doctest
 import inspect
 import re
 
 import nbformat
 import pytest
+from mutants import MUTANTS
 from reading import NOTEBOOKS, ROOT, tables
 
 import pe_numpy
@@ -48,6 +50,19 @@ def test_row_leads_to_a_test_that_calls_the_function(row):
     assert row[1] and row[2]
     called = rf"\b{row[0].strip('`')}\("
     assert re.search(called, (ROOT / link(row[4])).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))
+def test_row_leads_to_a_test_that_feeds_it_bad_input(row):
+    name, tree = row[0].strip("`"), ast.parse((ROOT / link(row[4])).read_text(encoding="utf-8"))
+    tests = [ast.unparse(node) for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert any("pytest.raises" in t and re.search(rf"\b{name}\b", t) for t in tests)
+
+
+@pytest.mark.parametrize("name", pe_numpy.__all__)
+def test_mistakes_are_seeded_into_the_module_of_each_function(name):
+    module = getattr(pe_numpy, name).__module__.removeprefix("pe_numpy.").replace(".", "/")
+    assert any(mutant.module == module for mutant in MUTANTS)
 
 
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))
