@@ -49,7 +49,8 @@ class Mutant(NamedTuple):
     def tests(self) -> str:
         """The test file of the same stem."""
         stem = self.module.rpartition("/")[2]
-        return f"tests/test_{ {'encodings': 'model', 'registry': 'check'}.get(stem, stem)}.py"
+        elsewhere = {"encodings": "model", "registry": "check"}
+        return f"tests/test_{elsewhere.get(stem, stem)}.py"
 
 
 class Wrong(NamedTuple):

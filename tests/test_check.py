@@ -253,3 +253,14 @@ def test_promotion_and_changes_in_place_are_recognised(name):
         assert "dtype should be float32" in judge(exercise, run(promoted, one)).problem
     if any(isinstance(x, np.ndarray) for x in one[0].args):
         assert "in place" in judge(exercise, run(in_place, one)).problem
+
+
+def test_a_function_of_another_library_gets_its_own_arrays():
+    class Own:
+        def __init__(self, array):
+            self.array = array
+
+    def relu(x):
+        return np.maximum(x.array, 0)  # fails if x is NumPy's
+
+    assert pe_numpy.check("relu", relu, to=Own).passed
