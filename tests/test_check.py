@@ -260,7 +260,8 @@ def test_a_function_of_another_library_gets_its_own_arrays():
         def __init__(self, array):
             self.array = array
 
-    def relu(x):
-        return np.maximum(x.array, 0)  # fails if x is NumPy's
+    def merge_heads(x):
+        *batch, H, L, K = x.array.shape  # NumPy's own has no .array
+        return np.swapaxes(x.array, -2, -3).reshape(*batch, L, H * K)
 
-    assert pe_numpy.check("relu", relu, to=Own).passed
+    assert pe_numpy.check("merge_heads", merge_heads, to=Own).passed
