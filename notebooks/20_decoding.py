@@ -15,8 +15,7 @@
 #
 # **What you will learn**
 # - a cache changes the cost and not the result, if positions are right;
-# - it turns the cost of a token from growing fast into nearly flat, and pays with memory that grows with
-#   every token;
+# - it makes the cost of a token grow more slowly, and pays with memory that grows with every token;
 # - why models share keys and values among heads;
 # - why the most probable token, again and again, makes a poor text.
 #
@@ -143,7 +142,7 @@ assert moved.min() > 0.001
 # > **E-004-25.** Document 004 says that the purpose of the cache is "to speed up the multiplication of Q,
 # > K and V". Right is: it saves **recomputing** $K$ and $V$, and with them *all rows but the newest*: their
 # > queries, their attention, their feed-forward networks. 5 rows, not 14. The product of the newest query
-# > with all keys stays as it was. (Four lines on, the document gives the right reason: without a cache "K
+# > with all keys stays as it was. (Its next paragraph gives the right reason: without a cache "K
 # > and V must be computed again".) And it is valid only because the causal mask leaves old rows unchanged.
 #
 # Why keep no *queries*? A query is used by its own row alone. That row is done.
@@ -195,7 +194,7 @@ print("tokens in the cache:", cache.length, " all logits equal to within 1e-12")
 # %% [markdown]
 # Several tokens may come in one call, too. That is how a prompt is read: all of it at once (**prefill**),
 # then one token at a time. However the ten tokens are cut, the logits must be those of the full call.
-# We run this test for every encoding that the package's decoder can take.
+# We run this test for one of each of the package's encodings.
 
 
 # %%
@@ -299,7 +298,7 @@ for D in (64, 4096):
 # (`notebooks/results/decoding.md`, with the program that made them): two layers, $D = 64$, one sequence.
 # How this package's decoding compares with PyTorch's is in `notebooks/results/bench_models.md`.
 
-# %% alt="Left, log-log: multiplications for token n; without a cache a steep line, with one a nearly flat line. Right: measured milliseconds over 256 tokens; without a cache a rising curve, with one flat near the bottom."
+# %% alt="Left, log-log: multiplications for token n; without a cache a steep line, with one a line that is flat up to a hundred tokens, then rises. Right: measured milliseconds over 256 tokens; without a cache a rising curve, with one flat near the bottom."
 times = load("results/decoding.npz")
 n = 2.0 ** np.arange(0, 15)
 counts = {"with a cache": with_a_cache(n, 64, 2, 51), "without": n * with_a_cache(n, 64, 2, 51)}
@@ -529,9 +528,9 @@ for T, top_k in ((0.3, None), (0.6, None), (1.0, None), (1.5, None), (1.0, 5)):
     print(f"{label}:\n    the rays of light {to_strings(text, alphabet)[0]}")
 
 # %% [markdown]
-# A low temperature repeats itself, a high one loses its spelling. Between them lies a text that sounds like
-# Newton and says nothing, which is what 28,608 parameters can do. No temperature is right by proof; it is
-# a matter of taste and task.
+# Near temperature 0 the text repeats itself, at a high one it loses its spelling. Between them lies a
+# text that sounds like Newton and says nothing, which is what 28,608 parameters can do. No temperature is
+# right by proof; it is a matter of taste and task.
 #
 # ## Where a token stands
 #
@@ -599,9 +598,10 @@ plt.show()
 #
 # ### Padding on the left
 #
-# To write for several prompts at once, they must end in the same column, since the next tokens all go into
-# one; so shorter ones are padded on the *left*. Two things follow. The padding must be hidden from all
-# queries. And positions must count the real tokens: the first real token stands at 0. Give `greedy` the array `real`, and it does both.
+# To write for several prompts at once, let them end in the same column, so that the next tokens all go into
+# one: shorter ones are padded on the *left*. Two things follow. The padding must be hidden from all
+# queries. And positions must count the real tokens: the first real token stands at 0. Give `greedy` the
+# array `real`, and it does both.
 
 # %%
 prompts = ["the rays of light ", "in the prism "]
