@@ -333,7 +333,7 @@ print(f"multiplications: forward {forward}, back {back}; parameters {D * F + F}"
 assert forward == D * F and back == 2 * D * F + F
 
 # %% [markdown]
-# Twice the forward multiplications for all 288 parameters, where central differences need 576 runs. The only thing
+# Twice the forward multiplications for all 288 parameters, where central differences need 576 runs. What is
 # wrong with this tape is its grain: over eight hundred Python objects for one small layer and one token.
 #
 # ## From numbers to arrays
@@ -856,9 +856,9 @@ assert np.allclose(adam, adam_by_loops((10.0, 1.0), 0.5, 60), rtol=0, atol=1e-9)
 show_source(adamw_state, adamw)
 
 # %% [markdown]
-# Two properties follow. The first step has the length $\eta$ in *every* parameter, whatever its gradient:
-# $g/\sqrt{g^2}=\pm1$. And a loss that is multiplied by a thousand gives the same path. So layers whose gradients
-# differ in size, as in [chapter 18](18_layers.ipynb), move at one pace.
+# Two properties follow. But for $\epsilon$, the first step has the length $\eta$ in *every* parameter whose
+# gradient is not 0: $g/\sqrt{g^2}=\pm1$. And a loss that is multiplied by a thousand gives the same path. So
+# layers whose gradients differ in size, as in [chapter 18](18_layers.ipynb), move at one pace.
 
 # %%
 print("first step:", (adam[1] - adam[0]).round(6).tolist())
@@ -918,7 +918,7 @@ assert np.isclose(step["W"][0, 0], 2 - 0.01 * (3 / (3 + 1e-9) + 0.1 * 2), rtol=0
 
 # %% [markdown]
 # Outside, both shrink alike, close to what they should. (The first steps don't quite cancel: the running mean $m$
-# has yet to settle.) Inside, the weight with the small gradients is all but gone, and the other has hardly moved.
+# has yet to settle.) Inside, the weight with the small gradients falls to 0.16, and the other hardly moves.
 #
 # **Clipping.** Once in a while a batch gives a gradient ten times too long, and one step spoils much work. So the
 # gradients of *all* parameters together are shortened to a largest norm $c$:
@@ -1132,8 +1132,8 @@ assert moved["gain"][0] == 1 and np.isclose(moved["W"][0, 0], 0.95, rtol=0, atol
 #
 # <details><summary>Solution</summary>
 #
-# Nothing is subtracted, so nothing is lost. (The function must accept complex numbers, and `abs`, `max` and
-# comparisons don't. So it is no tool for whole models.)
+# No nearly equal numbers are subtracted, so nothing is lost. (`abs`, `max` and comparisons break it. So it is
+# no tool for whole models.)
 #
 # ```python
 # for h in (1e-5, 1e-20, 1e-100):
