@@ -102,7 +102,7 @@ assert abs(entropy - language["entropy"]) < 1e-9
 
 # %% [markdown]
 # The exponential of a loss is the **perplexity**: a model is as unsure as one that wavers between so many
-# equally likely symbols. Papers report it more often than the loss.
+# equally likely symbols. Papers often report it.
 #
 # The second language is English: 49 characters of Newton's *Opticks*. Its least possible loss nobody knows.
 # Three **probes** ask for one skill each, and the share of right answers is compared with **chance**, that
@@ -250,7 +250,7 @@ assert np.allclose((ntk_scaling(8, 4, 500) / theta)[:2], [1, 2 / 3], rtol=0, ato
 # One model and one seed prove little. So the same was done for both languages and all probes, ten encodings
 # and two variants (ALiBi with steep slopes, RoPE with base 10000), each with three seeds; and all but word
 # order with and without $\log n$, and every scaling of RoPE with and without 60 steps of fine-tuning. (Base
-# 10000 has three scalings, on the languages, and no fine-tuning.) RoPE's base and T5's buckets are fitted to
+# 10000 has three scalings, on the languages, without either.) RoPE's base and T5's buckets are fitted to
 # 32 tokens, ALiBi's slopes in the steep variant alone; all verdicts hold for the steps below. That takes two
 # processors about a quarter of an hour (`make study`), so the results are kept in a table beside this chapter,
 # with the sizes of the models at its head.
@@ -376,8 +376,8 @@ for task in ("markov", "text"):
 #   distance of 14 and more. But it holds them with one and the same number, and 242 far keys together can
 #   outweigh what 18 did not. That would be the second problem, scattered attention; we look in a moment.
 # - **Flat**: ALiBi, Shaw, Transformer-XL, DeBERTa. ALiBi silences far keys by a slope. The other three
-#   have vectors with which a query can lift one near distance far above the rest. They do creep, by 0.05
-#   nats at most in the mean.
+#   have vectors with which a query can lift one near distance far above the rest. They do creep, by less
+#   than 0.06 nats in the mean.
 
 # %%
 for task in ("markov", "text"):
@@ -392,7 +392,7 @@ for task in ("markov", "text"):
     rows([f"{n} {rise[n]:.2f} ± {rises[n].std(ddof=1):.2f}" for n in rise])
     if task == "markov":
         assert min(code[n][:, 3].min() for n in ("sinusoidal", "tupe", "rope")) > np.log(16)
-    assert max(rise[n] for n in ("alibi", "transformer_xl", "shaw", "deberta")) < 0.1
+    assert max(rise[n] for n in ("alibi", "transformer_xl", "shaw", "deberta")) < 0.06
     assert min(rise[n] for n in ("sinusoidal", "tupe", "rope")) > 0.5 > rise["none"] > 0.05
 
 # %% [markdown]
@@ -642,9 +642,10 @@ for task in ("markov", "text"):
     assert below(pick(losses, task), pick(losses, task, "rope_10000"), at=64)
 
 # %% [markdown]
-# Within the length nothing is lost. At twice the length the models of base 10000 are where the others are
-# at four times. Which of the four pairs is to blame? **Predict** it from the turns above. Then slow one pair
-# at a time, on the offset probe, so that it turns no farther at the tested length than in training.
+# Within the length nothing is lost. Read directly at twice the length, the models of base 10000 are where
+# the others are at four times. Which of the four pairs is to blame? **Predict** it from the turns above.
+# Then slow one pair at a time, on the offset probe, so that it turns no farther at the tested length than
+# in training.
 
 
 # %%
@@ -680,12 +681,13 @@ print("base 10000 at 64, second pair: dynamic NTK and YaRN leave", end=" ")
 print(", ".join(f"{100 * f / rope_frequencies(8, 10000)[1]:.0f} %" for f in kept))
 
 # %% [markdown]
-# One pair in each, and one rule for all three: a pair that made a part of a turn in training, about half of
-# one at most, and goes well beyond the half now. Faster pairs have met all angles, slower ones still hardly
-# turn. With base 10000 that pair is the second, which is fast enough to break at twice the length. Dynamic
-# NTK slows it by a fifth, where a half is needed. YaRN slows it by a half, since it looks at each pair's
-# number of turns. (That is one seed of one probe.) So claim 7 is not wrong, it is short: a larger base belongs
-# to a model that is *trained on lengths to match* (which is not tried here).
+# One pair in each brings all answers back (in the third another brings two thirds), and one rule fits
+# them: a pair that made a part of a turn in training, about half of one at most, and goes well beyond the
+# half now. Faster pairs have met all angles, slower ones still hardly turn. With base 10000 that pair is
+# the second, which is fast enough to break at twice the length. Dynamic NTK slows it by a fifth, too
+# little. YaRN slows it by a half, since it looks at each pair's number of turns. (That is one seed of one
+# probe.) So claim 7 is not wrong, it is short: a larger base belongs to a model that is *trained on
+# lengths to match* (which is not tried here).
 #
 # ## The probes
 #
@@ -710,7 +712,7 @@ for name, (encoding, scaling) in MODELS.items():
         for task, log_n in (("offset", 0), ("needle", 0), ("needle", 1))
     )
 
-# %% alt="Fourteen small panels, right answers over length. What one sees: Shaw, DeBERTa and Transformer-XL keep the offset; ALiBi never has it and loses needles; RoPE read directly loses both, linear keeps needles but no offset, YaRN keeps both."
+# %% alt="Fourteen small panels, right answers over length. What one sees: Shaw, DeBERTa and Transformer-XL keep the offset; ALiBi stays below a third of it and loses needles; RoPE read directly loses both, linear keeps needles but no offset, YaRN keeps both."
 plots.probes_over_length(probes, colours, lengths, chances=(100 / 16, 100 / 8))
 plt.show()
 
@@ -733,7 +735,7 @@ for name, (offset, needle, sharper) in probes.items():
 #   best, and equal; dynamic NTK loses a quarter, and direct reading is left with twice chance: far keys must
 #   stay in range, and that is the slow pairs' affair. Linear, as good as any at finding, is the one that cannot
 #   point at the third token. YaRN does both.
-# - **$\log n$** finds 5 to 10 more needles in a hundred, with every seed, for ALiBi and dynamic NTK, and in
+# - **$\log n$** finds 6 to 13 more needles in a hundred, with every seed, for ALiBi and dynamic NTK, and in
 #   the mean for the sinusoidal and learned codes. It does nothing for those that have lost none (Shaw,
 #   DeBERTa, TUPE), and nothing for direct RoPE, whose trouble are unseen angles.
 
@@ -745,7 +747,7 @@ for name in ("sinusoidal", "learned", "tupe"):
 for name, (_, needle, sharper) in probes.items():
     gain = (sharper - needle)[:, 3]
     if name in ("ALiBi", "ALiBi, steep", "RoPE, dynamic NTK"):
-        assert gain.min() > 5 and 5 < gain.mean() < 10
+        assert 6 < gain.min() and gain.mean() < 10 and gain.max() < 13.5
     if name in ("Shaw", "DeBERTa", "TUPE", "RoPE, direct"):
         assert abs(gain).max() <= 1
 for name in ("rope", "rope_10000"):
@@ -904,8 +906,8 @@ show_source(study.run)
 #
 # ## In practice
 #
-# - **Compare lengths on the same targets.** A mean over whole windows falls with the length for any model
-#   that reads its context, even a perfect one (exercise 1).
+# - **Compare lengths on the same targets.** A mean over whole windows falls with the length even for a
+#   perfect model (exercise 1).
 # - **Same windows for all**, and many of them: on other windows the same model has another loss.
 # - **A cache and a moving factor do not go together**: dynamic NTK changes all keys with every token. To hold
 #   them unturned mends the first layer, not the deeper ones ([chapter 20](20_decoding.ipynb)).
@@ -1051,7 +1053,7 @@ show_source(study.run)
 # ## Further reading
 #
 # - Press, Smith, Lewis 2022, "Train short, test long" (arXiv:2108.12409), section 2 for the question and
-#   the measurement of sinusoidal, rotary and T5 models, section 4 for ALiBi.
+#   the measurement of sinusoidal, rotary and T5 models, sections 3 and 4 for ALiBi.
 # - Kazemnejad et al. 2023, "The impact of positional encoding on length generalization in Transformers"
 #   (arXiv:2305.19466): no code at all against APE, T5's bias, ALiBi and RoPE, on tasks of reasoning.
 # - Chen et al. 2023, "Extending context window of large language models via positional interpolation"
