@@ -142,7 +142,7 @@ def symbols() -> str:
     """The letters of chapter 0, and those of each module's docstring, with their chapters."""
     letters = chapter_0("Letters for axes")
     axes = dict(re.findall(r"(\$\w\$) \| (.+?) \|", letters))
-    small = re.search(r"Small letters are .*?\. ", letters, re.S)
+    small = re.search(r"Small letters .*?\. ", letters, re.S)
     assert axes and small is not None
     rows = [
         "# Symbols",
