@@ -76,9 +76,16 @@ def process_of(reader):
 
 
 @functools.cache
+def started(reader, path):
+    """A chapter on its way in the process of a reader."""
+    return process_of(reader).submit(run_here, path)
+
+
 def run_by(reader, path):
     """What a chapter draws, name -> (PNG, SVG), and the errors of its solutions, code -> text."""
-    return process_of(reader).submit(run_here, path).result()
+    for other in READERS:  # side by side
+        started(other, path)
+    return started(reader, path).result()
 
 
 def run_here(path):
