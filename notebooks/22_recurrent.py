@@ -409,7 +409,7 @@ plt.show()
 #
 # **A common mistake.** At position 0 the sinusoidal code is $(0,1,0,1,\dots)$. Multiplying by it erases
 # every second component of the first word. Multiply by $1+p$, that is, add $x\times p$ to $x$ (so does the
-# package's `Multiplicative` in `pe_numpy/transformer/encodings.py`).
+# package's `Multiplicative` in `pe_numpy/transformer/encodings/token.py`).
 #
 # Who can read the position? Let the words be random, with mean 0, and write $\mathbb E$ for the mean. Then
 # that of the sum is $p_k$: a linear reader finds it. The product has the mean 0 at every position:

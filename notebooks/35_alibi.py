@@ -494,9 +494,9 @@ class Walled(Encoding):  # another encoding, of whose scores those of the neares
     def turn(self, *x):
         return self.inner.turn(*x)
 
-    def scores(self, params, q, k, q_at, k_at):
+    def scores(self, params, q, k, q_at, k_at, *seen):
         near = relative_distance(q_at, k_at) < self.window
-        return np.where(near, self.inner.scores(params, q, k, q_at, k_at), -np.inf)
+        return np.where(near, self.inner.scores(params, q, k, q_at, k_at, *seen), -np.inf)
 
 
 # %%

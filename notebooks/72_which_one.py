@@ -701,7 +701,7 @@ assert np.sum(list(caught.values()), axis=0).tolist() == [0, 1, 1, 1, 1, 8, 10]
 #
 # ```python
 # class Kerple(Encoding):
-#     def scores(self, params, q, k, q_positions, k_positions):
+#     def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
 #         far = np.abs(relative_distance(q_positions, k_positions))
 #         return super().scores(params, q, k, q_positions, k_positions) - np.log1p(far)
 #

@@ -48,9 +48,9 @@ class Mutant(NamedTuple):
     @property
     def tests(self) -> str:
         """The test file of the same stem."""
-        stem = self.module.rpartition("/")[2]
-        elsewhere = {"encodings": "model", "registry": "check"}
-        return f"tests/test_{elsewhere.get(stem, stem)}.py"
+        *_, room, stem = ("", *self.module.split("/"))
+        stem = {"encodings": "model"}.get(room) or {"registry": "check"}.get(stem, stem)
+        return f"tests/test_{stem}.py"
 
 
 class Wrong(NamedTuple):
@@ -91,7 +91,7 @@ ALIBI, EXPANSION = "relative/alibi", "relative/expansion"
 LEARNED, RECURRENT = "absolute/learned", "absolute/recurrent"
 COMPLEX, CONVOLUTION = "absolute/complex_order", "absolute/convolution"
 SCALING, EXTRAPOLATION = "rotary/scaling", "extrapolation"
-MODEL, ENCODINGS = "transformer/model", "transformer/encodings"
+MODEL, ENCODINGS = "transformer/model", "transformer/encodings/"
 DECODING = "transformer/decoding"
 OPTIMISER, CHECKPOINT = "training/optimiser", "training/checkpoint"
 LOOP, TASKS = "training/loop", "training/tasks"
@@ -446,13 +446,13 @@ MUTANTS = [
            '_project(params, "k", source, n_heads), _project(params, "k", source, n_heads)'),
     Mutant("turned twice", MODEL, "    if not encoding.turns_alone:\n", "    if True:\n"),
     Mutant("never turned", MODEL, "    if encoding.turns_alone:", "    if False:"),
-    Mutant("growing bases cached turned", ENCODINGS, "            return False\n\n    def turn", "            return True\n\n    def turn"),
-    Mutant("every scaled key turns anew", ENCODINGS, "self.scaling(64, _NoLength()) is not None", "False"),
-    Mutant("a length that may be asked for its truth", ENCODINGS, "    def __bool__(self):\n        raise", "    def bool(self):\n        raise"),
-    Mutant("a length that may be compared", ENCODINGS, "    def __eq__(self, other):\n        raise", "    def eq(self, other):\n        raise"),
-    Mutant("attention factor on what does not turn", ENCODINGS, "np.arange(K) < 2 * len(frequencies)", "np.arange(K) < K"),
-    Mutant("attention factor on half of what turns", ENCODINGS, "np.arange(K) < 2 * len(frequencies)", "np.arange(K) < len(frequencies)"),
-    Mutant("attention factor in float64", ENCODINGS, "factors = factors.astype(q.dtype)", "pass"),
+    Mutant("growing bases cached turned", ENCODINGS + "rotation", "            return False\n\n    def turn", "            return True\n\n    def turn"),
+    Mutant("every scaled key turns anew", ENCODINGS + "rotation", "self.scaling(64, _NoLength()) is not None", "False"),
+    Mutant("a length that may be asked for its truth", ENCODINGS + "rotation", "    def __bool__(self):\n        raise", "    def bool(self):\n        raise"),
+    Mutant("a length that may be compared", ENCODINGS + "rotation", "    def __eq__(self, other):\n        raise", "    def eq(self, other):\n        raise"),
+    Mutant("attention factor on what does not turn", ENCODINGS + "rotation", "np.arange(K) < 2 * len(frequencies)", "np.arange(K) < K"),
+    Mutant("attention factor on half of what turns", ENCODINGS + "rotation", "np.arange(K) < 2 * len(frequencies)", "np.arange(K) < len(frequencies)"),
+    Mutant("attention factor in float64", ENCODINGS + "rotation", "factors = factors.astype(q.dtype)", "pass"),
     Mutant("output projection forgotten", MODEL, 'linear(merge_heads(mixed), params["W_o"], params.get("b_o"))',
            "merge_heads(mixed)"),
     Mutant("cached positions start at 0", MODEL, "q_positions = k_positions[..., start:]",
@@ -486,14 +486,14 @@ MUTANTS = [
     Mutant("a full cache goes on", MODEL, "if end > self.capacity:", "if False:"),
     Mutant("a cache of another model", MODEL, "if cache.model is not model and cache.model != model:", "if False:"),
     Mutant("causal mask forgotten", MODEL, "mask = causal_mask(q_positions, k_positions)\n", "mask = causal_mask(q_positions, k_positions) | True\n"),
-    Mutant("sinusoidal code forgotten", ENCODINGS, "return x + sinusoidal(positions, x.shape[-1], self.base).astype(x.dtype)", "return x"),
-    Mutant("codes promote to float64", ENCODINGS, "return x + sinusoidal(positions, x.shape[-1], self.base).astype(x.dtype)",
+    Mutant("sinusoidal code forgotten", ENCODINGS + "token", "return x + sinusoidal(positions, x.shape[-1], self.base).astype(x.dtype)", "return x"),
+    Mutant("codes promote to float64", ENCODINGS + "token", "return x + sinusoidal(positions, x.shape[-1], self.base).astype(x.dtype)",
            "return x + sinusoidal(positions, x.shape[-1], self.base)"),
-    Mutant("keys do not turn", ENCODINGS, "k = rope(k, _beside_heads(k_positions), frequencies, self.layout)", "k = k + 0"),
-    Mutant("positions of queries for keys", ENCODINGS, "return relative_distance(_beside_heads(q_positions), _beside_heads(k_positions))",
-           "return relative_distance(_beside_heads(k_positions)[..., -q_positions.shape[-1] :] * 0, _beside_heads(k_positions))"),
-    Mutant("T5 causal in the encoder", ENCODINGS, "return T5(self.num_buckets, self.max_distance, bidirectional=True)", "return self"),
-    Mutant("floater stands still", ENCODINGS, "lambda p, t: A @ p", "lambda p, t: 0 * p"),
+    Mutant("keys do not turn", ENCODINGS + "rotation", "k = rope(k, beside_heads(k_positions), frequencies, self.layout)", "k = k + 0"),
+    Mutant("positions of queries for keys", ENCODINGS + "base", "return relative_distance(beside_heads(q_positions), beside_heads(k_positions))",
+           "return relative_distance(beside_heads(k_positions)[..., -q_positions.shape[-1] :] * 0, beside_heads(k_positions))"),
+    Mutant("T5 causal in the encoder", ENCODINGS + "score", "return T5(self.num_buckets, self.max_distance, bidirectional=True)", "return self"),
+    Mutant("floater stands still", ENCODINGS + "token", "lambda p, t: A @ p", "lambda p, t: 0 * p"),
     Mutant("least probable token", DECODING, "return logits.argmax(axis=-1)", "return logits.argmin(axis=-1)"),
     Mutant("temperature multiplies", DECODING, "logits.astype(np.float64) / temperature", "logits.astype(np.float64) * temperature"),
     Mutant("k + 1 tokens", DECODING, "np.partition(scaled, -top_k, axis=-1)[:, -top_k, None]", "np.partition(scaled, -top_k - 1, axis=-1)[:, -top_k - 1, None]"),

@@ -27,8 +27,15 @@ from pe_numpy import (
     shaw_scores,
     yarn_scaling,
 )
-from pe_numpy.transformer import encodings
-from pe_numpy.transformer.encodings import Encoding, Learned, Rope, Sizes, Tupe, every_encoding
+from pe_numpy.transformer.encodings import (
+    Encoding,
+    Learned,
+    Rope,
+    Sizes,
+    Tupe,
+    every_encoding,
+    rotation,
+)
 
 B, L, S, V, D, H, F = 3, 8, 6, 13, 12, 2, 20
 ENCODINGS = {
@@ -522,7 +529,7 @@ def test_keys_turn_once_unless_their_frequencies_change_with_the_length(
         turned.append(x.shape[-3] * x.shape[-2])
         return rope(x, *arguments)
 
-    monkeypatch.setattr(encodings, "rope", counting)
+    monkeypatch.setattr(rotation, "rope", counting)
     cache = Cache(model, B, L, np.float64)
     for t in range(L):
         step = decode(params, model, tokens[:, t : t + 1], cache=cache)[:, 0]

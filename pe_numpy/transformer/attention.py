@@ -13,6 +13,7 @@ to the scores after the division by sqrt(K). A query that may attend to nothing 
 zero, not NaN.
 Differs from the paper: nothing in the equation; `attention_blockwise` reaches the same output
 without the (L, S) scores, by the online softmax of Milakov and Gimelshein 2018 (arXiv:1805.02867).
+Windows, chunks and sinks came after it: each function names its own source.
 """
 
 from __future__ import annotations
@@ -162,6 +163,98 @@ def causal_mask(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndarray:
     q, k = _position_axes("causal_mask", q_positions, k_positions)
     return q[..., :, None] >= k[..., None, :]  # (..., L, S)
 
+def window_mask(
+    q_positions: ArrayLike, k_positions: ArrayLike, window: int, sinks: int = 0
+) -> np.ndarray:
+    """True for the newest keys, the query's own among them, and for the first of all, the sinks.
+
+    Parameters
+    ----------
+    q_positions : (..., L) array
+        Positions of the queries.
+    k_positions : (..., S) array
+        Positions of the keys.
+    window : int
+        Number w of positions that a query sees: its own and the w - 1 before it.
+    sinks : int
+        Number of positions, from 0 on, that every query after them sees besides.
+
+    Returns
+    -------
+    (..., L, S) boolean array, True = may attend: 0 <= i - j, and i - j < w or j < sinks.
+
+    Raises
+    ------
+    ValueError
+        As `causal_mask`; also if the window is below 1 or sinks below 0.
+
+    Notes
+    -----
+    Source: the sliding window of Beltagy et al. 2020 (arXiv:2004.05150), one-sided, with the sinks
+    of Xiao et al. 2023 (arXiv:2309.17453). Some kernels take the distance to the last key seen,
+    which is w - 1.
+
+    Examples
+    --------
+    >>> window_mask([2, 3], [0, 1, 2, 3], window=2).astype(int).tolist()
+    [[0, 1, 1, 0], [0, 0, 1, 1]]
+    >>> window_mask([2, 3], [0, 1, 2, 3], window=2, sinks=1).astype(int).tolist()
+    [[1, 1, 1, 0], [1, 0, 1, 1]]
+    """
+    q, k = _position_axes("window_mask", q_positions, k_positions)
+    window = checks.integer("window_mask", "window", window)
+    sinks = checks.integer("window_mask", "sinks", sinks, least=0)
+    q, k = _signed(q)[..., :, None], _signed(k)[..., None, :]
+    seen = k > q - window  # (..., L, S)
+    if sinks:
+        seen |= k < sinks
+    seen &= k <= q
+    return seen
+
+
+def chunk_mask(q_positions: ArrayLike, k_positions: ArrayLike, chunk: int) -> np.ndarray:
+    """True for keys of the query's own chunk, up to the query: floor(i / c) = floor(j / c), j <= i.
+
+    Parameters
+    ----------
+    q_positions : (..., L) array
+        Positions of the queries.
+    k_positions : (..., S) array
+        Positions of the keys.
+    chunk : int
+        Number c of positions in a chunk; the first begins at 0.
+
+    Returns
+    -------
+    (..., L, S) boolean array, True = may attend.
+
+    Raises
+    ------
+    ValueError
+        As `causal_mask`; also if the chunk is below 1.
+
+    Notes
+    -----
+    Source: code only: Llama 4, `llama4/model.py` of meta-llama/llama-models at a9c89c4. With padding
+    on the left give positions that count from the first real token: else chunks begin elsewhere.
+
+    Examples
+    --------
+    >>> chunk_mask([2, 3, 5], range(6), chunk=3).astype(int).tolist()
+    [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1]]
+    """
+    q, k = _position_axes("chunk_mask", q_positions, k_positions)
+    chunk = checks.integer("chunk_mask", "chunk", chunk)
+    q, k = _signed(q)[..., :, None], _signed(k)[..., None, :]
+    seen = q // chunk == k // chunk  # (..., L, S)
+    seen &= k <= q
+    return seen
+
+
+def _signed(positions: np.ndarray) -> np.ndarray:
+    """Positions that can be subtracted: neither unsigned nor narrow integers, nor narrow floats."""
+    return positions.astype(np.float64 if positions.dtype.kind == "f" else np.int64, copy=False)
+
 
 def _position_axes(function: str, q: ArrayLike, k: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     q = checks.position_array(function, "q_positions", q, axis=True)
@@ -296,7 +389,10 @@ def _qkv(
 
 @differentiable
 def attend(
-    scores: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None
+    scores: ArrayLike,
+    v: ArrayLike,
+    mask: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mask, softmax and weighted sum, for scores that any scheme made: softmax(scores) v.
 
@@ -308,11 +404,15 @@ def attend(
         Values.
     mask : boolean array that broadcasts to the scores, optional
         True = may attend.
+    sink : (H,) array, or one that broadcasts to (..., H, L), optional
+        Score of one more key, whose value is 0: a learned number of each head, or one that each
+        query makes of its token. No mask hides it. Cast to the dtype of the scores.
 
     Returns
     -------
     output : (..., L, Kv) array
-    weights : (..., L, S) array, rows that sum to 1 (or 0, where the mask allows nothing)
+    weights : (..., L, S) array, rows that sum to 1 (or 0, where the mask allows nothing); with a
+        sink, to 1 less the sink's own weight
 
     Raises
     ------
@@ -321,13 +421,17 @@ def attend(
 
     Notes
     -----
-    Source: Vaswani et al. 2017, equation (1); masked scores are -inf (section 3.2.3).
+    Source: Vaswani et al. 2017, equation (1); masked scores are -inf (section 3.2.3). The sink is
+    code only: gpt-oss, `torch/model.py` of openai/gpt-oss at 7b58334.
 
     Examples
     --------
     >>> output, weights = attend([[0.0, 0.0, 9.0]], [[1.0], [3.0], [5.0]], [[True, True, False]])
     >>> output.tolist(), weights.tolist()
     ([[2.0]], [[0.5, 0.5, 0.0]])
+    >>> output, weights = attend([[[0.0, 0.0]]], [[1.0], [3.0]], sink=[np.log(2)])
+    >>> output.tolist(), weights.tolist()
+    ([[[1.0]]], [[[0.25, 0.25]]])
     """
     scores = checks.real_array("attend", "scores", scores, "LS")
     v = checks.real_array("attend", "v", v, "SK")
@@ -340,8 +444,27 @@ def attend(
     if mask is not None:
         mask = checks.mask_array("attend", mask, scores.shape)
         scores = np.where(mask, scores, -np.inf)
-    weights = softmax(scores)  # (..., L, S)
+    if sink is None:
+        weights = softmax(scores)  # (..., L, S)
+    else:
+        column = _sink_column(sink, scores)  # (..., L, 1)
+        weights = softmax(np.concatenate([scores, column], axis=-1))[..., :-1]
     return weights @ v, weights
+
+
+def _sink_column(sink: ArrayLike, scores: np.ndarray) -> np.ndarray:
+    """The sink as one more column of the scores: (..., H, L, 1)."""
+    sink = checks.real_array("attend", "sink", sink)
+    rows = scores.shape[:-1]  # (..., H, L)
+    if sink.ndim == 1 and sink.shape == rows[-2:-1]:
+        sink = sink[:, None]  # a number of each head is the same for all queries
+    elif sink.ndim < 2:
+        raise ValueError(
+            "attend: sink must have a number for each head, (H,), or for each query, (..., H, L) "
+            f"= {rows}; got shape {sink.shape}"
+        )
+    checks.fits("attend", "sink", sink.shape, rows, "the scores without their keys")
+    return np.broadcast_to(sink, rows)[..., None].astype(scores.dtype)
 
 
 def attention_blockwise(
@@ -354,6 +477,7 @@ def attention_blockwise(
     causal: bool = False,
     q_positions: ArrayLike | None = None,
     k_positions: ArrayLike | None = None,
+    window: int | None = None,
 ) -> np.ndarray:
     """Attention in blocks of queries and keys: the same output, without the (L, S) scores.
 
@@ -371,8 +495,11 @@ def attention_blockwise(
     causal : bool
         Whether a query may attend only to positions up to its own.
     q_positions, k_positions : (..., L) and (..., S) arrays, optional
-        For `causal` and for a bias function. By default the keys stand at 0 .. S-1 and the queries
-        at the last L of these.
+        For `causal`, `window` and a bias function. By default the keys stand at 0 .. S-1 and the
+        queries at the last L of these.
+    window : int, optional
+        A query sees no key that stands `window` positions or more before it; with `causal` that is
+        `window_mask`. Blocks that lie outside are skipped.
 
     Returns
     -------
@@ -398,6 +525,8 @@ def attention_blockwise(
     name = "attention_blockwise"
     q, k, v, batch = _qkv(name, q, k, v)
     block = checks.integer(name, "block", block)
+    if window is not None:
+        window = checks.integer(name, "window", window)
     dtype = np.result_type(q, k, v)
     L, S = q.shape[-2], k.shape[-2]
     q = _at_least_float32(q) * (1 / math.sqrt(q.shape[-1]))
@@ -409,12 +538,13 @@ def attention_blockwise(
         checks.fits(name, "bias", bias.shape, (*batch, L, S), "the scores")
         bias = np.broadcast_to(bias, (*batch, L, S))
     q_at = k_at = np.zeros(0)  # used only where positions matter
-    if causal or callable(bias):
+    placed = causal or callable(bias) or window is not None
+    if placed:
         q_at, k_at = _block_positions(name, L, S, q_positions, k_positions)
 
     def scores_of(rows: slice, columns: slice) -> np.ndarray:
         scores = q[..., rows, :] @ np.swapaxes(k[..., columns, :], -1, -2)  # (..., l, s)
-        if causal or callable(bias):
+        if placed:
             distance = q_at[..., rows, None] - k_at[..., None, columns]  # (..., l, s)
         if callable(bias):
             term = checks.real_array(name, "what bias gives", bias(distance))
@@ -424,6 +554,8 @@ def attention_blockwise(
             scores = scores + bias[..., rows, columns].astype(scores.dtype, copy=False)
         if mask is not None:
             scores = np.where(mask[..., rows, columns], scores, -np.inf)
+        if window is not None:
+            scores = np.where(distance < window, scores, -np.inf)
         return np.where(distance >= 0, scores, -np.inf) if causal else scores
 
     output = [np.zeros((*batch, 0, v.shape[-1]), q.dtype)]
@@ -436,6 +568,8 @@ def attention_blockwise(
             columns = slice(first, first + block)
             if causal and k_at[..., columns].min() > q_at[..., rows].max():
                 continue  # the whole block lies in the future
+            if window and q_at[..., rows].min() - k_at[..., columns].max() >= window:
+                continue  # the whole block lies before the window
             scores = scores_of(rows, columns)
             higher = np.maximum(top, scores.max(axis=-1, keepdims=True))
             if (higher == np.inf).any():

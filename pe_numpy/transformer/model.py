@@ -271,7 +271,8 @@ def multi_head_attention(
     places: Params | None = None,
     q_positions: np.ndarray = NOWHERE,
     k_positions: np.ndarray = NOWHERE,
-    remember: Callable[[np.ndarray, np.ndarray], KeysAndValues] | None = None,
+    remember: Callable[..., tuple[np.ndarray, ...]] | None = None,
+    real: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Multi-head attention with position at places 2, 3 and 4: Concat(head_1 ... head_h) W^O.
 
@@ -292,7 +293,10 @@ def multi_head_attention(
     q_positions, k_positions : (L,) or (B, L), and (S,) or (B, S) arrays
         Needed with an encoding.
     remember : function, optional
-        Takes the newest keys and values and gives all of them: a cache.
+        Takes the newest keys and values (and gates, if the encoding makes them) and gives all of
+        them: a cache.
+    real : (B, L) boolean array, optional
+        False where a token of x is padding, whose gates count nothing.
 
     Returns
     -------
@@ -321,11 +325,15 @@ def multi_head_attention(
     if encoding.turns_alone:  # the newest keys turn once, and are remembered so
         newest = k_positions if remember is None else q_positions
         q, k = encoding.turn(places, q, k, q_positions, newest)
+    gates = encoding.gates(places, x)
+    if gates is not None and real is not None:
+        gates = np.where(real[:, None], gates, 0.0)  # (B, H, L)
     if remember is not None:
-        k, v = remember(k, v)  # (B, H, S, K)
+        k, v, *kept = remember(k, v) if gates is None else remember(k, v, gates)  # (B, H, S, K)
+        gates = kept[0] if kept else None  # (B, H, S)
     if not encoding.turns_alone:
         q, k = encoding.turn(places, q, k, q_positions, k_positions)
-    scores = encoding.scores(places, q, k, q_positions, k_positions)  # (B, H, L, S)
+    scores = encoding.scores(places, q, k, q_positions, k_positions, gates, mask)  # (B, H, L, S)
     if type(encoding).mix is Encoding.mix:
         mixed, weights = attend(scores, v, mask)
     else:
@@ -391,6 +399,7 @@ class Cache:
         layers = [str(n) for n in range(model.n_layers)]
         self.keys: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}
         self.values: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}
+        self.gates: dict[str, np.ndarray] = {}  # (B, H, capacity), if the encoding makes them
         self.real: np.ndarray | None = None  # (B, length), if there is padding
         self.decoder: Params | None = None  # whose keys and values these are
         self.memory: Any = None  # a copy of what `cross` was made from
@@ -410,14 +419,17 @@ class Cache:
             [np.ones((self.batch, n), bool) if r is None else r for n, r in parts], axis=1
         )
 
-    def extend(self, layer: str, k: np.ndarray, v: np.ndarray) -> KeysAndValues:
-        """Write the newest keys and values of a layer after the others; return all of them."""
+    def extend(self, layer: str, k: np.ndarray, v: np.ndarray, *gates: np.ndarray) -> tuple:
+        """Write the newest keys, values (and gates) of a layer after the others; return all."""
         start, end = self.length, self.length + k.shape[-2]
-        for held, new in ((self.keys, k), (self.values, v)):
-            if not start and new.shape[-1] != held[layer].shape[-1]:  # heads not of the width D/H
-                held[layer] = np.zeros((*held[layer].shape[:-1], new.shape[-1]), held[layer].dtype)
+        rooms = (self.keys, self.values, self.gates)
+        newest = (k, v, *gates)
+        for held, new in zip(rooms, newest, strict=False):
+            shape = (*new.shape[:2], self.capacity, *new.shape[3:])
+            if not start and (layer not in held or held[layer].shape != shape):
+                held[layer] = np.zeros(shape, k.dtype)  # gates, or heads not of the width D/H
             held[layer][:, :, start:end] = new
-        return self.keys[layer][:, :, :end], self.values[layer][:, :, :end]
+        return tuple(held[layer][:, :, :end] for held in rooms[: len(newest)])
 
     def append(self, count: int, real: np.ndarray | None = None) -> None:
         """Take note of the tokens whose keys and values all layers have written."""
@@ -490,6 +502,7 @@ def encode(
                 places,
                 positions,
                 positions,
+                real=real,
             )[0]
 
         x = _sublayer(model, layer["attention_norm"], x, look, rng)
@@ -562,6 +575,7 @@ def decode(
     k_positions = _positions(start + L, real)
     q_positions = k_positions[..., start:]
     mask = _causal(q_positions, k_positions, real)
+    newest_real = None if real is None else real[:, start:]
     stack, seen = params["decoder"], {}
     x = _embed(params, model, model.encoding, stack["shared"], tokens, q_positions, rng)
     heads = model.cross_heads or model.n_heads
@@ -582,6 +596,7 @@ def decode(
                 q_positions,
                 k_positions,
                 None if cache is None else partial(cache.extend, name),
+                newest_real,
             )
             if watch is not None:
                 seen[f"attention {name}"] = weights

@@ -1,0 +1,141 @@
+"""Places 3 and 4: schemes that make the scores (B, H, L, S), or join the weighted sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pe_numpy.absolute.learned import learned
+from pe_numpy.absolute.sinusoidal import sinusoidal
+from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
+from pe_numpy.relative.deberta import deberta_scores
+from pe_numpy.relative.distance import relative_distance
+from pe_numpy.relative.shaw import shaw_scores, shaw_values
+from pe_numpy.relative.t5 import t5_bias
+from pe_numpy.relative.transformer_xl import transformer_xl_scores
+from pe_numpy.relative.tupe import tupe_scores
+from pe_numpy.transformer.attention import split_heads
+from pe_numpy.transformer.encodings.base import Encoding, distances, normal
+
+
+@dataclass(frozen=True)
+class Shaw(Encoding):
+    """Chapter 31: vectors of clipped distances beside keys and values, a pair of tables a layer."""
+
+    clip: int = 16
+
+    def layer(self, rng, sizes):
+        shape = (2 * self.clip + 1, sizes.d_head)
+        return {
+            "key_table": 0.1 * rng.standard_normal(shape),
+            "value_table": 0.1 * rng.standard_normal(shape),
+        }
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        return shaw_scores(q, k, params["key_table"], distances(q_positions, k_positions))
+
+    def mix(self, params, weights, v, q_positions, k_positions):
+        distance = distances(q_positions, k_positions)
+        return shaw_values(weights, v, params["value_table"], distance)
+
+
+@dataclass(frozen=True)
+class TransformerXL(Encoding):
+    """Chapter 32: projected sinusoids of the distance, and two biases a head."""
+
+    base: float = 10000.0
+
+    def layer(self, rng, sizes):
+        D, H, K = sizes.d_model, sizes.n_heads, sizes.d_head
+        return {"W_r": normal(rng, D, D), "u": np.zeros((H, K)), "v": np.zeros((H, K))}
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        distance = distances(q_positions, k_positions)
+        W_r = params["W_r"]
+        span = np.arange(distance.min(), distance.max() + 1) if distance.size else np.arange(0)
+        codes = sinusoidal(span, W_r.shape[0], self.base).astype(W_r.dtype)  # (N, D)
+        r = split_heads(codes @ W_r, q.shape[-3])  # (H, N, K)
+        return transformer_xl_scores(q, k, r, params["u"], params["v"], distance)
+
+
+@dataclass(frozen=True)
+class T5(Encoding):
+    """Chapter 33: one number for each head and bucket, shared by all layers."""
+
+    num_buckets: int = 32
+    max_distance: int = 128
+    bidirectional: bool = False
+
+    def for_encoder(self):
+        return T5(self.num_buckets, self.max_distance, bidirectional=True)
+
+    def shared(self, rng, sizes):
+        return {"table": 0.1 * rng.standard_normal((self.num_buckets, sizes.n_heads))}
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        distance = relative_distance(q_positions, k_positions)  # (L, S) or (B, L, S)
+        bias = t5_bias(params["table"], distance, self.max_distance, self.bidirectional)
+        return super().scores(params, q, k, q_positions, k_positions) + bias
+
+
+@dataclass(frozen=True)
+class Tupe(T5):
+    """Chapter 33: positions correlated by projections of their own; T5's bias beside them."""
+
+    length: int = 512
+
+    def for_encoder(self):
+        return Tupe(self.num_buckets, self.max_distance, True, self.length)
+
+    def shared(self, rng, sizes):
+        D = sizes.d_model
+        own = {"positions": rng.standard_normal((self.length, D)) / 2}
+        return {
+            **super().shared(rng, sizes),
+            **own,
+            "U_q": normal(rng, D, D),
+            "U_k": normal(rng, D, D),
+        }
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        H = q.shape[-3]
+        p_q = split_heads(learned(params["positions"], q_positions) @ params["U_q"], H)
+        p_k = split_heads(learned(params["positions"], k_positions) @ params["U_k"], H)
+        distance = relative_distance(q_positions, k_positions)
+        bias = t5_bias(params["table"], distance, self.max_distance, self.bidirectional)
+        return tupe_scores(q, k, p_q, p_k, bias)
+
+
+@dataclass(frozen=True)
+class Deberta(Encoding):
+    """Chapter 34: shared vectors of clipped distances, projected anew in each layer."""
+
+    clip: int = 16
+
+    def shared(self, rng, sizes):
+        return {"relative": 0.5 * rng.standard_normal((2 * self.clip, sizes.d_model))}
+
+    def layer(self, rng, sizes):
+        D = sizes.d_model
+        return {"W_qr": normal(rng, D, D), "W_kr": normal(rng, D, D)}
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        q_table = split_heads(params["relative"] @ params["W_qr"], q.shape[-3])  # (H, 2m, K)
+        k_table = split_heads(params["relative"] @ params["W_kr"], q.shape[-3])
+        return deberta_scores(q, k, q_table, k_table, distances(q_positions, k_positions))
+
+
+@dataclass(frozen=True)
+class Alibi(Encoding):
+    """Chapter 35: a fixed penalty on distance; symmetric, and under a causal mask the paper's.
+
+    The slopes are the authors' rule for the number of heads, unless they are given.
+    """
+
+    slopes: tuple[float, ...] | None = None
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        slopes = alibi_slopes(q.shape[-3]) if self.slopes is None else np.array(self.slopes)
+        bias = alibi_bias(slopes.astype(q.dtype), relative_distance(q_positions, k_positions))
+        return super().scores(params, q, k, q_positions, k_positions) + bias
