@@ -3,19 +3,21 @@
 Every public function, by the place at which position enters attention:
 
 1. the token vector
-       sinusoidal, sinusoidal_shift, sinusoidal_2d, wavelengths, learned, hierarchical,
-       recurrent, floater, complex_order, complex_attention, convolve
+       sinusoidal, sinusoidal_shift, wavelengths, timing_signal, sinusoidal_2d, detr_sine,
+       fourier_features, learned, hierarchical, resize_matrix, recurrent, floater,
+       complex_order, complex_attention, convolve
 2. queries and keys
        rope, rope_frequencies, rope_matrix, rope_permutation, rope_convert_weights,
        linear_scaling, ntk_scaling, dynamic_ntk_scaling, yarn_scaling, llama3_scaling
 3. the score of a pair
-       relative_distance, four_terms, shaw_scores, transformer_xl_scores, relative_shift,
+       relative_distance, four_terms, shaw_scores, relative_key_query_scores, nezha_table,
+       transformer_xl_scores, relative_shift,
        t5_bucket, t5_bias, tupe_scores, deberta_scores, deberta_bucket, alibi_slopes, alibi_bias
 4. the weighted sum
        shaw_values
 and around them: attention
        attention, attend, attention_blockwise, softmax, log_softmax,
-       causal_mask, padding_mask, split_heads, merge_heads
+       causal_mask, window_mask, chunk_mask, padding_mask, split_heads, merge_heads
 and beyond the trained length
        to_digits, from_digits, log_n_scale, attention_entropy
 the Transformer
@@ -36,12 +38,14 @@ alone gives float64.
 
 from pe_numpy.absolute.complex_order import complex_attention, complex_order
 from pe_numpy.absolute.convolution import convolve
-from pe_numpy.absolute.learned import hierarchical, learned
+from pe_numpy.absolute.fourier import fourier_features
+from pe_numpy.absolute.grid import detr_sine, sinusoidal_2d
+from pe_numpy.absolute.learned import hierarchical, learned, resize_matrix
 from pe_numpy.absolute.recurrent import floater, recurrent
 from pe_numpy.absolute.sinusoidal import (
     sinusoidal,
-    sinusoidal_2d,
     sinusoidal_shift,
+    timing_signal,
     wavelengths,
 )
 from pe_numpy.extrapolation import attention_entropy, from_digits, log_n_scale, to_digits
@@ -50,7 +54,12 @@ from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.relative.expansion import four_terms
-from pe_numpy.relative.shaw import shaw_scores, shaw_values
+from pe_numpy.relative.shaw import (
+    nezha_table,
+    relative_key_query_scores,
+    shaw_scores,
+    shaw_values,
+)
 from pe_numpy.relative.t5 import t5_bias, t5_bucket
 from pe_numpy.relative.transformer_xl import relative_shift, transformer_xl_scores
 from pe_numpy.relative.tupe import tupe_scores
@@ -85,11 +94,13 @@ from pe_numpy.transformer.attention import (
     attention,
     attention_blockwise,
     causal_mask,
+    chunk_mask,
     log_softmax,
     merge_heads,
     padding_mask,
     softmax,
     split_heads,
+    window_mask,
 )
 from pe_numpy.transformer.decoding import greedy, sample
 from pe_numpy.transformer.layers import (
@@ -127,6 +138,7 @@ __all__ = [
     "attention_entropy",
     "causal_mask",
     "check",
+    "chunk_mask",
     "clip_gradients",
     "complex_attention",
     "complex_order",
@@ -136,6 +148,7 @@ __all__ = [
     "deberta_bucket",
     "deberta_scores",
     "decode",
+    "detr_sine",
     "dropout",
     "dynamic_ntk_scaling",
     "embed_tokens",
@@ -143,6 +156,7 @@ __all__ = [
     "feed_forward",
     "floater",
     "four_terms",
+    "fourier_features",
     "from_digits",
     "gelu",
     "greedy",
@@ -158,12 +172,15 @@ __all__ = [
     "log_softmax",
     "merge_heads",
     "multi_head_attention",
+    "nezha_table",
     "ntk_scaling",
     "padding_mask",
     "recurrent",
     "relative_distance",
+    "relative_key_query_scores",
     "relative_shift",
     "relu",
+    "resize_matrix",
     "rms_norm",
     "rope",
     "rope_convert_weights",
@@ -183,6 +200,7 @@ __all__ = [
     "split_heads",
     "t5_bias",
     "t5_bucket",
+    "timing_signal",
     "to_digits",
     "train",
     "transformer_xl_scores",
@@ -190,5 +208,6 @@ __all__ = [
     "value_and_grad",
     "warmup_schedule",
     "wavelengths",
+    "window_mask",
     "yarn_scaling",
 ]

@@ -15,11 +15,14 @@ from pe_numpy import (
     attention,
     attention_blockwise,
     causal_mask,
+    chunk_mask,
     log_softmax,
     merge_heads,
     padding_mask,
     softmax,
     split_heads,
+    value_and_grad,
+    window_mask,
 )
 
 B, H, L, S, K, KV = 2, 3, 5, 7, 8, 6
@@ -104,6 +107,37 @@ def test_masks_equal_their_definitions():
     assert padding_mask(lengths, size, side="left").tolist() == left
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32])
+def test_windows_and_chunks_equal_their_definitions(dtype):
+    q_at, k_at = [3, 4, 9, 250], [0, 3, 5, 9, 249, 255]
+    for w in (1, 2, 5, 7, 300):
+        for sinks in (0, 1, 4):
+            expected = [[0 <= i - j and (i - j < w or j < sinks) for j in k_at] for i in q_at]
+            got = window_mask(np.array(q_at, dtype), np.array(k_at, dtype), w, sinks)
+            assert got.dtype == bool and got.tolist() == expected
+        expected = [[j <= i and i // w == j // w for j in k_at] for i in q_at]
+        got = chunk_mask(np.array(q_at, dtype), np.array(k_at, dtype), w)
+        assert got.dtype == bool and got.tolist() == expected
+
+
+@pytest.mark.parametrize("form", ["a number a head", "a number a query", "one for all queries"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_sink_is_one_more_key_whose_value_is_zero_scalar_by_scalar(form, masked):
+    scores, v = data(B, H, L, S), data(B, H, S, KV, seed=1)
+    shape = {"a number a head": (H,), "a number a query": (B, H, L)}.get(form, (H, 1))
+    sink = data(*shape, seed=2)
+    mask = data(B, H, L, S, seed=3) > -0.5 if masked else None
+    output, weights = attend(scores, v, mask, sink)
+    each = np.broadcast_to(sink[:, None] if sink.ndim == 1 else sink, (B, H, L))
+    for b, h, i in np.ndindex(B, H, L):
+        allowed = [j for j in range(S) if mask is None or mask[b, h, i, j]]
+        total = math.exp(each[b, h, i]) + sum(math.exp(scores[b, h, i, j]) for j in allowed)
+        expected = [math.exp(scores[b, h, i, j]) / total * (j in allowed) for j in range(S)]
+        mixed = [sum(w * v[b, h, j, a] for j, w in enumerate(expected)) for a in range(KV)]
+        assert_allclose(weights[b, h, i], expected, rtol=0, atol=1e-15)
+        assert_allclose(output[b, h, i], mixed, rtol=0, atol=1e-14)
+
+
 def test_head_h_holds_the_h_th_slice_of_the_width():
     D = 12
     x = data(B, L, D)
@@ -148,6 +182,92 @@ def test_blocks_of_any_size_give_the_same_output(seed, length, more, block, caus
     assert_allclose(got, expected, rtol=0, atol=1e-12)
 
 
+@given(seeds, st.integers(1, 12), st.integers(0, 12), st.integers(1, 13), st.integers(1, 30))
+def test_blocks_of_any_size_see_the_same_window(seed, length, more, block, window):
+    rng = np.random.default_rng(seed)
+    keys = length + more
+    q, k, v = (rng.standard_normal((2, n, w)) for n, w in ((length, 4), (keys, 4), (keys, 3)))
+    q_at, k_at = np.arange(more, keys), rng.permutation(keys)
+    for causal in (True, False):
+        near = q_at[:, None] - k_at < window
+        mask = window_mask(q_at, k_at, window) if causal else near
+        got = attention_blockwise(
+            *(q, k, v), block=block, causal=causal, k_positions=k_at, window=window
+        )
+        assert_allclose(got, attention(q, k, v, mask)[0], rtol=0, atol=1e-12)
+
+
+@given(seeds, st.floats(-30, 30))
+def test_a_sink_scales_the_plain_output_by_a_sigmoid(seed, a):
+    scores, v = 3 * data(H, L, S, seed=seed), data(H, S, KV, seed=1)
+    plain, plain_weights = attend(scores, v)
+    lse = (scores - log_softmax(scores))[..., :1]
+    share = 1 / (1 + np.exp(a - lse))
+    output, weights = attend(scores, v, sink=np.full(H, a))
+    assert_allclose(output, share * plain, rtol=1e-12, atol=1e-15)
+    assert_allclose(weights, share * plain_weights, rtol=1e-12, atol=1e-15)
+
+
+def test_a_sink_far_below_the_scores_is_no_sink():
+    scores, v = data(H, L, S), data(H, S, KV, seed=1)
+    plain = attend(scores, v)
+    for a in (-1000.0, -np.inf):
+        for got, expected in zip(attend(scores, v, sink=np.full(H, a)), plain, strict=True):
+            assert_allclose(got, expected, rtol=0, atol=1e-15)
+
+
+def test_a_sink_of_0_hides_behind_large_scores_and_one_of_20_does_not():
+    scores, v = np.full((1, 1, 2), 20.0), np.array([[1.0], [3.0]])
+    assert_allclose(attend(scores, v, sink=[0.0])[0], 2, rtol=2e-9)
+    assert_allclose(attend(scores, v, sink=[20.0])[0], 4 / 3, rtol=1e-15)
+
+
+def test_a_large_sink_does_not_overflow_and_takes_all():
+    output, weights = attend(np.zeros((1, 1, 2)), np.ones((2, 1)), sink=[1000.0])
+    assert weights.tolist() == [[[0.0, 0.0]]] and output.tolist() == [[[0.0]]]
+
+
+def test_the_sink_learns_from_what_it_takes_away():
+    """The slope is -w_sink times the output; it is exact also where 1 - sum(w) is all rounding."""
+    scores, v = data(B, H, L, S), data(B, H, S, KV, seed=1)
+    for a in (0.5, -60.0):
+        sink = np.full(H, a)
+        output, _ = attend(scores, v, sink=sink)
+        lse = (scores - log_softmax(scores))[..., 0]
+        share = 1 / (1 + np.exp(lse - a))  # of the sink, (B, H, L)
+        _, g = value_and_grad(lambda sink: np.sum(attend(scores, v, sink=sink)[0]))(sink)
+        assert_allclose(g, -(share[..., None] * output).sum((0, 2, 3)), rtol=1e-12)
+
+
+def test_layers_of_a_window_reach_n_times_w_minus_1_back_and_no_farther():
+    length, window, layers = 12, 3, 4
+    at = np.arange(length)
+    for n in range(1, layers + 1):
+
+        def stack(x, n=n):
+            for _ in range(n):
+                x = x + attention(x, x, x, window_mask(at, at, window))[0]
+            return x
+
+        x = 0.3 * data(length, K)  # else a weight is rounded away
+        for moved in range(length):
+            y = x.copy()
+            y[moved] += 1
+            changed = (stack(y)[-1] != stack(x)[-1]).any()
+            assert changed == (length - 1 - moved <= n * (window - 1))
+
+
+@pytest.mark.parametrize("sinks", [0, 2])
+def test_masking_what_was_evicted_is_dropping_it_from_the_cache(sinks):
+    window, q, k, v = 3, data(S, K), data(S, K, seed=1), data(S, KV, seed=2)
+    at = np.arange(S)
+    whole, _ = attention(q, k, v, window_mask(at, at, window, sinks))
+    for i in range(S):
+        kept = [j for j in range(i + 1) if j < sinks or j > i - window]
+        alone, _ = attention(q[i : i + 1], k[kept], v[kept])
+        assert_allclose(alone[0], whole[i], rtol=0, atol=1e-14)
+
+
 def test_every_output_lies_between_the_least_and_the_largest_value():
     q, k, v = qkv()
     output, _ = attention(q, k, v)
@@ -190,6 +310,23 @@ def test_masking_keys_and_values_instead_of_scores_leaks_weight():
     assert wrong[0].round(3).tolist() == [-0.219, 0.19, 0.215, 0.206]
 
 
+def test_windows_sinks_and_chunks_of_six_words():
+    def rows(mask):
+        return ["".join(str(int(x)) for x in row) for row in mask[[3, 5]]]
+
+    at = np.arange(6)
+    assert rows(window_mask(at, at, 3)) == ["011100", "000111"]
+    assert rows(window_mask(at, at, 2, sinks=1)) == ["101100", "100011"]
+    assert rows(chunk_mask(at, at, 3)) == ["000100", "000111"]
+
+
+def test_a_sink_of_log_five_beside_zero_and_log_two():
+    scores, v = [[[0.0, math.log(2)]]], [[1.0], [1.0]]
+    assert_allclose(attend(scores, v, sink=[math.log(5)])[1], [[[0.125, 0.25]]], rtol=1e-15)
+    assert_allclose(attend(scores, v)[1], [[[1 / 3, 2 / 3]]], rtol=1e-15)
+    assert_allclose(attend(scores, v, sink=[math.log(5)])[0], 0.375, rtol=1e-15)  # ones: the ratio
+
+
 def test_causal_mask_of_four_words():
     lower = [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
     assert causal_mask(np.arange(4), np.arange(4)).astype(int).tolist() == lower
@@ -205,6 +342,9 @@ def test_a_query_that_may_attend_to_nothing_gets_zeros_and_no_warning():
     output, weights = attention(q, k, v, mask)
     assert not output[:, :, 2].any() and not weights[:, :, 2].any()
     assert_array_equal(attention_blockwise(q, k, v, mask, block=2)[:, :, 2], output[:, :, 2])
+    for sink in (np.full(H, -5.0), np.zeros((B, H, L))):
+        output, weights = attend(data(B, H, L, S), v, mask, sink)
+        assert not output[:, :, 2].any() and not weights[:, :, 2].any()
     assert log_softmax([-np.inf, -np.inf]).tolist() == [-np.inf, -np.inf]
 
 
@@ -258,6 +398,10 @@ def test_dtype_is_kept_even_with_float64_bias_and_scale(dtype, atol):
     for now, before in zip((q, k, v, bias), kept, strict=True):
         assert_array_equal(now, before)
     assert softmax(q).dtype == log_softmax(q).dtype == split_heads(q, 2).dtype == dtype
+    sink = data(H)
+    for result in attend(bias[None].astype(dtype).repeat(H, 0), v, sink=sink):
+        assert result.dtype == dtype
+    assert_array_equal(sink, data(H))
 
 
 def test_scores_of_large_float16_vectors_do_not_overflow():
@@ -301,6 +445,24 @@ def test_blocks_in_the_future_are_not_computed():
     x = data(8, 4)
     attention_blockwise(x, x, x, bias=bias, causal=True, block=2)
     assert sum(seen) == 10 * 4  # the 4 + 3 + 2 + 1 blocks on and below the diagonal
+
+
+def test_blocks_outside_a_window_are_not_computed():
+    seen = []
+
+    def bias(distance):
+        seen.append(distance.size)
+        return np.zeros(distance.shape)
+
+    x = data(16, 4)
+    for window, blocks in ((1, 8), (2, 8 + 7), (3, 8 + 7), (4, 8 + 7 + 6)):
+        seen.clear()
+        attention_blockwise(x, x, x, bias=bias, causal=True, block=2, window=window)
+        assert seen == [4] * blocks
+    x = data(512, 4)
+    seen.clear()
+    attention_blockwise(x, x, x, bias=bias, causal=True, block=64, window=64)
+    assert len(seen) == 15
 
 
 def test_memory_of_blocks_does_not_grow_with_length_squared():
@@ -354,6 +516,28 @@ def test_bad_arrays_are_named_with_the_rule_and_the_numbers(function, arguments,
         (lambda: log_softmax(["a"]), "log_softmax: x must hold real numbers; got dtype <U1"),
         (lambda: causal_mask(3, [0]), r"causal_mask: q_positions must be an axis.*write \[3\]"),
         (lambda: causal_mask(np.zeros((2, 1)), np.zeros((3, 1))), "causal_mask: the batch axes"),
+        (lambda: window_mask([0], [0], 0), "window_mask: window must be at least 1; got 0"),
+        (lambda: window_mask([0], [0], 1.5), "window_mask: window must be a whole number; got 1.5"),
+        (lambda: window_mask([0], [0], 2, -1), "window_mask: sinks must be at least 0; got -1"),
+        (lambda: window_mask(3, [0], 2), r"window_mask: q_positions must be an axis.*write \[3\]"),
+        (lambda: chunk_mask([0], [0], 0), "chunk_mask: chunk must be at least 1; got 0"),
+        (lambda: chunk_mask([0], [[[np.nan]]], 2), "chunk_mask: k_positions must be finite"),
+        (
+            lambda: attend(np.zeros((2, H, L, S)), V, sink=np.zeros(2)),
+            r"attend: sink must have a number for each head, \(H,\), or for each query, "
+            r"\(..., H, L\) = \(2, 3, 5\); got shape \(2,\)",
+        ),
+        (lambda: attend(np.zeros((L, S)), V, sink=np.zeros(L)), r"= \(5,\); got shape \(5,\)"),
+        (lambda: attend(np.zeros((H, L, S)), V, sink=1.0), r"sink must .* got shape \(\)"),
+        (
+            lambda: attend(np.zeros((2, H, L, S)), V, sink=np.zeros((H, 2))),
+            r"sink must broadcast to .* the scores without their keys, \(2, 3, 5\); got \(3, 2\)",
+        ),
+        (lambda: attend(np.zeros((H, L, S)), V, sink=["a"]), "attend: sink must hold real numbers"),
+        (
+            lambda: attention_blockwise(Q, KEYS, V, window=0),
+            "attention_blockwise: window must be at least 1; got 0",
+        ),
         (lambda: padding_mask([3, 9], 5), r"each length must be from 0 to size = 5; got \[3, 9\]"),
         (lambda: padding_mask([-1], 5), r"from 0 to size = 5; got \[-1\]"),
         (lambda: padding_mask([1.5], 5), "lengths must be one axis of whole numbers"),

@@ -79,6 +79,15 @@ CASES = {
     "attend with a mask": (lambda s, v: pe.attend(s, v, MASK), SCORES, VALUES),
     "attend, output alone": (lambda s, v: pe.attend(s, v, mask=MASK)[0], SCORES, VALUES),
     "attend, weights alone": (lambda s: pe.attend(s, VALUES, MASK)[1], SCORES),
+    "attend with a sink": (lambda s, v, a: pe.attend(s, v, MASK, a), SCORES, VALUES, data(H)),
+    "attend with a sink of each query": (
+        lambda s, v, a: pe.attend(s, v, sink=a),
+        *(SCORES, VALUES, data(B, H, L)),
+    ),
+    "attend with a sink, weights alone": (
+        lambda s, a: pe.attend(s, VALUES, COUNTS, a)[1],
+        *(SCORES, data(H, 1)),
+    ),
     "attend, shared scores": (pe.attend, SCORES[0], VALUES),
     "attend, shared values": (pe.attend, SCORES, VALUES[0, 0]),
     "attention": (pe.attention, Q, KEYS, VALUES),
@@ -156,6 +165,14 @@ CASES = {
     "shaw_values of a batch": (
         lambda w, v, t: pe.shaw_values(w, v, t, GATHER),
         *(SCORES, KEYS, data(H, 5, K)),
+    ),
+    "relative_key_query_scores": (
+        lambda q, k, t: pe.relative_key_query_scores(q, k, t, WINDOW),
+        *(Q, KEYS, data(2 * SPAN + 1, K)),
+    ),
+    "relative_key_query_scores of a batch by head": (
+        lambda q, k, t: pe.relative_key_query_scores(q, k, t, GATHER),
+        *(Q, KEYS, data(H, 2 * int(abs(GATHER).max()) + 1, K)),
     ),
     "transformer_xl_scores": (
         lambda *a: pe.transformer_xl_scores(*a, WINDOW),
@@ -383,6 +400,8 @@ def test_lists_are_taken_beside_tensors():
     assert f(np.ones((2, 1)))[1].tolist() == [[0.5], [0.5]]
     f = value_and_grad(lambda s: np.sum(pe.attend(s, [[0.0], [1.0]])[0]))
     assert f(np.zeros((1, 2)))[1].tolist() == [[-0.25, 0.25]]
+    f = value_and_grad(lambda a: np.sum(pe.attend([[[0, 0]]], [[3.0], [3.0]], sink=a)[0]))
+    assert f(np.array([np.log(2)]))[1].tolist() == [-0.75]
 
 
 def test_window_sums_its_diagonals():

@@ -163,6 +163,8 @@ def _record(function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Compute the value, and note a pull for each argument that is a Tensor."""
     if kwargs and any(type(x) is Tensor for x in kwargs.values()):  # given by name: find its place
         bound = inspect.signature(function).bind(*args, **kwargs)
+        if any(type(x) is Tensor for x in bound.kwargs.values()):
+            bound.apply_defaults()  # an argument before it was left out
         args, kwargs = bound.args, bound.kwargs
     inputs = [x.value if type(x) is Tensor else x for x in args]
     value = function(*inputs, **kwargs)

@@ -7,6 +7,7 @@ Source: the chain rule; for the softmax inside attention the form of Dao et al. 
     standardize  dx = s (g - mean(g) - n mean(g n))     linear        dx = g W^T, dW = x^T g
     cross-entropy  d logits = (softmax - target) / n    rope          dx = g turned back
     GELU  d = Phi + x phi                               attend        ds = w (g v^T - sum(g output))
+                                                        its sink      da = -w_sink sum(g output)
 
 Axes: those of the functions.
 Symbols: z is the value of a function, g the gradient with respect to it, w softmax weights, n a
@@ -40,7 +41,12 @@ from pe_numpy.relative.distance import (
 from pe_numpy.rotary.rope import rope, rope_frequencies
 from pe_numpy.training.loss import counted_targets, cross_entropy
 from pe_numpy.training.rules import Array, Rule, sum_of_rows
-from pe_numpy.transformer.attention import attend, log_softmax, softmax
+from pe_numpy.transformer.attention import (
+    _softmax_beside,
+    attend,
+    log_softmax,
+    softmax,
+)
 from pe_numpy.transformer.layers import gelu, linear, relu, silu, standardize
 
 # ---- attention ----------------------------------------------------------------------------------
@@ -65,7 +71,9 @@ def _log_softmax(z: Array, x: Array, axis: int = -1) -> tuple:
     return (pull,)
 
 
-def _attend(z: tuple[Array, Array], scores: Array, v: Array, mask: Any = None) -> tuple:
+def _attend(
+    z: tuple[Array, Array], scores: Array, v: Array, mask: Any = None, sink: Any = None
+) -> tuple:
     (output, w), v = z, np.asarray(v)
 
     def pull_scores(g: Array) -> Array:
@@ -74,8 +82,24 @@ def _attend(z: tuple[Array, Array], scores: Array, v: Array, mask: Any = None) -
         ds *= w
         return ds
 
-    of_output = (pull_scores, lambda g: np.swapaxes(w, -1, -2) @ g, None)
-    of_weights = (*_softmax(w, scores), lambda g: np.zeros(v.shape, g.dtype), None)
+    def to_sink(mean: Array) -> Array:
+        """From sum(w g) of each row, (..., L): what the sink takes brings 0."""
+        shown = np.where(True if mask is None else mask, scores, -np.inf)
+        da = _softmax_beside(sink, shown)[..., -1] * -mean  # 1 - sum(w) would be rounded
+        return da.sum(axis=-1) if np.ndim(sink) == 1 else da
+
+    of_output = (
+        pull_scores,
+        lambda g: np.swapaxes(w, -1, -2) @ g,
+        None,
+        lambda g: to_sink(np.vecdot(g, output)),
+    )
+    of_weights = (
+        *_softmax(w, scores),
+        lambda g: np.zeros(v.shape, g.dtype),
+        None,
+        lambda g: to_sink(np.vecdot(g, w)),
+    )
     return of_output, of_weights
 
 

@@ -163,6 +163,7 @@ def causal_mask(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndarray:
     q, k = _position_axes("causal_mask", q_positions, k_positions)
     return q[..., :, None] >= k[..., None, :]  # (..., L, S)
 
+
 def window_mask(
     q_positions: ArrayLike, k_positions: ArrayLike, window: int, sinks: int = 0
 ) -> np.ndarray:
@@ -235,8 +236,9 @@ def chunk_mask(q_positions: ArrayLike, k_positions: ArrayLike, chunk: int) -> np
 
     Notes
     -----
-    Source: code only: Llama 4, `llama4/model.py` of meta-llama/llama-models at a9c89c4. With padding
-    on the left give positions that count from the first real token: else chunks begin elsewhere.
+    Source: code only: Llama 4, `llama4/model.py` of meta-llama/llama-models at a9c89c4. With
+    padding on the left give positions that count from the first real token: else chunks begin
+    elsewhere.
 
     Examples
     --------
@@ -444,16 +446,12 @@ def attend(
     if mask is not None:
         mask = checks.mask_array("attend", mask, scores.shape)
         scores = np.where(mask, scores, -np.inf)
-    if sink is None:
-        weights = softmax(scores)  # (..., L, S)
-    else:
-        column = _sink_column(sink, scores)  # (..., L, 1)
-        weights = softmax(np.concatenate([scores, column], axis=-1))[..., :-1]
-    return weights @ v, weights
+    weights = softmax(scores) if sink is None else _softmax_beside(sink, scores)[..., :-1]
+    return weights @ v, weights  # (..., L, Kv), (..., L, S)
 
 
-def _sink_column(sink: ArrayLike, scores: np.ndarray) -> np.ndarray:
-    """The sink as one more column of the scores: (..., H, L, 1)."""
+def _softmax_beside(sink: ArrayLike, scores: np.ndarray) -> np.ndarray:
+    """Weights of the keys and, in a last column, of the sink: (..., H, L, S + 1)."""
     sink = checks.real_array("attend", "sink", sink)
     rows = scores.shape[:-1]  # (..., H, L)
     if sink.ndim == 1 and sink.shape == rows[-2:-1]:
@@ -464,7 +462,8 @@ def _sink_column(sink: ArrayLike, scores: np.ndarray) -> np.ndarray:
             f"= {rows}; got shape {sink.shape}"
         )
     checks.fits("attend", "sink", sink.shape, rows, "the scores without their keys")
-    return np.broadcast_to(sink, rows)[..., None].astype(scores.dtype)
+    column = np.broadcast_to(sink, rows)[..., None].astype(scores.dtype)
+    return softmax(np.concatenate([scores, column], axis=-1))
 
 
 def attention_blockwise(
