@@ -5,21 +5,26 @@ Every public function, by the place at which position enters attention:
 1. the token vector
        sinusoidal, sinusoidal_shift, wavelengths, timing_signal, sinusoidal_2d, detr_sine,
        fourier_features, learned, hierarchical, resize_matrix, recurrent, floater,
-       complex_order, complex_attention, convolve
+       complex_order, complex_attention, convolve, laplacian_encoding
 2. queries and keys
        rope, rope_frequencies, rope_matrix, rope_permutation, rope_convert_weights,
        linear_scaling, ntk_scaling, dynamic_ntk_scaling, yarn_scaling, llama3_scaling
 3. the score of a pair
        relative_distance, four_terms, shaw_scores, relative_key_query_scores, nezha_table,
        transformer_xl_scores, relative_shift,
-       t5_bucket, t5_bias, tupe_scores, deberta_scores, deberta_bucket, alibi_slopes, alibi_bias
+       t5_bucket, t5_bias, tupe_scores, deberta_scores, deberta_bucket, alibi_slopes, alibi_bias,
+       kerple_log_bias, kerple_power_bias, sandwich_bias, fire_bias,
+       forgetting_bias, cope_bias,
+       offset_index, offset_bias, decomposed_scores, log_cpb_coordinates
 4. the weighted sum
        shaw_values
+the positions themselves
+       random_positions, digit_positions
 and around them: attention
        attention, attend, attention_blockwise, softmax, log_softmax,
        causal_mask, window_mask, chunk_mask, padding_mask, split_heads, merge_heads
 and beyond the trained length
-       to_digits, from_digits, log_n_scale, attention_entropy
+       to_digits, from_digits, log_n_scale, attention_temperature, attention_entropy
 the Transformer
        Model, init_params, encode, decode, Cache, greedy, sample, multi_head_attention,
        linear, feed_forward, embed_tokens, dropout, layer_norm, rms_norm, relu, gelu, silu
@@ -40,7 +45,9 @@ from pe_numpy.absolute.complex_order import complex_attention, complex_order
 from pe_numpy.absolute.convolution import convolve
 from pe_numpy.absolute.fourier import fourier_features
 from pe_numpy.absolute.grid import detr_sine, sinusoidal_2d
+from pe_numpy.absolute.laplacian import laplacian_encoding
 from pe_numpy.absolute.learned import hierarchical, learned, resize_matrix
+from pe_numpy.absolute.positions import digit_positions, random_positions
 from pe_numpy.absolute.recurrent import floater, recurrent
 from pe_numpy.absolute.sinusoidal import (
     sinusoidal,
@@ -48,12 +55,23 @@ from pe_numpy.absolute.sinusoidal import (
     timing_signal,
     wavelengths,
 )
-from pe_numpy.extrapolation import attention_entropy, from_digits, log_n_scale, to_digits
+from pe_numpy.extrapolation import (
+    attention_entropy,
+    attention_temperature,
+    from_digits,
+    log_n_scale,
+    to_digits,
+)
 from pe_numpy.homework.registry import check
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
+from pe_numpy.relative.cope import cope_bias
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.relative.expansion import four_terms
+from pe_numpy.relative.fire import fire_bias
+from pe_numpy.relative.kerple import kerple_log_bias, kerple_power_bias
+from pe_numpy.relative.sandwich import sandwich_bias
+from pe_numpy.relative.forgetting import forgetting_bias
 from pe_numpy.relative.shaw import (
     nezha_table,
     relative_key_query_scores,
@@ -63,6 +81,12 @@ from pe_numpy.relative.shaw import (
 from pe_numpy.relative.t5 import t5_bias, t5_bucket
 from pe_numpy.relative.transformer_xl import relative_shift, transformer_xl_scores
 from pe_numpy.relative.tupe import tupe_scores
+from pe_numpy.relative.windows import (
+    decomposed_scores,
+    log_cpb_coordinates,
+    offset_bias,
+    offset_index,
+)
 from pe_numpy.rotary.rope import (
     rope,
     rope_convert_weights,
@@ -136,6 +160,7 @@ __all__ = [
     "attention",
     "attention_blockwise",
     "attention_entropy",
+    "attention_temperature",
     "causal_mask",
     "check",
     "chunk_mask",
@@ -143,18 +168,23 @@ __all__ = [
     "complex_attention",
     "complex_order",
     "convolve",
+    "cope_bias",
     "cosine_schedule",
     "cross_entropy",
     "deberta_bucket",
     "deberta_scores",
     "decode",
+    "decomposed_scores",
     "detr_sine",
+    "digit_positions",
     "dropout",
     "dynamic_ntk_scaling",
     "embed_tokens",
     "encode",
     "feed_forward",
+    "fire_bias",
     "floater",
+    "forgetting_bias",
     "four_terms",
     "fourier_features",
     "from_digits",
@@ -162,19 +192,26 @@ __all__ = [
     "greedy",
     "hierarchical",
     "init_params",
+    "kerple_log_bias",
+    "kerple_power_bias",
+    "laplacian_encoding",
     "layer_norm",
     "learned",
     "linear",
     "linear_scaling",
     "llama3_scaling",
     "load",
+    "log_cpb_coordinates",
     "log_n_scale",
     "log_softmax",
     "merge_heads",
     "multi_head_attention",
     "nezha_table",
     "ntk_scaling",
+    "offset_bias",
+    "offset_index",
     "padding_mask",
+    "random_positions",
     "recurrent",
     "relative_distance",
     "relative_key_query_scores",
@@ -188,6 +225,7 @@ __all__ = [
     "rope_matrix",
     "rope_permutation",
     "sample",
+    "sandwich_bias",
     "save",
     "sgd",
     "shaw_scores",

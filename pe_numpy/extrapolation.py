@@ -1,4 +1,4 @@
-r"""Past the trained length: positions as digits, and scores that grow with log n.
+r"""Past the trained length: positions as digits, and scores that grow with the position.
 
 Sources: Su 2023, kexue.fm 9675, which reads RoPE as a number system, and Su 2021, kexue.fm 8823,
 which keeps the entropy of attention steady; the same factor in Chiang and Cholak 2022
@@ -7,6 +7,8 @@ which keeps the entropy of attention steady; the same factor in Chiang and Chola
     digit_i(n) = floor(n / b^i) mod b
     scores     = log n / log L0 * q k^T / sqrt(K)
     entropy    = -sum_j w_j ln w_j
+
+`attention_temperature` is a rule of Llama 4, known from its code alone.
 
 Axes: any for n; digits are a last axis of `width`, most significant first.
 Symbols: n is a position in `to_digits`, the number of keys that a query sees in `log_n_scale`; b is
@@ -159,6 +161,50 @@ def log_n_scale(n: ArrayLike, trained_length: float) -> np.ndarray:
         raise ValueError(f"log_n_scale: n must not be negative; got {n.min()}")
     n = n.astype(np.float64)  # float64 also for a float32 n
     return np.maximum(1, np.log(np.maximum(n, 1)) / math.log(trained_length))
+
+
+def attention_temperature(
+    positions: ArrayLike, floor_scale: float = 8192, scale: float = 0.1
+) -> np.ndarray:
+    """Multiply queries with this, by steps: 1 + scale · ln(1 + floor((i + 1) / floor_scale)).
+
+    Parameters
+    ----------
+    positions : array of any shape
+        Positions i of the queries, from 0.
+    floor_scale : float
+        Positions between two steps: up to the first the factor is 1.
+    scale : float
+        How much the factor grows with the logarithm.
+
+    Returns
+    -------
+    float64 array of the positions' shape. For (L,) give it a last axis, `[:, None]`, to multiply
+    the queries (..., L, K).
+
+    Raises
+    ------
+    ValueError
+        If a position is negative or not finite, or one of the scales is not above 0.
+
+    Notes
+    -----
+    Source: code only: Llama 4, `llama4/model.py` of meta-llama/llama-models at a9c89c4, on the
+    layers without RoPE. Ministral 3 in transformers 5.23.0 counts i for i + 1.
+
+    Examples
+    --------
+    >>> attention_temperature([0, 8190, 8191, 131071]).round(6).tolist()
+    [1.0, 1.0, 1.069315, 1.283321]
+    """
+    name = "attention_temperature"
+    i = checks.position_array(name, "positions", positions)
+    floor_scale = checks.positive(name, "floor_scale", floor_scale)
+    scale = checks.positive(name, "scale", scale)
+    if (i < 0).any():
+        raise ValueError(f"{name}: positions must not be negative; got {i.min()}")
+    steps = np.floor((i.astype(np.float64) + 1) / floor_scale)
+    return 1 + scale * np.log1p(steps)
 
 
 def attention_entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:

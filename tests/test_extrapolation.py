@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pe_numpy import attention, rope, rope_frequencies, softmax
-from pe_numpy.extrapolation import attention_entropy, from_digits, log_n_scale, to_digits
+from pe_numpy import attention, causal_mask, rope, rope_frequencies, softmax
+from pe_numpy.extrapolation import (
+    attention_entropy,
+    attention_temperature,
+    from_digits,
+    log_n_scale,
+    to_digits,
+)
 from pe_numpy.rotary.scaling import linear_scaling, ntk_scaling
 
 positions = st.integers(0, 10**9)
@@ -67,6 +73,15 @@ def test_log_n_factor_equals_its_formula_number_by_number():
     n = np.array([[1, 2, 511], [512, 513, 10**6]])
     expected = [[max(1, math.log(m) / math.log(512)) for m in row] for row in n.tolist()]
     assert_allclose(log_n_scale(n, 512), expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32])
+def test_temperature_equals_its_formula_number_by_number(dtype):
+    i = np.array([[0, 2, 3], [6, 7, 255]], dtype)
+    expected = [[1 + 0.3 * math.log(1 + (m + 1) // 4) for m in row] for row in i.tolist()]
+    factor = attention_temperature(i, 4, 0.3)
+    assert factor.dtype == np.float64
+    assert_allclose(factor, expected, rtol=1e-15)
 
 
 # ---- theorems -----------------------------------------------------------------------------------
@@ -143,6 +158,23 @@ def test_the_factor_on_queries_is_the_factor_on_scores():
     assert_allclose(weights, softmax(factor * (q @ k.T) / math.sqrt(K)), rtol=0, atol=1e-14)
 
 
+@given(st.integers(1, 1000), st.floats(0.01, 2), st.integers(0, 10**6))
+def test_temperature_is_a_staircase_that_begins_at_1(floor_scale, scale, i):
+    before, here = attention_temperature([i, i + 1], floor_scale, scale)
+    assert (here > before) == ((i + 2) % floor_scale == 0)  # else no step
+    assert (before == 1) == (i + 1 < floor_scale)
+
+
+def test_temperature_of_the_query_leaves_a_cache_alone():
+    q, k, v = np.random.default_rng(0).standard_normal((3, 10, 8))
+    at = np.arange(10)
+    whole, _ = attention(attention_temperature(at, 3)[:, None] * q, k, v, mask=causal_mask(at, at))
+    for i in at:
+        hot = attention_temperature([i], 3)[:, None] * q[i : i + 1]
+        one, _ = attention(hot, k[: i + 1], v[: i + 1])
+        assert_allclose(one[0], whole[i], rtol=0, atol=1e-14)
+
+
 @given(st.integers(1, 50), seeds)
 def test_entropy_lies_between_none_and_that_of_equal_weights(n, seed):
     rng = np.random.default_rng(seed)
@@ -210,6 +242,11 @@ def test_smallest_base_that_holds_1999_in_three_digits_is_13():
         enough.append(base)
     assert enough[0] == 13
     assert to_digits(16**3 - 1, 16, 3).tolist() == [15, 15, 15]
+
+
+def test_temperature_of_llama_4_at_six_positions():
+    factors = attention_temperature([0, 8190, 8191, 16383, 131071, 1048575])
+    assert factors.round(6).tolist() == [1, 1, 1.069315, 1.109861, 1.283321, 1.485981]
 
 
 def test_entropy_of_four_scores_divided_and_multiplied():
@@ -293,6 +330,13 @@ def test_a_weight_that_is_not_a_number_shows_in_the_entropy():
         ),
         (lambda: log_n_scale([4, -5], 512), "log_n_scale: n must not be negative; got -5"),
         (lambda: log_n_scale(np.inf, 512), "log_n_scale: n must be finite"),
+        (
+            lambda: attention_temperature([4, -5]),
+            "attention_temperature: positions must not be negative; got -5",
+        ),
+        (lambda: attention_temperature([np.nan]), "attention_temperature: positions must be finit"),
+        (lambda: attention_temperature([1], 0), "floor_scale must be above 0; got 0"),
+        (lambda: attention_temperature([1], 8, 0), "attention_temperature: scale must be above 0"),
         (lambda: attention_entropy([0.5, -0.5]), "weights must be from 0 to 1.*got -0.5 to 0.5"),
         (lambda: attention_entropy([2.0, 0.5]), "as a softmax gives them; got 0.5 to 2"),
         (lambda: attention_entropy([1.0], axis=1), r"axis must be one of.*got 1 for shape \(1,\)"),
