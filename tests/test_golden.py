@@ -23,8 +23,10 @@ from pe_numpy import (
     deberta_bucket,
     deberta_scores,
     merge_heads,
+    nezha_table,
     padding_mask,
     relative_distance,
+    relative_key_query_scores,
     relative_shift,
     rope,
     rope_frequencies,
@@ -294,12 +296,24 @@ def test_bert_relative_key_is_shaw_in_our_order_without_clipping_and_without_val
 def test_bert_relative_key_query_adds_the_dot_product_of_the_key_with_the_same_vector():
     g = golden("bert_relative_key_query")
     q, k, v, table, distance = bert(g)
-    # k_j . R_(i-j) is Shaw's term with the roles swapped: there the distance is j - i.
-    of_keys = shaw_scores(k, 0 * q, table[::-1], relative_distance(KEYS, range(L)))
-    scores = shaw_scores(q, k, table, distance) + np.swapaxes(of_keys, -1, -2)
-    output, weights = attend(scores, v)
+    output, weights = attend(relative_key_query_scores(q, k, table, distance), v)
     assert_allclose(weights, g["probabilities"], rtol=0, atol=SAME)
     assert_allclose(merge_heads(output), g["output"], rtol=0, atol=SAME)
+    of_query_alone = attend(shaw_scores(q, k, table, distance), v)[1]
+    assert np.abs(of_query_alone - g["probabilities"]).max() > 0.1
+
+
+def test_nezha_is_shaw_with_sinusoids_by_key_minus_query_from_position_0():
+    g = golden("nezha")
+    table, distance = nezha_table(3, K), relative_distance(KEYS, KEYS)
+    assert_allclose(g["vectors"], table[np.clip(distance, -3, 3) + 3], rtol=0, atol=NEAR)
+    q, k, v = (project(g, name, g["x"]) for name in ("query", "key", "value"))
+    _, weights = attend(shaw_scores(q, k, table, distance), v)
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=NEAR)
+    output = merge_heads(shaw_values(weights, v, table, distance))
+    assert_allclose(output, g["output"], rtol=0, atol=NEAR)
+    other_end = attend(shaw_scores(q, k, table[::-1], distance), v)[1]
+    assert np.abs(other_end - g["probabilities"]).max() > 0.1
 
 
 # ---- Transformer-XL and XLNet -------------------------------------------------------------------
@@ -476,7 +490,7 @@ def test_two_dimensional_sinusoids_are_those_of_vit_mae_with_the_row_in_the_firs
 
 
 def test_no_golden_file_needs_pickle_and_each_carries_its_provenance():
-    assert len(FILES) == 32
+    assert len(FILES) >= 33
     assert sum(path.stat().st_size for path in FILES) < 600_000
     for path in FILES:
         arrays = golden(path.stem)

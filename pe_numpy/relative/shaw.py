@@ -1,4 +1,4 @@
-r"""Relative position representations of Shaw et al.: a learned vector for each clipped distance.
+r"""A vector for each distance: Shaw's scheme, and what BERT and NEZHA made of it.
 
 Source: Shaw et al. 2018, "Self-attention with relative position representations"
 (arXiv:1803.02155), sections 3.1 and 3.2::
@@ -13,7 +13,8 @@ Convention: distance = i - j, so a pair reads row clip(i - j, -m, m) + m: row 0 
 row 2m the far past. The paper counts j - i: its table is this one upside down. The key term stands
 inside the scale.
 Differs from the paper: the order of the rows. A table may be shared by all heads or have a part for
-each head; the paper has models of both kinds (section 4.1).
+each head; the paper has models of both kinds (section 4.1). The two schemes at the end have papers
+of their own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.relative.distance import RowOf, add_to, check_distance, spread_products, spread_sums
+from pe_numpy.absolute.sinusoidal import sinusoidal
+from pe_numpy.relative.distance import (
+    RowOf,
+    add_to,
+    check_distance,
+    opposite,
+    spread_products,
+    spread_sums,
+)
 
 
 def shaw_scores(
@@ -128,6 +137,105 @@ def shaw_values(
     mixed = weights @ v.astype(work, copy=False)  # (..., L, K)
     position = spread_sums(weights, table.astype(work, copy=False), distance, row_of)
     return add_to(mixed, position).astype(dtype, copy=False)
+
+
+def relative_key_query_scores(
+    q: ArrayLike, k: ArrayLike, table: ArrayLike, distance: ArrayLike
+) -> np.ndarray:
+    """Scores in which query and key meet the same vector: (q . k + q . r + k . r) / sqrt(K).
+
+    Parameters
+    ----------
+    q : (..., L, K) array
+        Queries.
+    k : (..., S, K) array
+        Keys.
+    table : (2N - 1, K) array, or (H, 2N - 1, K)
+        Vectors r of the distances 1 - N .. N - 1, row i - j + N - 1; N is the longest text.
+    distance : (L, S) integer array, or one that broadcasts to the scores, such as (B, 1, L, S)
+        Query minus key position, from `relative_distance`; nothing is clipped.
+
+    Returns
+    -------
+    (..., L, S) array, scaled; give it to `attend`.
+
+    Raises
+    ------
+    ValueError
+        If shapes don't fit, the table has an even number of rows, a distance lies outside it or
+        distances are not whole.
+
+    Notes
+    -----
+    Source: Huang et al. 2020, "Improve Transformer models with better relative position embeddings"
+    (arXiv:2009.13658), method 4; `position_embedding_type="relative_key_query"` of BERT in
+    transformers 4, gone in 5. Its `"relative_key"` leaves k . r out, which is `shaw_scores`.
+
+    Examples
+    --------
+    >>> from pe_numpy import relative_distance
+    >>> distance = relative_distance([0, 1], [0, 1])
+    >>> table = [[0.5], [0.25], [1.0]]
+    >>> relative_key_query_scores([[1.0], [2.0]], [[3.0], [5.0]], table, distance).tolist()
+    [[4.0, 8.0], [11.0, 11.75]]
+    """
+    name = "relative_key_query_scores"
+    q, k, batch = checks.queries_and_keys(name, q, k)
+    distance = check_distance(name, distance, (*batch, q.shape[-2], k.shape[-2]))
+    table, _ = _clipped_table(name, "table", table, batch, q.shape[-1])
+    m = table.shape[-2] // 2  # N - 1
+    if distance.size and not -m <= distance.min() <= distance.max() <= m:
+        raise ValueError(
+            f"{name}: distance must be from {-m} to {m}, since table has {table.shape[-2]} rows; "
+            f"got {distance.min()} to {distance.max()}"
+        )
+    work, dtype = checks.working(q, k)
+    scale = 1 / math.sqrt(q.shape[-1])
+    q = q.astype(work) * scale
+    k, table = k.astype(work, copy=False), table.astype(work, copy=False)
+    scores = q @ np.swapaxes(k, -1, -2)  # (..., L, S)
+    scores = add_to(scores, spread_products(q, table, distance, lambda d: d + m))
+    of_keys = spread_products(k * scale, table, opposite(distance), lambda d: m - d)  # (..., S, L)
+    return add_to(scores, np.swapaxes(of_keys, -1, -2)).astype(dtype, copy=False)
+
+
+def nezha_table(max_relative_position: int, d_head: int, base: float = 10000.0) -> np.ndarray:
+    """Sinusoids in place of learned vectors: row r is PE(2m - r), for the distance r - m.
+
+    Parameters
+    ----------
+    max_relative_position : int
+        m, from which on distances share a vector; 64 in NEZHA's released models.
+    d_head : int
+        K, the width of one head; even.
+    base : float
+        As in `sinusoidal`.
+
+    Returns
+    -------
+    (2m + 1, K) float64 array, for `shaw_scores` and `shaw_values` alike. The farthest future has
+    the code of position 2m, the farthest past that of 0: no position is negative.
+
+    Raises
+    ------
+    ValueError
+        If m is below 1, d_head not even or base not above 0.
+
+    Notes
+    -----
+    Source: Wei et al. 2019, "NEZHA" (arXiv:1909.00204). The positions are those of its code,
+    NEZHA-PyTorch in huawei-noah/Pretrained-Language-Model (0598f02): it reads row
+    clip(j - i, -m, m) + m of PE(0), ..., PE(2m), which is this table upside down.
+
+    Examples
+    --------
+    >>> nezha_table(1, 2).round(3).tolist()
+    [[0.909, -0.416], [0.841, 0.54], [0.0, 1.0]]
+    """
+    m = checks.integer("nezha_table", "max_relative_position", max_relative_position)
+    d_head = checks.even("nezha_table", "d_head", d_head)
+    base = checks.positive("nezha_table", "base", base)
+    return sinusoidal(np.arange(2 * m, -1, -1), d_head, base)
 
 
 def _clipped_table(

@@ -398,6 +398,29 @@ def bert_relative_key_query(BertSelfAttention):
     return bert_layer(BertSelfAttention, "relative_key_query")
 
 
+@golden(
+    OLD,
+    40,
+    MODELS + "nezha.modeling_nezha:NezhaSelfAttention",
+    MODELS + "nezha.modeling_nezha:NezhaRelativePositionsEncoding",
+)
+def nezha(NezhaSelfAttention, NezhaRelativePositionsEncoding):
+    """A whole layer with fixed vectors in keys and values, clipped at 3; its table by distance."""
+    config = transformers.NezhaConfig(
+        hidden_size=H * K,
+        num_attention_heads=H,
+        max_position_embeddings=S + 2,
+        max_relative_position=3,
+    )
+    torch.set_default_dtype(torch.float32)  # its table is made in float32 alone
+    layer, vectors = NezhaSelfAttention(config), NezhaRelativePositionsEncoding(S, K, 3)(S)
+    torch.set_default_dtype(torch.float64)
+    layer, x = randomise(layer), randn(B, S, H * K)
+    output, probabilities = layer(x, output_attentions=True)
+    made = dict(vectors=vectors, output=output, probabilities=probabilities)
+    return dict(x=x, **weights(layer), **made)
+
+
 # ---- Transformer-XL and XLNet -------------------------------------------------------------------
 
 

@@ -7,12 +7,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pe_numpy.absolute.sinusoidal import sinusoidal
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.relative.expansion import four_terms
-from pe_numpy.relative.shaw import shaw_scores, shaw_values
+from pe_numpy.relative.shaw import (
+    nezha_table,
+    relative_key_query_scores,
+    shaw_scores,
+    shaw_values,
+)
 from pe_numpy.relative.t5 import t5_bias, t5_bucket
 from pe_numpy.relative.transformer_xl import relative_shift, transformer_xl_scores
 from pe_numpy.relative.tupe import tupe_scores
@@ -263,6 +269,138 @@ SHAW_VALUES = Exercise(
             lambda weights, v, table, distance: shaw_values(
                 weights, v, table, np.clip(distance, 1 - len(table) // 2, len(table) // 2 - 1)
             ),
+        ),
+    ),
+    chapter=31,
+)
+
+
+def _both_cases(rng: np.random.Generator) -> Iterator[Case]:
+    two = np.array([0, 1])[:, None] - np.array([0, 1])
+    table = np.array([[10.0], [0.0], [20.0]])
+    yield case(np.ones((2, 1)), np.array([[1.0], [2.0]]), table, two)
+    for dtype in DTYPES:
+        for distance in _distances():
+            q = rng.standard_normal((2, 3, distance.shape[0], 8)).astype(dtype)
+            k = rng.standard_normal((2, 3, distance.shape[1], 8)).astype(dtype)
+            rows = 2 * int(np.abs(distance).max()) + 3  # one to spare on each side
+            yield case(q, k, rng.standard_normal((rows, 8)).astype(dtype), distance)
+
+
+def _of_keys(q, k, table, distance):
+    """The term k . r alone, scaled."""
+    return relative_key_query_scores(0 * q, k, table, distance)
+
+
+KEY_QUERY = Exercise(
+    "relative_key_query_scores",
+    relative_key_query_scores,
+    _both_cases,
+    (
+        Mistake(
+            "the key's product forgotten",
+            "The key meets the vector, too: q . k + q . r + k . r.",
+            31,
+            lambda q, k, table, distance: (
+                relative_key_query_scores(q, k, table, distance) - _of_keys(q, k, table, distance)
+            ),
+        ),
+        Mistake(
+            "the key meets the vector of the opposite distance",
+            "Query and key meet one vector, that of i - j.",
+            31,
+            lambda q, k, table, distance: (
+                relative_key_query_scores(q, k, table, distance)
+                - _of_keys(q, k, table, distance)
+                + _of_keys(q, k, table[::-1], distance)
+            ),
+        ),
+        Mistake(
+            "the distance taken as key minus query",
+            "Row i - j + N - 1: the last row is the far past.",
+            31,
+            lambda q, k, table, distance: relative_key_query_scores(q, k, table, -distance),
+        ),
+        Mistake(
+            "rows counted without the shift",
+            "Add N - 1: the table begins with the distance 1 - N.",
+            31,
+            lambda q, k, table, distance: relative_key_query_scores(
+                q, k, np.roll(table, len(table) // 2, axis=0), distance
+            ),
+        ),
+        Mistake(
+            "new queries counted from 0, whatever the cache holds",
+            "Read the distances that are given: with a cache the first query does not stand at 0.",
+            63,
+            lambda q, k, table, distance: relative_key_query_scores(
+                q,
+                k,
+                table,
+                np.arange(distance.shape[0])[:, None] - np.arange(distance.shape[1]),
+            ),
+        ),
+        Mistake(
+            "the position terms not scaled",
+            "All three products stand inside the division by the root of K.",
+            31,
+            lambda q, k, table, distance: relative_key_query_scores(
+                q, k, table * table.dtype.type(table.shape[-1] ** 0.5), distance
+            ),
+        ),
+    ),
+    chapter=31,
+)
+
+
+def _nezha_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(1, 2)
+    yield case(2, 6)
+    yield case(3, 4, 100.0)
+
+
+NEZHA = Exercise(
+    "nezha_table",
+    nezha_table,
+    _nezha_cases,
+    (
+        Mistake(
+            "rows in the order of key minus query",
+            "Distances are i - j: row 0 is the far future, and has the code of position 2m.",
+            31,
+            lambda m, K, base=10000.0: nezha_table(m, K, base)[::-1],
+        ),
+        Mistake(
+            "signed positions",
+            "The released code counts its rows from 0: no position is negative.",
+            31,
+            lambda m, K, base=10000.0: sinusoidal(np.arange(m, -m - 1, -1), K, base),
+        ),
+        Mistake(
+            "past and future alike",
+            "The code of a distance keeps its sign: 2m + 1 different rows.",
+            31,
+            lambda m, K, base=10000.0: sinusoidal(np.abs(np.arange(-m, m + 1)), K, base),
+        ),
+        Mistake(
+            "2m rows",
+            "Distances from -m to m, both included, are 2m + 1.",
+            31,
+            lambda m, K, base=10000.0: nezha_table(m, K, base)[1:],
+        ),
+        Mistake(
+            "all sines first",
+            "The paper's layout: sine and cosine of one frequency are neighbours.",
+            20,
+            lambda m, K, base=10000.0: sinusoidal(
+                np.arange(2 * m, -1, -1), K, base, layout="concatenated"
+            ),
+        ),
+        Mistake(
+            "the base fixed at 10000",
+            "Use the base that is given.",
+            20,
+            lambda m, K, base=10000.0: nezha_table(m, K),
         ),
     ),
     chapter=31,
@@ -789,6 +927,8 @@ EXERCISES = (
     TERMS,
     SHAW_SCORES,
     SHAW_VALUES,
+    KEY_QUERY,
+    NEZHA,
     XL,
     SHIFT,
     T5_BUCKET,
