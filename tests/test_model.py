@@ -20,17 +20,23 @@ from pe_numpy import (
     linear_scaling,
     llama3_scaling,
     multi_head_attention,
+    nezha_table,
     ntk_scaling,
     relative_distance,
     rope,
     rope_frequencies,
     shaw_scores,
+    shaw_values,
+    softmax,
     yarn_scaling,
 )
 from pe_numpy.transformer.encodings import (
     Encoding,
     Learned,
+    Nezha,
+    RelativeKeyQuery,
     Rope,
+    Shaw,
     Sizes,
     Tupe,
     every_encoding,
@@ -204,6 +210,29 @@ def test_queries_and_keys_are_taken_at_positions_of_their_own():
     tables = every_encoding(8, clip=3)["shaw"].layer(rng, Sizes(D, H, 1))
     expected = shaw_scores(q, k, tables["key_table"], relative_distance(q_at, k_at))
     assert_array_equal(every_encoding(8, clip=3)["shaw"].scores(tables, q, k, q_at, k_at), expected)
+
+
+def test_nezha_is_shaw_with_a_fixed_table_in_both_places():
+    rng = np.random.default_rng(0)
+    q, k, v = rng.standard_normal((3, B, H, 5, 6)).astype(np.float32)
+    at, nezha, table = np.arange(5), Nezha(clip=3), nezha_table(3, 6)
+    tables, distance = {"key_table": table, "value_table": table}, relative_distance(at, at)
+    assert nezha.layer(rng, Sizes(D, H, 1)) == nezha.shared(rng, Sizes(D, H, 1)) == {}
+    scores, shaw = nezha.scores({}, q, k, at, at), Shaw(clip=3)
+    assert_array_equal(scores, shaw.scores(tables, q, k, at, at))
+    mixed = nezha.mix({}, softmax(scores), v, at, at)
+    assert_array_equal(mixed, shaw_values(softmax(scores), v, table, distance))
+    assert scores.dtype == mixed.dtype == np.float32
+
+
+def test_relative_key_query_serves_texts_of_its_length_and_refuses_longer_ones():
+    rng, whole = np.random.default_rng(0), RelativeKeyQuery(length=5)
+    params = whole.layer(rng, Sizes(D, H, 1))
+    q = rng.standard_normal((B, H, 6, D // H))
+    assert params["table"].shape == (9, D // H)
+    assert whole.scores(params, q[..., :5, :], q[..., :5, :], np.arange(5), np.arange(5)).any()
+    with pytest.raises(ValueError, match="got -5 to 5"):
+        whole.scores(params, q, q, np.arange(6), np.arange(6))
 
 
 # ---- the parts ----------------------------------------------------------------------------------
@@ -594,6 +623,14 @@ SIZES = {"vocabulary": V, "d_model": 12, "n_heads": 2, "d_ff": F, "n_layers": 1}
         ("dropout", (1.0, 1.5, -0.1), "must be from 0 to below 1; got"),
         ("dropout", (np.nan, np.inf), "must be finite; got"),
         ("dropout", ("0.1", None, True, [0.1, 0.2]), "must be one real number; got"),
+        ("window", (0, -3), "must be at least 1; got"),
+        ("window", (2.0, "4", True), "must be a whole number; got"),
+        ("chunk", (0,), "must be at least 1; got 0"),
+        ("chunk", (2.5, False), "must be a whole number; got"),
+        ("sinks", (-1,), "must be at least 0; got -1"),
+        ("sinks", (None, 1.0), "must be a whole number; got"),
+        ("sinks", (2,), "need a window that could hide them; got 2"),
+        ("sink_logits", (1, None, "yes"), "must be True or False; got"),
     ],
 )
 def test_every_wrong_choice_of_a_model_is_refused_by_the_name_of_its_field(field, values, message):
@@ -658,3 +695,76 @@ def test_bad_input_is_named_with_the_rule_and_the_numbers():
     ]:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+# ---- masks that carry position, and sinks -------------------------------------------------------
+
+SIGHTS = {
+    "window": {"window": 3},
+    "window and sinks": {"window": 2, "sinks": 1},
+    "chunk": {"chunk": 3},
+}
+ALLOWED = {
+    "window": lambda i, j: 0 <= i - j < 3,
+    "window and sinks": lambda i, j: 0 <= i - j and (i - j < 2 or j < 1),
+    "chunk": lambda i, j: 0 <= i - j and i // 3 == j // 3,
+}
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_a_token_sees_its_window_or_its_chunk_and_nothing_else(sight):
+    model, params, tokens = built(Rope(), **SIGHTS[sight])
+    watch = {}
+    decode(params, model, tokens, watch=watch)
+    allowed = np.array([[ALLOWED[sight](i, j) for j in range(L)] for i in range(L)])
+    for layer in ("attention 0", "attention 1"):
+        assert_array_equal(watch[layer] > 0, np.broadcast_to(allowed, (B, H, L, L)))
+
+
+@every
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_cache_and_left_padding_keep_what_is_in_sight(encoding, sight):
+    model, params, tokens = built(encoding, sink_logits=True, **SIGHTS[sight])
+    alone = decode(params, model, tokens[:1, :5])
+    padded, real = tokens.copy(), np.ones((B, L), bool)
+    padded[0, 3:], padded[0, :3], real[0, :3] = tokens[0, :5], 7, False
+    together = decode(params, model, padded, real=real)
+    assert_allclose(together[0, 3:], alone[0], rtol=0, atol=1e-10)
+    cache = Cache(model, B, L, np.float64)
+    for start, end in ((0, 5), (5, 6), (6, 8)):
+        step = decode(params, model, padded[:, start:end], real=real[:, start:end], cache=cache)
+        assert_allclose(step, together[:, start:end], rtol=0, atol=1e-10)
+
+
+def test_what_lies_beyond_all_windows_changes_nothing():
+    """Two layers of window 3 reach 2 * (3 - 1) = 4 tokens back, and no farther."""
+    model, params, tokens = built(Rope(), window=3)
+    changed = tokens.copy()
+    changed[:, 2] = (changed[:, 2] + 1) % V
+    moved = np.abs(decode(params, model, changed) - decode(params, model, tokens)).max(axis=(0, 2))
+    assert (moved[2:7] > 1e-4).all() and moved[[0, 1, 7]].max() < 1e-12
+
+
+@pytest.mark.parametrize("encoding", [Rope(), every_encoding(40, clip=3)["shaw"]])
+def test_sink_logits_take_weight_from_the_keys_of_each_self_attention(encoding):
+    model, params, tokens = built(encoding, n_encoder_layers=1, sink_logits=True)
+    plain = built(encoding, n_encoder_layers=1)[0]
+    assert "sink" not in params["decoder"]["layers"]["0"]["cross"]
+    for stack in ("encoder", "decoder"):
+        for layer in params[stack]["layers"].values():
+            layer["attention"]["sink"] = np.full(H, -np.inf)
+    memory = encode(params, model, tokens)
+    before = decode(params, model, tokens, memory)
+    assert_array_equal(memory, encode(params, plain, tokens))
+    assert_array_equal(before, decode(params, plain, tokens, memory))
+    params["decoder"]["layers"]["0"]["attention"]["sink"] = np.array([-np.inf, 1.0])
+    watch = {}
+    assert np.abs(decode(params, model, tokens, memory, watch=watch) - before).max() > 1e-3
+    shares = watch["attention 0"].sum(axis=-1)
+    assert_allclose(shares[:, 0], 1, rtol=0, atol=1e-12)
+    assert (shares[:, 1] < 0.99).all()
+
+
+def test_windows_and_chunks_exclude_each_other():
+    with pytest.raises(ValueError, match="Model: window and chunk exclude each other; got 4 and 8"):
+        Model(V, D, H, F, 1, window=4, chunk=8)

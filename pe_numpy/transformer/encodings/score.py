@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,16 @@ import numpy as np
 from pe_numpy.absolute.learned import learned
 from pe_numpy.absolute.sinusoidal import sinusoidal
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
+from pe_numpy.relative.cope import cope_bias
 from pe_numpy.relative.deberta import deberta_scores
 from pe_numpy.relative.distance import relative_distance
-from pe_numpy.relative.shaw import shaw_scores, shaw_values
+from pe_numpy.relative.forgetting import forgetting_bias
+from pe_numpy.relative.shaw import (
+    nezha_table,
+    relative_key_query_scores,
+    shaw_scores,
+    shaw_values,
+)
 from pe_numpy.relative.t5 import t5_bias
 from pe_numpy.relative.transformer_xl import transformer_xl_scores
 from pe_numpy.relative.tupe import tupe_scores
@@ -38,6 +46,35 @@ class Shaw(Encoding):
     def mix(self, params, weights, v, q_positions, k_positions):
         distance = distances(q_positions, k_positions)
         return shaw_values(weights, v, params["value_table"], distance)
+
+
+@dataclass(frozen=True)
+class RelativeKeyQuery(Encoding):
+    """Chapter 31: BERT's vectors for query and key in texts of up to `length`, a table a layer."""
+
+    length: int
+
+    def layer(self, rng, sizes):
+        return {"table": 0.1 * rng.standard_normal((2 * self.length - 1, sizes.d_head))}
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        distance = distances(q_positions, k_positions)
+        return relative_key_query_scores(q, k, params["table"], distance)
+
+
+@dataclass(frozen=True)
+class Nezha(Encoding):
+    """Chapter 31: Shaw's two terms with one fixed table of sinusoids."""
+
+    clip: int = 64
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        table = nezha_table(self.clip, q.shape[-1])
+        return shaw_scores(q, k, table, distances(q_positions, k_positions))
+
+    def mix(self, params, weights, v, q_positions, k_positions):
+        table = nezha_table(self.clip, v.shape[-1])
+        return shaw_values(weights, v, table, distances(q_positions, k_positions))
 
 
 @dataclass(frozen=True)
@@ -139,3 +176,48 @@ class Alibi(Encoding):
         slopes = alibi_slopes(q.shape[-3]) if self.slopes is None else np.array(self.slopes)
         bias = alibi_bias(slopes.astype(q.dtype), relative_distance(q_positions, k_positions))
         return super().scores(params, q, k, q_positions, k_positions) + bias
+
+
+@dataclass(frozen=True)
+class Forgetting(Encoding):
+    """Chapter 37: gates of each token; a key keeps the product of all that came after it.
+
+    The bias is -|c_i - c_j|: under a causal mask the paper's, and for an encoder, which the paper
+    does not have, our symmetric form. A gate opens with sigmoid(`start`) where its input says
+    nothing.
+    """
+
+    start: float = 0.0
+
+    def layer(self, rng, sizes):
+        H = sizes.n_heads
+        return {"W_f": normal(rng, sizes.d_model, H), "b_f": np.zeros(H) + self.start}
+
+    def gates(self, params, x):
+        z = np.swapaxes(x @ params["W_f"] + params["b_f"], -1, -2)  # (B, H, L)
+        return np.minimum(z, 0) - np.log(1 + np.exp(-np.abs(z)))  # ln sigmoid, without an overflow
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        sums = np.cumsum(gates, axis=-1)  # (B, H, S)
+        bias = forgetting_bias(sums[..., sums.shape[-1] - q.shape[-2] :], sums)
+        return super().scores(params, q, k, q_positions, k_positions) - np.abs(bias)
+
+
+@dataclass(frozen=True)
+class Cope(Encoding):
+    """Chapter 37: each query counts the keys that it chooses, up to `length` - 1; a table a layer.
+
+    The term stands inside the scale, (q . k + q . e[p]) / sqrt(K), as in the released code. A
+    decoder counts from the key to the query; an encoder, without a mask, to the end of the row,
+    which is ours. Padding counts nothing.
+    """
+
+    length: int = 64
+
+    def layer(self, rng, sizes):
+        return {"table": np.zeros((self.length, sizes.d_head))}
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        scores = super().scores(params, q, k, q_positions, k_positions)
+        z = cope_bias(q, scores, params["table"], mask)
+        return scores + z * (1 / math.sqrt(q.shape[-1]))
