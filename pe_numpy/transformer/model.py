@@ -26,7 +26,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.transformer.attention import attend, causal_mask, merge_heads, softmax, split_heads
+from pe_numpy.transformer.attention import (
+    attend,
+    causal_mask,
+    chunk_mask,
+    merge_heads,
+    split_heads,
+    window_mask,
+)
 from pe_numpy.transformer.encodings import Encoding, Params, Sizes
 from pe_numpy.transformer.layers import (
     ACTIVATIONS,
@@ -69,14 +76,21 @@ class Model:
         embedding; embedding times sqrt(D).
     cross_heads : int, optional
         Heads of the cross-attention, H by default.
+    window, chunk : int, optional
+        A token of the decoder attends to the last `window` tokens, itself among them; or to those
+        of its own chunk, of `chunk` tokens each.
+    sinks : int
+        First tokens that a window leaves in sight.
+    sink_logits : bool
+        A learned sink a head in each self-attention: `attend(..., sink)`.
     dropout : float
         Rate on the embedding and on each sublayer's output, when a generator is passed.
 
     Raises
     ------
     ValueError
-        If the number of heads does not divide D, a size is below 1 or a choice is unknown; the
-        message names the field.
+        If the number of heads does not divide D, a size is below 1, a choice is unknown, or windows
+        and chunks are asked for together; the message names the field.
 
     Notes
     -----
@@ -105,6 +119,10 @@ class Model:
     scaled_embedding: bool = True
     cross_heads: int | None = None
     dropout: float = 0.0
+    window: int | None = None
+    chunk: int | None = None
+    sinks: int = 0
+    sink_logits: bool = False
 
     def __post_init__(self) -> None:
         _check_choices(self)
@@ -122,13 +140,22 @@ def _check_choices(model: Model) -> None:
     checks.choice("Model", "norm", model.norm, ("pre", "post"))
     checks.choice("Model", "norm_kind", model.norm_kind, ("layer", "rms"))
     checks.choice("Model", "activation", model.activation, tuple(ACTIVATIONS))
-    for name in ("gated", "biases", "tied", "scaled_embedding"):
+    for name in ("gated", "biases", "tied", "scaled_embedding", "sink_logits"):
         checks.flag("Model", name, getattr(model, name))
     checks.share("Model", "dropout", model.dropout)
     for name in ("n_heads", "cross_heads"):
         heads = getattr(model, name)
         if heads is not None and model.d_model % checks.integer("Model", name, heads):
             raise ValueError(f"Model: {name} must divide d_model; got {heads} and {model.d_model}")
+    for name in ("window", "chunk"):
+        if getattr(model, name) is not None:
+            checks.integer("Model", name, getattr(model, name))
+    if model.chunk is not None and model.window is not None:
+        raise ValueError(
+            f"Model: window and chunk exclude each other; got {model.window} and {model.chunk}"
+        )
+    if checks.integer("Model", "sinks", model.sinks, least=0) and model.window is None:
+        raise ValueError(f"Model: sinks need a window that could hide them; got {model.sinks}")
 
 
 # ---- parameters ---------------------------------------------------------------------------------
@@ -206,9 +233,10 @@ def _init_stack(
         gain = {"gain": np.ones(D)}
         return gain if model.norm_kind == "rms" else {**gain, "bias": np.zeros(D)}
 
-    def attention() -> Params:
+    def attention(sink: bool = False) -> Params:
         params = {f"W_{n}": projection(D, D, last if n == "o" else 1.0) for n in "qkvo"}
-        return {**params, **{f"b_{n}": np.zeros(D) for n in "qkvo" if model.biases}}
+        params |= {f"b_{n}": np.zeros(D) for n in "qkvo" if model.biases}
+        return {**params, "sink": np.zeros(model.n_heads)} if sink else params
 
     def network() -> Params:
         params = {"W_1": projection(D, F), "W_2": projection(F, D, last)}
@@ -221,7 +249,7 @@ def _init_stack(
     crossed = bool(model.n_encoder_layers) and not encoder
     layers = {}
     for n in range(n_layers):
-        layer = {"attention": attention(), "attention_norm": norm()}
+        layer = {"attention": attention(model.sink_logits), "attention_norm": norm()}
         if crossed:
             layer |= {"cross": attention(), "cross_norm": norm()}
         layer |= {"feed_forward": network(), "feed_forward_norm": norm()}
@@ -279,7 +307,7 @@ def multi_head_attention(
     Parameters
     ----------
     params : dict
-        W_q, W_k, W_v, W_o (D, D), optional b_q, b_k, b_v, b_o.
+        W_q, W_k, W_v, W_o (D, D), optional b_q, b_k, b_v, b_o (D,) and sink (H,).
     x : (B, L, D) array
         What asks: queries are made from it.
     source : (B, S, D) array, or two (B, H, S, K) arrays
@@ -334,10 +362,8 @@ def multi_head_attention(
     if not encoding.turns_alone:
         q, k = encoding.turn(places, q, k, q_positions, k_positions)
     scores = encoding.scores(places, q, k, q_positions, k_positions, gates, mask)  # (B, H, L, S)
-    if type(encoding).mix is Encoding.mix:
-        mixed, weights = attend(scores, v, mask)
-    else:
-        weights = softmax(scores if mask is None else np.where(mask, scores, -np.inf))
+    mixed, weights = attend(scores, v, mask, params.get("sink"))
+    if type(encoding).mix is not Encoding.mix:
         mixed = encoding.mix(places, weights, v, q_positions, k_positions)
     return linear(merge_heads(mixed), params["W_o"], params.get("b_o")), weights
 
@@ -574,7 +600,7 @@ def decode(
         start, real, cross = cache.length, cache.real_with(L, real), {**cache.cross}
     k_positions = _positions(start + L, real)
     q_positions = k_positions[..., start:]
-    mask = _causal(q_positions, k_positions, real)
+    mask = _sight(model, q_positions, k_positions, real)
     newest_real = None if real is None else real[:, start:]
     stack, seen = params["decoder"], {}
     x = _embed(params, model, model.encoding, stack["shared"], tokens, q_positions, rng)
@@ -713,16 +739,21 @@ def _positions(length: int, real: np.ndarray | None) -> np.ndarray:
     return np.maximum(np.cumsum(real, axis=1) - 1, 0)
 
 
-def _causal(
-    q_positions: np.ndarray, k_positions: np.ndarray, real: np.ndarray | None
+def _sight(
+    model: Model, q_positions: np.ndarray, k_positions: np.ndarray, real: np.ndarray | None
 ) -> np.ndarray | None:
     """(L, S), or (B, 1, L, S) if there is padding; none if all may attend to all.
 
     Padding is unseen; what it sees itself does not matter.
     """
-    if real is None and q_positions.shape[-1] == 1:
+    if model.window is not None:
+        mask = window_mask(q_positions, k_positions, model.window, model.sinks)
+    elif model.chunk is not None:
+        mask = chunk_mask(q_positions, k_positions, model.chunk)
+    elif real is None and q_positions.shape[-1] == 1:
         return None  # the newest token alone
-    mask = causal_mask(q_positions, k_positions)
+    else:
+        mask = causal_mask(q_positions, k_positions)
     if real is not None:
         mask = mask[:, None] & real[:, None, None, :]
     return None if mask.all() else mask
