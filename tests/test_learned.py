@@ -1,4 +1,4 @@
-"""Learned tables and their hierarchical stretch: loop oracle, theorems, known sizes, bad input."""
+"""Learned tables, stretched and resized: loop oracle, theorems, known values, bad input."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pe_numpy.absolute.learned import hierarchical, learned
+from pe_numpy import value_and_grad
+from pe_numpy.absolute.learned import hierarchical, learned, resize_matrix
 
 alphas = st.floats(-2.0, 3.0).filter(lambda a: abs(1 - a) > 0.05)
 sizes = st.integers(1, 12)
@@ -28,6 +29,39 @@ def hierarchical_by_loops(table, position, alpha):
         code[c] = alpha * u_i + (1 - alpha) * u_j
     return code
 
+
+def cubic(x, a):
+    """Keys' kernel at the distance x, piece by piece."""
+    x = abs(x)
+    if x < 1:
+        return (a + 2) * x**3 - (a + 3) * x**2 + 1
+    return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
+
+
+def resized_by_loops(values, new, mode, align_corners=False, antialias=False):
+    """Each new value as a sum over its neighbours, one at a time."""
+    old, made = len(values), []
+    for r in range(new):
+        at = (r + 0.5) * old / new - 0.5
+        if align_corners:
+            at = r * (old - 1) / (new - 1) if new > 1 else 0.0
+        wide = max(old / new, 1.0) if antialias else 1.0
+        total = weights = 0.0
+        for j in range(-3 * old - 3, 4 * old + 3):
+            x = (at - j) / wide
+            inside = 0 <= j < old
+            if mode == "cubic":
+                weight = cubic(x, -0.5 if antialias else -0.75)
+            else:
+                weight = max(1 - abs(x), 0.0)
+            if inside or not antialias:  # with antialias there is nothing beyond the ends
+                total += weight * values[min(max(j, 0), old - 1)]
+                weights += weight
+        made.append(total / weights if antialias else total)
+    return made
+
+
+WAYS = [{}, {"align_corners": True}, {"antialias": True}]
 
 # ---- loop oracle --------------------------------------------------------------------------------
 
@@ -54,6 +88,18 @@ def test_default_weight_of_the_leading_digit_is_four_tenths():
     table = table_of(3, 2)
     expected = [hierarchical_by_loops(table, position, 0.4) for position in range(9)]
     assert_allclose(hierarchical(table, np.arange(9)), expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("way", WAYS)
+def test_resized_values_equal_sums_over_neighbours(mode, way):
+    for old in (1, 2, 3, 4, 7):
+        for new in (1, 2, 3, 5, 6, 11):
+            values = table_of(old, 1)[:, 0]
+            W = resize_matrix(old, new, mode, **way)
+            assert W.shape == (new, old) and W.dtype == np.float64
+            expected = resized_by_loops(values, new, mode, **way)
+            assert_allclose(W @ values, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("look_up", [learned, hierarchical])
@@ -105,7 +151,94 @@ def test_leading_weight_of_zero_forgets_the_leading_digit():
     assert_allclose(hierarchical(table, np.arange(16), 0), np.tile(table, (4, 1)), rtol=0, atol=0)
 
 
+@given(sizes, sizes, st.sampled_from(["linear", "cubic"]), st.sampled_from(WAYS))
+def test_rows_of_a_resize_matrix_sum_to_1_and_the_same_size_is_the_identity(old, new, mode, way):
+    assert_allclose(resize_matrix(old, new, mode, **way).sum(1), 1, rtol=0, atol=1e-12)
+    assert_allclose(resize_matrix(old, old, mode, **way), np.eye(old), rtol=0, atol=1e-12)
+
+
+@given(sizes, sizes, st.sampled_from(["linear", "cubic"]), st.sampled_from(WAYS))
+def test_resizing_upside_down_is_resizing_and_turning_upside_down(old, new, mode, way):
+    if new == 1 and "align_corners" in way:  # one row, on the first corner
+        assert resize_matrix(old, new, mode, **way)[0, 0] == 1
+        return
+    W = resize_matrix(old, new, mode, **way)
+    assert_allclose(W[::-1, ::-1], W, rtol=0, atol=1e-12)
+
+
+def test_corners_stay_where_they_are_and_cells_keep_their_line():
+    line = np.arange(5.0)
+    corners = resize_matrix(5, 9, align_corners=True) @ line
+    assert_allclose(corners, np.arange(9) / 2, rtol=0, atol=1e-12)
+    cells = resize_matrix(5, 10) @ line
+    assert_allclose(cells[1:-1], (np.arange(1, 9) + 0.5) / 2 - 0.5, rtol=0, atol=1e-12)
+    assert cells[0] == 0 and cells[-1] == 4
+
+
+def test_a_of_minus_a_half_reproduces_a_line_and_minus_three_quarters_does_not():
+    at, inside = (np.arange(8) + 0.5) * 2.5 - 0.5, slice(1, -1)
+    plain = resize_matrix(20, 8, "cubic") @ np.arange(20.0)
+    assert f"{np.abs(plain - at)[inside].max():.3f}" == "0.047"
+    at = (np.arange(20) + 0.5) * 0.4 - 0.5
+    smooth = resize_matrix(8, 20, "cubic", antialias=True) @ np.arange(8.0)
+    assert_allclose(smooth[5:-5], at[5:-5], rtol=0, atol=1e-12)
+
+
+def test_antialias_counts_every_old_row_where_two_neighbours_skip_some():
+    assert np.count_nonzero(resize_matrix(12, 3).any(axis=0)) == 6
+    assert resize_matrix(12, 3, antialias=True).any(axis=0).all()
+
+
+def test_a_grid_takes_one_matrix_for_its_rows_and_one_for_its_columns():
+    E = np.stack(np.indices((3, 5)), axis=-1).astype(float)  # each cell holds its row and column
+    down, right = resize_matrix(3, 4), resize_matrix(5, 7)
+    both = np.einsum("yr,rcd,xc->yxd", down, E, right)
+    rows, columns = np.meshgrid(down @ np.arange(3), right @ np.arange(5), indexing="ij")
+    assert_allclose(both, np.stack([rows, columns], axis=-1), rtol=0, atol=1e-12)
+
+
+def test_gradient_of_a_resized_table_is_the_transposed_matrix_times_that_of_the_new_one():
+    W, target = resize_matrix(4, 7, "cubic"), table_of(7, 3, seed=1)
+    E = table_of(4, 3)
+
+    def loss(params):
+        return (W @ params["E"] * target).sum()
+
+    gradient = value_and_grad(loss)({"E": E})[1]["E"]
+    assert_allclose(gradient, W.T @ target, rtol=0, atol=1e-12)
+    step = np.zeros((4, 3))
+    step[1, 2] = 1e-6
+    measured = (loss({"E": E + step}) - loss({"E": E - step})) / 2e-6
+    assert_allclose(gradient[1, 2], measured, rtol=0, atol=1e-8)
+    assert (W < 0).any()
+
+
+def test_linear_resizing_shortens_unrelated_unit_rows_more_than_cubic():
+    E = table_of(50, 400)
+    E = E / np.linalg.norm(E, axis=1, keepdims=True)
+    resized = [resize_matrix(50, 85, mode) @ E for mode in ("linear", "cubic")]
+    linear, bicubic = (np.linalg.norm(rows, axis=1).mean() for rows in resized)
+    assert linear < bicubic < 1
+
+
 # ---- known sizes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "way", "expected"),
+    [
+        ("linear", {}, [0, 0.5, 1.166667, 1.833333, 2.5, 3]),
+        ("linear", {"align_corners": True}, [0, 0.6, 1.2, 1.8, 2.4, 3]),
+        ("cubic", {}, [-0.086806, 0.40625, 1.212963, 1.787037, 2.59375, 3.086806]),
+        (
+            "cubic",
+            {"antialias": True},
+            [-0.065789, 0.411765, 1.166667, 1.833333, 2.588235, 3.065789],
+        ),
+    ],
+)
+def test_0_1_2_3_resized_to_six(mode, way, expected):
+    assert (resize_matrix(4, 6, mode, **way) @ range(4)).round(6).tolist() == expected
 
 
 def test_table_of_512_rows_ends_at_position_511_and_the_stretched_one_at_262143():
@@ -169,6 +302,12 @@ def test_integer_tables_become_float64():
         (lambda: hierarchical(np.zeros((4, 2)), [0], 1.0), "hierarchical: alpha must not be 1"),
         (lambda: hierarchical(np.zeros((4, 2)), [0], np.nan), "alpha must be finite; got nan"),
         (lambda: hierarchical(np.zeros(4), [0]), r"hierarchical: table must have the axes \(N, D"),
+        (lambda: resize_matrix(0, 3), "resize_matrix: old must be at least 1; got 0"),
+        (lambda: resize_matrix(3, 2.0), "resize_matrix: new must be a whole number; got 2.0"),
+        (lambda: resize_matrix(3, 2, "bicubic"), "mode must be 'linear' or 'cubic'; got 'bicubic'"),
+        (lambda: resize_matrix(3, 2, "cubic", 1), "align_corners must be True or False; got 1"),
+        (lambda: resize_matrix(3, 2, antialias=None), "antialias must be True or False; got None"),
+        (lambda: resize_matrix(3, 2, "cubic", True, True), "got both, choose one"),
     ],
 )
 def test_bad_input_is_named_with_the_rule_and_the_numbers(call, message):

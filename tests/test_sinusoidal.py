@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pe_numpy import sinusoidal, sinusoidal_2d, sinusoidal_shift, wavelengths
+from pe_numpy import sinusoidal, sinusoidal_shift, timing_signal, wavelengths
 
 even_widths = st.integers(1, 40).map(lambda n: 2 * n)
 offsets = st.integers(-1000, 1000)
@@ -53,22 +53,19 @@ def test_concatenated_layout_is_the_interleaved_one_permuted():
     assert_array_equal(concatenated[:, 5:], interleaved[:, 1::2])
 
 
-def test_2d_code_holds_row_then_column_each_as_sines_then_cosines():
-    height, width, d_model = 3, 5, 12
-    code = sinusoidal_2d(height, width, d_model)
-    assert code.shape == (height, width, d_model)
-    half, quarter = d_model // 2, d_model // 4
-    for row in range(height):
-        for column in range(width):
-            for i in range(quarter):
-                scale = 10000 ** (2 * i / half)
-                expected = [
-                    math.sin(row / scale),
-                    math.cos(row / scale),
-                    math.sin(column / scale),
-                    math.cos(column / scale),
-                ]
-                assert_allclose(code[row, column, i::quarter], expected, rtol=0, atol=1e-12)
+@pytest.mark.parametrize("d_model", [2, 3, 4, 5, 8, 13])
+@pytest.mark.parametrize(("lo", "hi"), [(1.0, 10000.0), (2.0, 50.0)])
+def test_timing_signal_equals_its_formula_component_by_component(d_model, lo, hi):
+    positions, h = [0, 1, 2, 17, 1000.5], d_model // 2
+    code = timing_signal(positions, d_model, lo, hi)
+    assert code.shape == (5, d_model) and code.dtype == np.float64
+    expected = np.zeros((5, d_model))  # an odd width keeps its last column of zeros
+    for row, pos in enumerate(positions):
+        for c in range(h):
+            w = lo * (lo / hi) ** (c / max(h - 1, 1))
+            expected[row, c], expected[row, h + c] = math.sin(pos * w), math.cos(pos * w)
+    assert_allclose(code, expected, rtol=0, atol=1e-12)
+    assert timing_signal(np.ones((2, 3), int), d_model).shape == (2, 3, d_model)
 
 
 # ---- theorems -----------------------------------------------------------------------------------
@@ -106,6 +103,25 @@ def test_each_pair_repeats_after_its_wavelength():
         assert_allclose(code[0], code[1], rtol=0, atol=1e-11)
 
 
+@given(st.integers(2, 40), offsets, offsets)
+def test_products_of_timing_signals_depend_on_the_distance_alone(d, p, k):
+    w = 10000.0 ** (-np.arange(d // 2) / max(d // 2 - 1, 1))
+    product = timing_signal(p, d) @ timing_signal(p + k, d)
+    assert_allclose(product, np.cos(k * w).sum(), rtol=0, atol=1e-10)
+
+
+@given(even_widths.filter(lambda d: d > 2))
+def test_timing_signal_is_the_concatenated_code_of_a_larger_base(d):
+    code = sinusoidal(np.arange(20), d, 10000.0 ** (d / (d - 2)), "concatenated")
+    assert_allclose(timing_signal(np.arange(20), d), code, rtol=0, atol=1e-12)
+
+
+def test_last_frequency_of_a_timing_signal_is_lo_squared_over_hi():
+    for d in (4, 5, 64):
+        assert_allclose(timing_signal(1, d)[d // 2 - 1], math.sin(1e-4), rtol=1e-12)
+        assert_allclose(timing_signal(1, d, 0.5, 20)[d // 2 - 1], math.sin(0.0125), rtol=1e-12)
+
+
 # ---- published values ---------------------------------------------------------------------------
 
 
@@ -129,6 +145,12 @@ def test_three_published_layouts_differ_as_their_sources_say():
     marian = [0.841471, 0.099833, 0.01, 0.001, 0.540302, 0.995004, 0.99995, 1.0]
     assert sinusoidal(1, 8).round(6).tolist() == paper
     assert sinusoidal(1, 8, layout="concatenated").round(6).tolist() == marian
+
+
+def test_timing_signal_as_in_tensor2tensor():
+    eight = [0.841471, 0.046399, 0.002154, 0.0001, 0.540302, 0.998923, 0.999998, 1.0]
+    assert timing_signal(1, 8).round(6).tolist() == eight
+    assert timing_signal(3, 5).round(6).tolist() == [0.14112, 0.0003, -0.989992, 1.0, 0.0]
 
 
 def test_table_of_100_positions_has_its_known_sum():
@@ -165,9 +187,13 @@ def test_codes_are_float64_and_positions_stay_as_they_were():
         (lambda: wavelengths(4, -1.0), "wavelengths: base must be above 0; got -1"),
         (lambda: sinusoidal_shift([1, 2], 4), "sinusoidal_shift: offset must be one real number"),
         (lambda: sinusoidal_shift(1, 5), "sinusoidal_shift: d_model must be even"),
-        (lambda: sinusoidal_2d(2, 3, 6), "sinusoidal_2d: d_model must be divisible by 4.*got 6"),
-        (lambda: sinusoidal_2d(0, 3, 4), "sinusoidal_2d: height must be at least 1; got 0"),
-        (lambda: sinusoidal_2d(2, 2.5, 4), "sinusoidal_2d: width must be a whole number; got 2.5"),
+        (lambda: timing_signal(1, 1), "timing_signal: d_model must be at least 2; got 1"),
+        (lambda: timing_signal(1, 4, 0.0), "timing_signal: min_timescale must be above 0; got 0"),
+        (
+            lambda: timing_signal(1, 4, 1, -9),
+            "max_timescale must be above 0; got -9",
+        ),
+        (lambda: timing_signal(np.nan, 4), "timing_signal: positions must be finite"),
     ],
 )
 def test_bad_input_is_named_with_the_rule_and_the_numbers(call, message):

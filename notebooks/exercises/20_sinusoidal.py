@@ -54,21 +54,6 @@ def wavelengths(d_model, base=10000.0):
     raise NotImplementedError
 
 
-def sinusoidal_2d(height, width, d_model, base=10000.0):
-    """Codes of a grid: the first half of each vector codes the row, the second the column.
-
-    height, width  int      cells
-    d_model        int      d, divisible by 4
-    returns        (height, width, d)   float64
-
-    for each row r, column c, and i in 0 .. d/4 - 1:
-        w = base^(-2 i / (d/2))
-        code[i]       = sin(r w),   code[d/4 + i]   = cos(r w)
-        code[d/2 + i] = sin(c w),   code[3d/4 + i]  = cos(c w)
-    """
-    raise NotImplementedError
-
-
 # ---- hints --------------------------------------------------------------------------------------
 
 # sinusoidal, 1: position 0 has the code 0 1 0 1 ...
@@ -79,6 +64,3 @@ def sinusoidal_2d(height, width, d_model, base=10000.0):
 # sinusoidal_shift, 2: at offset 0 it is the identity.
 
 # wavelengths, 1: the first one is 2 pi, whatever d is.
-
-# sinusoidal_2d, 1: each half is a code of its own, of width d/2, with all sines first.
-# sinusoidal_2d, 2: np.broadcast_to repeats the rows' codes along the columns.

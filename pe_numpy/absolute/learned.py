@@ -10,8 +10,13 @@ texts" (in Chinese, kexue.fm/archives/7947)::
 
     p_(i N + j) = alpha u_i + (1 - alpha) u_j,   u_k = (E_k - alpha E_0) / (1 - alpha)
 
+and, for tables of another size, the interpolation of torch::
+
+    E' = W E,   W_rj = k(place of the new row r - j)
+
 Axes: N rows of the table, D model width.
-Symbols: E is the trained table; i, j = 0 .. N-1 are the two digits of a position in base N.
+Symbols: E is the trained table; i, j = 0 .. N-1 are the two digits of a position in base N. W is
+constant; k is the kernel, by which the new row weighs an old one.
 Convention: positions count from 0. A negative position is refused: NumPy would read the table from
 its end, without a word.
 Differs from the sources: Su counts positions from 1, so his first vector is E_0 here.
@@ -105,6 +110,78 @@ def hierarchical(table: ArrayLike, positions: ArrayLike, alpha: float = 0.4) -> 
     u = (E - alpha * E[:1]) / (1 - alpha)  # (N, D)
     codes = alpha * u[rows // N] + (1 - alpha) * u[rows % N]  # (..., D)
     return codes.astype(table.dtype, copy=False)
+
+
+def resize_matrix(
+    old: int, new: int, mode: str = "linear", align_corners: bool = False, antialias: bool = False
+) -> np.ndarray:
+    """Resize a table of `old` rows to `new`: the matrix W with E' = W @ E.
+
+    Parameters
+    ----------
+    old, new : int
+        Numbers of rows. A grid takes one matrix for its rows and one for its columns.
+    mode : "linear" or "cubic"
+        Two neighbours, or four with the cubic kernel (torch: "bilinear", "bicubic").
+    align_corners : bool
+        Rows are points, and the new ends are the old ones: row r stands at r (old-1)/(new-1). Else
+        rows are cells of a line of one length: (r + 1/2) old/new - 1/2.
+    antialias : bool
+        When a table shrinks, widen the kernel by old/new, so that each old row counts; cut it off
+        at the ends and divide by the sum of what is left.
+
+    Returns
+    -------
+    (new, old) float64 array; each row sums to 1. The identity if both sizes are the same.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1, the mode is unknown, or antialias is asked for together with
+        align_corners.
+
+    Notes
+    -----
+    Source: `torch.nn.functional.interpolate` of torch 2.13; no paper states it. Its cubic kernel
+    has the parameter a = -3/4, and with antialias a = -1/2. Beyond the ends of a table its first or
+    last row goes on; with antialias there is nothing. One new row alone stands, with
+    align_corners, on the first old one.
+
+    Examples
+    --------
+    >>> (resize_matrix(4, 6) @ [0, 1, 2, 3]).round(6).tolist()
+    [0.0, 0.5, 1.166667, 1.833333, 2.5, 3.0]
+    >>> (resize_matrix(4, 6, align_corners=True) @ [0, 1, 2, 3]).round(6).tolist()
+    [0.0, 0.6, 1.2, 1.8, 2.4, 3.0]
+    """
+    name = "resize_matrix"
+    old, new = checks.integer(name, "old", old), checks.integer(name, "new", new)
+    mode = checks.choice(name, "mode", mode, ("linear", "cubic"))
+    align_corners = checks.flag(name, "align_corners", align_corners)
+    if checks.flag(name, "antialias", antialias) and align_corners:
+        raise ValueError(
+            f"{name}: antialias spreads a row over the cells that it covers, and corners are "
+            "points; got both, choose one"
+        )
+    r = np.arange(new)
+    at = r * ((old - 1) / max(new - 1, 1)) if align_corners else (r + 0.5) * (old / new) - 0.5
+    rows = np.arange(-2, old + 2)  # two beyond each end
+    wide = max(old / new, 1.0) if antialias else 1.0
+    x = np.abs(at[:, None] - rows) / wide  # (new, old + 4)
+    W = np.maximum(1 - x, 0) if mode == "linear" else _cubic(x, -0.5 if antialias else -0.75)
+    inner = W[:, 2:-2]  # (new, old)
+    if antialias:
+        return inner / inner.sum(axis=1, keepdims=True)
+    inner[:, 0] += W[:, 0] + W[:, 1]  # the first row goes on beyond its end
+    inner[:, -1] += W[:, -2] + W[:, -1]
+    return inner
+
+
+def _cubic(x: np.ndarray, a: float) -> np.ndarray:
+    """Weight at the distance x >= 0: 1 at 0, and 0 at 1 and from 2 on."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = a * (((x - 5) * x + 8) * x - 4)
+    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
 
 
 def _table(function: str, table: ArrayLike) -> np.ndarray:

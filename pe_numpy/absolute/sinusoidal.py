@@ -11,7 +11,8 @@ theta_i = base^(-2i/D) is the angular frequency of pair i, in radians per positi
 Convention: "interleaved" is the paper's layout (sine and cosine of a pair are neighbours);
 "concatenated" puts all sines before all cosines, a permutation of the same components.
 `sinusoidal_shift` is stated for the interleaved layout and for column vectors.
-Differs from the paper: positions may be any real numbers, and the base may be chosen.
+Differs from the paper: positions may be any real numbers, and the base may be chosen;
+`timing_signal` is the variant of the authors' library, with other frequencies than the paper's.
 """
 
 from __future__ import annotations
@@ -105,6 +106,57 @@ def sinusoidal(
     return pairs.reshape(*positions.shape, d_model)  # (..., D)
 
 
+def timing_signal(
+    positions: ArrayLike,
+    d_model: int,
+    min_timescale: float = 1.0,
+    max_timescale: float = 10000.0,
+) -> np.ndarray:
+    """All sines, then all cosines, at frequencies w_c = lo (lo/hi)^(c/(h - 1)), c = 0 .. h - 1.
+
+    Parameters
+    ----------
+    positions : array of any shape
+        Positions: integers, or real numbers between them.
+    d_model : int
+        Width D of the code, at least 2; h = floor(D/2), and an odd D gets one column of zeros.
+    min_timescale, max_timescale : float
+        lo and hi. The first frequency is lo and the last lo^2/hi: with lo = 1, exactly 1/hi.
+
+    Returns
+    -------
+    (*positions.shape, D) float64 array. Cast it before you add it to float32 embeddings.
+
+    Raises
+    ------
+    ValueError
+        If D is below 2, a scale is not above 0 or a position is not a finite real number.
+
+    Notes
+    -----
+    Source: tensorflow/tensor2tensor, `get_timing_signal_1d` (commit bafdc1b); no paper states it.
+    lo multiplies there, too, though its name would let it divide. With h = 1 the one frequency is
+    lo: h - 1 is taken as 1, since 0 would divide.
+
+    Examples
+    --------
+    >>> timing_signal(1, 8).round(6).tolist()
+    [0.841471, 0.046399, 0.002154, 0.0001, 0.540302, 0.998923, 0.999998, 1.0]
+    >>> timing_signal(3, 5).round(6).tolist()
+    [0.14112, 0.0003, -0.989992, 1.0, 0.0]
+    """
+    name = "timing_signal"
+    positions = checks.position_array(name, "positions", positions)
+    d_model = checks.integer(name, "d_model", d_model, least=2)
+    lo = checks.positive(name, "min_timescale", min_timescale)
+    hi = checks.positive(name, "max_timescale", max_timescale)
+    h = d_model // 2
+    w = lo * (lo / hi) ** (np.arange(h) / max(h - 1, 1))  # (h,)
+    angles = positions[..., None] * w  # (..., h)
+    zero = np.zeros((*positions.shape, d_model % 2))  # a column if D is odd, else none
+    return np.concatenate([np.sin(angles), np.cos(angles), zero], axis=-1)  # (..., D)
+
+
 def sinusoidal_shift(offset: float, d_model: int, base: float = 10000.0) -> np.ndarray:
     """Shift every code by `offset` positions: the matrix M with PE(pos + offset) = M @ PE(pos).
 
@@ -149,53 +201,3 @@ def sinusoidal_shift(offset: float, d_model: int, base: float = 10000.0) -> np.n
     shift[sin, cos] = np.sin(angles)  # sin(p + a) = sin(p) cos(a) + cos(p) sin(a)
     shift[cos, sin] = -np.sin(angles)  # cos(p + a) = cos(p) cos(a) - sin(p) sin(a)
     return shift
-
-
-def sinusoidal_2d(height: int, width: int, d_model: int, base: float = 10000.0) -> np.ndarray:
-    """Codes for a grid: the first half of each vector codes the row, the second the column.
-
-    Parameters
-    ----------
-    height, width : int
-        Rows and columns of the grid.
-    d_model : int
-        Width D of the code, divisible by 4: each half holds its sines, then its cosines.
-    base : float
-        As in `sinusoidal`; each half runs through all its frequencies, at width D/2.
-
-    Returns
-    -------
-    (height, width, D) float64 array.
-
-    Raises
-    ------
-    ValueError
-        If D is not divisible by 4, a size is below 1 or the base is not above 0.
-
-    Notes
-    -----
-    Source: the section-3.5 code of Vaswani et al. 2017, once for each axis; Parmar et al. 2018,
-    "Image Transformer" (arXiv:1802.05751), gives half of the components to each coordinate.
-    Libraries disagree on which axis comes first: test with a grid that is not square.
-
-    Examples
-    --------
-    >>> code = sinusoidal_2d(2, 3, 4)
-    >>> code[1, 0].round(4).tolist(), code[0, 2].round(4).tolist()
-    ([0.8415, 0.5403, 0.0, 1.0], [0.0, 1.0, 0.9093, -0.4161])
-    """
-    height = checks.integer("sinusoidal_2d", "height", height)
-    width = checks.integer("sinusoidal_2d", "width", width)
-    d_model = checks.integer("sinusoidal_2d", "d_model", d_model)
-    if d_model % 4:
-        raise ValueError(
-            "sinusoidal_2d: d_model must be divisible by 4, a sine and a cosine for each of two "
-            f"axes; got {d_model}"
-        )
-    base = checks.positive("sinusoidal_2d", "base", base)
-    half = (height, width, d_model // 2)
-    rows = sinusoidal(np.arange(height), d_model // 2, base, "concatenated")  # (height, D/2)
-    columns = sinusoidal(np.arange(width), d_model // 2, base, "concatenated")  # (width, D/2)
-    return np.concatenate(
-        [np.broadcast_to(rows[:, None], half), np.broadcast_to(columns, half)], axis=-1
-    )  # (height, width, D)

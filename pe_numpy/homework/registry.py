@@ -6,11 +6,33 @@ import difflib
 from collections.abc import Callable
 
 from pe_numpy.homework.check import Exercise, Verdict, judge, run
-from pe_numpy.homework.exercises import absolute, attention, length, relative, rotary, transformer
+from pe_numpy.homework.exercises import (
+    absolute,
+    attention,
+    content,
+    counting,
+    grid,
+    length,
+    relative,
+    rotary,
+    transformer,
+    windows,
+)
 
 EXERCISES: dict[str, Exercise] = {
     e.name: e
-    for room in (absolute, relative, rotary, length, attention, transformer)
+    for room in (
+        absolute,
+        grid,
+        counting,
+        relative,
+        content,
+        windows,
+        rotary,
+        length,
+        attention,
+        transformer,
+    )
     for e in room.EXERCISES
 }
 

@@ -22,13 +22,3 @@ def sinusoidal_shift(offset, d_model, base=10000.0):
 
 def wavelengths(d_model, base=10000.0):
     return 2 * np.pi * base ** (2 * np.arange(d_model // 2) / d_model)
-
-
-def sinusoidal_2d(height, width, d_model, base=10000.0):
-    def line(n):
-        angles = np.arange(n)[:, None] * base ** (-2 * np.arange(d_model // 4) / (d_model // 2))
-        return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
-
-    shape = (height, width, d_model // 2)
-    rows = np.broadcast_to(line(height)[:, None], shape)
-    return np.concatenate([rows, np.broadcast_to(line(width), shape)], axis=-1)

@@ -14,7 +14,6 @@ from pe_numpy.absolute.learned import hierarchical, learned
 from pe_numpy.absolute.recurrent import floater, recurrent
 from pe_numpy.absolute.sinusoidal import (
     sinusoidal,
-    sinusoidal_2d,
     sinusoidal_shift,
     wavelengths,
 )
@@ -230,46 +229,6 @@ WAVES = Exercise(
             20,
             lambda d_model, base=10000.0: (
                 2 * math.pi * base ** (np.arange(1, d_model // 2 + 1) * 2 / d_model)
-            ),
-        ),
-    ),
-    chapter=20,
-)
-
-
-def _grid_cases(rng: np.random.Generator) -> Iterator[Case]:
-    yield case(2, 1, 4)
-    yield case(3, 5, 8)
-    yield case(1, 4, 12, base=100.0)
-
-
-GRID = Exercise(
-    "sinusoidal_2d",
-    sinusoidal_2d,
-    _grid_cases,
-    (
-        Mistake(
-            "row and column exchanged",
-            "The first half codes the row, the second the column.",
-            20,
-            lambda height, width, d_model, base=10000.0: np.swapaxes(
-                sinusoidal_2d(width, height, d_model, base), 0, 1
-            ),
-        ),
-        Mistake(
-            "interleaved halves",
-            "Each half has its sines first, then its cosines.",
-            20,
-            lambda height, width, d_model, base=10000.0: sinusoidal_2d(
-                height, width, d_model, base
-            )[..., np.arange(d_model).reshape(2, 2, -1).swapaxes(1, 2).ravel()],
-        ),
-        Mistake(
-            "one long line of cells",
-            "A cell has two coordinates; counting through the rows loses who is above whom.",
-            20,
-            lambda height, width, d_model, base=10000.0: sinusoidal(
-                np.arange(height * width).reshape(height, width), d_model, base
             ),
         ),
     ),
@@ -614,7 +573,6 @@ EXERCISES = (
     SINUSOIDAL,
     SHIFT,
     WAVES,
-    GRID,
     LEARNED,
     TREE,
     RECURRENT,
