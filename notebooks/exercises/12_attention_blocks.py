@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check notebooks/exercises/12_attention_blocks.py
 
-Here both are made in one pass over the scores, as a long row demands.
+Here the softmax and its logarithm are made in one pass over the scores, as a long row demands.
+Then come the masks of windows and chunks, and a softmax with a sink.
 Hints stand at the end of the file, the gentle ones first.
 """
 
@@ -44,6 +45,54 @@ def log_softmax(x, axis=-1):
     raise NotImplementedError
 
 
+def window_mask(q_positions, k_positions, window, sinks=0):
+    """True for the newest keys, the query's own among them, and for the first ones, the sinks.
+
+    q_positions  (..., L)       positions i of the queries
+    k_positions  (..., S)       positions j of the keys
+    window       int            w, at least 1
+    sinks        int            number of sinks
+    returns      (..., L, S)    booleans
+
+    for each query i and key j:
+        True if j <= i and (i - j < w or j < sinks)
+    """
+    raise NotImplementedError
+
+
+def chunk_mask(q_positions, k_positions, chunk):
+    """True for keys of the query's own chunk, up to the query.
+
+    q_positions  (..., L)
+    k_positions  (..., S)
+    chunk        int            c; chunks begin at 0, c, 2 c, ...
+    returns      (..., L, S)    booleans
+
+    for each query i and key j:
+        True if j <= i and floor(i / c) = floor(j / c)
+    """
+    raise NotImplementedError
+
+
+def attend(scores, v, mask=None, sink=None):
+    """Mask, softmax and weighted sum, with a learned sink for each head.
+
+    scores   (..., H, L, S)    scaled scores
+    v        (..., H, S, K)    values
+    mask     booleans that broadcast to the scores, or None: True = may attend
+    sink     (H,), or None
+    returns  (..., H, L, K) output, (..., H, L, S) weights
+
+    for each head h and query i:
+        total = sum over the keys j that may be attended to of exp(scores[h, i, j])
+        if there is a sink: total = total + exp(sink[h])
+        weights[h, i, j] = exp(scores[h, i, j]) / total for these j, 0 for the others
+        output[h, i]     = sum over j of weights[h, i, j] v[h, j]
+        if nothing may be attended to, all weights are 0
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # softmax, 1: np.moveaxis(x, axis, 0) lets you loop over the scores of all rows at once.
@@ -52,3 +101,12 @@ def log_softmax(x, axis=-1):
 
 # log_softmax, 1: the loop is the same; write it once, as a function that returns top and total.
 # log_softmax, 2: take top from x first, then the logarithm: beside a large score it loses digits.
+
+# window_mask, 1: put the queries down, q[..., :, None], and the keys across, k[..., None, :].
+# window_mask, 2: three comparisons, joined by & and |.
+
+# chunk_mask, 1: // rounds down, also below 0.
+
+# attend, 1: the sink is one more key whose value is 0.
+# attend, 2: set it beside the scores, as a last column, take your softmax, drop the column.
+# attend, 3: the mask comes before it, so that no row is without a score.

@@ -52,6 +52,21 @@ def log_n_scale(n, trained_length):
     raise NotImplementedError
 
 
+def attention_temperature(positions, floor_scale=8192, scale=0.1):
+    """The factor of the queries on Llama 4's layers without RoPE.
+
+    positions    any shape   positions i of the queries, from 0
+    floor_scale  number      positions between two steps
+    scale        number
+    returns      float64 of the positions' shape
+
+    for each position i:
+        steps  = floor((i + 1) / floor_scale)
+        factor = 1 + scale ln(1 + steps)
+    """
+    raise NotImplementedError
+
+
 def attention_entropy(weights, axis=-1):
     """The spread of attention weights, in nats.
 
@@ -73,6 +88,9 @@ def attention_entropy(weights, axis=-1):
 
 # log_n_scale, 1: up to the trained length the factor is 1.
 # log_n_scale, 2: np.maximum works entry by entry.
+
+# attention_temperature, 1: up to position floor_scale - 2 the factor is 1.
+# attention_temperature, 2: np.log1p(x) is the logarithm of 1 + x.
 
 # attention_entropy, 1: np.log(0) is -inf, and 0 times that is NaN.
 # attention_entropy, 2: np.where(weights > 0, weights, 1) has a logarithm everywhere.

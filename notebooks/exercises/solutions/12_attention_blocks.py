@@ -24,3 +24,23 @@ def softmax(x, axis=-1):
 def log_softmax(x, axis=-1):
     top, total = largest_and_total(x, axis)
     return (x - top) - np.log(total)
+
+
+def window_mask(q_positions, k_positions, window, sinks=0):
+    i, j = q_positions[..., :, None], k_positions[..., None, :]
+    return (j <= i) & ((i - j < window) | (j < sinks))
+
+
+def chunk_mask(q_positions, k_positions, chunk):
+    i, j = q_positions[..., :, None], k_positions[..., None, :]
+    return (j <= i) & (i // chunk == j // chunk)
+
+
+def attend(scores, v, mask=None, sink=None):
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf)
+    if sink is not None:
+        column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
+        scores = np.concatenate([scores, column], axis=-1)
+    weights = softmax(scores)[..., : v.shape[-2]]
+    return weights @ v, weights

@@ -24,6 +24,11 @@ def log_n_scale(n, trained_length):
     return np.maximum(1, np.log(n) / math.log(trained_length))
 
 
+def attention_temperature(positions, floor_scale=8192, scale=0.1):
+    steps = np.floor((np.asarray(positions) + 1) / floor_scale)
+    return 1 + scale * np.log1p(steps)
+
+
 def attention_entropy(weights, axis=-1):
     logs = np.log(np.where(weights > 0, weights, 1))  # 0 ln 0 = 0
     return 0 - (weights * logs).sum(axis=axis)

@@ -1,4 +1,4 @@
-"""Exercises of attention: softmax, masks, heads (chapter 10)."""
+"""Exercises of attention: softmax, masks, heads (chapter 10); windows and sinks (chapter 12)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
 from pe_numpy.transformer.attention import (
+    attend,
     attention,
     causal_mask,
+    chunk_mask,
     log_softmax,
     merge_heads,
     padding_mask,
     softmax,
     split_heads,
+    window_mask,
 )
 
 DTYPES = (np.float64, np.float32)
@@ -416,4 +419,247 @@ ATTENTION = Exercise(
     chapter=10,
 )
 
-EXERCISES = (SOFTMAX, LOG_SOFTMAX, CAUSAL, PADDING, SPLIT, MERGE, ATTENTION)
+# ---- chapter 12 ---------------------------------------------------------------------------------
+
+
+def _window_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.arange(6), np.arange(6), 3)
+    yield case(np.arange(6), np.arange(6), 2, sinks=1)
+    yield case(np.arange(5), np.arange(5), 2, sinks=3)
+    yield case(np.array([8, 9]), np.array([0, 1, 2, 3, 6, 7, 8, 9]), 3, sinks=4)  # a cache
+    yield case(np.array([7]), np.array([4, 5, 6, 7]), 2, sinks=2)  # the sinks are gone
+    yield case(np.array([[0, 1], [2, 2]]), np.array([[0, 1, 2], [1, 2, 3]]), 1)
+
+
+def _down_and_across(q, k):
+    return q[..., :, None], k[..., None, :]
+
+
+def _window_by_place(q, k, window, sinks=0):
+    first = (np.arange(k.shape[-1]) < sinks) & causal_mask(q, k)
+    return window_mask(q, k, window) | first
+
+
+def _window_both_sides(q, k, window, sinks=0):
+    i, j = _down_and_across(q, k)
+    return (abs(i - j) < window) | ((j < sinks) & (j <= i))
+
+
+def _sinks_for_all(q, k, window, sinks=0):
+    return window_mask(q, k, window) | (_down_and_across(q, k)[1] < sinks)
+
+
+WINDOW = Exercise(
+    "window_mask",
+    window_mask,
+    _window_cases,
+    (
+        Mistake(
+            "w keys before the query",
+            "The query counts: a window of 1 is the query alone, the farthest key is w - 1 back.",
+            12,
+            lambda q, k, window, sinks=0: window_mask(q, k, window + 1, sinks),
+        ),
+        Mistake(
+            "a window to both sides",
+            "A key in the future stays hidden, however near it is.",
+            12,
+            _window_both_sides,
+        ),
+        Mistake(
+            "sinks that are seen before they come",
+            "A sink in the query's future is hidden, too.",
+            12,
+            _sinks_for_all,
+        ),
+        Mistake(
+            "sinks left out",
+            "The keys at positions 0 to sinks - 1 are seen besides the window.",
+            12,
+            lambda q, k, window, sinks=0: window_mask(q, k, window),
+        ),
+        Mistake(
+            "sinks by their place in the array",
+            "A sink is known by its position: in a cache the first key need not stand at 0.",
+            12,
+            _window_by_place,
+        ),
+        Mistake(
+            "sinks taken from the window",
+            "The sinks come besides the w positions of the window.",
+            12,
+            lambda q, k, window, sinks=0: window_mask(q, k, max(1, window - sinks), sinks),
+        ),
+    ),
+    chapter=12,
+)
+
+
+def _chunk_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.arange(6), np.arange(6), 3)
+    yield case(np.array([5, 6]), np.arange(7), 2)  # a cache
+    yield case(np.array([[1, 2, 3], [0, 1, 2]]), np.array([[0, 1, 2, 3], [-1, 0, 1, 2]]), 2)
+
+
+def _whole_chunks(q, k, chunk):
+    i, j = _down_and_across(q, k)
+    return i // chunk == j // chunk
+
+
+def _chunks_by_place(q, k, chunk):
+    i, j = (np.arange(x.shape[-1]) for x in (q, k))
+    return causal_mask(q, k) & (i[:, None] // chunk == j // chunk)
+
+
+CHUNK = Exercise(
+    "chunk_mask",
+    chunk_mask,
+    _chunk_cases,
+    (
+        Mistake(
+            "a sliding window",
+            "A chunk does not move with the query: at its first position the past is gone.",
+            12,
+            window_mask,
+        ),
+        Mistake(
+            "the rest of the chunk seen",
+            "Keys after the query are hidden within its chunk, too.",
+            12,
+            _whole_chunks,
+        ),
+        Mistake(
+            "chunks counted from 1",
+            "The first chunk holds the positions 0 to c - 1.",
+            12,
+            lambda q, k, chunk: chunk_mask(q + 1, k + 1, chunk),
+        ),
+        Mistake(
+            "chunks by the place in the array",
+            "Use the positions: with padding or a cache they are not the places in the array.",
+            12,
+            _chunks_by_place,
+        ),
+    ),
+    chapter=12,
+)
+
+
+def _sink_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.log([[[1.0, 2.0]]]), np.array([[1.0], [3.0]]), None, np.log([5.0]))
+    for dtype in DTYPES:
+        scores = 2 * rng.standard_normal((2, 3, 4, 6)).astype(dtype)
+        v = rng.standard_normal((2, 3, 6, 5)).astype(dtype)
+        mask = causal_mask(np.arange(2, 6), np.arange(6))
+        sink = rng.standard_normal(3).astype(dtype)
+        yield case(scores, v)
+        yield case(scores, v, mask)
+        yield case(scores, v, None, sink)
+        yield case(scores, v, mask, sink)
+    yield case(scores + 500, v, mask, sink + 500)  # exp overflows
+    none = mask.copy()
+    none[1] = False  # a query that may attend to nothing
+    yield case(scores, v, none, sink)
+
+
+def _log_of_sum(scores):
+    top = np.maximum(scores.max(axis=-1, keepdims=True), -1e30)
+    return top + np.log(np.exp(scores - top).sum(axis=-1, keepdims=True))
+
+
+def _scaled(share=lambda lse, a: 1 / (1 + np.exp(a - lse)), plain=attend, output=True):
+    """Attention with a sink as a share of plain attention, with one part replaced."""
+
+    def wrong(scores, v, mask=None, sink=None):
+        mixed, weights = plain(scores, v, mask)
+        if sink is None:
+            return mixed, weights
+        shown = scores if mask is None else np.where(mask, scores, -np.inf)
+        factor = share(_log_of_sum(shown), sink[:, None, None])
+        return factor * mixed if output else mixed, factor * weights
+
+    return wrong
+
+
+def _unguarded_attend(scores, v, mask=None):
+    shown = scores if mask is None else np.where(mask, scores, -np.inf)
+    weights = _unguarded_softmax(shown)
+    return weights @ v, weights
+
+
+def _overflowing_sink(scores, v, mask=None, sink=None):
+    if sink is None:
+        return attend(scores, v, mask)
+    e = np.exp(scores if mask is None else np.where(mask, scores, -np.inf))
+    weights = e / (e.sum(axis=-1, keepdims=True) + np.exp(sink[:, None, None]))
+    return weights @ v, weights
+
+
+ATTEND = Exercise(
+    "attend",
+    attend,
+    _sink_cases,
+    (
+        Mistake(
+            "no sink",
+            "exp(sink) joins the sum below; the weights of the keys then sum to less than 1, and "
+            "stay so.",
+            12,
+            lambda scores, v, mask=None, sink=None: attend(scores, v, mask),
+        ),
+        Mistake(
+            "1 added to the sum",
+            "The sink is a score: exp(sink) joins the sum, and it is 1 for a sink of 0 alone.",
+            12,
+            lambda scores, v, mask=None, sink=None: attend(
+                scores, v, mask, None if sink is None else 0 * sink
+            ),
+        ),
+        Mistake(
+            "the sink for exp of it",
+            "The sink is a score: exp(sink) joins the sum.",
+            12,
+            _scaled(share=lambda lse, a: np.exp(lse) / (np.exp(lse) + a)),
+        ),
+        Mistake(
+            "the share of the sink for that of the keys",
+            "The keys keep sigmoid(logsumexp - sink); the sink takes sigmoid(sink - logsumexp).",
+            12,
+            _scaled(share=lambda lse, a: 1 / (1 + np.exp(lse - a))),
+        ),
+        Mistake(
+            "the weights smaller, the output not",
+            "The output is made with the smaller weights: the sink's value is 0.",
+            12,
+            _scaled(output=False),
+        ),
+        Mistake(
+            "the first head's sink for all",
+            "Each head has a sink of its own.",
+            12,
+            lambda scores, v, mask=None, sink=None: attend(
+                scores, v, mask, None if sink is None else sink[0] + 0 * sink
+            ),
+        ),
+        Mistake(
+            "overflow",
+            "exp(500) is infinite in float32: subtract the largest score first, the sink's among "
+            "them.",
+            12,
+            _overflowing_sink,
+        ),
+        Mistake(
+            "NaN for a row of -inf alone",
+            "Where nothing may be attended to, all weights are 0; with the sink in the softmax "
+            "that comes by itself.",
+            12,
+            _scaled(plain=_unguarded_attend),
+        ),
+    ),
+    chapter=12,
+)
+
+EXERCISES = (
+    *(SOFTMAX, LOG_SOFTMAX, CAUSAL, PADDING, SPLIT, MERGE, ATTENTION),
+    *(WINDOW, CHUNK, ATTEND),
+)

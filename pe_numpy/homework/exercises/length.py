@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.extrapolation import attention_entropy, from_digits, log_n_scale, to_digits
+from pe_numpy.extrapolation import (
+    attention_entropy,
+    attention_temperature,
+    from_digits,
+    log_n_scale,
+    to_digits,
+)
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
 
 # ---- chapter 51 ---------------------------------------------------------------------------------
@@ -135,6 +141,54 @@ LOG_N = Exercise(
             "A ratio of logarithms: log n / log L0.",
             51,
             lambda n, trained_length: np.maximum(1, np.asarray(n) / trained_length),
+        ),
+    ),
+    chapter=51,
+)
+
+
+def _temperature_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([0, 8190, 8191, 131071]))
+    yield case(np.arange(12), 4, 0.3)
+    yield case(np.array([[7, 15], [16, 500]]), floor_scale=8)
+
+
+def _temperature(steps=lambda i, floor_scale: np.floor((i + 1) / floor_scale), log=np.log1p):
+    """Temperature with one part of it replaced."""
+    return lambda i, floor_scale=8192, scale=0.1: 1 + scale * log(steps(i, floor_scale))
+
+
+TEMPERATURE = Exercise(
+    "attention_temperature",
+    attention_temperature,
+    _temperature_cases,
+    (
+        Mistake(
+            "the position for its number",
+            "The first step comes at position 8191, token number 8192: count i + 1.",
+            51,
+            _temperature(steps=lambda i, floor_scale: i // floor_scale),
+        ),
+        Mistake(
+            "no steps",
+            "The quotient is rounded down: between two steps the factor does not change.",
+            51,
+            _temperature(steps=lambda i, floor_scale: (i + 1) / floor_scale),
+        ),
+        Mistake(
+            "the logarithm of the steps alone",
+            "It is ln(1 + steps): the first step counts, ln 2.",
+            51,
+            _temperature(log=lambda steps: np.log(np.maximum(steps, 1))),
+        ),
+        Mistake(
+            "base 2", "Use the natural logarithm.", 51, _temperature(log=lambda n: np.log2(1 + n))
+        ),
+        Mistake(
+            "divided for multiplied",
+            "Farther queries need sharper scores: a factor above 1.",
+            51,
+            lambda *args, **options: 1 / attention_temperature(*args, **options),
         ),
     ),
     chapter=51,
@@ -301,4 +355,4 @@ RELATIVE = Exercise(
     chapter=72,
 )
 
-EXERCISES = (TO_DIGITS, FROM_DIGITS, LOG_N, ENTROPY, PERPLEXITY, RELATIVE)
+EXERCISES = (TO_DIGITS, FROM_DIGITS, LOG_N, TEMPERATURE, ENTROPY, PERPLEXITY, RELATIVE)
