@@ -632,7 +632,7 @@ MUTANTS = [
     Mutant("another memory ignored", MODEL, "if memory is not None and not np.array_equal(cache.memory, memory):", "if False:"),
     Mutant("a memory changed in place", MODEL, "None if memory is None else memory.copy()", "memory"),
     Mutant("keys of other parameters", MODEL, 'if cache.decoder is not params["decoder"]:', "if False:"),
-    Mutant("heads of D/H alone", MODEL, "if not start and new.shape[-1] != held[layer].shape[-1]:", "if False:"),
+    Mutant("heads of D/H alone", MODEL, "(layer not in held or held[layer].shape != shape):", "layer not in held:"),
     Mutant("a memory of any shape", MODEL, "if memory.shape != shape:", "if False:"),
     Mutant("a mask of no memory", MODEL, "if memory_real is not None:\n            raise", "if False:\n            raise"),
     Mutant("any encoding taken", MODEL, "if not isinstance(model.encoding, Encoding):", "if False:"),

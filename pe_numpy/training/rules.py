@@ -80,6 +80,7 @@ UFUNCS: dict[Callable, Rule] = {
     np.sqrt: lambda z, x: (lambda g: g / (2 * z),),
     np.exp: lambda z, x: (lambda g: g * z,),
     np.log: lambda z, x: (lambda g: g / x,),
+    np.log1p: lambda z, x: (lambda g: g / (1 + x),),
     np.sin: lambda z, x: (lambda g: g * np.cos(x),),
     np.cos: lambda z, x: (lambda g: -g * np.sin(x),),
     np.tanh: lambda z, x: (lambda g: g * (1 - z * z),),
@@ -98,6 +99,11 @@ def _over(g: Array, x: Array, axis: Any, keepdims: bool) -> Array:
 
 def _sum(z: Array, x: Array, axis: Any = None, keepdims: bool = False) -> tuple:
     return (lambda g: _over(g, x, axis, keepdims),)
+
+
+def _cumsum(z: Array, x: Array, axis: int | None = None) -> tuple:
+    """An entry is in all sums from its own on: g is summed from the end."""
+    return (lambda g: np.flip(np.cumsum(np.flip(g, axis), axis), axis).reshape(x.shape),)
 
 
 def _extreme(z: Array, x: Array, axis: Any = None, keepdims: bool = False) -> tuple:
@@ -218,6 +224,7 @@ def _einsum(z: Array, subscripts: str, *operands: Array, **options: Any) -> tupl
 
 FUNCTIONS: dict[Callable, Rule] = {
     np.sum: _sum,
+    np.cumsum: _cumsum,
     np.max: _extreme,
     np.min: _extreme,
     np.reshape: lambda z, x, shape: (lambda g: g.reshape(x.shape), None),
@@ -291,6 +298,7 @@ MADE_OF_OTHERS: dict[Callable, Callable] = {
 # Functions that answer with shapes, truth values, places or constants: nothing to differentiate.
 WITHOUT_GRADIENT: set[Callable] = {
     *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
+    *(np.floor, np.ceil),  # flat between their steps
     *(np.isfinite, np.isnan, np.isinf, np.isneginf, np.isposinf, np.argmax, np.argmin, np.argsort),
     *(np.shape, np.ndim, np.size, np.result_type, np.zeros_like, np.ones_like, np.full_like),
 }

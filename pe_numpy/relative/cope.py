@@ -1,0 +1,92 @@
+r"""CoPE: the distance of a key is the number of tokens that the query chooses to count.
+
+Source: Golovneva et al. 2024, "Contextual Position Encoding" (arXiv:2405.18719), and
+facebookresearch/RAM, projects/cope, commit e6f051f::
+
+    g_ij = sigmoid(q_i . k_j / sqrt(K))      p_ij = g_ij + ... + g_ii, at most N - 1
+    z_ij = q_i . e[p_ij], linear between the rows floor(p) and ceil(p)
+
+Axes: L queries, S keys, K width of one head, N rows of the table.
+Symbols: g is a gate, p a position: the query's count from the key to itself; e is the table.
+Convention: masked keys count nothing, so the mask is needed before the sum. Without one the count
+goes on to the end of the row.
+Differs from the code: nothing; which scale z meets is the caller's choice. The released code puts
+it inside, (q . k + z) / sqrt(K), unless told otherwise by a flag; the listing in the paper's
+appendix B outside, q . k / sqrt(K) + z.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pe_numpy import checks
+
+
+def cope_bias(
+    q: ArrayLike, gate_scores: ArrayLike, table: ArrayLike, mask: ArrayLike | None = None
+) -> np.ndarray:
+    """Score of each query with the row of its count, between two rows in proportion: q . e[p].
+
+    Parameters
+    ----------
+    q : (..., L, K) array
+        Queries.
+    gate_scores : (..., L, S) array
+        Scores from which the gates are made, scaled: mostly q . k / sqrt(K). -inf closes a gate.
+    table : (N, K) array
+        A vector for each count from 0 to N - 1, shared by the heads.
+    mask : boolean array that broadcasts to (..., L, S), optional
+        True = may attend; the other keys count nothing.
+
+    Returns
+    -------
+    (..., L, S) array, not scaled.
+
+    Raises
+    ------
+    ValueError
+        If the table has fewer than two rows or not the width of q, gate_scores not the queries of
+        q, gate_scores hold nan, the mask is not boolean or too large, or batch axes don't
+        broadcast.
+
+    Notes
+    -----
+    Source: Golovneva et al. 2024, and the code named above. Each query meets each row of the table
+    once; then L S numbers are looked up. Between two whole counts the slope in p is constant.
+
+    Examples
+    --------
+    >>> open_, shut = np.inf, -np.inf
+    >>> cope_bias([[1.0]], [[open_, shut, open_, 0.0]], [[0.0], [1.0], [4.0], [9.0]]).tolist()
+    [[6.5, 2.5, 2.5, 0.5]]
+    """
+    name = "cope_bias"
+    q = checks.real_array(name, "q", q, "LK")
+    s = checks.real_array(name, "gate_scores", gate_scores, "LS")
+    e = checks.real_array(name, "table", table, "NK")
+    if e.ndim != 2 or e.shape[0] < 2 or e.shape[1] != q.shape[-1]:
+        raise ValueError(
+            f"{name}: table must have the axes (N, K) with N at least 2 and K = {q.shape[-1]}; "
+            f"got shape {e.shape}"
+        )
+    if s.shape[-2] != q.shape[-2]:
+        raise ValueError(
+            f"{name}: q and gate_scores must have the same number of queries L; "
+            f"got {q.shape[-2]} and {s.shape[-2]}"
+        )
+    checks.common_batch(name, q=q.shape[:-2], gate_scores=s.shape[:-2])
+    if np.isnan(s).any():
+        raise ValueError(f"{name}: gate_scores must be numbers; got nan among them")
+    work, dtype = checks.working(q, s, e)
+    gates = 0.5 + 0.5 * np.tanh(0.5 * s.astype(work))  # the sigmoid, without an overflow
+    if mask is not None:
+        gates = np.where(checks.mask_array(name, mask, s.shape), gates, 0.0)
+    counts = np.cumsum(gates[..., ::-1], axis=-1)[..., ::-1]  # (..., L, S), from j up to i
+    counts = np.minimum(counts, e.shape[0] - 1.0)
+    products = q.astype(work) @ np.swapaxes(e.astype(work), -1, -2)  # (..., L, N)
+    low, high = np.floor(counts), np.ceil(counts)
+    share = counts - low
+    z_low = np.take_along_axis(products, low.astype(int), axis=-1)
+    z_high = np.take_along_axis(products, high.astype(int), axis=-1)
+    return (z_low * (1 - share) + z_high * share).astype(dtype)
