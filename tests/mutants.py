@@ -644,7 +644,7 @@ MUTANTS = [
     Mutant("decoder sees the source's padding", MODEL, "return memory, None if real is None else real[:, None, None, :]",
            "return memory, None"),
     Mutant("encoder with the decoder's encoding", MODEL, "encoding, stack = model.encoding.for_encoder(), params", "encoding, stack = model.encoding, params"),
-    Mutant("place 4 forgotten", MODEL, "if type(encoding).mix is Encoding.mix:", "if True:"),
+    Mutant("place 4 forgotten", MODEL, "if type(encoding).mix is not Encoding.mix:", "if False:"),
     Mutant("cache overwrites its start", MODEL, "start, end = self.length, self.length + k.shape[-2]", "start, end = 0, self.length + k.shape[-2]"),
     Mutant("a full cache goes on", MODEL, "if end > self.capacity:", "if False:"),
     Mutant("a cache of another model", MODEL, "if cache.model is not model and cache.model != model:", "if False:"),

@@ -19,15 +19,25 @@ from pe_numpy import (
     attend,
     attention,
     attention_blockwise,
+    attention_temperature,
     causal_mask,
+    cope_bias,
+    chunk_mask,
     deberta_bucket,
     deberta_scores,
+    decomposed_scores,
+    log_cpb_coordinates,
+    forgetting_bias,
     merge_heads,
     nezha_table,
+    offset_bias,
+    offset_index,
     padding_mask,
     relative_distance,
     relative_key_query_scores,
     relative_shift,
+    relu,
+    resize_matrix,
     rope,
     rope_frequencies,
     shaw_scores,
@@ -38,6 +48,7 @@ from pe_numpy import (
     t5_bias,
     t5_bucket,
     transformer_xl_scores,
+    window_mask,
 )
 from pe_numpy.rotary.rope import rope_convert_weights
 from pe_numpy.rotary.scaling import (
@@ -48,6 +59,7 @@ from pe_numpy.rotary.scaling import (
 )
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
+LIBRARIES = ("torch", "transformers", "timm", "segment_anything", "x_transformers")
 SAME = 1e-13  # the library computed in float64 throughout
 NEAR = 1e-6  # somewhere inside, the library rounds to float32
 H, L, S, K = 3, 5, 7, 6
@@ -106,6 +118,38 @@ def test_t5_decoder_with_a_cache_counts_its_queries_from_the_end():
     mask = causal_mask(LATE, KEYS)
     result = attention(q[..., MEMORY:, :], k, v, mask=mask, bias=bias, scale=1.0)
     agree(g, *result, SAME, out="o")
+
+
+def test_mpnet_adds_the_bias_of_t5_to_scaled_scores():
+    g = golden("t5_mpnet")
+    q, k = (project(g, name, g["x"]) for name in "qk")
+    at = np.arange(q.shape[-2])
+    weights = attention(q, k, k, bias=t5_bias(g["table"], relative_distance(at, at)))[1]
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=SAME)
+
+
+def test_wavlm_multiplies_the_bias_by_a_gate_of_each_query_and_head():
+    g = golden("t5_wavlm")
+    q, k, v = (project(g, f"{name}_proj", g["x"]) for name in "qkv")
+    bias = t5_bias(g["rel_attn_embed.weight"], relative_distance(KEYS, KEYS), max_distance=6)
+    assert_allclose(bias, g["bias"].reshape(B, H, S, S)[0], rtol=0, atol=SAME)
+    a_and_b = linear(g, "gru_rel_pos_linear", split_heads(g["x"], H)).reshape(B, H, S, 2, 4)
+    a, b = 1 / (1 + np.exp(-np.moveaxis(a_and_b.sum(-1), -1, 0)[..., None]))  # (B, H, S, 1) each
+    gate = a * (b * g["gru_rel_pos_const"] - 1) + 2
+    output = attention(q, k, v, bias=gate * bias)[0]
+    assert_allclose(linear(g, "out_proj", merge_heads(output)), g["output"], rtol=0, atol=SAME)
+
+
+def test_layoutlmv3_divides_three_biases_with_the_product():
+    g = golden("t5_layoutlmv3")
+    q, k = (project(g, name, g["x"]) for name in ("query", "key"))
+    left, bottom = g["boxes"][..., 0], g["boxes"][..., 3]
+    bias = t5_bias(g["rel_pos_bias.weight"].T, relative_distance(KEYS, KEYS))
+    for name, edge in (("x", left), ("y", bottom)):
+        table = g[f"rel_pos_{name}_bias.weight"].T
+        bias = bias + t5_bias(table, relative_distance(edge, edge), max_distance=256)
+    weights = attention(q, k, k, bias=bias / np.sqrt(K))[1]
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=SAME)
 
 
 # ---- ALiBi --------------------------------------------------------------------------------------
@@ -244,6 +288,39 @@ def test_llama3_scaling_is_that_of_the_library():
         scaled = llama3_scaling(rope_frequencies(int(d), base), factor, trained, low, high)
         assert_allclose(scaled, expected, rtol=NEAR)
         assert attention_factor == 1
+
+
+# ---- windows, chunks, sinks, temperature ---------------------------------------------------------
+
+
+def test_windows_count_the_query_and_chunks_begin_at_the_first_real_token():
+    g, at = golden("window_masks"), np.arange(9)
+    places = at - g["padding"][:, None]  # from 0 at the first real token
+    for n, window, chunks in zip(g["sizes"], g["windows"], g["chunks"], strict=True):
+        assert_array_equal(window_mask(at, at, n), window)
+        assert_array_equal(chunk_mask(places, places, n), chunks)
+    assert (chunk_mask(at, at, 2) != g["chunks"][1]).any()  # counted from the padding
+
+
+def test_a_sink_is_a_column_a_sigmoid_and_a_number_of_each_query():
+    """gpt-oss sets it beside the scores, Granite takes a sigmoid, Inkling makes it of tokens."""
+    g, mask = golden("sinks"), window_mask(LATE, KEYS, 3)
+    k, v = (np.repeat(g[name], 2, axis=1) for name in "kv")
+    scores = g["q"] @ k.mT / np.sqrt(K)
+    output, weights = attend(scores, v, mask, g["sinks"])
+    assert_allclose(output, g["gpt_oss"], rtol=0, atol=SAME)
+    assert_allclose(output, g["granite"], rtol=0, atol=NEAR)
+    assert_allclose(attend(scores, v, mask, g["by_query"])[0], g["inkling"], rtol=0, atol=NEAR)
+    assert weights.sum(-1).min() < 0.5 and np.abs(attend(scores, v, mask)[0] - output).max() > 0.1
+
+
+def test_llama_4_heats_its_queries_in_steps_and_ministral_a_token_later():
+    g = golden("temperature")
+    q, k, v = (project(g, f"{name}_proj", g["x"], n) for name, n in zip("qkv", (2, 1, 1), strict=True))
+    q = q[..., MEMORY:, :] * attention_temperature(LATE, 3, 0.5)[:, None]
+    agree(g, *attention(q, k, v, causal_mask(LATE, KEYS)), NEAR, out="o_proj")
+    after_0 = attention_temperature(np.arange(8), 3, 0.5)
+    assert_allclose(g["ministral"], [1, *after_0], rtol=0, atol=NEAR)
 
 
 # ---- Shaw ---------------------------------------------------------------------------------------
@@ -486,17 +563,96 @@ def test_two_dimensional_sinusoids_are_those_of_vit_mae_with_the_row_in_the_firs
     assert_allclose(golden("sinusoids_2d")["table"], code, rtol=0, atol=SAME)
 
 
+# ---- windows of images --------------------------------------------------------------------------
+
+
+def test_swin_counts_offsets_and_adds_its_bias_as_we_do():
+    g = golden("swin")
+    assert_array_equal(g["index"].reshape(6, 6), offset_index(2, 3))
+    assert_array_equal(offset_bias(g["table"], 2, 3), g["bias"])
+    assert_array_equal(g["with_class_token"][1:, 1:], offset_index(2, 3))
+    edges = g["with_class_token"][0, 0], g["with_class_token"][0, 1], g["with_class_token"][1, 0]
+    assert edges == (17, 15, 16)  # BEiT's three rows stand behind the 15 of the window
+    q, k, v = (project(g, f"{name}_proj", g["x"]) for name in "qkv")
+    bias = offset_bias(g["relative_position_bias.relative_position_bias_table"], 3, 3)
+    output, weights = attention(q, k, v, bias=bias)
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=NEAR)
+    assert_allclose(linear(g, "o_proj", merge_heads(output)), g["output"], rtol=0, atol=NEAR)
+
+
+def test_swin_2_makes_its_bias_from_coordinates_and_scores_cosines():
+    g = golden("swin_v2")
+    u = log_cpb_coordinates(2, 3, pretrained=(4, 5))
+    assert_allclose(u, g["coordinates"].reshape(15, 2), rtol=0, atol=NEAR)
+    table = linear(g, mlp := "continuous_position_bias_mlp.0", u)
+    table = linear(g, mlp[:-1] + "2", relu(table))
+    q, k, v = (project(g, name, g["x"]) for name in ("query", "key", "value"))
+    q, k = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (q, k))
+    tau = np.exp(np.minimum(g["logit_scale"], np.log(100)))  # (H, 1, 1)
+    bias = 16 / (1 + np.exp(-offset_bias(table, 2, 3)))
+    output, weights = attend(tau * (q @ np.swapaxes(k, -1, -2)) + bias, v)
+    assert_allclose(weights, g["probabilities"], rtol=0, atol=NEAR)
+    assert_allclose(merge_heads(output), g["output"], rtol=0, atol=NEAR)
+
+
+def test_vitdet_and_sam_add_two_products_of_queries_that_are_not_scaled():
+    g = golden("decomposed_positions")
+    rows = [[2 * y - other for other in range(4)] for y in range(2)]  # 2 by 3 queries, 4 by 2 keys
+    columns = [[int(x - 1.5 * other + 1.5) - 2 for other in range(2)] for x in range(3)]
+    got = decomposed_scores(g["q"], g["k"], g["rows"], g["columns"], rows, columns)
+    assert_allclose(got, g["unequal"], rtol=0, atol=SAME)
+    row, column = (relative_distance(range(n), range(n)) for n in (3, 5))
+    tables = [resize_matrix(len(g[name]), n) @ g[name] for name, n in (("rows", 5), ("columns", 9))]
+    got = decomposed_scores(g["x5"], 0 * g["x5"], *tables, row, column)
+    assert_allclose(got, g["resized"], rtol=0, atol=SAME)
+    x = g["x"].reshape(2, 9, -1)
+    q, k, v = np.moveaxis(linear(g, "qkv", x).reshape(2, 9, 3, H, K), (2, 3), (0, 2))
+    scores = decomposed_scores(q, k, g["rel_pos_h"], g["rel_pos_w"], row, row)
+    output, weights = attend(scores, v)
+    assert_allclose(weights.reshape(-1, 9, 9), g["probabilities"], rtol=0, atol=NEAR)
+    made = linear(g, "proj", merge_heads(output)).reshape(g["output"].shape)
+    assert_allclose(made, g["output"], rtol=0, atol=NEAR)
+
+
+# ---- what the text decides ----------------------------------------------------------------------
+
+
+def log_gates(g, name):
+    """Logarithms of the forget gates (B, gates, S) of a layer of x-transformers."""
+    z = g["x"] @ g[f"{name}_weight"].T + g[f"{name}_bias"]
+    return -np.logaddexp(0, -np.swapaxes(z, -1, -2))
+
+
+def test_forget_gates_are_those_of_x_transformers_which_has_others_for_the_future():
+    g = golden("content")
+    c = np.cumsum(log_gates(g, "decoder"), axis=-1)
+    assert_allclose(forgetting_bias(c, c), g["decoder"], rtol=0, atol=SAME)
+    past, future = np.split(np.cumsum(log_gates(g, "encoder"), axis=-1), 2, axis=1)
+    ours = np.where(KEYS[:, None] >= KEYS, forgetting_bias(past, past), 0)
+    ours = ours - np.where(KEYS[:, None] <= KEYS, forgetting_bias(future, future), 0)
+    assert_allclose(ours, g["encoder"], rtol=0, atol=SAME)
+
+
+def test_cope_is_that_of_x_transformers_whose_mask_is_in_the_scores():
+    g = golden("content")
+    mask = causal_mask(LATE, KEYS)
+    z = cope_bias(g["q"], g["scores"], g["table"], mask)
+    assert_allclose(z, g["cope"], rtol=0, atol=SAME)
+    without = cope_bias(g["q"], np.where(mask, g["scores"], 0), g["table"])
+    assert np.abs(without - g["cope"]).max() > 0.1
+
+
 # ---- the files themselves -----------------------------------------------------------------------
 
 
 def test_no_golden_file_needs_pickle_and_each_carries_its_provenance():
-    assert len(FILES) >= 33
+    assert len(FILES) >= 36
     assert sum(path.stat().st_size for path in FILES) < 600_000
     for path in FILES:
         arrays = golden(path.stem)
         said = json.loads(str(arrays.pop("provenance")))
         assert said["file"] == path.name
-        assert said["library"] in ("torch", "transformers")
+        assert said["library"] in LIBRARIES
         assert said["code"] and all(said[name] for name in ("transformers", "torch", "numpy"))
         assert isinstance(said["seed"], int)
         assert {array.dtype.kind for array in arrays.values()} <= set("fib"), path.name

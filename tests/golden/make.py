@@ -114,6 +114,57 @@ def t5_decoder(T5Attention):
     return dict(x=x, **weights(layer), output=output, bias=bias, probabilities=probabilities)
 
 
+@golden(
+    NEW,
+    41,
+    MODELS + "mpnet.modeling_mpnet:MPNetEncoder",
+    MODELS + "mpnet.modeling_mpnet:MPNetSelfAttention",
+)
+def t5_mpnet(MPNetEncoder, MPNetSelfAttention):
+    """A layer with T5's bias beside scaled scores; the table stands in the encoder."""
+    config = transformers.MPNetConfig(hidden_size=H * K, num_attention_heads=H, num_hidden_layers=1)
+    encoder, layer = (randomise(module(config)) for module in (MPNetEncoder, MPNetSelfAttention))
+    x = randn(B, 40, H * K)
+    bias = encoder.compute_position_bias(x)
+    _, probabilities = layer(x, position_bias=bias, output_attentions=True)
+    kept = weights(layer, "q.weight", "q.bias", "k.weight", "k.bias")
+    table = encoder.relative_attention_bias.weight.detach()
+    return dict(x=x, table=table, **kept, probabilities=probabilities)
+
+
+@golden(NEW, 42, MODELS + "wavlm.modeling_wavlm:WavLMAttention")
+def t5_wavlm(WavLMAttention):
+    """A layer whose bias is multiplied by a gate of each query and head."""
+    layer = randomise(WavLMAttention(H * K, H, num_buckets=8, max_distance=6))
+    x = randn(B, S, H * K)
+    output, _, bias = layer(x)
+    return dict(x=x, **weights(layer), bias=bias, output=output)
+
+
+@golden(
+    NEW,
+    43,
+    MODELS + "layoutlmv3.modeling_layoutlmv3:LayoutLMv3Encoder",
+    MODELS + "layoutlmv3.modeling_layoutlmv3:LayoutLMv3SelfAttention",
+)
+def t5_layoutlmv3(LayoutLMv3Encoder, LayoutLMv3SelfAttention):
+    """A layer with three biases, of the text and of both axes of boxes, divided with q . k."""
+    config = transformers.LayoutLMv3Config(
+        hidden_size=H * K, num_attention_heads=H, num_hidden_layers=1, intermediate_size=4
+    )
+    encoder, layer = (
+        randomise(module(config)) for module in (LayoutLMv3Encoder, LayoutLMv3SelfAttention)
+    )
+    x, boxes = randn(B, S, H * K), torch.randint(0, 400, (B, S, 4))
+    positions = arange(S).expand(B, S)
+    of_text, of_boxes = encoder._cal_1d_pos_emb(positions), encoder._cal_2d_pos_emb(boxes)
+    options = dict(rel_pos=of_text, rel_2d_pos=of_boxes, output_attentions=True)
+    _, probabilities = layer(x, None, **options)
+    kept = weights(layer, "query.weight", "query.bias", "key.weight", "key.bias")
+    tables = {name: table for name, table in weights(encoder).items() if "rel_pos" in name}
+    return dict(x=x, boxes=boxes, **kept, **tables, probabilities=probabilities)
+
+
 # ---- ALiBi --------------------------------------------------------------------------------------
 
 
@@ -598,6 +649,232 @@ def sinusoids(whisper, m2m100, Marian):
 def sinusoids_2d(build_2d_sinusoidal_position_embedding):
     """A grid of 3 rows and 5 columns, flattened."""
     return dict(table=build_2d_sinusoidal_position_embedding(3, 5, 12, dtype=torch.float64))
+
+
+# ---- windows of images --------------------------------------------------------------------------
+
+SWIN, SWIN2 = MODELS + "swin.modeling_swin:", MODELS + "swinv2.modeling_swinv2:"
+BEIT = MODELS + "beit.modeling_beit:"
+
+
+@golden(
+    NEW,
+    81,
+    SWIN + "SwinRelativePositionBias",
+    SWIN + "SwinAttention",
+    BEIT + "BeitRelativePositionBias.generate_relative_position_index",
+)
+def swin(SwinRelativePositionBias, SwinAttention, beit_index):
+    """Index and bias of a window 2 by 3; BEiT's index with a class token; a layer, 3 by 3."""
+    oblong = randomise(SwinRelativePositionBias(H, (2, 3)))
+    config = transformers.SwinConfig(qkv_bias=True, attn_implementation="eager")
+    layer, x = randomise(SwinAttention(config, H * K, H, 3)), randn(B, 9, H * K)
+    output, probabilities = layer(x)
+    return dict(
+        table=oblong.relative_position_bias_table.detach(),
+        index=oblong.relative_position_index,
+        bias=oblong()[0],
+        with_class_token=beit_index((2, 3)),
+        **dict(x=x, output=output, probabilities=probabilities, **weights(layer)),
+    )
+
+
+@golden(NEW, 82, SWIN2 + "Swinv2SelfAttention")
+def swin_v2(Swinv2SelfAttention):
+    """A layer in windows 2 by 3, pretrained at 4 by 5, and its coordinates, which are float32."""
+    config = transformers.Swinv2Config(qkv_bias=True)
+    layer = randomise(Swinv2SelfAttention(config, H * K, H, (2, 3), (4, 5)))
+    layer.continuous_position_bias_mlp[0] = torch.nn.Linear(2, 8)  # 512 would fill the file
+    layer.continuous_position_bias_mlp[2] = torch.nn.Linear(8, H, bias=False)
+    x = randn(B, 6, H * K)
+    output, probabilities = randomise(layer)(x, output_attentions=True)
+    made = dict(coordinates=layer.relative_coords_table, output=output, probabilities=probabilities)
+    return dict(x=x, **weights(layer), **made)
+
+
+@golden(
+    NEW,
+    83,
+    MODELS + "vitdet.modeling_vitdet:add_decomposed_relative_positions",
+    MODELS + "sam.modeling_sam:SamVisionAttention",
+)
+def decomposed_positions(add_decomposed_relative_positions, SamVisionAttention):
+    """Queries 2 by 3 with keys 4 by 2; tables that are resized, 3 by 5; a layer of SAM, 3 by 3."""
+    q, k, rows, columns = randn(B, 6, K), randn(B, 8, K), randn(7, K), randn(5, K)
+    unequal = add_decomposed_relative_positions(
+        (q * K**-0.5) @ k.mT, q, rows, columns, (2, 3), (4, 2)
+    )
+    x5 = randn(B, 15, K)
+    resized = add_decomposed_relative_positions(
+        torch.zeros(B, 15, 15), x5, rows, columns, (3, 5), (3, 5)
+    )
+    config = transformers.SamVisionConfig(hidden_size=H * K, num_attention_heads=H)
+    layer, x = randomise(SamVisionAttention(config, 3)), randn(B, 3, 3, H * K)
+    output, probabilities = layer(x)
+    made = dict(unequal=unequal, resized=resized, output=output, probabilities=probabilities)
+    return dict(q=q, k=k, rows=rows, columns=columns, x5=x5, x=x, **weights(layer), **made)
+
+
+@golden(NEW, 51, MODELS + "detr.modeling_detr:DetrSinePositionEmbedding")
+def sinusoids_detr(DetrSinePositionEmbedding):
+    """Two pictures in one batch, one of them padded; counts raw and normalised."""
+    real = torch.ones(2, 4, 5, dtype=torch.bool)
+    real[1, 3:] = real[1, :, 2:] = False
+    arrays = dict(real=real)
+    for name, normalize in (("raw", False), ("normalised", True)):
+        layer = DetrSinePositionEmbedding(6, normalize=normalize)
+        code = layer((2, 1, 4, 5), torch.device("cpu"), torch.float64, real)  # (B, D, h, w)
+        arrays[name] = code.permute(0, 2, 3, 1)
+    return arrays
+
+
+@golden(
+    NEW,
+    52,
+    "timm.layers.pos_embed_sincos:build_sincos2d_pos_embed",
+    MODELS + "vit_mae.modeling_vit_mae:ViTMAEModel",
+)
+def sinusoids_in_order(build_sincos2d_pos_embed, ViTMAEModel):
+    """timm's layouts of a grid of 3 by 5, and the table with which ViT-MAE begins, of 3 by 3."""
+    config = transformers.ViTMAEConfig(
+        hidden_size=12, num_attention_heads=1, num_hidden_layers=1, image_size=6, patch_size=2
+    )
+    return dict(
+        default=build_sincos2d_pos_embed([3, 5], 12),
+        interleaved=build_sincos2d_pos_embed([3, 5], 12, interleave_sin_cos=True),
+        reversed=build_sincos2d_pos_embed([3, 5], 12, reverse_coord=True),
+        mae=ViTMAEModel(config).embeddings.position_embeddings[0],
+    )
+
+
+@golden(NEW, 53, "torch.nn.functional:interpolate", "timm.layers.pos_embed:resample_abs_pos_embed")
+def resized_tables(interpolate, resample_abs_pos_embed):
+    """A grid of 4 by 7 made larger along one axis and smaller along the other, and back."""
+    table, arrays = randn(4, 7, 2), {}
+    for size in ((9, 3), (3, 12)):
+        name = "x".join(map(str, size))
+        for mode in ("bilinear", "bicubic"):
+            for way in ({}, {"align_corners": True}, {"antialias": True}):
+                grid = table.permute(2, 0, 1)[None]
+                made = interpolate(grid, size, mode=mode, **{"align_corners": False, **way})
+                key = "_".join([mode, name, *way])
+                arrays[key] = made[0].permute(1, 2, 0)
+    prefixed = randn(1, 2 + 4 * 7, 2)  # two rows that are no patches
+    timm = resample_abs_pos_embed(prefixed, [6, 5], [4, 7], num_prefix_tokens=2)
+    return dict(table=table, prefixed=prefixed[0], timm=timm[0], **arrays)
+
+
+@golden(NEW, 54, "segment_anything.modeling.prompt_encoder:PositionEmbeddingRandom")
+def sam_features(PositionEmbeddingRandom):
+    """The code of a grid, and of points in pixels, of SAM's prompt encoder."""
+    layer = PositionEmbeddingRandom(5, scale=1.5)
+    points = 20 * torch.rand(2, 3, 2)
+    return dict(
+        waves=layer.positional_encoding_gaussian_matrix,  # (2, m)
+        grid=layer((3, 4)).permute(1, 2, 0),  # (h, w, D)
+        points=points,
+        of_points=layer.forward_with_coords(points, (30, 20)),
+    )
+
+
+# ---- what the text decides ----------------------------------------------------------------------
+
+X = "x_transformers.x_transformers:"
+
+
+@golden(NEW, 71, X + "DataDependentAlibi", X + "CoPE")
+def content(DataDependentAlibi, CoPE):
+    """Biases of forget gates, for a decoder and an encoder; counts under a causal mask."""
+    x, decoder = randn(B, S, 10), randomise(DataDependentAlibi(10, H))
+    encoder = randomise(DataDependentAlibi(10, H, causal=False))
+    cope, q = randomise(CoPE(K, H, max_pos=4)), randn(B, H, L, K)
+    future = arange(S) > arange(MEMORY, S)[:, None]
+    scores = randn(B, H, L, S).masked_fill(future, -1e9)
+    return dict(
+        x=x,
+        decoder_weight=decoder.to_forget_gates[0].weight.detach(),
+        decoder_bias=decoder.to_forget_gates[0].bias.detach(),
+        decoder=decoder(x),
+        encoder_weight=encoder.to_forget_gates[0].weight.detach(),
+        encoder_bias=encoder.to_forget_gates[0].bias.detach(),
+        encoder=encoder(x),
+        q=q,
+        scores=scores,
+        table=cope.pos_emb.detach(),
+        cope=cope(q, scores),
+    )
+
+
+# ---- windows, chunks, sinks, temperature ---------------------------------------------------------
+
+
+@golden(
+    NEW,
+    80,
+    "transformers.masking_utils:sliding_window_causal_mask_function",
+    "transformers.masking_utils:chunked_causal_mask_function",
+)
+def window_masks(sliding, chunked):
+    """Masks of windows and chunks; the second sequence has three tokens of padding on the left."""
+    sizes, padding = (1, 2, 3, 5), torch.tensor([0, 3])
+    b, q, k = arange(B)[:, None, None], arange(9)[:, None], arange(9)
+    windows = [sliding(n)(b, 0, q, k)[0] for n in sizes]
+    chunks = [chunked(n, padding)(b, 0, q, k) for n in sizes]
+    made = dict(windows=torch.stack(windows), chunks=torch.stack(chunks))
+    return dict(sizes=np.array(sizes), padding=padding, **made)
+
+
+@golden(
+    NEW,
+    81,
+    MODELS + "gpt_oss.modeling_gpt_oss:eager_attention_forward",
+    MODELS + "granite_swa.modeling_granite_swa:eager_attention_forward",
+    MODELS + "inkling2.modeling_inkling2:eager_attention_forward",
+    "transformers.masking_utils:sliding_window_causal_mask_function",
+)
+def sinks(gpt_oss, granite, inkling, sliding):
+    """The same attention in a window, with sinks as a column, as a sigmoid, and of each query."""
+    q, k, v, sinks = randn(B, 4, L, K), randn(B, 2, S, K), randn(B, 2, S, K), 2 * randn(4)
+    seen = sliding(3)(0, 0, arange(MEMORY, S)[:, None], arange(S))
+    mask = torch.zeros(L, S).masked_fill(~seen, torch.finfo(torch.float64).min)[None, None]
+    layer = torch.nn.Module()
+    layer.num_key_value_groups, layer.sinks = 2, sinks
+    by_query = 2 * randn(B, 4, L, 1)
+    arrays = dict(q=q, k=k, v=v, sinks=sinks, by_query=by_query[..., 0])
+    for name, attention in (("gpt_oss", gpt_oss), ("granite", granite)):
+        output, _ = attention(layer, q, k, v, mask, K**-0.5)
+        arrays[name] = output.transpose(1, 2)
+    arrays["inkling"] = inkling(layer, q, k, v, mask, K**-0.5, sinks=by_query)[0].transpose(1, 2)
+    return arrays
+
+
+@golden(
+    NEW,
+    82,
+    MODELS + "llama4.modeling_llama4:Llama4TextAttention",
+    MODELS + "ministral3.modeling_ministral3:get_llama_4_attn_scale",
+)
+def temperature(Llama4TextAttention, get_llama_4_attn_scale):
+    """A cached layer without RoPE, whose queries grow in steps of 3; Ministral's rule alone."""
+    config = transformers.Llama4TextConfig(
+        hidden_size=12,
+        head_dim=K,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        num_hidden_layers=2,
+        no_rope_layers=[1, 0],
+        floor_scale=3,
+        attn_scale=0.5,
+        attn_implementation="eager",
+    )
+    layer, cache = randomise(Llama4TextAttention(config, layer_idx=1)), transformers.DynamicCache()
+    x = randn(B, S, 12)
+    for rows in (slice(0, MEMORY), slice(MEMORY, S)):
+        mask = causal(arange(S)[rows], arange(rows.stop))[None, None]
+        output, probabilities = layer(x[:, rows], None, mask, past_key_values=cache)
+    ministral = get_llama_4_attn_scale(arange(9)[None], 0.5, 3)[0, 0, :, 0]
+    made = dict(output=output, probabilities=probabilities, ministral=ministral)
+    return dict(x=x, **weights(layer), **made)
 
 
 # ---- files --------------------------------------------------------------------------------------
