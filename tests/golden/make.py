@@ -124,7 +124,7 @@ def t5_mpnet(MPNetEncoder, MPNetSelfAttention):
     """A layer with T5's bias beside scaled scores; the table stands in the encoder."""
     config = transformers.MPNetConfig(hidden_size=H * K, num_attention_heads=H, num_hidden_layers=1)
     encoder, layer = (randomise(module(config)) for module in (MPNetEncoder, MPNetSelfAttention))
-    x = randn(B, 40, H * K)
+    x = randn(1, 20, H * K)
     bias = encoder.compute_position_bias(x)
     _, probabilities = layer(x, position_bias=bias, output_attentions=True)
     kept = weights(layer, "q.weight", "q.bias", "k.weight", "k.bias")
@@ -767,7 +767,7 @@ def resized_tables(interpolate, resample_abs_pos_embed):
 @golden(NEW, 54, "segment_anything.modeling.prompt_encoder:PositionEmbeddingRandom")
 def sam_features(PositionEmbeddingRandom):
     """The code of a grid, and of points in pixels, of SAM's prompt encoder."""
-    layer = PositionEmbeddingRandom(5, scale=1.5)
+    layer = PositionEmbeddingRandom(5, scale=1.5).float()  # as its grid is
     points = 20 * torch.rand(2, 3, 2)
     return dict(
         waves=layer.positional_encoding_gaussian_matrix,  # (2, m)
@@ -818,7 +818,7 @@ def window_masks(sliding, chunked):
     """Masks of windows and chunks; the second sequence has three tokens of padding on the left."""
     sizes, padding = (1, 2, 3, 5), torch.tensor([0, 3])
     b, q, k = arange(B)[:, None, None], arange(9)[:, None], arange(9)
-    windows = [sliding(n)(b, 0, q, k)[0] for n in sizes]
+    windows = [sliding(n)(0, 0, q, k) for n in sizes]
     chunks = [chunked(n, padding)(b, 0, q, k) for n in sizes]
     made = dict(windows=torch.stack(windows), chunks=torch.stack(chunks))
     return dict(sizes=np.array(sizes), padding=padding, **made)
