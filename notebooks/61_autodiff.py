@@ -338,7 +338,7 @@ for name in ("add", "multiply", "divide", "exp", "log", "tanh"):
 # %%
 checked = 0
 for ufunc in rules.UFUNCS:  # arguments of both signs, but for roots, logarithms and powers
-    low = 0.5 if ufunc in (np.sqrt, np.log, np.power) else -2.0
+    low = 0.5 if ufunc in (np.sqrt, np.log, np.log1p, np.power) else -2.0
     arguments = [rng.uniform(low, 2.0, (3, 3)) for _ in range(ufunc.nargs - 1)]
     arguments[-1] = np.where(abs(arguments[-1]) < 0.5, 0.5, arguments[-1])  # no division by 0
     weights = rng.standard_normal((3, 3))
@@ -515,7 +515,7 @@ for n_layers in (1, 2, 4):
 
 # %%
 single, x = np.ones(2, np.float32), np.array([0.0, 1.0])
-attempts = [np.cumsum, lambda t: np.exp(t, out=single), lambda t: t / np.sqrt(4)]
+attempts = [np.cumprod, lambda t: np.exp(t, out=single), lambda t: t / np.sqrt(4)]
 attempts += [lambda t: np.array([t]), lambda t: value_and_grad(lambda u: np.sum(t * u))(single)[1]]
 for attempt in attempts:
     try:
@@ -753,33 +753,33 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 2: A rule for the cumulative sum
+# ### Exercise 2: A rule for differences of neighbours
 #
-# `np.cumsum` is refused. Write its rule for one axis, add it to `autodiff.RULES`, and check it by differences.
+# `np.diff` is refused. Write its rule for one axis, add it to `autodiff.RULES`, and check it by finite differences.
 #
 # <details><summary>Hint 1</summary>
 #
-# $z_a=\sum_{k\le a}x_k$. Which $z_a$ does $x_k$ move?
+# $z_a=x_{a+1}-x_a$. Which $z_a$ does $x_k$ move?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# All with $a\ge k$: a cumulative sum from the other end.
+# $z_{k-1}$ up and $z_k$ down: minus the differences of $g$, which is 0 beyond its ends.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
 # ```python
-# autodiff.RULES[np.cumsum] = lambda z, x: (lambda g: np.cumsum(g[::-1])[::-1],)
+# autodiff.RULES[np.diff] = lambda z, x: (lambda g: -np.diff(g, prepend=0, append=0),)
 # x, g = np.random.default_rng(0).standard_normal((2, 7))
 #
 # def weighted(x):
-#     return np.sum(g * np.cumsum(x) ** 2)
+#     return np.sum(g[1:] * np.diff(x) ** 2)
 #
 # slope = value_and_grad(weighted)(x)[1]
-# del autodiff.RULES[np.cumsum]
+# del autodiff.RULES[np.diff]
 # assert np.allclose(slope, difference(weighted, x), rtol=0, atol=1e-8)
 # ```
 #

@@ -21,13 +21,15 @@ from pe_numpy import (
     attention_blockwise,
     attention_temperature,
     causal_mask,
-    cope_bias,
     chunk_mask,
+    cope_bias,
     deberta_bucket,
     deberta_scores,
     decomposed_scores,
-    log_cpb_coordinates,
+    detr_sine,
     forgetting_bias,
+    fourier_features,
+    log_cpb_coordinates,
     merge_heads,
     nezha_table,
     offset_bias,
@@ -47,6 +49,7 @@ from pe_numpy import (
     split_heads,
     t5_bias,
     t5_bucket,
+    timing_signal,
     transformer_xl_scores,
     window_mask,
 )
@@ -548,6 +551,7 @@ def test_whisper_and_m2m100_have_another_base_than_the_paper_so_that_1e4_is_reac
     # Their exponents are i/(D/2 - 1), from 0 to 1; the paper's 2i/D end before 1. They are the
     # paper's with the base b for which b^(2i/D) = 10000^(i/(D/2 - 1)): b = 10000^(D/(D - 2)).
     table, D = golden("sinusoids")[library], 12
+    assert_allclose(table, timing_signal(range(9), D), rtol=0, atol=NEAR)
     code = sinusoidal(range(9), D, base=10000 ** (D / (D - 2)), layout="concatenated")
     assert_allclose(table, code, rtol=0, atol=NEAR)
     assert np.abs(table - sinusoidal(range(9), D, layout="concatenated")).max() > 0.1
@@ -561,6 +565,60 @@ def test_marian_has_the_sinusoids_of_the_paper_with_all_sines_first():
 def test_two_dimensional_sinusoids_are_those_of_vit_mae_with_the_row_in_the_first_half():
     code = sinusoidal_2d(3, 5, 12).reshape(15, 12)
     assert_allclose(golden("sinusoids_2d")["table"], code, rtol=0, atol=SAME)
+
+
+def test_vit_mae_begins_with_the_column_first_and_zeros_for_the_class_token():
+    g, code = golden("sinusoids_in_order"), sinusoidal_2d(3, 3, 12).reshape(9, 12)
+    swapped = np.concatenate([code[:, 6:], code[:, :6]], axis=1)
+    assert_allclose(g["mae"], np.concatenate([np.zeros((1, 12)), swapped]), rtol=0, atol=NEAR)
+    assert np.abs(g["mae"][1:] - code).max() > 0.5
+
+
+def test_timm_interleaves_blocks_and_by_default_has_the_sines_of_both_axes_first():
+    g, code = golden("sinusoids_in_order"), sinusoidal_2d(3, 5, 12)
+    flat = code.reshape(15, 12)
+    assert_allclose(g["interleaved"], flat, rtol=0, atol=NEAR)
+    quarters = flat.reshape(15, 4, 3)  # sin y, cos y, sin x, cos x
+    assert_allclose(g["default"], quarters[:, [0, 2, 1, 3]].reshape(15, 12), rtol=0, atol=NEAR)
+    column_first = np.swapaxes(code, 0, 1).reshape(15, 4, 3)[:, [2, 0, 3, 1]]  # cells, too
+    assert_allclose(g["reversed"], column_first.reshape(15, 12), rtol=0, atol=NEAR)
+
+
+def test_detr_counts_real_cells_from_1():
+    g = golden("sinusoids_detr")
+    assert_allclose(detr_sine(g["real"], 12, normalize=False), g["raw"], rtol=0, atol=SAME)
+    assert_allclose(detr_sine(g["real"], 12), g["normalised"], rtol=0, atol=SAME)
+
+
+def test_tables_are_resized_as_by_torch_and_timm():
+    g = golden("resized_tables")
+
+    def resized(table, height, width, mode, **way):
+        down, right = (
+            resize_matrix(old, new, mode, **way)
+            for old, new in zip(table.shape, (height, width), strict=False)
+        )
+        return np.einsum("yr,rcd,xc->yxd", down, table, right)
+
+    made = [name for name in g if name.startswith("bi")]
+    assert len(made) == 12
+    for name in made:
+        mode, size, *way = name.split("_", 2)
+        mode, options = {"bilinear": "linear", "bicubic": "cubic"}[mode], dict.fromkeys(way, True)
+        expected = resized(g["table"], *map(int, size.split("x")), mode, **options)
+        assert_allclose(g[name], expected, rtol=0, atol=SAME, err_msg=name)
+    grid = resized(g["prefixed"][2:].reshape(4, 7, 2), 6, 5, "cubic", antialias=True)
+    expected = np.concatenate([g["prefixed"][:2], grid.reshape(30, 2)])  # two rows as they were
+    assert_allclose(g["timm"], expected, rtol=0, atol=NEAR)
+
+
+def test_sam_has_sines_first_and_points_from_minus_1_to_1_with_x_before_y():
+    g = golden("sam_features")
+    y, x = np.meshgrid((np.arange(3) + 0.5) / 3, (np.arange(4) + 0.5) / 4, indexing="ij")
+    for name, points in (("grid", np.stack([x, y], -1)), ("of_points", g["points"] / [20, 30])):
+        cosines, sines = np.split(fourier_features(2 * points - 1, g["waves"].T), 2, axis=-1)
+        code = np.concatenate([sines, cosines], axis=-1)
+        assert_allclose(g[name], code, rtol=0, atol=5e-6, err_msg=name)
 
 
 # ---- windows of images --------------------------------------------------------------------------
@@ -647,7 +705,7 @@ def test_cope_is_that_of_x_transformers_whose_mask_is_in_the_scores():
 
 def test_no_golden_file_needs_pickle_and_each_carries_its_provenance():
     assert len(FILES) >= 36
-    assert sum(path.stat().st_size for path in FILES) < 600_000
+    assert sum(path.stat().st_size for path in FILES) < 900_000
     for path in FILES:
         arrays = golden(path.stem)
         said = json.loads(str(arrays.pop("provenance")))

@@ -2,7 +2,7 @@
 
 Usage: python tests/golden/make.py     (once in each of the two environments of README.md)
 
-    pip install torch==2.13.0 transformers==5.23.0 numpy==2.4.6
+    pip install torch==2.13.0 transformers==5.23.0 numpy==2.4.6 x-transformers==2.31.10
     pip install torch==2.13.0 transformers==4.30.2 numpy==1.26.4     (Python 3.11)
 
 Each run writes the files that belong to the version of transformers at hand. Nothing is downloaded

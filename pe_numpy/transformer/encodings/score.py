@@ -195,7 +195,7 @@ class Forgetting(Encoding):
 
     def gates(self, params, x):
         z = np.swapaxes(x @ params["W_f"] + params["b_f"], -1, -2)  # (B, H, L)
-        return np.minimum(z, 0) - np.log(1 + np.exp(-np.abs(z)))  # ln sigmoid, without an overflow
+        return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))  # ln sigmoid, without an overflow
 
     def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
         sums = np.cumsum(gates, axis=-1)  # (B, H, S)
