@@ -26,6 +26,7 @@ CHAPTERS = {
     33: "t5_bucket t5_bias tupe_scores",
     34: "deberta_scores deberta_bucket",
     35: "alibi_slopes alibi_bias",
+    36: "kerple_log_bias kerple_power_bias sandwich_bias fire_bias",
     37: "forgetting_bias cope_bias",
     38: "offset_index offset_bias decomposed_scores log_cpb_coordinates",
     40: "rope rope_frequencies rope_matrix rope_permutation rope_convert_weights",
