@@ -29,6 +29,7 @@ from pe_numpy import (
     detr_sine,
     forgetting_bias,
     fourier_features,
+    laplacian_encoding,
     log_cpb_coordinates,
     merge_heads,
     nezha_table,
@@ -62,7 +63,7 @@ from pe_numpy.rotary.scaling import (
 )
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
-LIBRARIES = ("torch", "transformers", "timm", "segment_anything", "x_transformers")
+LIBRARIES = ("torch", "transformers", "timm", "segment_anything", "x_transformers", "networkx")
 SAME = 1e-13  # the library computed in float64 throughout
 NEAR = 1e-6  # somewhere inside, the library rounds to float32
 H, L, S, K = 3, 5, 7, 6
@@ -698,6 +699,17 @@ def test_cope_is_that_of_x_transformers_whose_mask_is_in_the_scores():
     assert_allclose(z, g["cope"], rtol=0, atol=SAME)
     without = cope_bias(g["q"], np.where(mask, g["scores"], 0), g["table"])
     assert np.abs(without - g["cope"]).max() > 0.1
+
+
+# ---- graphs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["normalized", "plain"])
+def test_columns_are_the_eigenvectors_of_the_laplacians_of_networkx(form):
+    g = golden("graph_laplacians")
+    V = laplacian_encoding(g["adjacency"], 7, normalized=form == "normalized")
+    assert_allclose(g[form] @ V, V * g[form + "_values"][1:], rtol=0, atol=SAME)
+    assert_allclose(V.T @ V, np.eye(7), rtol=0, atol=SAME)
 
 
 # ---- the files themselves -----------------------------------------------------------------------

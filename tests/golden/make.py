@@ -29,6 +29,7 @@ from torch import arange, randn
 
 NEW, OLD = "5.23.0", "4.30.2"  # the old one still has Transformer-XL and BERT's relative keys
 MODELS = "transformers.models."
+GRAPHS = "networkx.linalg.laplacianmatrix:"
 B, H, L, S, K = 2, 3, 5, 7, 6
 MEMORY = S - L  # keys that stand before the first query
 FIRST = 37  # a position at which something that was left out shows
@@ -732,18 +733,20 @@ def sinusoids_detr(DetrSinePositionEmbedding):
     NEW,
     52,
     "timm.layers.pos_embed_sincos:build_sincos2d_pos_embed",
-    MODELS + "vit_mae.modeling_vit_mae:ViTMAEModel",
+    MODELS + "vit_mae.modeling_vit_mae:ViTMAEEmbeddings",
 )
-def sinusoids_in_order(build_sincos2d_pos_embed, ViTMAEModel):
+def sinusoids_in_order(build_sincos2d_pos_embed, ViTMAEEmbeddings):
     """timm's layouts of a grid of 3 by 5, and the table with which ViT-MAE begins, of 3 by 3."""
     config = transformers.ViTMAEConfig(
         hidden_size=12, num_attention_heads=1, num_hidden_layers=1, image_size=6, patch_size=2
     )
+    layer = ViTMAEEmbeddings(config)
+    layer.initialize_weights()
     return dict(
         default=build_sincos2d_pos_embed([3, 5], 12),
         interleaved=build_sincos2d_pos_embed([3, 5], 12, interleave_sin_cos=True),
         reversed=build_sincos2d_pos_embed([3, 5], 12, reverse_coord=True),
-        mae=ViTMAEModel(config).embeddings.position_embeddings[0],
+        mae=layer.position_embeddings[0],
     )
 
 
@@ -875,6 +878,23 @@ def temperature(Llama4TextAttention, get_llama_4_attn_scale):
     ministral = get_llama_4_attn_scale(arange(9)[None], 0.5, 3)[0, 0, :, 0]
     made = dict(output=output, probabilities=probabilities, ministral=ministral)
     return dict(x=x, **weights(layer), **made)
+
+
+# ---- graphs -------------------------------------------------------------------------------------
+
+
+@golden(NEW, 95, GRAPHS + "normalized_laplacian_matrix", GRAPHS + "laplacian_matrix")
+def graph_laplacians(normalized_laplacian_matrix, laplacian_matrix):
+    """Both Laplacians of a weighted graph, and their eigenvalues."""
+    adjacency = (torch.rand(8, 8) * (torch.rand(8, 8) < 0.4)).triu(1)
+    adjacency = adjacency + adjacency.T
+    adjacency[0, 1:] = adjacency[1:, 0] = 0.5  # connected
+    graph = resolve_name("networkx:from_numpy_array")(adjacency.numpy())
+    arrays = {"adjacency": adjacency}
+    for name, of in (("normalized", normalized_laplacian_matrix), ("plain", laplacian_matrix)):
+        arrays[name] = of(graph).toarray()
+        arrays[name + "_values"] = np.linalg.eigvalsh(arrays[name])
+    return arrays
 
 
 # ---- files --------------------------------------------------------------------------------------
