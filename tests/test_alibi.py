@@ -34,6 +34,15 @@ def test_bias_equals_minus_slope_times_distance_pair_by_pair():
         assert bias[h, i, j] == -slopes[h] * abs(q_at[i] - k_at[j])
 
 
+def test_slopes_of_the_future_serve_keys_after_the_query_alone():
+    q_at, k_at, past, future = [3, 0, 9], [0, 2, 5, 1], alibi_slopes(5), np.arange(5) / 7
+    for distance in (relative_distance(q_at, k_at), relative_distance(range(3), range(1, 5))):
+        bias = alibi_bias(past, distance, future)
+        for h, i, j in np.ndindex(bias.shape):
+            d = int(distance[i, j])
+            assert bias[h, i, j] == -(past[h] if d >= 0 else future[h]) * abs(d)
+
+
 # ---- theorems -----------------------------------------------------------------------------------
 
 
@@ -56,6 +65,27 @@ def test_under_a_causal_mask_a_bias_on_keys_alone_gives_the_same_weights():
     symmetric = np.where(mask, scores + alibi_bias(slopes, relative_distance(at, at)), -np.inf)
     keys_alone = np.where(mask, scores + slopes[:, None, None] * at, -np.inf)
     assert_allclose(softmax(symmetric), softmax(keys_alone), rtol=0, atol=1e-14)
+
+
+def test_symmetric_bias_is_blind_to_left_and_right_and_two_slopes_are_not():
+    x = np.random.default_rng(0).standard_normal((6, 4))
+    distance = relative_distance(range(6), range(6))
+    for future, blind in ((None, True), ([0.5], True), ([1.0], False)):
+        bias = alibi_bias([0.5], distance, future)[0]
+        ahead = attention(x, x, x, bias=bias)[0]
+        back = attention(x[::-1], x[::-1], x[::-1], bias=bias)[0]
+        assert np.allclose(back, ahead[::-1], rtol=0, atol=1e-12) == blind
+
+
+def test_two_slopes_keep_windows_dtypes_and_batches():
+    m, future = alibi_slopes(3).astype(np.float32), np.ones(3, np.float32)
+    window = relative_distance(range(4), range(5))
+    bias = alibi_bias(m, window, future)
+    assert bias.dtype == np.float32 and bias.strides[1] == -bias.strides[2] == 4
+    assert_array_equal(bias, alibi_bias(m, np.array(window), future))
+    assert alibi_bias(m, window, np.ones(3)).dtype == np.float64
+    batch = alibi_bias(m, np.stack([np.array(window)] * 2), future)
+    assert_array_equal(batch, np.stack([bias] * 2))
 
 
 def test_equal_scores_get_weights_that_fall_by_the_factor_exp_minus_slope():
@@ -97,6 +127,14 @@ def test_row_of_the_paper():
     assert distances[2].tolist() == [2, 1, 0, 1, 2]
 
 
+def test_encoders_of_others():
+    """Symmetric, and with half a slope less for the past; distances 3 to -3, a slope of 1."""
+    d = np.arange(3, -4, -1)[None]
+    symmetric = alibi_bias([1.0], d)[0, 0]
+    assert (symmetric + 0.0).tolist() == [-3, -2, -1, 0, -1, -2, -3]
+    assert (symmetric + 0.5 * (d[0] > 0)).tolist() == [-2.5, -1.5, -0.5, 0, -1, -2, -3]
+
+
 # ---- bad input ----------------------------------------------------------------------------------
 
 
@@ -107,6 +145,10 @@ def test_row_of_the_paper():
         (lambda: alibi_slopes(2.0), "alibi_slopes: n_heads must be a whole number; got 2.0"),
         (lambda: alibi_bias(0.5, [[0]]), r"alibi_bias: slopes must have the axes \(..., H\)"),
         (lambda: alibi_bias([[0.5]], [[0]]), r"slopes must have the axis \(H\); got shape \(1, 1"),
+        (
+            lambda: alibi_bias([0.5], [[0]], [1, 2]),
+            r"future_slopes must have .* \(1,\); got \(2,\)",
+        ),
         (lambda: alibi_bias([0.5], [0]), r"distance must have the axes \(L, S\) or \(B, L, S\)"),
         (lambda: alibi_bias([0.5], [[0.5]]), "distance must be whole numbers"),
     ],

@@ -25,15 +25,17 @@ def alibi_slopes(n_heads):
     raise NotImplementedError
 
 
-def alibi_bias(slopes, distance):
+def alibi_bias(slopes, distance, future_slopes=None):
     """A penalty that grows with the distance.
 
-    slopes    (H,)        positive
-    distance  (L, S), or (B, L, S)   i - j
-    returns   (H, L, S), or (B, H, L, S), of the slopes' dtype
+    slopes         (H,)        positive
+    distance       (L, S), or (B, L, S)   i - j
+    future_slopes  (H,), or None: those of the past hold for both sides
+    returns        (H, L, S), or (B, H, L, S), of the slopes' dtype
 
     for each head h and pair (i, j):
-        bias[h, i, j] = -slopes[h] |distance[i, j]|
+        m = slopes[h], or future_slopes[h] if distance[i, j] is below 0
+        bias[h, i, j] = -m |distance[i, j]|
     """
     raise NotImplementedError
 
@@ -46,3 +48,4 @@ def alibi_bias(slopes, distance):
 
 # alibi_bias, 1: slopes[:, None, None] stands beside (L, S).
 # alibi_bias, 2: for a batch, give the distance an axis for the heads.
+# alibi_bias, 3: np.where chooses the slope before it is multiplied.

@@ -8,7 +8,7 @@ Axes: B batch, H heads, L queries, S keys.
 Symbols: m is the slope of a head.
 Convention: the bias is added after the division by sqrt(K) and is not scaled (the paper's footnote
 on it). distance = i - j; its absolute value serves both the causal case, where it is the paper's,
-and the symmetric one of encoders, which the paper does not have.
+and those of encoders, symmetric or with other slopes for the future, which the paper does not have.
 Differs from the paper: the slopes for a number of heads that is not a power of two are those of the
 authors' code (ofirpress/attention_with_linear_biases, commit 4b92f28); the formula of the text
 would give others.
@@ -61,7 +61,9 @@ def alibi_slopes(n_heads: int) -> np.ndarray:
     return np.concatenate([geometric(power), geometric(2 * power)[::2][: n_heads - power]])
 
 
-def alibi_bias(slopes: ArrayLike, distance: ArrayLike) -> np.ndarray:
+def alibi_bias(
+    slopes: ArrayLike, distance: ArrayLike, future_slopes: ArrayLike | None = None
+) -> np.ndarray:
     """Penalty of each head and pair: -slope abs(i - j).
 
     Parameters
@@ -70,6 +72,8 @@ def alibi_bias(slopes: ArrayLike, distance: ArrayLike) -> np.ndarray:
         From `alibi_slopes`, or any others.
     distance : (L, S) integer array, or (B, L, S)
         Query minus key position, from `relative_distance`.
+    future_slopes : (H,) array, optional
+        Slopes for keys of the future, i < j, so that an encoder knows left from right.
 
     Returns
     -------
@@ -80,11 +84,13 @@ def alibi_bias(slopes: ArrayLike, distance: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        If slopes are not one axis of real numbers or distances not whole.
+        If slopes are not one axis of real numbers, those of the future not as many, or distances
+        not whole.
 
     Notes
     -----
-    Source: Press et al. 2022, section 3.
+    Source: Press et al. 2022, section 3. Slopes for the future are no part of the paper; issue 5 of
+    the authors' repository speaks of such.
 
     Examples
     --------
@@ -97,8 +103,14 @@ def alibi_bias(slopes: ArrayLike, distance: ArrayLike) -> np.ndarray:
     if slopes.ndim != 1:
         raise ValueError(f"{name}: slopes must have the axis (H); got shape {slopes.shape}")
     distance = checks.bias_distance(name, distance)
+    future = slopes
+    if future_slopes is not None:
+        future = checks.exact_shape(name, "future_slopes", future_slopes, slopes.shape, "(H)")
+    dtype = np.result_type(slopes, future)
 
     def penalty(d: np.ndarray) -> np.ndarray:
-        return np.multiply.outer(-slopes, np.abs(d).astype(slopes.dtype))
+        away = np.abs(d).astype(dtype)
+        past = np.multiply.outer(-slopes, away)
+        return past if future is slopes else np.where(d < 0, np.multiply.outer(-future, away), past)
 
     return np.moveaxis(each_distance(penalty, distance), 0, -3)

@@ -10,6 +10,9 @@ def alibi_slopes(n_heads):
     return np.concatenate([first, rest])
 
 
-def alibi_bias(slopes, distance):
-    away = np.abs(distance).astype(slopes.dtype)
-    return -slopes[:, None, None] * away[..., None, :, :]
+def alibi_bias(slopes, distance, future_slopes=None):
+    distance = distance[..., None, :, :]  # an axis for the heads
+    slope = slopes[:, None, None]
+    if future_slopes is not None:
+        slope = np.where(distance < 0, future_slopes[:, None, None], slope)
+    return -slope * np.abs(distance).astype(slopes.dtype)

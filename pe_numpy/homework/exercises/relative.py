@@ -877,6 +877,8 @@ def _alibi_cases(rng: np.random.Generator) -> Iterator[Case]:
         for distance in _distances():
             yield case(alibi_slopes(8).astype(dtype), distance)
     yield case(alibi_slopes(2), np.stack([np.arange(6).reshape(2, 3), -np.ones((2, 3), int)]))
+    for distance in _distances():  # an encoder's
+        yield case(alibi_slopes(4), distance, future_slopes=np.array([0.1, 0.2, 0.3, 0.7]))
 
 
 ALIBI = Exercise(
@@ -888,13 +890,15 @@ ALIBI = Exercise(
             "a reward for distance",
             "The bias is a penalty: minus the slope times the distance.",
             35,
-            lambda slopes, distance: -alibi_bias(slopes, distance),
+            lambda slopes, distance, future_slopes=None: (
+                -alibi_bias(slopes, distance, future_slopes)
+            ),
         ),
         Mistake(
             "the future rewarded",
             "Without abs, keys in the future get a positive bias.",
             35,
-            lambda slopes, distance: np.moveaxis(
+            lambda slopes, distance, future_slopes=None: np.moveaxis(
                 np.multiply.outer(-slopes, distance.astype(slopes.dtype)), 0, -3
             ),
         ),
@@ -902,7 +906,7 @@ ALIBI = Exercise(
             "the past rewarded",
             "The distance is query minus key; and the bias takes its absolute value.",
             35,
-            lambda slopes, distance: np.moveaxis(
+            lambda slopes, distance, future_slopes=None: np.moveaxis(
                 np.multiply.outer(slopes, distance.astype(slopes.dtype)), 0, -3
             ),
         ),
@@ -910,13 +914,44 @@ ALIBI = Exercise(
             "heads last",
             "The result is (H, L, S): heads first, as in the scores.",
             35,
-            lambda slopes, distance: np.moveaxis(alibi_bias(slopes, distance), -3, -1),
+            lambda slopes, distance, future_slopes=None: np.moveaxis(
+                alibi_bias(slopes, distance, future_slopes), -3, -1
+            ),
         ),
         Mistake(
             "the distance counted from 1",
             "A token's distance from itself is 0.",
             35,
-            lambda slopes, distance: alibi_bias(slopes, np.abs(distance) + 1),
+            lambda slopes, distance, future_slopes=None: alibi_bias(
+                slopes, np.where(distance < 0, distance - 1, distance + 1), future_slopes
+            ),
+        ),
+        Mistake(
+            "slopes of past and future swapped",
+            "Where i - j is below 0 the key stands in the future, and future_slopes hold.",
+            36,
+            lambda slopes, distance, future_slopes=None: alibi_bias(
+                slopes, distance if future_slopes is None else -distance, future_slopes
+            ),
+        ),
+        Mistake(
+            "the future with the slopes of the past",
+            "future_slopes, if given, take the place of the slopes for keys after the query.",
+            36,
+            lambda slopes, distance, future_slopes=None: alibi_bias(slopes, distance),
+        ),
+        Mistake(
+            "both slopes added up",
+            "Each side has one slope: those of the past, or those of the future.",
+            36,
+            lambda slopes, distance, future_slopes=None: (
+                alibi_bias(slopes, distance)
+                + (
+                    0
+                    if future_slopes is None
+                    else alibi_bias(future_slopes, np.minimum(distance, 0))
+                )
+            ),
         ),
     ),
     chapter=35,
