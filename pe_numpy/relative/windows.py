@@ -100,15 +100,14 @@ def offset_bias(table: ArrayLike, height: int, width: int) -> np.ndarray:
     height = checks.integer(name, "height", height)
     width = checks.integer(name, "width", width)
     table = checks.real_array(name, "table", table, "NH")
-    N = (2 * height - 1) * (2 * width - 1)
-    if table.ndim != 2 or len(table) != N:
+    H, sides = table.shape[-1], (2 * height - 1, 2 * width - 1)
+    if table.ndim != 2 or len(table) != math.prod(sides):
         raise ValueError(
-            f"{name}: table must have the axes (N, H) with N = (2h - 1)(2w - 1) = {N} for a "
-            f"window of {height} by {width}; got shape {table.shape}"
+            f"{name}: table must have the axes (N, H) with N = (2h - 1)(2w - 1) = "
+            f"{math.prod(sides)} for a window of {height} by {width}; got shape {table.shape}"
         )
-    by_head = np.swapaxes(np.copy(table), 0, 1)
-    picture = by_head.reshape(-1, 2 * height - 1, 2 * width - 1)
-    return _grid(picture, height, width).reshape(-1, height * width, height * width)
+    picture = np.swapaxes(np.copy(table), 0, 1).reshape(H, *sides)
+    return _grid(picture, height, width).reshape(H, height * width, height * width)
 
 
 def _grid(picture: np.ndarray, height: int, width: int) -> np.ndarray:
@@ -160,8 +159,8 @@ def decomposed_scores(
     Notes
     -----
     Source: Li et al. 2021, released code: `models/attention.py`; and `modeling/image_encoder.py` of
-    facebookresearch/segment-anything, commit dca509f. Only q . k is scaled. For whole grids L (h_k + w_k) products with the tables are made,
-    and no array larger than the scores.
+    facebookresearch/segment-anything, commit dca509f. Only q . k is scaled. For whole grids
+    L (h_k + w_k) products with the tables are made, and no array larger than the scores.
 
     Examples
     --------
@@ -173,30 +172,29 @@ def decomposed_scores(
     """
     name = "decomposed_scores"
     q, k, batch = checks.queries_and_keys(name, q, k)
+    row_table = checks.head_table(name, "row_table", row_table, batch, q.shape[-1])
+    column_table = checks.head_table(name, "column_table", column_table, batch, q.shape[-1])
+    row_distance = checks.whole_numbers(name, "row_distance", row_distance)
+    column_distance = checks.whole_numbers(name, "column_distance", column_distance)
     shape = (*batch, q.shape[-2], k.shape[-2])
-    dy = checks.whole_numbers(name, "row_distance", row_distance)
-    dx = checks.whole_numbers(name, "column_distance", column_distance)
-    whole = _are_grids(name, dy, dx, shape)
-    R = checks.head_table(name, "row_table", row_table, batch, q.shape[-1])
-    C = checks.head_table(name, "column_table", column_table, batch, q.shape[-1])
-    row_of = _centred(name, "row", R.shape[-2], dy, whole)
-    column_of = _centred(name, "column", C.shape[-2], dx, whole)
+    whole = _are_grids(name, row_distance, column_distance, shape)
+    row_of = _centred(name, "row", row_table.shape[-2], row_distance, whole)
+    column_of = _centred(name, "column", column_table.shape[-2], column_distance, whole)
     work, dtype = checks.working(q, k)
-    q, k, R, C = (x.astype(work, copy=False) for x in (q, k, R, C))
+    q, k, R, C = (x.astype(work, copy=False) for x in (q, k, row_table, column_table))
     scores = (q * (1 / math.sqrt(q.shape[-1]))) @ np.swapaxes(k, -1, -2)  # (..., L, S)
     if not whole:
-        scores = add_to(scores, spread_products(q, R, dy, row_of))
-        scores = add_to(scores, spread_products(q, C, dx, column_of))
+        scores = add_to(scores, spread_products(q, R, row_distance, row_of))
+        scores = add_to(scores, spread_products(q, C, column_distance, column_of))
         return scores.astype(dtype, copy=False)
-    (h_q, h_k), (w_q, w_k) = dy.shape, dx.shape
-    rows = np.swapaxes(R[..., row_of(dy), :], -1, -2)  # (h_q, K, h_k)
-    columns = np.swapaxes(C[..., column_of(dx), :], -1, -2)  # (w_q, K, w_k)
+    (h_q, h_k), (w_q, w_k) = row_distance.shape, column_distance.shape
+    rows = np.swapaxes(R[..., row_of(row_distance), :], -1, -2)  # (h_q, K, h_k)
+    columns = np.swapaxes(C[..., column_of(column_distance), :], -1, -2)  # (w_q, K, w_k)
     q = q.reshape(*q.shape[:-2], h_q, w_q, q.shape[-1])
     by_row = q @ rows  # (..., h_q, w_q, h_k)
     by_column = np.swapaxes(np.swapaxes(q, -2, -3) @ columns, -2, -3)  # (..., h_q, w_q, w_k)
     scores = scores.reshape(*batch, h_q, w_q, h_k, w_k)
-    scores = add_to(scores, by_row[..., :, None])
-    scores = add_to(scores, by_column[..., None, :])
+    scores = add_to(add_to(scores, by_row[..., :, None]), by_column[..., None, :])
     return scores.reshape(shape).astype(dtype, copy=False)
 
 
@@ -255,7 +253,8 @@ def log_cpb_coordinates(
 
     Notes
     -----
-    Source: Liu et al. 2021 (Swin-2), released code: `models/swin_transformer_v2.py`. The largest offset reaches log2(9)/3 = 1.056642.
+    Source: Liu et al. 2021 (Swin-2), released code: `models/swin_transformer_v2.py`. The largest
+    offset reaches log2(9)/3 = 1.056642.
 
     Examples
     --------
