@@ -117,6 +117,10 @@ def test_small_floats_stay_small_and_float16_is_computed_in_float32(dtype, lengt
     assert bias.dtype == dtype
     exact = by_loops({k: x.astype(float) for k, x in params.items()}, range(length), range(length))
     assert_allclose(bias, exact, rtol=0, atol=2e-6 if dtype == np.float32 else 2e-3)
+    value, grads = value_and_grad(lambda p: np.sum(fire_bias(p, range(length), range(length))))(
+        params
+    )
+    assert {value.dtype, *(g.dtype for g in grads.values())} == {np.dtype(dtype)}
     with_numbers = params | {"c": 0.3, "L": 5}
     assert fire_bias(with_numbers, range(length), range(length)).dtype == dtype
 

@@ -206,6 +206,14 @@ def test_mpt_has_the_bias_of_the_last_query_for_all_queries_and_the_same_weights
     assert_allclose(weights, expected, rtol=0, atol=NEAR)
 
 
+def test_an_encoder_of_x_transformers_adds_the_symmetric_bias():
+    g, slopes = golden("alibi_encoder"), alibi_slopes(12)
+    last = alibi_bias(slopes, relative_distance(LATE, KEYS))
+    assert_allclose(last, g["last"], rtol=0, atol=NEAR)
+    own = alibi_bias(slopes, relative_distance(g["q_positions"], g["k_positions"]))
+    assert_allclose(own, g["own"], rtol=0, atol=NEAR)
+
+
 # ---- RoPE ---------------------------------------------------------------------------------------
 
 

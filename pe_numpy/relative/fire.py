@@ -91,7 +91,8 @@ def fire_bias(
         return np.moveaxis(each_distance(within, distance), 0, -3)
     S = distance.shape[-1]
     away = np.abs(distance).reshape(-1, S).astype(W1.dtype)  # a row a query
-    largest = np.maximum(np.broadcast_to(i, distance.shape[:-1]).reshape(-1, 1), L)
+    own = np.broadcast_to(i, distance.shape[:-1]).reshape(-1, 1).astype(W1.dtype)
+    largest = np.maximum(own, L)
     blocks, n = [], max(1, BLOCK // (S * len(b1)))
     for rows in (slice(start, start + n) for start in range(0, len(away), n)):
         blocks.append(f(psi(away[rows]) / (psi(largest[rows]) + eps)))  # (H, n, S)

@@ -808,6 +808,14 @@ def content(DataDependentAlibi, CoPE):
     )
 
 
+@golden(NEW, 72, "x_transformers.x_transformers:AlibiPositionalBias")
+def alibi_encoder(AlibiPositionalBias):
+    """The symmetric bias of an encoder: the last queries of all keys, and positions of a batch."""
+    bias, others = AlibiPositionalBias(heads=12), torch.tensor([[0, 0, 1, 7], [3, 2, 9, 4]])
+    own = bias.forward_custom_pos(others, others[:, :3])
+    return dict(last=bias(L, S), q_positions=others, k_positions=others[:, :3], own=own)
+
+
 # ---- windows, chunks, sinks, temperature ---------------------------------------------------------
 
 

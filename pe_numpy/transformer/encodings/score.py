@@ -13,7 +13,10 @@ from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.cope import cope_bias
 from pe_numpy.relative.deberta import deberta_scores
 from pe_numpy.relative.distance import relative_distance
+from pe_numpy.relative.fire import fire_bias
 from pe_numpy.relative.forgetting import forgetting_bias
+from pe_numpy.relative.kerple import kerple_log_bias
+from pe_numpy.relative.sandwich import sandwich_bias
 from pe_numpy.relative.shaw import (
     nezha_table,
     relative_key_query_scores,
@@ -175,6 +178,66 @@ class Alibi(Encoding):
     def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
         slopes = alibi_slopes(q.shape[-3]) if self.slopes is None else np.array(self.slopes)
         bias = alibi_bias(slopes.astype(q.dtype), relative_distance(q_positions, k_positions))
+        return super().scores(params, q, k, q_positions, k_positions) + bias
+
+
+@dataclass(frozen=True)
+class Kerple(Encoding):
+    """Chapter 36: -p ln(1 + a |i - j|), two numbers a head, shared by all layers as the authors do.
+
+    p = exp(`log_p`) and a = exp(`log_a`) stay above 0, where the authors cut them off at 0.01.
+    """
+
+    def shared(self, rng, sizes):
+        return {
+            "log_p": np.log(rng.uniform(0.01, 2, sizes.n_heads)),
+            "log_a": np.log(rng.uniform(0.01, 1, sizes.n_heads)),
+        }
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        distance = relative_distance(q_positions, k_positions)
+        bias = kerple_log_bias(np.exp(params["log_p"]), np.exp(params["log_a"]), distance)
+        return super().scores(params, q, k, q_positions, k_positions) + bias
+
+
+@dataclass(frozen=True)
+class Sandwich(Encoding):
+    """Chapter 36: the inner product of two sinusoidal codes of width `d`; nothing is trained."""
+
+    d: int = 128
+    base: float = 10000.0
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        distance = relative_distance(q_positions, k_positions)
+        bias = sandwich_bias(q.shape[-3], distance, self.d, self.base).astype(q.dtype)
+        return super().scores(params, q, k, q_positions, k_positions) + bias
+
+
+@dataclass(frozen=True)
+class Fire(Encoding):
+    """Chapter 36: a network of the distance as a share of the way back, one a layer.
+
+    Beyond the threshold L = |`times`| `threshold`, with `times` trained, rows depend on the query.
+    b2 is left out: the softmax does not see a number that is added to all scores of a head.
+    """
+
+    threshold: float = 512.0
+    hidden: int = 32
+
+    def layer(self, rng, sizes):
+        M, H = self.hidden, sizes.n_heads
+        return {
+            "W1": normal(rng, 1, M),
+            "b1": 0.1 * rng.standard_normal(M),
+            "W2": normal(rng, M, H),
+            "c": np.array(0.1),
+            "times": np.array(1.0),
+        }
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        b2 = np.zeros(q.shape[-3], q.dtype)
+        own = {**params, "b2": b2, "L": np.abs(params["times"]) * self.threshold}
+        bias = fire_bias(own, q_positions, k_positions)
         return super().scores(params, q, k, q_positions, k_positions) + bias
 
 
