@@ -7,8 +7,11 @@ import pytest
 import toc
 from reading import NOTEBOOKS, ROOT, prose_of, tables
 
+from pe_numpy.homework.contents import CHAPTERS
+
 INDEX = (ROOT / "notebooks" / "INDEX.md").read_text(encoding="utf-8")
-ROWS = {row[0]: row for _, rows in tables(INDEX) for row in rows}
+DOCUMENTS, _, BEYOND = INDEX.partition("## Beyond the documents")
+ROWS = {row[0]: row for _, rows in tables(DOCUMENTS) for row in rows}
 
 # How many of each the documents hold.
 SERIES = {
@@ -56,7 +59,7 @@ def parts_of(path):
 
 def test_each_section_example_and_erratum_has_one_row():
     assert set(ROWS) == EVERYTHING
-    assert len(ROWS) == sum(len(rows) for _, rows in tables(INDEX))
+    assert len(ROWS) == sum(len(rows) for _, rows in tables(DOCUMENTS))
 
 
 def test_each_row_names_its_subject_and_at_least_one_chapter():
@@ -80,3 +83,17 @@ def test_chapter_lists_its_sections_as_the_table_of_contents_does(path):
     listed = toc.chapters()[path.stem]["sections"]
     assert set(IDENTIFIER.findall(line[1] if line else "")) == claimed
     assert set(IDENTIFIER.findall(listed)) == claimed
+
+
+def test_what_lies_beyond_the_documents_is_shown_where_the_index_says():
+    ((_, rows),) = tables(BEYOND)
+    for scheme, functions, chapter in rows:
+        stem = re.fullmatch(r"\[\d\d\]\((\w+)\.ipynb\)", chapter)[1]
+        text = (ROOT / "notebooks" / f"{stem}.py").read_text(encoding="utf-8")
+        for name in re.findall(r"`(\w+)`", functions):
+            assert re.search(rf"\b{name}\(", text), (scheme, name)
+    listed = set(re.findall(r"`(\w+)`", BEYOND))
+    for stem, chapter in toc.chapters().items():  # chapters that no document asked for
+        shown = CHAPTERS.get(int(stem[:2]), "").split()
+        if chapter["sections"] == "none" and stem[0] in "23":
+            assert set(shown) <= listed, stem
