@@ -101,7 +101,7 @@ mutants: .venv/ok  ## seed one mistake after another; the tests, and the chapter
 	  numpy==$$($(BIN)/python -c "import numpy; print(numpy.__version__)")
 	@touch $@
 
-bench: .venv-bench/ok  ## time and memory beside PyTorch (5 minutes); writes notebooks/results/bench*.md
+bench: .venv-bench/ok  ## time and memory beside PyTorch (6 minutes); writes notebooks/results/bench*.md
 	@PYTHONPATH=. .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
 
 study: .venv/ok  ## train short, test long (15 minutes); writes notebooks/results/study.csv

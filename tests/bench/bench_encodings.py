@@ -37,6 +37,7 @@ torch.set_grad_enabled(False)
 
 B, H, K = 2, 8, 64
 SIZES = (256, 512, 1024, 2048, 4096)
+FEW = (256, 1024, 2048)
 GIGABYTES = 6  # a PyTorch form that needs more is left out
 SECONDS = float(os.environ.get("BENCH_SECONDS", 0.4))  # for the rounds of one line; 3 x at its goal
 COPY = "x.copy()"  # the one comparison without PyTorch
@@ -255,6 +256,133 @@ def alibi_added(L):
     scores = normal(B, H, L, L)
     t = torch.from_numpy(scores)
     return lambda: scores + bias(), lambda: documents.ALiBi(H, L)(t)
+
+
+# Schemes whose released code is measured, at fewer lengths
+
+
+@scheme(
+    "BERT's relative_key_query, scores",
+    "the released form",
+    memory_goal=no_gather,
+    memory_words="2.5 results",
+    sizes=FEW,
+    need=lambda L: 4 * L**2 * (K + 4 * B * H),
+)
+def relative_key_query(L):
+    (q, k, _), vectors, positions = normal(3, B, H, L, K), normal(2 * L - 1, K), np.arange(L)
+    t = tensors(q, k, vectors)
+    return (
+        lambda: pe.relative_key_query_scores(
+            q, k, vectors, pe.relative_distance(positions, positions)
+        ),
+        lambda: documents.relative_key_query_scores(*t),
+    )
+
+
+@scheme("KERPLE log, bias", "the released form", at=2048, sizes=FEW)
+def kerple(L):
+    p, a, positions = *np.abs(normal(2, H)), np.arange(L)
+    t = tensors(p, a)
+    return (
+        lambda: pe.kerple_log_bias(p, a, pe.relative_distance(positions, positions)),
+        lambda: documents.kerple_log_bias(*t, L),
+    )
+
+
+def float32_cosines(L: int) -> float:
+    """Tolerance for a sum of 64 cosines whose angles are rounded to float32."""
+    return 1e-3 + 1e-6 * L
+
+
+@scheme(
+    "Sandwich, bias",
+    "the released form",
+    sizes=FEW,
+    need=lambda L: 4 * L**2 * 2 * 64,
+    tolerance=float32_cosines,
+)
+def sandwich(L):
+    positions = np.arange(L)
+    return (
+        lambda: pe.sandwich_bias(H, pe.relative_distance(positions, positions)),
+        lambda: documents.sandwich_bias(H, L),
+    )
+
+
+def fire_sides(L: int, trained: float) -> tuple[Side, Side]:
+    """Both sides of FIRE, whose rows differ from `trained` on."""
+    shapes = {"W1": (1, 32), "b1": (32,), "W2": (32, H), "b2": (H,)}
+    params = {name: normal(*shape) for name, shape in shapes.items()}
+    params |= {"c": np.float32(0.1), "L": np.float32(trained)}
+    t, positions = {name: torch.tensor(a) for name, a in params.items()}, np.arange(L)
+    return lambda: pe.fire_bias(params, positions, positions), lambda: documents.fire_bias(t, L)
+
+
+@scheme("FIRE, bias, up to its length", "the released form", sizes=FEW)
+def fire(L):
+    return fire_sides(L, trained=L)
+
+
+@scheme("FIRE, bias, beyond 128", "the released form", sizes=FEW)
+def fire_beyond(L):
+    return fire_sides(L, trained=128)
+
+
+@scheme("FoX, causal attention by fold, in blocks", "the released form", sizes=FEW)
+def forgetting(L):
+    q, k, v = normal(3, B, H, L, K)
+    gates = -np.log1p(np.exp(-5 - normal(B, H, L)))  # ln sigmoid of N(5, 1)
+    sums = np.cumsum(gates, axis=-1)
+    t = tensors(q, k, v, sums)
+
+    def folded():
+        c, one = sums[..., None], np.ones((B, H, L, 1), np.float32)
+        scale = math.sqrt(K + 2)  # attention will divide by it
+        wide_q = np.concatenate([q * (scale / math.sqrt(K)), scale * one, scale * c], axis=-1)
+        wide_k = np.concatenate([k, -c, one], axis=-1)
+        return pe.attention_blockwise(wide_q, wide_k, v, causal=True)
+
+    return folded, lambda: documents.forgetting_attention(*t)
+
+
+@scheme("CoPE, scores", "the released form", sizes=FEW[:-1], tolerance=lambda L: 5e-3)
+def cope(L):
+    (q, k, _), table, positions = normal(3, B, H, L, K), normal(64, K), np.arange(L)
+    mask = pe.causal_mask(positions, positions)
+    t = tensors(q, k, table)
+
+    def ours():
+        scores = (q * (1 / math.sqrt(K))) @ np.swapaxes(k, -1, -2)
+        return scores + pe.cope_bias(q, scores, table, mask)
+
+    return ours, lambda: documents.cope_scores(*t)
+
+
+@scheme("Swin, bias of a square window", "the released form", sizes=(256, 1024, 4096))
+def swin(L):
+    side = math.isqrt(L)
+    table, theirs = normal((2 * side - 1) ** 2, H), documents.Swin(side)
+    t = torch.from_numpy(table)
+    return lambda: pe.offset_bias(table, side, side), lambda: theirs.bias(t)
+
+
+@scheme(
+    "SAM, scores of a square grid",
+    "the released form",
+    memory_goal=no_gather,
+    memory_words="2.5 results",
+    sizes=(256, 1024),
+)
+def sam(L):
+    side = math.isqrt(L)
+    (q, k, _), (rows, columns) = normal(3, B, H, L, K), normal(2, 2 * side - 1, K)
+    t, at = tensors(q, k, rows, columns), np.arange(side)
+    distance = pe.relative_distance(at, at)
+    return (
+        lambda: pe.decomposed_scores(q, k, rows, columns, distance, distance),
+        lambda: documents.sam_scores(*t),
+    )
 
 
 # Attention itself

@@ -4,8 +4,9 @@ Written for this benchmark, after the algorithms of the tutorials that the book 
 vectors gathered for every pair, T5's buckets computed for every pair, RoPE by halves and by complex
 numbers, ALiBi's whole matrix. For Transformer-XL and DeBERTa the tutorials have formulas alone;
 here the vectors R_(i-j) are gathered, as their Shaw does. `gathered_scores` is the better form that
-an expert would choose. Nothing is kept from call to call, but for what a class makes when it is
-constructed.
+an expert would choose. The schemes that the tutorials do not have, from `kerple_log_bias` to
+`sam_scores`, are computed as the released code of each does it: for every pair, or with its own
+short cut. Nothing is kept from call to call, but for what a class makes when it is constructed.
 """
 
 from __future__ import annotations
@@ -96,6 +97,83 @@ class ALiBi:
     def __call__(self, scores: Tensor) -> Tensor:
         """Scores with the bias."""
         return scores + self.bias()
+
+
+def kerple_log_bias(p: Tensor, a: Tensor, L: int) -> Tensor:
+    """The logarithm of every pair, for each head: (H, L, L)."""
+    return -p[:, None, None] * torch.log(1 + a[:, None, None] * distances(L).abs())
+
+
+def sandwich_bias(n_heads: int, L: int, d: int = 128) -> Tensor:
+    """The cosines of every pair, (L, L, d/2), summed, less d/2, then divided for each head."""
+    frequencies = 10000.0 ** (-2 * torch.arange(1, d // 2 + 1) / d)
+    cosines = (distances(L)[:, :, None] * frequencies).cos()  # (L, L, d/2)
+    head = torch.arange(1, n_heads + 1)[:, None, None]
+    return (cosines.sum(-1) - d / 2) / (8 * head / n_heads)
+
+
+def fire_bias(params: dict[str, Tensor], L: int) -> Tensor:
+    """The network at every pair: (L, L, 32) in between, (H, L, L) in the end."""
+    c = params["c"]
+    largest = torch.maximum(torch.arange(L).float(), params["L"])[:, None]
+    quotient = torch.log(1 + c * distances(L).abs()) / (torch.log(1 + c * largest) + 1e-6)
+    hidden = torch.relu(quotient[..., None] @ params["W1"] + params["b1"])
+    return (hidden @ params["W2"] + params["b2"]).permute(2, 0, 1)
+
+
+def forgetting_attention(q: Tensor, k: Tensor, v: Tensor, sums: Tensor) -> Tensor:
+    """Scores of every pair, c_i - c_j added, the future masked, softmax, weighted sum."""
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    scores = scores + (sums[..., :, None] - sums[..., None, :])
+    future = distances(q.shape[-2]) < 0
+    return torch.softmax(scores.masked_fill(future, -math.inf), dim=-1) @ v
+
+
+def cope_scores(q: Tensor, k: Tensor, table: Tensor) -> Tensor:
+    """Gates, their sums from the right, and the two rows of the table beside each sum, gathered."""
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    gates = torch.sigmoid(scores).masked_fill(distances(q.shape[-2]) < 0, 0.0)
+    counts = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=len(table) - 1)
+    above, below = counts.ceil().long(), counts.floor().long()
+    of_rows = q @ table.T  # (B, H, L, N)
+    share = counts - below
+    return scores + of_rows.gather(-1, above) * share + of_rows.gather(-1, below) * (1 - share)
+
+
+def relative_key_query_scores(q: Tensor, k: Tensor, table: Tensor) -> Tensor:
+    """BERT's: a vector for every pair, (L, L, K), and an einsum with queries and with keys."""
+    L, K = q.shape[-2:]
+    vectors = table[distances(L) + L - 1]  # (L, L, K)
+    of_query = torch.einsum("bhld,lrd->bhlr", q, vectors)
+    of_key = torch.einsum("bhrd,lrd->bhlr", k, vectors)
+    return (q @ k.transpose(-1, -2) + of_query + of_key) / math.sqrt(K)
+
+
+class Swin:
+    """The index of every pair of pixels at construction; a look-up and a copy in each call."""
+
+    def __init__(self, side: int) -> None:
+        row, column = torch.arange(side**2) // side, torch.arange(side**2) % side
+        dy, dx = row[:, None] - row + side - 1, column[:, None] - column + side - 1
+        self.index, self.pixels = (dy * (2 * side - 1) + dx).flatten(), side**2
+
+    def bias(self, table: Tensor) -> Tensor:
+        """The bias of each head: (H, hw, hw)."""
+        by_pair = table[self.index].view(self.pixels, self.pixels, -1)
+        return by_pair.permute(2, 0, 1).contiguous()
+
+
+def sam_scores(q: Tensor, k: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Both tables gathered along their axes, (side, side, K), and added over the other axis."""
+    *batch, L, K = q.shape
+    side = math.isqrt(L)
+    index = distances(side) + side - 1
+    pixels = q.view(*batch, side, side, K)
+    of_rows = torch.einsum("bhyxc,ykc->bhyxk", pixels, rows[index])
+    of_columns = torch.einsum("bhyxc,xkc->bhyxk", pixels, columns[index])
+    scores = (q / math.sqrt(K)) @ k.transpose(-1, -2)
+    scores = scores.view(*batch, side, side, side, side)
+    return (scores + of_rows[..., :, None] + of_columns[..., None, :]).view(*batch, L, L)
 
 
 def rope_angles(L: int, K: int) -> Tensor:

@@ -19,7 +19,8 @@ INTRODUCTION = """\
 Written by `make bench`. *The documents' form* is the PyTorch code of the documents that the book
 answers, written anew in `tests/bench/documents.py`. For Transformer-XL and DeBERTa these have
 formulas alone: there a vector is gathered for each pair and head, as their Shaw does for each pair.
-*An expert's gather* multiplies with each row of the table and gathers the products.
+*An expert's gather* multiplies with each row of the table and gathers the products. *The released
+form* is that of a scheme's own code, for every pair or with its own short cut, written anew, too.
 
 - Sizes: B, H, K = 2, 8, 64 in float32; "one head" is B, H = 1, 1.
 - Time: the best round. The sides take turns, two or more each (three up to the goal's L); freeing a
@@ -28,7 +29,8 @@ formulas alone: there a vector is gathered for each pair and head, as their Shaw
   `tracemalloc` for NumPy, by the allocations that `torch.profiler` lists for PyTorch; the buffers
   of the BLAS libraries are in neither. The result of a bias is a window: "result" is what it shows.
 - Before any clock ran, the results of both sides agreed to 1e-4 (or to 1e-4 + 2e-7 L, where the
-  documents compute angles in float32).
+  documents compute angles in float32; to 1e-3 + 1e-6 L for Sandwich's sum of cosines, and to 5e-3
+  for CoPE's sums of gates, which a vector of the table multiplies).
 - "needs" stands where a PyTorch form would need more than 6 GB; it was not run.
 - Both libraries as they are installed. NumPy asks Linux for huge pages; PyTorch does so only with
   `THP_MEM_ALLOC_ENABLE=1`, which makes its large arrays cheaper and several ratios less kind to
