@@ -101,6 +101,17 @@ def even(function: str, name: str, n: Any, why: str = "each sine has its cosine"
     return n
 
 
+def multiple_of_4(function: str, name: str, n: Any) -> int:
+    """A positive width that two axes share, each with as many sines as cosines."""
+    n = integer(function, name, n)
+    if n % 4:
+        raise ValueError(
+            f"{function}: {name} must be divisible by 4, a sine and a cosine for each of two axes; "
+            f"got {n}"
+        )
+    return n
+
+
 def number(function: str, name: str, x: Any) -> float:
     """One finite real number, as a Python float (which leaves float32 arrays float32)."""
     try:

@@ -19,10 +19,10 @@ def timing_signal(positions, d_model, min_timescale=1.0, max_timescale=10000.0):
     max_timescale  float       hi
     returns        (*positions.shape, D)   float64
 
-    h = D/2, rounded down
-    for each position p and c in 0 .. h - 1:
-        w = lo (lo/hi)^(c / (h - 1))        (if h is 1: w = lo)
-        code[c] = sin(p w),   code[h + c] = cos(p w)
+    n = D/2, rounded down
+    for each position p and i in 0 .. n - 1:
+        theta = lo (lo/hi)^(i / (n - 1))        (if n is 1: theta = lo)
+        code[i] = sin(p theta),   code[n + i] = cos(p theta)
     if D is odd, the last component is 0
     """
     raise NotImplementedError
@@ -105,8 +105,8 @@ def fourier_features(x, B):
 
 # ---- hints --------------------------------------------------------------------------------------
 
-# timing_signal, 1: position 0 has h zeros, then h ones.
-# timing_signal, 2: max(h - 1, 1) spares you the case h = 1.
+# timing_signal, 1: position 0 has n zeros, then n ones.
+# timing_signal, 2: max(n - 1, 1) spares you the case n = 1.
 # timing_signal, 3: np.zeros((*shape, D % 2)) is a column of zeros, or none.
 
 # sinusoidal_2d, 1: each half is a code of its own, of width d/2, with all sines first.

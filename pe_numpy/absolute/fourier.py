@@ -6,7 +6,7 @@ dimensional domains" (arXiv:2006.10739)::
     gamma(x) = [cos 2 pi B x, sin 2 pi B x]
 
 Axes: d coordinates, m waves.
-Symbols: B holds the waves; row c is the direction and the frequency, in turns, of wave c.
+Symbols: B holds the waves, each row the direction and the frequency, in turns, of one.
 Convention: cosines first, as in the text; the authors' own notebook (commit 9c110c3) and SAM have
 the sines first.
 Differs from the paper: its amplitudes are all 1 here.

@@ -7,8 +7,8 @@ which axis comes first, and how each half is laid out, is said by code alone::
     detr_sine       [y half | x half], in each sin, cos, sin, cos, ...     y, x counted, from 1
 
 Axes: h rows, w columns, D model width.
-Symbols: y is the row of a cell, x its column; each half has the frequencies T^(-2c/(D/2)),
-c = 0 .. D/4 - 1, for the temperature (base) T.
+Symbols: y is the row of a cell, x its column; each half has the frequencies T^(-2i/(D/2)),
+i = 0 .. D/4 - 1, for the temperature (base) T.
 Convention: the row comes first, in the grid's axes and in the code. A mask is True where a cell is
 real and False where it is padding.
 Differs from the sources: `detr_sine` takes the mask of real cells, where facebookresearch/detr
@@ -63,7 +63,7 @@ def sinusoidal_2d(height: int, width: int, d_model: int, base: float = 10000.0) 
     """
     height = checks.integer("sinusoidal_2d", "height", height)
     width = checks.integer("sinusoidal_2d", "width", width)
-    d_model = _quarters("sinusoidal_2d", d_model)
+    d_model = checks.multiple_of_4("sinusoidal_2d", "d_model", d_model)
     base = checks.positive("sinusoidal_2d", "base", base)
     half = (height, width, d_model // 2)
     rows = sinusoidal(np.arange(height), d_model // 2, base, "concatenated")  # (height, D/2)
@@ -122,21 +122,12 @@ def detr_sine(
             f"{name}: mask must have the axes (..., h, w) and in each grid a real cell; "
             f"got shape {mask.shape} with {np.count_nonzero(mask)} real cells"
         )
-    d_model = _quarters(name, d_model)
+    d_model = checks.multiple_of_4(name, "d_model", d_model)
     temperature = checks.positive(name, "temperature", temperature)
+    normalize = checks.flag(name, "normalize", normalize)
     y, x = mask.cumsum(axis=-2, dtype=float), mask.cumsum(axis=-1, dtype=float)  # (..., h, w)
-    if checks.flag(name, "normalize", normalize):
+    if normalize:
         y = y / (y[..., -1:, :] + EPSILON) * (2 * math.pi)
         x = x / (x[..., -1:] + EPSILON) * (2 * math.pi)
     halves = [sinusoidal(at, d_model // 2, temperature) for at in (y, x)]  # (..., h, w, D/2) each
     return np.concatenate(halves, axis=-1)  # (..., h, w, D)
-
-
-def _quarters(function: str, d_model: int) -> int:
-    d_model = checks.integer(function, "d_model", d_model)
-    if d_model % 4:
-        raise ValueError(
-            f"{function}: d_model must be divisible by 4, a sine and a cosine for each of two "
-            f"axes; got {d_model}"
-        )
-    return d_model

@@ -155,10 +155,12 @@ def resize_matrix(
     [0.0, 0.6, 1.2, 1.8, 2.4, 3.0]
     """
     name = "resize_matrix"
-    old, new = checks.integer(name, "old", old), checks.integer(name, "new", new)
+    old = checks.integer(name, "old", old)
+    new = checks.integer(name, "new", new)
     mode = checks.choice(name, "mode", mode, ("linear", "cubic"))
     align_corners = checks.flag(name, "align_corners", align_corners)
-    if checks.flag(name, "antialias", antialias) and align_corners:
+    antialias = checks.flag(name, "antialias", antialias)
+    if antialias and align_corners:
         raise ValueError(
             f"{name}: antialias spreads a row over the cells that it covers, and corners are "
             "points; got both, choose one"

@@ -112,14 +112,15 @@ def timing_signal(
     min_timescale: float = 1.0,
     max_timescale: float = 10000.0,
 ) -> np.ndarray:
-    """All sines, then all cosines, at frequencies w_c = lo (lo/hi)^(c/(h - 1)), c = 0 .. h - 1.
+    """All sines, then all cosines, at frequencies lo (lo/hi)^(i/(n - 1)), i = 0 .. n - 1.
 
     Parameters
     ----------
     positions : array of any shape
         Positions: integers, or real numbers between them.
     d_model : int
-        Width D of the code, at least 2; h = floor(D/2), and an odd D gets one column of zeros.
+        Width D of the code, at least 2, with n = floor(D/2) pairs; an odd D gets one column of
+        zeros.
     min_timescale, max_timescale : float
         lo and hi. The first frequency is lo and the last lo^2/hi: with lo = 1, exactly 1/hi.
 
@@ -135,8 +136,8 @@ def timing_signal(
     Notes
     -----
     Source: tensorflow/tensor2tensor, `get_timing_signal_1d` (commit bafdc1b); no paper states it.
-    lo multiplies there, too, though its name would let it divide. With h = 1 the one frequency is
-    lo: h - 1 is taken as 1, since 0 would divide.
+    lo multiplies there, too, though its name would let it divide. A single pair has the frequency
+    lo: n - 1 is taken as 1, since 0 would divide.
 
     Examples
     --------
@@ -148,11 +149,11 @@ def timing_signal(
     name = "timing_signal"
     positions = checks.position_array(name, "positions", positions)
     d_model = checks.integer(name, "d_model", d_model, least=2)
-    lo = checks.positive(name, "min_timescale", min_timescale)
-    hi = checks.positive(name, "max_timescale", max_timescale)
-    h = d_model // 2
-    w = lo * (lo / hi) ** (np.arange(h) / max(h - 1, 1))  # (h,)
-    angles = positions[..., None] * w  # (..., h)
+    min_timescale = checks.positive(name, "min_timescale", min_timescale)
+    max_timescale = checks.positive(name, "max_timescale", max_timescale)
+    n, lo, hi = d_model // 2, min_timescale, max_timescale
+    theta = lo * (lo / hi) ** (np.arange(n) / max(n - 1, 1))  # (n,)
+    angles = positions[..., None] * theta  # (..., n)
     zero = np.zeros((*positions.shape, d_model % 2))  # a column if D is odd, else none
     return np.concatenate([np.sin(angles), np.cos(angles), zero], axis=-1)  # (..., D)
 

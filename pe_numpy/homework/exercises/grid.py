@@ -40,7 +40,7 @@ TIMING = Exercise(
     (
         Mistake(
             "the paper's frequencies",
-            "Here the last frequency is lo^2/hi exactly: the exponents run from 0 to 1, in h - 1 "
+            "Here the last frequency is lo^2/hi exactly: the exponents run from 0 to 1, in n - 1 "
             "steps.",
             25,
             _timing(lambda h: np.arange(h) / h),
@@ -63,8 +63,8 @@ TIMING = Exercise(
             _timing(order=(2, 0, 1)),
         ),
         Mistake(
-            "divided by h - 1 = 0",
-            "For D = 2 and 3 there is one pair: take 1 for h - 1, or 0/0 makes everything nan.",
+            "divided by n - 1 = 0",
+            "For D = 2 and 3 there is one pair: take 1 for n - 1, or 0/0 makes everything nan.",
             25,
             _timing(lambda h: np.arange(h) / (h - 1 or np.nan)),
         ),
