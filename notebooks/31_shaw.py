@@ -3,7 +3,7 @@
 #
 # *What does a vector for each distance say, and how does it serve any length without a huge array?*
 #
-# 30 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb).
+# 40 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb).
 
 # %% fold="input" alt="Two heat maps. Left, what each of five words scores for the distances -2 to 2. Right, the weights. What one sees: articles put their weight on the next word, nouns on the one before, the verb on both."
 import matplotlib.pyplot as plt
@@ -29,10 +29,8 @@ plt.show()
 #   [Shown](#why-a-vector-and-not-a-number)
 # - **How many rows has the table, and which one serves a distance?** $2m+1$ rows, for any length:
 #   the distance is clipped, then row $\max(-m,\min(m,i-j))+m$ is read. Without the clipping, longer
-#   texts fail.
-#   [Shown](#longer-than-the-table)
-# - **How large must $m$ be?** The authors tried 2, 4, 16, 64 and 256 and found 25.8 or 25.9 BLEU with
-#   each: layers can pass positions on. [Shown](#what-clipping-takes)
+#   texts fail. [Shown](#longer-than-the-table). With $m$ of 2, 4, 16, 64 and 256 the authors found 25.8
+#   or 25.9 BLEU. [Shown](#what-clipping-takes)
 # - **Which end of the table is the past?** Here the last row, since $i-j$ is positive for the past. The
 #   paper counts $j-i$: turn its table upside down, `table[::-1]`. [Shown](#which-end-is-the-past)
 # - **Do the values get vectors, too?** In the paper, from a second table. They report *where* a word has
@@ -40,6 +38,10 @@ plt.show()
 #   well. [Shown](#the-value-term)
 # - **How do I avoid the array of $L\cdot S\cdot K$ numbers?** One product for each query and *distance*;
 #   a reshape, the skew, puts each at its pair. [Shown](#the-skew-is-a-reshape)
+# - **What did others make of it?** BERT's `relative_key` does not clip, its `relative_key_query` adds
+#   $k_j\cdot R_{i-j}$ ([shown](#bert-the-key-meets-the-vector-too)); Music Transformer skews one side
+#   ([shown](#music-transformer-the-past-alone)); NEZHA has fixed sinusoids in the table
+#   ([shown](#nezha-nothing-to-learn)).
 
 # %% [markdown]
 # ## A head made by hand
@@ -393,9 +395,7 @@ plots.skew_in_steps(L, S)
 plt.show()
 
 # %% [markdown]
-# The numbers in the cells are distances; in the black frame they are $i-j$, row by row. (Transformer-XL's
-# shift, often copied, is right on one side of the diagonal; [chapter 32](32_transformer_xl.ipynb) shows
-# it. This one is right on both.)
+# The numbers in the cells are distances; in the black frame they are $i-j$, row by row.
 #
 # The package does this in blocks of 128 queries. If positions don't count up by 1 (packed or padded
 # rows), it takes one product for each row of the table and picks. For the values `spread_sums` goes the
@@ -418,6 +418,192 @@ at_200 = big_table[np.clip(200 - np.arange(n), -m, m) + m]  # (n, K), what word 
 assert np.allclose(fast[200], (big + at_200) @ big[200] / 8, rtol=0, atol=1e-4)
 mixed = shaw_values(softmax(fast), big, big_table, d)[200]
 assert np.allclose(mixed, softmax(fast[200]) @ (big + at_200), rtol=0, atol=1e-4)
+
+# %% [markdown]
+# ### Music Transformer: the past alone
+#
+# Huang et al. had a causal model. So they needed the distances $L-1$ to $0$ alone: $L$ columns for $L$
+# queries. To skew them they put a column of zeros in front, wrote the result in rows of $L$, and dropped
+# the first row. Where the key is not ahead, that is the same piece of each row:
+#
+# $$\mathrm{skew}(P)_{ij}=P_{i,\;L-1-i+j}=q_i\cdot R_{i-j}\qquad\text{for }j\le i$$
+#
+# *Predict* what stands above the diagonal.
+
+
+# %% fold="output"
+def skew(P):
+    padded = np.pad(P, ((0, 0), (1, 0)))  # (L, L + 1), zeros in front
+    return padded.reshape(len(P) + 1, len(P))[1:]  # (L, L)
+
+
+def unskew(skewed):
+    padded = np.pad(skewed, ((1, 0), (0, 0)))  # (L + 1, L), zeros for the row that was dropped
+    return padded.reshape(len(skewed), len(skewed) + 1)[:, 1:]
+
+
+nine = np.arange(1, 10).reshape(3, 3)
+print(skew(nine).tolist())
+assert skew(nine).tolist() == [[3, 0, 4], [5, 6, 0], [7, 8, 9]]
+assert all(skew(nine)[i, j] == nine[i, 2 - i + j] for i in range(3) for j in range(i + 1))
+
+# %% [markdown]
+# A zero, and then the next row's numbers: the future gets scores that belong to other queries. A mask
+# must hide them. (In [magenta #1486](https://github.com/magenta/magenta/issues/1486) a reader found that
+# the function itself has none; the caller hands the mask in, as `bias`.) Transformer-XL's
+# `relative_shift` takes the same three steps; [chapter 32](32_transformer_xl.ipynb) draws them.
+#
+# The way back, `unskew`, is the way of the gradient: what flows into pair $(i,j)$ goes to the query and
+# to the distance that made it. Three ways to one term, then:
+
+# %%
+from pe_numpy import relative_shift
+
+n = 6
+q6, E = rng.standard_normal((n, 4)), rng.standard_normal((n, 4))  # E: the past first
+d = relative_distance(np.arange(n), np.arange(n))
+past, whole = d >= 0, np.concatenate([np.zeros((n - 1, 4)), E[::-1]])  # row i - j + n - 1
+by_skew = skew(q6 @ E.T)
+by_gather = (q6[:, None] * E[n - 1 - np.maximum(d, 0)]).sum(-1)  # an array of n n 4
+by_window = shaw_scores(q6, np.zeros((n, 4)), whole, d) * np.sqrt(4)
+assert np.allclose(by_skew[past], by_gather[past], rtol=0, atol=1e-12)
+assert np.allclose(by_window[past], by_gather[past], rtol=0, atol=1e-12)
+assert np.array_equal(by_skew, relative_shift(q6 @ E.T)) and np.abs(by_skew[~past]).max() > 1
+met = np.arange(n) >= n - 1 - np.arange(n)[:, None]  # the products that a pair needs
+assert np.array_equal(unskew(by_skew)[met], (q6 @ E.T)[met])
+
+# %% [markdown]
+# ## BERT: the key meets the vector, too
+#
+# BERT in Hugging Face Transformers 4 had two options of this kind. `relative_key` is Shaw's key term
+# with $2N-1$ rows, one for each distance in a text of up to $N=512$ words, and no clipping.
+# `relative_key_query` (method 4 of Huang, Liang et al. 2020) multiplies the *key* with the same vector,
+# too. With $r=R_{i-j}$:
+#
+# $$s_{ij}=\frac{q_i\cdot k_j+q_i\cdot r+k_j\cdot r}{\sqrt K}
+#   =\frac{(q_i+r)\cdot(k_j+r)-r\cdot r}{\sqrt K}$$
+#
+# The right form says: both words take the vector of their distance with them.
+
+# %%
+from pe_numpy import relative_key_query_scores
+
+show_source(relative_key_query_scores)
+N, L, S = 7, 5, 7
+whole, d = rng.standard_normal((2 * N - 1, 4)), relative_distance(np.arange(L), np.arange(S))
+got = relative_key_query_scores(q5, k5, whole, d)
+for i, j in np.ndindex(L, S):
+    r = whole[i - j + N - 1]
+    assert np.isclose(got[i, j], (q5[i] @ k5[j] + q5[i] @ r + k5[j] @ r) / 2, rtol=0, atol=1e-12)
+    both_take_it = ((q5[i] + r) @ (k5[j] + r) - r @ r) / 2
+    assert np.isclose(got[i, j], both_take_it, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# Seen from the key, the distance is $j-i$. So the new term is Shaw's once more, with roles exchanged
+# and the table upside down, $\bar R$. By hand, for three words of width 2, with $d$ for all distances:
+#
+# $$s=\mathrm{Shaw}(q,k,R,d)+\mathrm{Shaw}(k,q,\bar R,-d^\top)^\top-\frac{qk^\top}{\sqrt K}$$
+
+# %%
+q3, k3 = np.array([[1.0, 0], [0, 1], [1, 1]]), np.array([[1.0, 2], [0, 1], [1, 0]])
+R3, d3 = np.arange(10).reshape(5, 2) / 10, relative_distance(np.arange(3), np.arange(3))
+key_form, both_forms = (
+    score(q3, k3, R3, d3) for score in (shaw_scores, relative_key_query_scores)
+)
+for name, s in (("relative_key", key_form), ("relative_key_query", both_forms)):
+    print(f"{name:18}", s[0].round(6).tolist(), s[2].round(6).tolist())
+exchanged = shaw_scores(k3, q3, R3[::-1], -np.array(d3).T).T
+assert np.allclose(both_forms, key_form + exchanged - q3 @ k3.T / np.sqrt(2), rtol=0, atol=1e-12)
+assert both_forms[2].round(6).tolist() == [5.16188, 2.12132, 1.626346]
+
+# %% [markdown]
+# One table serves both words; DeBERTa ([chapter 34](34_deberta.ipynb)) gives each its own.
+#
+# *A common mistake*, in Transformers until 2022: with a cache one new query arrives, and the code takes
+# the distances of *one* word, `[[0]]`, for all keys
+# ([#19045](https://github.com/huggingface/transformers/issues/19045), mended in
+# [PR #20203](https://github.com/huggingface/transformers/pull/20203)). Same text, other logits. *Predict*
+# what the third word then believes about its keys.
+
+# %% fold="output"
+for name, d in (("right", relative_distance([2], range(3))), ("restarted", np.zeros((1, 3), int))):
+    w = softmax(relative_key_query_scores(q3[2:], k3, R3, d))[0]
+    print(f"{name:9} distances {d[0].tolist()}, weights {w.round(3).tolist()}")
+    same = np.allclose(w, softmax(both_forms)[2], rtol=0, atol=1e-12)
+    assert same == (name == "right")
+try:
+    relative_key_query_scores(q3[2:], k3, R3, relative_distance([3], range(3)))
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# All keys seem to stand where it stands itself. The last line shows the other limit: past its $N$ words
+# the table has no row ([#17026](https://github.com/huggingface/transformers/issues/17026) met an index
+# error; a proposal to clip, [PR #9164](https://github.com/huggingface/transformers/pull/9164), was not
+# merged). Both options are gone in version 5, "barely used"
+# ([PR #41170](https://github.com/huggingface/transformers/pull/41170)). The key form lives in speech:
+# Wav2Vec2-BERT clips at 64 back and 8 ahead.
+#
+# ## NEZHA: nothing to learn
+#
+# NEZHA (Wei et al. 2019), a Chinese BERT, uses both of Shaw's terms with $m=64$ and learns neither table.
+# One table of sinusoids ([chapter 20](20_sinusoidal.ipynb)) serves both: in its code
+# (huawei-noah/Pretrained-Language-Model, 0598f02) row $r$ holds the code of position $r$. Rows follow
+# $j-i$ there, so in our order
+#
+# $$R_d=\mathrm{PE}\big(m+c(-d)\big),\qquad d=i-j$$
+
+# %%
+from pe_numpy import nezha_table
+
+show_source(nezha_table)
+for m, K in ((1, 4), (3, 6)):
+    for row, c in np.ndindex(2 * m + 1, K):
+        p = m + max(-m, min(m, -(row - m)))  # the row's distance is row - m
+        wave = (np.sin, np.cos)[c % 2](p / 10000 ** ((c - c % 2) / K))
+        assert np.isclose(nezha_table(m, K)[row, c], wave, rtol=0, atol=1e-12)
+q4 = np.concatenate([np.eye(4)[:3], np.ones((1, 4))])
+four = relative_distance(np.arange(4), np.arange(4))
+print(shaw_scores(q4, np.zeros((4, 4)), nezha_table(1, 4), four)[[0, 3]].round(6).tolist())
+
+# %% [markdown]
+# The positions run from 0 to $2m$; none is negative. Does it matter that the code does not write
+# $\mathrm{PE}(j-i)$, as one would? No: a shift of positions is a rotation $M(m)$
+# ([chapter 20](20_sinusoidal.ipynb)), which can move to the other side of the product,
+#
+# $$q\cdot\mathrm{PE}(m+p)=q\cdot M(m)\,\mathrm{PE}(p)=\big(M(m)^\top q\big)\cdot\mathrm{PE}(p)$$
+#
+# and keys turn with the queries. So do the values, and the output turns back. The projections
+# can absorb all these turns: the two tables allow the same models.
+
+# %%
+from pe_numpy import sinusoidal, sinusoidal_shift
+
+m, K = 3, 4
+M, signed = sinusoidal_shift(m, K), sinusoidal(np.arange(m, -m - 1, -1), K)  # PE(j - i)
+d, w = relative_distance(np.arange(5), np.arange(7)), softmax(rng.standard_normal((5, 7)))
+as_released = shaw_scores(q5, k5, nezha_table(m, K), d)
+assert np.allclose(as_released, shaw_scores(q5 @ M, k5 @ M, signed, d), rtol=0, atol=1e-12)
+mixed = shaw_values(w, k5, nezha_table(m, K), d)
+assert np.allclose(mixed, shaw_values(w, k5 @ M, signed, d) @ M.T, rtol=0, atol=1e-12)
+alike = sinusoidal(np.abs(np.arange(-m, m + 1)), K)  # the sign lost
+assert np.array_equal(alike, alike[::-1]) and np.abs(signed - signed[::-1]).max() > 0.1
+
+# %% [markdown]
+# What would matter is to lose the sign: then past and future read the same rows (last line). A speech
+# library did that to the sines of its Transformer-XL codes
+# ([speechbrain #3070](https://github.com/speechbrain/speechbrain/issues/3070)).
+#
+# NEZHA's PyTorch code gathers the vectors of 512 words once, so its texts end there in spite of the
+# clipping ([PR #111](https://github.com/huawei-noah/Pretrained-Language-Model/pull/111)). With positions
+# as arguments there is nothing to prepare:
+
+# %%
+fixed_table = nezha_table(64, 8)
+for at in (511, 512, 5000):
+    d = relative_distance([at], [at - 1, at - 64, 0])
+    s = shaw_scores(np.ones((1, 8)), np.zeros((3, 8)), fixed_table, d)
+    assert np.isclose(s[0, 1], s[0, 2], rtol=0, atol=1e-12) and s[0, 0] != s[0, 1]
 
 # %% [markdown]
 # ## How many numbers to learn?
@@ -542,28 +728,15 @@ assert 16 * one_table == 33_792
 #
 # ## In practice
 #
-# **No clipping, again.** BERT's `relative_key` in Hugging Face Transformers 4 (gone in 5) is Shaw's key
-# term with a table of $2\cdot512-1$ rows and no clip. Longer texts raise an index error
-# ([issue #17026](https://github.com/huggingface/transformers/issues/17026)); a proposal to clip was not
-# merged ([PR #9164](https://github.com/huggingface/transformers/pull/9164)).
+# | scheme | distances | trained | use it for |
+# |---|---|---|---|
+# | Shaw | clipped at $m$ | two tables, keys and values | short exact distances, any length |
+# | `relative_key`, `relative_key_query` | up to $N-1$, else an error | one table | loading old checkpoints |
+# | Music Transformer | $0$ to $L-1$ | one table, a part a head | causal models |
+# | NEZHA | clipped at 64 | nothing | Shaw without parameters |
 #
-# **Clipped, and still limited.** NEZHA, a Chinese BERT, clips at 64 and fills its table with fixed
-# sinusoids of the row's number instead of learned vectors. But its PyTorch code gathers the vectors of
-# 512 words once, so its texts end there, too
-# ([PR #111](https://github.com/huawei-noah/Pretrained-Language-Model/pull/111)). With positions as
-# arguments there is nothing to prepare:
-
-# %%
-from pe_numpy import sinusoidal
-
-m = 64
-fixed_table = sinusoidal(np.arange(2 * m, -1, -1), 8)  # by j - i + m, turned over
-for at in (511, 512, 5000):
-    d = relative_distance([at], [at - 1, at - 64, 0])
-    s = shaw_scores(np.ones((1, 8)), np.zeros((3, 8)), fixed_table, d)
-    assert np.isclose(s[0, 1], s[0, 2], rtol=0, atol=1e-12) and s[0, 0] != s[0, 1]
-
-# %% [markdown]
+# All of them cache keys, values and positions as they are; the row of one new query needs no skew.
+#
 # **The gathered array in the wild.** A project for reinforcement learning counts it in
 # [issue #143](https://github.com/entity-neural-network/incubator/issues/143): keys and values for
 # 8,192 sequences of 32 entities on a grid, at $K=64$, "4.3GB". (Where the entities stand differs from
