@@ -103,14 +103,17 @@ def alibi_bias(
     if slopes.ndim != 1:
         raise ValueError(f"{name}: slopes must have the axis (H); got shape {slopes.shape}")
     distance = checks.bias_distance(name, distance)
-    future = slopes
     if future_slopes is not None:
-        future = checks.exact_shape(name, "future_slopes", future_slopes, slopes.shape, "(H)")
-    dtype = np.result_type(slopes, future)
+        future_slopes = checks.exact_shape(
+            name, "future_slopes", future_slopes, slopes.shape, "(H,)"
+        )
+    dtype = slopes.dtype if future_slopes is None else np.result_type(slopes, future_slopes)
 
     def penalty(d: np.ndarray) -> np.ndarray:
         away = np.abs(d).astype(dtype)
         past = np.multiply.outer(-slopes, away)
-        return past if future is slopes else np.where(d < 0, np.multiply.outer(-future, away), past)
+        if future_slopes is None:
+            return past
+        return np.where(d < 0, np.multiply.outer(-future_slopes, away), past)
 
     return np.moveaxis(each_distance(penalty, distance), 0, -3)

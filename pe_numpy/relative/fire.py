@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from pe_numpy import checks
 from pe_numpy.relative.distance import each_distance, relative_distance
 
+NAMES = ("W1", "b1", "W2", "b2", "c", "L")
 BLOCK = 2**20  # numbers of the hidden layer that exist at a time
 
 
@@ -70,10 +71,14 @@ def fire_bias(
     [[1.0, 0.63093, 0.0, 0.63093, 1.0], [1.0, 0.861353, 0.682606, 0.430677, 0.0]]
     """
     name = "fire_bias"
-    (W1, b1, W2, b2, c, L), dtype = _checked(name, params)
-    i, j = _positions(name, q_positions, k_positions)
+    params = _checked(name, params)
+    q_positions = checks.whole_numbers(name, "q_positions", q_positions, axis=True)
+    k_positions = checks.whole_numbers(name, "k_positions", k_positions, axis=True)
+    _check_positions(name, q_positions, k_positions)
     eps = checks.number(name, "eps", eps)
-    distance = relative_distance(i, j)
+    work, dtype = checks.working(*(params[key] for key in NAMES[:4]))
+    W1, b1, W2, b2, c, L = (params[key].astype(work, copy=False) for key in NAMES)
+    distance = relative_distance(q_positions, k_positions)
 
     def psi(x: np.ndarray) -> np.ndarray:
         return np.log1p(np.abs(c * x))
@@ -84,56 +89,44 @@ def fire_bias(
 
     def within(d: np.ndarray) -> np.ndarray:
         away, place = np.unique(np.abs(d), return_inverse=True)
-        each = f(psi(away.astype(W1.dtype)) / (psi(L) + eps))  # (H, N)
+        each = f(psi(away.astype(work)) / (psi(L) + eps))  # (H, N)
         return np.take(each, place.reshape(d.shape), axis=1)
 
-    if distance.size == 0 or (i <= L).all():
+    if distance.size == 0 or (q_positions <= L).all():
         return np.moveaxis(each_distance(within, distance), 0, -3)
     S = distance.shape[-1]
-    away = np.abs(distance).reshape(-1, S).astype(W1.dtype)  # a row a query
-    own = np.broadcast_to(i, distance.shape[:-1]).reshape(-1, 1).astype(W1.dtype)
-    largest = np.maximum(own, L)
-    blocks, n = [], max(1, BLOCK // (S * len(b1)))
-    for rows in (slice(start, start + n) for start in range(0, len(away), n)):
-        blocks.append(f(psi(away[rows]) / (psi(largest[rows]) + eps)))  # (H, n, S)
+    away = np.abs(distance).reshape(-1, S).astype(work)  # a row a query
+    i = np.broadcast_to(q_positions, distance.shape[:-1]).reshape(-1, 1).astype(work)
+    share = psi(away) / (psi(np.maximum(i, L)) + eps)
+    n = max(1, BLOCK // (S * len(b1)))
+    blocks = [f(share[start : start + n]) for start in range(0, len(share), n)]
     bias = np.reshape(np.concatenate(blocks, axis=1), (len(b2), *distance.shape))
     return np.moveaxis(bias, 0, -3)
 
 
-def _checked(
-    function: str, params: Mapping[str, ArrayLike]
-) -> tuple[tuple[np.ndarray, ...], np.dtype]:
-    """All parameters in the dtype to compute in, and the dtype to return."""
-    names = ("W1", "b1", "W2", "b2", "c", "L")
-    if not isinstance(params, Mapping) or not all(key in params for key in names):
+def _checked(function: str, params: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+    """All parameters as arrays that fit together."""
+    if not isinstance(params, Mapping) or not all(key in params for key in NAMES):
         got = ", ".join(params) if isinstance(params, Mapping) else type(params).__name__
-        raise ValueError(f"{function}: params must hold {', '.join(names)}; got {got}")
+        raise ValueError(f"{function}: params must hold {', '.join(NAMES)}; got {got}")
     W2 = checks.real_array(function, "W2", params["W2"], "MH")
     if W2.ndim != 2:
         raise ValueError(f"{function}: W2 must have the axes (M, H); got shape {W2.shape}")
     M, H = W2.shape
-    shapes = {"W1": (1, M), "b1": (M,), "W2": (M, H), "b2": (H,), "c": (), "L": ()}
+    shapes = ((1, M), (M,), (M, H), (H,), (), ())
     axes = ("(1, M)", "(M,)", "(M, H)", "(H,)", "()", "()")
-    arrays = [
-        checks.exact_shape(function, key, params[key], shape, letters)
-        for (key, shape), letters in zip(shapes.items(), axes, strict=True)
-    ]
-    if not (arrays[-1] > 0) or not np.isfinite(arrays[-1]):
-        raise ValueError(f"{function}: L must be above 0, and finite; got {arrays[-1]}")
-    work, dtype = checks.working(*arrays[:4])
-    return tuple(x.astype(work, copy=False) for x in arrays), dtype
+    arrays = {
+        key: checks.exact_shape(function, key, params[key], shape, letters)
+        for key, shape, letters in zip(NAMES, shapes, axes, strict=True)
+    }
+    if not (arrays["L"] > 0) or not np.isfinite(arrays["L"]):
+        raise ValueError(f"{function}: L must be above 0, and finite; got {arrays['L']}")
+    return arrays
 
 
-def _positions(
-    function: str, q_positions: ArrayLike, k_positions: ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
+def _check_positions(function: str, i: np.ndarray, j: np.ndarray) -> None:
     """Positions of one sequence or of a batch of them."""
-    i = checks.whole_numbers(function, "q_positions", q_positions, axis=True)
-    j = checks.whole_numbers(function, "k_positions", k_positions, axis=True)
     for key, x in (("q_positions (L) or (B, L)", i), ("k_positions (S) or (B, S)", j)):
         if x.ndim > 2:
-            raise ValueError(
-                f"{function}: there must be one batch axis at most, {key}; got {x.shape}"
-            )
+            raise ValueError(f"{function}: one batch axis at most, {key}; got shape {x.shape}")
     checks.common_batch(function, q_positions=i.shape[:-1], k_positions=j.shape[:-1])
-    return i, j

@@ -56,7 +56,11 @@ def kerple_log_bias(p: ArrayLike, a: ArrayLike, distance: ArrayLike) -> np.ndarr
     >>> (bias + 0.0).round(6).tolist()
     [[[0.0, -0.693147, -1.098612, -1.386294, -1.609438]]]
     """
-    p, a, distance = _checked("kerple_log_bias", p, a, distance)
+    name = "kerple_log_bias"
+    p = checks.real_array(name, "p", p, "H")
+    a = checks.real_array(name, "a", a, "H")
+    distance = checks.bias_distance(name, distance)
+    _check_heads(name, p, a)
     return _bias(lambda away, p, a: -p * np.log1p(a * away), p, a, distance)
 
 
@@ -94,18 +98,17 @@ def kerple_power_bias(a: ArrayLike, p: ArrayLike, distance: ArrayLike) -> np.nda
     [[[0.0, -0.5, -0.707107, -0.866025, -1.0]]]
     """
     name = "kerple_power_bias"
-    p, a, distance = _checked(name, p, a, distance)
+    a = checks.real_array(name, "a", a, "H")
+    p = checks.real_array(name, "p", p, "H")
+    distance = checks.bias_distance(name, distance)
+    _check_heads(name, p, a)
     if not (p <= 2).all():
         raise ValueError(f"{name}: p must be at most 2, or the bias is no kernel; got {p.max()}")
     return _bias(lambda away, p, a: -a * away**p, p, a, distance)
 
 
-def _checked(
-    function: str, p: ArrayLike, a: ArrayLike, distance: ArrayLike
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two numbers above 0 for each head, and the distances."""
-    p = checks.real_array(function, "p", p, "H")
-    a = checks.real_array(function, "a", a, "H")
+def _check_heads(function: str, p: np.ndarray, a: np.ndarray) -> None:
+    """Two numbers above 0 for each head."""
     if p.ndim != 1 or p.shape != a.shape:
         raise ValueError(
             f"{function}: p and a must have the axis (H), one number a head; "
@@ -114,7 +117,6 @@ def _checked(
     for name, x in (("p", p), ("a", a)):
         if not ((x > 0) & np.isfinite(x)).all():
             raise ValueError(f"{function}: {name} must be above 0, and finite; got {x.min()}")
-    return p, a, checks.bias_distance(function, distance)
 
 
 def _bias(

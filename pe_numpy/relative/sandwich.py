@@ -59,12 +59,12 @@ def sandwich_bias(
     ((8, 1, 6), [[0.0, -1.446619, -5.201993, -9.823779, -13.760326, -16.09865]])
     """
     name = "sandwich_bias"
-    H = checks.integer(name, "n_heads", n_heads)
+    n_heads = checks.integer(name, "n_heads", n_heads)
     distance = checks.bias_distance(name, distance)
     d = checks.even(name, "d", d)
     base = checks.positive(name, "base", base)
     frequencies = base ** (-2 * np.arange(1, d // 2 + 1) / d)
-    share = H / (8 * np.arange(1, H + 1))  # (H,)
+    share = n_heads / (8 * np.arange(1, n_heads + 1))  # (H,)
 
     def penalty(distance: np.ndarray) -> np.ndarray:
         away, place = np.unique(np.abs(distance), return_inverse=True)
