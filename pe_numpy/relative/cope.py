@@ -63,28 +63,29 @@ def cope_bias(
     """
     name = "cope_bias"
     q = checks.real_array(name, "q", q, "LK")
-    s = checks.real_array(name, "gate_scores", gate_scores, "LS")
-    e = checks.real_array(name, "table", table, "NK")
-    if e.ndim != 2 or e.shape[0] < 2 or e.shape[1] != q.shape[-1]:
+    gate_scores = checks.real_array(name, "gate_scores", gate_scores, "LS")
+    table = checks.real_array(name, "table", table, "NK")
+    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] != q.shape[-1]:
         raise ValueError(
             f"{name}: table must have the axes (N, K) with N at least 2 and K = {q.shape[-1]}; "
-            f"got shape {e.shape}"
+            f"got shape {table.shape}"
         )
-    if s.shape[-2] != q.shape[-2]:
+    if gate_scores.shape[-2] != q.shape[-2]:
         raise ValueError(
             f"{name}: q and gate_scores must have the same number of queries L; "
-            f"got {q.shape[-2]} and {s.shape[-2]}"
+            f"got {q.shape[-2]} and {gate_scores.shape[-2]}"
         )
-    checks.common_batch(name, q=q.shape[:-2], gate_scores=s.shape[:-2])
-    if np.isnan(s).any():
+    checks.common_batch(name, q=q.shape[:-2], gate_scores=gate_scores.shape[:-2])
+    if np.isnan(gate_scores).any():
         raise ValueError(f"{name}: gate_scores must be numbers; got nan among them")
-    work, dtype = checks.working(q, s, e)
-    gates = 0.5 + 0.5 * np.tanh(0.5 * s.astype(work))  # the sigmoid, without an overflow
+    work, dtype = checks.working(q, gate_scores, table)
+    gates = 0.5 + 0.5 * np.tanh(0.5 * gate_scores.astype(work))  # the sigmoid, no overflow
     if mask is not None:
-        gates = np.where(checks.mask_array(name, mask, s.shape), gates, 0.0)
+        mask = checks.mask_array(name, mask, gate_scores.shape)
+        gates = np.where(mask, gates, 0.0)
     counts = np.cumsum(gates[..., ::-1], axis=-1)[..., ::-1]  # (..., L, S), from j up to i
-    counts = np.minimum(counts, e.shape[0] - 1.0)
-    products = q.astype(work) @ np.swapaxes(e.astype(work), -1, -2)  # (..., L, N)
+    counts = np.minimum(counts, table.shape[0] - 1.0)
+    products = q.astype(work) @ np.swapaxes(table.astype(work), -1, -2)  # (..., L, N)
     low, high = np.floor(counts), np.ceil(counts)
     share = counts - low
     z_low = np.take_along_axis(products, low.astype(int), axis=-1)

@@ -55,19 +55,23 @@ def forgetting_bias(q_sums: ArrayLike, k_sums: ArrayLike) -> np.ndarray:
     [[1.0, 1.0, 1.0], [0.25, 1.0, 1.0], [0.125, 0.5, 1.0]]
     """
     name = "forgetting_bias"
-    c_i = checks.real_array(name, "q_sums", q_sums, "L")
-    c_j = checks.real_array(name, "k_sums", k_sums, "S")
-    for argument, sums in (("q_sums", c_i), ("k_sums", c_j)):
-        if not np.isfinite(sums).all():
-            raise ValueError(
-                f"{name}: {argument} must be finite, since a gate of 0 has no logarithm; got nan "
-                "or inf among them"
-            )
-        rises = sums[..., 1:] > sums[..., :-1]
-        if rises.any():
-            raise ValueError(
-                f"{name}: {argument} must not rise, since no gate is above 1; got a rise at "
-                f"entry {1 + int(np.argwhere(rises)[0, -1])}"
-            )
-    checks.common_batch(name, q_sums=c_i.shape[:-1], k_sums=c_j.shape[:-1])
-    return c_i[..., :, None] - c_j[..., None, :]  # (..., L, S)
+    q_sums = checks.real_array(name, "q_sums", q_sums, "L")
+    k_sums = checks.real_array(name, "k_sums", k_sums, "S")
+    _check_sums(name, "q_sums", q_sums)
+    _check_sums(name, "k_sums", k_sums)
+    checks.common_batch(name, q_sums=q_sums.shape[:-1], k_sums=k_sums.shape[:-1])
+    return q_sums[..., :, None] - k_sums[..., None, :]  # (..., L, S)
+
+
+def _check_sums(function: str, name: str, sums: np.ndarray) -> None:
+    if not np.isfinite(sums).all():
+        raise ValueError(
+            f"{function}: {name} must be finite, since a gate of 0 has no logarithm; got nan or "
+            "inf among them"
+        )
+    rises = sums[..., 1:] > sums[..., :-1]
+    if rises.any():
+        raise ValueError(
+            f"{function}: {name} must not rise, since no gate is above 1; got a rise at entry "
+            f"{1 + int(np.argwhere(rises)[0, -1])}"
+        )
