@@ -330,7 +330,8 @@ print("weights of love:", weights[1].round(2).tolist(), "  output:", output[1].r
 #
 # After it stands the package's `attention`. It checks the shapes, makes the scaled scores and hands
 # them to `attend`, which masks them, takes the softmax and mixes the values. They are two functions
-# because some of [chapters 30](30_expansion.ipynb) to [34](34_deberta.ipynb) make scores of their own.
+# because some of [chapters 30](30_expansion.ipynb) to [34](34_deberta.ipynb) make scores of their own. (Its `sink` is
+# for [chapter 12](12_attention_blocks.ipynb#a-learned-sink).)
 
 
 # %%

@@ -161,10 +161,16 @@ after_one = np.abs(once - swapped).max(axis=1) > 1e-9
 after_two = np.abs(twice - twice_swapped).max(axis=1) > 1e-9
 print("rows that notice, one layer:", after_one.tolist(), " two layers:", after_two.tolist())
 assert after_one.tolist() == [True, True, False, False] and after_two.all()
+for order in permutations(range(3)):  # any order of what stands before the last token
+    first = layer(four[[*order, 3]], see4)
+    assert np.allclose(first[3], once[3], rtol=0, atol=1e-12)
+    kept = np.allclose(layer(first, see4)[3], twice[3], rtol=0, atol=1e-3)
+    assert kept == (order == (0, 1, 2))
 
 # %% [markdown]
 # Rows 2 and 3 are blind after one layer. After two they are not: row 0 has seen the first word alone, and
-# the second layer reads row 0.
+# the second layer reads row 0. So it goes with every order of the first three tokens: the last row of one layer
+# stays as it was, the last row of two layers changes.
 #
 # ## NoPE: a mask can count
 #
@@ -195,7 +201,8 @@ assert np.allclose(unmasked, 1 / L, rtol=0, atol=1e-12)
 # %% [markdown]
 # The feed-forward network of the layer then makes $t$ of $1/t$. The theorem says that such weights exist,
 # not that training finds them. That trained decoders without a code know positions, too, is a measurement
-# (Haviv et al. 2022). An **encoder**, which sees all tokens at once, has no such path: it must be told.
+# (Haviv et al. 2022). An **encoder**, which sees all tokens at once, has no such path: it must be told. Some large
+# models set a few NoPE layers between layers with RoPE ([chapter 51](51_extrapolation.ipynb)).
 #
 # ## The four places
 #

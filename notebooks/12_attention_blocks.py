@@ -1,9 +1,9 @@
 # %% [markdown]
-# # 12. Attend in blocks
+# # 12. Attend in blocks and windows
 #
-# *How does attention over a long text fit into memory?*
+# *How does attention over a long text fit into memory, and what may a layer leave out?*
 #
-# 15 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
+# 35 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
 
 # %% fold="input" alt="Left: 6 by 6 blocks of the score matrix, those above the diagonal skipped, one marked as held now. Right: scores held grow with the length, or stay at 65,536."
 import matplotlib.pyplot as plt
@@ -26,16 +26,18 @@ plt.show()
 #   length of 16,384. In blocks of 256 queries and keys, 65,536 at any length.
 #   [Counted](#what-is-held-and-what-is-skipped).
 # - **How can a softmax be computed before all scores are known?** Keep the largest score so far and
-#   the sums of the
-#   exponentials and of the values times these, relative to it: $m$, $\ell$, $o$ of each query. When a
-#   larger score arrives, multiply both sums by $e^{m - m'}$.
-#   [Shown](#the-softmax-in-one-pass).
-# - **Is the result exact?** In exact arithmetic, yes: it is no approximation. Floating point differs in
-#   the last digits. [Shown](#attention-in-blocks).
-# - **Does it save work?** No, except that a causal mask lets whole blocks be skipped: at that length
-#   2,016 of 4,096. [Counted](#what-is-held-and-what-is-skipped).
-# - **How do I join attention over two parts of the keys?** By the log of the sum of exponentials of
-#   each part. [Shown](#merge-two-blocks), [exercise 1](#exercise-1-two-machines).
+#   the sums of the exponentials and of the values times these, relative to it: $m$, $\ell$, $o$ of each
+#   query. When a larger score arrives, multiply both sums by $e^{m - m'}$. In exact arithmetic the
+#   result is the same. [Shown](#the-softmax-in-one-pass).
+# - **Does it save work?** Only where a mask lets whole blocks be skipped: at that length a causal mask
+#   skips 2,016 of 4,096, one with a window of 128 skips 3,969.
+#   [Counted](#what-no-query-will-see-may-be-dropped).
+# - **Does a window of $w$ count the query?** Yes: $0 \le i - j < w$. FlashAttention's `window_size`
+#   wants $w - 1$. $N$ layers reach $N(w-1)$ tokens back. [Shown](#a-window-counts-the-query).
+# - **What is an attention sink?** Either a first token that stays visible beside a window; or a learned
+#   score $\alpha_h$ of each head, with no key and the value 0: the output is the plain one times
+#   $\sigma(\lambda_i - \alpha_h)$, with $\lambda_i$ the log of the sum of exponentials.
+#   [Tokens](#the-first-tokens-stay), [learned](#a-learned-sink).
 # - **Is this FlashAttention?** The same algorithm; a GPU kernel also keeps each block in fast memory.
 #   [In practice](#in-practice).
 
@@ -192,6 +194,288 @@ assert 64 * 64 == 4_096 and 64 * 64 - 64 * 65 // 2 == 2_016  # blocks, and those
 # skips 2,016. A smaller block holds
 # less and takes more steps to the same result. Every visited pair still costs its multiplications.
 #
+# ## A window counts the query
+#
+# To save more, leave something out. In many language models some layers let a query see near keys
+# alone. Such a layer needs no new attention, only another mask. With $i$ and $j$ for the *positions* of
+# query and key:
+#
+# $$
+# \begin{aligned}
+# \text{window of } w:&\quad 0 \le i - j < w\\
+# \text{the same with } z \text{ sinks}:&\quad 0 \le i - j \ \text{ and }\ (i - j < w \ \text{ or }\ j < z)\\
+# \text{chunks of } c:&\quad 0 \le i - j \ \text{ and }\ \lfloor i/c \rfloor = \lfloor j/c \rfloor
+# \end{aligned}
+# $$
+
+
+# %%
+from pe_numpy import chunk_mask, window_mask
+
+show_source(window_mask, chunk_mask)
+p = np.arange(6)
+window, sink, chunks = window_mask(p, p, 3), window_mask(p, p, 2, sinks=1), chunk_mask(p, p, 3)
+for i, j in np.ndindex(6, 6):
+    assert window[i, j] == (0 <= i - j < 3)
+    assert sink[i, j] == (0 <= i - j and (i - j < 2 or j < 1))
+    assert chunks[i, j] == (0 <= i - j and i // 3 == j // 3)
+for name, mask in (("window of 3", window), ("window of 2, 1 sink", sink), ("chunks of 3", chunks)):
+    print(f"{name:20} rows 3 and 5:", *("".join(map(str, row)) for row in mask[[3, 5]].astype(int)))
+
+# %% alt="Four masks of six tokens. What one sees: a triangle; a band three wide; a band two wide beside a full first column; two triangles of three. Rows of the window see 1, 2, 3, 3, 3, 3 keys."
+plots.masks({"causal": causal_mask(p, p), "window of 3": window,
+             "window of 2, one sink": sink, "chunks of 3": chunks})  # fmt: skip
+plt.show()
+assert window.sum(axis=1).tolist() == [1, 2, 3, 3, 3, 3]
+
+# %% [markdown]
+# The dark cell is the query itself, the number beside a row how many keys it sees. The query counts: a window
+# of 1 is the query alone.
+#
+# *A common mistake* is the other count. FlashAttention's `window_size` is the distance of the farthest key that is
+# still seen, $w - 1$; given $w$, it shows one key too many
+# ([transformers #39408](https://github.com/huggingface/transformers/issues/39408), mended by
+# [#40163](https://github.com/huggingface/transformers/pull/40163)). The file
+# [`masking_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/masking_utils.py)
+# of transformers 5.23.0 has both counts: its causal window is ours, its window to both sides includes
+# the distance $w$. Test: the sum of a late row is $w$.
+#
+# A chunk stands still where a window moves along. *Predict*: with chunks of 8192, how many keys do the
+# queries at 8191 and at 8192 see? And what does padding of two tokens on the left do to chunks of 3?
+
+# %% fold="output"
+print("keys seen:", chunk_mask([8191, 8192], np.arange(8193), 8192).sum(axis=1).tolist())
+places, real = np.arange(6), np.arange(6) - 2  # two tokens of padding on the left, then 0, 1, 2, 3
+for name, at_ in (("by place in the array", places), ("by position", real)):
+    seen = chunk_mask(at_, at_, 3)[2:, 2:]  # the four real tokens
+    print(f"{name:22}", seen.sum(axis=1).tolist())
+alone = np.arange(4)
+assert np.array_equal(seen, chunk_mask(alone, alone, 3))
+
+# %% [markdown]
+# At the first position of a chunk the past is gone. So chunks must begin at the first real token, or a
+# text has another mask alone than in a padded batch
+# ([transformers #40324](https://github.com/huggingface/transformers/pull/40324)). A window does not mind: a
+# shift of all positions leaves $i - j$.
+#
+# ## How far a stack sees
+#
+# One layer reaches $w - 1$ tokens back. But its output at $j$ holds what $j$ saw, and the next layer
+# reaches that. So the output of $N$ layers at $i$ can depend on token $j$ exactly if
+#
+# $$
+# 0 \le i - j \le N(w - 1)
+# $$
+
+
+# %%
+def last(x, layers, mask):
+    for _ in range(layers):
+        x = x + attention(x, x, x, mask)[0]
+    return x[-1]
+
+
+def traces(layers, mask):  # which tokens the last output depends on
+    changes = [last(x + (at == j), layers, mask) != last(x, layers, mask) for j in p]
+    return np.any(changes, axis=1).tolist()
+
+
+at, p = np.arange(16)[:, None], np.arange(16)
+x = 0.3 * np.random.default_rng(6).standard_normal((16, 8))
+for layers in (1, 2, 3, 4):
+    assert traces(layers, window_mask(p, p, 4)) == (15 - p <= layers * (4 - 1)).tolist()
+
+# %%
+for layers in (1, 2, 3, 4):
+    back = 15 - p <= layers * (4 - 1)
+    with_sinks = traces(layers, window_mask(p, p, 4, sinks=2))
+    chunked = traces(layers, chunk_mask(p, p, 4))
+    print(f"{layers} layers of window 4: {back.sum() - 1:2} back, of chunks 4: {sum(chunked) - 1}")
+    assert with_sinks == (back | (p < 2)).tolist()
+    assert chunked == (p >= 12).tolist()
+
+# %% [markdown]
+# Sinks do not lengthen the reach: they come first, so they see no later token. Layers of chunks stay
+# in their chunk however many they are; Llama 4 puts a layer that sees everything after every three
+# ([chapter 51](51_extrapolation.ipynb)). This is what *can* travel; how much of it arrives, training
+# decides.
+#
+# ## What no query will see may be dropped
+#
+# A key that falls out of the window never returns, since $i - j$ only grows. A decoder's cache
+# ([chapter 63](63_decoding.ipynb)) may drop it, and query $i$ finds
+#
+# $$
+# \min(i + 1,\; w + z) \ \text{ keys}
+# $$
+
+# %%
+at, w, z = np.arange(50), 3, 2  # z: sinks
+whole, _ = attention(q, k, v, window_mask(at, at, w, z))
+cache = []
+for i in range(50):
+    cache = [j for j in cache if j < z or j > i - w] + [i]  # evict, then append
+    one, _ = attention(q[..., [i], :], k[..., cache, :], v[..., cache, :])
+    assert np.allclose(one, whole[..., [i], :], rtol=0, atol=1e-12)
+    assert len(cache) == min(i + 1, w + z)
+print("kept by query 49:", cache)
+
+# %% [markdown]
+# Masking and dropping give the same output. (A layer of chunks may empty its cache at the
+# end of each chunk.) And the sweep in blocks may skip what lies before the window as it skips the
+# future. With $n$ blocks on each side, the window reaches $r$ blocks back:
+#
+# $$
+# r = \Big\lceil \frac{w - 1}{\text{block}} \Big\rceil < n, \qquad
+# \text{blocks visited} = n(r + 1) - \frac{r(r + 1)}{2}
+# $$
+
+
+# %%
+def visited(length, block, w):
+    n, r = length // block, -(-(w - 1) // block)
+    return n * (r + 1) - r * (r + 1) // 2
+
+
+x = np.random.default_rng(7).standard_normal((512, 2))
+for block, w in ((64, 1), (64, 64), (64, 65), (64, 66), (32, 100)):
+    sizes = []
+    near = attention_blockwise(x, x, x, bias=spy, block=block, causal=True, window=w)
+    expected = attention(x, x, x, window_mask(np.arange(512), np.arange(512), w))[0]
+    assert np.allclose(near, expected, rtol=0, atol=1e-12)
+    assert len(sizes) == visited(512, block, w)
+for w in (128, 4096):
+    seen = visited(16_384, 256, w)
+    print(f"length 16384, window {w}: {seen} of 4096 blocks, {4096 - seen} skipped")
+
+# %% [markdown]
+# For a fixed window the work grows with the length, not with its square.
+#
+# ## The first tokens stay
+#
+# Take a model that was trained without a window, keep only the newest keys, and it fails as soon as the
+# first tokens are dropped. So Xiao et al. (2023) found, and they explain it by the softmax: its weights must sum to 1,
+# and a head with nothing to say puts them on the first tokens, which every query sees. These they call **attention
+# sinks**. Their StreamingLLM keeps the first four tokens beside the newest, and a text may go on without end. It is not
+# a longer memory: what was dropped is gone.
+#
+# A third thing makes it work: positions are the **slots** of the cache, not those of the text. Then no
+# distance exceeds the size of the cache. With RoPE ([chapter 40](40_rope_derived.ipynb)), which turns a
+# key by its position, $R_j k$, keep keys unturned and turn them by their slots $t$; or turn what is
+# turned already by the difference:
+#
+# $$
+# R_{t}\, k = R_{t - j}\, (R_j\, k)
+# $$
+
+# %%
+from pe_numpy import rope
+
+kept, slots = np.array([0, 1, 2, 3, 6, 7, 8]), np.arange(8)  # after 9 tokens: 4 sinks, 3 recent
+key = np.random.default_rng(8).standard_normal((7, 8))
+turned_on = rope(rope(key, kept), slots[:7] - kept)
+assert np.allclose(turned_on, rope(key, slots[:7]), rtol=0, atol=1e-12)
+for token in (9, 999):
+    kept[4:] = [token - 3, token - 2, token - 1]
+    print(f"token {token} in slot 7: distances {(7 - slots[:7]).tolist()},",
+          f"in the text {(token - kept).tolist()}")  # fmt: skip
+row = window_mask([9], np.arange(10), window=4, sinks=4)[0]  # 3 recent tokens and the query
+assert np.flatnonzero(row).tolist() == [0, 1, 2, 3, 6, 7, 8, 9]
+
+# %% alt="The cache at tokens 6 to 11, slot by slot. What one sees: tokens 0 to 3 stay in the first four slots, three recent tokens move one slot to the left at each step, from token 7 on the query stands in slot 7."
+steps = [[*range(4), *range(max(4, token - 3), token), token] for token in range(6, 12)]
+assert steps[3] == [0, 1, 2, 3, 6, 7, 8, 9] and [len(step) for step in steps] == [7, 8, 8, 8, 8, 8]
+plots.cache_slots(steps, 4)
+plt.show()
+
+# %% [markdown]
+# At each step three tokens move one slot to the left. *A common mistake*: a cache that keeps *turned* keys
+# must turn all three back by one at each step, the newest among them
+# ([transformers #35350](https://github.com/huggingface/transformers/issues/35350); the authors
+# [answer](https://github.com/mit-han-lab/streaming-llm/issues/53) that they keep keys unturned).
+#
+# ## A learned sink
+#
+# If a head only wants a place to put its weight, no token is needed. Give each head a trained number
+# $\alpha_h$, a score without a key and without a value. The weights $A_{ij}$ of the keys then sum to less than 1:
+#
+# $$
+# A_{ij} = \frac{e^{s_{ij}}}{e^{\alpha_h} + \sum_{j'} e^{s_{ij'}}}
+# $$
+#
+# In code it is one more column of scores, dropped after the softmax: `attend` takes it as `sink`.
+
+# %%
+from pe_numpy import attend
+
+scores, values = np.random.default_rng(9).standard_normal((2, 3, 5, 5))  # (H, L, S), (H, S, K)
+alpha = np.array([-2.0, 0.0, 2.0])
+seen = causal_mask(range(5), range(5))
+output, A = attend(scores, values, seen, sink=alpha)
+for h, i, j in np.ndindex(A.shape):
+    total = np.exp(alpha[h]) + sum(np.exp(scores[h, i, other]) for other in range(i + 1))
+    assert np.isclose(A[h, i, j], np.exp(scores[h, i, j]) / total * (j <= i), rtol=0, atol=1e-12)
+small = np.array([[[0, np.log(2)]]])
+for name, sink in (("plain", None), ("sink ln 5", [np.log(5)])):
+    print(f"{name:10}", attend(small, np.ones((2, 1)), sink=sink)[1].round(6).tolist()[0][0])
+
+# %% [markdown]
+# All weights of a row shrink by one factor, here 0.375. It compares the log of the sum of
+# exponentials, $\lambda_i$, with the sink. With $\bar o_i$ for the output without it:
+#
+# $$
+# o_i = \sigma(\lambda_i - \alpha_h)\; \bar o_i, \qquad
+# \lambda_i = \log \sum_j e^{s_{ij}}, \qquad \sigma(x) = \frac{1}{1 + e^{-x}}
+# $$
+
+# %%
+shown = np.where(seen, scores, -np.inf)
+lam = np.log(np.exp(shown).sum(axis=-1))  # (H, L)
+share = 1 / (1 + np.exp(alpha[:, None] - lam))
+by_sums = np.exp(lam - np.logaddexp(lam, alpha[:, None]))  # the other way to write it
+plain, _ = attend(scores, values, seen)
+assert np.allclose(output, share[..., None] * plain, rtol=0, atol=1e-12)
+assert np.allclose(share, by_sums, rtol=0, atol=1e-12)
+assert np.isclose(1 / (1 + np.exp(np.log(5) - np.log(3))), 0.375, rtol=0, atol=1e-12)
+none = attend(scores, values, np.zeros((5, 5), bool), sink=alpha)[0]
+assert (none == 0).all()  # a row without a key: the sink takes all
+assert np.allclose(attend(scores, values, seen, sink=alpha - 1000)[0], plain, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# So a sink is a gate on the output, all but closed where $\lambda_i$ is far below it. Two programs may write it as
+# a sigmoid or by log-sum-exps; a [proposed change](https://github.com/pytorch/torchtitan/pull/2211) calls
+# the sigmoid wrong and puts the sums in its place, and the two are the same number. A sink far below all
+# scores is no sink. A row that may attend to nothing gets 0 and needs no special case.
+#
+# The sink learns from the output that it takes away:
+#
+# $$
+# \frac{\partial o_i}{\partial \alpha_h} = -\big(1 - \sigma(\lambda_i - \alpha_h)\big)\; o_i
+# $$
+
+# %%
+step = 1e-5
+up, down = (attend(scores, values, seen, sink=alpha + d)[0] for d in (step, -step))
+slope = -(1 - share)[..., None] * output
+assert np.allclose((up - down) / (2 * step), slope, rtol=0, atol=1e-9)
+
+# %% [markdown]
+# *A common mistake* is to test it at its start value 0. **Predict**: scores near 20, in half precision; does a
+# sink of 0 change the output? Does one of 20?
+
+# %% fold="output"
+large = (20 + scores).astype(np.float16)
+without = attend(large, values.astype(np.float16), seen)[0]
+for sink in (0, 20):
+    got = attend(large, values.astype(np.float16), seen, sink=np.full(3, sink))[0]
+    print(f"sink {sink:2}: largest difference {np.abs(got - without).max():.2f}")
+    assert np.array_equal(got, without) == (sink == 0)
+
+# %% [markdown]
+# A kernel that forgets the sink passes a test with 0. In TransformerEngine the form for several devices refused
+# learned sinks, and behind that refusal it forgot them: the plain output, and a gradient of exactly 0
+# ([#3551](https://github.com/NVIDIA/TransformerEngine/pull/3551)). Test with 20.
+#
 # ## Exercises
 #
 # ### Exercise 1: Two machines
@@ -263,34 +547,64 @@ assert 64 * 64 == 4_096 and 64 * 64 - 64 * 65 // 2 == 2_016  # blocks, and those
 #
 # </details>
 #
-# ### Exercise 3: A window skips more
+# ### Exercise 3: The sink in blocks
 #
-# Each query sees itself and the `window - 1` keys before it. For a length of 512, blocks of 64 and a window
-# of 64, how many of the 64 blocks hold a pair that may attend?
+# Compute attention with a learned sink by `summary` and `merge`, for one query with the scores `s_row`
+# and the values `v_row`, without ever putting the sink beside the scores.
 #
 # <details><summary>Hint 1</summary>
 #
-# Those on the diagonal, and which others?
+# A sink is a block of one key.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The first query of a block sees 63 keys back: into the block before, and no further.
+# Its score is $\alpha$ and its value 0. What is its triple $(m, \ell, o)$?
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# 15: eight on the diagonal, seven below it. For a fixed window the work grows with the length, not
-# with its square.
+# Start the sweep with $m = \alpha$, $\ell = 1$, $o = 0$ in place of $-\infty, 0, 0$.
 #
 # ```python
-# place = np.arange(512)
-# d = place[:, None] - place
-# allowed = (d >= 0) & (d < 64)
-# blocks = allowed.reshape(8, 64, 8, 64).any(axis=(1, 3))
-# assert blocks.sum() == 8 + 7
+# for sink in (-3.0, 1.0, 8.0):
+#     m, ell, o = merge((sink, 1.0, 0.0), summary(s_row, v_row))
+#     expected = attend(s_row[None, None], v_row[:, None], sink=[sink])[0]
+#     assert np.isclose(o / ell, expected.item(), rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# ### Exercise 4: A chunk for a window
+#
+# Far into a text, a query with a window of 64 sees 64 keys. How long must chunks be for the same mean?
+# What differs nevertheless?
+#
+# <details><summary>Hint 1</summary>
+#
+# Within a chunk of $c$ the queries see 1, 2, ..., $c$ keys.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The mean is $(c + 1)/2$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# $c = 2w - 1 = 127$. But one query of each chunk sees itself alone, and no layer of such chunks passes
+# anything across their borders.
+#
+# ```python
+# far = np.arange(127 * 3, 127 * 6)  # three whole chunks
+# keys = np.arange(127 * 6)
+# by_chunk = chunk_mask(far, keys, 127).sum(axis=1)
+# assert by_chunk.mean() == 64 and (window_mask(far, keys, 64).sum(axis=1) == 64).all()
+# assert by_chunk.min() == 1 and by_chunk.max() == 127
 # ```
 #
 # </details>
@@ -303,6 +617,14 @@ assert 64 * 64 == 4_096 and 64 * 64 - 64 * 65 // 2 == 2_016  # blocks, and those
 #   and $\ell$ or $m + \log \ell$, and compute the scores of each block again.
 # - **No weights.** What is not held cannot be returned: neither this function nor a fused
 #   kernel gives the weights. To look at attention maps, use the plain one.
+# - **Who leaves out what**, from their code:
+#
+# | mask | who | the cache keeps | trained | cost | verdict |
+# |---|---|---|---|---|---|
+# | window | [gpt-oss](https://github.com/openai/gpt-oss/tree/7b58334), 128, in every other layer | the last $w$ keys | nothing | the blocks of a band | for the near layers of a long-text model |
+# | window and 4 sinks | [StreamingLLM](https://github.com/mit-han-lab/streaming-llm/tree/2e50426) | $w + 4$ keys, unturned | nothing | the same, and the first blocks | streams on; remembers no more |
+# | chunks of 8192 | [Llama 4](https://github.com/meta-llama/llama-models/tree/a9c89c4), in 3 of 4 layers | the chunk | nothing | the blocks of the chunk | cheap; nothing crosses a border |
+# | learned sink | gpt-oss; Granite (as a sigmoid) and Inkling 2 (made of the token) in transformers 5.23.0 | nothing more | one number a head | one more score | beside windows |
 #
 # ## Further reading
 #
@@ -311,4 +633,8 @@ assert 64 * 64 == 4_096 and 64 * 64 - 64 * 65 // 2 == 2_016  # blocks, and those
 #   rescaled sum.
 # - M. Rabe and C. Staats, "Self-attention does not need O(n²) memory", 2021,
 #   [arXiv:2112.05682](https://arxiv.org/abs/2112.05682). The same carried to the weighted sum.
+# - I. Beltagy and others, "Longformer", 2020, [arXiv:2004.05150](https://arxiv.org/abs/2004.05150). The sliding
+#   window, to both sides.
+# - G. Xiao and others, "Efficient streaming language models with attention sinks", 2023,
+#   [arXiv:2309.17453](https://arxiv.org/abs/2309.17453). Section 3.2 has the slots.
 # - T. Dao and others, "FlashAttention", 2022, [arXiv:2205.14135](https://arxiv.org/abs/2205.14135).

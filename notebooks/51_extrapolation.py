@@ -43,7 +43,8 @@ plt.show()
 #   with $\ln n$. For normal scores the factor bends the entropy and doesn't stop it.
 #   [Shown](#why-the-logarithm).
 # - **Together with YaRN?** Use one: YaRN's attention factor answers the same need.
-#   [Compared](#two-factors-for-one-thing).
+#   [Compared](#two-factors-for-one-thing). Llama 4 has a staircase of its own, on layers that have no
+#   positions. [Shown](#a-staircase-on-layers-without-rope).
 
 # %% [markdown]
 # ## How to tell a network a number
@@ -513,6 +514,52 @@ for factor in (1, 2, 4, 16):
 # %% [markdown]
 # They answer the same need, so use one of them. YaRN's is one number for all queries, and applies to short texts, too.
 #
+# ### A staircase on layers without RoPE
+#
+# Llama 4 mixes two kinds of layers (**iRoPE**, known from its
+# [code](https://github.com/meta-llama/llama-models/tree/a9c89c4)). Three of four have RoPE and see the query's own
+# chunk of 8192 tokens ([chapter 12](12_attention_blocks.ipynb)). The fourth sees all tokens and has no encoding at all
+# ([NoPE](11_why_position.ipynb#nope-a-mask-can-count)): no angle is new there, at any length. What is left is the second
+# problem, and there alone the query at position $i$ gets a factor that rises by steps of $T = 8192$ tokens:
+#
+# $$\lambda_i = 1 + 0.1\,\ln\Big(1 + \Big\lfloor \frac{i + 1}{T} \Big\rfloor\Big)$$
+
+# %%
+from pe_numpy import attention_temperature
+
+show_source(attention_temperature)
+at = np.array([0, 8190, 8191, 16383, 131071, 1048575])
+for i, factor in zip(at.tolist(), attention_temperature(at), strict=True):
+    by_formula = 1 + 0.1 * math.log(1 + (i + 1) // 8192)
+    log_n = float(log_n_scale(i + 1, 8192))
+    print(f"position {i:7}: {factor:.6f}, log n factor {log_n:.3f}")
+    assert np.isclose(factor, by_formula, rtol=1e-14, atol=0)
+slope = 1 / math.log(8192)  # of the log n factor, over ln n
+print(f"for each ln n: 0.1, or {slope:.3f} with L0 = 8192")
+
+# %% [markdown]
+# (The code calls it a temperature; it multiplies, so it is one over a temperature.) Far out, both
+# factors grow alike with $\ln n$. It belongs to the query, so keys are cached as they are.
+#
+# Read other code with care. In transformers 5.23.0 Ministral 3 counts $i$ for $i + 1$, on layers that have RoPE; Inkling
+# has no steps, $1 + 0.1\,\ln\max(n/T, 1)$ with $n = i + 1$ and another $T$, and multiplies its bias, too. Around the first step:
+
+# %%
+at = np.arange(8190, 8194)
+llama = attention_temperature(at)
+ministral = 1 + 0.1 * np.log(1 + at // 8192)
+inkling = 1 + 0.1 * np.log(np.maximum((at + 1) / 8192, 1))
+for name, factors in (("Llama 4", llama), ("Ministral 3", ministral), ("Inkling", inkling)):
+    print(f"{name:12}", *(f"{factor:.5f}" for factor in factors))
+assert np.array_equal(ministral[1:], llama[:-1])  # one token later
+rope_in_layer = [int((layer + 1) % 4 != 0) for layer in range(8)]
+print("no_rope_layers:", rope_in_layer)
+
+# %% [markdown]
+# *A common mistake*: the last line is what the setting `no_rope_layers` holds, and its 1 means that the layer *has* RoPE
+# ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 has the setting, too; Cohere 2
+# and EXAONE 4 turn in their layers with a window alone.
+#
 # ## Close the window
 #
 # One old remedy meets both problems at once: let each query see only the last $r$ keys, with $r \le L_0$. Then no distance
@@ -522,13 +569,11 @@ for factor in (1, 2, 4, 16):
 
 
 # %%
-def window_mask(length, r):
-    return np.array([[0 <= i - j < r for j in range(length)] for i in range(length)])
-
+from pe_numpy import window_mask
 
 at, r = np.arange(200), 32
-mask = window_mask(200, r)
-assert np.array_equal(mask, (relative_distance(at, at) < r) & causal_mask(at, at))
+mask = window_mask(at, at, r)
+assert mask.tolist() == [[0 <= i - j < r for j in range(200)] for i in range(200)]
 q, k, v = np.random.default_rng(0).standard_normal((3, 200, 16))
 seen = attention(rope(q, at), rope(k, at), v, mask)[1]
 _, equal = attention(np.zeros_like(q), k, v, mask)  # all scores alike: the bound is reached
@@ -544,7 +589,7 @@ assert np.isclose(attention_entropy(equal)[-1], math.log(r), rtol=1e-12, atol=0)
 # $$(M^N)_{ij} > 0 \iff 0 \le i - j \le N(r-1)$$
 
 # %% alt="Which tokens can reach which, through one, two and four layers with a window of six. What one sees: a narrow band along the diagonal that gets wider with depth."
-small, reaches = window_mask(24, 6), {}
+small, reaches = window_mask(range(24), range(24), 6), {}
 distance = relative_distance(range(24), range(24))
 for depth in (1, 2, 4):
     power = np.linalg.matrix_power(small.astype(int), depth)
@@ -555,7 +600,8 @@ plt.show()
 
 # %% [markdown]
 # "Can travel" is not "does". Nor is a window put on afterwards as harmless as the bounds suggest: Xiao et al. (2023) found
-# that models trained without one fail when the first tokens leave it. ALiBi's steep slopes are a soft window
+# that models trained without one fail when the first tokens leave it, and keep these as *sinks*
+# ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay)). ALiBi's steep slopes are a soft window
 # ([chapter 35](35_alibi.ipynb)).
 #
 # ## Exercises

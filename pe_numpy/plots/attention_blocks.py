@@ -1,9 +1,10 @@
-"""Figures of chapter 12: attention in blocks."""
+"""Figures of chapter 12: attention in blocks, windows and sinks."""
 
 from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, in_style
@@ -68,4 +69,46 @@ def block_sweep(
     right.set_yscale("log", base=2)
     right.set(xlabel="length $L = S$", ylabel="scores held at once, one head")
     right.legend(fontsize=8, loc="upper left")
+    return figure
+
+
+@in_style
+def masks(panels: dict[str, np.ndarray]) -> Figure:
+    """Draw masks (L, L): hidden, seen, and the query itself; beside each row how many it sees."""
+    figure, row = plt.subplots(1, len(panels), figsize=(WIDTH, 2.3))
+    colours = ListedColormap(["#EEEEEE", SERIES[4], SERIES[0]])
+    for axes, (title, mask) in zip(row, panels.items(), strict=True):
+        size = len(mask)
+        axes.imshow(mask + np.eye(size), cmap=colours, vmin=0, vmax=2)
+        axes.hlines(np.arange(size - 1) + 0.5, -0.5, size - 0.5, color="white", lw=1)
+        axes.vlines(np.arange(size - 1) + 0.5, -0.5, size - 0.5, color="white", lw=1)
+        for i in range(size):
+            axes.text(size, i, f"{mask[i].sum()}", va="center", ha="center", fontsize=8)
+        axes.set(title=title, xlabel="key $j$", xticks=range(size), yticks=range(size))
+        axes.set_xlim(-0.5, size + 0.5)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+    row[0].set_ylabel("query $i$")
+    return figure
+
+
+@in_style
+def cache_slots(steps: list[list[int]], sinks: int) -> Figure:
+    """Draw a cache at each step, slot by slot: sinks, recent tokens, and the query."""
+    widest = max(map(len, steps))
+    figure, axes = plt.subplots(figsize=(WIDTH * 0.62, 0.27 * len(steps) + 0.8))
+    for y, tokens in enumerate(steps):
+        for slot, token in enumerate(tokens):
+            query = slot == len(tokens) - 1
+            face = "white" if query else SERIES[1] if token < sinks else SERIES[4]
+            axes.add_patch(plt.Rectangle((slot, y), 1, 1, fc=face, ec="#777777", lw=0.8))
+            axes.text(slot + 0.5, y + 0.5, f"{token}", ha="center", va="center", fontsize=8)
+    kinds = {"sink": SERIES[1], "recent": SERIES[4], "query": "white"}
+    keys = [plt.Rectangle((0, 0), 1, 1, fc=c, ec="#777777", label=t) for t, c in kinds.items()]
+    axes.legend(handles=keys, fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    axes.set(xlim=(0, widest), ylim=(len(steps), 0), xlabel="slot", ylabel="token that is read")
+    axes.set_xticks(np.arange(widest) + 0.5, range(widest))
+    axes.set_yticks(np.arange(len(steps)) + 0.5, [tokens[-1] for tokens in steps])
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
     return figure
