@@ -43,6 +43,7 @@ plt.show()
 #   their own for positions, divides by $\sqrt{2d_k}$. [Shown](#tupe-untie-positions-from-words).)
 # - **Does each layer have a table?** No: one table of 32 numbers a head serves all layers of the
 #   encoder, another all layers of the decoder. Cross-attention has none. [Shown](#one-table-for-all-layers).
+#   (Other libraries differ. [Shown](#the-same-bias-elsewhere).)
 
 # %% [markdown]
 # ## One number added to a score
@@ -357,7 +358,7 @@ plt.show()
 # The logarithm is the function that these buckets are made for. The line is followed with growing
 # steps. "Exactly three back" is exact, and "exactly forty back" is out of reach: 40 shares its bucket
 # with 41 to 45. That is less of a loss than it seems. The paper notes that later layers can tell far
-# distances apart "by combining local information from previous layers"; exercise 4 does it.
+# distances apart "by combining local information from previous layers"; exercise 3 does it.
 #
 # ## What is shared is summed
 #
@@ -462,7 +463,7 @@ assert apart[1] < 0.3 * apart[0]
 #
 # In T5 all layers of the encoder share one table, and all layers of the decoder another: with 12 heads,
 # $32\cdot12=384$ numbers each. The paper's reason is efficiency: the bias is computed once and reused
-# in every layer. (UMT5, a later model, gives each layer its own.)
+# in every layer.
 #
 # Cross-attention, where the decoder looks at the encoder's output, has no bias. There the query stands
 # in one text and the key in another: position 5 of a translation is not "two after" position 3 of the
@@ -637,34 +638,7 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 2: Reach farther
-#
-# The last of a decoder's 32 buckets shall open at 512. What is the largest `max_distance` that does it?
-#
-# <details><summary>Hint 1</summary>
-#
-# The last bucket opens at $e\,r^{h-e-1}$, one factor below $M$.
-#
-# </details>
-# <details><summary>Hint 2</summary>
-#
-# $16\,(M/16)^{15/16}\le512$. Solve for $M$, and round down.
-#
-# </details>
-# <details><summary>Solution</summary>
-#
-# $M=16\cdot 32^{16/15}$, rounded down: 645.
-#
-# ```python
-# M = math.floor(16 * 32 ** (16 / 15))
-# assert M == 645
-# assert t5_bucket([511, 512], 32, M, bidirectional=False).tolist() == [30, 31]
-# assert t5_bucket([511, 512], 32, M + 1, bidirectional=False).tolist() == [30, 30]
-# ```
-#
-# </details>
-#
-# ### Exercise 3: Load a table across two conventions
+# ### Exercise 2: Load a table across two conventions
 #
 # You have T5's trained table for its encoder, and code with the halves swapped: it reads row
 # $(a+16)\bmod 32$ where T5 reads row $a$. What do you do to the table?
@@ -694,7 +668,7 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 4: Forty back in three layers
+# ### Exercise 3: Forty back in three layers
 #
 # In a decoder, 15 is the farthest distance with a bucket of its own. Build three layers of attention,
 # by the bias alone, whose product looks exactly 40 back.
@@ -760,15 +734,6 @@ assert wrong == {45: (13, 12), 90: (15, 14)} and ten[0, -1] == 24 and ten[-1, 0]
 assert bfloat16(1 + 2**-8) == 1 and round(100 * 2**-8, 1) == 0.4  # per cent
 
 # %% [markdown]
-# **Another unit.** x-transformers (commit 9252ed7) multiplies T5's bias by the root of the head's width
-# before adding it to scaled scores. The models that can be written are the same; a table learned there
-# must be converted before it is used elsewhere.
-#
-# **The bias got lost.** In serving code, cached decoding often takes another path than the first pass.
-# An automatic review of NVIDIA/TensorRT-LLM PR #13870 warned of a path that drops the bias as soon as a
-# cache is there, "incorrect after the first token"; an earlier engine had a mistake in the bias, in the
-# kernel of the generation phase (#1343). Test a token after the first.
-#
 # **Long texts.** A bias of shape $(H,L,S)$ is as large as the scores. Functions that compute attention
 # in blocks ask for it block by block: `attention_blockwise` ([chapter 12](12_attention_blocks.ipynb))
 # takes a function of distances.
@@ -777,6 +742,70 @@ assert bfloat16(1 + 2**-8) == 1 and round(100 * 2**-8, 1) == 0.4  # per cent
 q, k, v = np.random.default_rng(6).standard_normal((3, 8, 6, 16))
 by_blocks = attention_blockwise(q, k, v, bias=lambda d: t5_bias(table, d), block=2)
 assert np.allclose(by_blocks, attention(q, k, v, bias=t5_bias(table, six))[0], rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ### The same bias elsewhere
+#
+# All of these have our buckets, fed with $j-i$:
+#
+# | where | what differs from `t5_bias` beside divided scores |
+# |---|---|
+# | Hugging Face T5, mT5 | scores undivided; the one table stands in block 0 |
+# | UMT5 | the same, with a table in every layer |
+# | T5X, flaxformer (399ea3a) | scores undivided; the table is $(H,32)$; a float32 epsilon in the logarithm |
+# | x-transformers (9252ed7) | the bias times $\sqrt K$ |
+# | MPNet | nothing |
+# | LayoutLMv3 | the bias, too, is divided by $\sqrt K$; two more tables, 64 buckets up to 256, for the left and the bottom edges of boxes |
+# | WavLM | 320 buckets up to 800; each query and head multiplies its row by $g=\sigma(a)(\sigma(b)\,c-1)+2$, with $a$, $b$ from the token and $c$ trained from 1 |
+
+# %%
+H, K = 3, 16
+rng = np.random.default_rng(8)
+theirs, (q, k) = rng.standard_normal((32, H)), rng.standard_normal((2, H, 6, K))
+b = np.array([[theirs[bucket_by_integers(i - j)] for j in range(6)] for i in range(6)])
+b, product, root = np.moveaxis(b, -1, 0), q @ k.swapaxes(1, 2), math.sqrt(K)
+converted = {  # their scores; our queries and table
+    "T5, mT5, UMT5": (product + b, root * q, theirs),
+    "T5X": (product + b, root * q, theirs.T.copy().T),  # stored as (H, 32)
+    "x-transformers": (product / root + root * b, q, root * theirs),
+    "MPNet": (product / root + b, q, theirs),
+    "LayoutLMv3, text": ((product + b) / root, q, theirs / root),
+}
+for scores, ours, table in converted.values():
+    weights = attention(ours, k, k, bias=t5_bias(table, six))[1]
+    assert np.allclose(weights, softmax(scores), rtol=0, atol=1e-12)
+
+# %%
+n = np.arange(8, 1000, dtype=np.float32)
+growth = np.log(n / 8 + np.finfo(np.float32).eps) / np.float32(math.log(128 / 8)) * 8  # T5X
+assert np.array_equal(np.minimum(8 + growth.astype(int), 15), t5_bucket(n.astype(int)))
+left, of_x = np.array([31, 400, 90]), rng.standard_normal((64, H))  # edges of three boxes
+pair = of_x[bucket_by_integers(31 - 400, 64, 256)]
+assert np.allclose(t5_bias(of_x, relative_distance(left, left), 256)[:, 0, 1], pair)
+
+
+def gate(a, b, c):
+    return (c / (1 + math.exp(-b)) - 1) / (1 + math.exp(-a)) + 2
+
+
+print("WavLM's gate for a = b = 0, c = 1:", gate(0.0, 0.0, 1.0))
+assert gate(0.0, 0.0, 1.0) == 1.75 and 1 < gate(9.0, -9.0, 1.0) < gate(-9.0, 9.0, 1.0) < 2
+
+# %% [markdown]
+# **A table that does not train.** To make LayoutLMv2 and v3 fast again, huggingface/transformers
+# [PR #30988](https://github.com/huggingface/transformers/pull/30988) (2024) put the look-up under
+# `torch.no_grad()`, since indices "remain constant throughout training". They do; what they read does
+# not. Run in version 5.23.0, the three tables of LayoutLMv3 still get no gradient. The loss falls all the
+# same, by the other parameters. The test: change a number, and see that the gradient knows.
+
+# %%
+table = np.zeros((32, 1))
+moved = table + 1e-4 * (np.arange(32) == 1)[:, None]
+slope = (loss(moved) - loss(table)) / 1e-4
+for name, f in (("look-up on the tape", loss), ("look-up outside of it", lambda _: loss(table))):
+    found = value_and_grad(f)(table)[1][1, 0]
+    print(f"{name:21} gradient {found:6.3f}, slope {slope:6.3f}")
+    assert math.isclose(found, slope, abs_tol=1e-3) == (f is loss)
 
 # %% [markdown]
 # ## What the documents say
@@ -904,4 +933,4 @@ assert np.allclose(weights.sum(-1), 1, rtol=0, atol=1e-12) and np.ptp(dropped.su
 #   section 3.1, equations (7) and (8), and section 3.2, equation (9), for [CLS].
 # - Press et al. 2022, "Train short, test long" (arXiv:2108.12409), section 2: T5's bias on longer
 #   texts.
-# - `tests/test_golden.py` compares with Hugging Face's T5, encoder and cached decoder.
+# - `tests/test_golden.py` compares with Hugging Face's T5, MPNet, WavLM and LayoutLMv3.
