@@ -3,7 +3,7 @@
 #
 # *Which encoding for what, what does the advice rest on, and which tests show that a program computes it?*
 #
-# 40 minutes. Needs [51 Read longer than you trained](51_extrapolation.ipynb), [71 Train short, test long](71_study.ipynb).
+# 45 minutes. Needs [51 Read longer than you trained](51_extrapolation.ipynb), [71 Train short, test long](71_study.ipynb).
 
 # %% fold="input" alt="A table of fifteen encodings by thirteen questions, green for yes. What one sees: no row is all green; only ALiBi falls with distance; RoPE lacks three; codes in the token vector and Shaw alone tell equal words apart."
 import matplotlib.pyplot as plt
@@ -81,10 +81,8 @@ assert np.isclose(best, np.log(4 / 3), rtol=0, atol=0.01)
 # ## One bench for all of them
 #
 # Position enters an attention layer at four places ([chapter 11](11_why_position.ipynb)), so one layer
-# with these four places serves all encodings of this book but two, which need layers of their own
-# (complex order, [chapter 24](24_complex_order.ipynb), and zero padding, [chapter 23](23_convolution.ipynb)).
-# The bench has thirteen encodings, no position, and RoPE with a base that grows with the text (dynamic NTK,
-# [chapter 50](50_scaling.ipynb)).
+# with these four places serves every scheme of the picture at the top: thirteen encodings, no position, and RoPE
+# with a base that grows with the text (dynamic NTK, [chapter 50](50_scaling.ipynb)).
 #
 # "Trained" means 64 positions here, and all tables are made for that. Nothing is trained: the bench shows what
 # an encoding *can* say. An encoding that leaves a place alone inherits the method that does nothing.
@@ -338,6 +336,7 @@ bert, draw = Sizes(768, 12, 12), np.random.default_rng(0)
 numbers = {
     name: count(e.shared(draw, bert)) + sum(count(e.layer(draw, bert)) for _ in range(12))
     for name, e in every_encoding(512).items()
+    if name in plots.NAMES
 }
 for name, n in sorted(numbers.items(), key=lambda item: item[1]):
     print(f"{plots.NAMES[name]:20} {n:10,}")
@@ -528,6 +527,91 @@ def keeps_all(key):
 
 all_three = [key for key in models if keeps_all(key)]
 assert all_three == ["shaw", "transformer_xl", "deberta", "RoPE YaRN tuned"]
+
+# %% [markdown]
+# ## Many names, few schemes
+#
+# The book has more schemes than these fifteen, and several are one formula seen from another side. With the slope
+# $m$, for keys of the past:
+#
+# | equal | when | chapter |
+# |---|---|---|
+# | ALiBi, KERPLE's power | its exponent is 1 | [36](36_distance_functions.ipynb) |
+# | ALiBi, FIRE | $f$ is linear, $c$ goes to 0, no query stands beyond $L$ | [36](36_distance_functions.ipynb) |
+# | KERPLE's logarithm, FIRE | $f$ is linear, no query stands beyond $L$ | [36](36_distance_functions.ipynb) |
+# | ALiBi, FoX | each gate is $e^{-m}$ | [37](37_content.ipynb) |
+# | ALiBi, stick-breaking | equal scores that break off $1-e^{-m}$; weights that sum to 1 | [37](37_content.ipynb) |
+# | FoX, CABLE | one's gate is $\sigma(z)$, the other's step is $-\mathrm{softplus}(-z)$ | [37](37_content.ipynb) |
+# | Sandwich, the product of two sinusoidal codes | less half of the width, scaled a head | [36](36_distance_functions.ipynb) |
+# | skew of the Music Transformer, shift of Transformer-XL | squares | [31](31_shaw.ipynb) |
+# | NEZHA, Shaw | the table is made of sinusoids | [31](31_shaw.ipynb) |
+# | two small tables of MViT, Shaw | the big table holds their sums | [38](38_windows.ipynb) |
+# | learned sink, plain attention | times $\sigma(\log\sum_j e^{s_{ij}}-a)$ | [12](12_attention_blocks.ipynb) |
+# | eigenvectors of a path, cosines | up to their signs | [26](26_counting.ipynb) |
+#
+# The cells assert each row. First what comes to a straight line, or to a logarithm:
+
+# %%
+from pe_numpy import alibi_slopes, causal_mask, fire_bias, forgetting_bias
+from pe_numpy import kerple_log_bias, kerple_power_bias
+
+at, m, ones = np.arange(40), alibi_slopes(4), np.ones(4)
+far, past = relative_distance(at, at), causal_mask(at, at)
+line, unit = alibi_bias(m, far), np.eye(1, 32)  # of FIRE's 32 units one is at work: f(u) = w u
+fire = {"W1": unit, "b1": np.zeros(32), "b2": 0 * m, "L": 64.0}
+straight = {"W2": -64 * unit.T * m, "c": 1e-9}
+curved = {"W2": -np.log1p(6.4) * unit.T * m, "c": 0.1}
+sums = np.cumsum(np.log(np.exp(-m[:, None]) * np.ones(40)), axis=1)  # of the gates' logarithms
+logs = kerple_log_bias(m, 0.1 * ones, far)
+assert np.allclose(kerple_power_bias(m, ones, far), line, rtol=0, atol=1e-12)
+assert np.allclose(fire_bias(fire | straight, at, at, eps=0), line, rtol=0, atol=1e-6)
+assert np.allclose(fire_bias(fire | curved, at, at, eps=0), logs, rtol=0, atol=1e-12)
+assert np.allclose(forgetting_bias(sums, sums)[:, past], line[:, past], rtol=0, atol=1e-12)
+
+# %%
+from pe_numpy import sandwich_bias, sinusoidal
+
+left = np.exp(-m[0]) ** np.arange(39, 0, -1) * np.expm1(m[0])  # of the stick, from the far end on
+assert np.allclose(left / left.sum(), softmax(line[0, -1, :-1]), rtol=0, atol=1e-12)
+assert np.allclose(left[::-1].cumsum(), 1 - np.exp(-m[0] * at[1:]), rtol=0, atol=1e-12)
+z = np.random.default_rng(6).standard_normal(40)
+steps, gates = -np.log1p(np.exp(-z)), 1 / (1 + np.exp(-z))
+assert np.allclose(steps, np.log(gates), rtol=0, atol=1e-12)
+codes = sinusoidal(at * 10000 ** (-2 / 128), 128)  # the waves begin with the second
+product = (codes @ codes.T - 64) / (2 * np.arange(1, 5)[:, None, None])  # 8 h / H
+assert np.allclose(sandwich_bias(4, far), product, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# Then tables, sinks and graphs:
+
+# %%
+from pe_numpy import decomposed_scores, nezha_table, relative_shift, shaw_scores
+
+rng = np.random.default_rng(7)
+q, k, rows, columns = (rng.standard_normal((n, 4)) for n in (6, 6, 3, 5))
+i = np.arange(6)
+skewed = np.pad(products := rng.standard_normal((6, 6)), ((0, 0), (1, 0))).reshape(7, 6)[1:]
+assert np.array_equal(skewed, relative_shift(products))
+waves = sinusoidal(np.arange(6, -1, -1), 4)  # row 0 belongs to the farthest future
+assert np.allclose(nezha_table(3, 4), waves, rtol=0, atol=1e-12)
+dy, dx = (relative_distance(n, n) for n in np.divmod(i, 3))  # a picture of 2 rows, 3 columns
+both = (rows[:, None] + columns).reshape(15, 4)  # one row for each pair of offsets
+sums = shaw_scores(q, k, 2 * both, 5 * dy + dx)  # Shaw halves all, MViT q . k alone
+assert np.allclose(decomposed_scores(q, k, rows, columns, dy, dx), sums, rtol=0, atol=1e-12)
+
+# %%
+from pe_numpy import attend, laplacian_encoding
+
+s, v, a = rng.standard_normal((2, 5, 7)), rng.standard_normal((2, 7, 3)), np.array([0.5, 20.0])
+plain, (sunk, _) = attend(s, v)[0], attend(s, v, sink=a)
+share = 1 / (1 + np.exp(a[:, None] - np.log(np.exp(s).sum(axis=-1))))  # sigma of the difference
+assert np.allclose(sunk, plain * share[..., None], rtol=0, atol=1e-12)
+path = np.eye(12, k=1) + np.eye(12, k=-1)
+vectors, n = laplacian_encoding(path, 5, normalized=False), np.arange(12)[:, None] + 0.5
+cosines = np.cos(np.pi / 12 * n * np.arange(1, 6))
+overlap = (cosines / np.linalg.norm(cosines, axis=0)).T @ vectors
+assert np.allclose(np.abs(overlap), np.eye(5), rtol=0, atol=1e-12)
+print("all equal")
 
 # %% [markdown]
 # ## So, which one?
