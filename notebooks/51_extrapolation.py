@@ -539,7 +539,7 @@ print(f"for each ln n: 0.1, or {slope:.3f} with L0 = 8192")
 
 # %% [markdown]
 # (The code calls it a temperature; it multiplies, so it is one over a temperature.) Far out, both
-# factors grow alike with $\ln n$. It belongs to the query, so keys are cached as they are.
+# factors grow with $\ln n$, at nearly the same rate. It belongs to the query, so keys are cached as they are.
 #
 # Read other code with care. In transformers 5.23.0 Ministral 3 counts $i$ for $i + 1$, on layers that have RoPE; Inkling
 # has no steps, $1 + 0.1\,\ln\max(n/T, 1)$ with $n = i + 1$ and another $T$, and multiplies its bias, too. Around the first step:
@@ -557,8 +557,8 @@ print("no_rope_layers:", rope_in_layer)
 
 # %% [markdown]
 # *A common mistake*: the last line is what the setting `no_rope_layers` holds, and its 1 means that the layer *has* RoPE
-# ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 has the setting, too; Cohere 2
-# and EXAONE 4 turn in their layers with a window alone.
+# ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 has the setting, too. Cohere 2
+# and EXAONE 4 have RoPE in the layers with a window and none in the others.
 #
 # ## Close the window
 #

@@ -107,8 +107,8 @@ def cache_slots(steps: list[list[int]], sinks: int) -> Figure:
     keys = [plt.Rectangle((0, 0), 1, 1, fc=c, ec="#777777", label=t) for t, c in kinds.items()]
     axes.legend(handles=keys, fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
     axes.set(xlim=(0, widest), ylim=(len(steps), 0), xlabel="slot", ylabel="token that is read")
-    axes.set_xticks(np.arange(widest) + 0.5, range(widest))
-    axes.set_yticks(np.arange(len(steps)) + 0.5, [tokens[-1] for tokens in steps])
+    axes.set_xticks(np.arange(widest) + 0.5, [f"{slot}" for slot in range(widest)])
+    axes.set_yticks(np.arange(len(steps)) + 0.5, [f"{tokens[-1]}" for tokens in steps])
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     return figure
