@@ -31,7 +31,7 @@ plt.show()
 # - **How do ALiBi and CABLE compare?** A constant gate $f$ is ALiBi with slope $-\ln f$. CABLE is FoX with the
 #   sign inside the gate turned. [Shown](#a-constant-gate).
 # - **Does FoX run in FlashAttention, and in half precision?** Yes: two more components of $q$ and $k$ hold the
-#   bias, at the right scale. But sums of $\ln f$ belong in float32: in float16 they stand still.
+#   bias, at the right scale. But sums of $\ln f$ belong in float32: float16 rounds their steps away.
 #   [Fold](#no-array-of-pairs), [precision](#sums-in-half-precision).
 # - **What must a cache hold?** FoX: keys, values and $\ln f$, one number a token and head; the queries are the
 #   *last* of the keys. CoPE: keys and values. [Shown](#with-a-cache).
@@ -57,7 +57,7 @@ assert 5 in before["slept"] and 5 not in before["dog"]  # no bias of the distanc
 assert words.index("dog") - words.index("mat") == 6 and sentence[11] - sentence[5] == 2
 
 # %% [markdown]
-# No function of the distance alone can favour these keys. Two ideas let the text decide: tokens say what is
+# No function of the distance alone can favour just these keys: 5 must count for *slept* and not for *dog*. Two ideas let the text decide: tokens say what is
 # to be *forgotten* (FoX), or the query says what is to be *counted* (CoPE).
 #
 # ## A gate for each token
@@ -105,7 +105,7 @@ show_source(forgetting_bias)
 c = np.cumsum(np.log(four))
 table = forgetting_bias(c, c)  # (L, S)
 for i in range(4):
-    print((table[i, : i + 1].round(6) + 0.0).tolist())
+    print(table[i, : i + 1].round(6).tolist())
 past = np.tril(np.ones((4, 4), bool))
 assert np.allclose(np.exp(table)[past], kept[past], rtol=0, atol=1e-15)
 assert f"{table[3, 0]:.6f}" == "-2.302585" and f"{table[2, 1]:.6f}" == "-0.223144"
@@ -151,8 +151,8 @@ for b in (0.0, 5.0):
 
 # %% [markdown]
 # A straight line again: ALiBi with the slope $-\ln f$. At $b = 0$ that is 0.6931, steeper than ALiBi's steepest
-# head (0.5). A new FoX is nearly blind beyond 7 keys and has to learn to remember. x-transformers starts with
-# $b = 5$, which reaches some hundred times farther.
+# head (0.5). At equal scores 7 keys have 99 % of the weight: a new FoX has to learn to remember. x-transformers
+# starts with $b = 5$, which reaches about a hundred times farther.
 #
 # CABLE ([arXiv:2503.08067](https://arxiv.org/abs/2503.08067), [code](https://github.com/axiomlab/Cable)) sums
 # $-\mathrm{softplus}(u)$, where softplus is $\ln(1 + e^u)$. That is the same bias, as
@@ -166,14 +166,15 @@ u = np.random.default_rng(0).normal(0, 3, 16)
 assert np.allclose(-np.log1p(np.exp(u)), np.log(1 / (1 + np.exp(u))), rtol=0, atol=1e-12)
 cable, gates = np.cumsum(-np.logaddexp(0, u)), np.cumsum(np.log(1 / (1 + np.exp(u))))
 assert np.allclose(forgetting_bias(cable, cable), forgetting_bias(gates, gates), rtol=0, atol=1e-12)
-with np.errstate(over="ignore", divide="ignore"):
-    print("gate of u = 800:", np.log(1 / (1 + np.exp(800.0))), "or", -np.logaddexp(0, 800.0))
-assert np.logaddexp(0, 800.0) == 800
+with np.errstate(over="ignore"):
+    overflowed = -np.log1p(np.exp(800.0))
+print("u = 800:", overflowed, "or", -np.logaddexp(0, 800.0))
+assert overflowed == -np.inf and np.logaddexp(0, 800.0) == 800
 
 # %% [markdown]
 # ## No array of pairs
 #
-# A kernel for long texts never holds the $(L, S)$ scores ([chapter 12](12_attention_blocks.ipynb)), and may take
+# A kernel for long texts does not hold the $(L, S)$ scores ([chapter 12](12_attention_blocks.ipynb)), and may take
 # no bias. FoX needs none: a difference of two sums is a product of two short vectors, so it hides in two more
 # components of $q$ and $k$:
 #
@@ -208,9 +209,9 @@ print("outputs differ by", np.abs(forgotten - expected).max().round(2))
 assert np.allclose(forgotten, flatter, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Half of it may go: a softmax does not notice $c_i$, which all keys of a row share
-# ([chapter 35](35_alibi.ipynb#a-constant-for-each-row)). One component is enough, a bias $-c_j$ of the key alone.
-# But it grows with the length of the text, and that has a price.
+# One of the two may go: a softmax does not notice $c_i$, which all keys of a row share
+# ([chapter 35](35_alibi.ipynb#a-constant-for-each-row)). A bias $-c_j$ of the key alone is enough
+# (exercise 1). But it grows with the length of the text, and that has a price.
 #
 # ## Sums in half precision
 #
@@ -231,7 +232,7 @@ assert f"{exact[-1]:.0f}" == "-1492" and half[-1] == -716.5
 # The float16 sum hardly moves at the end: a step below half the distance to the next number is rounded away. Where
 # it stands still, nothing is forgotten. Nor is it enough to sum in float64 and *store* in float16. What
 # helps besides float32: only differences count, so subtract the newest sum from all before you store them.
-# Then the large numbers, with their coarse rounding, belong to keys that have no weight left.
+# Then the large numbers, with their coarse rounding, belong to keys that are all but forgotten.
 
 # %% alt="Left: sums of 20,000 logarithms; float64 falls along a line, float16 flattens. Right: weights of the last 40 keys. What one sees: exact weights fall from key to key; float16 sums give stairs with flat treads."
 newest = exact[-1]
@@ -251,7 +252,7 @@ plt.show()
 
 # %% [markdown]
 # Both the authors' code and flash-linear-attention
-# ([bc3b101](https://github.com/fla-org/flash-linear-attention/blob/bc3b101dcb/fla/ops/forgetting_attn/naive.py))
+# ([bc3b101](https://github.com/fla-org/flash-linear-attention/blob/bc3b101dcb/fla/layers/forgetting_attn.py))
 # compute $\ln f$ in float32.
 #
 # ## What a gate learns
@@ -283,10 +284,9 @@ assert np.allclose(by_sums, pairs, rtol=0, atol=1e-12)
 # ## With a cache
 #
 # The newest token comes alone: one query, all keys. Its sum is the *last* of the keys' sums, so the cache keeps
-# $\ln f$ (or $c$) beside $k$ and $v$. A library whose kernel took as many queries as keys for granted gave outputs of a
-# wrong shape for one-token steps
-# ([flash-linear-attention #355](https://github.com/fla-org/flash-linear-attention/issues/355)). In NumPy the mistake
-# would be silent, since one row broadcasts. Old tokens may be dropped, and the sum begun anew: only differences count.
+# $\ln f$ (or $c$) beside $k$ and $v$. In flash-linear-attention one-token steps once gave outputs of a wrong shape
+# ([#355](https://github.com/fla-org/flash-linear-attention/issues/355)). Taking the wrong sum is worse, as nothing
+# tells: the shape is right. Old tokens may be dropped, and the sum begun anew: only differences count.
 
 # %%
 held = np.cumsum(np.log(four))
@@ -326,6 +326,7 @@ p3 = count_by_loops(scores3, 4)
 for i in range(3):
     print(f"query {i}: p = {p3[i, : i + 1].round(4).tolist()}")
 assert np.allclose(p3[2], [0.75 + 0.5 + 0.9, 0.5 + 0.9, 0.9], rtol=0, atol=1e-12)
+assert np.allclose(count_by_loops(scores3, 2)[2], [1, 1, 0.9], rtol=0, atol=1e-12)  # N - 1 = 1
 
 # %% [markdown]
 # The count is a fraction. A table of $N$ rows $e[0], \dots, e[N-1]$ is read between two rows, in proportion. With
@@ -362,9 +363,21 @@ plots.content_lookup(squares[:, 0], (grid, straight), dots)
 plt.show()
 
 # %% [markdown]
-# Between two rows the slope is constant, $z_{\lceil p\rceil} - z_{\lfloor p\rfloor}$. That is how a gate learns. At a
-# whole count floor and ceiling coincide and the released rule gives 0, as it does beyond the last row.
-#
+# Between two rows the slope is the upper row minus the lower one. That is how a gate learns. At a whole count
+# floor and ceiling coincide, so the released rule gives 0 there, as beyond the last row; the line itself has a
+# kink.
+
+# %%
+h = 1e-6
+for count in (0.4, 1.3, 2.8, 2.0, 3.5):
+    low, high = np.floor(min(count, 3)), np.ceil(min(count, 3))
+    rule = squares[int(high), 0] - squares[int(low), 0]
+    ends = np.interp([count - h, count + h], np.arange(4), squares[:, 0])
+    by_differences = (ends[1] - ends[0]) / (2 * h)
+    print(f"p = {count}: rule {rule:g}, by differences {by_differences:.4g}")
+    assert np.isclose(rule, by_differences, rtol=0, atol=1e-8) == (count != 2)
+
+# %% [markdown]
 # The package's function meets each query with each row once, and then looks $L\cdot S$ numbers up. It takes the
 # scores of the gates apart from $q$: the released code can make them from keys of their own.
 
@@ -385,7 +398,7 @@ assert np.allclose(cope_bias(q5, s5, e5, five)[five], by_loops[five], rtol=0, at
 # the query: sentences back. A table that favours row 1 then makes a head that looks at the sentence before, at
 # whatever distance.
 
-# %% alt="Left: for each pair of words the number of full stops between them, a stair of blocks 0 to 3. Right: weights of the head that favours count 1: each word looks at the whole sentence before its own."
+# %% alt="Left: for each pair of words the number of full stops between them, a stair of blocks 0 to 3. Right: weights of the head that favours count 1: each word looks at the whole sentence before its own, where there is one."
 seen = causal_mask(at, at)
 counts = cope_bias(one, gate_scores, rows, seen)
 by_hand = [[stop[j : i + 1].sum() for j in at] for i in at]
@@ -434,14 +447,13 @@ assert np.abs(late - z)[three].min() > 0.5
 # The score becomes $(q\cdot k + z)/\sqrt K$ in the released code
 # ([RAM e6f051f](https://github.com/facebookresearch/RAM/blob/e6f051f/projects/cope/src/cope/context_position.py)),
 # unless a flag, `cope-nodiv`, says otherwise, and $q\cdot k/\sqrt K + z$ in the listing of the paper's appendix B, which
-# x-transformers follows. The gates have the scaled scores in both. The two differ by a factor on the table, so a model can
-# learn either; weights of one don't serve the other. Our function leaves the scale to the caller.
+# x-transformers follows. In both codes the gates have the scaled scores. So the two forms differ by a factor $\sqrt K$ on
+# the table: a model can learn either, but weights of one don't serve the other. Our function leaves the scale to the caller.
 
 # %%
 x = np.random.default_rng(5).standard_normal((5, 4))
 scaled, z5 = x @ x.T / 2, cope_bias(x, x @ x.T / 2, e5, five)  # K = 4
 code, listing = (x @ x.T + z5) / 2, scaled + z5
-assert np.allclose(listing, scaled + 2 * cope_bias(x, scaled, e5 / 2, five), rtol=0, atol=1e-12)
 assert np.allclose(listing, (x @ x.T + cope_bias(x, scaled, 2 * e5, five)) / 2, rtol=0, atol=1e-12)
 print("largest difference of the two:", np.abs(code - listing)[five].max().round(2))
 assert np.abs(code - listing)[five].max() > 0.5
@@ -473,6 +485,7 @@ A = break_sticks(s)
 print("query 2:", A[2, :2].round(4).tolist(), "rest", (1 - A[2].sum()).round(4))
 assert np.allclose(A[2], [0.75 * (1 - 0.5), 0.5, 0], rtol=0, atol=1e-15) and A[1, 0] == 0.5
 equal = break_sticks(np.full((16, 16), -1.0))[-1, :-1]
+assert len(equal) == 15  # all keys before the query
 assert np.allclose(equal[:-1] / equal[1:], np.exp(-np.logaddexp(0, -1.0)), rtol=0, atol=1e-12)
 
 # %% [markdown]
