@@ -11,7 +11,7 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import attention, sinusoidal, sinusoidal_2d, sinusoidal_shift, wavelengths
+from pe_numpy import attention, sinusoidal, sinusoidal_shift, wavelengths
 from pe_numpy.book import show_source
 from pe_numpy.plots import sinusoidal as plots
 from pe_numpy.slider import slider
@@ -28,8 +28,8 @@ plt.show()
 #   it by the same angle wherever it stands, and $D/2$ hands of different speeds count far.
 #   [Shown](#let-a-hand-turn).
 # - **Which component is which?** $D$ is even. In the paper, pair $i=0,\dots,D/2-1$ has the angle
-#   $pos/10000^{2i/D}$; its sine is component $2i$, its cosine $2i+1$. Transformer-XL, tensor2tensor,
-#   fairseq and Whisper put all sines first. [Shown](#the-formula), [list](#in-practice).
+#   $pos/10000^{2i/D}$; its sine is component $2i$, its cosine $2i+1$. Other layouts, and two axes:
+#   [chapter 25](25_grid.ipynb). [Shown](#the-formula).
 # - **Why 10000?** The paper gives no reason. The base $b$ bounds the wavelengths, $2\pi$ to $2\pi b$,
 #   and on average codes grow less alike up to a distance of about $b$. Twice or half of it changes
 #   little. [Shown](#why-10000).
@@ -560,37 +560,9 @@ print("order:", order.tolist())
 # No dot product of two codes changes, and a linear layer that follows can undo any permutation. But
 # weights trained with one layout are wrong for the other.
 #
-# ## Two axes
+# **Two axes.** For the rows and columns of a picture, half of the components code the one and half the
+# other: [chapter 25](25_grid.ipynb#a-picture-is-no-line).
 #
-# An image has rows and columns. Spend half of the components on each: two codes of width $D/2$, one
-# after the other, each with all its sines first, so $D$ must be divisible by 4. The dot product of
-# two cells is then a sum of two of the functions $f$ from above, each of width $D/2$:
-#
-# $$\begin{gathered}PE(r,c)=\big[\,PE_{D/2}(r)\,;\,PE_{D/2}(c)\,\big]\\
-#   PE(r,c)\cdot PE(r',c')=f_{D/2}(r-r')+f_{D/2}(c-c')\end{gathered}$$
-#
-# **Predict** the shape of the region similar to one cell: a disc, a cross, or a square?
-
-# %% fold="output" alt="Grid of 15 rows and 25 columns, coloured by the dot product of each cell's code with that of the cell in row 5, column 9. What one sees: a bright cross along that row and that column."
-grid = sinusoidal_2d(15, 25, 128)
-halves = [sinusoidal(n, 64, layout="concatenated") for n in (13, 7)]
-assert np.array_equal(grid[13, 7], np.concatenate(halves))  # row 13, then column 7
-row, column = np.indices((15, 25))
-similarity = grid @ grid[5, 9]  # of every cell to the cell in row 5, column 9
-assert np.allclose(similarity, f(row - 5, 64) + f(column - 9, 64), rtol=0, atol=1e-11)
-print(f"8 along the row {similarity[5, 17]:.2f}; 6 right and 5 down {similarity[10, 15]:.2f}")
-assert similarity[5, 17] > similarity[10, 15] and 8 > math.hypot(6, 5)
-plots.grid_similarity(similarity, (5, 9))
-plt.show()
-
-# %% [markdown]
-# A cross: a cell 8 steps along the row shares half of the code exactly, and is more similar than a
-# nearer one off both axes. The package's function:
-
-# %%
-show_source(sinusoidal_2d)
-
-# %% [markdown]
 # ## How many bits does a position need?
 #
 # The package computes in float64; training often runs in 16 bits. What happens when *positions* or
@@ -727,33 +699,10 @@ plt.show()
 #
 # ## In practice
 #
-# **Which layout?** Interleaved: the paper, The Annotated Transformer, Dive into Deep Learning.
-# Concatenated with the same frequencies: Transformer-XL (kimiyoung/transformer-xl, commit 44781ed),
-# and Marian and XLNet in Hugging Face transformers. Concatenated with other frequencies: fairseq
-# (commit 0491f26), Whisper and M2M100 in Hugging Face transformers, Marian itself
-# (marian-nmt/marian-dev, commit 15b0d1b), and the authors' own library, tensor2tensor (commit
-# 017f83a, `add_timing_signal_1d`), which spaces the frequencies so that the last is
-# exactly $1/10000$. Compare the row of position 1, not 0, before you load foreign weights: at 0 every
-# sine is 0 and every cosine 1.
+# **Which layout?** Interleaved, as in the paper; or all sines first, with the same or with other frequencies.
+# [Chapter 25](25_grid.ipynb#which-sinusoids-are-these) tells them apart. Compare the row of position 1, not 0,
+# before you load foreign weights: at 0 every sine is 0 and every cosine 1.
 #
-# $$\theta_i=10000^{-i/(D/2-1)}$$
-
-
-# %%
-def tensor2tensor(positions, d_model):
-    n_pairs = d_model // 2
-    theta = 10000.0 ** (-np.arange(n_pairs) / max(n_pairs - 1, 1))  # max: for D = 2
-    angles = np.asarray(positions)[..., None] * theta
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
-
-
-angles = [10000 ** (-i / 3) for i in range(4)]
-by_hand = [*map(math.sin, angles), *map(math.cos, angles)]
-assert np.allclose(tensor2tensor(1, 8), by_hand, rtol=0, atol=1e-12) and angles[-1] == 1 / 10000
-print("sines of position 1:", " ".join(f"{x:.4f}" for x in by_hand[:4]), end="; the paper's: ")
-print(" ".join(f"{x:.4f}" for x in sinusoidal(1, 8)[0::2]))
-
-# %% [markdown]
 # **Where does counting start?** fairseq counts from `padding_idx + 1` and gives padding a code of
 # zeros. Compute positions, then pass them.
 #
@@ -765,11 +714,6 @@ print(" ".join(f"{x:.4f}" for x in sinusoidal(1, 8)[0::2]))
 #
 # **Integers in the exponent.** In codertimo/BERT-pytorch #18 a conversion to float stood one bracket
 # too late: every frequency became 1. No error, no wrong shape.
-#
-# **Rows or columns first?** In facebookresearch/mae the half named `emb_h` codes the column (issue
-# #18); swapping the two grids would break the released weights. In RT-DETR a meshgrid in the wrong
-# order scrambled the positions of every image that was not square (huggingface/transformers PR #41380).
-# Test with a grid that is not square.
 
 # %%
 wrong = np.zeros((4, 4, 8)) + sinusoidal(np.arange(4), 8)[:, None]  # B = L = 4: no complaint

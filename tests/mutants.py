@@ -156,7 +156,7 @@ MUTANTS = [
     Mutant("not renormalised", LEARNED, "return inner / inner.sum(axis=1, keepdims=True)", "return inner"),
     Mutant("zeros beyond the first row", LEARNED, "inner[:, 0] += W[:, 0] + W[:, 1]", "pass"),
     Mutant("one row beyond the last", LEARNED, "inner[:, -1] += W[:, -2] + W[:, -1]", "inner[:, -1] += W[:, -2]"),
-    Mutant("kernel without its tail", LEARNED, "np.where(x < 2, far, 0.0)", "0.0"),
+    Mutant("kernel without its tail", LEARNED, "np.where(t < 2, far, 0.0)", "0.0"),
     Mutant("2-D forgets the base", GRID, 'np.arange(width), d_model // 2, base, "con',
            'np.arange(width), d_model // 2, 100.0, "con'),
     Mutant("clockwise", ROPE, "np.sin(angles, out=table.imag)", "np.sin(-angles, out=table.imag)"),

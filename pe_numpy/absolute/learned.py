@@ -169,8 +169,8 @@ def resize_matrix(
     at = r * ((old - 1) / max(new - 1, 1)) if align_corners else (r + 0.5) * (old / new) - 0.5
     rows = np.arange(-2, old + 2)  # two beyond each end
     wide = max(old / new, 1.0) if antialias else 1.0
-    x = np.abs(at[:, None] - rows) / wide  # (new, old + 4)
-    W = np.maximum(1 - x, 0) if mode == "linear" else _cubic(x, -0.5 if antialias else -0.75)
+    t = np.abs(at[:, None] - rows) / wide  # (new, old + 4)
+    W = np.maximum(1 - t, 0) if mode == "linear" else _cubic(t, -0.5 if antialias else -0.75)
     inner = W[:, 2:-2]  # (new, old)
     if antialias:
         return inner / inner.sum(axis=1, keepdims=True)
@@ -179,11 +179,11 @@ def resize_matrix(
     return inner
 
 
-def _cubic(x: np.ndarray, a: float) -> np.ndarray:
-    """Weight at the distance x >= 0: 1 at 0, and 0 at 1 and from 2 on."""
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = a * (((x - 5) * x + 8) * x - 4)
-    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+def _cubic(t: np.ndarray, a: float) -> np.ndarray:
+    """Weight at the distance t >= 0: 1 at 0, and 0 at 1 and from 2 on."""
+    near = ((a + 2) * t - (a + 3)) * t * t + 1
+    far = a * (((t - 5) * t + 8) * t - 4)
+    return np.where(t < 1, near, np.where(t < 2, far, 0.0))
 
 
 def _table(function: str, table: ArrayLike) -> np.ndarray:

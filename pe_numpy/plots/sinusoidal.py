@@ -162,21 +162,6 @@ def shift_in_planes(before: np.ndarray, after: np.ndarray, angles: np.ndarray) -
 
 
 @in_style
-def grid_similarity(similarity: np.ndarray, cell: tuple[int, int]) -> Figure:
-    """Draw the similarity of one cell's code to those of all cells of a grid, (height, width)."""
-    figure, ax = plt.subplots(figsize=(WIDTH, 3.4))
-    image = heat(ax, similarity, signed=False)
-    image.set_clim(similarity.min(), similarity.max())
-    ax.set_aspect("equal")
-    row, column = cell
-    box = plt.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=SERIES[1], lw=2)
-    ax.add_patch(box)
-    ax.set(xlabel="column $c$", ylabel="row $r$")
-    figure.colorbar(image, ax=ax, label="dot product")
-    return figure
-
-
-@in_style
 def precision_curves(positions: np.ndarray, errors: dict[str, np.ndarray]) -> Figure:
     """Draw errors of a code over position, log-log: positions (n,), {name: (n,)}."""
     figure, ax = plt.subplots(figsize=(WIDTH, 3))

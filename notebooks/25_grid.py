@@ -1,0 +1,631 @@
+# %% [markdown]
+# # 25. Place pixels: positions on a grid
+#
+# *Which of the many sinusoids does a checkpoint hold, how does a picture's grid get codes, and how does a trained table change its size?*
+#
+# 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [21 Learn a vector for each position](21_learned.ipynb).
+
+# %% fold="input" alt="Three grids of 15 by 25 cells, coloured by how alike each cell's code is to that of row 5, column 9. What one sees: counted through, a smear along one row; row and column, a cross; Fourier features, a spot."
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from pe_numpy import detr_sine, fourier_features, resize_matrix
+from pe_numpy import sinusoidal, sinusoidal_2d, timing_signal, value_and_grad
+from pe_numpy.book import show_source
+from pe_numpy.plots import grid as plots
+
+cells = np.moveaxis(np.indices((15, 25)), 0, -1)  # (15, 25, 2): row and column of each cell
+line, two = sinusoidal(np.arange(375).reshape(15, 25), 128), sinusoidal_2d(15, 25, 128)
+spot = fourier_features(cells, 0.06 * np.random.default_rng(0).standard_normal((64, 2)))
+plots.alike_on_a_grid([code @ code[5, 9] / 64 for code in (line, two, spot)], (5, 9))
+plt.show()
+
+# %% [markdown]
+# ## Short answers
+#
+# - **Which sinusoids does my checkpoint hold?** Print the row of position 1. Sines and cosines in turn: the
+#   paper's. All sines first, then look at the last sine: exactly $\sin 10^{-4}$ is the timing signal
+#   (tensor2tensor, fairseq, Whisper), with other frequencies; else it is the paper's code in another order.
+#   [Shown](#which-sinusoids-are-these).
+# - **Which axis comes first?** The column in MAE; the row in DETR, in timm and here. A square grid hides
+#   most mistakes: test with 2 by 3 cells. [Shown](#whose-order).
+# - **From where does DETR count?** From 1, and real cells alone; normalised, the last count is $2\pi$.
+#   So padding leaves the codes of a picture as they are. [Shown](#count-what-is-real).
+# - **How do I resize a trained table?** Cut off the rows that are no patches, multiply by one matrix for
+#   the rows and one for the columns, put them back. Corners or cells, linear or cubic, antialias or not:
+#   what the checkpoint was used with. [Shown](#resize-a-table), [list](#in-practice).
+# - **Which bicubic is it?** torch has two: $a=-3/4$, and $a=-1/2$ with `antialias=True`, which differs even
+#   when a table grows. [Shown](#cubic-with-two-values-of-a).
+# - **And coordinates that are no whole numbers?** Fourier features: cosines and sines of random waves.
+#   Their likeness is a bell over the distance, in every direction. [Shown](#points-without-a-grid).
+
+# %% [markdown]
+# ## A picture is no line
+#
+# An image model cuts a picture into patches and reads them, row by row, as tokens. The first attempt is to
+# count them through. **Predict**, for rows of 25 cells: whose code is more like that of a cell, its
+# neighbour below or the cell ten places to the right?
+
+# %% fold="output"
+alike = line @ line[5, 9] / 64
+print(f"below: {alike[6, 9]:.2f}   ten to the right: {alike[5, 19]:.2f}")
+assert alike[6, 9] < alike[5, 19] < alike[5, 10]
+
+# %% [markdown]
+# The cell below is 25 numbers away, so it counts as farther. Instead, spend half of the components on
+# the row $y$ and half on the column $x$. With $f_D(t)=\sum_i\cos t\,\theta_i$, the dot product of two
+# codes of width $D$ at distance $t$ ([chapter 20](20_sinusoidal.ipynb#the-dot-product-of-two-codes)),
+#
+# $$\begin{gathered}PE(y,x)=\big[\,PE_{D/2}(y)\,;\,PE_{D/2}(x)\,\big]\\
+#   PE(y,x)\cdot PE(y',x')=f_{D/2}(y-y')+f_{D/2}(x-x')\end{gathered}$$
+
+
+# %%
+def code_by_loops(y, x, D):  # all sines of an axis, then its cosines
+    theta = [10000 ** (-2 * i / (D / 2)) for i in range(D // 4)]
+    waves = [(wave, at) for at in (y, x) for wave in (math.sin, math.cos)]
+    return [wave(at * t) for wave, at in waves for t in theta]
+
+
+for y, x in ((0, 0), (5, 9), (13, 7)):
+    assert np.allclose(two[y, x], code_by_loops(y, x, 128), rtol=0, atol=1e-12)
+theta = 10000.0 ** (-np.arange(32) / 32)
+f = np.cos(np.arange(-15, 25)[:, None] * theta).sum(-1)  # f(-15) ... f(24), width 64
+expected = f[cells[..., 0] - 5 + 15] + f[cells[..., 1] - 9 + 15]
+assert np.allclose(two @ two[5, 9], expected, rtol=0, atol=1e-11)
+
+# %%
+show_source(sinusoidal_2d)
+alike = two @ two[5, 9] / 64
+print(f"\n8 along the row: {alike[5, 17]:.2f}   6 right and 5 down: {alike[10, 15]:.2f}")
+assert alike[5, 17] > alike[10, 15] and 8 > math.hypot(6, 5)
+
+# %% [markdown]
+# That is the cross at the top: a cell of the same row shares half of its code exactly, and is more alike
+# than a nearer one off both axes. The two axes are added; there is no term of row *and* column.
+#
+# ### Whose order?
+#
+# The same sines and cosines stand in a different order in each library.
+
+# %% alt="Five lines of eight boxes, the components of a code of width 8 by library. What one sees: sine and cosine blocks of the row in blue and of the column in red, in four different orders; only DETR's alternate one by one."
+quarters = [[f"{wave} {axis}{i}" for i in (0, 1)] for axis in "yx" for wave in ("sin", "cos")]
+sin_y, cos_y, sin_x, cos_x = quarters
+layouts = {
+    "here": sin_y + cos_y + sin_x + cos_x,
+    "timm, interleaved": sin_y + cos_y + sin_x + cos_x,
+    "timm": sin_y + sin_x + cos_y + cos_x,
+    "MAE": sin_x + cos_x + sin_y + cos_y,
+    "DETR": [part[i] for half in (quarters[:2], quarters[2:]) for i in (0, 1) for part in half],
+}
+plots.orders(layouts)
+plt.show()
+
+# %% [markdown]
+# What timm calls interleaved
+# ([aa4b585](https://github.com/huggingface/pytorch-image-models/blob/aa4b5850c1/timm/layers/pos_embed_sincos.py))
+# are blocks. MAE's class token gets zeros. For row 1 and column 0 of 2 by 3 cells, $D=8$:
+
+# %%
+sin_y, cos_y, sin_x, cos_x = sinusoidal_2d(2, 3, 8)[1, 0].reshape(4, 2)
+timm = np.concatenate([sin_y, sin_x, cos_y, cos_x])
+mae = np.concatenate([sin_x, cos_x, sin_y, cos_y])
+print("timm:", timm.round(6).tolist())
+print("MAE: ", mae.round(6).tolist())
+assert timm.round(6).tolist() == [0.841471, 0.01, 0, 0, 0.540302, 0.99995, 1, 1]
+assert mae.round(6).tolist() == [0, 0, 1, 1, 0.841471, 0.01, 0.540302, 0.99995]
+
+# %% [markdown]
+# *A common mistake:* the axes exchanged. In MAE's code the half named `emb_h` holds the column
+# ([mae #18](https://github.com/facebookresearch/mae/issues/18)); its author calls the names not ideal, and
+# warns that other numbers would break the released weights. RT-DETR's grid was flattened with the columns
+# outermost ([transformers #41380](https://github.com/huggingface/transformers/pull/41380)). On a square grid
+# that only exchanges the halves: a layout as good as any. On another it scrambles the picture.
+
+
+# %%
+def columns_outermost(height, width, D):
+    return np.swapaxes(sinusoidal_2d(height, width, D), 0, 1).reshape(height * width, D)
+
+
+for height, width in ((4, 4), (3, 5)):
+    right = sinusoidal_2d(height, width, 8).reshape(-1, 8)
+    halves = np.concatenate([right[:, 4:], right[:, :4]], axis=1)
+    harmless = np.allclose(columns_outermost(height, width, 8), halves, rtol=0, atol=1e-12)
+    assert harmless == (height == width)
+got = columns_outermost(3, 5, 8)[:5]  # what the first row of the picture gets
+places = [int(np.abs(right - code).sum(axis=1).argmin()) for code in got]
+print("3 by 5, row 0 gets the codes of:", [divmod(place, 5) for place in places])
+assert [divmod(place, 5) for place in places] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)]
+
+# %% [markdown]
+# ## Which sinusoids are these?
+#
+# Also on a line there is more than one layout. The **paper's** has sine and cosine in turn. The
+# **concatenated** one
+# ([Transformer-XL](https://github.com/kimiyoung/transformer-xl/blob/44781ed21d/pytorch/mem_transformer.py),
+# XLNet, Marian in transformers) has the same numbers, all sines first. The **timing signal** of the authors'
+# own library ([tensor2tensor](https://github.com/tensorflow/tensor2tensor/blob/bafdc1b677/tensor2tensor/layers/common_attention.py),
+# then [fairseq](https://github.com/facebookresearch/fairseq/blob/3d262bb256/fairseq/modules/sinusoidal_positional_embedding.py),
+# [Whisper](https://github.com/openai/whisper/blob/c0d2f624c0/whisper/model.py)) has all sines first *and other
+# frequencies*: $n=\lfloor D/2\rfloor$ of them, from $lo$ to $lo^2/hi$, by default from 1 to exactly
+# $10^{-4}$.
+#
+# $$\theta_i=lo\,\Big(\frac{lo}{hi}\Big)^{i/(n-1)},\qquad i=0,\dots,n-1$$
+
+
+# %%
+def timing_by_loops(p, D, lo=1.0, hi=10000.0):
+    n = D // 2
+    theta = [lo * (lo / hi) ** (i / max(n - 1, 1)) for i in range(n)]
+    return [math.sin(p * t) for t in theta] + [math.cos(p * t) for t in theta] + [0] * (D % 2)
+
+
+for p, D in ((1, 8), (3, 5), (7, 2), (100, 512)):
+    assert np.allclose(timing_signal(p, D), timing_by_loops(p, D), rtol=0, atol=1e-12)
+one = timing_signal(1, 8, 0.5, 20)
+assert np.allclose(one[[0, 3]], np.sin([0.5, 0.5**2 / 20]), rtol=0, atol=1e-12)
+
+# %%
+show_source(timing_signal)
+rows = {
+    "paper": sinusoidal(1, 8),
+    "concatenated": sinusoidal(1, 8, layout="concatenated"),
+    "timing": timing_signal(1, 8),
+}
+print()
+for name, row in rows.items():
+    print(f"{name:13}", " ".join(f"{x:8.6f}" for x in row))
+assert np.array_equal(rows["paper"][[0, 2, 4, 6, 1, 3, 5, 7]], rows["concatenated"])
+assert rows["timing"].round(6).tolist()[:4] == [0.841471, 0.046399, 0.002154, 0.0001]
+
+# %% [markdown]
+# A permutation costs nothing: a linear layer behind it can undo it. So "is it a bug that they are not
+# interleaved?" ([tensor2tensor #1925](https://github.com/tensorflow/tensor2tensor/issues/1925)) has two
+# answers: no for a model trained so, yes for weights that were trained otherwise. **Predict**: do the two
+# sets of frequencies matter at $D=512$, where $1/(n-1)$ and $1/n$ hardly differ?
+
+# %% fold="output"
+paper, timing = (10000.0 ** (-np.arange(256) / n) for n in (256, 255))
+print(f"frequencies differ by up to {np.max(1 - timing / paper):.1%}")
+for p in (100, 500):
+    gap = np.abs(timing_signal(p, 512) - sinusoidal(p, 512, layout="concatenated")).max()
+    print(f"position {p}: components differ by up to {gap:.2f}")
+assert 0.03 < np.max(1 - timing / paper) < 0.04 and gap > 0.5
+larger = sinusoidal(range(9), 512, base=10000 ** (512 / 510), layout="concatenated")
+assert np.allclose(timing_signal(range(9), 512), larger, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# They do, far from the start. (The last two lines: the timing signal is the paper's code with a base of
+# $10000^{D/(D-2)}$.) Marian itself
+# ([c9f287d](https://github.com/marian-nmt/marian-dev/tree/c9f287db75)) spaces its frequencies by $n-1$, its
+# port in transformers by $n$. Whether that changes translations was not measured here.
+#
+# *Two more mistakes.* With $D=2$ the divisor $n-1$ is 0: tensor2tensor
+# ([#1055](https://github.com/tensorflow/tensor2tensor/pull/1055)) and mlx
+# ([#3614](https://github.com/ml-explore/mlx/pull/3614)) met it. And in Python `a / b // 2` is not
+# `a / (b // 2)`: in LoFTR ([#41](https://github.com/zju3dv/LoFTR/issues/41)) the step of the exponent
+# became a whole number. It was trained so; the authors report that mending it changed little.
+
+# %%
+D = 256
+meant, written = -math.log(10000) / (D // 2), -math.log(10000) / D // 2
+print(f"step meant: {meant:.4f}, written: {written}")
+print("frequencies:", *(f"{math.exp(2 * i * written):.5f}" for i in range(5)), "...")
+assert written == -1 and math.exp(2 * 5 * written) < 1e-4 < math.exp(2 * 5 * meant)
+assert np.isfinite(timing_signal(3, 2)).all()
+
+# %% [markdown]
+# ## Count what is real
+#
+# Pictures of different sizes meet in a batch, so most are padded. DETR takes a **mask**, $M_{yx}=1$ in a real
+# cell and 0 in padding, and counts. Down a column and along a row,
+#
+# $$\hat y_{yx}=\sum_{y'\le y}M_{y'x},\qquad\hat x_{yx}=\sum_{x'\le x}M_{yx'}$$
+#
+# So counts begin at **1**. Normalised, each is divided by the last of its column or row (plus
+# $10^{-6}$) and multiplied by $2\pi$. Each count becomes a code of width $D/2$ in the paper's layout.
+
+
+# %%
+def detr_by_loops(mask, y, x, D, normalize):
+    down, across = sum(mask[: y + 1, x]), sum(mask[y, : x + 1])
+    if normalize:
+        down = down / (sum(mask[:, x]) + 1e-6) * 2 * math.pi
+        across = across / (sum(mask[y]) + 1e-6) * 2 * math.pi
+    theta = [10000 ** (-2 * i / (D / 2)) for i in range(D // 4)]
+    return [wave(at * t) for at in (down, across) for t in theta for wave in (math.sin, math.cos)]
+
+
+padded = np.zeros((4, 5), bool)
+padded[:3, :2] = True  # a picture of 3 by 2 cells
+for y, x, norm in np.ndindex(4, 5, 2):
+    code = detr_sine(padded, 8, normalize=bool(norm))[y, x]
+    assert np.allclose(code, detr_by_loops(padded, y, x, 8, norm), rtol=0, atol=1e-12)
+
+# %%
+show_source(detr_sine)
+whole = np.ones((2, 3), bool)
+print("\nrow 1, column 0 of 2 by 3:", (detr_sine(whole, 8)[1, 0].round(6) + 0.0).tolist())
+print("not normalised:", detr_sine(whole, 8, normalize=False)[1, 0, :2].round(6).tolist(), "...")
+assert detr_sine(whole, 8, normalize=False)[1, 0, 0] == math.sin(2)  # its count is 2
+
+# %% [markdown]
+# **Predict**: the picture of 3 by 2 cells is padded to 4 by 5. How many of its six codes change?
+
+# %% fold="output"
+alone = detr_sine(np.ones((3, 2), bool), 8)
+changed = (detr_sine(padded, 8)[:3, :2] != alone).any(axis=-1).sum()
+by_size = 2 * math.pi * np.arange(1, 4) / 4  # divided by the padded height instead
+print("codes changed by padding:", int(changed))
+print("angles of its rows:", (2 * math.pi * np.arange(1, 4) / 3).round(2).tolist())
+print("divided by the padded height:", by_size.round(2).tolist())
+outside = detr_sine(padded, 8)[0, 3, :4].tolist()  # a column without a real cell
+assert changed == 0 and outside == [0, 1, 0, 1]
+
+# %% [markdown]
+# None. (A column without a real cell counts 0; the $10^{-6}$ saves it from 0/0.) *A common mistake* is the
+# mask's sense: in DETR's own code
+# ([29901c5](https://github.com/facebookresearch/detr/blob/29901c51d7/models/position_encoding.py)) it is True
+# at padding. Here, and in transformers, True is real.
+#
+# DETR adds this code to queries and keys in every layer, and never to values. Normalised, the whole picture is
+# one turn of the fastest hand, whatever its size. The temperature stays 10000, as for texts. How many of the
+# pairs move at all?
+
+# %%
+theta = 10000.0 ** (-np.arange(64) / 64)  # D = 256: 64 pairs an axis
+still = int((2 * math.pi * theta < 0.1).sum())
+print(f"{still} of 64 pairs turn by less than 0.1 radian over the whole picture")
+code = detr_sine(np.ones((40, 1), bool), 256)[:, 0, :128]
+spread = np.ptp(code, axis=0).reshape(64, 2).max(axis=1)  # of each pair, over 40 rows
+assert still > 32 and (spread[64 - still :] < 0.1).all() and (spread[: 64 - still] > 0.09).all()
+
+# %% [markdown]
+# ## Resize a table
+#
+# A trained table of patches must fit larger pictures.
+# [Chapter 21](21_learned.ipynb#resize-a-grid) derives the linear case: where the new rows stand, as points or
+# as cells, and the grid as one interpolation after the other. Here is the general form, and what libraries
+# do besides. Whatever the way, the new table is $E'=WE$ with a constant matrix. The new row $r$ stands at
+# the place $s_r$ among the $N$ old ones, and an old row $j$ gets the weight that a **kernel** $k$ gives to its
+# distance. For cells and corners, with $N'$ new rows,
+#
+# $$W_{rj}=k(s_r-j),\qquad s_r=\big(r+\tfrac12\big)\frac{N}{N'}-\tfrac12\quad\text{or}\quad
+#   s_r=r\,\frac{N-1}{N'-1}$$
+#
+# The linear kernel is $1-|t|$, and 0 beyond distance 1. The **cubic** one reaches to 2:
+#
+# $$k(t)=\begin{cases}(a+2)|t|^3-(a+3)|t|^2+1&|t|\le1\\
+#   a|t|^3-5a|t|^2+8a|t|-4a&1<|t|<2\end{cases}$$
+
+
+# %%
+def cubic(t, a):
+    t = abs(t)
+    near, far = (a + 2) * t**3 - (a + 3) * t**2 + 1, a * (t**3 - 5 * t**2 + 8 * t - 4)
+    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
+
+
+for old, new in ((4, 6), (20, 8), (5, 5)):
+    W, r, j = np.zeros((4, new, old)), np.arange(new), np.arange(-2, old + 2)
+    for s, corners in (((r + 0.5) * old / new - 0.5, 0), (r * (old - 1) / (new - 1), 2)):
+        t = abs(s[:, None] - j)
+        for n, weights in enumerate((np.maximum(1 - t, 0), cubic(t, -0.75))):
+            np.add.at(W[corners + n].T, np.clip(j, 0, old - 1), weights.T)  # beyond: the last row
+    ways = [resize_matrix(old, new, m, c) for c in (False, True) for m in ("linear", "cubic")]
+    assert np.allclose(W, ways, rtol=0, atol=1e-12)
+
+# %%
+show_source(resize_matrix)
+
+# %%
+ways = {
+    "linear": {},
+    "linear, corners": {"align_corners": True},
+    "cubic": {"mode": "cubic"},
+    "cubic, antialias": {"mode": "cubic", "antialias": True},
+}
+for name, way in ways.items():
+    print(f"{name:17}", (resize_matrix(4, 6, **way) @ np.arange(4)).round(6).tolist())
+    assert np.allclose(resize_matrix(4, 6, **way).sum(1), 1, rtol=0, atol=1e-12)
+    assert np.allclose(resize_matrix(4, 4, **way), np.eye(4), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# Four tables from one: only the corners keep the straight line to its ends. The cubic ways overshoot,
+# since some of their weights are negative.
+#
+# ### Cubic with two values of a
+#
+# torch's bicubic has $a=-3/4$. With `antialias=True` it has $a=-1/2$, and when a table shrinks the kernel is
+# stretched by $N/N'$, so that each old row counts; what sticks out at the ends is cut off and the rest
+# divided by its sum. **Predict**: a table that is a straight line, 0 to 19, shrinks to 8 rows with
+# $a=-3/4$. Is it still straight?
+
+# %% fold="output"
+s = (np.arange(8) + 0.5) * 2.5 - 0.5
+line = cubic(s[1:-1, None] - np.arange(20), -0.5) @ np.arange(20)
+bent = (resize_matrix(20, 8, "cubic") @ np.arange(20))[1:-1]
+off = np.abs(bent - s[1:-1]).max()
+print(
+    f"off by up to {off:.3f} of a row with a = -3/4, {abs(line - s[1:-1]).max() + 0.0:.3f} with -1/2"
+)
+assert f"{off:.3f}" == "0.047" and np.allclose(line, s[1:-1], rtol=0, atol=1e-12)
+
+# %% [markdown]
+# Not quite; with $a=-1/2$ it is, away from the ends. The picture shows the kernels, and what each makes of a
+# step.
+
+# %% alt="Left, three kernels: a tent, and two cubic ones with negative lobes, deeper for a of minus three quarters. Right, a step enlarged with each. What one sees: the tent ramps; the cubics overshoot, one by 7, one by 11 per cent."
+step = np.array([0, 0, 0, 1, 1, 1.0])
+shapes = {
+    "linear": (lambda t: np.maximum(1 - abs(t), 0), {}),
+    "a = -1/2": (lambda t: cubic(t, -0.5), {"mode": "cubic", "antialias": True}),
+    "a = -3/4": (lambda t: cubic(t, -0.75), {"mode": "cubic"}),
+}
+larger = {name: resize_matrix(6, 60, **way) @ step for name, (_, way) in shapes.items()}
+assert [f"{made.max() - 1:.2f}" for made in larger.values()] == ["0.00", "0.07", "0.11"]
+plots.kernels_and_a_step({name: kernel for name, (kernel, _) in shapes.items()}, step, larger)
+plt.show()
+
+# %% [markdown]
+# Shrinking without antialias has a worse fault: some rows are never read.
+
+# %%
+unread = {name: int((~resize_matrix(16, 3, **way).any(axis=0)).sum()) for name, way in ways.items()}
+print("of 16 rows, unread by 3 new ones:", unread)
+assert list(unread.values()) == [10, 12, 4, 0]
+
+# %% [markdown]
+# ### A grid, and the rows before it
+#
+# A grid takes one matrix for its rows and one for its columns. Rows that are no patches (a class token,
+# registers) stand before them: cut them off, and put them back as they were.
+
+
+# %%
+def resize_grid(table, old, new, prefix, **way):  # table (prefix + height width, D)
+    down, right = (resize_matrix(o, n, **way) for o, n in zip(old, new, strict=True))
+    grid = np.einsum("yr,rcd,xc->yxd", down, table[prefix:].reshape(*old, -1), right)
+    return np.concatenate([table[:prefix], grid.reshape(-1, table.shape[1])])
+
+
+tables = {"unrelated": np.random.default_rng(1).standard_normal((1 + 14 * 14, 64))}
+tables["alike"] = np.concatenate([np.zeros((1, 64)), sinusoidal_2d(14, 14, 64).reshape(-1, 64)])
+for name, way in ways.items():
+    made = {rows: resize_grid(E, (14, 14), (24, 20), 1, **way) for rows, E in tables.items()}
+    assert all(np.array_equal(made[rows][0], E[0]) for rows, E in tables.items())
+    length = {r: np.linalg.norm(E[1:], axis=1).mean() for r, E in made.items()}
+    shares = [length[r] / np.linalg.norm(E[1:], axis=1).mean() for r, E in tables.items()]
+    print(f"{name:17} rows shrink to: unrelated {shares[0]:.2f}, alike {shares[1]:.2f}")
+    assert shares[0] < 0.9 < 0.99 < shares[1] < 1.01
+
+# %% [markdown]
+# Unrelated rows come out shorter, less so by cubic ways; rows that are alike hardly shrink. For each axis the
+# table's gradient is $W^\top$ times that of the new one, for cubic kernels with negative weights:
+
+# %%
+W, target = resize_matrix(4, 7, "cubic"), np.random.default_rng(2).standard_normal((7, 3))
+gradient = value_and_grad(lambda p: (W @ p["E"] * target).sum())({"E": np.zeros((4, 3))})[1]["E"]
+assert np.allclose(gradient, W.T @ target, rtol=0, atol=1e-12) and (W < 0).any()
+
+# %% [markdown]
+# *Two common mistakes.* **Cells for corners.** llama.cpp resized Qwen3-VL's table of 48 by 48 as cells where
+# the model has corners ([#25781](https://github.com/ggml-org/llama.cpp/pull/25781)): the boxes that the model
+# drew were off, more so far from the middle. Seen from the middle, all places are stretched by a factor.
+# **A factor for a size.** Asked for a scale of 61/14, an interpolation that rounds down makes 60 rows of 14
+# ([dinov2 #378](https://github.com/facebookresearch/dinov2/pull/378)). Hand over the size.
+
+# %%
+for new in (64, 112, 160):
+    r, middle = np.arange(new), (48 - 1) / 2
+    cell, corner = (r + 0.5) * 48 / new - 0.5 - middle, r * 47 / (new - 1) - middle
+    assert np.allclose(cell, corner * 48 * (new - 1) / (new * 47), rtol=0, atol=1e-9)
+    factor, end = 48 * (new - 1) / (new * 47), abs(cell - corner).max()
+    print(f"48 to {new}: stretched by {factor:.4f}, {end:.2f} rows off at the end")
+print("floor(14 * (61 / 14)) =", math.floor(14 * (61 / 14)))
+assert math.floor(14 * (61 / 14)) == 60 and math.floor(37 * (39 / 37)) == 38
+
+# %% [markdown]
+# ## Points without a grid
+#
+# A click in a picture, a point in space: coordinates that are no whole numbers. Draw $m$ waves once, rows
+# $b$ of a matrix $B$, from a normal distribution of standard deviation $\sigma$, and keep them. The
+# **Fourier features** of a point $p$ (Tancik et al. 2020) and the product of two are
+#
+# $$\gamma(p)=[\cos2\pi Bp,\ \sin2\pi Bp],\qquad\gamma(p)\cdot\gamma(p')=\sum_b\cos2\pi\,b\cdot(p-p')$$
+#
+# and, on the average over draws, the mean of these cosines is a bell:
+#
+# $$\mathrm{mean}\,\cos2\pi\,b\cdot(p-p')=e^{-2\pi^2\sigma^2|p-p'|^2}$$
+
+# %%
+show_source(fourier_features)
+rng = np.random.default_rng(3)
+B, (p, other) = rng.standard_normal((4, 2)), rng.random((2, 2))
+by_loops = [
+    wave(2 * math.pi * (b[0] * p[0] + b[1] * p[1])) for wave in (math.cos, math.sin) for b in B
+]
+assert np.allclose(fourier_features(p, B), by_loops, rtol=0, atol=1e-12)
+product = sum(math.cos(2 * math.pi * (b @ (p - other))) for b in B)
+assert abs(fourier_features(p, B) @ fourier_features(other, B) - product) < 1e-12
+many = rng.standard_normal((40_000, 2)) * 0.5
+mean = fourier_features(p, many) @ fourier_features(other, many) / 40_000
+assert abs(mean - math.exp(-2 * (math.pi * 0.5 * np.linalg.norm(p - other)) ** 2)) < 0.02
+
+# %% alt="Likeness of two points over their distance for three sigmas, bells as lines and 256 drawn waves as dots. What one sees: the larger sigma, the narrower the bell; the dots keep within a tenth of their lines."
+distance, unit = np.linspace(0, 1, 60), rng.standard_normal((256, 2))
+steps, exact, drawn = distance[:, None] * [0.6, 0.8], {}, {}
+for sigma in (0.25, 0.5, 1.0):
+    exact[name := f"$\\sigma = {sigma}$"] = np.exp(-2 * (math.pi * sigma * distance) ** 2)
+    features = fourier_features(steps, sigma * unit)
+    drawn[name] = features @ features[0] / 256
+    assert np.abs(drawn[name] - exact[name]).max() < 0.1
+plots.gaussian_of_waves(distance, exact, drawn)
+plt.show()
+
+# %% [markdown]
+# Hence the spot in the first picture: expected is a round bell, and 64 waves make it nearly round. The function
+# calls the point `x`. The draw must be kept with the weights: another draw is another code.
+#
+# **Three relatives.** The *sinusoid* is the case of one coordinate and $B=\theta/2\pi$. *NeRF*
+# ([arXiv:2003.08934](https://arxiv.org/abs/2003.08934), equation 4) takes waves along the axes that double,
+# $\sin2^l\pi p$ and $\cos2^l\pi p$: $B=2^{l-1}$. Its code leaves out the $\pi$, on purpose
+# ([nerf #12](https://github.com/bmild/nerf/issues/12)): with it the slowest wave gives both ends of $-1$ to 1 one
+# code. *SAM* codes
+# the middles of pixels, $x$ before $y$, from $-1$ to 1, sines first.
+
+# %%
+doubling = fourier_features([0.25], [[0.5], [1.0], [2.0]]).reshape(2, 3)  # cosines, then sines
+print("NeRF at 0.25:", (doubling[::-1].T.ravel().round(6) + 0.0).tolist())
+tested = fourier_features([0.125, 0.25], np.diag([1.0, 2.0])).round(6) + 0.0
+print("features of (1/8, 1/4), B = diag(1, 2):", tested.tolist())
+for name, B in (("with pi", [[0.5]]), ("without", [[0.5 / math.pi]])):
+    first, last = fourier_features([[-1.0], [1.0]], B)
+    print(f"the ends of -1 to 1, {name}:", first.round(2).tolist(), last.round(2).tolist())
+    assert np.allclose(first, last, rtol=0, atol=1e-12) == (name == "with pi")
+theta, at = 10000.0 ** (-np.arange(4) / 4), np.arange(50)
+cosines, sines = np.split(fourier_features(at[:, None], theta[:, None] / (2 * math.pi)), 2, axis=1)
+code = sinusoidal(at, 8, layout="concatenated")
+assert np.allclose(np.hstack([sines, cosines]), code, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ## Exercises
+#
+# ### Exercise 1: A detector
+#
+# Write `layout_of(row)`, which takes the code of position 1 (width 4 or more) and says "paper",
+# "concatenated" or "timing".
+#
+# <details><summary>Hint 1</summary>
+#
+# In the paper's layout the second number is a cosine.
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# In the other two the last sine is the middle of the row: look at its size.
+#
+# </details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def layout_of(row):
+#     if math.isclose(row[1], math.cos(1)):
+#         return "paper"
+#     return "timing" if math.isclose(row[len(row) // 2 - 1], math.sin(1e-4)) else "concatenated"
+#
+# for D in (4, 8, 64, 512):
+#     assert layout_of(sinusoidal(1, D)) == "paper"
+#     assert layout_of(sinusoidal(1, D, layout="concatenated")) == "concatenated"
+#     assert layout_of(timing_signal(1, D)) == "timing"
+# ```
+#
+# </details>
+#
+# ### Exercise 2: There and back
+#
+# Enlarge a table from 4 rows to 7 and shrink it again. Which of `ways` give the old table back?
+#
+# <details><summary>Hint 1</summary>
+#
+# `resize_matrix(7, 4, **way) @ resize_matrix(4, 7, **way)` should be the identity.
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# With corners every second of the 7 rows is an old one.
+#
+# </details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# back = {n: resize_matrix(7, 4, **way) @ resize_matrix(4, 7, **way) for n, way in ways.items()}
+# same = [n for n, W in back.items() if np.allclose(W, np.eye(4), rtol=0, atol=1e-12)]
+# assert same == ["linear, corners"]
+# ```
+#
+# </details>
+#
+# ### Exercise 3: As wide as you like
+#
+# Coordinates run from 0 to 1. Which $\sigma$ makes points a quarter apart half as alike as a point to
+# itself? Test it with a hundred thousand waves.
+#
+# <details><summary>Hint 1</summary>
+#
+# $e^{-2\pi^2\sigma^2d^2}=1/2$ with $d=1/4$.
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# $\sigma=\sqrt{\ln2/2}\,/(\pi d)$.
+#
+# </details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# sigma = math.sqrt(math.log(2) / 2) / (math.pi / 4)
+# waves = sigma * np.random.default_rng(9).standard_normal((100_000, 2))
+# codes = fourier_features([[0.5, 0.5], [0.65, 0.7]], waves)  # 3-4-5: 0.25 apart
+# assert abs(codes[0] @ codes[1] / 100_000 - 0.5) < 0.01
+# ```
+#
+# </details>
+#
+# ## In practice
+#
+# | | who uses it | trained | cost | verdict |
+# |---|---|---|---|---|
+# | timing signal | tensor2tensor, fairseq, Whisper, M2M100, Pegasus-X | nothing | a vector a token | know it, to load weights |
+# | sinusoids on a grid | MAE (frozen), timm; DETR's form: Mask2Former, Grounding DINO, SAM 2 and 3 | nothing | a vector a token | the default for images if no table shall be trained |
+# | resized table | ViT, DINOv2, SigLIP-2, Qwen3-VL | the table | two small matrices, once a size | do what the checkpoint was evaluated with |
+# | Fourier features | SAM, NeRF | nothing | a vector a point | for coordinates between the pixels |
+#
+# All four depend on positions alone, and a cache holds nothing for them. Deformable DETR subtracts ½ from
+# the counts. For a picture without padding transformers writes the count as a range: its comment says that
+# a compiler's form of the sum loses the dtype
+# ([pytorch #189518](https://github.com/pytorch/pytorch/issues/189518)).
+#
+# **Which resizing?**
+#
+# | code | kernel | places | antialias |
+# |---|---|---|---|
+# | ViT, DINOv2 (transformers) | cubic (DINOv2 in float32) | cells | no |
+# | timm | cubic | cells | yes |
+# | SigLIP-2 | linear | cells | yes |
+# | ViT (JAX) | linear | corners | no |
+# | Qwen3-VL | linear | corners | no |
+# | SAM's and MViT's tables of offsets | linear | cells | no |
+#
+# Bicubic in place of bilinear changes SigLIP-2's outputs
+# ([pytorch-image-models #2543](https://github.com/huggingface/pytorch-image-models/pull/2543)). Version 2.13 of
+# torch gives a new picture of *one* column its first row everywhere, with antialias on the CPU;
+# here each axis is resized by itself.
+#
+# **Odd widths.** tensor2tensor and fairseq add a column of zeros, as `timing_signal` does. XLM's rule in
+# transformers keeps the denominator $D$ and has one more sine than cosines; Marian's puts that sine at the
+# end of the first half. `sinusoidal` refuses odd widths.
+
+# %%
+angle = [3 / 10000 ** (2 * i / 5) for i in range(3)]
+xlm = [wave(a) for a in angle for wave in (math.sin, math.cos)][:5]
+marian = [*map(math.sin, angle), *map(math.cos, angle[:2])]
+for name, row in (("timing", timing_signal(3, 5)), ("XLM", xlm), ("Marian", marian)):
+    print(f"{name:7} D = 5, p = 3:", np.round(row, 5).tolist())
+assert timing_signal(3, 5)[-1] == 0 and sorted(xlm) == sorted(marian)
+
+# %% [markdown]
+# ## Further reading
+#
+# - Carion et al. 2020, *End-to-End Object Detection with Transformers*,
+#   [arXiv:2005.12872](https://arxiv.org/abs/2005.12872): DETR.
+# - He et al. 2021, *Masked Autoencoders Are Scalable Vision Learners*,
+#   [arXiv:2111.06377](https://arxiv.org/abs/2111.06377): MAE; and its
+#   [code](https://github.com/facebookresearch/mae/blob/efb2a8062c/util/pos_embed.py).
+# - Tancik et al. 2020, *Fourier Features Let Networks Learn High Frequency Functions in Low Dimensional
+#   Domains*, [arXiv:2006.10739](https://arxiv.org/abs/2006.10739).
+# - Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*,
+#   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929): resizing for larger images.
