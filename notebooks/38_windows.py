@@ -120,10 +120,9 @@ for height, width in ((2, 3), (5, 4), (7, 7)):
     assert (index + index.T == N - 1).all()
     assert np.array_equal(index[::-1, ::-1], index.T)
     met = np.bincount(index.ravel(), minlength=N).reshape(2 * height - 1, -1)
-    for dy in range(1 - height, height):
-        for dx in range(1 - width, width):
-            count = (height - abs(dy)) * (width - abs(dx))
-            assert met[dy + height - 1, dx + width - 1] == count
+    down, across = range(1 - height, height), range(1 - width, width)
+    room = [[(height - abs(dy)) * (width - abs(dx)) for dx in across] for dy in down]
+    assert np.array_equal(met, room)
 print("7 by 7:", N, "rows; the middle is met", met.max(), "times, a corner", met[0, 0])
 assert (N, met.max(), met[0, 0]) == (169, 49, 1)
 
@@ -202,13 +201,14 @@ B = np.lib.stride_tricks.as_strided(start, (h, w, h, w), (down, across, -down, -
 for y, x, other_y, other_x in np.ndindex(h, w, h, w):
     assert B[y, x, other_y, other_x] == T[y - other_y + h - 1, x - other_x + w - 1]
 assert np.shares_memory(B, T) and np.array_equal(B.reshape(6, 6), by_hand)
+assert not np.shares_memory(B.reshape(6, 6), T)
 show_source(offset_bias, windows._grid)
 assert windows._grid(T[None], h, w).strides[1:] == B.strides
 
 # %% [markdown]
 # The package makes this view in two steps that it has already: a *window* on a line
 # ([chapter 30](30_expansion.ipynb)) of columns, and one of rows. Then `reshape` to $(hw, hw)$ copies,
-# once, because no two strides can say it. The bias is as large as the scores in any case; what is saved is the
+# since no single stride leads from the end of a row of pixels to the next row. The bias is as large as the scores in any case; what is saved is the
 # index. (`_window` has a rule for its gradient, so the table is trained through the view, as above.)
 #
 # ### A token that has no place
@@ -240,7 +240,9 @@ assert with_class_token(offset_index(2, 3)).max() == 15 + 3 - 1
 # Only the first term is divided: so in the
 # [code of MViT](https://github.com/facebookresearch/mvit/blob/dfbdfdf/mvit/models/attention.py) and
 # [of SAM](https://github.com/facebookresearch/segment-anything/blob/dca509f/segment_anything/modeling/image_encoder.py).
-# All heads share the tables. Pixels by hand, with $K=1$, keys of 0, two rows and two columns:
+# All heads share the tables. In the listing `row_of` adds $n-1$ to the distances, which gives rows of a table of
+# $2n-1$; the branch of `spread_products` is for pixels that fill no grid. A window by hand, with $K=1$, keys of 0,
+# two rows and two columns:
 
 # %%
 show_source(decomposed_scores)
@@ -292,12 +294,12 @@ whole = (R[:, None] + C).reshape(15, K)  # a vector for each offset
 assert np.allclose(
     scores, shaw_scores(q, k, whole * K**0.5, offset_index(h, w) - 7), rtol=0, atol=1e-12
 )
-p = decomposed_scores(q, 0 * k, R, C, *sides).reshape(H, h * w, h, w)  # keys as a picture
+p = decomposed_scores(q, np.zeros_like(k), R, C, *sides).reshape(H, h * w, h, w)
 assert np.allclose(p[..., 0, 0] + p[..., 1, 2], p[..., 0, 2] + p[..., 1, 0], rtol=0, atol=1e-12)
 divided = decomposed_scores(q, k, R / K**0.5, C / K**0.5, *sides)
 print("if the query were divided there, too, scores would move by up to", end=" ")
 print(round(float(np.abs(scores - divided).max()), 2))
-assert np.abs(scores - divided).max() > 1
+assert np.abs(scores - divided).max().round(2) == 3.22
 
 # %% [markdown]
 # Pixels that fill no grid (some dropped, some packed) come with the distances of all pairs, $(L, S)$, and
@@ -634,7 +636,7 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # | scheme | in transformers 5.23.0 | trained, cached | cost | verdict |
 # |---|---|---|---|---|
-# | Swin's table | swin, beit, donut, clap, maskformer, swin2sr | table a head and layer; no cache | one copy of a view | small windows of one size |
+# | Swin's table | swin, beit, donut, clap, maskformer | table a head and layer; no cache | one copy of a view | small windows of one size |
 # | two tables | sam, sam_hq, vitdet, got_ocr2, seggpt | two tables a layer; no cache | $L(h+w)$ products | many pixels, where a table of vectors is too large |
 # | Swin-2's network | swinv2, swin2sr | network and $\tau$; no cache | one run of the network an offset | windows that will change their size |
 #
