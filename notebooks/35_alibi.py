@@ -240,7 +240,7 @@ assert difference.argmax() == 5 and symmetric.argmax() == i  # without: the far 
 # %% [markdown]
 # For an encoder, then, the symmetric form, which the paper does not have. Its weakness:
 # $|i-j|$ does not know left from right ([chapter 11](11_why_position.ipynb)). Exercise 2 gives each side a
-# slope of its own. (The authors discuss encoders in
+# slope of its own; [chapter 36](36_distance_functions.ipynb#an-encoder-has-two-sides) says more. (The authors discuss encoders in
 # [issue 5](https://github.com/ofirpress/attention_with_linear_biases/issues/5) of their repository.)
 #
 # ## A constant for each row
@@ -627,7 +627,7 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 #
 # <details><summary>Hint 1</summary>
 #
-# `np.where(distance >= 0, m, 2 * m) * np.abs(distance)`.
+# `alibi_bias` takes `future_slopes`.
 #
 # </details>
 #
@@ -642,8 +642,7 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 # ```python
 # words = np.random.default_rng(5).standard_normal((4, 8))
 # apart4 = relative_distance(np.arange(4), np.arange(4))
-# both = -0.5 * np.abs(apart4)
-# sided = -np.where(apart4 >= 0, 0.5, 1.0) * np.abs(apart4)
+# both, sided = alibi_bias([0.5], apart4)[0], alibi_bias([0.5], apart4, [1.0])[0]
 # for penalty, blind in ((both, True), (sided, False)):
 #     ahead = attention(words, words, words, bias=penalty)[0]
 #     back = attention(words[::-1], words[::-1], words[::-1], bias=penalty)[0]

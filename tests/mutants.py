@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant("cosine first", SINUSOIDAL, "np.stack([np.sin(angles), np.cos(angles)]",
            "np.stack([np.cos(angles), np.sin(angles)]"),
     Mutant("layouts swapped", SINUSOIDAL, 'layout == "concatenated"', 'layout == "interleaved"'),
-    Mutant("positions from 1", SINUSOIDAL, "positions[..., None] * theta",
+    Mutant("positions from 1", SINUSOIDAL, "positions[..., None] * theta  # (..., D/2)",
            "(positions[..., None] + 1) * theta"),
     Mutant("period of 1 radian", SINUSOIDAL, "return 2 * math.pi * base", "return math.pi * base"),
     Mutant("frequency for wavelength", SINUSOIDAL, "math.pi * base ** (np", "math.pi * base ** -(np"),

@@ -11,8 +11,8 @@ Symbols: i is the query's position, j the key's; f is a network with one hidden 
 and the threshold L, a number (the axis L stands in shapes alone), are trained, too.
 Convention: distance = i - j; the bias is added after the division by sqrt(K).
 Differs from the code: that code takes its positions from the lengths and sets the distance of the
-future to 0; here positions are arguments, and |i - j| serves both sides. Its threshold is a number
-times a trained multiplier; here L is that product.
+future to 0; here positions are arguments, and the absolute value serves both sides. Its threshold
+is a number times a trained multiplier; here L is that product.
 """
 
 from __future__ import annotations

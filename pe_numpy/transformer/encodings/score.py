@@ -183,7 +183,7 @@ class Alibi(Encoding):
 
 @dataclass(frozen=True)
 class Kerple(Encoding):
-    """Chapter 36: -p ln(1 + a |i - j|), two numbers a head, shared by all layers as the authors do.
+    """Chapter 36: -p ln(1 + a abs(i - j)), two numbers a head, shared by all layers as in the code.
 
     p = exp(`log_p`) and a = exp(`log_a`) stay above 0, where the authors cut them off at 0.01.
     """
@@ -217,7 +217,7 @@ class Sandwich(Encoding):
 class Fire(Encoding):
     """Chapter 36: a network of the distance as a share of the way back, one a layer.
 
-    Beyond the threshold L = |`times`| `threshold`, with `times` trained, rows depend on the query.
+    Beyond L, `threshold` times the trained abs(`times`), rows depend on the query's position.
     b2 is left out: the softmax does not see a number that is added to all scores of a head.
     """
 

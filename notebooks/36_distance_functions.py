@@ -1,0 +1,665 @@
+# %% [markdown]
+# # 36. Bend the line: KERPLE, Sandwich and FIRE
+#
+# *What lies between ALiBi's line and T5's table, and what does each function of the distance do to equal scores?*
+#
+# 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb).
+
+# %% fold="input" alt="Five biases that meet at distance 64, and the factors that they are on a weight, on log axes. What one sees: the square and the line plunge beyond 64, the root follows, logarithm and Sandwich stay nearly straight."
+import matplotlib.pyplot as plt
+import numpy as np
+from pe_numpy import alibi_bias, attention, fire_bias, kerple_log_bias, kerple_power_bias
+from pe_numpy import relative_distance, sandwich_bias, sinusoidal, softmax, t5_bias, value_and_grad
+from pe_numpy.book import show_source
+from pe_numpy.plots import distance_functions as plots
+
+far = np.arange(1025)[None]  # one query: (1, S)
+square, root = (kerple_power_bias([4 / 64**p], [p], far)[0, 0] for p in (2, 0.5))
+line = alibi_bias([1 / 16], far)[0, 0]
+log = kerple_log_bias([4 / np.log(65)], [1.0], far)[0, 0]
+shapes = {"square": square, "ALiBi": line, "root": root, "logarithm": log}
+shapes |= {"Sandwich": sandwich_bias(8, far)[7, 0]}
+plots.distance_shapes(far[0], shapes, 64)
+plt.show()
+
+# %% [markdown]
+# ## Short answers
+#
+# - **Which sign, and where is it added?** KERPLE's and Sandwich's biases are penalties, 0 at distance 0 and
+#   below 0 elsewhere, the same for past and future; FIRE's is whatever its network makes. All are added
+#   after the division by $\sqrt K$. [Shown](#kerple-two-numbers-a-head).
+# - **Which one sees farthest?** A line makes weights fall by a constant factor a step, a square as a bell,
+#   a logarithm $-p\ln(1+aD)$ as the power law $(1+aD)^{-p}$. With $p\le 1$ the head has no window: the
+#   longer the text, the more of the weight is far away. [Shown](#one-bend-one-law).
+# - **Why must KERPLE's exponent stay at or below 2?** So that the bias is a kernel: the inner product of some
+#   position vectors, up to a number for each row and one for each column. At 2.5 there are none.
+#   [Shown](#why-the-exponent-stops-at-2).
+# - **What is trained, and where may it start?** KERPLE: $p$ and $a$ a head, both above 0; a
+#   constant $a=0$ switches the head off, and $p$ gets no gradient. Sandwich: nothing. FIRE: a small network,
+#   $c$ and $L$. [Shown](#a-common-mistake-a-constant-a-of-0).
+# - **What must a cache hold?** Positions alone. But FIRE reads the query's own position: beyond $L$ each row is
+#   stretched anew, and a diagonal holds more than one number. [Shown](#fire-a-share-of-the-way-back).
+# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm, ALiBi as a limit, and, with
+#   62 ReLUs, T5's 32 causal buckets, exactly on whole distances. [Shown](#fire-contains-the-others).
+
+# %% [markdown]
+# ## One bend, one law
+#
+# T5 learns 32 numbers a head, one for each bucket of distances, and the last bucket never ends
+# ([chapter 33](33_t5.ipynb)). ALiBi learns none: one straight line, of a slope fixed beforehand
+# ([chapter 35](35_alibi.ipynb)). Between them lies everything that says: *the bias is a function of the
+# distance*, $b_{ij} = g(|i-j|)$, *with a few numbers a head*.
+#
+# What does a bend do? Let all scores be equal, so that position alone decides. At distance $D$ the weight,
+# divided by that at distance 0, is
+#
+# $$\frac{w(D)}{w(0)} = e^{\,g(D)}\qquad\text{with}\quad g(0)=0$$
+#
+# and a line $-mD$ becomes a geometric sequence $(e^{-m})^D$, a square $-aD^2$ the bell of Gauss, and a
+# logarithm $-p\ln(1+aD)$ a **power law**, $(1+aD)^{-p}$.
+
+# %%
+D = far[0]
+for name, law in (
+    ("ALiBi", np.exp(-1 / 16) ** D),
+    ("square", np.exp(-4 / 64**2 * D**2)),
+    ("logarithm", (1 + D) ** (-4 / np.log(65))),
+):
+    w = softmax(shapes[name])
+    assert np.allclose(w / w[0], law, rtol=0, atol=1e-14)
+    assert np.isclose(w[64] / w[0], np.exp(-4), rtol=0, atol=1e-14)  # where the curves meet
+
+# %% [markdown]
+# All curves of the picture above meet at distance 64 (Sandwich, which has no number to set, nearly):
+# there a key has $e^{-4}$ of the weight of the nearest. **Predict**: of 1,025 equal keys, which share of
+# the weight lies at distance 64 or more, for the square, the line, the root and the logarithm?
+
+# %% fold="output"
+for name, bias in shapes.items():
+    w = softmax(bias)
+    print(f"{name:10} {w[64:].sum():6.1%} at 64 or more,  factor at 1000: {np.exp(bias[1000]):.0e}")
+shares = [softmax(b)[64:].sum() for b in shapes.values()]
+assert shares[0] < 0.01 < shares[1] < 0.05 < shares[2] < 0.1 and min(shares[3:]) > 0.4
+
+# %% [markdown]
+# One common point, and between less than 1 % and more than 40 % of the weight behind it.
+#
+# ALiBi's head is a window: chapter 35 proves that all but a share $\varepsilon$ of the weight lies within
+# a fixed number of keys, however long the text. Is that so for a logarithm? The weights sum to something like
+# $\sum_D (1+aD)^{-p}$, which converges for $p > 1$ and grows without end for $p\le 1$. Here is the share beyond
+# 100 keys as the text grows:
+
+# %%
+print("keys      ", "".join(f"{n:>10,}" for n in (1000, 10_000, 100_000, 1_000_000)))
+beyond = {}
+for p in (0.5, 1.0, 1.5, 2.0):
+    b = kerple_log_bias([p], [1.0], np.arange(1_000_000)[None])[0, 0]
+    beyond[p] = [softmax(b[:n])[100:].sum() for n in (1000, 10_000, 100_000, 1_000_000)]
+    print(f"p = {p}   ", "".join(f"{share:10.3f}" for share in beyond[p]))
+assert np.all(np.diff(beyond[0.5]) > 0.01) and np.all(np.diff(beyond[1.0]) > 0.05)
+assert np.ptp(beyond[2.0][1:]) < 0.001 and beyond[1.5][3] < 0.08
+
+# %% [markdown]
+# With $p = 2$ the head is a window again. With $p=1/2$ nearly all weight leaves for the far text: such a
+# head is no window. Training decides which of them a head becomes.
+#
+# ## KERPLE: two numbers a head
+#
+# KERPLE (Chi et al. 2022) gives each head two trained numbers, $p$ and $a$, both above 0. Its **logarithmic**
+# form, with $i$ for the query's position and $j$ for the key's, is
+#
+# $$b_{ij} = -p\,\ln\!\big(1 + a\,|i-j|\big)$$
+
+# %%
+p, a = np.array([0.5, 1.0]), np.array([0.25, 1.0])  # two heads
+q_at, k_at = [3, 0, 9], [0, 2, 5, 1]
+bias = kerple_log_bias(p, a, relative_distance(q_at, k_at))  # (H, L, S)
+for h, i, j in np.ndindex(bias.shape):
+    D = abs(q_at[i] - k_at[j])
+    assert np.isclose(bias[h, i, j], -p[h] * np.log(1 + a[h] * D), rtol=0, atol=1e-14)
+for row in kerple_log_bias(p, a, [[0, 1, 2, 3, 4]])[:, 0] + 0.0:
+    print(row.round(6).tolist())
+
+# %% [markdown]
+# Near the query ($aD$ small) the logarithm is a line of slope $pa$; far away doubling the distance costs a
+# fixed $p\ln 2$. The place of the bend is $1/a$. The **power** form has the exponent trained:
+#
+# $$b_{ij} = -a\,|i-j|^{\,p}\qquad 0 < p \le 2$$
+
+# %%
+bias = kerple_power_bias(a, p, relative_distance(q_at, k_at))
+for h, i, j in np.ndindex(bias.shape):
+    D = abs(q_at[i] - k_at[j])
+    assert np.isclose(bias[h, i, j], -a[h] * D ** p[h], rtol=0, atol=1e-14)
+apart = relative_distance(range(6), range(9))
+assert np.array_equal(kerple_power_bias(a, [1, 1], apart), alibi_bias(a, apart))  # p = 1: ALiBi
+small = kerple_log_bias(a / 1e-7, [1e-7, 1e-7], apart)  # p a kept, a towards 0: ALiBi, too
+assert np.allclose(small, alibi_bias(a, apart), rtol=0, atol=1e-5)
+print((kerple_power_bias([0.5], [0.5], [[0, 1, 2, 3, 4]])[0, 0] + 0.0).round(6).tolist())
+
+# %% [markdown]
+# So ALiBi is a member of both families: of the second at $p=1$, of the first as $a\to 0$ while $pa$ stays.
+# In code a scheme is one line; `each_distance` evaluates it once for each distance
+# ([chapter 32](32_transformer_xl.ipynb)):
+
+# %%
+from pe_numpy.relative.kerple import _bias
+
+show_source(kerple_log_bias, kerple_power_bias, _bias)
+window = kerple_log_bias(p, a, relative_distance(range(500), range(600)))
+assert window.strides[1] == -window.strides[2] == 8  # each row is the one above, one place on
+
+# %% [markdown]
+# ### A common mistake: a constant a of 0
+#
+# How do $p$ and $a$ learn? By the slopes of the bias, with $D = |i-j|$:
+#
+# $$\frac{\partial b}{\partial a} = -\frac{p\,D}{1+aD},\qquad \frac{\partial b}{\partial p} = -\ln(1+aD)$$
+
+
+# %%
+def slopes_at(p, a, D):
+    of = value_and_grad(lambda both: np.sum(kerple_log_bias(both["p"], both["a"], [[D]])))
+    grads = of({"p": np.array([p]), "a": np.array([a])})[1]
+    return float(grads["p"][0]), float(grads["a"][0])
+
+
+for D in (0, 1, 7, 10**6):
+    by_p, by_a = slopes_at(0.5, 0.25, D)
+    assert np.isclose(by_a, -0.5 * D / (1 + 0.25 * D), rtol=1e-12, atol=0)
+    assert np.isclose(by_p, -np.log(1 + 0.25 * D), rtol=1e-12, atol=0)
+    assert abs(by_a) < 0.5 / 0.25  # never beyond p/a
+by_p, by_a = slopes_at(0.5, 1e-12, 100)
+print(f"a = 1e-12, distance 100: slope by p {by_p:.0e}, by a {by_a:.0f}")
+
+# %% [markdown]
+# Where $a = 0$ the bias is 0 at every distance, and so is its slope by $p$; only $a$ can leave that place.
+# A draft of NVIDIA's NeMo had $a$ as a *constant* 0: the head had no position, and its factor got no
+# gradient. A first repair drew $a$ at random; a reviewer called that unstable and asked for 1
+# ([PR 6666](https://github.com/NVIDIA-NeMo/Speech/pull/6666)). The
+# [authors' code](https://github.com/chijames/KERPLE/blob/25be3d7/megatron/mpu/layers.py) draws $p$ from 0 to 2
+# and $a$ from 0 to 1, one pair a head for all layers, and before each use sets what has fallen below 0.01 to
+# 0.01 (and an exponent above 2 to 2). The class `Kerple` of this package trains the logarithms of
+# $p$ and $a$ instead, so that both stay above 0 by themselves.
+#
+# ## Why the exponent stops at 2
+#
+# The K in KERPLE is a **kernel**. A function of two positions is a kernel if it is an inner product of
+# position vectors, $\varphi(i)\cdot\varphi(j)$. A penalty cannot be that outright: its diagonal is 0, so
+# the vectors would have no length. But a softmax ignores what is added to a whole row, and a number for
+# each key is easily added. So ask for less, for an inner product up to such numbers. The bias forms a
+# **conditional kernel** if, for all numbers $u_i$ with sum 0,
+#
+# $$\sum_i\sum_j u_i\,u_j\,b(i-j)\;\ge\;0\qquad\text{whenever}\quad\sum_i u_i = 0$$
+#
+# To test a matrix, take from each row and then from each column its mean; no eigenvalue of what is left
+# may be negative. **Predict** for 12 positions: which of the exponents 0.5, 1, 1.5, 2 and 2.5 pass?
+
+
+# %% fold="output"
+def centred(b):
+    return b - b.mean(axis=0) - b.mean(axis=1)[:, None] + b.mean()
+
+
+away = np.abs(relative_distance(range(12), range(12))).astype(float)
+least = {p: np.linalg.eigvalsh(centred(-(away**p))).min() for p in (0.5, 1, 1.5, 2, 2.5)}
+for p, value in least.items():
+    print(f"p = {p}: least eigenvalue {value:8.2f}".replace("-0.00", " 0.00"))
+    u = np.random.default_rng(0).standard_normal((2000, 12))
+    u = u - u.mean(axis=1, keepdims=True)  # sum 0
+    sums = ((u @ -(away**p)) * u).sum(axis=1)
+    assert (value > -1e-12) == (p <= 2) and (sums.min() >= -1e-9) == (p <= 2)
+
+# %% alt="Least eigenvalue of the centred power bias of 12 positions over the exponent from 0.1 to 3. What one sees: flat at zero up to 2, then a steep fall below."
+exponents = np.linspace(0.1, 3, 59)
+floor = [np.linalg.eigvalsh(centred(-(away**p))).min() for p in exponents]
+plots.distance_exponents(exponents, np.array(floor))
+plt.show()
+
+# %% [markdown]
+# All but 2.5 pass. The condition has an equal one without "whenever": $b$ is a conditional kernel
+# exactly if $e^{t\,b}$ is a kernel for every $t>0$ (a theorem of Schoenberg). So with $p\le 2$ the factor $e^{b}$
+# is an inner product of position vectors, and the weight of a pair, before it is normalised, is
+# $e^{q\cdot k/\sqrt K}\;\varphi(i)\cdot\varphi(j)$: content times position.
+
+# %%
+for t in (0.01, 0.1, 1.0):
+    bell = np.linalg.eigvalsh(np.exp(-t * away**2)).min()
+    beyond_2 = np.linalg.eigvalsh(np.exp(-t * away**2.5)).min()
+    print(f"t = {t}: least eigenvalue of exp(-t D^p), p = 2 {bell:7.4f}, p = 2.5 {beyond_2:7.4f}")
+    assert bell > -1e-12
+assert np.linalg.eigvalsh(np.exp(-0.1 * away**2.5)).min() < -0.05
+
+# %% [markdown]
+# (At $t=1$ these twelve positions pass with 2.5, too; "every $t$" is needed.) A softmax itself would compute
+# $p = 2.5$ without complaint: the limit belongs to the meaning, not to the machine. `kerple_power_bias`
+# refuses it, as the authors' code cuts it off.
+#
+# ## Sandwich: sinusoids, multiplied out
+#
+# [Chapter 20](20_sinusoidal.ipynb) found that two sinusoidal codes have an inner product that depends on
+# the distance alone, a sum of cosines, largest at distance 0. Sandwich (Chi et al. 2023) takes this sum and nothing
+# else as the bias. With a width $d$ that has nothing to do with the model's (128), and heads $h = 1, \dots, H$,
+#
+# $$b_{ij} = \frac{1}{8h/H}\left(\sum_{n=1}^{d/2}\cos\!\big((i-j)\,\mathrm{base}^{-2n/d}\big) - \frac d2\right)$$
+
+# %%
+d, H, base = 128, 8, 10000.0
+bias = sandwich_bias(H, relative_distance(q_at, k_at), d, base)
+for h, i, j in np.ndindex(bias.shape):
+    cosines = [np.cos((q_at[i] - k_at[j]) * base ** (-2 * n / d)) for n in range(1, d // 2 + 1)]
+    assert np.isclose(bias[h, i, j], (sum(cosines) - d / 2) / (8 * (h + 1) / H), rtol=0, atol=1e-12)
+print("h = 1:", sandwich_bias(8, [range(6)])[0, 0].round(6).tolist())
+codes = sinusoidal(np.arange(40) * base ** (-2 / d), d)  # fractional positions: n starts at 1
+product = (codes @ codes.T - d / 2) / (8 * 3 / H)  # head 3
+third = sandwich_bias(H, relative_distance(range(40), range(40)))[2]
+assert np.allclose(product, third, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# At distance 0 all cosines are 1, so $d/2$ is subtracted. Note the **1** under the sum: the sinusoidal code
+# begins at $n=0$, with a frequency of 1. The last lines of the cell shrink the positions by that step, and find
+# the inner product.
+
+# %% alt="Sandwich's bias of the flattest head over distance, log axis, beside a straight line. What one sees: a falling curve that follows the line, with ripples; the first rise comes after 13."
+steps = np.arange(1, 1025)
+b = sandwich_bias(8, steps[None])[7, 0]
+slope, start = np.polyfit(np.log1p(steps), b, 1)
+rise = int(steps[np.flatnonzero(np.diff(b) > 0)[0]])
+plots.distance_sandwich(steps, b, start + slope * np.log1p(steps), rise)
+plt.show()
+print(f"line: {start:.2f} {slope:+.2f} ln(1 + D); first rise from {rise} to {rise + 1}")
+assert rise == 13 and np.corrcoef(np.log1p(steps), b)[0, 1] < -0.9
+
+# %% [markdown]
+# It falls about like a logarithm, with ripples that grow; from 13 to 14 it rises for the first time. So
+# sinusoids, seen as a bias, are near relatives of KERPLE's logarithm, with nothing to train.
+#
+# *A common mistake:* the code that we could read, NeMo's, sets distances of the future to 0 by cutting a
+# triangle out of the matrix, counted from the matrix's corner. With one query and five keys the corner is in
+# the wrong place, and the past loses its distances:
+
+# %%
+show_source(sandwich_bias)
+newest = relative_distance([4], range(5))
+print("right:", newest.tolist(), "  cut from the corner:", np.tril(newest).tolist())
+
+# %% [markdown]
+# ## FIRE: a share of the way back
+#
+# Every function so far meets, in a longer text, distances that training never showed. FIRE (Li et al. 2024) asks
+# how far back a key lies *on the way from the query to the first token*: 0 is here, 1 is the beginning.
+#
+# $$b_{ij} = f\!\left(\frac{\psi(|i-j|)}{\psi(\max(i, L)) + \epsilon}\right),\qquad \psi(x) = \ln(1+|c|\,x)$$
+#
+# $f$ is a small network, from 1 number to 32 ReLUs to $H$ heads. $c$ and the threshold $L$ are trained, too
+# ($L$ is a number here, not an axis). Without the threshold a short text would be stretched: a query at 1
+# has two keys, and they would be here and the beginning. The logarithm gives near keys more room in
+# [0, 1].
+
+# %%
+rng = np.random.default_rng(0)
+fire = {"W1": rng.standard_normal((1, 32)), "b1": rng.standard_normal(32)}
+fire |= {"W2": rng.standard_normal((32, 3)), "b2": rng.standard_normal(3)}
+fire |= {"c": np.array(0.1), "L": np.array(5.0)}
+bias = fire_bias(fire, range(9), range(9))  # (H, 9, 9)
+for h, i, j in np.ndindex(bias.shape):
+    c, L = 0.1, 5.0
+    x = np.log(1 + c * abs(i - j)) / (np.log(1 + c * max(i, L)) + 1e-6)
+    relus = [max(0, x * fire["W1"][0, m] + fire["b1"][m]) for m in range(32)]
+    assert np.isclose(bias[h, i, j], relus @ fire["W2"][:, h] + fire["b2"][h], rtol=0, atol=1e-12)
+
+# %% fold="output"
+show_source(fire_bias)
+
+# %% [markdown]
+# To look at the argument of $f$, take for $f$ a network that changes nothing: one ReLU, $f(x) = x$. With
+# $c = 1$ and $L = 2$:
+
+# %%
+same = {"W1": [[1.0]], "b1": [0.0], "W2": [[1.0]], "b2": [0.0]}
+for i in (4, 2, 1):
+    x = fire_bias(same | {"c": 1.0, "L": 2.0}, [i], range(i + 1), eps=0)[0, 0]
+    print(f"i = {i}:", x.round(6).tolist())
+    assert x[-1] == 0 and (x[0] == 1) == (i >= 2)  # the first token is at 1 once i reaches L
+
+# %% alt="Argument of FIRE's network for 48 positions with L = 16, as a map and as curves for four queries. What one sees: up to row 16 one band; below, each row stretches so that the first key has the value one."
+share = fire_bias(same | {"c": 0.5, "L": 16.0}, range(48), range(48))[0]
+share = np.where(np.tri(48, dtype=bool), share, np.nan)
+plots.distance_shares(share, 16, (12, 16, 30, 47))
+plt.show()
+assert np.nanmax(share) <= 1
+
+# %% [markdown]
+# Up to $i=L$ all rows divide by the same $\psi(L)$: a function of the distance, each evaluated once. **Beyond $L$
+# each row has a divisor of its own**, and a diagonal no longer holds one number. The matrix is no Toeplitz
+# matrix, and $f$ is evaluated for every pair, in blocks of queries. A cache has no trouble with that: a row
+# depends on $i$ and $j$ alone, so it stays what it is when tokens follow. **Predict**: does the
+# bias of a text change if all its positions are shifted by 100 (padding that is counted, say)?
+
+# %% fold="output"
+distances = relative_distance(range(9), range(9))
+diagonal = [bias[0][distances == n] for n in range(9)]
+print("numbers on the diagonals:", [len(np.unique(x.round(9))) for x in diagonal])
+shifted = fire_bias(fire, np.arange(9) + 100, np.arange(9) + 100)
+print("changed by the shift:", bool(np.abs(shifted - bias).max() > 0.05))
+assert np.abs(shifted - bias).max() > 0.05 and len(np.unique(diagonal[0])) == 1
+assert [len(np.unique(x.round(9))) for x in diagonal[1:4]] == [4, 4, 4]  # i up to 5, 6, 7, 8
+step = fire_bias(fire, [8], range(9))  # with a cache
+assert np.allclose(step, bias[:, 8:], rtol=0, atol=1e-14)
+assert np.array_equal(fire_bias(fire, [1, 2], [1, 2]), fire_bias(fire, [4, 5], [4, 5]))  # up to L
+
+# %% [markdown]
+# It does, as soon as a query stands beyond $L$. So FIRE needs true positions, counted from the first real
+# token: with left padding they start after it.
+#
+# ### A common mistake: the largest along the keys
+#
+# $\max(i, L)$ has one number for each *row*. A public copy broadcasts it along the keys. With as
+# many queries as keys the shapes agree:
+
+# %%
+i, j = np.arange(9)[:, None], np.arange(9)[None]
+psi_of_distance = np.log1p(0.5 * np.abs(i - j))
+right = psi_of_distance / np.log1p(0.5 * np.maximum(i, 5))
+wrong = psi_of_distance / np.log1p(0.5 * np.maximum(j, 5))
+past = np.tri(9, dtype=bool)
+print("largest argument:", right[past].max(), "  along the keys:", round(wrong[past].max(), 3))
+assert right.shape == wrong.shape and right[past].max() == 1 < wrong[past].max()
+assert (right[5:, 0] == 1).all() and (np.diff(wrong[5:, 0]) > 0.05).all()  # the first token
+
+# %% [markdown]
+# A test that finds it: the first token's argument is 1 for every query at $L$ or later.
+#
+# ## FIRE contains the others
+#
+# How much can $f$ say? Take queries at $i\le L$ and $\epsilon=0$. **A straight line**, one ReLU with
+# $f(x) = -p\,\psi(L)\,x$, cancels the divisor, and what is left is KERPLE's logarithm with $a=c$:
+#
+# $$-p\,\psi(L)\;\frac{\psi(|i-j|)}{\psi(L)} = -p\,\ln(1+c\,|i-j|)\qquad i\le L$$
+
+
+# %%
+def straight(scale, c, L):
+    heads = np.log1p(c * L) * np.array([scale])  # (1, H)
+    line = {"W1": np.ones((1, 1)), "b1": np.zeros(1), "W2": heads, "b2": np.zeros(2)}
+    return line | {"c": c, "L": L}
+
+
+at20 = np.arange(20)
+apart = relative_distance(at20, at20)
+bent = fire_bias(straight([-0.5, -2.0], 0.25, 19.0), at20, at20, eps=0)
+assert np.allclose(bent, kerple_log_bias([0.5, 2.0], [0.25, 0.25], apart), rtol=0, atol=1e-14)
+for c in (1e-2, 1e-4, 1e-6):
+    unbent = fire_bias(straight([-0.5 / c, -0.125 / c], c, 19.0), at20, at20, eps=0)
+    print(f"c = {c:.0e}: from ALiBi {np.abs(unbent - alibi_bias([0.5, 0.125], apart)).max():.0e}")
+assert np.abs(unbent - alibi_bias([0.5, 0.125], apart)).max() < 1e-3
+
+# %% [markdown]
+# **ALiBi** comes out in the limit $c\to 0$, as the second half of the cell shows: then $\psi(x)\approx c\,x$.
+#
+# **A staircase.** Two ReLUs make one step: the first rises from one distance to the next, the second
+# stops the rise. T5's causal table has 32 numbers, so 31 steps between them; $2\cdot 31 = 62$ ReLUs
+# give T5's bias, exactly, at all whole distances. (FIRE's own 32 ReLUs have room for 16 steps.)
+
+# %%
+N, L = 32, 400
+table = rng.standard_normal((N, 2))
+bucket = t5_bias(np.arange(N)[:, None], [np.arange(L)], 128, False)[0, 0]
+opens = np.array([np.flatnonzero(bucket == n)[0] for n in range(1, N)])
+x = np.log1p(np.arange(L)) / np.log1p(L)  # what f reads, c = 1
+width = x[opens] - x[opens - 1]
+up, rise = 1 / np.concatenate([width, width]), np.diff(table, axis=0)
+stairs = {"W1": up[None], "b1": -up * np.concatenate([x[opens - 1], x[opens]]), "b2": table[0]}
+stairs |= {"W2": np.concatenate([rise, -rise]), "c": 1.0, "L": L}
+got = fire_bias(stairs, range(L), range(L), eps=0)
+t5 = t5_bias(table, relative_distance(range(L), range(L)), 128, bidirectional=False)
+past = np.tri(L, dtype=bool)
+print(stairs["W1"].shape[1], "ReLUs; largest error:", f"{np.abs(got - t5)[:, past].max():.0e}")
+assert np.abs(got - t5)[:, past].max() < 1e-11
+
+# %% [markdown]
+# Beyond $L$ the network stretches what it says. That FIRE *can* say all this is proved here; whether
+# training finds it is not measured.
+#
+# What does training see? The threshold learns from rows before it alone, $c$ from distances above 0. And the
+# last number $b_2$ is added to all scores of a head, so a softmax does not see it: the class `Fire` of this
+# package leaves it out.
+
+# %%
+from pe_numpy.transformer.encodings import Fire, Sizes
+
+
+def grads_of(*at):
+    return value_and_grad(lambda params: np.sum(fire_bias(params, *at) ** 2))(fire)[1]
+
+
+late, early = grads_of([7, 8], [2, 3]), grads_of([3, 4], [1, 2])
+assert late["L"] == 0 != early["L"] and late["c"] != 0 != early["c"]
+assert grads_of([4], [4])["c"] == 0
+z = rng.standard_normal((3, 9, 9)) + bias
+assert np.allclose(softmax(z), softmax(z + fire["b2"][:, None, None]), rtol=0, atol=1e-12)
+print("a layer of Fire trains:", list(Fire().layer(rng, Sizes(12, 3, 1))))
+
+# %% [markdown]
+# ## An encoder has two sides
+#
+# Every bias so far, FIRE's up to $L$, is a function of $|i-j|$. In a decoder the mask hides one side. In an
+# encoder both sides are there, and such a bias is blind to left and right: a reversed sentence gets its outputs
+# reversed ([chapter 35](35_alibi.ipynb#distance-or-difference), exercise 2). Two ways mend it, neither
+# from ALiBi's paper. One gives the future **slopes of its own**:
+#
+# $$b_{ij} = \begin{cases} -m_h\,|i-j| & i\ge j\\ -m'_h\,|i-j| & i<j\end{cases}$$
+
+# %%
+sides = np.arange(3, -4, -1)  # i - j: from three back to three ahead
+two = alibi_bias([1.0], sides[None], future_slopes=[0.5])[0, 0]
+assert all(b == -(1.0 if D >= 0 else 0.5) * abs(D) for b, D in zip(two, sides, strict=True))
+both = alibi_bias([1.0], sides[None])[0, 0]
+half = both + 0.5 * (sides > 0)
+for name, b in (("symmetric", both), ("two slopes", two), ("half a step", half)):
+    print(f"{name:12}", (b + 0.0).tolist())
+x = rng.standard_normal((7, 4))
+for b, blind in ((both, True), (two, False), (half, False)):
+    matrix = b[3 - relative_distance(range(4), range(4))]
+    ahead, back = (attention(y, y, y, bias=matrix)[0] for y in (x[:4], x[3::-1]))
+    assert np.allclose(back, ahead[::-1], rtol=0, atol=1e-6) == blind
+
+# %% [markdown]
+# The second way, **half a step**, is that of
+# [Google DeepMind's encoders](https://github.com/google-deepmind/randomized_positional_encodings/blob/e8c6474/models/positional_encodings.py):
+# the past costs half a slope less, $-m\,(|i-j| - \tfrac12)$ for $i>j$. A comment there calls the choice
+# arbitrary: it breaks the symmetry. Proposals of an author of ALiBi stand in
+# [issue 5](https://github.com/ofirpress/attention_with_linear_biases/issues/5). (The shortcut of a bias
+# of the key alone fails without a mask; x-transformers changed its bias to serve both directions in
+# [PR 88](https://github.com/lucidrains/x-transformers/pull/88).)
+
+# %% alt="Three biases of an encoder over the key's place from three back to three ahead. What one sees: a symmetric tent, a tent with a flatter future, and a tent whose past is lifted by a half."
+plots.distance_sides(sides, {"symmetric": both, "two slopes, 1 and 1/2": two, "half a step": half})
+plt.show()
+
+# %% [markdown]
+# **Two relatives**, without a function here. The *dynamic position bias* of
+# [x-transformers](https://github.com/lucidrains/x-transformers) is a network that reads the signed distance itself
+# (or its logarithm): no threshold, and it knows left from right. A *generalised Gaussian prior*
+# ([arXiv:2505.22842](https://arxiv.org/abs/2505.22842)) reads KERPLE's power form as a prior on distance;
+# ALiBi is its Laplace case.
+#
+# ## Exercises
+#
+# ### Exercise 1: the vectors of a square
+#
+# The bias $-a\,(i-j)^2$ is a conditional kernel. Find position vectors $\varphi(i)$ of *one* component, and numbers
+# $r_i$, with $-a\,(i-j)^2 = \varphi(i)\,\varphi(j) + r_i + r_j$. What does a key alone have to add, so that
+# a softmax gives the bell?
+#
+# <details><summary>Hint 1</summary>
+#
+# Expand the square.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The term in $i$ alone is a constant of the row.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# $-a(i-j)^2 = 2a\,ij - a\,i^2 - a\,j^2$: $\varphi(i) = \sqrt{2a}\,i$, $r_i = -a\,i^2$. The softmax needs
+# $2a\,ij - a\,j^2$ alone: one more component of query and key, and a number of the key.
+#
+# ```python
+# at, strength = np.arange(12), 0.1
+# code, of_key = np.sqrt(2 * strength) * at, -strength * at**2
+# bell = kerple_power_bias([strength], [2.0], relative_distance(at, at))[0]
+# assert np.allclose(np.outer(code, code) + of_key + of_key[:, None], bell, rtol=0, atol=1e-12)
+# assert np.allclose(softmax(np.outer(code, code) + of_key), softmax(bell), rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# ### Exercise 2: both forms in one
+#
+# NeMo joins the two forms: $-r\,\ln(1 + a\,|i-j|^{p})$, with $r$ from ALiBi's slopes. Which numbers give the logarithm, and which limit
+# gives the power form?
+#
+# <details><summary>Hint 1</summary>
+#
+# One of the three numbers is 1 in the logarithm.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# $\ln(1+x) \approx x$ for small $x$; keep $ra$ fixed.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# $p = 1$ gives the logarithm. With $ra$ fixed at 0.7 and $a\to 0$ it becomes $-0.7\,|i-j|^p$.
+#
+# ```python
+# steps = np.arange(20.0)
+# joined = lambda r, a, p: -r * np.log1p(a * steps**p)
+# whole = steps.astype(int)[None]
+# assert np.allclose(joined(0.5, 0.3, 1), kerple_log_bias([0.5], [0.3], whole)[0, 0], rtol=0, atol=1e-14)
+# power = kerple_power_bias([0.7], [1.5], whole)[0, 0]
+# gaps = [np.abs(joined(0.7 / a, a, 1.5) - power).max() for a in (1e-3, 1e-5, 1e-7)]
+# assert gaps[0] > gaps[1] > gaps[2] and gaps[2] < 1e-3
+# ```
+#
+# </details>
+#
+# ### Exercise 3: half of the weight
+#
+# Equal scores, ten thousand keys, $a = 1$. For which $p$ of KERPLE's logarithm lies half of the weight at
+# distance 100 or more? Which slope does ALiBi need for that, and what has either left at distance five thousand?
+#
+# <details><summary>Hint 1</summary>
+#
+# The share falls as $p$ grows: halve an interval until it is small.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# ALiBi's share beyond $n$ is nearly $e^{-mn}$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# $p$ is close to 1, the slope to $\ln 2/100$. At five thousand the power law keeps more than $e^{-9}$ of the
+# nearest key's weight, ALiBi less than $e^{-34}$.
+#
+# ```python
+# D = np.arange(10_000)
+# low, high = 0.1, 3.0
+# for _ in range(50):
+#     middle = (low + high) / 2
+#     more = softmax(-middle * np.log1p(D))[100:].sum() > 0.5
+#     low, high = (middle, high) if more else (low, middle)
+# assert abs(low - 0.97) < 0.01 and -9 < -low * np.log(5001) < -8
+# m = np.log(2) / 100
+# assert abs(softmax(-m * D)[100:].sum() - 0.5) < 0.01 and -35 < -5000 * m < -34
+# ```
+#
+# </details>
+#
+# ### Exercise 4: a wall from FIRE
+#
+# Build with two ReLUs an $f$ that is 0 up to distance 8 and $-30$ from distance 9 on, for $c=1$ and $L=50$. Where
+# does the wall stand for the query at 200?
+#
+# <details><summary>Hint 1</summary>
+#
+# One step of the staircase above.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Beyond $L$ the same argument belongs to a larger distance: $\psi(D)/\psi(200) = \psi(9)/\psi(50)$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# At 200 the bias is $-30$ from the first whole $D$ with $\ln(1+D) \ge \ln 10\cdot\ln 201/\ln 51$ on: the window has
+# grown with the text.
+#
+# ```python
+# a8, a9 = np.log([9, 10]) / np.log(51)
+# wall = {"W1": np.full((1, 2), 1 / (a9 - a8)), "b1": -np.array([a8, a9]) / (a9 - a8)}
+# wall |= {"W2": np.array([[-30.0], [30.0]]), "b2": np.zeros(1), "c": 1.0, "L": 50.0}
+# near = fire_bias(wall, [40], range(41), eps=0)[0, 0, ::-1]
+# assert np.abs(near[:9]).max() < 1e-9 and np.allclose(near[9:], -30, rtol=0, atol=1e-9)
+# late = fire_bias(wall, [200], range(201), eps=0)[0, 0, ::-1]
+# first = int(np.ceil(np.exp(np.log(10) * np.log(201) / np.log(51)) - 1))
+# assert np.allclose(late[first:], -30, rtol=0, atol=1e-9) and late[first - 1] > -30 + 1e-6
+# assert first == 22
+# ```
+#
+# </details>
+#
+# ## In practice
+#
+# | scheme | who uses it | cache | trained | cost | verdict |
+# |---|---|---|---|---|---|
+# | KERPLE | its authors; an option in NeMo | positions | two numbers a head | one evaluation a distance | ALiBi when far tokens matter |
+# | Sandwich | an option in NeMo | positions | nothing | $d/2$ cosines a distance | the bridge from chapter 20 to 35 |
+# | FIRE | asked for in [torchtune](https://github.com/meta-pytorch/torchtune/issues/2325); in [DAPE](https://github.com/chuanyang-Zheng/DAPE/blob/bde344a/DAPE.py)'s code | true positions | 32 ReLUs, $c$, $L$ | a distance up to $L$, a pair beyond | the most general function of $i$ and distance here |
+# | ALiBi, symmetric | data2vec 2.0, jina-bert-v2, [MosaicBERT](https://github.com/mosaicml/examples/pull/132) | no cache in an encoder | nothing | one evaluation a distance | with something that knows left from right |
+# | ALiBi, half a step | DeepMind's study of positions drawn at random | no cache | nothing | the same | an encoder that shall see order |
+#
+# - In version 5.23 of transformers no model has KERPLE, Sandwich or FIRE.
+# - **Fused kernels.** FlashAttention takes slopes, and so straight lines,
+#   [also symmetric ones](https://github.com/Dao-AILab/flash-attention/issues/796). A bent bias
+#   must be handed over as an array, or computed in blocks: `attention_blockwise` accepts a function of a block's
+#   distances ([chapter 12](12_attention_blocks.ipynb)), so KERPLE and Sandwich need no array. FIRE beyond $L$
+#   is no function of the distance.
+# - **In this book's Transformer**: `Kerple`, `Sandwich`, `Fire`.
+
+# %%
+from pe_numpy import attention_blockwise
+
+q, k, v = rng.standard_normal((3, 2, 300, 8))  # (H, L, K)
+p, a = [0.5, 1.0], [0.25, 1.0]
+bias = kerple_log_bias(p, a, relative_distance(range(300), range(300)))
+whole = attention(q, k, v, bias=bias)[0]
+blocks = attention_blockwise(q, k, v, bias=lambda d: kerple_log_bias(p, a, d), block=64)
+assert np.allclose(blocks, whole, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ## Further reading
+#
+# - T.-C. Chi et al. 2022, *KERPLE: Kernelized Relative Positional Embedding for Length Extrapolation*,
+#   [arXiv:2205.09921](https://arxiv.org/abs/2205.09921), and the
+#   [code](https://github.com/chijames/KERPLE/tree/25be3d7).
+# - T.-C. Chi et al. 2023, *Dissecting Transformer Length Extrapolation via the Lens of Receptive Field Analysis*,
+#   [arXiv:2212.10356](https://arxiv.org/abs/2212.10356): Sandwich.
+# - S. Li et al. 2024, *Functional Interpolation for Relative Positions Improves Long Context Transformers*,
+#   [arXiv:2310.04418](https://arxiv.org/abs/2310.04418): FIRE.
+# - I. Schoenberg 1938, *Metric spaces and positive definite functions*: conditional kernels and their exponentials.
