@@ -72,7 +72,7 @@ def code_by_loops(y, x, D):  # all sines of an axis, then its cosines
 for y, x in ((0, 0), (5, 9), (13, 7)):
     assert np.allclose(two[y, x], code_by_loops(y, x, 128), rtol=0, atol=1e-12)
 theta = 10000.0 ** (-np.arange(32) / 32)
-f = np.cos(np.arange(-15, 25)[:, None] * theta).sum(-1)  # f(-15) ... f(24), width 64
+f = np.cos(np.arange(-15, 25)[:, None] * theta).sum(axis=-1)  # f(-15) ... f(24), width 64
 expected = f[cells[..., 0] - 5 + 15] + f[cells[..., 1] - 9 + 15]
 assert np.allclose(two @ two[5, 9], expected, rtol=0, atol=1e-11)
 
@@ -424,7 +424,7 @@ for new in (64, 112, 160):
     cell, corner = (r + 0.5) * 48 / new - 0.5 - middle, r * 47 / (new - 1) - middle
     assert np.allclose(cell, corner * 48 * (new - 1) / (new * 47), rtol=0, atol=1e-9)
     factor, end = 48 * (new - 1) / (new * 47), abs(cell - corner).max()
-    print(f"48 to {new}: stretched by {factor:.4f}, {end:.2f} rows off at the end")
+    print(f"48 to {new}: stretched by {factor:.4f}, places up to {end:.2f} rows apart")
 print("floor(14 * (61 / 14)) =", math.floor(14 * (61 / 14)))
 assert math.floor(14 * (61 / 14)) == 60 and math.floor(37 * (39 / 37)) == 38
 
@@ -437,9 +437,9 @@ assert math.floor(14 * (61 / 14)) == 60 and math.floor(37 * (39 / 37)) == 38
 #
 # $$\gamma(p)=[\cos2\pi Bp,\ \sin2\pi Bp],\qquad\gamma(p)\cdot\gamma(p')=\sum_b\cos2\pi\,b\cdot(p-p')$$
 #
-# and, on the average over draws, the mean of these cosines is a bell:
+# Over the draws, $b\cdot(p-p')$ is a normal number of deviation $\sigma|p-p'|$. So the expected cosine is a bell:
 #
-# $$\mathrm{mean}\,\cos2\pi\,b\cdot(p-p')=e^{-2\pi^2\sigma^2|p-p'|^2}$$
+# $$\mathrm E\,\cos2\pi\,b\cdot(p-p')=e^{-2\pi^2\sigma^2|p-p'|^2}$$
 
 # %%
 show_source(fourier_features)
@@ -451,9 +451,10 @@ by_loops = [
 assert np.allclose(fourier_features(p, B), by_loops, rtol=0, atol=1e-12)
 product = sum(math.cos(2 * math.pi * (b @ (p - other))) for b in B)
 assert abs(fourier_features(p, B) @ fourier_features(other, B) - product) < 1e-12
-many = rng.standard_normal((40_000, 2)) * 0.5
-mean = fourier_features(p, many) @ fourier_features(other, many) / 40_000
-assert abs(mean - math.exp(-2 * (math.pi * 0.5 * np.linalg.norm(p - other)) ** 2)) < 0.02
+z, share = np.polynomial.hermite_e.hermegauss(60)  # a standard normal number: values, shares
+apart = 0.5 * np.linalg.norm(p - other)  # sigma = 1/2: the deviation of b . (p - p')
+mean = share @ np.cos(2 * math.pi * apart * z) / share.sum()
+assert abs(mean - math.exp(-2 * math.pi**2 * apart**2)) < 1e-12
 
 # %% alt="Likeness of two points over their distance for three sigmas, bells as lines and 256 drawn waves as dots. What one sees: the larger sigma, the narrower the bell; the dots keep within a tenth of their lines."
 distance, unit = np.linspace(0, 1, 60), rng.standard_normal((256, 2))
