@@ -38,10 +38,11 @@ plt.show()
 #   well. [Shown](#the-value-term)
 # - **How do I avoid the array of $L\cdot S\cdot K$ numbers?** One product for each query and *distance*;
 #   a reshape, the skew, puts each at its pair. [Shown](#the-skew-is-a-reshape)
-# - **What did others make of it?** BERT's `relative_key` does not clip, its `relative_key_query` adds
-#   $k_j\cdot R_{i-j}$ ([shown](#bert-the-key-meets-the-vector-too)); Music Transformer skews one side
-#   ([shown](#music-transformer-the-past-alone)); NEZHA has fixed sinusoids in the table
-#   ([shown](#nezha-nothing-to-learn)).
+# - **What did others make of it?** BERT's `relative_key` does not clip: row $i-j+N-1$ of $2N-1$. Its
+#   `relative_key_query` adds $k_j\cdot R_{i-j}$, inside the scale. With a cache, old code took all
+#   distances for 0 ([shown](#bert-the-key-meets-the-vector-too)). Music Transformer skews the past
+#   alone, and a mask must hide the future ([shown](#music-transformer-the-past-alone)). NEZHA learns
+#   no table: row $r$ is the sinusoid of $r$, and rows follow $j-i$ ([shown](#nezha-nothing-to-learn)).
 
 # %% [markdown]
 # ## A head made by hand
@@ -352,9 +353,9 @@ assert 4 * sizes["gathered"] == 2**30
 # the vector of a distance, not of a pair. Write the distances that occur in descending order, the past
 # first: $L-1, \dots, 0, \dots, -(S-1)$. There are $W=L+S-1$ of them, and all products of queries and
 # distances are one matrix product. Everything that we need stands in it, in the wrong columns: word $i$
-# and key $j$ have the distance $i-j$, which stands in column $c=L-1-i+j$.
+# and key $j$ have the distance $i-j$, which stands in column $a=L-1-i+j$.
 #
-# $$\begin{gathered}P_{ic}=q_i\cdot R_{L-1-c},\qquad c=0,\dots,W-1\\
+# $$\begin{gathered}P_{ia}=q_i\cdot R_{L-1-a},\qquad a=0,\dots,W-1\\
 #   q_i\cdot R_{i-j}=P_{i,\;L-1-i+j}\end{gathered}$$
 #
 # So row $i$ of the scores is a piece of row $i$ of $P$, which begins one column further left in each row.
@@ -362,15 +363,15 @@ assert 4 * sizes["gathered"] == 2**30
 # %%
 L, S = 3, 4
 W = L + S - 1
-label = np.array([[f"q{i}.d{L - 1 - c}" for c in range(W)] for i in range(L)])
+label = np.array([[f"q{i}.d{L - 1 - a}" for a in range(W)] for i in range(L)])
 for row in label.tolist():
     print(" ".join(f"{cell:6}" for cell in row))
 wanted = [[label[i, L - 1 - i + j] for j in range(S)] for i in range(L)]
 assert wanted == [[f"q{i}.d{i - j}" for j in range(S)] for i in range(L)]
 q3, table6 = rng.standard_normal((L, 4)), rng.standard_normal((W, 4))  # the past first
 P = q3 @ table6.T
-for i, c in np.ndindex(L, W):
-    assert np.isclose(P[i, c], q3[i] @ table6[c], rtol=0, atol=1e-12)
+for i, a in np.ndindex(L, W):
+    assert np.isclose(P[i, a], q3[i] @ table6[a], rtol=0, atol=1e-12)
 
 # %% [markdown]
 # ### The skew is a reshape
@@ -400,7 +401,8 @@ plt.show()
 # The package does this in blocks of 128 queries. If positions don't count up by 1 (packed or padded
 # rows), it takes one product for each row of the table and picks. For the values `spread_sums` goes the
 # way back: each weight is written into a skewed view of zeros, which puts it into the column of its
-# distance. The largest memory that a call takes beyond its arguments stays below 2.5 times its result:
+# distance. Here the largest memory that the scores take beyond the arguments stays below 2.5 times the
+# result:
 
 # %%
 import tracemalloc
@@ -477,14 +479,15 @@ assert np.array_equal(unskew(by_skew)[met], (q6 @ E.T)[met])
 # ## BERT: the key meets the vector, too
 #
 # BERT in Hugging Face Transformers 4 had two options of this kind. `relative_key` is Shaw's key term
-# with $2N-1$ rows, one for each distance in a text of up to $N=512$ words, and no clipping.
+# with $2N-1$ rows, row $i-j+N-1$ for the distance $i-j$ in texts of up to $N=512$ words, and no clipping.
 # `relative_key_query` (method 4 of Huang, Liang et al. 2020) multiplies the *key* with the same vector,
 # too. With $r=R_{i-j}$:
 #
 # $$s_{ij}=\frac{q_i\cdot k_j+q_i\cdot r+k_j\cdot r}{\sqrt K}
 #   =\frac{(q_i+r)\cdot(k_j+r)-r\cdot r}{\sqrt K}$$
 #
-# The right form says: both words take the vector of their distance with them.
+# The right form says: both words take the vector of their distance with them; its product with itself
+# is taken off again.
 
 # %%
 from pe_numpy import relative_key_query_scores
@@ -516,7 +519,8 @@ assert np.allclose(both_forms, key_form + exchanged - q3 @ k3.T / np.sqrt(2), rt
 assert both_forms[2].round(6).tolist() == [5.16188, 2.12132, 1.626346]
 
 # %% [markdown]
-# One table serves both words; DeBERTa ([chapter 34](34_deberta.ipynb)) gives each its own.
+# One vector serves both words; DeBERTa ([chapter 34](34_deberta.ipynb)) makes two of each row of its
+# table, by two projections.
 #
 # *A common mistake*, in Transformers until 2022: with a cache one new query arrives, and the code takes
 # the distances of *one* word, `[[0]]`, for all keys

@@ -39,11 +39,14 @@ plt.show()
 #   distances share the last bucket. If the training texts are shorter, its number is untrained.
 #   [Shown](#nothing-happens-at-128).
 # - **Does T5 divide its scores by $\sqrt{d_k}$?** No. $W_q$ starts smaller by that factor, and the bias
-#   is added to the undivided product. [Shown](#no-division). (TUPE, with projections of
-#   their own for positions, divides by $\sqrt{2d_k}$. [Shown](#tupe-untie-positions-from-words).)
+#   is added to the undivided product. Code that divides needs T5's $W_q$ times $\sqrt{d_k}$.
+#   [Shown](#no-division). (TUPE, with projections of their own for positions, divides by
+#   $\sqrt{2d_k}$. [Shown](#tupe-untie-positions-from-words).)
 # - **Does each layer have a table?** No: one table of 32 numbers a head serves all layers of the
 #   encoder, another all layers of the decoder. Cross-attention has none. [Shown](#one-table-for-all-layers).
-#   (Other libraries differ. [Shown](#the-same-bias-elsewhere).)
+#   Elsewhere there is one a layer (UMT5), a table the other way round, $(H,32)$ (T5X, LayoutLMv3), a bias
+#   times (x-transformers) or divided by (LayoutLMv3) $\sqrt{d_k}$, or a gate, 1.75 at zero (WavLM);
+#   MPNet has ours. In Transformers LayoutLMv3's tables get no gradient. [Shown](#the-same-bias-elsewhere).
 
 # %% [markdown]
 # ## One number added to a score
@@ -63,7 +66,7 @@ plt.show()
 #
 # $$w'_{ij}=\frac{w_{ij}\exp b_{ij}}{\sum_{j'}w_{ij'}\exp b_{ij'}}$$
 #
-# Beside a key with $b=0$, $b=0.3$ multiplies a key's weight by 1.35. **Predict** the effect of adding
+# A key with $b=0.3$ gains a factor of 1.35 on a key with $b=0$. **Predict** the effect of adding
 # the same number, say 7, to every score of a row.
 
 # %% fold="output"
@@ -448,7 +451,7 @@ assert math.isclose(spreads[2], 1, abs_tol=0.1)
 # At the start the two are one function. Training differs: a step of equal size
 # moves a small $W_q$ more, relatively. And trained weights must not cross over. Put T5's matrices
 # into attention that divides, and all products shrink by $\sqrt K=8$ while the bias stays: position
-# drowns the words. The package's `attention` takes the scale as an argument.
+# drowns the words. Multiply their $W_q$ by $\sqrt K$, or give the package's `attention` the scale 1.
 
 # %%
 q, k, v = rng.standard_normal((3, 1, 6, 64)) / 64**0.25  # trained so that q.k needs no division
@@ -734,7 +737,9 @@ assert wrong == {45: (13, 12), 90: (15, 14)} and ten[0, -1] == 24 and ten[-1, 0]
 assert bfloat16(1 + 2**-8) == 1 and round(100 * 2**-8, 1) == 0.4  # per cent
 
 # %% [markdown]
-# **Long texts.** A bias of shape $(H,L,S)$ is as large as the scores. Functions that compute attention
+# **Long texts.** A bias of shape $(H,L,S)$ is as large as the scores. FlashAttention 2 takes none but
+# ALiBi's; in Transformers T5 runs in other fused kernels
+# ([PR #47014](https://github.com/huggingface/transformers/pull/47014)). Functions that compute attention
 # in blocks ask for it block by block: `attention_blockwise` ([chapter 12](12_attention_blocks.ipynb))
 # takes a function of distances.
 
@@ -748,15 +753,15 @@ assert np.allclose(by_blocks, attention(q, k, v, bias=t5_bias(table, six))[0], r
 #
 # All of these have our buckets, fed with $j-i$:
 #
-# | where | what differs from `t5_bias` beside divided scores |
+# | where | what differs from `t5_bias` with divided scores |
 # |---|---|
 # | Hugging Face T5, mT5 | scores undivided; the one table stands in block 0 |
 # | UMT5 | the same, with a table in every layer |
-# | T5X, flaxformer (399ea3a) | scores undivided; the table is $(H,32)$; a float32 epsilon in the logarithm |
+# | T5X, flaxformer (399ea3a) | scores undivided; the table is $(H,32)$; an epsilon in the logarithm, without effect |
 # | x-transformers (9252ed7) | the bias times $\sqrt K$ |
 # | MPNet | nothing |
-# | LayoutLMv3 | the bias, too, is divided by $\sqrt K$; two more tables, 64 buckets up to 256, for the left and the bottom edges of boxes |
-# | WavLM | 320 buckets up to 800; each query and head multiplies its row by $g=\sigma(a)(\sigma(b)\,c-1)+2$, with $a$, $b$ from the token and $c$ trained from 1 |
+# | LayoutLMv3 | the bias, too, is divided by $\sqrt K$; the table is $(H,32)$; two more tables, 64 buckets up to 256, for the left and the bottom edges of boxes |
+# | WavLM | 320 buckets up to 800; each query and head multiplies its row of the bias by $g=\sigma(\alpha)(\sigma(\beta)\,c-1)+2$, with $\alpha$, $\beta$ from the token and $c$ trained from 1 |
 
 # %%
 H, K = 3, 16
@@ -769,7 +774,7 @@ converted = {  # their scores; our queries and table
     "T5X": (product + b, root * q, theirs.T.copy().T),  # stored as (H, 32)
     "x-transformers": (product / root + root * b, q, root * theirs),
     "MPNet": (product / root + b, q, theirs),
-    "LayoutLMv3, text": ((product + b) / root, q, theirs / root),
+    "LayoutLMv3, text": ((product + b) / root, q, theirs.T.copy().T / root),  # (H, 32), too
 }
 for scores, ours, table in converted.values():
     weights = attention(ours, k, k, bias=t5_bias(table, six))[1]
@@ -784,11 +789,11 @@ pair = of_x[bucket_by_integers(31 - 400, 64, 256)]
 assert np.allclose(t5_bias(of_x, relative_distance(left, left), 256)[:, 0, 1], pair)
 
 
-def gate(a, b, c):
-    return (c / (1 + math.exp(-b)) - 1) / (1 + math.exp(-a)) + 2
+def gate(alpha, beta, c):
+    return (c / (1 + math.exp(-beta)) - 1) / (1 + math.exp(-alpha)) + 2
 
 
-print("WavLM's gate for a = b = 0, c = 1:", gate(0.0, 0.0, 1.0))
+print("WavLM's gate for alpha = beta = 0, c = 1:", gate(0.0, 0.0, 1.0))
 assert gate(0.0, 0.0, 1.0) == 1.75 and 1 < gate(9.0, -9.0, 1.0) < gate(-9.0, 9.0, 1.0) < 2
 
 # %% [markdown]
