@@ -69,9 +69,9 @@ from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.relative.expansion import four_terms
 from pe_numpy.relative.fire import fire_bias
+from pe_numpy.relative.forgetting import forgetting_bias
 from pe_numpy.relative.kerple import kerple_log_bias, kerple_power_bias
 from pe_numpy.relative.sandwich import sandwich_bias
-from pe_numpy.relative.forgetting import forgetting_bias
 from pe_numpy.relative.shaw import (
     nezha_table,
     relative_key_query_scores,

@@ -328,7 +328,8 @@ def test_a_sink_is_a_column_a_sigmoid_and_a_number_of_each_query():
 
 def test_llama_4_heats_its_queries_in_steps_and_ministral_a_token_later():
     g = golden("temperature")
-    q, k, v = (project(g, f"{name}_proj", g["x"], n) for name, n in zip("qkv", (2, 1, 1), strict=True))
+    heads = {"q": 2, "k": 1, "v": 1}
+    q, k, v = (project(g, f"{name}_proj", g["x"], n) for name, n in heads.items())
     q = q[..., MEMORY:, :] * attention_temperature(LATE, 3, 0.5)[:, None]
     agree(g, *attention(q, k, v, causal_mask(LATE, KEYS)), NEAR, out="o_proj")
     after_0 = attention_temperature(np.arange(8), 3, 0.5)
