@@ -44,7 +44,7 @@ plt.show()
 #   $\sqrt{2d_k}$. [Shown](#tupe-untie-positions-from-words).)
 # - **Does each layer have a table?** No: one table of 32 numbers a head serves all layers of the
 #   encoder, another all layers of the decoder. Cross-attention has none. [Shown](#one-table-for-all-layers).
-#   Elsewhere there is one a layer (UMT5), a table the other way round, $(H,32)$ (T5X, LayoutLMv3), a bias
+#   Elsewhere there is one a layer (UMT5), a table turned to $(H,32)$ (T5X, LayoutLMv3), a bias
 #   times (x-transformers) or divided by (LayoutLMv3) $\sqrt{d_k}$, or a gate, 1.75 at zero (WavLM);
 #   MPNet has ours. In Transformers LayoutLMv3's tables get no gradient. [Shown](#the-same-bias-elsewhere).
 
@@ -470,15 +470,15 @@ assert apart[1] < 0.3 * apart[0]
 #
 # Cross-attention, where the decoder looks at the encoder's output, has no bias. There the query stands
 # in one text and the key in another: position 5 of a translation is not "two after" position 3 of the
-# original. (Hugging Face's port once had a bias there. It came out when the next model was ported, and
-# had changed the results very little: huggingface/transformers PR #8518.)
+# original. (Hugging Face's port once had one, which changed the results very little:
+# huggingface/transformers PR #8518.)
 #
 # ### A common mistake: the cache without its offset
 #
 # A decoder that writes keeps old keys and values ([chapter 63](63_decoding.ipynb)). One query arrives,
 # at position 5, and meets six keys. Code that builds bias and mask from two *lengths* lets queries and
 # keys count from zero. Then the query believes that it stands at position 0, and sees the oldest key
-# alone. Missing is the offset: the number of keys less the number of queries, $6-1=5$. T5's code takes positions.
+# alone. Missing is the offset: the number of keys less the number of queries, $6-1=5$.
 
 # %%
 q, k, v = np.random.default_rng(3).standard_normal((3, 8, 6, 32))
@@ -609,7 +609,7 @@ plots.tupe_parts(dict(zip(names, (words, position, relative, reset), strict=True
 plt.show()
 
 # %% [markdown]
-# (All numbers in this figure are random; only its structure means anything.) Like every table of
+# (The numbers are random; only the structure means anything.) Like every table of
 # positions, TUPE's has nothing to say beyond its last vector ([chapter 21](21_learned.ipynb)).
 
 # %% [markdown]
@@ -739,8 +739,8 @@ assert bfloat16(1 + 2**-8) == 1 and round(100 * 2**-8, 1) == 0.4  # per cent
 # %% [markdown]
 # **Long texts.** A bias of shape $(H,L,S)$ is as large as the scores. FlashAttention 2 takes none but
 # ALiBi's; in Transformers T5 runs in other fused kernels
-# ([PR #47014](https://github.com/huggingface/transformers/pull/47014)). Functions that compute attention
-# in blocks ask for it block by block: `attention_blockwise` ([chapter 12](12_attention_blocks.ipynb))
+# ([PR #47014](https://github.com/huggingface/transformers/pull/47014)). Attention in
+# blocks asks for it block by block: `attention_blockwise` ([chapter 12](12_attention_blocks.ipynb))
 # takes a function of distances.
 
 # %%
