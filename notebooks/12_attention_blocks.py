@@ -32,11 +32,12 @@ plt.show()
 # - **Does it save work?** Only where a mask lets whole blocks be skipped: at that length a causal mask
 #   skips 2,016 of 4,096, one with a window of 128 skips 3,969.
 #   [Counted](#what-no-query-will-see-may-be-dropped).
-# - **Does a window of $w$ count the query?** Yes: $0 \le i - j < w$. FlashAttention's `window_size`
-#   wants $w - 1$. $N$ layers reach $N(w-1)$ tokens back. [Shown](#a-window-counts-the-query).
+# - **Does a window of $w$ count the query?** Yes: $0 \le i - j < w$. FlashAttention wants
+#   `window_size=(w - 1, 0)`. $N$ layers reach $N(w-1)$ tokens back. [Shown](#a-window-counts-the-query).
 # - **What is an attention sink?** Either a first token that stays visible beside a window; or a learned
 #   score $\alpha_h$ of each head, with no key and the value 0: the output is the plain one times
 #   $\sigma(\lambda_i - \alpha_h)$, with $\lambda_i$ the log of the sum of exponentials.
+#   StreamingLLM stores keys unturned by RoPE and counts positions by slots of the cache.
 #   [Tokens](#the-first-tokens-stay), [learned](#a-learned-sink).
 # - **Is this FlashAttention?** The same algorithm; a GPU kernel also keeps each block in fast memory.
 #   [In practice](#in-practice).
@@ -232,7 +233,7 @@ assert window.sum(axis=1).tolist() == [1, 2, 3, 3, 3, 3]
 # The dark cell is the query itself, the number beside a row how many keys it sees. The query counts: a window
 # of 1 is the query alone.
 #
-# *A common mistake* is the other count. FlashAttention's `window_size` is the distance of the farthest key that is
+# *A common mistake* is the other count. The first number of FlashAttention's `window_size` is the distance of the farthest key that is
 # still seen, $w - 1$; given $w$, it shows one key too many
 # ([transformers #39408](https://github.com/huggingface/transformers/issues/39408), mended by
 # [#40163](https://github.com/huggingface/transformers/pull/40163)). The file
@@ -254,8 +255,8 @@ assert np.array_equal(seen, chunk_mask(alone, alone, 3))
 
 # %% [markdown]
 # At the first position of a chunk the past is gone. So chunks must begin at the first real token, or a
-# text has another mask alone than in a padded batch
-# ([transformers #40324](https://github.com/huggingface/transformers/pull/40324)). A window does not mind: a
+# text gets one mask alone and another in a padded batch
+# ([transformers #40324](https://github.com/huggingface/transformers/pull/40324)). A window without sinks does not mind: a
 # shift of all positions leaves $i - j$.
 #
 # ## How far a stack sees
@@ -321,7 +322,7 @@ for i in range(50):
 print("kept by query 49:", cache)
 
 # %% [markdown]
-# Masking and dropping give the same output. (A layer of chunks may empty its cache at the
+# A masked key has the weight 0, so masking and dropping give the same output. (A layer of chunks may empty its cache at the
 # end of each chunk.) And the sweep in blocks may skip what lies before the window as it skips the
 # future. With $n$ blocks on each side, the window reaches $r$ blocks back:
 #
@@ -359,7 +360,7 @@ for w in (128, 4096):
 # sinks**. Their StreamingLLM keeps the first four tokens beside the newest, and a text may go on without end. It is not
 # a longer memory: what was dropped is gone.
 #
-# A third thing makes it work: positions are the **slots** of the cache, not those of the text. Then no
+# One more thing makes it work: positions are the **slots** of the cache, not those of the text. Then no
 # distance exceeds the size of the cache. With RoPE ([chapter 40](40_rope_derived.ipynb)), which turns a
 # key by its position, $R_j k$, keep keys unturned and turn them by their slots $t$; or turn what is
 # turned already by the difference:
@@ -382,14 +383,14 @@ for token in (9, 999):
 row = window_mask([9], np.arange(10), window=4, sinks=4)[0]  # 3 recent tokens and the query
 assert np.flatnonzero(row).tolist() == [0, 1, 2, 3, 6, 7, 8, 9]
 
-# %% alt="The cache at tokens 6 to 11, slot by slot. What one sees: tokens 0 to 3 stay in the first four slots, three recent tokens move one slot to the left at each step, from token 7 on the query stands in slot 7."
+# %% alt="The cache at tokens 6 to 11, slot by slot. What one sees: tokens 0 to 3 stay in the first four slots; from token 7 on the query stands in slot 7, and each step from there moves three tokens one slot to the left."
 steps = [[*range(4), *range(max(4, token - 3), token), token] for token in range(6, 12)]
 assert steps[3] == [0, 1, 2, 3, 6, 7, 8, 9] and [len(step) for step in steps] == [7, 8, 8, 8, 8, 8]
 plots.cache_slots(steps, 4)
 plt.show()
 
 # %% [markdown]
-# At each step three tokens move one slot to the left. *A common mistake*: a cache that keeps *turned* keys
+# Once the cache is full, each step moves three tokens one slot to the left. *A common mistake*: a cache that keeps *turned* keys
 # must turn all three back by one at each step, the newest among them
 # ([transformers #35350](https://github.com/huggingface/transformers/issues/35350); the authors
 # [answer](https://github.com/mit-han-lab/streaming-llm/issues/53) that they keep keys unturned).
@@ -420,8 +421,9 @@ for name, sink in (("plain", None), ("sink ln 5", [np.log(5)])):
     print(f"{name:10}", attend(small, np.ones((2, 1)), sink=sink)[1].round(6).tolist()[0][0])
 
 # %% [markdown]
-# All weights of a row shrink by one factor, here 0.375. It compares the log of the sum of
-# exponentials, $\lambda_i$, with the sink. With $\bar o_i$ for the output without it:
+# All weights of a row shrink by one factor, here 0.375: the keys' share of the sum,
+# $e^{\lambda_i}/(e^{\lambda_i} + e^{\alpha_h})$, with $\lambda_i$ for the log of the keys' sum. Divide by
+# $e^{\lambda_i}$; with $\bar o_i$ for the output without the sink:
 #
 # $$
 # o_i = \sigma(\lambda_i - \alpha_h)\; \bar o_i, \qquad
@@ -472,9 +474,9 @@ for sink in (0, 20):
     assert np.array_equal(got, without) == (sink == 0)
 
 # %% [markdown]
-# A kernel that forgets the sink passes a test with 0. In TransformerEngine the form for several devices refused
-# learned sinks, and behind that refusal it forgot them: the plain output, and a gradient of exactly 0
-# ([#3551](https://github.com/NVIDIA/TransformerEngine/pull/3551)). Test with 20.
+# With such scores a kernel that forgets the sink passes a test with 0. In TransformerEngine a form for several
+# devices refused learned sinks, and behind that refusal it forgot them: the plain output, and a gradient of exactly 0
+# ([#3551](https://github.com/NVIDIA/TransformerEngine/pull/3551)). Test with a sink as high as the scores, here 20.
 #
 # ## Exercises
 #
@@ -619,12 +621,12 @@ for sink in (0, 20):
 #   kernel gives the weights. To look at attention maps, use the plain one.
 # - **Who leaves out what**, from their code:
 #
-# | mask | who | the cache keeps | trained | cost | verdict |
+# | mask | who | the cache needs | trained | cost | verdict |
 # |---|---|---|---|---|---|
 # | window | [gpt-oss](https://github.com/openai/gpt-oss/tree/7b58334), 128, in every other layer | the last $w$ keys | nothing | the blocks of a band | for the near layers of a long-text model |
 # | window and 4 sinks | [StreamingLLM](https://github.com/mit-han-lab/streaming-llm/tree/2e50426) | $w + 4$ keys, unturned | nothing | the same, and the first blocks | streams on; remembers no more |
 # | chunks of 8192 | [Llama 4](https://github.com/meta-llama/llama-models/tree/a9c89c4), in 3 of 4 layers | the chunk | nothing | the blocks of the chunk | cheap; nothing crosses a border |
-# | learned sink | gpt-oss; Granite (as a sigmoid) and Inkling 2 (made of the token) in transformers 5.23.0 | nothing more | one number a head | one more score | beside windows |
+# | learned sink | gpt-oss; Granite (as a sigmoid) and Inkling 2 (made of the token) in transformers 5.23.0 | nothing more | one number a head (Inkling 2: a matrix) | one more score | beside windows |
 #
 # ## Further reading
 #
