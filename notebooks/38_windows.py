@@ -27,14 +27,15 @@ plt.show()
 #   table of $(2h-1)(2w-1)$ rows. For 2×3 it begins `7 6 5 2 1 0`. [Shown](#number-the-offsets).
 # - **Why $2w-1$, and not $2h-1$?** One step down must skip all offsets of a row. On squares both are equal;
 #   on 2×3 the wrong factor uses 11 of 15 rows, without an error. [Shown](#a-common-mistake-the-other-side).
-# - **What is scaled?** Swin's bias stands behind the division by $\sqrt K$. In MViT's and SAM's
+# - **What is scaled?** Swin's bias is added after the division by $\sqrt K$. In MViT's and SAM's
 #   $q\cdot R_{\Delta y}+q\cdot C_{\Delta x}$ the query is *not* divided. Swin-2 has cosines and no
-#   $\sqrt K$. [Shown](#two-short-tables).
-# - **What does it cost?** Swin: a copy of a view on the table, no index. Two tables:
+#   $\sqrt K$. [Shown](#two-short-tables). If queries and keys lie on two grids, both are brought to the finer
+#   scale. [Shown](#queries-and-keys-of-other-sizes).
+# - **What does it cost?** Swin: $(hw)^2$ numbers a head, copied from a view on the table without an index. Two tables:
 #   $L\,(h+w)$ products with their vectors in place of $L\,S$. Nothing to cache. [Shown](#the-view-that-slides).
 # - **My window has grown; what now?** Resize the table: Swin bicubic on both axes, SAM linear on each. Swin-2
 #   needs nothing, if the window $P$ of its pretraining is kept. [Shown](#resize-a-table).
-# - **Why do Swin-2's coordinates exceed 1?** They reach $\log_2 9/\log_2 8 = 1.056642$.
+# - **Why do Swin-2's coordinates exceed 1?** In a window of $P$ they reach $\log_2(1+8)/\log_2 8 = 1.056642$.
 #   [Shown](#coordinates-in-place-of-a-table).
 #
 # ## A window has two distances
@@ -107,8 +108,8 @@ for head, i in np.ndindex(H, h * w):
 # %% [markdown]
 # ### Symmetries
 #
-# The matrix has three regularities. Exchanging query and key negates the offset, so numbers pair up around
-# the middle. Turning the window by 180° negates it, too. And an offset is met by as many pairs as
+# The matrix has three regularities. Exchanging query and key negates the offset, so the two numbers are
+# equally far from the middle. Turning the window by 180° negates it, too. And an offset is met by as many pairs as
 # the window has room for it. With $N=(2h-1)(2w-1)$:
 #
 # $$I+I^\top=N-1,\qquad I^{\text{turned}}=I^\top,\qquad
@@ -169,7 +170,7 @@ plots.windows_factor(*counts)
 plt.show()
 
 # %% [markdown]
-# For 2×3 the wrong factor is 3, the width, and the index is the sentence's $i-j$ of the first attempt. A
+# For 2×3 the wrong factor is 3, the width, and the index is the $i-j$ of the first attempt, plus 5. A
 # square hides the mistake. In three dimensions a square does not help: nnFormer multiplies by $3w-1$,
 # $2w-1$ and 1, "not important, as long as the three dimensions can be distinguished"
 # ([#8](https://github.com/282857341/nnFormer/issues/8)). For $w=4$ they are not.
@@ -428,7 +429,7 @@ assert curves["window 16, $P = 8$"].max() < 1.4 and (d / 7).max() > 2.1
 
 # %% [markdown]
 # Why 1.056642 and not 1? The code divides by $\log_2 8$, but $1+8\cdot1=9$. A reader asked; an author answered
-# that the range were $\pm7$ ([#224](https://github.com/microsoft/Swin-Transformer/issues/224)); in the
+# that the range is $\pm7$ ([#224](https://github.com/microsoft/Swin-Transformer/issues/224)); in the
 # [code](https://github.com/microsoft/Swin-Transformer/blob/f82860b/models/swin_transformer_v2.py) it is $\pm8$
 # ([#329](https://github.com/microsoft/Swin-Transformer/issues/329) asks again). It harms nothing, but weights
 # were trained with it. A window of 1 would divide 0 by 0, and is refused.
@@ -487,7 +488,7 @@ def bias_of(u):  # a network of two hidden units, by hand: it falls on both side
     return 16 / (1 + np.exp(4 * relu(u) + 2.5 * relu(-u)))
 
 
-small, kept = (bias_of(log_cpb_coordinates(1, n, 4 if n == 8 else (2, 4))[:, 1]) for n in (4, 8))
+small, kept = (bias_of(log_cpb_coordinates(1, n, 4)[:, 1]) for n in (4, 8))
 stretched = resize_matrix(7, 15) @ small
 assert np.array_equal(kept[4:11], small)  # P = 4 in both
 assert np.isclose(stretched[8], small[3] + 7 / 15 * (small[4] - small[3]), rtol=0, atol=1e-12)
