@@ -517,12 +517,12 @@ for factor in (1, 2, 4, 16):
 # ### A staircase on layers without RoPE
 #
 # Llama 4 mixes two kinds of layers (**iRoPE**, known from its
-# [code](https://github.com/meta-llama/llama-models/tree/a9c89c4)). Three of four have RoPE and see the query's own
+# [code](https://github.com/meta-llama/llama-models/tree/a9c89c4)). Three of four have RoPE, and a query sees its own
 # chunk of 8192 tokens ([chapter 12](12_attention_blocks.ipynb)). The fourth sees all tokens and has no encoding at all
 # ([NoPE](11_why_position.ipynb#nope-a-mask-can-count)): no angle is new there, at any length. What is left is the second
 # problem, and there alone the query at position $i$ gets a factor that rises by steps of $T = 8192$ tokens:
 #
-# $$\lambda_i = 1 + 0.1\,\ln\Big(1 + \Big\lfloor \frac{i + 1}{T} \Big\rfloor\Big)$$
+# $$\mu_i = 1 + 0.1\,\ln\Big(1 + \Big\lfloor \frac{i + 1}{T} \Big\rfloor\Big)$$
 
 # %%
 from pe_numpy import attention_temperature
@@ -542,7 +542,8 @@ print(f"for each ln n: 0.1, or {slope:.3f} with L0 = 8192")
 # factors grow with $\ln n$, at nearly the same rate. It belongs to the query, so keys are cached as they are.
 #
 # Read other code with care. In transformers 5.23.0 Ministral 3 counts $i$ for $i + 1$, on layers that have RoPE; Inkling
-# has no steps, $1 + 0.1\,\ln\max(n/T, 1)$ with $n = i + 1$ and another $T$, and multiplies its bias, too. Around the first step:
+# has no steps, $1 + 0.1\,\ln\max(n/T, 1)$ with $n = i + 1$, and multiplies its bias, too. Each has a $T$ of its own; around
+# the first step, with the same $T$ for all:
 
 # %%
 at = np.arange(8190, 8194)
@@ -557,8 +558,8 @@ print("no_rope_layers:", rope_in_layer)
 
 # %% [markdown]
 # *A common mistake*: the last line is what the setting `no_rope_layers` holds, and its 1 means that the layer *has* RoPE
-# ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 has the setting, too. Cohere 2
-# and EXAONE 4 have RoPE in the layers with a window and none in the others.
+# ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 has the setting, too. Cohere 2,
+# and EXAONE 4 if it has windows, have RoPE in the layers with a window and none in the others.
 #
 # ## Close the window
 #
