@@ -106,10 +106,10 @@ assert causal_mask([0, 1, 2], [0, 1, 2]).tolist() == causal_mask_by_loops([0, 1,
 #
 # | place | what happens there | schemes |
 # |---|---|---|
-# | 1. the token vector | a code is added to it, or multiplied with it | sinusoidal, learned, recurrent, FLOATER, complex order |
+# | 1. the token vector | a code is added to it, or multiplied with it | sinusoidal, learned, recurrent, FLOATER, complex order; codes of grids, digits, graphs |
 # | 2. queries and keys | they are rotated by an angle that grows with the position | RoPE and its stretched forms |
-# | 3. the score of a pair | a term joins it that depends on both positions, mostly on their distance | Shaw, Transformer-XL, T5, TUPE, DeBERTa, ALiBi |
-# | 4. the weighted sum | a vector for each distance joins the values | Shaw |
+# | 3. the score of a pair | a term joins it that depends on both positions, mostly on their distance | Shaw, Transformer-XL, T5, TUPE, DeBERTa, ALiBi, KERPLE, FIRE, FoX, CoPE, Swin |
+# | 4. the weighted sum | a vector for each distance joins the values | Shaw, NEZHA |
 #
 # ## Letters for axes
 #
