@@ -18,7 +18,8 @@ def distance_shapes(d: np.ndarray, biases: dict[str, np.ndarray], meeting: int) 
     """Draw biases (N,) over the distances (N,), and the factors that they are on a weight."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.9))
     others = iter(("#117733", "#CC6677", "#88CCEE"))
-    for name, bias in biases.items():
+    for name, exact in biases.items():
+        bias = exact.round(6)  # the last bits differ between processors
         colour = _STYLES.get(name) or next(others)
         near = d <= 2 * meeting
         thin = {"lw": 0.8, "zorder": 1} if name == "Sandwich" else {"zorder": 2}
@@ -36,6 +37,7 @@ def distance_shapes(d: np.ndarray, biases: dict[str, np.ndarray], meeting: int) 
 def distance_exponents(p: np.ndarray, least: np.ndarray) -> Figure:
     """Draw the least eigenvalue (N,) of the centred bias over the exponents (N,)."""
     figure, axes = plt.subplots(figsize=(WIDTH, 2.3))
+    least = least.round(6)  # the last bits differ between processors
     axes.plot(p, least, color=SERIES[2])
     axes.axvline(2, color=COLOURS["none"], lw=1, ls="--")
     axes.fill_between(p, least.min(), 3, where=p <= 2, color=SERIES[2], alpha=0.08, lw=0)
@@ -50,6 +52,7 @@ def distance_exponents(p: np.ndarray, least: np.ndarray) -> Figure:
 def distance_sandwich(d: np.ndarray, bias: np.ndarray, line: np.ndarray, rise: int) -> Figure:
     """Draw Sandwich's bias (N,) over the distances (N,) beside a line in their logarithm."""
     figure, axes = plt.subplots(figsize=(WIDTH, 2.4))
+    bias, line = bias.round(6), line.round(6)  # the last bits differ between processors
     axes.plot(d, bias, color=COLOURS["sinusoidal"], label="Sandwich, $h = H$")
     axes.plot(d, line, color=COLOURS["none"], lw=1, ls="--", label="a line in the logarithm")
     axes.plot(d[d == rise], bias[d == rise], "o", color=SERIES[1], ms=5)
@@ -85,6 +88,7 @@ def distance_sides(d: np.ndarray, biases: dict[str, np.ndarray]) -> Figure:
 def distance_shares(shares: np.ndarray, L: int, rows: Sequence[int]) -> Figure:
     """Draw what FIRE's network reads (Q, Q), nan in the future, and some of its rows."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.0), width_ratios=(1, 1.15))
+    shares = shares.round(6)  # the last bits differ between processors
     image = heat(left, shares, limit=1.0, signed=False)
     left.set_aspect("equal")
     left.axhline(L + 0.5, color=SERIES[1], lw=1.2)
