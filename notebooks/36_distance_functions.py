@@ -138,7 +138,7 @@ assert np.allclose(small, alibi_bias(a, apart), rtol=0, atol=1e-5)
 print((kerple_power_bias([0.5], [0.5], [[0, 1, 2, 3, 4]])[0, 0] + 0.0).round(6).tolist())
 
 # %% [markdown]
-# So ALiBi is a member of both families: of the second at $p=1$, of the first as $a\to 0$ while $pa$ stays.
+# So ALiBi is the second form at $p=1$, and the limit of the first as $a\to 0$ while $pa$ stays.
 # In code a scheme is one line; `each_distance` evaluates it once for each distance
 # ([chapter 32](32_transformer_xl.ipynb)):
 
@@ -209,6 +209,7 @@ for p, value in least.items():
     u = u - u.mean(axis=1, keepdims=True)  # sum 0
     sums = np.einsum("ni,ij,nj->n", u, -(away**p), u)
     assert (value > -1e-12) == (p <= 2) and (sums.min() > 0) == (p <= 2)
+assert np.linalg.eigvalsh(centred(-np.log1p(away))).min() > -1e-12  # the logarithm
 
 # %% alt="Least eigenvalue of the centred power bias of 12 positions over the exponent from 0.1 to 3. What one sees: flat at zero up to 2, then a steep fall below."
 exponents = np.linspace(0.1, 3, 59)
@@ -217,7 +218,7 @@ plots.distance_exponents(exponents, np.array(floor))
 plt.show()
 
 # %% [markdown]
-# All but 2.5 pass. The condition has an equal one without "whenever": $b$ is a conditional kernel
+# All but 2.5 pass, and so does the logarithm. The condition has an equal one without "whenever": $b$ is a conditional kernel
 # exactly if $e^{t\,b}$ is a kernel for every $t>0$ (a theorem of Schoenberg). So with $p\le 2$ the factor $e^{b}$
 # is an inner product of position vectors, and the weight of a pair, before it is normalised, is
 # $e^{q\cdot k/\sqrt K}\;\varphi(i)\cdot\varphi(j)$: content times position.
@@ -239,7 +240,7 @@ assert np.linalg.eigvalsh(np.exp(-0.1 * away**2.5)).min() < -0.05
 #
 # [Chapter 20](20_sinusoidal.ipynb) found that two sinusoidal codes have an inner product that depends on
 # the distance alone, a sum of cosines, largest at distance 0. Sandwich (Chi et al. 2023) takes this sum and nothing
-# else as the bias. With a width $d$ that has nothing to do with the model's (128), and heads $h = 1, \dots, H$,
+# else as the bias. With a width $d$ of its own (128; NeMo takes that of a head) and heads $h = 1, \dots, H$,
 #
 # $$b_{ij} = \frac{1}{8h/H}\left(\sum_{n=1}^{d/2}\cos\!\big((i-j)\,\mathrm{base}^{-2n/d}\big) - \frac d2\right)$$
 

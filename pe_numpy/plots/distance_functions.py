@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -71,7 +72,7 @@ def distance_sandwich(d: np.ndarray, bias: np.ndarray, line: np.ndarray, rise: i
 def distance_sides(d: np.ndarray, biases: dict[str, np.ndarray]) -> Figure:
     """Draw biases (N,) of an encoder over the key's place beside the query."""
     figure, axes = plt.subplots(figsize=(WIDTH, 2.1))
-    pens = (
+    pens: tuple[dict[str, Any], ...] = (
         {"color": COLOURS["alibi"], "lw": 6, "alpha": 0.3},
         {"color": SERIES[2], "marker": "s", "ms": 4},
         {"color": SERIES[1], "marker": "^", "ms": 4, "ls": "--"},

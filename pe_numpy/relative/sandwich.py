@@ -7,7 +7,7 @@ field analysis" (arXiv:2212.10356); for the constants NeMo's code (NVIDIA/NeMo, 
     ( sum_c cos((i - j) base^(-2c/d)) - d/2 ) / (8h/H),    c = 1 .. d/2
 
 Axes: B batch, H heads, L queries, S keys.
-Symbols: d is the width of the codes, nothing of the model's; h = 1..H numbers the heads.
+Symbols: d is the width of the codes (in NeMo that of a head); h = 1..H numbers the heads.
 Convention: distance = i - j; the bias is added after the division by sqrt(K).
 Differs from the code: its causal branch sets distances of the future to 0, and only where L = S
 meets them; here a mask does that.
@@ -30,7 +30,7 @@ def sandwich_bias(
     Parameters
     ----------
     n_heads : int
-        Number of heads H; the first has the largest penalty, the last an eighth of ALiBi's scale.
+        Number of heads H; the first has the largest penalty, the last 1/H of it.
     distance : (L, S) integer array, or (B, L, S)
         Query minus key position, from `relative_distance`.
     d : int

@@ -202,7 +202,9 @@ def _network(
     rng: np.random.Generator, M: int, H: int, c: float, L: float, dtype: type = np.float64
 ) -> dict[str, np.ndarray]:
     shapes = {"W1": (1, M), "b1": (M,), "W2": (M, H), "b2": (H,)}
-    params = {key: rng.standard_normal(shape).astype(dtype) for key, shape in shapes.items()}
+    params: dict[str, np.ndarray] = {
+        key: rng.standard_normal(shape).astype(dtype) for key, shape in shapes.items()
+    }
     return params | {"c": np.array(c, dtype), "L": np.array(L, dtype)}
 
 
