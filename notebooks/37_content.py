@@ -5,7 +5,7 @@
 #
 # 30 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb).
 
-# %% fold="input" alt="A text of three and a half sentences. Above, weights of the last word: ALiBi's fall evenly, FoX's drop at each full stop. Below, positions: the distance is a line, CoPE's count a stair with a step at each full stop."
+# %% fold="input" alt="A text of three and a half sentences. Above, weights of the last word: ALiBi's fall by equal shares, FoX's drop at each full stop. Below, positions: the distance is a line, CoPE's count a stair with a step at each full stop."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,17 +27,17 @@ plt.show()
 #
 # - **What does FoX add to a score, and where?** $c_i - c_j$, after the division by $\sqrt K$, under a causal
 #   mask. $c$ is the cumulative sum of $\ln f$; the gate $f = \sigma(w\cdot x + b)$ is one number a token and
-#   head. A key keeps the product of the gates after it. [Shown](#a-gate-for-each-token).
+#   head. A key keeps the product of the gates after it, the query's included. [Shown](#a-gate-for-each-token).
 # - **How do ALiBi and CABLE compare?** A constant gate $f$ is ALiBi with slope $-\ln f$. CABLE is FoX with the
 #   sign inside the gate turned. [Shown](#a-constant-gate).
-# - **Does FoX run in FlashAttention, and in half precision?** Yes: two more components of $q$ and $k$ hold the
-#   bias, at the right scale. But sums of $\ln f$ belong in float32: float16 rounds their steps away.
+# - **Does FoX run in FlashAttention, and in half precision?** Yes: two more components hold the bias,
+#   $[q/\sqrt K, 1, c_i]\cdot[k, -c_j, 1]$, at a scale of 1. But sums of $\ln f$ belong in float32: float16 rounds their steps away.
 #   [Fold](#no-array-of-pairs), [precision](#sums-in-half-precision).
 # - **What must a cache hold?** FoX: keys, values and $\ln f$, one number a token and head; the queries are the
 #   *last* of the keys. CoPE: keys and values. [Shown](#with-a-cache).
 # - **What is a position in CoPE?** The query's count, from the key up to itself, of keys whose gates
-#   $\sigma(q\cdot k/\sqrt K)$ are open: a fraction, read in a table between two rows. Mask the gates *before*
-#   the sum. [Shown](#count-what-matters), [mask](#a-common-mistake-the-mask-after-the-sum).
+#   $\sigma(q\cdot k/\sqrt K)$ are open: a fraction, read in a table between two rows; beyond the last row, that row. Mask the gates
+#   *before* the sum. [Shown](#count-what-matters), [mask](#a-common-mistake-the-mask-after-the-sum).
 # - **Inside or outside the scale?** CoPE's released code has $(q\cdot k + z)/\sqrt K$, the paper's listing
 #   $q\cdot k/\sqrt K + z$. A trained table serves one of them. [Shown](#which-scale).
 #
@@ -63,8 +63,8 @@ assert words.index("dog") - words.index("mat") == 6 and sentence[11] - sentence[
 # ## A gate for each token
 #
 # FoX, the forgetting transformer (Lin et al. 2025, [arXiv:2503.02130](https://arxiv.org/abs/2503.02130)), takes
-# the forget gate of recurrent networks. Token $t$ makes a number $f_t$ between 0 and 1 for each head: the share
-# that it leaves of all that came before. When query $i$ looks at key $j$, all tokens after $j$, up to $i$
+# the forget gate of recurrent networks. Token $t$, of the vector $x_t$, makes a number
+# $f_t = \sigma(w\cdot x_t + b)$ between 0 and 1 for each head: the share that it leaves of all that came before. When query $i$ looks at key $j$, all tokens after $j$, up to $i$
 # itself, have had their say. So the weight gets the factor
 #
 # $$F_{ij} = f_{j+1}\, f_{j+2} \cdots f_i, \qquad F_{ii} = 1$$
@@ -150,8 +150,8 @@ for b in (0.0, 5.0):
     print(f"b = {b}: gate {f:.4f}, ALiBi's slope {-np.log(f):.4f}, 99 % within {reach:.0f} keys")
 
 # %% [markdown]
-# A straight line again: ALiBi with the slope $-\ln f$. At $b = 0$ that is 0.6931, steeper than ALiBi's steepest
-# head (0.5). At equal scores 7 keys have 99 % of the weight: a new FoX has to learn to remember. x-transformers
+# A straight line again: ALiBi with the slope $-\ln f$. At $b = 0$ that is 0.6931, steeper than the steepest
+# (0.5) of ALiBi's eight heads. At equal scores 7 keys have 99 % of the weight: a new FoX has to learn to remember. x-transformers
 # starts with $b = 5$, which reaches about a hundred times farther.
 #
 # CABLE ([arXiv:2503.08067](https://arxiv.org/abs/2503.08067), [code](https://github.com/axiomlab/Cable)) sums
@@ -159,7 +159,7 @@ for b in (0.0, 5.0):
 #
 # $$-\ln(1 + e^{u}) = \ln \sigma(-u)$$
 #
-# Written so, nothing overflows: `np.logaddexp(0, u)` is the softplus.
+# `np.logaddexp(0, u)` is the softplus, without an overflow.
 
 # %%
 u = np.random.default_rng(0).normal(0, 3, 16)
@@ -229,8 +229,8 @@ print(f"near {half[-1]} neighbours in float16 are {np.spacing(-half[-1])} apart"
 assert f"{exact[-1]:.0f}" == "-1492" and half[-1] == -716.5
 
 # %% [markdown]
-# The float16 sum hardly moves at the end: a step below half the distance to the next number is rounded away. Where
-# it stands still, nothing is forgotten. Nor is it enough to sum in float64 and *store* in float16. What
+# At the end the float16 sum moves at a quarter of its pace: a step below half the distance to the next number is
+# rounded away. Where it stands still, nothing is forgotten. Nor is it enough to sum in float64 and *store* in float16. What
 # helps besides float32: only differences count, so subtract the newest sum from all before you store them.
 # Then the large numbers, with their coarse rounding, belong to keys that are all but forgotten.
 
@@ -353,7 +353,7 @@ for i in range(3):
     print(f"query {i}: z = {z3[i, : i + 1].round(4).tolist()}")
 assert np.allclose(z3[2], [2 * (0.85 * 4 + 0.15 * 9), 2 * (0.6 + 0.4 * 4), 1.8], rtol=0, atol=1e-12)
 
-# %% alt="A broken line through the squares 0, 1, 4, 9 at counts 0 to 3, flat beyond 3, with six black dots at the counts of the example. What one sees: straight pieces, a kink at each row."
+# %% alt="A broken line through the squares 0, 1, 4, 9 at counts 0 to 3, flat beyond 3, with black dots at the five counts of the example. What one sees: straight pieces that meet at the rows."
 three = causal_mask(range(3), range(3))
 grid = np.linspace(0, 4, 401)
 straight = np.interp(grid, np.arange(4), squares[:, 0])  # NumPy's own; it, too, stops at the end
@@ -378,7 +378,7 @@ for count in (0.4, 1.3, 2.8, 2.0, 3.5):
     assert np.isclose(rule, by_differences, rtol=0, atol=1e-8) == (count != 2)
 
 # %% [markdown]
-# The package's function meets each query with each row once, and then looks $L\cdot S$ numbers up. It takes the
+# The package's function meets each query with each row once, and then looks two numbers up for each pair. It takes the
 # scores of the gates apart from $q$: the released code can make them from keys of their own.
 
 # %%
@@ -398,7 +398,7 @@ assert np.allclose(cope_bias(q5, s5, e5, five)[five], by_loops[five], rtol=0, at
 # the query: sentences back. A table that favours row 1 then makes a head that looks at the sentence before, at
 # whatever distance.
 
-# %% alt="Left: for each pair of words the number of full stops between them, a stair of blocks 0 to 3. Right: weights of the head that favours count 1: each word looks at the whole sentence before its own, where there is one."
+# %% alt="Left: for each pair of words the number of full stops from key to query, a stair of blocks 0 to 3. Right: weights of the head that favours count 1: each word looks at the whole sentence before its own, where there is one; a full stop, at its own."
 seen = causal_mask(at, at)
 counts = cope_bias(one, gate_scores, rows, seen)
 by_hand = [[stop[j : i + 1].sum() for j in at] for i in at]
@@ -411,8 +411,8 @@ plots.content_counts(words, counts + hidden, weights + hidden)
 plt.show()
 
 # %% [markdown]
-# (The count of a full stop begins with its own gate, so *its* sentence has count 1. In the first sentence no key
-# has count 1, and the weights are equal.) We set these gates by hand. Whether training finds such gates is
+# (The count of a full stop begins with its own gate, so *its* sentence has count 1. For the words of the first
+# sentence no key has count 1, and the weights are equal.) We set these gates by hand. Whether training finds such gates is
 # another question, which this chapter does not answer.
 #
 # With all gates open CoPE counts words. **Predict** the count at distance $d = i - j$: is it $d$?
@@ -468,7 +468,7 @@ assert np.abs(code - listing)[five].max() > 0.5
 # $$A_{ij} = \beta_{ij} \prod_{j < t < i} (1 - \beta_{it})$$
 #
 # The query itself is left out; the rest of the stick goes to its own value, or nowhere. In equal scores there is
-# no position, yet the weights are geometric: ALiBi's weights with the slope $-\ln(1 - \beta)$.
+# no position, yet the weights are geometric, in the ratios of ALiBi with the slope $-\ln(1 - \beta)$.
 
 
 # %%
@@ -648,7 +648,7 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 # - **Start.** $b = 0$ forgets half at each token; $b = 5$ nearly nothing. There are also variants with fixed
 #   gates and with $b$ alone ([code](https://github.com/zhixuan-lin/forgetting-transformer/tree/883f260)).
 # - **Padding.** Set $\ln f$ of padding to 0 (a gate of 1), and mask it. In CoPE a masked key has the gate 0.
-# - **CABLE's scale.** One version of its code divides scores by the root of the *model's* width (commit 087c3a1), the next by 1
+# - **CABLE's scale.** One version of its code divides scores by the root of the *model's* width (commit 087c3a1), another by 1
 #   (2d7410b): compare weights with the code that made them.
 # - **CoPE's table** has one row more than the context by default, since a count of 0 is possible; a small $N$, such
 #   as 64, makes it a clipped count.
