@@ -29,8 +29,8 @@ plt.show()
 #   `relative_distance` take positions, not lengths; what is counted is your choice.
 #   [Shown](#a-position-is-an-argument).
 # - **How are random positions drawn, and in tests, too?** $L$ different numbers below $N$, sorted; drawn
-#   anew for each batch, and again in tests. $N$ is at least the length of the longest text to come.
-#   [Shown](#positions-at-random).
+#   anew for each batch, and again in tests. Neighbours are $(N+1)/(L+1)$ apart on the average. $N$ is at
+#   least the length of the longest text to come. [Shown](#positions-at-random).
 # - **What do they buy and cost?** Every row of a table is trained, and order is kept. Distances are blurred:
 #   with 8 tokens in 64 places, whoever sees one gap tells neighbours from tokens with one between, both equally
 #   often, in at most 71 %. [Measured](#order-is-kept-distance-is-blurred).
@@ -39,7 +39,7 @@ plt.show()
 #   nothing else. [Shown](#digits-abacus).
 # - **What is a position in a graph?** The first $k$ eigenvectors, after the trivial one, of
 #   $I-d^{-1/2}Ad^{-1/2}$. Use `eigh`; neither the signs nor the basis of a double eigenvalue mean
-#   anything. [Shown](#graphs).
+#   anything: in training flip signs at random. Make a directed graph symmetric first. [Shown](#graphs).
 # - **Are those sinusoids?** On a cycle exactly: pairs of cosine and sine, and one step is
 #   `sinusoidal_shift`. On a path cosines alone: the DCT-II from $d-A$, but the DCT-I times
 #   $\sqrt{\text{degree}}$ from the normalised form. [Shown](#on-a-path-cosines).
@@ -157,12 +157,12 @@ assert np.diag(D, -1).tolist() == np.diff(p).tolist()
 
 # %% [markdown]
 # *A common mistake:* the authors' relative variant makes a table of $N$ rows and reads it at distance plus
-# $N$, up to $2N-1$; they confirm it in
+# $N$, up to $2N-1$, as reported in
 # [issue 2](https://github.com/google-deepmind/randomized_positional_encodings/issues/2). JAX doesn't
-# complain: it takes the last row instead. Then the distance 0 and all of one side are alike.
+# complain: it takes the last row instead. Then all distances from $-1$ up are alike.
 
 # %%
-rows = 64 + np.array([-9, -2, 0, 3, 40])
+rows = 64 + np.array([-9, -2, -1, 0, 40])
 print("rows read:", rows.tolist(), " with 64 rows:", np.minimum(rows, 63).tolist())
 try:
     learned(table, rows)
@@ -235,8 +235,8 @@ plt.show()
 # With the index the rows from 8 on never moved, and pairs beyond them are a guess. With drawn positions
 # each row was trained, and what stayed true in all draws is the order.
 #
-# This is a table, not a Transformer: whether a deep model makes use of it is for the paper to show. But what is *lost* can be computed, for any model. A gap has the
-# chance
+# This is a table, not a Transformer: whether a deep model makes use of it is for the paper to show. But what
+# is *lost* to whoever sees one gap can be computed. A gap has the chance
 #
 # $$P(p_{i+1}-p_i = g) = \binom{N-g}{L-1}\Big/\binom{N}{L}$$
 #
@@ -276,7 +276,7 @@ plots.counting_gaps(np.arange(1, 31), chances)
 plt.show()
 
 # %% [markdown]
-# So "exactly one back" is gone, while "the nearest before me" is not: a steep slope still finds it,
+# So one gap doesn't say "exactly one back". But "the nearest before me" is not lost: a steep slope finds it,
 # whatever the draw.
 
 # %%
@@ -346,8 +346,8 @@ show_source(digit_positions)
 # ### A head that adds by columns
 #
 # Numbers are written with the **last digit first**, so equal places are equally far from where their
-# numbers begin, and share a row. With that, one attention head gives the sums of all columns of two numbers: the
-# query is the row of a place, the keys are the rows of all tokens, the values are the digits.
+# numbers begin, and share a row. With that, one attention head gives the sums of all columns of two
+# equally long numbers: the query is the row of a place, the keys are the rows of all tokens, the values are the digits.
 
 # %%
 from pe_numpy import attention
@@ -433,7 +433,8 @@ assert (changes > least).all() and np.allclose(changes, least, rtol=0, atol=0.1)
 # The smoothest code of all is constant, and useless. Of the codes at right angles to it (and of
 # length 1) the smoothest is the **eigenvector** of the next eigenvalue; then comes the next, and so on. Dwivedi
 # and Bresson (2020) give node $i$ its entries in $k$ of them, from the matrix in which each $A_{ij}$ is divided by
-# $\sqrt{d_id_j}$, so that busy nodes don't rule:
+# $\sqrt{d_id_j}$, so that busy nodes don't rule ($v_0$, now
+# $\sqrt{d_i}$, is left out):
 #
 # $$\big(I - d^{-1/2}A\,d^{-1/2}\big)\,v_n = \lambda_n v_n,\qquad 0=\lambda_0\le\lambda_1\le\dots,\qquad
 # \text{node } i \mapsto (v_1[i],\dots,v_k[i])$$
@@ -554,7 +555,8 @@ assert np.allclose(plain, scaled, rtol=0, atol=1e-12)
 # = \begin{pmatrix}\cos\theta & \sin\theta\\ -\sin\theta & \cos\theta\end{pmatrix}
 # \begin{pmatrix}\sin\theta i\\ \cos\theta i\end{pmatrix},\qquad \theta = \frac{2\pi n}{N}$$
 #
-# which is `sinusoidal_shift` of chapter 20.
+# which is `sinusoidal_shift` of chapter 20. A step forward and a step back add up to $2\cos\theta$ times the
+# pair. So each wave is an eigenvector, of the eigenvalue $2-2\cos\theta$ of $d-A$.
 
 # %%
 from pe_numpy import sinusoidal_shift
@@ -566,6 +568,7 @@ for n in range(1, 5):
     assert np.allclose(cosine, np.cos(n * angle) * np.sqrt(2 / 9), rtol=0, atol=1e-12)
     assert np.allclose(sine, np.sin(n * angle) * np.sqrt(2 / 9), rtol=0, atol=1e-12)
     step = sinusoidal_shift(2 * np.pi * n / 9, 2)  # one pair, one step of the cycle
+    assert np.allclose(step + step.T, 2 * np.cos(n * angle[1]) * np.eye(2), rtol=0, atol=1e-12)
     code = np.stack([sine, cosine])  # (2, N)
     assert np.allclose(np.roll(code, -1, axis=1), step @ code, rtol=0, atol=1e-12)
 
@@ -578,7 +581,7 @@ for n in range(1, 5):
 # node. (On the cycle that picks cosine and sine.) Another numbering of the nodes may give other signs, so this is
 # a convention and no cure. The authors flip each sign at random in training, so that the model
 # learns not to care. **Predict**: which of these stay as they are when a sign flips: the codes, their
-# distances, the products $c_i\cdot c_j$ of the nodes' codes?
+# distances, the products of two nodes' codes?
 
 # %% fold="output"
 flipped = codes * [1, -1, -1, 1]
@@ -595,16 +598,17 @@ assert np.allclose(*apart, rtol=0, atol=1e-12) and not np.allclose(codes, flippe
 # %% [markdown]
 # *A common mistake* is a directed graph. Its matrix is not symmetric and need not have orthogonal eigenvectors. On
 # a directed path $d^{-1/2}A\,d^{-1/2}$ has nothing on or below its diagonal, so all eigenvalues are 1, and
-# nothing is left to tell nodes apart
-# ([graphtransformer #12](https://github.com/graphdeeplearning/graphtransformer/issues/12)). A graph of few
-# nodes is the other one: $k$ must be below $N$. DGL can fill up with zeros
+# the one eigenvector reaches one node alone
+# ([graphtransformer #12](https://github.com/graphdeeplearning/graphtransformer/issues/12)). Another is a
+# graph of few nodes: $k$ must be below $N$. DGL can fill up with zeros
 # ([dgl #4628](https://github.com/dmlc/dgl/pull/4628)); the package refuses both.
 
 # %%
 directed = np.eye(5, k=1)
 incoming = np.maximum(directed.sum(axis=0), 1)  # at least 1, as in the authors' code
 matrix = np.eye(5) - directed / np.sqrt(np.outer(incoming, incoming))
-assert np.linalg.eigvals(matrix).tolist() == [1] * 5
+values, vectors = np.linalg.eig(matrix)
+assert values.tolist() == [1] * 5 and np.allclose(vectors[1:], 0, rtol=0, atol=1e-12)
 for graph, k in ((directed, 2), (path(3), 3)):
     try:
         laplacian_encoding(graph, k)
@@ -750,7 +754,7 @@ for graph, k in ((directed, 2), (path(3), 3)):
 # | | random positions | Abacus | Laplacian |
 # |---|---|---|---|
 # | who uses it | research | research | graph transformers |
-# | trained | what its host trains | the table; rows above digits + offset stay untrained | nothing |
+# | trained | what its host trains | the table; rows above digits + offset stay untrained | a linear layer to the model's width |
 # | a cache holds | the drawn positions, of the whole text | the running place | nothing |
 # | cost | its host's, by gather; drawn distances stay a line | a vector a token | one eigendecomposition a graph |
 # | verdict | cheap reach for small tasks that need order | position may count something else than tokens | position without a line |
