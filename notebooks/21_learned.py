@@ -377,7 +377,7 @@ assert resize(small, 4, 4)[1, :, 0].tolist() == [1.75, 2, 2.5, 2.75]
 # `resample_abs_pos_embed`) calls PyTorch's `interpolate`, bicubic (over 16 neighbours) with smoothing, and
 # leaves `align_corners` at its default: cells. MAE
 # (facebookresearch/mae, commit [be47fef](https://github.com/facebookresearch/mae/blob/be47fef7a727943547afb0c670cf1b26034c3c89/util/pos_embed.py))
-# does the same without smoothing.
+# does the same without smoothing. [Chapter 25](25_grid.ipynb#resize-a-table) has the matrices of all of them.
 #
 # **The class token.** Many tables begin with a row for a token that is no patch. All three programs take
 # it off, resize the rest, and put it back unchanged. With a grid of 14 by 14 that makes 197 rows:

@@ -30,7 +30,7 @@ plt.show()
 #   (tensor2tensor, fairseq, Whisper), with other frequencies; else it is the paper's code in another order.
 #   [Shown](#which-sinusoids-are-these).
 # - **Which axis comes first?** The column in MAE; the row in DETR, in timm and here. A square grid hides
-#   most mistakes: test with 2 by 3 cells. [Shown](#whose-order).
+#   an exchange: test with 2 by 3 cells. [Shown](#whose-order).
 # - **From where does DETR count?** From 1, and real cells alone; normalised, the last count is $2\pi$.
 #   So padding leaves the codes of a picture as they are. [Shown](#count-what-is-real).
 # - **How do I resize a trained table?** Cut off the rows that are no patches, multiply by one matrix for
@@ -88,7 +88,7 @@ assert alike[5, 17] > alike[10, 15] and 8 > math.hypot(6, 5)
 #
 # ### Whose order?
 #
-# The same sines and cosines stand in a different order in each library.
+# The same sines and cosines stand in four orders. (DETR's counts begin at 1: [below](#count-what-is-real).)
 
 # %% alt="Five lines of eight boxes, the components of a code of width 8 by library. What one sees: sine and cosine blocks of the row in blue and of the column in red, in four different orders; only DETR's alternate one by one."
 quarters = [[f"{wave} {axis}{i}" for i in (0, 1)] for axis in "yx" for wave in ("sin", "cos")]
@@ -182,8 +182,8 @@ assert np.array_equal(rows["paper"][[0, 2, 4, 6, 1, 3, 5, 7]], rows["concatenate
 assert rows["timing"].round(6).tolist()[:4] == [0.841471, 0.046399, 0.002154, 0.0001]
 
 # %% [markdown]
-# A permutation costs nothing: a linear layer behind it can undo it. So "is it a bug that they are not
-# interleaved?" ([tensor2tensor #1925](https://github.com/tensorflow/tensor2tensor/issues/1925)) has two
+# A permutation costs nothing: a linear layer behind it can undo it. So whether the other order is a bug
+# ([tensor2tensor #1925](https://github.com/tensorflow/tensor2tensor/issues/1925) asks why it is there) has two
 # answers: no for a model trained so, yes for weights that were trained otherwise. **Predict**: do the two
 # sets of frequencies matter at $D=512$, where $1/(n-1)$ and $1/n$ hardly differ?
 
@@ -220,7 +220,7 @@ assert np.isfinite(timing_signal(3, 2)).all()
 # %% [markdown]
 # ## Count what is real
 #
-# Pictures of different sizes meet in a batch, so most are padded. DETR takes a **mask**, $M_{yx}=1$ in a real
+# Pictures of different sizes meet in a batch, so smaller ones are padded. DETR takes a **mask**, $M_{yx}=1$ in a real
 # cell and 0 in padding, and counts. Down a column and along a row,
 #
 # $$\hat y_{yx}=\sum_{y'\le y}M_{y'x},\qquad\hat x_{yx}=\sum_{x'\le x}M_{yx'}$$
@@ -452,9 +452,9 @@ assert np.allclose(fourier_features(p, B), by_loops, rtol=0, atol=1e-12)
 product = sum(math.cos(2 * math.pi * (b @ (p - other))) for b in B)
 assert abs(fourier_features(p, B) @ fourier_features(other, B) - product) < 1e-12
 z, share = np.polynomial.hermite_e.hermegauss(60)  # a standard normal number: values, shares
-apart = 0.5 * np.linalg.norm(p - other)  # sigma = 1/2: the deviation of b . (p - p')
-mean = share @ np.cos(2 * math.pi * apart * z) / share.sum()
-assert abs(mean - math.exp(-2 * math.pi**2 * apart**2)) < 1e-12
+cosines = np.cos(2 * math.pi * 0.5 * np.stack(np.meshgrid(z, z), axis=-1) @ (p - other))
+mean = share @ cosines @ share / share.sum() ** 2  # over both components of b, with sigma = 1/2
+assert abs(mean - math.exp(-2 * math.pi**2 * 0.5**2 * np.sum((p - other) ** 2))) < 1e-12
 
 # %% alt="Likeness of two points over their distance for three sigmas, bells as lines and 256 drawn waves as dots. What one sees: the larger sigma, the narrower the bell; the dots keep within a tenth of their lines."
 distance, unit = np.linspace(0, 1, 60), rng.standard_normal((256, 2))
@@ -475,8 +475,10 @@ plt.show()
 # ([arXiv:2003.08934](https://arxiv.org/abs/2003.08934), equation 4) takes waves along the axes that double,
 # $\sin2^l\pi p$ and $\cos2^l\pi p$: $B=2^{l-1}$. Its code leaves out the $\pi$, on purpose
 # ([nerf #12](https://github.com/bmild/nerf/issues/12)): with it the slowest wave gives both ends of $-1$ to 1 one
-# code. *SAM* codes
-# the middles of pixels, $x$ before $y$, from $-1$ to 1, sines first.
+# code. *SAM*
+# ([dca509f](https://github.com/facebookresearch/segment-anything/blob/dca509fe79/segment_anything/modeling/prompt_encoder.py))
+# codes the middles of pixels, $x$ before $y$, from $-1$ to 1, and has the sines first, as the authors'
+# notebook does; their text has the cosines first.
 
 # %%
 doubling = fourier_features([0.25], [[0.5], [1.0], [2.0]]).reshape(2, 3)  # cosines, then sines
