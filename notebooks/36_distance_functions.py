@@ -5,7 +5,7 @@
 #
 # 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb).
 
-# %% fold="input" alt="Five biases that meet at distance 64, and the factors that they are on a weight, on log axes. What one sees: the square and the line plunge beyond 64, the root follows, logarithm and Sandwich stay nearly straight."
+# %% fold="input" alt="Five biases that meet at distance 64, Sandwich nearly, and the factors that they are on a weight, on log axes. What one sees: the square and the line plunge beyond 64, the root follows, the logarithm is nearly straight, and Sandwich ripples about it."
 import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import alibi_bias, attention, fire_bias, kerple_log_bias, kerple_power_bias
@@ -27,7 +27,8 @@ plt.show()
 #
 # - **Which sign, and where is it added?** KERPLE's and Sandwich's biases are penalties, 0 at distance 0 and
 #   below 0 elsewhere, the same for past and future; FIRE's is whatever its network makes. All are added
-#   after the division by $\sqrt K$. [Shown](#kerple-two-numbers-a-head).
+#   after the division by $\sqrt K$. [Shown](#kerple-two-numbers-a-head). An encoder with ALiBi's $-m|i-j|$ for
+#   both sides cannot tell left from right; two slopes or half a step mend it. [Sides](#an-encoder-has-two-sides).
 # - **Which one sees farthest?** A line makes weights fall by a constant factor a step, a square as a bell,
 #   a logarithm $-p\ln(1+aD)$ as the power law $(1+aD)^{-p}$. With $p\le 1$ the head has no window: the
 #   longer the text, the more of the weight is far away. [Shown](#one-bend-one-law).
@@ -39,8 +40,8 @@ plt.show()
 #   $c$ and $L$. [Shown](#a-common-mistake-a-constant-a-of-0).
 # - **What must a cache hold?** Positions alone. But FIRE reads the query's own position: beyond $L$ each row is
 #   stretched anew, and a diagonal holds more than one number. [Shown](#fire-a-share-of-the-way-back).
-# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm, ALiBi as a limit, and, with
-#   62 ReLUs, T5's 32 causal buckets, exactly on whole distances. [Shown](#fire-contains-the-others).
+# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm ($f$ a line, $c=a$), ALiBi as the limit
+#   $c\to 0$, and, with 62 ReLUs, T5's 32 causal buckets, exactly on whole distances. [Shown](#fire-contains-the-others).
 
 # %% [markdown]
 # ## One bend, one law
@@ -82,7 +83,7 @@ shares = [softmax(b)[64:].sum() for b in shapes.values()]
 assert shares[0] < 0.01 < shares[1] < 0.05 < shares[2] < 0.1 and min(shares[3:]) > 0.4
 
 # %% [markdown]
-# One common point, and between less than 1 % and more than 40 % of the weight behind it.
+# From less than 1 % to more than 40 %.
 #
 # ALiBi's head is a window: chapter 35 proves that all but a share $\varepsilon$ of the weight lies within
 # a fixed number of keys, however long the text. Is that so for a logarithm? The weights sum to something like
@@ -101,7 +102,7 @@ assert np.ptp(beyond[2.0][1:]) < 0.001 and beyond[1.5][3] < 0.08
 
 # %% [markdown]
 # With $p = 2$ the head is a window again. With $p=1/2$ nearly all weight leaves for the far text: such a
-# head is no window. Training decides which of them a head becomes.
+# head is no window.
 #
 # ## KERPLE: two numbers a head
 #
@@ -122,7 +123,8 @@ for row in kerple_log_bias(p, a, [[0, 1, 2, 3, 4]])[:, 0] + 0.0:
 
 # %% [markdown]
 # Near the query ($aD$ small) the logarithm is a line of slope $pa$; far away doubling the distance costs a
-# fixed $p\ln 2$. The place of the bend is $1/a$. The **power** form has the exponent trained:
+# fixed $p\ln 2$. The place of the bend is $1/a$. In the **power** form, with
+# the authors' letters, $p$ is the exponent and $a$ the factor:
 #
 # $$b_{ij} = -a\,|i-j|^{\,p}\qquad 0 < p \le 2$$
 
@@ -174,7 +176,7 @@ print(f"a = 1e-12, distance 100: slope by p {by_p:.0e}, by a {by_a:.0f}")
 
 # %% [markdown]
 # Where $a = 0$ the bias is 0 at every distance, and so is its slope by $p$; only $a$ can leave that place.
-# A draft of NVIDIA's NeMo had $a$ as a *constant* 0: the head had no position, and its factor got no
+# NVIDIA's NeMo once had $a$ as a *constant* 0: the head had no position, and its factor got no
 # gradient. A first repair drew $a$ at random; a reviewer called that unstable and asked for 1
 # ([PR 6666](https://github.com/NVIDIA-NeMo/Speech/pull/6666)). The
 # [authors' code](https://github.com/chijames/KERPLE/blob/25be3d7/megatron/mpu/layers.py) draws $p$ from 0 to 2
@@ -218,7 +220,7 @@ plots.distance_exponents(exponents, np.array(floor))
 plt.show()
 
 # %% [markdown]
-# All but 2.5 pass, and so does the logarithm. The condition has an equal one without "whenever": $b$ is a conditional kernel
+# All but 2.5 pass, and so does the logarithm. An equivalent has no "whenever": $b$ is a conditional kernel
 # exactly if $e^{t\,b}$ is a kernel for every $t>0$ (a theorem of Schoenberg). So with $p\le 2$ the factor $e^{b}$
 # is an inner product of position vectors, and the weight of a pair, before it is normalised, is
 # $e^{q\cdot k/\sqrt K}\;\varphi(i)\cdot\varphi(j)$: content times position.
@@ -355,8 +357,8 @@ assert np.array_equal(fire_bias(fire, [1, 2], [1, 2]), fire_bias(fire, [4, 5], [
 #
 # ### A common mistake: the largest along the keys
 #
-# $\max(i, L)$ has one number for each *row*. A public copy broadcasts it along the keys. With as
-# many queries as keys the shapes agree:
+# $\max(i, L)$ has one number for each *row*. Broadcast along the keys, with as many queries as keys, the
+# shapes agree, too:
 
 # %%
 i, j = np.arange(9)[:, None], np.arange(9)[None]
@@ -469,8 +471,7 @@ for b, blind in ((both, True), (two, False), (half, False)):
 # %% [markdown]
 # The second way, **half a step**, is that of
 # [Google DeepMind's encoders](https://github.com/google-deepmind/randomized_positional_encodings/blob/e8c6474/models/positional_encodings.py):
-# the past costs half a slope less, $-m\,(|i-j| - \tfrac12)$ for $i>j$. A comment there calls the choice
-# arbitrary: it breaks the symmetry. Proposals of an author of ALiBi stand in
+# the past costs half a slope less, $-m\,(|i-j| - \tfrac12)$ for $i>j$. (A comment calls this arbitrary.) Proposals of an author of ALiBi stand in
 # [issue 5](https://github.com/ofirpress/attention_with_linear_biases/issues/5). (The shortcut of a bias
 # of the key alone fails without a mask; x-transformers changed its bias to serve both directions in
 # [PR 88](https://github.com/lucidrains/x-transformers/pull/88).)
@@ -523,7 +524,7 @@ plt.show()
 #
 # ### Exercise 2: both forms in one
 #
-# NeMo joins the two forms: $-r\,\ln(1 + a\,|i-j|^{p})$, with $r$ from ALiBi's slopes. Which numbers give the logarithm, and which limit
+# NeMo joins the two forms: $-r\,\ln(1 + a\,|i-j|^{p})$, $r$ starting at ALiBi's slopes. Which numbers give the logarithm, and which limit
 # gives the power form?
 #
 # <details><summary>Hint 1</summary>
