@@ -28,18 +28,19 @@ plt.show()
 # - **Which sinusoids does my checkpoint hold?** Print the row of position 1. Sines and cosines in turn: the
 #   paper's. All sines first, then look at the last sine: exactly $\sin 10^{-4}$ is the timing signal
 #   (tensor2tensor, fairseq, Whisper), with other frequencies; else it is the paper's code in another order.
-#   [Shown](#which-sinusoids-are-these).
-# - **Which axis comes first?** The column in MAE; the row in DETR, in timm and here. A square grid hides
-#   an exchange: test with 2 by 3 cells. [Shown](#whose-order).
+#   A model needs the one it was trained with: at $D=512$ and position 500 numbers differ by up to 0.70. [Shown](#which-sinusoids-are-these).
+# - **Which axis comes first?** The column in MAE; the row in DETR, in timm and here. Only in DETR do sines and
+#   cosines alternate. A square grid hides an exchange: test with 2 by 3 cells. [Shown](#whose-order).
 # - **From where does DETR count?** From 1, and real cells alone; normalised, the last count is $2\pi$.
 #   So padding leaves the codes of a picture as they are. [Shown](#count-what-is-real).
 # - **How do I resize a trained table?** Cut off the rows that are no patches, multiply by one matrix for
 #   the rows and one for the columns, put them back. Corners or cells, linear or cubic, antialias or not:
-#   what the checkpoint was used with. [Shown](#resize-a-table), [list](#in-practice).
+#   what the checkpoint was used with (ViT in transformers: cells, cubic, none). [Shown](#resize-a-table), [list](#in-practice).
 # - **Which bicubic is it?** torch has two: $a=-3/4$, and $a=-1/2$ with `antialias=True`, which differs even
 #   when a table grows. [Shown](#cubic-with-two-values-of-a).
 # - **And coordinates that are no whole numbers?** Fourier features: cosines and sines of random waves.
-#   Their likeness is a bell over the distance, in every direction. [Shown](#points-without-a-grid).
+#   Expected, their likeness is a Gaussian bell over the distance, the narrower the larger $\sigma$.
+#   [Shown](#points-without-a-grid).
 
 # %% [markdown]
 # ## A picture is no line
@@ -83,8 +84,8 @@ print(f"\n8 along the row: {alike[5, 17]:.2f}   6 right and 5 down: {alike[10, 1
 assert alike[5, 17] > alike[10, 15] and 8 > math.hypot(6, 5)
 
 # %% [markdown]
-# That is the cross at the top: a cell of the same row shares half of its code exactly, and is more alike
-# than a nearer one off both axes. The two axes are added; there is no term of row *and* column.
+# That is the cross at the top: a cell of the same row shares half of its code exactly, and can be more
+# alike than a nearer one off both axes. The two axes are added; there is no term of row *and* column.
 #
 # ### Whose order?
 #
@@ -151,7 +152,8 @@ assert [divmod(place, 5) for place in places] == [(0, 0), (1, 0), (2, 0), (0, 1)
 # then [fairseq](https://github.com/facebookresearch/fairseq/blob/3d262bb256/fairseq/modules/sinusoidal_positional_embedding.py),
 # [Whisper](https://github.com/openai/whisper/blob/c0d2f624c0/whisper/model.py)) has all sines first *and other
 # frequencies*: $n=\lfloor D/2\rfloor$ of them, from $lo$ to $lo^2/hi$, by default from 1 to exactly
-# $10^{-4}$.
+# $10^{-4}$. (fairseq makes the row of its padding token zeros, often row 1: look at another, row $p$, for
+# $\sin10^{-4}p$.)
 #
 # $$\theta_i=lo\,\Big(\frac{lo}{hi}\Big)^{i/(n-1)},\qquad i=0,\dots,n-1$$
 
@@ -271,7 +273,7 @@ assert changed == 0 and outside == [0, 1, 0, 1]
 # ([29901c5](https://github.com/facebookresearch/detr/blob/29901c51d7/models/position_encoding.py)) it is True
 # at padding. Here, and in transformers, True is real.
 #
-# DETR adds this code to queries and keys in every layer, and never to values. Normalised, the whole picture is
+# DETR adds this code in every layer, to the picture's queries and keys, never to values. Normalised, the whole picture is
 # one turn of the fastest hand, whatever its size. The temperature stays 10000, as for texts. How many of the
 # pairs move at all?
 
@@ -291,7 +293,7 @@ assert still > 32 and (spread[64 - still :] < 0.1).all() and (spread[: 64 - stil
 # as cells, and the grid as one interpolation after the other. Here is the general form, and what libraries
 # do besides. Whatever the way, the new table is $E'=WE$ with a constant matrix. The new row $r$ stands at
 # the place $s_r$ among the $N$ old ones, and an old row $j$ gets the weight that a **kernel** $k$ gives to its
-# distance. For cells and corners, with $N'$ new rows,
+# distance; what falls beyond an end goes to the end row. For cells and corners, with $N'$ new rows,
 #
 # $$W_{rj}=k(s_r-j),\qquad s_r=\big(r+\tfrac12\big)\frac{N}{N'}-\tfrac12\quad\text{or}\quad
 #   s_r=r\,\frac{N-1}{N'-1}$$
@@ -320,6 +322,7 @@ for old, new in ((4, 6), (20, 8), (5, 5)):
 
 # %%
 show_source(resize_matrix)
+print("\nlinear, 4 rows to 6:", resize_matrix(4, 6).round(3), sep="\n")
 
 # %%
 ways = {
@@ -487,7 +490,8 @@ tested = fourier_features([0.125, 0.25], np.diag([1.0, 2.0])).round(6) + 0.0
 print("features of (1/8, 1/4), B = diag(1, 2):", tested.tolist())
 for name, B in (("with pi", [[0.5]]), ("without", [[0.5 / math.pi]])):
     first, last = fourier_features([[-1.0], [1.0]], B)
-    print(f"the ends of -1 to 1, {name}:", first.round(2).tolist(), last.round(2).tolist())
+    ends = np.round([first, last], 2) + 0.0
+    print(f"the ends of -1 to 1, {name}:", ends.tolist())
     assert np.allclose(first, last, rtol=0, atol=1e-12) == (name == "with pi")
 theta, at = 10000.0 ** (-np.arange(4) / 4), np.arange(50)
 cosines, sines = np.split(fourier_features(at[:, None], theta[:, None] / (2 * math.pi)), 2, axis=1)
