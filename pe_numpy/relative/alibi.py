@@ -107,10 +107,9 @@ def alibi_bias(
         future_slopes = checks.exact_shape(
             name, "future_slopes", future_slopes, slopes.shape, "(H,)"
         )
-    dtype = slopes.dtype if future_slopes is None else np.result_type(slopes, future_slopes)
 
     def penalty(d: np.ndarray) -> np.ndarray:
-        away = np.abs(d).astype(dtype)
+        away = np.abs(d).astype(slopes.dtype)
         past = np.multiply.outer(-slopes, away)
         if future_slopes is None:
             return past
