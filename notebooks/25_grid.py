@@ -28,14 +28,16 @@ plt.show()
 # - **Which sinusoids does my checkpoint hold?** Print the row of position 1. Sines and cosines in turn: the
 #   paper's. All sines first, then look at the last sine: exactly $\sin 10^{-4}$ is the timing signal
 #   (tensor2tensor, fairseq, Whisper), with other frequencies; else it is the paper's code in another order.
-#   A model needs the one it was trained with: at $D=512$ and position 500 numbers differ by up to 0.70. [Shown](#which-sinusoids-are-these).
+#   Don't exchange them: at $D=512$ the numbers of position 500 differ by up to 0.70.
+#   [Shown](#which-sinusoids-are-these).
 # - **Which axis comes first?** The column in MAE; the row in DETR, in timm and here. Only in DETR do sines and
 #   cosines alternate. A square grid hides an exchange: test with 2 by 3 cells. [Shown](#whose-order).
 # - **From where does DETR count?** From 1, and real cells alone; normalised, the last count is $2\pi$.
 #   So padding leaves the codes of a picture as they are. [Shown](#count-what-is-real).
 # - **How do I resize a trained table?** Cut off the rows that are no patches, multiply by one matrix for
 #   the rows and one for the columns, put them back. Corners or cells, linear or cubic, antialias or not:
-#   what the checkpoint was used with (ViT in transformers: cells, cubic, none). [Shown](#resize-a-table), [list](#in-practice).
+#   what the checkpoint was used with (ViT in transformers: cells, cubic, no antialias).
+#   [Shown](#resize-a-table), [list](#in-practice).
 # - **Which bicubic is it?** torch has two: $a=-3/4$, and $a=-1/2$ with `antialias=True`, which differs even
 #   when a table grows. [Shown](#cubic-with-two-values-of-a).
 # - **And coordinates that are no whole numbers?** Fourier features: cosines and sines of random waves.
@@ -152,8 +154,7 @@ assert [divmod(place, 5) for place in places] == [(0, 0), (1, 0), (2, 0), (0, 1)
 # then [fairseq](https://github.com/facebookresearch/fairseq/blob/3d262bb256/fairseq/modules/sinusoidal_positional_embedding.py),
 # [Whisper](https://github.com/openai/whisper/blob/c0d2f624c0/whisper/model.py)) has all sines first *and other
 # frequencies*: $n=\lfloor D/2\rfloor$ of them, from $lo$ to $lo^2/hi$, by default from 1 to exactly
-# $10^{-4}$. (fairseq makes the row of its padding token zeros, often row 1: look at another, row $p$, for
-# $\sin10^{-4}p$.)
+# $10^{-4}$. (fairseq's padding row, often 1, is zeros: look at row $p$ for $\sin10^{-4}p$.)
 #
 # $$\theta_i=lo\,\Big(\frac{lo}{hi}\Big)^{i/(n-1)},\qquad i=0,\dots,n-1$$
 
@@ -273,8 +274,8 @@ assert changed == 0 and outside == [0, 1, 0, 1]
 # ([29901c5](https://github.com/facebookresearch/detr/blob/29901c51d7/models/position_encoding.py)) it is True
 # at padding. Here, and in transformers, True is real.
 #
-# DETR adds this code in every layer, to the picture's queries and keys, never to values. Normalised, the whole picture is
-# one turn of the fastest hand, whatever its size. The temperature stays 10000, as for texts. How many of the
+# DETR adds this code in every layer, to the picture's queries and keys, never to values. Normalised, the
+# whole picture is one turn of the fastest hand, whatever its size. The temperature stays 10000, as for texts. How many of the
 # pairs move at all?
 
 # %%
