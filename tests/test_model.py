@@ -113,6 +113,22 @@ def test_left_padding_changes_nothing(encoding):
 
 
 @every
+def test_padding_between_tokens_counts_nothing(encoding):
+    """As after a prompt that was padded on the right: what a padded token says is not counted."""
+    model, params, tokens = built(encoding)
+    keep = np.array([0, 1, 2, 5, 6, 7])
+    real = np.isin(np.arange(L), keep)[None].repeat(B, axis=0)
+    alone = decode(params, model, tokens[:, keep])
+    together = decode(params, model, tokens, real=real)
+    assert_allclose(together[:, keep], alone, rtol=0, atol=1e-10)
+    cache = Cache(model, B, L, np.float64)
+    for start, end in ((0, 5), (5, 6), (6, 8)):
+        step = decode(params, model, tokens[:, start:end], real=real[:, start:end], cache=cache)
+        here = real[0, start:end]
+        assert_allclose(step[:, here], together[:, start:end][:, here], rtol=0, atol=1e-10)
+
+
+@every
 def test_no_token_sees_its_future(encoding):
     model, params, tokens = built(encoding)
     changed = tokens.copy()
@@ -752,6 +768,7 @@ def test_sink_logits_take_weight_from_the_keys_of_each_self_attention(encoding):
     assert "sink" not in params["decoder"]["layers"]["0"]["cross"]
     for stack in ("encoder", "decoder"):
         for layer in params[stack]["layers"].values():
+            assert layer["attention"]["sink"].shape == (H,)
             layer["attention"]["sink"] = np.full(H, -np.inf)
     memory = encode(params, model, tokens)
     before = decode(params, model, tokens, memory)
