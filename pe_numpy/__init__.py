@@ -8,18 +8,22 @@ Every public function, by the place at which position enters attention:
        complex_order, complex_attention, convolve, laplacian_encoding
 2. queries and keys
        rope, rope_frequencies, rope_matrix, rope_permutation, rope_convert_weights,
-       linear_scaling, ntk_scaling, dynamic_ntk_scaling, yarn_scaling, llama3_scaling
+       linear_scaling, ntk_scaling, dynamic_ntk_scaling, yarn_scaling, llama3_scaling,
+       mla_scores,
+       rope_nd, axial_frequencies, mixed_frequencies, mrope_frequencies,
+       xpos, xpos_scale, pope, pope_frequencies
 3. the score of a pair
        relative_distance, four_terms, shaw_scores, relative_key_query_scores, nezha_table,
        transformer_xl_scores, relative_shift,
        t5_bucket, t5_bias, tupe_scores, deberta_scores, deberta_bucket, alibi_slopes, alibi_bias,
        kerple_log_bias, kerple_power_bias, sandwich_bias, fire_bias,
        forgetting_bias, cope_bias,
-       offset_index, offset_bias, decomposed_scores, log_cpb_coordinates
+       offset_index, offset_bias, decomposed_scores, log_cpb_coordinates,
+       rotary_distance_scores, rerope_distance, self_extend_distance, chunk_distance
 4. the weighted sum
-       shaw_values
+       shaw_values, rotary_values
 the positions themselves
-       random_positions, digit_positions
+       random_positions, digit_positions, patch_coordinates, mrope_positions
 and around them: attention
        attention, attend, attention_blockwise, softmax, log_softmax,
        causal_mask, window_mask, chunk_mask, padding_mask, split_heads, merge_heads
@@ -87,6 +91,22 @@ from pe_numpy.relative.windows import (
     offset_bias,
     offset_index,
 )
+from pe_numpy.rotary.latent import mla_scores
+from pe_numpy.rotary.nd import (
+    axial_frequencies,
+    mixed_frequencies,
+    mrope_frequencies,
+    mrope_positions,
+    patch_coordinates,
+    rope_nd,
+)
+from pe_numpy.rotary.new_places import (
+    chunk_distance,
+    rerope_distance,
+    rotary_distance_scores,
+    self_extend_distance,
+)
+from pe_numpy.rotary.pope import pope, pope_frequencies
 from pe_numpy.rotary.rope import (
     rope,
     rope_convert_weights,
@@ -101,6 +121,8 @@ from pe_numpy.rotary.scaling import (
     ntk_scaling,
     yarn_scaling,
 )
+from pe_numpy.rotary.values import rotary_values
+from pe_numpy.rotary.xpos import xpos, xpos_scale
 from pe_numpy.training.autodiff import value_and_grad
 from pe_numpy.training.checkpoint import load, save
 from pe_numpy.training.loop import train
@@ -161,8 +183,10 @@ __all__ = [
     "attention_blockwise",
     "attention_entropy",
     "attention_temperature",
+    "axial_frequencies",
     "causal_mask",
     "check",
+    "chunk_distance",
     "chunk_mask",
     "clip_gradients",
     "complex_attention",
@@ -205,28 +229,40 @@ __all__ = [
     "log_n_scale",
     "log_softmax",
     "merge_heads",
+    "mixed_frequencies",
+    "mla_scores",
+    "mrope_frequencies",
+    "mrope_positions",
     "multi_head_attention",
     "nezha_table",
     "ntk_scaling",
     "offset_bias",
     "offset_index",
     "padding_mask",
+    "patch_coordinates",
+    "pope",
+    "pope_frequencies",
     "random_positions",
     "recurrent",
     "relative_distance",
     "relative_key_query_scores",
     "relative_shift",
     "relu",
+    "rerope_distance",
     "resize_matrix",
     "rms_norm",
     "rope",
     "rope_convert_weights",
     "rope_frequencies",
     "rope_matrix",
+    "rope_nd",
     "rope_permutation",
+    "rotary_distance_scores",
+    "rotary_values",
     "sample",
     "sandwich_bias",
     "save",
+    "self_extend_distance",
     "sgd",
     "shaw_scores",
     "shaw_values",
@@ -247,5 +283,7 @@ __all__ = [
     "warmup_schedule",
     "wavelengths",
     "window_mask",
+    "xpos",
+    "xpos_scale",
     "yarn_scaling",
 ]

@@ -96,6 +96,7 @@ LEARNED, RECURRENT = "absolute/learned", "absolute/recurrent"
 GRID, FOURIER = "absolute/grid", "absolute/fourier"
 COMPLEX, CONVOLUTION = "absolute/complex_order", "absolute/convolution"
 SCALING, EXTRAPOLATION = "rotary/scaling", "extrapolation"
+LATENT = "rotary/latent"
 MODEL, ENCODINGS = "transformer/model", "transformer/encodings/"
 DECODING = "transformer/decoding"
 OPTIMISER, CHECKPOINT = "training/optimiser", "training/checkpoint"
@@ -563,6 +564,19 @@ MUTANTS = [
     Mutant("partial heads converted whole", ROPE, "turned = rope_permutation(d)\n    order = np.arange(K)\n"
            "    order[:d] =", "d = K\n    turned = rope_permutation(d)\n    order = np.arange(K)\n    order[:d] ="),
     Mutant("columns for rows", ROPE, "return weight[rows]", "return weight[..., rows]"),
+    Mutant("scale of the absorbed key", LATENT, "/ math.sqrt(d_n + d_r)", "/ math.sqrt(r + d_r)"),
+    Mutant("scale of the content", LATENT, "/ math.sqrt(d_n + d_r)", "/ math.sqrt(d_n)"),
+    Mutant("absorbed alone scaled otherwise", LATENT, "content = (q_C @ w_uk) @", "content = (q_C @ w_uk) / 2 @"),
+    Mutant("latent heads all alike", LATENT, "k_C = c @ np.swapaxes(w_uk, -1, -2)",
+           "k_C = c @ np.swapaxes(w_uk[:1], -1, -2)"),
+    Mutant("shared key turned by the query", LATENT, "rope(k_R, k_positions, frequencies)",
+           "rope(k_R, q_positions[..., :1], frequencies)"),
+    Mutant("shared key not turned", LATENT, "rope(k_R, k_positions, frequencies)", "k_R"),
+    Mutant("latent pairs as halves", LATENT, "rope(q_R, q_positions, frequencies), rope(k_R, k_positions, frequencies)",
+           'rope(q_R, q_positions, frequencies, "half"), rope(k_R, k_positions, frequencies, "half")'),
+    Mutant("frequencies of the whole head", LATENT, "frequencies = rope_frequencies(d_r)",
+           "frequencies = rope_frequencies(2 * (d_n // 2 + d_r // 2))[: d_r // 2]"),
+    Mutant("float16 not widened", LATENT, "return scores.astype(dtype)", "return scores"),
     Mutant("least significant digit first", EXTRAPOLATION, "for place in reversed(range(width)):",
            "for place in range(width):"),
     Mutant("overflow unseen", EXTRAPOLATION, "if (rest > 0).any():", "if False:"),

@@ -321,6 +321,25 @@ def test_converted_weights_and_biases_give_the_other_layout_the_same_scores(made
         assert np.abs(scores(w_q, w_k, b_q, b_k, to) - expected).max() > 1
 
 
+def test_keys_of_grouped_queries_are_converted_with_their_own_number_of_heads():
+    L, D, H, G, K = 5, 7, 6, 2, 8
+    assert rope_convert_weights(np.arange(8), 2).tolist() == [0, 2, 1, 3, 4, 6, 5, 7]  # K = 4
+    x, w_q, w_k = data((L, D)), data((H * K, D), seed=1), data((G * K, D), seed=2)
+
+    def scores(w_q, w_k, layout):
+        q, k = ((x @ w.T).reshape(L, -1, K).swapaxes(0, 1) for w in (w_q, w_k))
+        q, k = (rope(a, np.arange(L), layout=layout) for a in (q, k))
+        return q @ np.repeat(k, H // G, axis=0).swapaxes(-1, -2)  # (H, L, L)
+
+    expected, half_q = scores(w_q, w_k, "interleaved"), rope_convert_weights(w_q, H)
+    converted = scores(half_q, rope_convert_weights(w_k, G), "half")
+    assert_allclose(converted, expected, rtol=0, atol=1e-12)
+    wrong = scores(half_q, rope_convert_weights(w_k, 2 * G), "half")  # any other divisor runs
+    assert np.abs(wrong - expected).max() > 1
+    with pytest.raises(ValueError, match=r"rows that n_heads divides; got shape \(16, 7\) and 6"):
+        rope_convert_weights(w_k, H)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

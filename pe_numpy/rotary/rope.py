@@ -256,7 +256,8 @@ def rope_convert_weights(
     weight : (H K, D) or (H K,) array
         W_q or W_k, whose rows make the components of the heads, as in k = W_k x; or its bias.
     n_heads : int
-        Number of heads H that the rows make (for W_k of grouped queries, those of the keys).
+        Number of heads that the rows make: H for W_q; for W_k the key heads, of which grouped
+        queries have G < H.
     to : "half" or "interleaved"
         The layout wanted; the weight is made for the other one.
     d : int, optional
