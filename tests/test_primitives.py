@@ -137,6 +137,14 @@ CASES = {
         lambda x, t: pe.rope(x, [4, 1, 2, 8, 0], t, "half"),
         *(data(B, H, L, D), data(3)),
     ),
+    "rope_nd, coordinates, a matrix a head": (
+        lambda x, p, w: pe.rope_nd(x, p, w),
+        *(Q, data(B, 1, L, 3), data(H, 3, 2)),
+    ),
+    "rope_nd, half, one place, partial": (
+        lambda x, p, w: pe.rope_nd(x, p, w, HALF),
+        *(data(B, H, L, D), data(1, 2), data(2, 3)),
+    ),
     "rope, no frequencies": (lambda x: pe.rope(x, ORDER, []) ** 2, Q),
     "rope_convert_weights": (lambda w: pe.rope_convert_weights(w, 2) ** 2, data(8, 3)),
     # places 3 and 4
@@ -288,7 +296,7 @@ def test_float32_stays_float32(name):
 
 def test_every_function_that_has_a_rule_is_tested_here():
     tested = {
-        *(pe.softmax, pe.log_softmax, pe.attend, pe.rope, pe.relu, pe.gelu, pe.silu),
+        *(pe.softmax, pe.log_softmax, pe.attend, pe.rope, pe.rope_nd, pe.relu, pe.gelu, pe.silu),
         *(layers.linear, layers.standardize, pe.cross_entropy, spreading._window),
         *(spreading.spread_products, spreading.spread_sums),
     }

@@ -5,7 +5,7 @@ Source: the chain rule; for the softmax inside attention the form of Dao et al. 
 
     softmax      dx = w (g - sum(g w))                  log-softmax   dx = g - w sum(g)
     standardize  dx = s (g - mean(g) - n mean(g n))     linear        dx = g W^T, dW = x^T g
-    cross-entropy  d logits = (softmax - target) / n    rope          dx = g turned back
+    cross-entropy  d logits = (softmax - target) / n    rope, rope_nd dx = g turned back
     GELU  d = Phi + x phi                               attend        ds = w (g v^T - sum(g output))
                                                         its sink      da = -w_sink sum(g output)
 
@@ -38,6 +38,7 @@ from pe_numpy.relative.distance import (
     spread_products,
     spread_sums,
 )
+from pe_numpy.rotary.nd import rope_nd
 from pe_numpy.rotary.rope import rope, rope_frequencies
 from pe_numpy.training.loss import counted_targets, cross_entropy
 from pe_numpy.training.rules import Array, Rule, sum_of_rows
@@ -111,22 +112,43 @@ def _rope(
     layout: str = "interleaved",
 ) -> tuple:
     theta = rope_frequencies(x.shape[-1]) if frequencies is None else np.asarray(frequencies)
-    places, n = np.asarray(positions), len(theta)
-
-    def by_angle(g: Array) -> Array:
-        """Gradient with respect to each angle: a turn moves a pair (a, b) along (-b, a)."""
-        first, second = (slice(0, n), slice(n, 2 * n))
-        if layout == "interleaved":
-            first, second = slice(0, 2 * n, 2), slice(1, 2 * n, 2)
-        return z[..., first] * g[..., second] - z[..., second] * g[..., first]  # (..., L, n)
+    places = np.asarray(positions)
 
     def pull_positions(g: Array) -> Array:
-        return (by_angle(g) @ theta).astype(places.dtype)
+        return (_by_angle(z, g, len(theta), layout) @ theta).astype(places.dtype)
 
     def pull_frequencies(g: Array) -> Array:
-        return (places[..., None] * by_angle(g)).astype(theta.dtype)
+        return (places[..., None] * _by_angle(z, g, len(theta), layout)).astype(theta.dtype)
 
     return (lambda g: rope(g, places, -theta, layout)), pull_positions, pull_frequencies
+
+
+def _by_angle(z: Array, g: Array, n: int, layout: str) -> Array:
+    """Gradient with respect to each angle: a turn moves a pair (a, b) along (-b, a)."""
+    first, second = (slice(0, n), slice(n, 2 * n))
+    if layout == "interleaved":
+        first, second = slice(0, 2 * n, 2), slice(1, 2 * n, 2)
+    return z[..., first] * g[..., second] - z[..., second] * g[..., first]  # (..., L, n)
+
+
+def _rope_nd(
+    z: Array,
+    x: Array,
+    coordinates: ArrayLike,
+    frequencies: ArrayLike,
+    layout: str = "interleaved",
+) -> tuple:
+    p, omega = np.asarray(coordinates), np.asarray(frequencies)
+    n, rows = omega.shape[-1], (*p.shape[:-2], x.shape[-2], p.shape[-1])
+
+    def pull_coordinates(g: Array) -> Array:
+        return (_by_angle(z, g, n, layout) @ np.swapaxes(omega, -1, -2)).astype(p.dtype)
+
+    def pull_frequencies(g: Array) -> Array:
+        each = np.swapaxes(np.broadcast_to(p, rows), -1, -2)  # (..., A, L)
+        return (each @ _by_angle(z, g, n, layout)).astype(omega.dtype)
+
+    return (lambda g: rope_nd(g, p, -omega, layout)), pull_coordinates, pull_frequencies
 
 
 # ---- layers -------------------------------------------------------------------------------------
@@ -278,6 +300,7 @@ RULES: dict[Callable, Rule] = {
     log_softmax: _log_softmax,
     attend: _attend,
     rope: _rope,
+    rope_nd: _rope_nd,
     linear: _linear,
     standardize: _standardize,
     relu: _relu,

@@ -1,0 +1,389 @@
+r"""RoPE on a grid: each pair of components turns by all coordinates of its token.
+
+Source: Heo et al. 2024, "Rotary position embedding for Vision Transformer" (arXiv:2403.13298), for
+images; Wang et al. 2024, "Qwen2-VL" (arXiv:2409.12191), for text, images and films in one sequence
+(M-RoPE). All are one matrix product::
+
+    angles = p @ Omega,    p (L, A),  Omega (A, n)
+
+Axes: L tokens, A axes of the grid, K width of one head, n <= K/2 pairs.
+Symbols: p holds the coordinates of the tokens, such as row and column; a column of Omega says how
+fast one pair turns along each axis. It has one entry that is not 0 in axial RoPE and M-RoPE, any
+in mixed RoPE.
+Convention: pairs and signs are those of `rope`; the row comes before the column, and time before
+both. Scores depend on the difference of two vectors of coordinates.
+Differs from the sources: rope-vit (commit ce85c2e) and DINOv3 (commit 6876159) make tables for one
+grid; here any coordinates will do. DINOv3's factor 2 pi belongs to Omega.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pe_numpy import checks
+from pe_numpy.dispatch import differentiable
+from pe_numpy.rotary.rope import _turn_half, _turn_interleaved, rope_frequencies
+
+
+@differentiable
+def rope_nd(
+    x: ArrayLike, coordinates: ArrayLike, frequencies: ArrayLike, layout: str = "interleaved"
+) -> np.ndarray:
+    """Turn each pair of components of x by its own mixture of coordinates: angles p @ Omega.
+
+    Parameters
+    ----------
+    x : (..., L, K) array
+        Queries or keys.
+    coordinates : (..., L, A) array
+        Where each vector stands: A numbers, such as row and column.
+    frequencies : (A, n) array
+        Omega: radians that each pair turns for one step along each axis. (H, A, n) gives each head
+        its own. With fewer than K/2 columns only the first 2n components turn.
+    layout : "interleaved" or "half"
+        Which components form a pair: 2c and 2c+1, or c and c + n.
+
+    Returns
+    -------
+    Array of the shape and dtype of x (float64 for integers; float16 is computed in float32).
+
+    Raises
+    ------
+    ValueError
+        If coordinates and frequencies differ in A, there are more than K/2 columns, the angles
+        don't broadcast to x without its last axis, a number is not finite, or the layout is
+        unknown.
+
+    Notes
+    -----
+    Source: Heo et al. 2024; the angles are computed in float64. With A = 1 it is `rope`.
+
+    Examples
+    --------
+    >>> Omega = [[1.0, 0.0], [0.0, 0.1]]
+    >>> rope_nd([[1.0, 0.0, 1.0, 0.0]], [[1, 2]], Omega).round(4).tolist()
+    [[0.5403, 0.8415, 0.9801, 0.1987]]
+    """
+    name = "rope_nd"
+    x = checks.real_array(name, "x", x, "LK")
+    p = checks.position_array(name, "coordinates", coordinates)
+    omega = checks.position_array(name, "frequencies", frequencies)
+    if p.ndim < 2 or omega.ndim < 2 or p.shape[-1] != omega.shape[-2]:
+        raise ValueError(
+            f"{name}: coordinates must have the axes (..., L, A) and frequencies (A, n); "
+            f"got shapes {p.shape} and {omega.shape}"
+        )
+    if 2 * omega.shape[-1] > x.shape[-1]:
+        raise ValueError(
+            f"{name}: frequencies must have at most K/2 columns; "
+            f"got shape {omega.shape} for K = {x.shape[-1]}"
+        )
+    batch = checks.common_batch(name, coordinates=p.shape[:-2], frequencies=omega.shape[:-2])
+    checks.fits(name, "angles", (*batch, p.shape[-2]), x.shape[:-1], "x without its last axis")
+    layout = checks.choice(name, "layout", layout, ("interleaved", "half"))
+    work = np.float32 if x.dtype == np.float16 else x.dtype
+    angles = p.astype(np.float64) @ omega.astype(np.float64)  # (..., L, n)
+    table = np.exp(1j * angles).astype(np.result_type(work, np.complex64), copy=False)
+    turn = _turn_interleaved if layout == "interleaved" else _turn_half
+    return turn(x.astype(work, copy=False), table).astype(x.dtype, copy=False)
+
+
+def axial_frequencies(
+    d: int, axes: int = 2, base: float = 100.0, spacing: str = "split"
+) -> np.ndarray:
+    """Omega of axial RoPE: each pair turns along one axis, first all pairs of the first axis.
+
+    Parameters
+    ----------
+    d : int
+        Number of components to turn, divisible by 2 A.
+    axes : int
+        Number A of axes.
+    base : float
+        100 in rope-vit and DINOv3, 10000 in Qwen2-VL and Pixtral.
+    spacing : "split" or "alternate"
+        "split" gives each axis the same ladder base^(-2Ac/d), c = 0 .. d/(2A) - 1. "alternate"
+        makes one ladder base^(-2c/d) and deals its rungs out to the axes in turn, as Pixtral does.
+
+    Returns
+    -------
+    (A, d/2) float64 array, one entry in each column that is not 0.
+
+    Raises
+    ------
+    ValueError
+        If 2 A does not divide d, A is below 1, the base is not above 0 or the spacing is unknown.
+
+    Notes
+    -----
+    Source: Heo et al. 2024 and naver-ai/rope-vit (commit ce85c2e), with the first axis first;
+    "alternate" as in transformers 5.23.0, `PixtralRotaryEmbedding`.
+
+    Examples
+    --------
+    >>> axial_frequencies(8).round(4).tolist()
+    [[1.0, 0.1, 0.0, 0.0], [0.0, 0.0, 1.0, 0.1]]
+    >>> axial_frequencies(8, base=10000.0, spacing="alternate").round(4).tolist()
+    [[1.0, 0.01, 0.0, 0.0], [0.0, 0.0, 0.1, 0.001]]
+    """
+    name = "axial_frequencies"
+    axes = checks.integer(name, "axes", axes)
+    d = _shared(name, d, axes)
+    base = checks.positive(name, "base", base)
+    spacing = checks.choice(name, "spacing", spacing, ("split", "alternate"))
+    each = d // (2 * axes)  # pairs of one axis
+    if spacing == "split":
+        rungs = np.tile(rope_frequencies(2 * each, base), (axes, 1))  # (A, each)
+    else:
+        rungs = rope_frequencies(d, base).reshape(each, axes).T
+    omega = np.zeros((axes, axes, each))
+    omega[range(axes), range(axes)] = rungs
+    return omega.reshape(axes, -1)  # (A, d/2)
+
+
+def mixed_frequencies(rng: np.random.Generator, d: int, base: float = 10.0) -> np.ndarray:
+    """Omega with which the training of mixed RoPE begins: a head's pairs turn along two directions.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Where the direction comes from, one number; it moves on.
+    d : int
+        Number of components to turn, divisible by 4.
+    base : float
+        10 in rope-vit.
+
+    Returns
+    -------
+    (2, d/2) float64 array: columns of length base^(-4c/d), c = 0 .. d/4 - 1, twice; those of the
+    first half point in the direction (cos phi, sin phi), those of the second at right angles to it.
+    Draw once for each head (and layer), stack, and train.
+
+    Raises
+    ------
+    ValueError
+        If `rng` is no generator, 4 does not divide d or the base is not above 0.
+
+    Notes
+    -----
+    Source: Heo et al. 2024; naver-ai/rope-vit (commit ce85c2e), `init_random_2d_freqs`, whose first
+    coordinate is the column.
+
+    Examples
+    --------
+    >>> Omega = mixed_frequencies(np.random.default_rng(0), 8)
+    >>> np.linalg.norm(Omega, axis=0).round(4).tolist()
+    [1.0, 0.3162, 1.0, 0.3162]
+    """
+    name = "mixed_frequencies"
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(
+            f"{name}: rng must be a generator, such as np.random.default_rng(0); "
+            f"got {type(rng).__name__}"
+        )
+    half = rope_frequencies(_shared(name, d, 2) // 2, checks.positive(name, "base", base))
+    phi = rng.uniform(0, 2 * math.pi)
+    direction = np.repeat([phi, phi + math.pi / 2], len(half))  # (d/2,)
+    return np.stack([np.cos(direction), np.sin(direction)]) * np.tile(half, 2)  # (2, d/2)
+
+
+def _shared(name: str, d: int, axes: int) -> int:
+    """A number of components that the axes share, in pairs."""
+    d = checks.integer(name, "d", d)
+    if d % (2 * axes):
+        raise ValueError(
+            f"{name}: d must be divisible by {2 * axes}, so that each of {axes} axes gets as many "
+            f"pairs; got {d}"
+        )
+    return d
+
+
+def patch_coordinates(
+    height: int,
+    width: int,
+    kind: str = "index",
+    trained: int | Sequence[int] | None = None,
+) -> np.ndarray:
+    """Row and column of each patch of an image, row by row.
+
+    Parameters
+    ----------
+    height, width : int
+        Rows and columns of the grid of patches.
+    kind : "index" or "centred"
+        Counted from 0; or the middle of the patch on a scale from -1 to 1, whatever the size of
+        the grid: 2 (i + 1/2)/height - 1.
+    trained : int or pair of int, optional
+        Rows and columns of the grid in training. The index is stretched or squeezed to that range:
+        i * trained/height.
+
+    Returns
+    -------
+    (height * width, 2) float64 array.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1 or no whole number, the kind is unknown, or `trained` is given with
+        centred coordinates, which don't know the size.
+
+    Notes
+    -----
+    Source: "centred" as in facebookresearch/dinov3 (commit 6876159), which multiplies the angles by
+    2 pi; `trained` as in baaivision/EVA (commit 5623d08), EVA-02.
+
+    Examples
+    --------
+    >>> patch_coordinates(2, 3).tolist()
+    [[0.0, 0.0], [0.0, 1.0], [0.0, 2.0], [1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]
+    >>> patch_coordinates(2, 3, "centred")[-1].round(4).tolist()
+    [0.5, 0.6667]
+    """
+    name = "patch_coordinates"
+    sides = checks.integer(name, "height", height), checks.integer(name, "width", width)
+    kind = checks.choice(name, "kind", kind, ("index", "centred"))
+    if kind == "centred":
+        if trained is not None:
+            raise ValueError(
+                f"{name}: trained must be left out for centred coordinates, which are the same for "
+                f"every size; got {trained}"
+            )
+        at = [2 * (np.arange(n) + 0.5) / n - 1 for n in sides]
+    else:
+        steps = sides if trained is None else _pair(name, trained)
+        at = [np.arange(n) * (m / n) for n, m in zip(sides, steps, strict=True)]
+    return np.stack(np.meshgrid(*at, indexing="ij"), axis=-1).reshape(-1, 2)  # (L, 2)
+
+
+def _pair(name: str, trained: int | Sequence[int]) -> tuple[int, ...]:
+    """Rows and columns from a pair, or from one number for both."""
+    pair = (trained, trained) if np.ndim(trained) == 0 else tuple(trained)  # type: ignore[arg-type]
+    if len(pair) != 2:
+        raise ValueError(f"{name}: trained must be one number or two; got {len(pair)}")
+    return tuple(checks.integer(name, "trained", n) for n in pair)
+
+
+def mrope_frequencies(
+    sections: Sequence[int], base: float = 10000.0, interleaved: bool = False
+) -> np.ndarray:
+    """Omega of M-RoPE: the one ladder base^(-2c/K), whose pairs time, row and column share.
+
+    Parameters
+    ----------
+    sections : (3,) sequence of int
+        How many pairs turn with time, row and column; K is twice their sum.
+    base : float
+        The base of the ladder, as in `rope_frequencies`.
+    interleaved : bool
+        False: first all pairs of time, then of the row, then of the column (Qwen2-VL). True: pair c
+        belongs to the row if c mod 3 = 1 and to the column if c mod 3 = 2, until their sections are
+        full, and else to time (Qwen3-VL).
+
+    Returns
+    -------
+    (3, K/2) float64 array, one entry in each column that is not 0. Models with M-RoPE pair the
+    components in the layout "half", whatever `interleaved` is.
+
+    Raises
+    ------
+    ValueError
+        If there are not three whole numbers of 0 or more with a pair among them, or interleaved
+        sections of row or column do not fit among all pairs.
+
+    Notes
+    -----
+    Source: Wang et al. 2024; transformers 5.23.0, `qwen2_vl` and `qwen3_vl` (`mrope_section`).
+
+    Examples
+    --------
+    >>> mrope_frequencies((2, 1, 1)).round(4).tolist()
+    [[1.0, 0.1, 0.0, 0.0], [0.0, 0.0, 0.01, 0.0], [0.0, 0.0, 0.0, 0.001]]
+    >>> mrope_frequencies((2, 1, 1), interleaved=True).round(4).tolist()
+    [[1.0, 0.0, 0.0, 0.001], [0.0, 0.1, 0.0, 0.0], [0.0, 0.0, 0.01, 0.0]]
+    """
+    name = "mrope_frequencies"
+    sections = sections if isinstance(sections, Iterable) else [sections]
+    counts = [checks.integer(name, "a section", s, least=0) for s in sections]
+    n = sum(counts)
+    if len(counts) != 3 or n == 0:
+        raise ValueError(
+            f"{name}: sections must be three numbers of pairs, for time, row and column, with a "
+            f"sum above 0; got {counts}"
+        )
+    interleaved = checks.flag(name, "interleaved", interleaved)
+    axis = np.repeat([0, 1, 2], counts)  # (n,)
+    if interleaved:
+        axis = np.zeros(n, int)
+        for a in (1, 2):
+            axis[a : 3 * counts[a] : 3] = a
+        if np.bincount(axis, minlength=3).tolist() != counts:
+            raise ValueError(
+                f"{name}: interleaved sections of row and column must fit among every third pair; "
+                f"got {counts}, {n} pairs in all"
+            )
+    omega = np.zeros((3, n))
+    omega[axis, np.arange(n)] = rope_frequencies(2 * n, checks.positive(name, "base", base))
+    return omega
+
+
+def mrope_positions(grids: Iterable[int | Sequence[int]]) -> tuple[np.ndarray, int]:
+    """Count time, row and column through text, images and films: the coordinates of M-RoPE.
+
+    Parameters
+    ----------
+    grids : sequence of int and of (t, h, w)
+        The parts of the sequence in order: a number of tokens of text, or the frames, rows and
+        columns of an image (t = 1) or film, as many as the language model sees (after merging).
+
+    Returns
+    -------
+    positions : (L, 3) integer array
+        Text counts all three together; a grid counts each from where it begins, and what follows
+        begins one after the largest number so far.
+    delta : int
+        The position of a next token of text, minus L. Keep it beside a cache: the token in slot m
+        is at m + delta on all three axes.
+
+    Raises
+    ------
+    ValueError
+        If there is no token, a part is neither one number nor three, or they are not whole numbers,
+        of at least 0 for text and 1 for grids.
+
+    Notes
+    -----
+    Source: Wang et al. 2024; transformers 5.23.0, `Qwen2VLModel.get_rope_index`. After a film with
+    more frames than rows and columns that code goes on at start + max(h, w), as if it were an
+    image; its version 4.57 at the largest position + 1, as here.
+
+    Examples
+    --------
+    >>> positions, delta = mrope_positions([2, (1, 2, 3), 1])
+    >>> positions.T.tolist()
+    [[0, 1, 2, 2, 2, 2, 2, 2, 5], [0, 1, 2, 2, 2, 3, 3, 3, 5], [0, 1, 2, 3, 4, 2, 3, 4, 5]]
+    >>> delta
+    -3
+    """
+    name = "mrope_positions"
+    if not isinstance(grids, Iterable):
+        raise ValueError(f"{name}: grids must be a list of parts; got {grids!r}")
+    start, blocks = 0, []
+    for part in grids:
+        if np.ndim(part) == 0:
+            length = checks.integer(name, "a length of text", part, least=0)
+            block = np.arange(length)[:, None].repeat(3, axis=1)
+        else:
+            sides = [checks.integer(name, "a side of a grid", n) for n in part]  # type: ignore[union-attr]
+            if len(sides) != 3:
+                raise ValueError(f"{name}: a grid must be (t, h, w); got {len(sides)} numbers")
+            block, length = np.indices(sides).reshape(3, -1).T, max(sides)
+        blocks.append(start + block)  # (tokens, 3)
+        start += length
+    if start == 0:
+        raise ValueError(f"{name}: grids must hold at least one token; got {len(blocks)} parts")
+    positions = np.concatenate(blocks)
+    return positions, start - len(positions)
