@@ -7,6 +7,7 @@ library departs from the paper, the name of the test says so and its body says h
 import hashlib
 import itertools
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from pe_numpy import (
     laplacian_encoding,
     log_cpb_coordinates,
     merge_heads,
+    mla_scores,
     nezha_table,
     offset_bias,
     offset_index,
@@ -41,6 +43,7 @@ from pe_numpy import (
     relative_shift,
     relu,
     resize_matrix,
+    rms_norm,
     rope,
     rope_frequencies,
     shaw_scores,
@@ -261,6 +264,31 @@ def test_llama_attends_with_rope_and_with_yarn_whose_factor_enters_scores_twice(
     if factor > 1:
         unscaled = attention(q[..., MEMORY:, :] / factor, k / factor, v, mask=mask)[1]
         assert np.abs(unscaled - g["probabilities"]).max() > 0.01
+
+
+@pytest.mark.parametrize("absorbed", [True, False])
+def test_deepseek_attends_with_latent_vectors_one_turned_key_and_yarns_scale(absorbed):
+    g = golden("latent_attention")
+    d_n, d_r, r, d_v = 6, 4, 5, 7
+    q = linear(g, "q_a_proj", g["x"][:, MEMORY:])
+    q = project(g, "q_b_proj", rms_norm(q, g["q_a_layernorm.weight"], 1e-6))
+    down = linear(g, "kv_a_proj_with_mqa", g["x"])  # (B, S, r + d_r)
+    latent = rms_norm(down[..., :r], g["kv_a_layernorm.weight"], 1e-6)
+    assert_allclose(latent, g["cached"][:, 0], rtol=0, atol=NEAR)
+    up = g["kv_b_proj.weight"].reshape(H, d_n + d_v, r)  # keys, then values, head by head
+    w_uk, w_uv = up[:, :d_n], up[:, d_n:]
+    positions, (frequencies, _) = g["positions"], yarn_scaling(d_r, 4.0, 256)
+    x = q[..., :d_n], q[..., d_n:], latent, down[..., r:], w_uk, positions[MEMORY:], positions
+    scores = mla_scores(*x, frequencies, absorbed=absorbed) * (0.1 * math.log(4) + 1) ** 2
+    mask = causal_mask(LATE, KEYS)
+    if absorbed:  # the latent vectors serve as values, too
+        output, weights = attend(scores, latent[:, None], mask)
+        output = output @ np.swapaxes(w_uv, -1, -2)
+    else:
+        output, weights = attend(scores, latent[:, None] @ np.swapaxes(w_uv, -1, -2), mask)
+    agree(g, output, weights, NEAR, out="o_proj")
+    plain = attend(mla_scores(*x, frequencies), latent[:, None], mask)[1]
+    assert np.abs(plain - g["probabilities"]).max() > 0.01  # without YaRN's scale
 
 
 def scalings(kind):

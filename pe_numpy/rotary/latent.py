@@ -1,4 +1,4 @@
-r"""Latent attention (MLA): all heads' keys from one short vector a token, and a turned key beside it.
+r"""Latent attention (MLA): all heads' keys from one short vector a token, and a turned key.
 
 Source: DeepSeek-AI 2024, "DeepSeek-V2" (arXiv:2405.04434); released code, deepseek-ai/DeepSeek-V3,
 commit 9b4e978, `inference/model.py`, whose "naive" and "absorb" are the two ways below::

@@ -17,6 +17,7 @@ Computed in float64, wherever the library does not force float32.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -348,6 +349,43 @@ def yarn_attention(LlamaAttention, LlamaRotaryEmbedding):
     )
 
 
+V3 = MODELS + "deepseek_v3.modeling_deepseek_v3:DeepseekV3"
+
+
+@golden(NEW, 121, V3 + "Attention", V3 + "RotaryEmbedding")
+def latent_attention(DeepseekV3Attention, DeepseekV3RotaryEmbedding):
+    """The last L of S tokens after a cache of latent vectors, with YaRN and its scale of scores."""
+    config = transformers.DeepseekV3Config(
+        hidden_size=11,
+        num_attention_heads=H,
+        num_key_value_heads=H,
+        q_lora_rank=8,
+        kv_lora_rank=5,
+        qk_nope_head_dim=6,
+        qk_rope_head_dim=4,
+        v_head_dim=7,
+        max_position_embeddings=1024,
+        rope_parameters={
+            "rope_type": "yarn",
+            "rope_theta": 10000.0,
+            "factor": 4.0,
+            "original_max_position_embeddings": 256,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+        },
+        attn_implementation="eager",
+    )
+    layer = randomise(DeepseekV3Attention(config, layer_idx=0))
+    embedding = DeepseekV3RotaryEmbedding(config)
+    x, cache, positions = randn(B, S, 11), transformers.DynamicCache(), arange(FIRST, FIRST + S)
+    for rows in (slice(0, MEMORY), slice(MEMORY, S)):
+        mask = causal(positions[rows], positions[: rows.stop])[None, None]
+        table = embedding(x, positions[None, rows])
+        output, probabilities = layer(x[:, rows], table, mask, past_key_values=cache)
+    made = dict(output=output, probabilities=probabilities, cached=cache.layers[0].keys)
+    return dict(x=x, positions=positions, **weights(layer), **made)
+
+
 @golden(NEW, 14, "transformers.modeling_rope_utils:ROPE_INIT_FUNCTIONS")
 def rope_scaling(functions):
     """Frequencies of the four scalings for real configurations, one row of parameters each."""
@@ -381,6 +419,69 @@ def rope_scaling(functions):
     add("llama3", 128, 500000.0, 8192, 8.0, low_freq_factor=1.0, high_freq_factor=4.0)  # 3.1
     add("llama3", 64, 500000.0, 8192, 32.0, low_freq_factor=1.0, high_freq_factor=4.0)  # 3.2
     add("llama3", 128, 10000.0, 2048, 4.0, low_freq_factor=2.0, high_freq_factor=7.0)
+    return arrays
+
+
+CONFIGURED = (
+    "cohere2:Cohere2 deepseek_v2:DeepseekV2 deepseek_v3:DeepseekV3 gemma3:Gemma3 gemma4:Gemma4Text "
+    "glm:Glm gpt_neox:GPTNeoX gpt_oss:GptOss llama:Llama llama4:Llama4Text modernbert:ModernBert "
+    "persimmon:Persimmon phi:Phi phi3:Phi3 qwen2_vl:Qwen2VL qwen3_next:Qwen3Next "
+    "qwen3_vl:Qwen3VLText smollm3:SmolLM3 stablelm:StableLm"
+).split()
+
+
+@golden(
+    NEW,
+    46,
+    *(MODELS + "{0}.modeling_{0}:{1}RotaryEmbedding".format(*m.split(":")) for m in CONFIGURED),
+    MODELS + "deepseek_v2.modeling_deepseek_v2:DeepseekV2Attention",
+    MODELS + "deepseek_v3.modeling_deepseek_v3:DeepseekV3Attention",
+    MODELS + "smollm3.modeling_smollm3:SmolLM3Attention",
+    MODELS + "llama4.modeling_llama4:Llama4TextAttention",
+    MODELS + "cohere2.modeling_cohere2:Cohere2Attention",
+)
+def rope_configs(*classes):
+    """What each configuration of rope_configs.json makes of its layers at its lengths.
+
+    M-RoPE shows in the cosines alone, at the coordinates (5, 6, 8); RoPE of every layer or not, and
+    DeepSeek's scale, in the attention of a layer.
+    """
+    arrays, factors = {}, []
+    embeddings, attentions = classes[: len(CONFIGURED)], classes[len(CONFIGURED) :]
+    by_model = {c.__module__.split(".")[2]: c for c in embeddings}
+    layer_of = {c.__module__.split(".")[2]: c for c in attentions}
+    cases = json.loads(Path(__file__).with_name("rope_configs.json").read_text())
+    for name, case in cases.items():
+        kind = case["config"].pop("model_type")
+        config = transformers.AutoConfig.for_model(kind, **case["config"])
+        model, rows = kind.removesuffix("_text"), []
+        for layer, length in itertools.product(case["layers"], case["lengths"]):
+            embedding = by_model[model](config)
+            nested = isinstance(getattr(embedding, "rope_type", None), dict)
+            options = {"layer_type": config.layer_types[layer]} if nested else {}
+            end, x = (length or 9) - 1, torch.zeros(1)
+            if "mrope" in name:
+                arrays[name] = embedding(x, torch.tensor([5, 6, 8])[:, None, None])[0].flatten()
+                continue
+            embedding(x, torch.tensor([[0, end]]), **options)
+            prefix = options["layer_type"] + "_" if nested else ""
+            rows.append(getattr(embedding, prefix + "inv_freq"))
+            factors.append(getattr(embedding, prefix + "attention_scaling"))
+        if rows:
+            arrays[name] = torch.stack(rows)
+        layers = range(config.num_hidden_layers)
+        if model in ("smollm3", "llama4"):
+            arrays["use." + name] = np.array([layer_of[model](config, n).use_rope for n in layers])
+        if model == "cohere2":
+            windows = [layer_of[model](config, n).sliding_window for n in layers]
+            arrays["use." + name] = np.array([window is not None for window in windows])
+        if model in ("deepseek_v2", "deepseek_v3"):
+            layer = layer_of[model](config, 0)
+            width = config.qk_nope_head_dim + config.qk_rope_head_dim
+            arrays["score_factors"] = np.append(
+                arrays.get("score_factors", []), layer.scaling * width**0.5
+            )
+    arrays["attention_factors"] = np.array(factors, dtype=np.float64)
     return arrays
 
 
