@@ -8,7 +8,8 @@ Every public function, by the place at which position enters attention:
        complex_order, complex_attention, convolve, laplacian_encoding
 2. queries and keys
        rope, rope_frequencies, rope_matrix, rope_permutation, rope_convert_weights,
-       linear_scaling, ntk_scaling, dynamic_ntk_scaling, yarn_scaling, llama3_scaling,
+       linear_scaling, ntk_scaling, dynamic_ntk_scaling, yarn_scaling, yarn_attention_factor,
+       longrope_scaling, llama3_scaling, proportional_frequencies, rope_from_config,
        mla_scores,
        rope_nd, axial_frequencies, mixed_frequencies, mrope_frequencies,
        xpos, xpos_scale, pope, pope_frequencies
@@ -91,6 +92,7 @@ from pe_numpy.relative.windows import (
     offset_bias,
     offset_index,
 )
+from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.rotary.latent import mla_scores
 from pe_numpy.rotary.nd import (
     axial_frequencies,
@@ -118,7 +120,10 @@ from pe_numpy.rotary.scaling import (
     dynamic_ntk_scaling,
     linear_scaling,
     llama3_scaling,
+    longrope_scaling,
     ntk_scaling,
+    proportional_frequencies,
+    yarn_attention_factor,
     yarn_scaling,
 )
 from pe_numpy.rotary.values import rotary_values
@@ -228,6 +233,7 @@ __all__ = [
     "log_cpb_coordinates",
     "log_n_scale",
     "log_softmax",
+    "longrope_scaling",
     "merge_heads",
     "mixed_frequencies",
     "mla_scores",
@@ -242,6 +248,7 @@ __all__ = [
     "patch_coordinates",
     "pope",
     "pope_frequencies",
+    "proportional_frequencies",
     "random_positions",
     "recurrent",
     "relative_distance",
@@ -254,6 +261,7 @@ __all__ = [
     "rope",
     "rope_convert_weights",
     "rope_frequencies",
+    "rope_from_config",
     "rope_matrix",
     "rope_nd",
     "rope_permutation",
@@ -285,5 +293,6 @@ __all__ = [
     "window_mask",
     "xpos",
     "xpos_scale",
+    "yarn_attention_factor",
     "yarn_scaling",
 ]

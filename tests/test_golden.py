@@ -21,6 +21,7 @@ from pe_numpy import (
     attention,
     attention_blockwise,
     attention_temperature,
+    axial_frequencies,
     causal_mask,
     chunk_mask,
     cope_bias,
@@ -34,10 +35,13 @@ from pe_numpy import (
     log_cpb_coordinates,
     merge_heads,
     mla_scores,
+    mrope_frequencies,
+    mrope_positions,
     nezha_table,
     offset_bias,
     offset_index,
     padding_mask,
+    patch_coordinates,
     relative_distance,
     relative_key_query_scores,
     relative_shift,
@@ -46,6 +50,7 @@ from pe_numpy import (
     rms_norm,
     rope,
     rope_frequencies,
+    rope_nd,
     shaw_scores,
     shaw_values,
     sinusoidal,
@@ -57,6 +62,7 @@ from pe_numpy import (
     transformer_xl_scores,
     window_mask,
 )
+from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.rotary.rope import rope_convert_weights
 from pe_numpy.rotary.scaling import (
     dynamic_ntk_scaling,
@@ -323,11 +329,93 @@ def test_yarn_scaling_and_its_attention_factor_are_those_of_the_library():
         assert_allclose(own_factor, attention_factor, rtol=1e-15)
 
 
+def test_configurations_are_read_as_the_library_reads_them():
+    g = golden("rope_configs")
+    cases = json.loads((Path(__file__).parent / "golden" / "rope_configs.json").read_text())
+    factors, scales, use = [], [], []
+    for name, case in cases.items():
+        config = case["config"]
+        runs = itertools.product(case["layers"], case["lengths"])
+        found = [rope_from_config(config, *run) for run in runs]
+        if name.startswith("mrope"):
+            angles = [5, 6, 8] @ found[0].frequencies
+            cosines = found[0].attention_factor * np.cos(np.append(angles, angles))
+            assert_allclose(g[name], cosines, rtol=0, atol=1e-6)
+            continue
+        assert_allclose([s.frequencies for s in found], g[name], rtol=NEAR, err_msg=name)
+        factors += [s.attention_factor for s in found]
+        if "mscale_all_dim" in str(config):
+            scales += [s.score_factor for s in found if "deepseek" in name]
+        if name in ("smollm3", "llama4", "cohere2"):
+            use.append([rope_from_config(config, n).frequencies is not None for n in range(8)])
+    assert_allclose(factors, g["attention_factors"], rtol=1e-15)
+    assert_allclose(scales, g["score_factors"], rtol=1e-15)
+    assert_array_equal(use, g["use_rope"])
+
+
 def test_llama3_scaling_is_that_of_the_library():
     for (d, base, trained, factor, low, high), expected, attention_factor in scalings("llama3"):
         scaled = llama3_scaling(rope_frequencies(int(d), base), factor, trained, low, high)
         assert_allclose(scaled, expected, rtol=NEAR)
         assert attention_factor == 1
+
+
+# ---- RoPE on grids ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "omega", "layout"),
+    [
+        ("qwen2_vl", axial_frequencies(8, base=1e4), "half"),
+        ("pixtral", axial_frequencies(8, base=1e4, spacing="alternate"), "half"),
+        ("timm", axial_frequencies(8, base=1e4), "interleaved"),
+        ("timm_half", axial_frequencies(8), "half"),
+        ("timm_mixed", None, "interleaved"),
+    ],
+)
+def test_patches_turn_as_in_four_vision_models(name, omega, layout):
+    g = golden("rope_grid")
+    omega = np.swapaxes(g["frequencies"], 0, 1) if omega is None else omega  # (H, 2, K/2)
+    turned = rope_nd(g["x"], patch_coordinates(2, 3), omega, layout)
+    assert_allclose(turned, g[name], rtol=0, atol=NEAR)
+
+
+def test_gemma_4_pairs_components_inside_the_half_of_each_axis():
+    g, order = golden("rope_grid"), [0, 1, 4, 5, 2, 3, 6, 7]
+    omega = axial_frequencies(8, base=100.0)
+    turned = rope_nd(g["x"][..., order], patch_coordinates(2, 3), omega, "half")
+    assert_allclose(turned[..., order], g["gemma4"], rtol=0, atol=NEAR)
+
+
+def test_dinov3_turns_patches_by_where_they_are_in_the_image_and_no_other_token():
+    g = golden("rope_grid")
+    omega = 2 * np.pi * axial_frequencies(8)
+    turned = rope_nd(g["x"], patch_coordinates(2, 3, "centred"), omega, "half")
+    assert_allclose(g["dinov3"][:, :, 3:], turned, rtol=0, atol=NEAR)
+    assert_allclose(g["dinov3"][:, :, :3], g["prefix"], rtol=0, atol=SAME)
+
+
+def test_timm_stretches_the_index_of_a_trained_grid():
+    g = golden("rope_grid")
+    squeezed = patch_coordinates(2, 3, trained=(4, 5))
+    turned = rope_nd(g["x"], squeezed, axial_frequencies(8, base=1e4))
+    assert_allclose(turned, g["timm_trained"], rtol=0, atol=NEAR)
+
+
+def test_text_and_images_are_counted_as_in_qwen2_vl():
+    g = golden("mrope")
+    for n, parts in enumerate(([2, (1, 2, 3), 3, (1, 3, 1), 1], [4, (1, 2, 4), 3])):
+        positions, delta = mrope_positions(parts)
+        assert_array_equal(positions, g["positions"][n])
+        assert delta == g["delta"][n]
+
+
+@pytest.mark.parametrize(("name", "sections"), [("qwen2_vl", (2, 3, 3)), ("qwen3_vl", (4, 2, 2))])
+def test_queries_turn_by_three_coordinates_as_in_qwen2_vl_and_qwen3_vl(name, sections):
+    g = golden("mrope")
+    omega = mrope_frequencies(sections, 1e6, interleaved=name == "qwen3_vl")
+    turned = rope_nd(g["q"], g["positions"][:, None], omega, "half")
+    assert_allclose(turned, g[name], rtol=0, atol=NEAR)
 
 
 # ---- windows, chunks, sinks, temperature ---------------------------------------------------------

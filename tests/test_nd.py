@@ -475,7 +475,7 @@ def test_integers_and_lists_become_float64():
         (lambda: mrope_frequencies((1, 1, 1), interleaved="yes"), "interleaved must be True or"),
         (
             lambda: mrope_frequencies((2, 3, 3), interleaved=True),
-            r"interleaved sections of row and column must fit.*got \[2, 3, 3\], 8 pairs in all",
+            r"must fit among every third pair; got \[2, 3, 3\], of which \[3, 3, 2\] would be left",
         ),
         (lambda: mrope_positions(5), "mrope_positions: grids must be a list of parts; got 5"),
         (lambda: mrope_positions([]), "at least one token; got 0 parts"),

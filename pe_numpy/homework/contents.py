@@ -30,11 +30,13 @@ CHAPTERS = {
     37: "forgetting_bias cope_bias",
     38: "offset_index offset_bias decomposed_scores log_cpb_coordinates",
     40: "rope rope_frequencies rope_matrix rope_permutation rope_convert_weights",
+    42: "proportional_frequencies rope_from_config",
     43: "rope_nd axial_frequencies mixed_frequencies patch_coordinates mrope_frequencies "
     "mrope_positions",
     44: "mla_scores",
     45: "xpos xpos_scale rotary_values pope pope_frequencies",
-    50: "linear_scaling ntk_scaling dynamic_ntk_scaling yarn_scaling llama3_scaling",
+    50: "linear_scaling ntk_scaling dynamic_ntk_scaling yarn_scaling yarn_attention_factor "
+    "longrope_scaling llama3_scaling",
     51: "to_digits from_digits log_n_scale attention_temperature attention_entropy",
     52: "rotary_distance_scores rerope_distance self_extend_distance chunk_distance",
     60: "linear feed_forward layer_norm rms_norm relu gelu silu multi_head_attention init_params",

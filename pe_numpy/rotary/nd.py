@@ -121,7 +121,7 @@ def axial_frequencies(
     Notes
     -----
     Source: Heo et al. 2024 and naver-ai/rope-vit (commit ce85c2e), with the first axis first;
-    "alternate" as in transformers 5.23.0, `PixtralRotaryEmbedding`.
+    "alternate" as in transformers 5.23.0, `PixtralVisionRotaryEmbedding`.
 
     Examples
     --------
@@ -246,6 +246,7 @@ def patch_coordinates(
     name = "patch_coordinates"
     sides = checks.integer(name, "height", height), checks.integer(name, "width", width)
     kind = checks.choice(name, "kind", kind, ("index", "centred"))
+    at: list[np.ndarray]
     if kind == "centred":
         if trained is not None:
             raise ValueError(
@@ -320,10 +321,11 @@ def mrope_frequencies(
         axis = np.zeros(n, int)
         for a in (1, 2):
             axis[a : 3 * counts[a] : 3] = a
-        if np.bincount(axis, minlength=3).tolist() != counts:
+        left = np.bincount(axis, minlength=3).tolist()
+        if left != counts:
             raise ValueError(
                 f"{name}: interleaved sections of row and column must fit among every third pair; "
-                f"got {counts}, {n} pairs in all"
+                f"got {counts}, of which {left} would be left"
             )
     omega = np.zeros((3, n))
     omega[axis, np.arange(n)] = rope_frequencies(2 * n, checks.positive(name, "base", base))

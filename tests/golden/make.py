@@ -443,10 +443,10 @@ CONFIGURED = (
 def rope_configs(*classes):
     """What each configuration of rope_configs.json makes of its layers at its lengths.
 
-    M-RoPE shows in the cosines alone, at the coordinates (5, 6, 8); RoPE of every layer or not, and
-    DeepSeek's scale, in the attention of a layer.
+    M-RoPE shows in the cosines alone, at the coordinates (5, 6, 8); whether a layer turns, and
+    DeepSeek's scale, in the attention of the layer.
     """
-    arrays, factors = {}, []
+    arrays, factors, scales, use = {}, [], [], []
     embeddings, attentions = classes[: len(CONFIGURED)], classes[len(CONFIGURED) :]
     by_model = {c.__module__.split(".")[2]: c for c in embeddings}
     layer_of = {c.__module__.split(".")[2]: c for c in attentions}
@@ -470,17 +470,16 @@ def rope_configs(*classes):
         if rows:
             arrays[name] = torch.stack(rows)
         layers = range(config.num_hidden_layers)
-        if model in ("smollm3", "llama4"):
-            arrays["use." + name] = np.array([layer_of[model](config, n).use_rope for n in layers])
-        if model == "cohere2":
-            windows = [layer_of[model](config, n).sliding_window for n in layers]
-            arrays["use." + name] = np.array([window is not None for window in windows])
+        if model in ("smollm3", "llama4", "cohere2"):
+            parts = [layer_of[model](config, n) for n in layers]
+            windowed = model == "cohere2"  # whose layers with a window have RoPE
+            use.append([p.sliding_window is not None if windowed else p.use_rope for p in parts])
         if model in ("deepseek_v2", "deepseek_v3"):
             layer = layer_of[model](config, 0)
             width = config.qk_nope_head_dim + config.qk_rope_head_dim
-            arrays["score_factors"] = np.append(
-                arrays.get("score_factors", []), layer.scaling * width**0.5
-            )
+            scales.append(layer.scaling * width**0.5)
+    arrays["use_rope"] = np.array(use, dtype=bool)
+    arrays["score_factors"] = np.array(scales)
     arrays["attention_factors"] = np.array(factors, dtype=np.float64)
     return arrays
 
@@ -917,6 +916,79 @@ def alibi_encoder(AlibiPositionalBias):
     return dict(last=bias(L, S), q_positions=others, k_positions=others[:, :3], own=own)
 
 
+# ---- RoPE on grids ------------------------------------------------------------------------------
+
+SINCOS = "timm.layers.pos_embed_sincos:"
+
+
+@golden(
+    NEW,
+    110,
+    MODELS + "qwen2_vl.modeling_qwen2_vl:Qwen2VLVisionRotaryEmbedding",
+    MODELS + "pixtral.modeling_pixtral:PixtralVisionRotaryEmbedding",
+    MODELS + "gemma4.modeling_gemma4:Gemma4VisionRotaryEmbedding",
+    MODELS + "gemma4.modeling_gemma4:apply_multidimensional_rope",
+    MODELS + "dinov3_vit.modeling_dinov3_vit:DINOv3ViTRopePositionEmbedding",
+    MODELS + "dinov3_vit.modeling_dinov3_vit:apply_rotary_pos_emb",
+    SINCOS + "build_rotary_pos_embed",
+    SINCOS + "apply_rot_embed",
+    SINCOS + "get_mixed_freqs",
+    SINCOS + "apply_rot_embed_cat",
+)
+def rope_grid(qwen, pixtral, gemma, gemma_turn, dino, turn, axial, apply, mixed, apply_cat):
+    """Queries of 2 by 3 patches, turned by four vision models and in four ways by timm."""
+    grid = torch.stack(torch.meshgrid(arange(2), arange(3), indexing="ij"), -1).reshape(-1, 2)
+    heads, four = dict(num_attention_heads=2), dict(rope_type="axial", rope_theta=10000.0)
+    x, prefix, frequencies = randn(1, 2, 6, 8), randn(1, 2, 3, 8), randn(2, 2, 4)
+    arrays = dict(x=x, prefix=prefix, frequencies=frequencies)
+    qwen_config = transformers.models.qwen2_vl.Qwen2VLVisionConfig
+    config = qwen_config(embed_dim=16, rope_parameters=four, **heads)
+    arrays["qwen2_vl"] = turn(x, x, *qwen(config)(x, grid))[0]
+    config = transformers.PixtralVisionConfig(hidden_size=16, rope_parameters=four, **heads)
+    arrays["pixtral"] = turn(x, x, *pixtral(config)(x, grid))[0]
+    config = transformers.models.gemma4.Gemma4VisionConfig(head_dim=8, hidden_size=16, **heads)
+    arrays["gemma4"] = gemma_turn(x, *gemma(config)(x, grid[None]), grid[None], unsqueeze_dim=1)
+    config = transformers.DINOv3ViTConfig(hidden_size=16, patch_size=2, **heads)
+    both = torch.cat([prefix, x], 2)  # a class token and two registers
+    arrays["dinov3"] = turn(both, both, *dino(config).eval()(randn(1, 3, 4, 6)))[0]
+    options = dict(dim=8, in_pixels=False, temperature=10000.0)
+    arrays["timm"] = apply(x, *axial([2, 3], **options))
+    arrays["timm_trained"] = apply(x, *axial([2, 3], ref_feat_shape=[4, 5], **options))
+    options["temperature"] = 100.0
+    arrays["timm_half"] = apply(x, *axial([2, 3], rotate_half=True, **options), half=True)
+    arrays["timm_mixed"] = apply_cat(x, mixed(frequencies, grid[:, 0], grid[:, 1]))
+    return arrays
+
+
+QWEN2, QWEN3 = MODELS + "qwen2_vl.modeling_qwen2_vl:", MODELS + "qwen3_vl.modeling_qwen3_vl:"
+
+
+@golden(
+    NEW,
+    111,
+    QWEN2 + "Qwen2VLModel",
+    QWEN2 + "Qwen2VLRotaryEmbedding",
+    QWEN3 + "Qwen3VLTextRotaryEmbedding",
+    QWEN3 + "apply_rotary_pos_emb",
+)
+def mrope(Qwen2VLModel, contiguous, interleaved, turn):
+    """Positions of two sequences of text and images; queries turned by both ways to share."""
+    images = [[0] * 2 + [1] * 6 + [0] * 3 + [1] * 3 + [0], [0] * 4 + [1] * 8 + [0] * 3]
+    kinds, grids = torch.tensor(images), torch.tensor([[1, 4, 6], [1, 6, 2], [1, 4, 8]])
+    model = Qwen2VLModel.__new__(Qwen2VLModel)  # without its layers
+    model.config = transformers.Qwen2VLConfig(vision_config=dict(spatial_merge_size=2))
+    positions, delta = model.get_rope_index(kinds, kinds, image_grid_thw=grids)
+    q, sizes = randn(2, 1, 15, 16), dict(hidden_size=32, num_attention_heads=2, head_dim=16)
+    arrays = dict(q=q, positions=positions.permute(1, 2, 0), delta=delta[:, 0])
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3]}
+    config = transformers.models.qwen2_vl.Qwen2VLTextConfig(rope_parameters=rope, **sizes)
+    arrays["qwen2_vl"] = turn(q, q, *contiguous(config)(q, positions))[0]
+    rope = rope | {"mrope_section": [4, 2, 2]}
+    config = transformers.models.qwen3_vl.Qwen3VLTextConfig(rope_parameters=rope, **sizes)
+    arrays["qwen3_vl"] = turn(q, q, *interleaved(config)(q, positions))[0]
+    return arrays
+
+
 # ---- windows, chunks, sinks, temperature ---------------------------------------------------------
 
 
@@ -987,6 +1059,44 @@ def temperature(Llama4TextAttention, get_llama_4_attn_scale):
     ministral = get_llama_4_attn_scale(arange(9)[None], 0.5, 3)[0, 0, :, 0]
     made = dict(output=output, probabilities=probabilities, ministral=ministral)
     return dict(x=x, **weights(layer), **made)
+
+
+# ---- relatives of RoPE --------------------------------------------------------------------------
+
+
+@golden(NEW, 130, X + "RotaryEmbedding", X + "apply_rotary_pos_emb")
+def xpos(RotaryEmbedding, apply_rotary_pos_emb):
+    """Four of six components turn and fade; the last L of S positions ask."""
+    positions = FIRST + arange(S)
+    q, k = randn(B, H, L, K), randn(B, H, S, K)
+    angles, scale = RotaryEmbedding(4, use_xpos=True, scale_base=20)(positions)
+    q_turned = apply_rotary_pos_emb(q, angles, scale)
+    k_turned = apply_rotary_pos_emb(k, angles, scale**-1.0)
+    return dict(q=q, k=k, positions=positions, q_turned=q_turned, k_turned=k_turned)
+
+
+@golden(
+    NEW,
+    131,
+    MODELS + "roformer.modeling_roformer:RoFormerSelfAttention",
+    MODELS + "roformer.modeling_roformer:RoFormerSinusoidalPositionalEmbedding",
+    MODELS + "deepseek_v4.modeling_deepseek_v4:apply_rotary_pos_emb",
+)
+def rotary_values(RoFormerSelfAttention, Embedding, apply_rotary_pos_emb):
+    """A layer of RoFormer that turns values; DeepSeek-V4 turns them back, and the first 2 never."""
+    config = transformers.RoFormerConfig(
+        hidden_size=H * K, num_attention_heads=H, rotary_value=True
+    )
+    layer, x = randomise(RoFormerSelfAttention(config)), randn(B, S, H * K)
+    table = Embedding(64, K).create_weight()[FIRST + arange(S)]
+    output, probabilities = layer(x, sinusoidal_pos=table[None, None])
+    probs, v = torch.softmax(randn(B, H, L, S), -1), randn(B, H, S, K)
+    angles = (FIRST + arange(S))[:, None] * torch.tensor([1.0, 0.01])
+    cos, sin = angles.cos()[None], angles.sin()[None]
+    mixed = probs @ apply_rotary_pos_emb(v, cos, sin)
+    turned_back = apply_rotary_pos_emb(mixed, cos[:, MEMORY:], -sin[:, MEMORY:])
+    made = dict(output=output, probabilities=probabilities, probs=probs, turned_back=turned_back)
+    return dict(x=x, **weights(layer, "value.weight", "value.bias"), v=v, **made)
 
 
 # ---- graphs -------------------------------------------------------------------------------------
