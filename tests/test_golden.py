@@ -51,6 +51,7 @@ from pe_numpy import (
     rope,
     rope_frequencies,
     rope_nd,
+    rotary_values,
     shaw_scores,
     shaw_values,
     sinusoidal,
@@ -61,6 +62,7 @@ from pe_numpy import (
     timing_signal,
     transformer_xl_scores,
     window_mask,
+    xpos,
 )
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.rotary.rope import rope_convert_weights
@@ -344,8 +346,8 @@ def test_configurations_are_read_as_the_library_reads_them():
             continue
         assert_allclose([s.frequencies for s in found], g[name], rtol=NEAR, err_msg=name)
         factors += [s.attention_factor for s in found]
-        if "mscale_all_dim" in str(config):
-            scales += [s.score_factor for s in found if "deepseek" in name]
+        if name.startswith("deepseek"):
+            scales += [s.score_factor for s in found]
         if name in ("smollm3", "llama4", "cohere2"):
             use.append([rope_from_config(config, n).frequencies is not None for n in range(8)])
     assert_allclose(factors, g["attention_factors"], rtol=1e-15)
@@ -835,6 +837,37 @@ def test_columns_are_the_eigenvectors_of_the_laplacians_of_networkx(form):
     V = laplacian_encoding(g["adjacency"], 7, normalized=form == "normalized")
     assert_allclose(g[form] @ V, V * g[form + "_values"][1:], rtol=0, atol=SAME)
     assert_allclose(V.T @ V, np.eye(7), rtol=0, atol=SAME)
+
+
+# ---- relatives of RoPE --------------------------------------------------------------------------
+
+
+def test_xpos_is_that_of_x_transformers_whose_centre_is_half_the_length_at_hand():
+    g = golden("xpos")
+    at, theta = g["positions"], rope_frequencies(4)
+    centre = (at.max() + 1) // 2
+    q = xpos(g["q"], at[MEMORY:], theta, 20, centre=centre)
+    k = xpos(g["k"], at, theta, 20, key=True, centre=centre)
+    assert_allclose(q, g["q_turned"], rtol=0, atol=4 * NEAR)
+    assert_allclose(k, g["k_turned"], rtol=0, atol=4 * NEAR)
+    own = xpos(g["q"], at[MEMORY:], theta, 20), xpos(g["k"], at, theta, 20, key=True)
+    assert np.abs(own[0] - q).max() > 0.1  # with another centre: the same scores
+    assert_allclose(own[0] @ own[1].swapaxes(-1, -2), q @ k.swapaxes(-1, -2), rtol=0, atol=1e-12)
+
+
+def test_roformer_leaves_its_values_turned_and_deepseek_turns_them_back():
+    g = golden("rotary_values")
+    at = 37 + np.arange(S)
+    v = project(g, "value", g["x"])
+    left = merge_heads(g["probabilities"] @ rope(v, at))
+    assert_allclose(left, g["output"], rtol=0, atol=NEAR)
+    back = rotary_values(g["probabilities"], v, at, at)
+    assert_allclose(back, rope(split_heads(g["output"], H), -at), rtol=0, atol=NEAR)
+    theta = [1.0, 0.01]
+    whole = rotary_values(g["probs"], g["v"][..., 2:], at[MEMORY:], at, theta)
+    assert_allclose(whole, g["turned_back"][..., 2:], rtol=0, atol=NEAR)
+    never = g["probs"] @ g["v"][..., :2]
+    assert_allclose(never, g["turned_back"][..., :2], rtol=0, atol=NEAR)
 
 
 # ---- the files themselves -----------------------------------------------------------------------

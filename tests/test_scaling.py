@@ -13,7 +13,10 @@ from pe_numpy.rotary.scaling import (
     dynamic_ntk_scaling,
     linear_scaling,
     llama3_scaling,
+    longrope_scaling,
     ntk_scaling,
+    proportional_frequencies,
+    yarn_attention_factor,
     yarn_scaling,
 )
 
@@ -31,14 +34,16 @@ def ntk_by_loops(d, factor, base):
     return [1 / b ** (2 * i / d) for i in range(d // 2)]
 
 
-def yarn_by_loops(d, factor, trained_length, base, beta_fast, beta_slow):
-    """The released ramp, one pair at a time."""
+def yarn_by_loops(d, factor, trained_length, base, beta_fast, beta_slow, truncate=True):
+    """The released ramp, one pair at a time; without `truncate` between bounds as they are."""
 
     def index(turns):
         return d * math.log(trained_length / (turns * 2 * math.pi)) / (2 * math.log(base))
 
-    low = max(math.floor(index(beta_fast)), 0)
-    high = min(math.ceil(index(beta_slow)), d - 1)
+    low, high = index(beta_fast), index(beta_slow)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, d - 1)
     if low == high:
         high += 0.001
     scaled = []
@@ -108,9 +113,11 @@ def test_dynamic_ntk_scaling_raises_the_base_by_the_formula(d, factor, base, len
     ],
 )
 def test_yarn_scaling_equals_the_released_ramp_pair_by_pair(arguments):
-    frequencies, _ = yarn_scaling(*arguments)
-    assert frequencies.shape == (arguments[0] // 2,)
-    assert_allclose(frequencies, yarn_by_loops(*arguments), rtol=1e-13)
+    for truncate in (True, False):
+        frequencies, _ = yarn_scaling(*arguments, truncate)
+        assert frequencies.shape == (arguments[0] // 2,)
+        assert_allclose(frequencies, yarn_by_loops(*arguments, truncate), rtol=1e-13)
+    assert_array_equal(yarn_scaling(*arguments)[0], yarn_scaling(*arguments, True)[0])
 
 
 @pytest.mark.parametrize(
@@ -125,6 +132,24 @@ def test_llama3_scaling_equals_its_three_branches(d, base, arguments):
     frequencies = rope_frequencies(d, base)
     expected = llama3_by_loops(frequencies, *arguments)
     assert_allclose(llama3_scaling(frequencies, *arguments), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("d", "base"), [(8, 10000.0), (10, 300.0), (2, 5.0)])
+@pytest.mark.parametrize("length", [1, 99, 100, 100.5, 101, 10**6])
+def test_longrope_divides_pair_by_pair_by_the_list_of_the_length(d, base, length):
+    short, long = np.random.default_rng(d).uniform(1, 9, (2, d // 2))
+    divisors = long if length > 100 else short
+    expected = [1 / (divisors[i] * base ** (2 * i / d)) for i in range(d // 2)]
+    frequencies, factor = longrope_scaling(d, length, short, long.tolist(), 100, 12, base)
+    assert_allclose(frequencies, expected, rtol=1e-13)
+    assert_allclose(factor, math.sqrt(1 + math.log(12) / math.log(100)), rtol=1e-14)
+
+
+@pytest.mark.parametrize(("d", "base"), [(8, 10000.0), (12, 300.0), (2, 5.0)])
+@pytest.mark.parametrize("fraction", [0.01, 0.25, 0.5, 0.6, 0.99, 1])
+def test_proportional_frequencies_keep_the_first_pairs_of_the_whole_ladder(d, base, fraction):
+    expected = [base ** (-2 * c / d) / 3 if c + 1 <= fraction * d / 2 else 0 for c in range(d // 2)]
+    assert_allclose(proportional_frequencies(d, fraction, base, 3), expected, rtol=1e-13)
 
 
 def test_scaling_no_frequencies_gives_none():
@@ -233,6 +258,70 @@ def test_llama3_scaling_is_ntk_by_parts_as_the_paper_defines_it(d, factor, L0, b
     assert_allclose(scaled, expected, rtol=1e-9)
 
 
+@given(widths, factors, st.integers(300, 10**6), st.floats(100, 1e6))
+def test_a_pair_outside_the_rounded_bounds_does_not_see_truncate(d, factor, L0, base):
+    low = math.floor(d * math.log(L0 / (64 * math.pi)) / (2 * math.log(base)))
+    high = math.ceil(d * math.log(L0 / (2 * math.pi)) / (2 * math.log(base)))
+    rounded, real = (yarn_scaling(d, factor, L0, base, truncate=t)[0] for t in (True, False))
+    i = np.arange(d // 2)
+    outside = (i <= low) | (i >= high)
+    if low < d - 1:
+        assert_array_equal(rounded[outside], real[outside])
+
+
+@given(widths, st.integers(2, 10**6), st.floats(2, 10**6), factors, bases)
+def test_longrope_with_one_divisor_is_linear_scaling_but_for_its_factor(d, length, L0, s, base):
+    theta, ones = rope_frequencies(d, base), np.ones(d // 2)
+    frequencies, factor = longrope_scaling(d, length, s * ones, s * ones, L0, s, base)
+    assert_array_equal(frequencies, linear_scaling(theta, s))
+    assert factor == (1 if s <= 1 else math.sqrt(1 + math.log(s) / math.log(L0)))
+    assert_array_equal(longrope_scaling(d, length, ones, ones, L0, 1, base)[0], theta)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "same"),
+    [
+        (lambda L: longrope_scaling(8, L, [1] * 4, [1, 2, 4, 8], 8, 4)[0], [True, False, True]),
+        (lambda L: dynamic_ntk_scaling(8, L, 8), [True, False, False]),
+        (lambda L: yarn_scaling(8, 4, 8)[0], [True, True, True]),
+    ],
+)
+def test_old_scores_change_once_with_longrope_and_with_every_token_in_dynamic_scaling(
+    scaling, same
+):
+    def scores(L):
+        q, k = (rope(x[:L], np.arange(L), scaling(L)) for x in data((2, 10, 8)))
+        return q @ k.T
+
+    for L, expected in zip((7, 8, 9), same, strict=True):
+        assert np.allclose(scores(L), scores(L + 1)[:L, :L]) is expected
+
+
+@given(st.integers(1, 40), st.floats(0.01, 1), st.floats(2, 1e6))
+def test_proportional_rope_is_partial_rope_of_a_smaller_base(pairs, fraction, base):
+    d, n = 2 * pairs, math.floor(fraction * pairs)
+    if n:
+        fraction = n / pairs  # the pairs that turn are then p d/2 exactly
+        proportional = proportional_frequencies(d, fraction, base)
+        n = math.floor(fraction * pairs)
+        if n == round(fraction * pairs):
+            partial = rope_frequencies(2 * n, base**fraction)
+            assert_allclose(proportional[:n], partial, rtol=1e-12)
+        assert not proportional[n:].any()
+
+
+def test_a_permutation_of_components_makes_partial_rope_of_proportional():
+    x, order = data((3, 8)), [0, 1, 4, 5, 2, 3, 6, 7]
+    whole = rope(x, [1, 2, 30], proportional_frequencies(8, 0.5), "half")
+    part = rope(x[:, order], [1, 2, 30], rope_frequencies(4, 100), "half")
+    assert_allclose(whole[:, order], part, rtol=0, atol=1e-14)
+    whole, part = (
+        rope(x, [5], theta)
+        for theta in (proportional_frequencies(8, 0.5), rope_frequencies(4, 100))
+    )
+    assert_allclose(whole, part, rtol=0, atol=1e-14)  # interleaved: the same
+
+
 def test_the_two_ramps_of_ntk_by_parts_agree_outside_and_differ_inside():
     theta = rope_frequencies(128)
     released, _ = yarn_scaling(128, 16, 2048)
@@ -331,6 +420,72 @@ def test_scores_of_deepseek_v3_grow_by_the_square_of_the_factor():
     assert_allclose(scaled, attention_factor**2 * plain, rtol=1e-12)
 
 
+def test_attention_factors_of_deepseek_v2_and_v3():
+    assert f"{yarn_attention_factor(40, 0.707) ** 2:.6f}" == "1.589626"
+    assert f"{yarn_attention_factor(40) ** 2:.6f}" == "1.873854"
+    assert yarn_attention_factor(1, 3) == yarn_attention_factor(0.5, 3) == 1
+    assert type(yarn_attention_factor(np.float32(2))) is float
+    assert yarn_scaling(8, 32, 4096)[1] == yarn_attention_factor(32)
+
+
+def test_yarn_of_gpt_oss_with_rounded_and_with_real_bounds():
+    pairs = [8, 9, 12, 17, 18]
+    rounded, factor = yarn_scaling(64, 32, 4096, 150000)
+    real, same = yarn_scaling(64, 32, 4096, 150000, truncate=False)
+    assert f"{factor:.6f}" == "1.346574" == f"{same:.6f}"
+    printed = ["0.0508133", "0.0316208", "0.00701571", "0.000227948", "3.83088e-05"]
+    assert [f"{theta:.6g}" for theta in rounded[pairs]] == printed
+    printed = ["0.0508133", "0.0317057", "0.00679496", "0.000129319", "3.83088e-05"]
+    assert [f"{theta:.6g}" for theta in real[pairs]] == printed
+
+
+def test_ramps_of_the_paper_and_of_the_code_by_eight():
+    paper = llama3_scaling(rope_frequencies(128), 8, 2048, 1, 32)
+    released, _ = yarn_scaling(128, 8, 2048)
+    assert [f"{theta:.6f}" for theta in paper[[24, 31]]] == ["0.012260", "0.002344"]
+    assert [f"{theta:.6f}" for theta in released[[24, 31]]] == ["0.022768", "0.005485"]
+
+
+def test_longrope_on_both_sides_of_the_trained_length():
+    lists = [1, 1, 1, 1], [1, 2, 4, 8]
+    before, factor = longrope_scaling(8, 4096, *lists, 4096, 32)
+    assert before.round(12).tolist() == [1, 0.1, 0.01, 0.001]
+    after, same = longrope_scaling(8, 4097, *lists, 4096, 32)
+    assert after.round(12).tolist() == [1, 0.05, 0.0025, 0.000125]
+    assert f"{factor:.6f} {factor**2:.6f}" == "1.190238 1.416667"
+    assert factor == same
+    assert_allclose(factor**2, 17 / 12, rtol=1e-15)
+
+
+def test_dynamic_scaling_at_three_lengths():
+    last = [dynamic_ntk_scaling(8, length, 8, 2)[-1] for length in (8, 12, 16)]
+    assert [f"{theta:.9f}" for theta in last] == ["0.001000000", "0.000500000", "0.000333333"]
+
+
+@pytest.mark.parametrize(
+    ("theta", "layout", "expected"),
+    [
+        (rope_frequencies(4), "half", "-3.1440 1.9196 -0.3391 4.0392 5 6 7 8"),
+        (proportional_frequencies(8, 0.5), "half", "-4.9626 0.7681 3 4 -1.1714 6.2777 7 8"),
+        (rope_frequencies(4), "interleaved", "-2.2347 0.0770 2.9194 4.0592 5 6 7 8"),
+        (
+            proportional_frequencies(8, 0.5),
+            "interleaved",
+            "-2.2347 0.0770 2.1455 4.5163 5 6 7 8",
+        ),
+    ],
+)
+def test_half_of_eight_components_turned_in_four_ways(theta, layout, expected):
+    turned = rope([np.arange(1.0, 9)], [2], theta, layout)[0]
+    assert_allclose(turned, np.array(expected.split(), float), rtol=0, atol=5.1e-5)
+
+
+def test_gemma_4_and_what_partial_rope_would_have():
+    theta = proportional_frequencies(512, 0.25, 1e6)
+    assert [f"{theta[n]:.6f}" for n in (1, 63, 64)] == ["0.947464", "0.033376", "0.000000"]
+    assert f"{rope_frequencies(128, 1e6)[1]:.6f}" == "0.805842"
+
+
 def test_llama3_keeps_29_pairs_mixes_6_and_divides_the_others_by_eight():
     theta = rope_frequencies(128, 500000.0)
     ratios = llama3_scaling(theta, 8, 8192) / theta
@@ -338,19 +493,6 @@ def test_llama3_keeps_29_pairs_mixes_6_and_divides_the_others_by_eight():
     mixed = [0.828168, 0.643743, 0.493507, 0.371122, 0.271425, 0.190211]
     assert ratios[29:35].round(6).tolist() == mixed
     assert_array_equal(ratios[35:], 0.125)
-
-
-def test_proportional_frequencies_differ_from_partial_ones():
-    K, base, share = 512, 1e6, 0.25
-    turned = int(K * share) // 2
-    proportional = np.where(np.arange(K // 2) < turned, rope_frequencies(K, base), 0)
-    partial = rope_frequencies(int(K * share), base)
-    assert f"{proportional[1]:.5f} {partial[1]:.5f}" == "0.94746 0.80584"
-    x = data((1, K))
-    half = rope(x, [9], proportional, "half")  # pairs i and i + K/2: the rest is not at the end
-    rest = np.arange(K) % (K // 2) >= turned
-    assert_array_equal(half[:, rest], x[:, rest])
-    assert (half[:, ~rest] != x[:, ~rest]).all()
 
 
 # ---- dtype, purity, bad input -------------------------------------------------------------------
@@ -369,7 +511,15 @@ def test_frequencies_become_float64_and_stay_as_they_were(dtype):
 def test_scaled_frequencies_are_float64_and_the_attention_factor_is_a_number():
     frequencies, attention_factor = yarn_scaling(8, np.float32(4), np.int32(2048))
     assert type(attention_factor) is float
-    for scaled in (frequencies, ntk_scaling(8, np.float32(4)), dynamic_ntk_scaling(8, 9, 4)):
+    longrope, own_factor = longrope_scaling(4, 9, np.ones(2, np.float32), [1, 2], 4, 2)
+    assert type(own_factor) is float
+    for scaled in (
+        frequencies,
+        ntk_scaling(8, np.float32(4)),
+        dynamic_ntk_scaling(8, 9, 4),
+        longrope,
+        proportional_frequencies(8, np.float32(0.5)),
+    ):
         assert scaled.dtype == np.float64
 
 
@@ -406,6 +556,31 @@ def test_scaled_frequencies_are_float64_and_the_attention_factor_is_a_number():
             lambda: yarn_scaling(8, 2, 2048, beta_fast=1, beta_slow=32),
             "yarn_scaling: beta_fast must not be below beta_slow; got 1 and 32",
         ),
+        (lambda: yarn_scaling(8, 2, 99, truncate=1), "truncate must be True or False; got 1"),
+        (lambda: yarn_attention_factor(0), "yarn_attention_factor: factor must be above 0; got 0"),
+        (lambda: yarn_attention_factor(2, "1"), "yarn_attention_factor: mscale must be one real"),
+        (
+            lambda: longrope_scaling(8, 9, [1, 1], [1] * 4, 8, 2),
+            r"longrope_scaling: short_factor must have the shape \(d/2,\) = \(4,\); got \(2,\)",
+        ),
+        (
+            lambda: longrope_scaling(4, 9, [1, 1], [1, 0], 8, 2),
+            "longrope_scaling: long_factor must hold finite numbers above 0",
+        ),
+        (lambda: longrope_scaling(4, 9, [1, np.inf], [1, 1], 8, 2), "short_factor must hold fin"),
+        (lambda: longrope_scaling(5, 9, [1], [1], 8, 2), "longrope_scaling: d must be even"),
+        (lambda: longrope_scaling(2, 0, [1], [1], 8, 2), "length must be above 0; got 0"),
+        (lambda: longrope_scaling(2, 9, [1], [1], 1, 2), "trained_length must be above 1; got 1"),
+        (lambda: longrope_scaling(2, 9, [1], [1], 8, 0), "factor must be above 0; got 0"),
+        (lambda: longrope_scaling(2, 9, [1], [1], 8, 2, 0), "base must be above 0; got 0"),
+        (
+            lambda: proportional_frequencies(8, 1.5),
+            "proportional_frequencies: fraction must be at most 1; got 1.5",
+        ),
+        (lambda: proportional_frequencies(8, 0), "fraction must be above 0; got 0"),
+        (lambda: proportional_frequencies(7, 0.5), "proportional_frequencies: d must be even"),
+        (lambda: proportional_frequencies(8, 0.5, 0), "base must be above 0; got 0"),
+        (lambda: proportional_frequencies(8, 0.5, 2, 0), "factor must be above 0; got 0"),
         (
             lambda: llama3_scaling([1.0], 8, 8192, 4, 4),
             "llama3_scaling: high_freq_factor must be above low_freq_factor; got 4 and 4",

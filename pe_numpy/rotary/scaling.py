@@ -3,13 +3,14 @@ r"""Scaled rotary frequencies: RoPE on sequences longer than those it was traine
 Sources: position interpolation, Chen et al. 2023 (arXiv:2306.15595), section 2.3; "NTK-aware" and
 "Dynamic NTK", posts of u/bloc97 and u/emozilla on r/LocalLLaMA, June 2023, written up with
 "NTK-by-parts" and YaRN by Peng et al. 2023 (arXiv:2309.00071), sections 3.1 to 3.4, and their code,
-jquesnelle/yarn at 995db5b; Llama 3.1, meta-llama/llama-models at a9c89c4. With
-theta_i = b^(-2i/d)::
+jquesnelle/yarn at 995db5b; LongRoPE, Ding et al. 2024 (arXiv:2402.13753), microsoft/LongRoPE at
+c9e56aa; Llama 3.1, meta-llama/llama-models at a9c89c4. With theta_i = b^(-2i/d)::
 
     interpolation   theta_i / s
     NTK-aware       b'^(-2i/d),   b' = b s^(d/(d-2))
     NTK-by-parts    (1 - g_i) theta_i / s + g_i theta_i
     YaRN            NTK-by-parts, and every score times (0.1 ln s + 1)^2
+    LongRoPE        theta_i / lambda_i, by two lists; every score times 1 + ln s / ln L0
 
 Axes: d components that turn, in d/2 pairs (K, the width of a head, unless RoPE is partial).
 Symbols: s, the factor by which the sequence grows; L0, the trained length; b, the base; g_i goes
@@ -18,7 +19,8 @@ Convention: frequencies are radians per position, float64, for `rope`; positions
 Differs from the paper: g_i is a ramp, and two ramps are in use. The paper's is linear in the number
 of turns L0 theta_i / 2 pi, and Llama 3.1 kept it: `llama3_scaling(theta, s, L0, 1, 32)` is the
 paper's NTK-by-parts. YaRN's code, which Hugging Face follows, is linear in i: the frequencies of
-`yarn_scaling`. So NTK-by-parts has no third function here.
+`yarn_scaling`. So NTK-by-parts has no third function here. p-RoPE, Barbero et al. 2024
+(arXiv:2410.06205), stretches nothing; its frequencies stand here because they are a choice, too.
 """
 
 from __future__ import annotations
@@ -175,6 +177,7 @@ def yarn_scaling(
     base: float = 10000.0,
     beta_fast: float = 32.0,
     beta_slow: float = 1.0,
+    truncate: bool = True,
 ) -> tuple[np.ndarray, float]:
     """YaRN: keep the fast pairs, interpolate the slow ones, mix between; and sharpen attention.
 
@@ -190,27 +193,30 @@ def yarn_scaling(
         b, above 1.
     beta_fast, beta_slow : float
         Turns within L0 from which a pair is kept, and below which it is interpolated.
+    truncate : bool
+        Whether the ramp begins and ends at whole pairs, as released; False in gpt-oss.
 
     Returns
     -------
     frequencies : (d/2,) float64 array
     attention_factor : float
-        0.1 ln s + 1, and 1 for s up to 1. Multiply the components of queries and keys that turn
-        with it, so that their part of the scores grows by its square.
+        `yarn_attention_factor(factor)`. Multiply the components of queries and keys that turn with
+        it, so that their part of the scores grows by its square.
 
     Raises
     ------
     ValueError
         If d is odd, the trained length or the base is not above 1, the factor or a beta is not
-        above 0, or beta_fast is below beta_slow.
+        above 0, beta_fast is below beta_slow, or `truncate` is not True or False.
 
     Notes
     -----
-    Source: Peng et al. 2023, sections 3.2 and 3.4, as in the code named above. Pair i turns r times
-    within L0 where i = d ln(L0 / (2 pi r)) / (2 ln b); the ramp rises from the floor of that index
-    for beta_fast, at least 0, to the ceiling of the one for beta_slow, at most d - 1. Equal bounds
-    are kept 0.001 apart. Where the bounds cross, because every pair is too slow (too fast) for both
-    betas, that code's ramp runs backwards and keeps (interpolates) every pair.
+    Source: Peng et al. 2023, sections 3.2 and 3.4, as in the code named above; without `truncate`,
+    openai/gpt-oss at 7b58334. Pair i turns r times within L0 where i = d ln(L0 / (2 pi r)) / (2 ln
+    b); the ramp rises from the floor of that index for beta_fast, at least 0, to the ceiling of the
+    one for beta_slow, at most d - 1. Equal bounds are kept 0.001 apart. Where the bounds cross,
+    because every pair is too slow (too fast) for both betas, that code's ramp runs backwards and
+    keeps (interpolates) every pair.
 
     Examples
     --------
@@ -231,15 +237,109 @@ def yarn_scaling(
             f"got {beta_fast:g} and {beta_slow:g}"
         )
 
+    truncate = checks.flag(name, "truncate", truncate)
+
     def index(turns: float) -> float:
         return d * math.log(trained_length / (turns * 2 * math.pi)) / (2 * math.log(base))
 
-    low = max(math.floor(index(beta_fast)), 0)
-    high = min(math.ceil(index(beta_slow)), d - 1)
+    low, high = index(beta_fast), index(beta_slow)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, d - 1)
     ramp = np.clip((np.arange(d // 2) - low) / ((high - low) or 0.001), 0, 1)  # (d/2,), 1 - g_i
     theta = rope_frequencies(d, base)
-    attention_factor = 0.1 * math.log(factor) + 1 if factor > 1 else 1.0
-    return theta / factor * ramp + theta * (1 - ramp), attention_factor
+    return theta / factor * ramp + theta * (1 - ramp), yarn_attention_factor(factor)
+
+
+def yarn_attention_factor(factor: float, mscale: float = 1.0) -> float:
+    """YaRN's factor of queries and keys, m(s, a) = 0.1 a ln s + 1, and 1 for s up to 1.
+
+    Parameters
+    ----------
+    factor : float
+        s, target length over trained length.
+    mscale : float
+        a, 1 in YaRN itself. DeepSeek has two: what turns is multiplied with m(s, mscale) / m(s,
+        mscale_all_dim), every score with m(s, mscale_all_dim)^2.
+
+    Returns
+    -------
+    A float. Scores of what is multiplied with it, queries and keys, grow by its square.
+
+    Raises
+    ------
+    ValueError
+        If the factor is not above 0, or mscale is not one finite number.
+
+    Notes
+    -----
+    Source: Peng et al. 2023, section 3.4, for a = 1; deepseek-ai/DeepSeek-V3 at 9b4e978.
+
+    Examples
+    --------
+    >>> [round(yarn_attention_factor(40, mscale) ** 2, 6) for mscale in (0.707, 1)]  # V2, V3
+    [1.589626, 1.873854]
+    """
+    factor = checks.positive("yarn_attention_factor", "factor", factor)
+    mscale = checks.number("yarn_attention_factor", "mscale", mscale)
+    return 0.1 * mscale * math.log(factor) + 1 if factor > 1 else 1.0
+
+
+def longrope_scaling(
+    d: int,
+    length: float,
+    short_factor: ArrayLike,
+    long_factor: ArrayLike,
+    trained_length: float,
+    factor: float,
+    base: float = 10000.0,
+) -> tuple[np.ndarray, float]:
+    """LongRoPE: each pair has a divisor of its own, from one list up to L0, from another beyond.
+
+    Parameters
+    ----------
+    d, length, trained_length, base
+        As in `dynamic_ntk_scaling`; d may be 2.
+    short_factor, long_factor : (d/2,) array
+        lambda_i, for L up to L0 and for L above it; found by a search.
+    factor : float
+        s, the longest length over the trained length.
+
+    Returns
+    -------
+    frequencies : (d/2,) float64 array, theta_i / lambda_i
+    attention_factor : float
+        sqrt(1 + ln s / ln L0), and 1 for s up to 1, at every length; as in `yarn_scaling`.
+
+    Raises
+    ------
+    ValueError
+        If d is odd, a list does not hold d/2 numbers above 0, the trained length is not above 1, or
+        the length, the factor or the base is not above 0.
+
+    Notes
+    -----
+    Source: Ding et al. 2024, as in the code named above. At L0 + 1 every key turns anew.
+
+    Examples
+    --------
+    >>> [longrope_scaling(4, length, [1, 1], [1, 4], 8, 8)[0].tolist() for length in (8, 9)]
+    [[1.0, 0.01], [1.0, 0.0025]]
+    """
+    name = "longrope_scaling"
+    d = checks.even(name, "d", d, "components pair up")
+    length = checks.positive(name, "length", length)
+    lists = []
+    for which, divisors in (("short_factor", short_factor), ("long_factor", long_factor)):
+        divisors = checks.exact_shape(name, which, divisors, (d // 2,), "(d/2,)")
+        if not (np.isfinite(divisors) & (divisors > 0)).all():
+            raise ValueError(f"{name}: {which} must hold finite numbers above 0")
+        lists.append(divisors)
+    trained_length = checks.above(name, "trained_length", trained_length, 1)
+    factor = checks.positive(name, "factor", factor)
+    theta = rope_frequencies(d, checks.positive(name, "base", base))
+    growth = math.log(factor) / math.log(trained_length) if factor > 1 else 0.0
+    return theta / lists[length > trained_length], math.sqrt(1 + growth)
 
 
 def llama3_scaling(
@@ -299,3 +399,51 @@ def llama3_scaling(
     turns = trained_length * np.abs(theta) / (2 * math.pi)  # within L0: L0 over the wavelength
     g = np.clip((turns - low) / (high - low), 0, 1)
     return (1 - g) * theta / factor + g * theta
+
+
+def proportional_frequencies(
+    d: int, fraction: float, base: float = 10000.0, factor: float = 1.0
+) -> np.ndarray:
+    """p-RoPE: the first pairs of the whole head turn as in RoPE, the slowest ones not at all.
+
+    Parameters
+    ----------
+    d : int
+        K, the whole width of a head, even.
+    fraction : float
+        p, the part of the pairs that turns, above 0 and at most 1.
+    base : float
+        b.
+    factor : float
+        Divides the frequencies, as in `linear_scaling`.
+
+    Returns
+    -------
+    (d/2,) float64 array: b^(-2i/d) for i below floor(p d/2), then zeros, with which the half layout
+    of `rope` pairs i with i + d/2; partial RoPE pairs i with i + p d/2.
+
+    Raises
+    ------
+    ValueError
+        If d is odd, the fraction is not above 0 and at most 1, or the base or the factor is not
+        above 0.
+
+    Notes
+    -----
+    Source: Barbero et al. 2024 (arXiv:2410.06205), as in google-deepmind/gemma at 7691fd4. Partial
+    RoPE of p d components and the base b^p has the same frequencies.
+
+    Examples
+    --------
+    >>> proportional_frequencies(8, 0.5).tolist()
+    [1.0, 0.1, 0.0, 0.0]
+    """
+    name = "proportional_frequencies"
+    d = checks.even(name, "d", d, "components pair up")
+    fraction = checks.positive(name, "fraction", fraction)
+    if fraction > 1:
+        raise ValueError(f"{name}: fraction must be at most 1; got {fraction:g}")
+    factor = checks.positive(name, "factor", factor)
+    theta = rope_frequencies(d, checks.positive(name, "base", base)) / factor
+    theta[math.floor(fraction * d / 2) :] = 0
+    return theta

@@ -1068,7 +1068,7 @@ def temperature(Llama4TextAttention, get_llama_4_attn_scale):
 def xpos(RotaryEmbedding, apply_rotary_pos_emb):
     """Four of six components turn and fade; the last L of S positions ask."""
     positions = FIRST + arange(S)
-    q, k = randn(B, H, L, K), randn(B, H, S, K)
+    q, k = randn(1, H, L, K), randn(1, H, S, K)
     angles, scale = RotaryEmbedding(4, use_xpos=True, scale_base=20)(positions)
     q_turned = apply_rotary_pos_emb(q, angles, scale)
     k_turned = apply_rotary_pos_emb(k, angles, scale**-1.0)
@@ -1087,10 +1087,10 @@ def rotary_values(RoFormerSelfAttention, Embedding, apply_rotary_pos_emb):
     config = transformers.RoFormerConfig(
         hidden_size=H * K, num_attention_heads=H, rotary_value=True
     )
-    layer, x = randomise(RoFormerSelfAttention(config)), randn(B, S, H * K)
+    layer, x = randomise(RoFormerSelfAttention(config)), randn(1, S, H * K)
     table = Embedding(64, K).create_weight()[FIRST + arange(S)]
     output, probabilities = layer(x, sinusoidal_pos=table[None, None])
-    probs, v = torch.softmax(randn(B, H, L, S), -1), randn(B, H, S, K)
+    probs, v = torch.softmax(randn(1, H, L, S), -1), randn(1, H, S, K)
     angles = (FIRST + arange(S))[:, None] * torch.tensor([1.0, 0.01])
     cos, sin = angles.cos()[None], angles.sin()[None]
     mixed = probs @ apply_rotary_pos_emb(v, cos, sin)
