@@ -57,6 +57,17 @@ def position_array(function: str, name: str, positions: Any, axis: bool = False)
     return p
 
 
+def pair_frequencies(function: str, frequencies: Any, width: int) -> np.ndarray:
+    """Radians per position of the pairs of a vector of this width: at most one a pair."""
+    f = position_array(function, "frequencies", frequencies)
+    if f.ndim != 1 or 2 * len(f) > width:
+        raise ValueError(
+            f"{function}: frequencies must be one axis of at most K/2 numbers; "
+            f"got shape {f.shape} for K = {width}"
+        )
+    return f
+
+
 def whole_numbers(function: str, name: str, positions: Any, axis: bool = False) -> np.ndarray:
     """Positions or distances that are integers, because a table or a bucket is read with them."""
     p = position_array(function, name, positions, axis)
