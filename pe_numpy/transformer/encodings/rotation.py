@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.extrapolation import attention_temperature
+from pe_numpy.rotary.pope import pope, pope_frequencies
 from pe_numpy.rotary.rope import rope, rope_frequencies
+from pe_numpy.rotary.values import rotary_values
+from pe_numpy.rotary.xpos import xpos
 from pe_numpy.transformer.encodings.base import Encoding, beside_heads
 
 
@@ -62,3 +67,63 @@ class Rope(Encoding):
             q = rope(q, beside_heads(q_positions), frequencies, self.layout)
             k = rope(k, beside_heads(k_positions), frequencies, self.layout)
         return (q, k) if factors is None else (q * factors, k * factors)
+
+
+@dataclass(frozen=True)
+class Tempered(Encoding):
+    """Chapter 51: no position, but queries grow with it: Llama 4's layers without RoPE."""
+
+    floor_scale: int = 8192
+    scale: float = 0.1
+
+    def turn(self, params, q, k, q_positions, k_positions):
+        factor = attention_temperature(q_positions, self.floor_scale, self.scale)
+        return q * beside_heads(factor)[..., None].astype(q.dtype), k
+
+
+@dataclass(frozen=True)
+class XPos(Encoding):
+    """Chapter 45: q and k turn, and fade with the distance; for decoders, whose future is masked.
+
+    The centre is fixed, so that a cache may keep turned keys.
+    """
+
+    base: float = 10000.0
+    scale_base: float = 512.0
+    centre: float = 0.0
+    layout: str = "interleaved"
+
+    def turn(self, params, q, k, q_positions, k_positions):
+        frequencies = rope_frequencies(q.shape[-1], self.base)
+        rest = self.centre, self.layout
+        q = xpos(q, beside_heads(q_positions), frequencies, self.scale_base, False, *rest)
+        return q, xpos(k, beside_heads(k_positions), frequencies, self.scale_base, True, *rest)
+
+
+@dataclass(frozen=True)
+class Pope(Encoding):
+    """Chapter 45: content is the radius, position the angle; keys have a learned phase.
+
+    Turned queries and keys are 2K wide; scores are divided by the root of K all the same.
+    """
+
+    base: float = 10000.0
+
+    def layer(self, rng, sizes):
+        return {"phase": np.zeros((sizes.n_heads, sizes.d_head))}  # as in PoPE-pytorch
+
+    def turn(self, params, q, k, q_positions, k_positions):
+        frequencies = pope_frequencies(q.shape[-1], self.base)
+        phase = params["phase"][: k.shape[-3], None]  # (H, 1, K)
+        q = pope(q, beside_heads(q_positions), frequencies) * math.sqrt(2)
+        return q, pope(k, beside_heads(k_positions), frequencies, phase)
+
+
+@dataclass(frozen=True)
+class RotaryValues(Rope):
+    """Chapter 45: RoPE, and values that turn by their distance (place 4)."""
+
+    def mix(self, params, weights, v, q_positions, k_positions):
+        frequencies = rope_frequencies(v.shape[-1], self.base)
+        places = beside_heads(q_positions), beside_heads(k_positions)
+        return rotary_values(weights, v, *places, frequencies, self.layout)
