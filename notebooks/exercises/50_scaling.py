@@ -7,6 +7,8 @@ Write the functions, then ask what is still wrong:
 Hints stand at the end of the file, the gentle ones first.
 """
 
+import math
+
 import numpy as np
 
 
@@ -68,6 +70,36 @@ def llama3_scaling(frequencies, factor, trained_length, low_freq_factor=1.0, hig
     raise NotImplementedError
 
 
+def yarn_attention_factor(factor, mscale=1.0):
+    """YaRN's factor of queries and keys, m(s, a); the scores get its square.
+
+    factor   number   s
+    mscale   number   a
+    returns  float
+
+    m = 0.1 a ln s + 1   for s > 1
+    m = 1                for s <= 1
+    """
+    raise NotImplementedError
+
+
+def longrope_scaling(d, length, short_factor, long_factor, trained_length, factor, base=10000.0):
+    """LongRoPE: each pair divided by a number of its own, from the list for the present length.
+
+    d                          int      number of components
+    length                     number   L, of the present sequence
+    short_factor, long_factor  (d/2,)   lambda, for L <= L0 and for L > L0
+    trained_length             number   L0
+    factor                     number   s; base  float  b
+    returns                    (d/2,), float
+
+    for i in 0 .. d/2 - 1:
+        new[i] = b^(-2 i / d) / lambda[i]
+    attention factor = sqrt(1 + ln s / ln L0)   for s > 1, at every length; 1 for s <= 1
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # linear_scaling, 1: a longer text must not turn farther than the trained one did.
@@ -80,3 +112,9 @@ def llama3_scaling(frequencies, factor, trained_length, low_freq_factor=1.0, hig
 
 # llama3_scaling, 1: np.clip cuts off at both ends.
 # llama3_scaling, 2: many turns within the trained length: a fast pair, g = 1, kept.
+
+# yarn_attention_factor, 1: math.log is the natural logarithm.
+# yarn_attention_factor, 2: a multiplies the logarithm's term, not the 1.
+
+# longrope_scaling, 1: at L = L0 the short list still holds.
+# longrope_scaling, 2: the attention factor does not ask for L.

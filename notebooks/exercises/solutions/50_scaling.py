@@ -1,5 +1,7 @@
 """Solutions of the exercises of chapter 50."""
 
+import math
+
 import numpy as np
 
 
@@ -21,3 +23,13 @@ def llama3_scaling(frequencies, factor, trained_length, low_freq_factor=1.0, hig
     turns = trained_length * frequencies / (2 * np.pi)
     g = np.clip((turns - low_freq_factor) / (high_freq_factor - low_freq_factor), 0, 1)
     return (1 - g) * frequencies / factor + g * frequencies
+
+
+def yarn_attention_factor(factor, mscale=1.0):
+    return 0.1 * mscale * math.log(factor) + 1 if factor > 1 else 1.0
+
+
+def longrope_scaling(d, length, short_factor, long_factor, trained_length, factor, base=10000.0):
+    divisors = long_factor if length > trained_length else short_factor
+    growth = math.log(factor) / math.log(trained_length) if factor > 1 else 0
+    return base ** (-2 * np.arange(d // 2) / d) / divisors, math.sqrt(1 + growth)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +13,9 @@ from pe_numpy.rotary.scaling import (
     dynamic_ntk_scaling,
     linear_scaling,
     llama3_scaling,
+    longrope_scaling,
     ntk_scaling,
+    yarn_attention_factor,
 )
 
 # ---- rope ---------------------------------------------------------------------------------------
@@ -524,6 +527,117 @@ LLAMA = Exercise(
     chapter=50,
 )
 
+
+def _factor_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(40)
+    yield case(40.0, 0.707)
+    yield case(0.5, 2.0)  # shorter than trained
+    yield case(1)
+
+
+YARN_FACTOR = Exercise(
+    "yarn_attention_factor",
+    yarn_attention_factor,
+    _factor_cases,
+    (
+        Mistake(
+            "the factor of the scores",
+            "This one is for queries and keys; their product has its square.",
+            50,
+            lambda factor, mscale=1.0: yarn_attention_factor(factor, mscale) ** 2,
+        ),
+        Mistake(
+            "below 1 for short texts",
+            "For a factor up to 1 nothing is scaled.",
+            50,
+            lambda factor, mscale=1.0: 0.1 * mscale * math.log(factor) + 1,
+        ),
+        Mistake(
+            "mscale times the whole",
+            "mscale multiplies the logarithm's term, not the 1.",
+            50,
+            lambda factor, mscale=1.0: mscale * yarn_attention_factor(factor),
+        ),
+        Mistake(
+            "base 10",
+            "Use the natural logarithm.",
+            50,
+            lambda factor, mscale=1.0: 1 + 0.1 * mscale * math.log10(factor) * (factor > 1),
+        ),
+    ),
+    chapter=50,
+)
+
+
+def _longrope_cases(rng: np.random.Generator) -> Iterator[Case]:
+    lists = np.array([1.0, 1.5]), np.array([2.0, 4.0])
+    for length in (15, 16, 17):
+        yield case(4, length, *lists, 16, 8)
+    for length in (100, 5000):
+        yield case(8, length, *rng.uniform(1, 30, (2, 4)), 4096, 32.0, base=500.0)
+    yield case(2, 9, np.array([2.0]), np.array([3.0]), 4, 0.5)
+
+
+def _longrope(which=lambda length, trained: length > trained, grows=lambda far, s, L0: s > 1):
+    """LongRoPE with one of its two decisions replaced."""
+
+    def scaled(d, length, short_factor, long_factor, trained_length, factor, base=10000.0):
+        lists = short_factor, long_factor
+        far = length > trained_length
+        growth = math.log(factor) / math.log(trained_length)
+        growth = growth if grows(far, factor, trained_length) else 0
+        theta = rope_frequencies(d, base) / lists[which(length, trained_length)]
+        return theta, math.sqrt(1 + growth)
+
+    return scaled
+
+
+LONGROPE = Exercise(
+    "longrope_scaling",
+    longrope_scaling,
+    _longrope_cases,
+    (
+        Mistake(
+            "the long list at the trained length",
+            "Up to L0 the short list holds, L0 itself included.",
+            50,
+            _longrope(which=lambda length, trained: length >= trained),
+        ),
+        Mistake(
+            "the long list always",
+            "The list depends on the present length, not on the longest possible.",
+            50,
+            _longrope(which=lambda length, trained: True),
+        ),
+        Mistake(
+            "the factor beyond the trained length alone",
+            "The attention factor holds at every length, also below L0.",
+            50,
+            _longrope(grows=lambda far, s, L0: far and s > 1),
+        ),
+        Mistake(
+            "the factor of the scores",
+            "Queries and keys get the root, so that the scores get 1 + ln s / ln L0.",
+            50,
+            lambda *args, **options: (lambda theta, factor: (theta, factor**2))(
+                *longrope_scaling(*args, **options)
+            ),
+        ),
+        Mistake(
+            "the factor of YaRN",
+            "LongRoPE's is sqrt(1 + ln s / ln L0).",
+            50,
+            lambda d, length, short_factor, long_factor, trained_length, factor, base=10000.0: (
+                longrope_scaling(
+                    d, length, short_factor, long_factor, trained_length, factor, base
+                )[0],
+                yarn_attention_factor(factor),
+            ),
+        ),
+    ),
+    chapter=50,
+)
+
 EXERCISES = (
     ROPE,
     FREQUENCIES,
@@ -534,4 +648,6 @@ EXERCISES = (
     NTK,
     DYNAMIC,
     LLAMA,
+    YARN_FACTOR,
+    LONGROPE,
 )
