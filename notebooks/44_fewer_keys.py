@@ -1,0 +1,564 @@
+# %% [markdown]
+# # 44. Keep fewer keys: grouped queries, latent attention and why RoPE is in its way
+#
+# *How can heads share keys, what does a cache then weigh, and why does latent attention need a turned key of its own?*
+#
+# 30 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
+
+# %% fold="input" alt="Eight query heads over what a token leaves in the cache, drawn to scale, four ways. What one sees: eight keys and values; two shared by four heads each; one for all; or a single long vector c, and a short turned key, that all heads read."
+import matplotlib.pyplot as plt
+import numpy as np
+
+from pe_numpy import attend, attention, causal_mask, mla_scores, rope, rope_convert_weights
+from pe_numpy import rope_frequencies, rope_matrix, split_heads
+from pe_numpy.book import show_source
+from pe_numpy.plots import fewer_keys as plots
+
+plots.fewer_keys_heads(heads=8, groups=2, latent=4, turned=0.5)
+plt.show()
+
+# %% [markdown]
+# ## Short answers
+#
+# - **Which key head does query head $h$ read?** With $H$ query heads and $G$ key heads number
+#   $\lfloor hG/H\rfloor$: each key head is repeated in place, `0 0 1 1`. [Shown](#many-queries-few-keys).
+# - **Repeat first, or turn first?** The result is the same; turn first, since $G$ heads are fewer than $H$.
+#   [Shown](#many-queries-few-keys).
+# - **How many heads does a converter of RoPE layouts count in $W_k$?** $G$. With $H$, or $H/G$, it may run and
+#   give wrong scores. [Shown](#a-common-mistake-the-heads-of-w-k).
+# - **What does a token weigh?** $2GK$ numbers a layer; with latent attention (MLA) $r+d_r$, which is 576 in
+#   DeepSeek-V3. [Counted](#what-a-token-weighs).
+# - **Why does MLA not turn its whole keys?** $W_{uk}$ can be multiplied with the query in place of the key,
+#   $W_{uk}^\top q$, but with RoPE between them it would be $W_{uk}^\top R_{\Delta}\,q$: another query for each
+#   distance. So $d_r$ components turn apart, on one key that all heads share.
+#   [Shown](#why-rope-is-in-the-way).
+# - **Which scale, and which pairs?** $1/\sqrt{d_n+d_r}$, in DeepSeek $1/\sqrt{192}$, also when the absorbed query
+#   is 576 wide; with YaRN times one more constant. Pairs are interleaved. [Shown](#one-key-head-for-all).
+#
+# ## Many queries, few keys
+#
+# A decoder keeps the keys and values of all tokens before ([chapter 63](63_decoding.ipynb#what-a-cache-weighs)).
+# Each head has its own. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ key heads, in
+# groups of $H/G$ neighbours; $G=1$ is **multi-query attention** (MQA), $G=H$ the usual one.
+#
+# $$s_{hij} = \frac{(R_i\,q_{hi})\cdot(R_j\,k_{gj})}{\sqrt K},\qquad g=\Big\lfloor\frac{hG}{H}\Big\rfloor$$
+
+# %%
+rng = np.random.default_rng(0)
+H, G, L, K = 6, 2, 5, 8
+q, k, v = (rng.standard_normal((heads, L, K)) for heads in (H, G, G))
+at, width = np.arange(L), H // G
+expected = np.empty((H, L, L))
+for h, i, j in np.ndindex(H, L, L):
+    turned_q, turned_k = rope(q[h, i : i + 1], [i])[0], rope(k[h * G // H, j : j + 1], [j])[0]
+    expected[h, i, j] = turned_q @ turned_k / K**0.5
+early = np.repeat(rope(k, at), width, axis=0)  # turn G heads, then repeat them
+late = rope(np.repeat(k, width, axis=0), at)
+assert np.array_equal(early, late)
+scores = rope(q, at) @ early.swapaxes(-1, -2) / K**0.5
+assert np.allclose(scores, expected, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# Turning and repeating commute ([chapter 41](41_rope_computed.ipynb#fewer-key-heads)), so the cache holds $G$ turned
+# heads. Values are shared in the same groups. Nothing else of RoPE changes.
+#
+# NumPy has two functions that make six heads of two: `np.repeat` and `np.tile`. **Predict** which query heads
+# read a wrong key head with `np.tile`.
+
+# %% fold="output"
+numbers = np.arange(G)
+print("repeat:", np.repeat(numbers, width).tolist(), " tile:", np.tile(numbers, width).tolist())
+tiled = rope(q, at) @ np.tile(rope(k, at), (width, 1, 1)).swapaxes(-1, -2) / K**0.5
+wrong = [h for h in range(H) if not np.allclose(tiled[h], expected[h], rtol=0, atol=1e-12)]
+print("heads with wrong scores:", wrong)
+assert wrong == [1, 4]
+
+# %% [markdown]
+# *A common mistake*, then, and an incomplete one: four of six heads are right. With $G=1$ or $G=H$ both functions
+# agree, so a test needs a true group.
+#
+# GQA is attention with tied weights: repeat the rows of $W_k$ instead of the keys, and an ordinary layer
+# with $H$ key heads computes the same. So it can say nothing that the larger layer could not; it saves the copies.
+
+# %%
+D = 10
+x, Wk = rng.standard_normal((L, D)), rng.standard_normal((G * K, D))
+tied = np.repeat(Wk.reshape(G, K, D), width, axis=0).reshape(H * K, D)
+few = np.repeat(split_heads(x @ Wk.T, G), width, axis=0)  # (H, L, K)
+assert np.allclose(split_heads(x @ tied.T, H), few, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ### A common mistake: the heads of W_k
+#
+# Weights that were trained with interleaved pairs serve half-split code if the rows of $W_q$ and $W_k$ are reordered
+# *within each head* ([chapter 40](40_rope_derived.ipynb#converting-weights)). How many heads do the rows of
+# $W_k$ make? $G$. For $G=2$, $K=4$ the rows go to 0 2 1 3 and 4 6 5 7. llama.cpp gave $H/G$ heads
+# ([PR #3364](https://github.com/ggml-org/llama.cpp/pull/3364)); transformers, reading such files, forgot $G$
+# ([PR #31788](https://github.com/huggingface/transformers/pull/31788)). **Predict**: which of the two models
+# below comes out right with $H/G$?
+
+# %% fold="output"
+assert rope_convert_weights(np.arange(8), n_heads=2).tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+right = []
+for name, heads, groups, wide in (("Llama 2 70B", 64, 8, 128), ("TinyLlama", 32, 4, 64)):
+    rows = np.arange(groups * wide)
+    good = rope_convert_weights(rows, n_heads=groups)
+    for what, count in (("G", groups), ("H/G", heads // groups), ("H", heads)):
+        same = np.array_equal(rope_convert_weights(rows, n_heads=count), good)
+        right += [(name, what)] if same else []
+        print(f"{name:12} {what:3} = {count:2} heads: {'right' if same else 'wrong'}")
+assert right == [("Llama 2 70B", "G"), ("Llama 2 70B", "H/G"), ("TinyLlama", "G")]
+
+# %% [markdown]
+# $64/8=8$: the large model hid the mistake, and a small one with $32/4$ showed it. Nothing raises as long as
+# the count divides the rows into even parts. What does it do to scores?
+
+
+# %%
+def converted_scores(heads_of_k, Wq, Wk):
+    """Half-split scores after W_q was converted with H heads and W_k with the given number."""
+    half_q = rope_convert_weights(Wq, n_heads=H)
+    half_k = rope_convert_weights(Wk, n_heads=heads_of_k) if heads_of_k else Wk
+    q, k = split_heads(x @ half_q.T, H), split_heads(x @ half_k.T, G)
+    q, k = rope(q, at, layout="half"), rope(k, at, layout="half")
+    return q @ np.repeat(k, width, axis=0).swapaxes(-1, -2)
+
+
+# %%
+Wq = rng.standard_normal((H * K, D))
+q0, k0 = rope(split_heads(x @ Wq.T, H), at), rope(split_heads(x @ Wk.T, G), at)
+original = q0 @ np.repeat(k0, width, axis=0).swapaxes(-1, -2)
+for count in (G, 2 * G, None):
+    gap = np.abs(converted_scores(count, Wq, Wk) - original)
+    here = np.diagonal(gap, axis1=1, axis2=2).max()
+    print(f"{count or 'no':4} heads: largest error {gap.max():6.2f}, at distance 0 {here:6.2f}")
+    assert (gap.max() < 1e-12) == (here < 1e-12) == (count == G)
+
+# %% [markdown]
+# ## What a token weighs
+#
+# A layer keeps a key and a value of width $K$ for each key head: $2GK$ numbers a token. (In bytes, and for the whole
+# model of chapter 63: [What a cache weighs](63_decoding.ipynb#what-a-cache-weighs).) Sizes differ more between released
+# models than $G$ alone tells, for widths and layers differ, too. Below, DeepSeek-V3's number is that of MLA, explained
+# in the next sections: $r+d_r$ in place of keys of $128+64$ and values of 128 for each of 128 heads.
+
+# %%
+MODELS = {  # layers, query heads, key heads, width of a head
+    "GPT-2": (12, 12, 12, 64),
+    "Llama 2 7B": (32, 32, 32, 128),
+    "Phi-3 mini": (32, 32, 32, 96),
+    "Llama 3 8B": (32, 32, 8, 128),
+    "Qwen 2.5 0.5B": (24, 14, 2, 64),
+    "Qwen 3 0.6B": (28, 16, 8, 128),
+    "Gemma 2 2B": (26, 8, 4, 256),
+    "Gemma 3 1B": (26, 4, 1, 256),
+}
+weight = {name: (n, 2 * g * w, 2 * h * w) for name, (n, h, g, w) in MODELS.items()}
+weight["DeepSeek-V3"] = (61, 512 + 64, 128 * (128 + 64 + 128))  # 61 layers
+
+# %%
+print("                a token and layer   a token, all layers   32,768 tokens, 2 bytes")
+for name, (layers, kept, _) in weight.items():
+    gib = 32_768 * layers * kept * 2 / 2**30
+    print(f"{name:14} {kept:12,} {layers * kept:21,} {gib:19.3f} GiB")
+assert weight["Qwen 3 0.6B"][1] == weight["Llama 3 8B"][1] == 2048
+assert 28 * 2048 > 24 * weight["Qwen 2.5 0.5B"][1] * 9
+assert 0.5 < 61 * 576 / (32 * 2048) < 0.55
+assert weight["DeepSeek-V3"][2] / 576 > 71 and round(2 * 128 * 128 / 576, 1) == 56.9
+
+# %% alt="For nine models, numbers that a token leaves in each layer, filled, beside what it would leave with a key for each query head, hollow. What one sees: no gap for GPT-2, Llama 2 7B and Phi-3 mini, 2 to 7 times for grouped ones, 71 times for DeepSeek-V3."
+kept, without = (np.array([w[n] for w in weight.values()]) for n in (1, 2))
+plots.fewer_keys_models(list(weight), kept, without)
+plt.show()
+
+# %% [markdown]
+# Qwen 3 with 0.6 billion parameters keeps as much a layer as Llama 3 with 8 billion, and in all more than nine
+# times as much as Qwen 2.5 with 0.5 billion. All 61 layers of DeepSeek-V3 weigh little more than half of Llama 3's 32. One layer of DeepSeek-V3 with its 128 heads keeps 576 numbers, 71 times
+# less than its own keys and values would weigh, 56.9 times less than 128 heads with keys and values of 128. (Gemma 3 keeps all tokens in
+# every sixth layer alone; the others see a window,
+# [chapter 12](12_attention_blocks.ipynb#a-window-counts-the-query).)
+#
+# ## One short vector for all heads
+#
+# GQA makes fewer keys. **Multi-head latent attention** (MLA, DeepSeek-V2) keeps a key for each head, but makes all of
+# them from one short vector: the token's *latent vector* $c_j = W_d\,x_j$ of width $r$. Head $h$'s key is
+# $k_{hj} = W_{uk,h}\,c_j$, of width $d_n$, and its value $W_{uv,h}\,c_j$. ($d$: down, $u$: up.) The cache holds $c$.
+#
+# That looks expensive: at every step the keys of all tokens before would have to be made again. But
+#
+# $$q\cdot(W_{uk}\,c) = (W_{uk}^\top q)\cdot c$$
+
+# %%
+W = np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 0.0], [2.0, 1.0]])  # d_n = 4, r = 2
+c, query = np.array([1.0, -1.0]), np.array([1.0, 0.0, 2.0, 1.0])
+key = [float(sum(W[n, b] * c[b] for b in range(2))) for n in range(4)]
+absorbed = [float(sum(W[n, b] * query[n] for n in range(4))) for b in range(2)]
+direct = float(query @ key)
+other = float(c @ absorbed)
+print("key", key, "  score", direct)
+print("absorbed query", absorbed, "  score", other)
+assert key == [-1, -1, 1, 1] and absorbed == [5, 3] and direct == other == 2
+assert np.array_equal(W @ c, key) and np.array_equal(W.T @ query, absorbed)
+
+# %% [markdown]
+# By hand: the key is $(1-2,\,-1,\,1,\,2-1) = (-1,-1,1,1)$ and $q\cdot k=-1+2+1=2$. The absorbed query is
+# $(1+2+2,\;2+1)=(5,3)$ and $5-3=2$. $W_{uk}$ is multiplied with *one* query in place of all keys: it is
+# **absorbed**. $W_{uv}$ waits on the other side, until the latent vectors are mixed:
+#
+# $$\sum_j w_{ij}\,W_{uv}\,c_j = W_{uv}\sum_j w_{ij}\,c_j$$
+
+# %%
+S, r, d_v = 7, 2, 3
+latent, Wuv = rng.standard_normal((S, r)), rng.standard_normal((d_v, r))
+w = np.full(S, 1 / S)
+mixed_values = sum(w[j] * (Wuv @ latent[j]) for j in range(S))
+assert np.allclose(mixed_values, Wuv @ (w @ latent), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ## Why RoPE is in the way
+#
+# Now turn the query by its position $i$ and the key $W_{uk}c$ by its own, $j$. With $\Delta=i-j$
+#
+# $$(R_i\,q)\cdot(R_j\,W_{uk}\,c) = (W_{uk}^\top R_{\Delta}\,q)\cdot c$$
+#
+# since $R_j^\top R_i=R_{i-j}$. The rotation stands *between* $q$ and $W_{uk}$. **Predict** for $i=3$, $j=1$:
+# is the score right if one absorbs as before, $W_{uk}^\top(R_3\,q)$ with the plain $c$? And at which key is
+# it right?
+
+# %% fold="output"
+theta, i, j = rope_frequencies(4), 3, 1
+turned_query, turned_key = rope(query[None], [i])[0], rope((W @ c)[None], [j])[0]
+direct = turned_query @ turned_key
+careless = (W.T @ turned_query) @ c
+by_distance = (W.T @ rope_matrix(i - j, theta) @ query) @ c
+print(f"direct {direct:.6f}  careless {careless:.6f}  R of the distance {by_distance:.6f}")
+assert abs(direct - by_distance) < 1e-12 and f"{direct:.6f}" == "2.526248"
+assert f"{careless:.6f}" == "3.877518"
+assert abs(careless - turned_query @ (W @ c)) < 1e-12  # the score of a key at position 0
+
+# %% [markdown]
+# The careless form takes every key to stand at 0. The right one needs a query of its own,
+# $W_{uk}^\top R_\Delta\,q$, for *every distance*. Could one matrix serve two distances $\Delta$ and $\Delta+1$? Then
+# $W_{uk}^\top R_\Delta(R_1-I)=0$. But $R_1-I$ can be inverted, as no pair stands still, so $W_{uk}$ would be 0.
+
+# %%
+R1 = rope_matrix(1, theta)
+print("det(R_1 - I) =", f"{np.linalg.det(R1 - np.eye(4)):.3e}")
+assert np.isclose(np.linalg.det(R1 - np.eye(4)), np.prod(2 - 2 * np.cos(theta)), rtol=1e-6)
+assert np.prod(2 - 2 * np.cos(theta)) > 0
+queries = [W.T @ rope_matrix(n, theta) @ query for n in range(4)]
+print("absorbed queries of distances 0 to 3:", np.round(queries, 3).tolist())
+assert min(np.linalg.norm(a - b) for a in queries for b in queries if a is not b) > 0.4
+
+# %% [markdown]
+# Then cache turned keys? Here is what the latent vector was good for: the keys of all heads, side by side a row of
+# $H\,d_n$ numbers a token, have rank $r$ at most, for they are $c$ times one matrix. Turned keys do not.
+
+# %% alt="Singular values of 96 tokens' keys, 4 heads of width 16 from latent vectors of width 8. What one sees: without a turn eight values, then exactly none; turned, the values fall slowly and go on far past eight."
+tokens, heads, d_n, r = 96, 4, 16, 8
+cs, up = rng.standard_normal((tokens, r)), rng.standard_normal((heads, d_n, r))
+keys = np.einsum("hnr,sr->hsn", up, cs)  # (H, S, d_n)
+sides = {"keys from $c$": keys, "the same, turned": rope(keys, np.arange(tokens))}
+curves = {}
+for name, a in sides.items():
+    values = np.linalg.svd(np.concatenate(a, axis=-1), compute_uv=False)  # of (S, H d_n)
+    curves[name] = (values / values[0]).round(6)
+    print(f"{name:17} {np.sum(values > 1e-9 * values[0])} singular values above 0")
+assert (curves["keys from $c$"] > 0).sum() == r and curves["the same, turned"][3 * r] > 0.05
+plots.fewer_keys_rank(curves, r)
+plt.show()
+
+# %% [markdown]
+# A turn writes the position into every key: no matrix makes these keys of $r$ numbers a token.
+#
+# ## Let a few components turn apart
+#
+# DeepSeek's way out: split each query into a part that does not turn, $q^C$ of width $d_n$, and one that does, $q^R$
+# of width $d_r$. The keys' counterparts are $W_{uk}\,c$ of each head, and **one** $k^R$ for all heads. The parts
+# stand side by side, so their products are added:
+#
+# $$s_{hij}=\frac{q^C_{hi}\cdot W_{uk,h}\,c_j+(R_i\,q^R_{hi})\cdot(R_j\,k^R_j)}{\sqrt{d_n+d_r}}$$
+
+# %%
+H, S, d_n, d_r, r = 3, 7, 5, 4, 6
+at = np.arange(S)
+q_C, q_R = rng.standard_normal((H, S, d_n)), rng.standard_normal((H, S, d_r))
+c, k_R, Wuk = (rng.standard_normal(shape) for shape in ((S, r), (S, d_r), (H, d_n, r)))
+expected = np.empty((H, S, S))
+for h, i, j in np.ndindex(H, S, S):
+    content = sum(q_C[h, i, n] * (Wuk[h, n] @ c[j]) for n in range(d_n))
+    pairs = (rope_matrix(i, rope_frequencies(d_r)) @ q_R[h, i]) @ (
+        rope_matrix(j, rope_frequencies(d_r)) @ k_R[j]
+    )
+    expected[h, i, j] = (content + pairs) / (d_n + d_r) ** 0.5
+for way in (True, False):
+    got = mla_scores(q_C, q_R, c, k_R, Wuk, at, at, absorbed=way)
+    assert np.allclose(got, expected, rtol=0, atol=1e-12)
+
+# %%
+show_source(mla_scores)
+
+# %% [markdown]
+# Cached are $c_j$ and the turned $R_j\,k^R_j$: $r+d_r$ numbers. A whole layer, both ways, and its newest token from the
+# cache (stored keys are turned already, so they go in at position 0):
+
+# %%
+Wuv, mask = rng.standard_normal((H, d_v, r)), causal_mask(at, at)
+scores = mla_scores(q_C, q_R, c, k_R, Wuk, at, at, absorbed=False)
+made, _ = attend(scores, np.einsum("hvr,sr->hsv", Wuv, c), mask)  # values of each head
+kept, _ = attend(mla_scores(q_C, q_R, c, k_R, Wuk, at, at), c, mask)  # (H, S, r)
+assert np.allclose(made, kept @ Wuv.swapaxes(-1, -2), rtol=0, atol=1e-12)
+cache = np.concatenate([c, rope(k_R, at)], axis=-1)  # (S, r + d_r)
+newest = mla_scores(q_C[:, -1:], q_R[:, -1:], cache[:, :r], cache[:, r:], Wuk, [S - 1], np.zeros(S))
+assert np.allclose(newest, scores[:, -1:], rtol=0, atol=1e-12)
+moved = mla_scores(q_C, q_R, c, k_R, Wuk, at + 1000, at + 1000)
+assert np.allclose(moved, scores, rtol=0, atol=1e-10)  # distances alone count
+
+# %% [markdown]
+# In another light this is [partial RoPE](41_rope_computed.ipynb#partial-rope): of each head's $d_n+d_r$ components
+# $d_r$ turn. It is special in two things: the turning part of the key is shared, as in MQA, and the part that
+# stands still has rank $r$ over all heads.
+
+# %%
+whole_q = np.concatenate([q_R, q_C], axis=-1)  # the turning part first, as `rope` has it
+shared = np.broadcast_to(k_R, (H, S, d_r))
+whole_k = np.concatenate([shared, np.einsum("hnr,sr->hsn", Wuk, c)], axis=-1)
+turns = rope_frequencies(d_r)
+partial = rope(whole_q, at, turns) @ rope(whole_k, at, turns).swapaxes(-1, -2)
+partial /= (d_n + d_r) ** 0.5
+assert np.allclose(partial, scores, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ### One key head for all
+#
+# Absorbed, latent attention is multi-query attention: one key head $[c_j;\,R_j k^R_j]$ of width $r+d_r$, whose first $r$
+# components are also the value. A fast kernel for MQA will do, if it takes values narrower than keys and is told the
+# scale. Its default would be $1/\sqrt{r+d_r}$. ("Why must `head_size` be 576", asks
+# [FlashMLA #49](https://github.com/deepseek-ai/FlashMLA/issues/49), "while `q_head_dim` is only 192?") **Predict**: with
+# DeepSeek's sizes, by how much would all scores shrink?
+
+# %% fold="output"
+one_q = np.concatenate([q_C @ Wuk, rope(q_R, at)], axis=-1)  # (H, S, r + d_r)
+one_k = cache[None]  # (1, S, r + d_r): a single head
+output, weights = attention(one_q, one_k, cache[None, :, :r], mask, scale=(d_n + d_r) ** -0.5)
+assert np.allclose(output, kept, rtol=0, atol=1e-12)
+_, careless = attention(one_q, one_k, cache[None, :, :r], mask)  # scale 1/sqrt(r + d_r)
+print(f"largest error of a weight {np.abs(careless - weights).max():.3f}")
+assert np.abs(careless - weights).max() > 0.01
+print(f"DeepSeek: sqrt(192/576) = {(192 / 576) ** 0.5:.3f} of what they should be")
+assert 128 + 64 == 192 and 512 + 64 == 576
+
+# %% [markdown]
+# It is a scale that is easily lost: Megatron took the model's width over $H$
+# ([#1501](https://github.com/NVIDIA/Megatron-LM/issues/1501)), maxtext had its inverse
+# ([#1370](https://github.com/AI-Hypercomputer/maxtext/issues/1370)). And there is one more
+# constant. DeepSeek's frequencies are those of YaRN for texts 40 times as long as trained ([chapter 50](50_scaling.ipynb)).
+# YaRN also enlarges scores; here its factor goes to the whole score, turned or not, as $m^2$ with $m = 0.1\,a\ln 40+1$, where
+# $a$ (`mscale_all_dim`) is 1 in V3 and 0.707 in V2.
+
+# %%
+for name, a, square in (("V2", 0.707, "1.589626"), ("V3", 1.0, "1.873854")):
+    m = 0.1 * a * np.log(40) + 1
+    print(name, f"m^2 = {m**2:.6f}, scale {m**2 / 192**0.5:.6f}, not {192**-0.5:.6f}")
+    assert f"{m**2:.6f}" == square
+
+# %% [markdown]
+# ## Absorb, or make the keys?
+#
+# Both give the same scores; they differ in products and in what they read. For a new token, with $S$ in the cache:
+#
+# | | products a layer, of scores | numbers read of keys |
+# |---|---|---|
+# | keys made again from $c$ | $S\,H\,d_n r + S\,H\,(d_n+d_r)$ | $S\,(r+d_r)$ |
+# | keys of all heads stored | $H\,d_n r+S\,H\,(d_n+d_r)$ | $S\,H\,(d_n+d_r)$ |
+# | absorbed | $H\,d_n r+S\,H\,(r+d_r)$ | $S\,(r+d_r)$ |
+
+# %% alt="Two panels over cached tokens, DeepSeek-V3's sizes: products of a step and numbers read, three ways. What one sees: making keys again takes over a hundred times the products; stored keys are 43 times more to read; absorbed is low in both, with 3 times the products of stored keys."
+H, d_n, d_r, r = 128, 128, 64, 512
+S = 2 ** np.arange(8, 18)
+head, long = H * (d_n + d_r), H * (r + d_r)
+products = {
+    "keys made again": S * H * d_n * r + S * head,
+    "keys stored": H * d_n * r + S * head,
+    "absorbed": H * d_n * r + S * long,
+}
+reads = {"keys made again": S * (r + d_r), "keys stored": S * head, "absorbed": S * (r + d_r)}
+print("at the end:", *(f"{n} {c[-1] / products['absorbed'][-1]:.2f}" for n, c in products.items()))
+assert long / head == 3 and round(head / (r + d_r)) == 43
+assert products["keys made again"][-1] / products["absorbed"][-1] > 100
+plots.fewer_keys_products(S, {"products of a step": products, "numbers read": reads})
+plt.show()
+
+# %% [markdown]
+# While a prompt is read, $S$ queries come at once: making the keys then costs $S\,H\,d_n r$ once, absorbing costs the
+# same, and each of the $S^2$ pairs takes $H\cdot 192$ products against $H\cdot 576$. So it pays to make keys for a prompt and to
+# absorb while writing. (DeepSeek's
+# [inference code](https://github.com/deepseek-ai/DeepSeek-V3/blob/9b4e978/inference/model.py) has
+# both, `naive` and `absorb`. transformers 5.23.0 caches $c$ and makes all keys again at each step.)
+
+# %%
+S = 4096
+by_keys = S * H * d_n * r + S * S * head
+by_absorbing = S * H * d_n * r + S * S * long
+print(f"a prompt of {S} tokens: absorbing takes {by_absorbing / by_keys:.2f} times the products")
+assert 2.9 > by_absorbing / by_keys > 1.9
+
+# %% [markdown]
+# ## Exercises
+#
+# ### Exercise 1: fewer heads from many
+#
+# Ainslie et al. make GQA of a trained model: they average the key heads of each group and train on. Show that
+# averaging commutes with RoPE, and that it changes scores.
+#
+# <details><summary>Hint 1</summary>
+#
+# `k.reshape(G, H // G, L, K).mean(axis=1)`.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# $R_j$ is linear; all heads have the same frequencies.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# many, places = rng.standard_normal((6, 5, 8)), np.arange(5)
+# mean = many.reshape(2, 3, 5, 8).mean(axis=1)
+# after = rope(many, places).reshape(2, 3, 5, 8).mean(axis=1)
+# assert np.allclose(rope(mean, places), after, rtol=0, atol=1e-12)
+# scores = many @ many.swapaxes(-1, -2)
+# fewer = many @ np.repeat(mean, 3, axis=0).swapaxes(-1, -2)
+# assert np.abs(fewer - scores).max() > 1
+# ```
+#
+# </details>
+#
+# ### Exercise 2: the same cache
+#
+# How many key heads of width 128 may GQA have, if its cache shall weigh what DeepSeek-V3's does? And what would MLA
+# weigh, if each of the 128 heads had a turned key of its own?
+#
+# <details><summary>Hint 1</summary>
+#
+# $2GK = r+d_r$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Then the cache holds $r+H\,d_r$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# 2.25 key heads. With 128 turned keys a token weighs 8,704 numbers, 15 times as much: that is why $k^R$ is shared.
+#
+# ```python
+# assert 576 / (2 * 128) == 2.25
+# assert 512 + 128 * 64 == 8704 and round(8704 / 576) == 15
+# ```
+#
+# </details>
+#
+# ### Exercise 3: grouped queries are latent
+#
+# Write GQA without RoPE as latent attention: which $c$, which $W_{uk,h}$ and $W_{uv,h}$?
+#
+# <details><summary>Hint 1</summary>
+#
+# $c_j$ holds all that GQA caches: $r=2GK$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# $W_{uk,h}$ picks $K$ of the components: a slice of a unit matrix.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# g_k, g_v, some_q = (rng.standard_normal((n, 5, 4)) for n in (2, 2, 6))
+# c = np.concatenate([*g_k, *g_v], axis=-1)  # (S, 2 G K)
+# pick = np.eye(16).reshape(4, 4, 16)  # a slice for each key and value head
+# Wuk, Wuv = np.repeat(pick[:2], 3, axis=0), np.repeat(pick[2:], 3, axis=0)
+# scores = (some_q @ Wuk) @ c.T / 2
+# latent = attend(scores, c)[0] @ Wuv.swapaxes(-1, -2)
+# grouped = attention(some_q, np.repeat(g_k, 3, axis=0), np.repeat(g_v, 3, axis=0))[0]
+# assert np.allclose(latent, grouped, rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# ### Exercise 4: turn the latent vector itself
+#
+# Turn $c_j$ and the absorbed query $W_{uk}^\top q_i$, both $r$ wide. Are scores relative? How much is cached? What
+# happens to the values?
+#
+# <details><summary>Hint 1</summary>
+#
+# $(R_i W_{uk}^\top q_i)\cdot(R_j c_j)$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# $\sum_j w_{ij}R_jc_j$ depends on absolute places. Turn the sum back by $R_{-i}$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# Scores depend on $i-j$, and $r$ numbers are cached. But the heads no longer have turned keys of their own: all turn
+# in the latent space. And values arrive turned; the inverse turn of the query leaves them relative, $R_{j-i}\,c_j$.
+#
+# ```python
+# q, c, W = rng.standard_normal((5, 3)), rng.standard_normal((5, 4)), rng.standard_normal((3, 4))
+# def layer(places):
+#     turned = rope(c, places)
+#     weights = attend(rope(q @ W, places) @ turned.T, turned)[1]
+#     return weights @ turned, rope(weights @ turned, -places)
+# (plain, back), (plain_later, back_later) = layer(np.arange(5)), layer(np.arange(5) + 100)
+# assert np.allclose(back, back_later, rtol=0, atol=1e-10)
+# assert np.abs(plain - plain_later).max() > 0.1
+# ```
+#
+# </details>
+#
+# ## In practice
+#
+# | scheme | who uses it | a token and layer | cost | verdict |
+# |---|---|---|---|---|
+# | a key head each | GPT-2, Llama 2 7B, Phi-3 mini | $2HK$ | | the simplest, and the largest cache |
+# | GQA | Llama 3, Qwen 2.5 and 3, Gemma 2 | $2GK$ | $G$ heads to turn | one number to choose; RoPE as it was |
+# | MQA | Gemma 3 1B | $2K$ | one head to turn | the smallest of the three |
+# | MLA | DeepSeek-V2, V3, R1 | $r+d_r$ | absorbed in V3: 3 times the products of a score | a key for each head and a small cache, at the price of a rotary part apart |
+#
+# - **All are safe with a cache** of turned keys; nothing but weights is trained for positions.
+# - **Names in DeepSeek's files.** `kv_a_proj_with_mqa` makes $[c;k^R]$; $c$ is cached *after* its norm
+#   (`kv_a_layernorm`); `kv_b_proj` has rows of keys, then of values, *head by head*.
+# - **Interleaved pairs** in V2 and V3. The extra indexer of V3.2 pairs by halves
+#   ([mlx-lm #512](https://github.com/ml-explore/mlx-lm/pull/512)); with the wrong layout its output stayed coherent and
+#   got worse with length ([#1431](https://github.com/ml-explore/mlx-lm/pull/1431)).
+# - **Test with $1<G<H$**, with $H/G\ne G$, and at two distances.
+
+# %%
+fused = np.arange(2 * (3 + 2))  # kv_b_proj of 2 heads, d_n = 3, d_v = 2
+by_head = fused.reshape(2, 5)
+print("keys", by_head[:, :3].tolist(), " values", by_head[:, 3:].tolist())
+assert by_head[1, 0] == 5  # not row 3
+
+# %% [markdown]
+# ## Further reading
+#
+# - Shazeer 2019, *Fast Transformer decoding: one write-head is all you need*,
+#   [arXiv:1911.02150](https://arxiv.org/abs/1911.02150): MQA.
+# - Ainslie et al. 2023, *GQA*, [arXiv:2305.13245](https://arxiv.org/abs/2305.13245).
+# - DeepSeek-AI 2024, *DeepSeek-V2*, [arXiv:2405.04434](https://arxiv.org/abs/2405.04434): MLA, and why RoPE does not go
+#   with absorption.
