@@ -25,18 +25,21 @@ from __future__ import annotations
 import math
 
 from pe_numpy.transformer.encodings.base import Encoding, Params, Sizes
-from pe_numpy.transformer.encodings.rotation import Rope
+from pe_numpy.transformer.encodings.rotation import Pope, Rope, RotaryValues, Tempered, XPos
 from pe_numpy.transformer.encodings.score import (
     T5,
     Alibi,
     Cope,
     Deberta,
+    DualChunk,
     Fire,
     Forgetting,
     Kerple,
     Nezha,
     RelativeKeyQuery,
+    ReRope,
     Sandwich,
+    SelfExtend,
     Shaw,
     TransformerXL,
     Tupe,
@@ -55,6 +58,7 @@ __all__ = [
     "Alibi",
     "Cope",
     "Deberta",
+    "DualChunk",
     "Encoding",
     "Fire",
     "Floater",
@@ -65,15 +69,21 @@ __all__ = [
     "Multiplicative",
     "Nezha",
     "Params",
+    "Pope",
+    "ReRope",
     "Recurrent",
     "RelativeKeyQuery",
     "Rope",
+    "RotaryValues",
     "Sandwich",
+    "SelfExtend",
     "Shaw",
     "Sinusoidal",
     "Sizes",
+    "Tempered",
     "TransformerXL",
     "Tupe",
+    "XPos",
     "every_encoding",
 ]
 
@@ -108,4 +118,10 @@ def every_encoding(length: int, clip: int = 16) -> dict[str, Encoding]:
         "fire": Fire(max(length // 8, 2)),
         "forgetting": Forgetting(),
         "cope": Cope(length + 1),
+        "rerope": ReRope(clip),
+        "self_extend": SelfExtend(clip, 2),
+        "dual_chunk": DualChunk(clip + 2, 2),
+        "xpos": XPos(),
+        "pope": Pope(),
+        "rotary_values": RotaryValues(),
     }

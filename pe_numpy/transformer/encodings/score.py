@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from pe_numpy.absolute.sinusoidal import sinusoidal
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.cope import cope_bias
 from pe_numpy.relative.deberta import deberta_scores
-from pe_numpy.relative.distance import relative_distance
+from pe_numpy.relative.distance import ROWS, relative_distance
 from pe_numpy.relative.fire import fire_bias
 from pe_numpy.relative.forgetting import forgetting_bias
 from pe_numpy.relative.kerple import kerple_log_bias
@@ -26,8 +27,9 @@ from pe_numpy.relative.shaw import (
 from pe_numpy.relative.t5 import t5_bias
 from pe_numpy.relative.transformer_xl import transformer_xl_scores
 from pe_numpy.relative.tupe import tupe_scores
+from pe_numpy.rotary.rope import rope, rope_frequencies
 from pe_numpy.transformer.attention import split_heads
-from pe_numpy.transformer.encodings.base import Encoding, distances, normal
+from pe_numpy.transformer.encodings.base import Encoding, beside_heads, distances, normal
 
 
 @dataclass(frozen=True)
@@ -284,3 +286,105 @@ class Cope(Encoding):
         scores = super().scores(params, q, k, q_positions, k_positions)
         z = cope_bias(q, scores, params["table"], mask)
         return scores + z * (1 / math.sqrt(q.shape[-1]))
+
+
+Pass = tuple[np.ndarray, np.ndarray, np.ndarray]  # places of queries and keys, and for which pairs
+
+
+@dataclass(frozen=True)
+class _Passes(Encoding):
+    """RoPE at other places: each pass turns queries and keys in its own way, for some of the pairs.
+
+    An effective distance that is a difference of two places, in each of a few regions of (i, j), is
+    exact by as many turns; products are made of a block of queries at a time, and one per pass.
+    """
+
+    base: float = field(default=10000.0, kw_only=True)
+    layout: str = field(default="interleaved", kw_only=True)
+
+    def passes(self, i: np.ndarray, j: np.ndarray) -> Sequence[Pass]:
+        """Places for queries (..., L) and keys (..., S), and for which pairs (..., L, S)."""
+        raise NotImplementedError
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+        frequencies = rope_frequencies(q.shape[-1], self.base)
+        q = q * (1 / math.sqrt(q.shape[-1]))
+        turned = []
+        for q_places, k_places, where in self.passes(
+            beside_heads(q_positions), beside_heads(k_positions)
+        ):
+            if not turned or (where if mask is None else where & mask).any():
+                turned.append(
+                    (
+                        rope(q, q_places, frequencies, self.layout),
+                        np.swapaxes(rope(k, k_places, frequencies, self.layout), -1, -2),
+                        where,
+                    )
+                )
+        blocks = []
+        for start in range(0, max(q.shape[-2], 1), ROWS):
+            rows = slice(start, start + ROWS)
+            (first, keys, _), *others = turned
+            scores = first[..., rows, :] @ keys  # (B, H, rows, S)
+            for queries, keys, where in others:
+                scores = np.where(where[..., rows, :], queries[..., rows, :] @ keys, scores)
+            blocks.append(scores)
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-2)
+
+
+@dataclass(frozen=True)
+class ReRope(_Passes):
+    """Chapter 52: RoPE whose distance stops at `window`, or goes on `stretch` times as slowly."""
+
+    window: int = 512
+    stretch: float | None = None
+
+    def passes(self, i, j):
+        w, pace = self.window, 0.0 if self.stretch is None else 1 / self.stretch
+        distance, shift = relative_distance(i, j), w - pace * w
+        return (
+            (i, j, np.abs(distance) < w),
+            (pace * i + shift, pace * j, distance >= w),
+            (pace * i - shift, pace * j, distance <= -w),
+        )
+
+
+@dataclass(frozen=True)
+class SelfExtend(_Passes):
+    """Chapter 52: RoPE, exact within `window`, beyond it in groups of `group` positions."""
+
+    window: int = 1024
+    group: int = 8
+
+    def passes(self, i, j):
+        w, g = self.window, self.group
+        distance, shift = relative_distance(i, j), w - w / g
+        return (
+            (i, j, np.abs(distance) < w),
+            (i // g + shift, j // g, distance >= w),
+            (i // g - shift, j // g, distance <= -w),
+        )
+
+
+@dataclass(frozen=True)
+class DualChunk(_Passes):
+    """Chapter 52: RoPE in chunks of `size` - `local` keys; no distance exceeds `size`.
+
+    A key keeps its place in the chunk, whoever asks; the query's own chunk, the one before and all
+    earlier ones are asked from three places.
+    """
+
+    size: int = 3072
+    local: int = 512
+
+    def passes(self, i, j):
+        c, size = self.size - self.local, self.size
+        chunks, last = relative_distance(i // c, j // c), min(2 * c - 1, size)
+        before, after = np.minimum(i % c + c, size), np.minimum(j % c + c, size)
+        return (
+            (i % c, j % c, chunks == 0),
+            (before, j % c, chunks == 1),
+            (np.full_like(i, last), j % c, chunks > 1),
+            (i % c, after, chunks == -1),
+            (i % c, np.full_like(j, last), chunks < -1),
+        )
