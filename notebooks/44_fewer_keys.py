@@ -25,7 +25,7 @@ plt.show()
 # - **Repeat first, or turn first?** The result is the same; turn first, since $G$ heads are fewer than $H$.
 #   [Shown](#many-queries-few-keys).
 # - **How many heads does a converter of RoPE layouts count in $W_k$?** $G$. With $H$, or $H/G$, it may run and
-#   give wrong scores. [Shown](#a-common-mistake-the-heads-of-w-k).
+#   give wrong scores. [Shown](#a-common-mistake-heads-of-the-keys).
 # - **What does a token weigh?** $2GK$ numbers a layer; with latent attention (MLA) $r+d_r$, which is 576 in
 #   DeepSeek-V3. [Counted](#what-a-token-weighs).
 # - **Why does MLA not turn its whole keys?** $W_{uk}$ can be multiplied with the query in place of the key,
@@ -46,7 +46,7 @@ plt.show()
 # %%
 rng = np.random.default_rng(0)
 H, G, L, K = 6, 2, 5, 8
-q, k, v = (rng.standard_normal((heads, L, K)) for heads in (H, G, G))
+q, k = (rng.standard_normal((heads, L, K)) for heads in (H, G))
 at, width = np.arange(L), H // G
 expected = np.empty((H, L, L))
 for h, i, j in np.ndindex(H, L, L):
@@ -72,9 +72,13 @@ tiled = rope(q, at) @ np.tile(rope(k, at), (width, 1, 1)).swapaxes(-1, -2) / K**
 wrong = [h for h in range(H) if not np.allclose(tiled[h], expected[h], rtol=0, atol=1e-12)]
 print("heads with wrong scores:", wrong)
 assert wrong == [1, 4]
+for groups in (1, H):
+    assert np.array_equal(
+        np.repeat(range(groups), H // groups), np.tile(range(groups), H // groups)
+    )
 
 # %% [markdown]
-# *A common mistake*, then, and an incomplete one: four of six heads are right. With $G=1$ or $G=H$ both functions
+# *A common mistake*, and one that hides: four of six heads are right. With $G=1$ or $G=H$ both functions
 # agree, so a test needs a true group.
 #
 # GQA is attention with tied weights: repeat the rows of $W_k$ instead of the keys, and an ordinary layer
@@ -88,7 +92,7 @@ few = np.repeat(split_heads(x @ Wk.T, G), width, axis=0)  # (H, L, K)
 assert np.allclose(split_heads(x @ tied.T, H), few, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### A common mistake: the heads of W_k
+# ### A common mistake: heads of the keys
 #
 # Weights that were trained with interleaved pairs serve half-split code if the rows of $W_q$ and $W_k$ are reordered
 # *within each head* ([chapter 40](40_rope_derived.ipynb#converting-weights)). How many heads do the rows of
@@ -173,9 +177,9 @@ plt.show()
 
 # %% [markdown]
 # Qwen 3 with 0.6 billion parameters keeps as much a layer as Llama 3 with 8 billion, and in all more than nine
-# times as much as Qwen 2.5 with 0.5 billion. All 61 layers of DeepSeek-V3 weigh little more than half of Llama 3's 32. One layer of DeepSeek-V3 with its 128 heads keeps 576 numbers, 71 times
-# less than its own keys and values would weigh, 56.9 times less than 128 heads with keys and values of 128. (Gemma 3 keeps all tokens in
-# every sixth layer alone; the others see a window,
+# times as much as Qwen 2.5 with 0.5 billion. A layer of DeepSeek-V3 keeps 576 numbers for its 128 heads: their keys and
+# values would weigh 71 times as much, and 56.9 times as much if no component were added to turn. All its 61 layers
+# weigh little more than half of Llama 3's 32. (Gemma 3 keeps all tokens in every sixth layer alone; the others see a window,
 # [chapter 12](12_attention_blocks.ipynb#a-window-counts-the-query).)
 #
 # ## One short vector for all heads
@@ -333,9 +337,9 @@ assert np.allclose(partial, scores, rtol=0, atol=1e-12)
 #
 # Absorbed, latent attention is multi-query attention: one key head $[c_j;\,R_j k^R_j]$ of width $r+d_r$, whose first $r$
 # components are also the value. A fast kernel for MQA will do, if it takes values narrower than keys and is told the
-# scale. Its default would be $1/\sqrt{r+d_r}$. ("Why must `head_size` be 576", asks
-# [FlashMLA #49](https://github.com/deepseek-ai/FlashMLA/issues/49), "while `q_head_dim` is only 192?") **Predict**: with
-# DeepSeek's sizes, by how much would all scores shrink?
+# scale. Its default would be $1/\sqrt{r+d_r}$. (A user of such a kernel asks why its heads are 576 wide, when the model's
+# are 192: [FlashMLA #49](https://github.com/deepseek-ai/FlashMLA/issues/49).) **Predict**: with DeepSeek's sizes, by how
+# much would all scores shrink?
 
 # %% fold="output"
 one_q = np.concatenate([q_C @ Wuk, rope(q_R, at)], axis=-1)  # (H, S, r + d_r)
@@ -391,7 +395,7 @@ plt.show()
 
 # %% [markdown]
 # While a prompt is read, $S$ queries come at once: making the keys then costs $S\,H\,d_n r$ once, absorbing costs the
-# same, and each of the $S^2$ pairs takes $H\cdot 192$ products against $H\cdot 576$. So it pays to make keys for a prompt and to
+# same, and each of $S^2$ pairs takes $H\cdot 192$ products against $H\cdot 576$. So it pays to make keys for a prompt and to
 # absorb while writing. (DeepSeek's
 # [inference code](https://github.com/deepseek-ai/DeepSeek-V3/blob/9b4e978/inference/model.py) has
 # both, `naive` and `absorb`. transformers 5.23.0 caches $c$ and makes all keys again at each step.)
@@ -456,7 +460,7 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #
 # <details><summary>Solution</summary>
 #
-# 2.25 key heads. With 128 turned keys a token weighs 8,704 numbers, 15 times as much: that is why $k^R$ is shared.
+# Two and a quarter. With 128 turned keys a token weighs 15 times as much: a reason to share $k^R$.
 #
 # ```python
 # assert 576 / (2 * 128) == 2.25
@@ -540,7 +544,7 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 # | MQA | Gemma 3 1B | $2K$ | one head to turn | the smallest of the three |
 # | MLA | DeepSeek-V2, V3, R1 | $r+d_r$ | absorbed in V3: 3 times the products of a score | a key for each head and a small cache, at the price of a rotary part apart |
 #
-# - **All are safe with a cache** of turned keys; nothing but weights is trained for positions.
+# - **All are safe with a cache** of turned keys; nothing is trained for positions.
 # - **Names in DeepSeek's files.** `kv_a_proj_with_mqa` makes $[c;k^R]$; $c$ is cached *after* its norm
 #   (`kv_a_layernorm`); `kv_b_proj` has rows of keys, then of values, *head by head*.
 # - **Interleaved pairs** in V2 and V3. The extra indexer of V3.2 pairs by halves
