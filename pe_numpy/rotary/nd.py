@@ -28,6 +28,8 @@ from pe_numpy import checks
 from pe_numpy.dispatch import differentiable
 from pe_numpy.rotary.rope import _turn_half, _turn_interleaved, rope_frequencies
 
+Shape = tuple[int, ...]
+
 
 @differentiable
 def rope_nd(
@@ -70,26 +72,30 @@ def rope_nd(
     """
     name = "rope_nd"
     x = checks.real_array(name, "x", x, "LK")
-    p = checks.position_array(name, "coordinates", coordinates)
-    omega = checks.position_array(name, "frequencies", frequencies)
-    if p.ndim < 2 or omega.ndim < 2 or p.shape[-1] != omega.shape[-2]:
-        raise ValueError(
-            f"{name}: coordinates must have the axes (..., L, A) and frequencies (A, n); "
-            f"got shapes {p.shape} and {omega.shape}"
-        )
-    if 2 * omega.shape[-1] > x.shape[-1]:
-        raise ValueError(
-            f"{name}: frequencies must have at most K/2 columns; "
-            f"got shape {omega.shape} for K = {x.shape[-1]}"
-        )
-    batch = checks.common_batch(name, coordinates=p.shape[:-2], frequencies=omega.shape[:-2])
-    checks.fits(name, "angles", (*batch, p.shape[-2]), x.shape[:-1], "x without its last axis")
+    coordinates = checks.position_array(name, "coordinates", coordinates)
+    frequencies = checks.position_array(name, "frequencies", frequencies)
+    _check_angles(name, x.shape, coordinates.shape, frequencies.shape)
     layout = checks.choice(name, "layout", layout, ("interleaved", "half"))
     work = np.float32 if x.dtype == np.float16 else x.dtype
-    angles = p.astype(np.float64) @ omega.astype(np.float64)  # (..., L, n)
+    angles = coordinates.astype(np.float64) @ frequencies.astype(np.float64)  # (..., L, n)
     table = np.exp(1j * angles).astype(np.result_type(work, np.complex64), copy=False)
     turn = _turn_interleaved if layout == "interleaved" else _turn_half
     return turn(x.astype(work, copy=False), table).astype(x.dtype, copy=False)
+
+
+def _check_angles(name: str, x: Shape, p: Shape, omega: Shape) -> None:
+    """Refuse coordinates and frequencies whose angles don't fit x."""
+    if len(p) < 2 or len(omega) < 2 or p[-1] != omega[-2]:
+        raise ValueError(
+            f"{name}: coordinates must have the axes (..., L, A) and frequencies (A, n); "
+            f"got shapes {p} and {omega}"
+        )
+    if 2 * omega[-1] > x[-1]:
+        raise ValueError(
+            f"{name}: frequencies must have at most K/2 columns; got shape {omega} for K = {x[-1]}"
+        )
+    batch = checks.common_batch(name, coordinates=p[:-2], frequencies=omega[:-2])
+    checks.fits(name, "angles", (*batch, p[-2]), x[:-1], "x without its last axis")
 
 
 def axial_frequencies(
@@ -185,10 +191,12 @@ def mixed_frequencies(rng: np.random.Generator, d: int, base: float = 10.0) -> n
             f"{name}: rng must be a generator, such as np.random.default_rng(0); "
             f"got {type(rng).__name__}"
         )
-    half = rope_frequencies(_shared(name, d, 2) // 2, checks.positive(name, "base", base))
+    d = _shared(name, d, 2)
+    base = checks.positive(name, "base", base)
+    lengths = rope_frequencies(d // 2, base)
     phi = rng.uniform(0, 2 * math.pi)
-    direction = np.repeat([phi, phi + math.pi / 2], len(half))  # (d/2,)
-    return np.stack([np.cos(direction), np.sin(direction)]) * np.tile(half, 2)  # (2, d/2)
+    direction = np.repeat([phi, phi + math.pi / 2], d // 4)  # (d/2,)
+    return np.stack([np.cos(direction), np.sin(direction)]) * np.tile(lengths, 2)  # (2, d/2)
 
 
 def _shared(name: str, d: int, axes: int) -> int:
@@ -244,20 +252,20 @@ def patch_coordinates(
     [0.5, 0.6667]
     """
     name = "patch_coordinates"
-    sides = checks.integer(name, "height", height), checks.integer(name, "width", width)
+    height = checks.integer(name, "height", height)
+    width = checks.integer(name, "width", width)
     kind = checks.choice(name, "kind", kind, ("index", "centred"))
-    at: list[np.ndarray]
+    if kind == "centred" and trained is not None:
+        raise ValueError(
+            f"{name}: trained must be left out for centred coordinates, which are the same for "
+            f"every size; got {trained}"
+        )
+    if trained is not None:
+        trained = _pair(name, trained)
+    index, sides = np.indices((height, width)).reshape(2, -1).T, np.array([height, width])
     if kind == "centred":
-        if trained is not None:
-            raise ValueError(
-                f"{name}: trained must be left out for centred coordinates, which are the same for "
-                f"every size; got {trained}"
-            )
-        at = [2 * (np.arange(n) + 0.5) / n - 1 for n in sides]
-    else:
-        steps = sides if trained is None else _pair(name, trained)
-        at = [np.arange(n) * (m / n) for n, m in zip(sides, steps, strict=True)]
-    return np.stack(np.meshgrid(*at, indexing="ij"), axis=-1).reshape(-1, 2)  # (L, 2)
+        return 2 * (index + 0.5) / sides - 1
+    return index * (1.0 if trained is None else np.divide(trained, sides))  # (L, 2)
 
 
 def _pair(name: str, trained: int | Sequence[int]) -> tuple[int, ...]:
@@ -286,8 +294,8 @@ def mrope_frequencies(
 
     Returns
     -------
-    (3, K/2) float64 array, one entry in each column that is not 0. Models with M-RoPE pair the
-    components in the layout "half", whatever `interleaved` is.
+    (3, K/2) float64 array, one entry in each column that is not 0. It says nothing of which
+    components pair up: in Qwen2-VL and Qwen3-VL alike that is the layout "half".
 
     Raises
     ------
@@ -307,29 +315,35 @@ def mrope_frequencies(
     [[1.0, 0.0, 0.0, 0.001], [0.0, 0.1, 0.0, 0.0], [0.0, 0.0, 0.01, 0.0]]
     """
     name = "mrope_frequencies"
+    sections = _sections(name, sections)
+    base = checks.positive(name, "base", base)
+    interleaved = checks.flag(name, "interleaved", interleaved)
+    n = sum(sections)
+    axis = np.repeat([0, 1, 2], sections)  # (n,)
+    if interleaved:
+        axis[:] = 0
+        for a in (1, 2):
+            axis[a : 3 * sections[a] : 3] = a
+    if np.bincount(axis, minlength=3).tolist() != sections:
+        raise ValueError(
+            f"{name}: interleaved sections of row and column must fit among every third pair; "
+            f"got {sections}, of which {np.bincount(axis, minlength=3).tolist()} would be left"
+        )
+    omega = np.zeros((3, n))
+    omega[axis, np.arange(n)] = rope_frequencies(2 * n, base)
+    return omega
+
+
+def _sections(name: str, sections: Sequence[int]) -> list[int]:
+    """Three numbers of pairs, one above 0 among them."""
     sections = sections if isinstance(sections, Iterable) else [sections]
     counts = [checks.integer(name, "a section", s, least=0) for s in sections]
-    n = sum(counts)
-    if len(counts) != 3 or n == 0:
+    if len(counts) != 3 or sum(counts) == 0:
         raise ValueError(
             f"{name}: sections must be three numbers of pairs, for time, row and column, with a "
             f"sum above 0; got {counts}"
         )
-    interleaved = checks.flag(name, "interleaved", interleaved)
-    axis = np.repeat([0, 1, 2], counts)  # (n,)
-    if interleaved:
-        axis = np.zeros(n, int)
-        for a in (1, 2):
-            axis[a : 3 * counts[a] : 3] = a
-        left = np.bincount(axis, minlength=3).tolist()
-        if left != counts:
-            raise ValueError(
-                f"{name}: interleaved sections of row and column must fit among every third pair; "
-                f"got {counts}, of which {left} would be left"
-            )
-    omega = np.zeros((3, n))
-    omega[axis, np.arange(n)] = rope_frequencies(2 * n, checks.positive(name, "base", base))
-    return omega
+    return counts
 
 
 def mrope_positions(grids: Iterable[int | Sequence[int]]) -> tuple[np.ndarray, int]:
@@ -371,21 +385,32 @@ def mrope_positions(grids: Iterable[int | Sequence[int]]) -> tuple[np.ndarray, i
     -3
     """
     name = "mrope_positions"
-    if not isinstance(grids, Iterable):
-        raise ValueError(f"{name}: grids must be a list of parts; got {grids!r}")
+    grids = _parts(name, grids)
     start, blocks = 0, []
     for part in grids:
-        if np.ndim(part) == 0:
-            length = checks.integer(name, "a length of text", part, least=0)
-            block = np.arange(length)[:, None].repeat(3, axis=1)
+        if isinstance(part, int):
+            block, length = np.arange(part)[:, None].repeat(3, axis=1), part
         else:
-            sides = [checks.integer(name, "a side of a grid", n) for n in part]  # type: ignore[union-attr]
-            if len(sides) != 3:
-                raise ValueError(f"{name}: a grid must be (t, h, w); got {len(sides)} numbers")
-            block, length = np.indices(sides).reshape(3, -1).T, max(sides)
+            block, length = np.indices(part).reshape(3, -1).T, max(part)
         blocks.append(start + block)  # (tokens, 3)
         start += length
-    if start == 0:
-        raise ValueError(f"{name}: grids must hold at least one token; got {len(blocks)} parts")
     positions = np.concatenate(blocks)
     return positions, start - len(positions)
+
+
+def _parts(name: str, grids: Iterable[int | Sequence[int]]) -> list[int | tuple[int, ...]]:
+    """Lengths of text as int, grids as (t, h, w), and a token among them."""
+    if not isinstance(grids, Iterable):
+        raise ValueError(f"{name}: grids must be a list of parts; got {grids!r}")
+    parts: list[int | tuple[int, ...]] = []
+    for part in grids:
+        if np.ndim(part) == 0:
+            parts.append(checks.integer(name, "a length of text", part, least=0))
+            continue
+        sides = tuple(checks.integer(name, "a side of a grid", n) for n in part)  # type: ignore[union-attr]
+        if len(sides) != 3:
+            raise ValueError(f"{name}: a grid must be (t, h, w); got {len(sides)} numbers")
+        parts.append(sides)
+    if not any(parts):
+        raise ValueError(f"{name}: grids must hold at least one token; got {len(parts)} parts")
+    return parts

@@ -1,0 +1,635 @@
+# %% [markdown]
+# # 43. Turn in two and three dimensions: images and films
+#
+# *How does RoPE turn by a row and a column, and where does an image stand among words?*
+#
+# 30 minutes. Needs [25 Place pixels: positions on a grid](25_grid.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
+
+# %% fold="input" alt="One query among 15 by 23 patches, and its score with each. What one sees: numbered row by row, a streaked band along its row; axial, a cross; mixed, one head, a turned cross; mixed, twelve heads, a round spot."
+import matplotlib.pyplot as plt
+import numpy as np
+
+from pe_numpy import axial_frequencies, mixed_frequencies, mrope_frequencies, mrope_positions
+from pe_numpy import patch_coordinates, rope, rope_frequencies, rope_nd, value_and_grad
+from pe_numpy.book import show_source
+from pe_numpy.plots import rope_grid as plots
+
+rng, theta = np.random.default_rng(1), rope_frequencies(64)
+Omegas = {"row by row, one number": np.stack([23 * theta, theta]), "axial": axial_frequencies(64)}
+heads = [mixed_frequencies(rng, 64) for _ in range(12)]
+Omegas |= {"mixed, one head": heads[0], "mixed, 12 heads": np.hstack(heads)}
+plots.rope_grid_maps(Omegas, 15, 23, (7, 11))
+plt.show()
+
+# %% [markdown]
+# ## Short answers
+#
+# - **What is 2-D RoPE?** Each pair of components turns by the angle $(p\,\Omega)_c$: the coordinates $p=(y,x)$ of
+#   the token times a matrix $\Omega$ of shape $(2, K/2)$. Scores depend on the *difference* of two coordinate
+#   vectors. In code: `rope_nd(q, coordinates, Omega)`. [Shown](#turn-by-a-vector).
+# - **Axial or mixed?** Axial: each pair turns with the row or with the column; nothing is trained. Mixed: each
+#   pair has a direction of its own, trained for each head. [Shown](#mixed-directions-of-their-own).
+# - **Row or column first, which base, which pairs?** Every library chose differently; the table has seven. Test
+#   with an image that is higher than wide. [Shown](#seven-codes-one-product).
+# - **What about a larger image?** Go on counting, squeeze the count into the trained range (EVA-02), or measure from -1 to 1
+#   (DINOv3). [Shown](#images-of-another-size).
+# - **What do `mrope_section` and `rope_deltas` mean?** How many pairs turn with time, row and column; and what to
+#   add to a slot of the cache, since after an image of $h\times w$ tokens text goes on only $\max(h,w)$ further.
+#   [Shown](#text-and-images-in-one-sequence).
+# - **Does "interleaved" mean interleaved pairs?** Not in M-RoPE: it is about which axis owns which pair. Qwen3-VL
+#   still pairs $c$ with $c+K/2$. [Shown](#a-common-mistake-two-meanings-of-interleaved).
+#
+# ## One number is not enough
+#
+# A model for images cuts a picture into **patches**, small squares of pixels, and makes a token of each. Where
+# does a patch stand? First attempt: number them row by row, $i=wy+x$ for the patch in row $y$ and column $x$ of
+# an image $w$ patches wide, and turn by that number ([chapter 40](40_rope_derived.ipynb)). **Predict**, for
+# 2 rows of 3 patches: what is the last patch of row 0 to the first patch of row 1?
+
+# %% fold="output"
+h, w = 2, 3
+z = np.random.default_rng(0).standard_normal((2, 8))  # one query, one key
+number = {(y, x): w * y + x for y in range(h) for x in range(w)}
+
+
+def score_by_number(query, key):
+    return (rope(z[:1], [number[query]]) @ rope(z[1:], [number[key]]).T).item()
+
+
+neighbour, line_end = score_by_number((0, 1), (0, 0)), score_by_number((1, 0), (0, 2))
+print(f"left neighbour {neighbour:.4f}, end of the line above {line_end:.4f}")
+assert np.isclose(neighbour, line_end, rtol=0, atol=1e-12)
+assert not np.isclose(neighbour, score_by_number((1, 0), (0, 0)), rtol=0, atol=0.1)
+
+# %% [markdown]
+# Its left neighbour. The number mixes two distances that have nothing to do with each other.
+#
+# ## Turn by a vector
+#
+# Give the token its two **coordinates** $p=(y,x)$, and let each pair of components say how fast it turns along each
+# of them. These speeds are the columns of a matrix $\Omega$, a row for each axis $a$. The angle of pair $c$ is
+#
+# $$\alpha_c=\sum_a p_a\,\Omega_{ac},\qquad \alpha=p\,\Omega$$
+#
+# and the pair turns counter-clockwise, as ever. That is the whole function:
+
+# %%
+show_source(rope_nd)
+Omega = rng.standard_normal((2, 4))
+p = patch_coordinates(h, w)
+x8 = rng.standard_normal((h * w, 8))
+turned = rope_nd(x8, p, Omega)
+for i, (y, x) in enumerate(np.ndindex(h, w)):
+    for c in range(4):
+        cos, sin = (f(y * Omega[0, c] + x * Omega[1, c]) for f in (np.cos, np.sin))
+        one, other = x8[i, 2 * c : 2 * c + 2]
+        pair = [one * cos - other * sin, one * sin + other * cos]
+        assert np.allclose(turned[i, 2 * c : 2 * c + 2], pair, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# By hand, with $K=4$: two pairs, the first for the row, the second for the column, both with speed 1. The image
+# has 2 rows and 3 columns of patches, and each holds the same vector $(1,0,1,0)$, two hands that point to the right.
+
+# %% alt="Six patches, two rows of three, each with two clocks. What one sees: the first hand turns from row to row and is equal along a row; the second turns from column to column and is equal down a column."
+plots.rope_grid_hands((p @ np.eye(2)).reshape(h, w, 2))
+plt.show()
+six = rope_nd(np.tile([1.0, 0, 1, 0], (6, 1)), p, np.eye(2))
+print(
+    "patch (1, 2):",
+    six[5].round(4).tolist(),
+    " score with patch (0, 0):",
+    (six[5] @ six[0] / 2).round(4),
+)
+assert np.allclose(six[5], [np.cos(1), np.sin(1), np.cos(2), np.sin(2)], rtol=0, atol=1e-15)
+assert np.isclose(six[5] @ six[0] / 2, (np.cos(1) + np.cos(2)) / 2, rtol=0, atol=1e-15)
+
+# %% [markdown]
+# Patch (1, 2) turns its first hand by 1 radian and its second by 2. Its score with patch (0, 0) is
+# $(\cos1+\cos2)/\sqrt4 = 0.0621$. Every pair of patches that are one row and two columns apart has it.
+#
+# ### What the score sees
+#
+# Turns of one pair add up, so a query at $p$ and a key at $p'$ see the difference alone. With $R(p)$ for the turn:
+#
+# $$\big(R(p)\,q\big)\cdot\big(R(p')\,k\big) = \big(R(p-p')\,q\big)\cdot k$$
+
+# %%
+q, k = rng.standard_normal((2, 6, 8))
+scores = rope_nd(q, p, Omega) @ rope_nd(k, p, Omega).T
+for i, j in np.ndindex(6, 6):
+    alone = rope_nd(q[i : i + 1], p[i : i + 1] - p[j : j + 1], Omega) @ k[j]
+    assert np.isclose(scores[i, j], alone.item(), rtol=0, atol=1e-12)
+moved = rope_nd(q, p + [40, -7.5], Omega) @ rope_nd(k, p + [40, -7.5], Omega).T
+assert np.allclose(moved, scores, rtol=0, atol=1e-11)
+by_number = rope_nd(q, p, np.stack([w * rope_frequencies(8), rope_frequencies(8)]))
+assert np.allclose(by_number, rope(q, range(6)), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# So an object has the same inner scores wherever it is in the picture, and turned keys may be kept in a cache. The
+# last two lines: the row-by-row number is a choice of $\Omega$, too, with all columns in one direction
+# $(w,1)\,\theta_c$. All that follows is about better choices.
+#
+# ## Axial: each pair has its axis
+#
+# Half of the pairs turn with the row, half with the column. Each half has a **ladder** of its own, from 1 down to
+# nearly $1/b$, where $b$ is the base:
+#
+# $$\Omega=\begin{pmatrix}\theta&0\\0&\theta\end{pmatrix},\qquad \theta_c=b^{-4c/K},\quad c=0,\dots,K/4-1$$
+
+# %%
+show_source(axial_frequencies)
+Omega = axial_frequencies(8, base=100.0)
+print(Omega.round(4).tolist())
+by_formula = np.zeros((2, 4))
+for c in range(2):
+    by_formula[0, c] = by_formula[1, 2 + c] = 100.0 ** (-4 * c / 8)
+assert np.allclose(Omega, by_formula, rtol=0, atol=1e-15)
+theta = 100.0 ** (-4 * np.arange(2) / 8)
+rows, columns = rope(q[:, :4], p[:, 0], theta), rope(q[:, 4:], p[:, 1], theta)
+assert np.allclose(rope_nd(q, p, Omega), np.hstack([rows, columns]), rtol=0, atol=1e-15)
+
+# %% [markdown]
+# It is two RoPEs side by side, so what you know of one ([chapter 41](41_rope_computed.ipynb)) holds for each. The
+# base may be small, as an image has few rows: over 16 patches and with $K=64$ the slowest pair turns by 0.213
+# radians for the base 100, and by 0.0028 for 10,000.
+
+# %%
+for base in (100, 10_000):
+    print(f"base {base}: {16 * axial_frequencies(64, base=base)[0, 15]:.4f}")
+assert round(16 * axial_frequencies(64, base=100)[0, 15], 3) == 0.213
+
+# %% [markdown]
+# What can an axial head not do? Its score is a sum of a part that knows the rows and one that knows the
+# columns. Put one key at the corners of a rectangle, $(y_1,x_1)$ to $(y_2,x_2)$. Whatever the query and the key,
+#
+# $$s_{y_1x_1}+s_{y_2x_2}=s_{y_1x_2}+s_{y_2x_1}$$
+#
+# What the head thinks of the diagonal neighbour is settled by three others: the one above, plus the one on the left,
+# minus its own place. Hence the cross in the first picture. **Predict**: does it hold for the random $\Omega$ that we began with?
+
+# %% fold="output"
+y1, x1, y2, x2 = 1, 2, 4, 7
+corners = np.array([[y1, x1], [y2, x2], [y1, x2], [y2, x1]])
+for name, choice in (("axial", Omega), ("random", rng.standard_normal((2, 4)))):
+    query, keys = rope_nd(q[:1], [[0, 0]], choice), rope_nd(np.tile(k[0], (4, 1)), corners, choice)
+    s11, s22, s12, s21 = (query @ keys.T)[0]
+    print(f"{name}: {s11 + s22:.4f} and {s12 + s21:.4f}")
+    assert np.isclose(s11 + s22, s12 + s21, rtol=0, atol=1e-12) == (name == "axial")
+
+# %% [markdown]
+# ## Mixed: directions of their own
+#
+# Then let each pair turn along a direction of its own, and train it: $\Omega$ becomes a parameter of each head. The
+# authors' code ([rope-vit](https://github.com/naver-ai/rope-vit/blob/ce85c2e/models/vit_rope.py)) begins with two directions at right angles. Draw $\varphi$ for
+# each head; for $c=0,\dots,K/4-1$
+#
+# $$\Omega_c=b^{-4c/K}\begin{pmatrix}\cos\varphi\\\sin\varphi\end{pmatrix},\qquad
+# \Omega_{c+K/4}=b^{-4c/K}\begin{pmatrix}-\sin\varphi\\\cos\varphi\end{pmatrix},\qquad b=10$$
+
+# %%
+show_source(mixed_frequencies)
+Omega = mixed_frequencies(np.random.default_rng(3), 8)
+phi = np.random.default_rng(3).uniform(0, 2 * np.pi)
+for c in range(2):
+    length = 10.0 ** (-4 * c / 8)
+    assert np.allclose(
+        Omega[:, c], [length * np.cos(phi), length * np.sin(phi)], rtol=0, atol=1e-15
+    )
+    right = [-length * np.sin(phi), length * np.cos(phi)]
+    assert np.allclose(Omega[:, c + 2], right, rtol=0, atol=1e-15)
+turn = np.array([[np.cos(phi), -np.sin(phi)], [np.sin(phi), np.cos(phi)]])
+assert np.allclose(Omega, turn @ axial_frequencies(8, base=10.0), rtol=0, atol=1e-15)
+
+# %% alt="The columns of four matrices Omega as dots on rays. What one sees: axial, four dots along the rows' axis and four along the columns'; three mixed heads, the same right angle turned by other amounts."
+rng = np.random.default_rng(1)
+heads = {f"mixed, head {i}": mixed_frequencies(rng, 16) for i in range(3)}
+plots.rope_grid_columns({"axial": axial_frequencies(16, base=10.0)} | heads)
+plt.show()
+
+# %% [markdown]
+# So a new mixed head is an axial one whose axes are turned by $\varphi$ (the last assertion). Several heads together see a round
+# neighbourhood, as in the first picture. Training then moves each column. `rope_nd` takes the matrices of all heads,
+# $(H, 2, K/2)$, and its gradient with respect to them is there:
+
+# %%
+H, qs, ks = 3, *rng.standard_normal((2, 3, 6, 8))
+g = rng.standard_normal((H, 6, 6))  # gradient of the loss with respect to the scores
+
+
+def loss(parameters):
+    turned_q, turned_k = (rope_nd(v, p, parameters["Omega"]) for v in (qs, ks))
+    return np.sum(g * (turned_q @ np.swapaxes(turned_k, -1, -2)))
+
+
+start = np.stack([mixed_frequencies(rng, 8) for _ in range(H)])
+_, gradients = value_and_grad(loss)({"Omega": start})
+step = np.zeros_like(start)
+step[2, 1, 3] = 1e-6  # one number of one head
+slope = (loss({"Omega": start + step}) - loss({"Omega": start - step})) / 2e-6
+assert np.isclose(gradients["Omega"][2, 1, 3], slope, rtol=0, atol=1e-7)
+
+# %% [markdown]
+# ## Seven codes, one product
+#
+# Libraries differ in the order of the axes, the ladder, the base and the pairs, and in nothing else. The token in
+# row 1 and column 2, with $K=8$, so four angles:
+#
+# | code | base | axes | angles | pairs |
+# |---|---|---|---|---|
+# | [rope-vit](https://github.com/naver-ai/rope-vit/tree/ce85c2e), axial | 100 | column first | 2, 0.2, 1, 0.1 | interleaved |
+# | [timm](https://github.com/huggingface/pytorch-image-models/tree/aa4b585), `in_pixels=False` | 10,000 | row first | 1, 0.01, 2, 0.02 | interleaved, or half |
+# | Qwen2-VL's image part | 10,000 | row first | 1, 0.01, 2, 0.02 | half |
+# | Pixtral | 10,000 | one ladder, rungs in turn | 1, 0.01, 0.2, 0.002 | half |
+# | Gemma 4's image part | 100 | row first | 1, 0.1, 2, 0.2 | half, inside each axis |
+# | [EVA-02](https://github.com/baaivision/EVA/tree/5623d08) | 10,000 | row first | as timm, count squeezed | interleaved |
+# | [DINOv3](https://github.com/facebookresearch/dinov3/tree/6876159) | 100 | row first | from -1 to 1, times $2\pi$ | half |
+#
+# (Qwen2-VL, Pixtral and Gemma 4 as in transformers 5.23.0.)
+
+# %%
+at, two = np.array([[1, 2]]), axial_frequencies(8, base=1e4)
+alternate = axial_frequencies(8, base=1e4, spacing="alternate")
+hundred = axial_frequencies(8, base=100.0)
+columns_first = hundred[:, [2, 3, 0, 1]]
+for name, choice in (("rope-vit", columns_first), ("timm, Qwen2-VL", two), ("Pixtral", alternate)):
+    print(f"{name}: {(at @ choice)[0].round(4).tolist()}")
+assert np.allclose(at @ columns_first, [2, 0.2, 1, 0.1], rtol=0, atol=1e-15)
+assert np.allclose(at @ two, [1, 0.01, 2, 0.02], rtol=0, atol=1e-15)
+assert np.allclose(at @ alternate, [1, 0.01, 0.2, 0.002], rtol=0, atol=1e-15)
+assert np.allclose(at @ hundred, [1, 0.1, 2, 0.2], rtol=0, atol=1e-15)
+
+# %% [markdown]
+# Equal angles can still meet different components. The vector 1, ..., 8, turned by 1, 0.1, 2, 0.2 in three
+# layouts. In the last, Gemma 4's, halves pair up *within* the four components of each axis: the half layout seen through a permutation.
+
+# %%
+one_to_eight, order = np.arange(1.0, 9.0)[None], [0, 1, 4, 5, 2, 3, 6, 7]
+interleaved = rope_nd(one_to_eight, at, hundred)[0]
+half = rope_nd(one_to_eight, at, hundred, "half")[0]
+blocks = rope_nd(one_to_eight[:, order], at, hundred, "half")[0, order]
+for name, vector in (("interleaved", interleaved), ("half", half), ("blocks", blocks)):
+    print(f"{name:12}", vector.round(4).tolist())
+by_axis = [
+    rope(one_to_eight[:, :4], [1], [1, 0.1], "half"),
+    rope(one_to_eight[:, 4:], [2], [1, 0.1], "half"),
+]
+assert np.allclose(blocks, np.hstack(by_axis), rtol=0, atol=1e-14)
+
+# %% [markdown]
+# ### A common mistake: height for width
+#
+# The coordinates are made for $(w,h)$, the patches come from $(h,w)$. On a square nothing happens, so no test on
+# squares can notice; timm's [#2541](https://github.com/huggingface/pytorch-image-models/pull/2541) mended the order for
+# column-first models and images that are not square. **Predict** what becomes of the coordinates of a 2 by 3 image.
+
+# %% fold="output"
+right, wrong = patch_coordinates(2, 3), patch_coordinates(3, 2)
+print("right:", right.astype(int).tolist())
+print("wrong:", wrong.astype(int).tolist())
+good, bad = (rope_nd(q, at, hundred) @ rope_nd(k, at, hundred).T for at in (right, wrong))
+print(f"largest change of a score: {np.abs(good - bad).max():.2f}")
+assert np.abs(good - bad).max() > 1
+
+# %% [markdown]
+# ## Images of another size
+#
+# A model trained on 14 by 14 patches gets 20 by 20. Three answers are in use. Go on counting (Qwen2-VL, Pixtral): then fast pairs are
+# fine, and slow ones meet new angles, as with longer texts. Or squeeze the count by trained over present size
+# (EVA-02; timm's `ref_feat_shape`). Or measure the middle of patch $i$ of $N$ from -1 to 1, and put a factor $2\pi$
+# into $\Omega$ (DINOv3). With $N_0$ patches in training the two are
+#
+# $$i\,\frac{N_0}{N}\qquad\text{and}\qquad \frac{2\,(i+\tfrac12)}{N}-1$$
+
+# %%
+show_source(patch_coordinates)
+squeezed, centred = patch_coordinates(1, 3, trained=2)[:, 1], patch_coordinates(2, 3, "centred")
+print("3 columns, trained with 2:", squeezed.round(4).tolist())
+assert np.allclose(squeezed, [i * 2 / 3 for i in range(3)], rtol=0, atol=1e-15)
+for i, (y, x) in enumerate(np.ndindex(2, 3)):
+    assert np.allclose(
+        centred[i], [2 * (y + 0.5) / 2 - 1, 2 * (x + 0.5) / 3 - 1], rtol=0, atol=1e-15
+    )
+angles = centred[5] @ (2 * np.pi * hundred)
+print("last of 2 by 3:", centred[5].round(6).tolist(), "turns by", angles.round(6).tolist())
+assert angles.round(6).tolist() == [3.141593, 0.314159, 4.18879, 0.418879]
+
+# %% alt="Where 14 trained patches of an axis stand, and 20 later ones, in three ways. What one sees: counted, the last six lie outside the trained range; squeezed, all but the last lie inside, closer together; centred, both fill the range from -1 to 1."
+fourteen, twenty = (patch_coordinates(1, N)[:, 1] for N in (14, 20))
+ways = {"counted": (fourteen, twenty)}
+ways["squeezed"] = fourteen, patch_coordinates(1, 20, trained=14)[:, 1]
+ways["centred"] = tuple(patch_coordinates(1, N, "centred")[:, 1] for N in (14, 20))
+plots.rope_grid_sizes(ways)
+plt.show()
+assert (twenty > 13).sum() == 6 and (ways["squeezed"][1] > 13).sum() == 1
+
+# %% [markdown]
+# Squeezing keeps the picture's size, not the patch's: one step to the right now counts 0.7. That is right if the
+# same picture comes with finer patches ([chapter 25](25_grid.ipynb) has the same choice for tables).
+#
+# A class token, or DINOv3's registers, has no place, and is left unturned. It then *stands at the origin*: for
+# counted patches in the upper left corner, for centred ones in the middle of the image.
+
+# %%
+assert 14 / 20 == 0.7
+token = rng.standard_normal((1, 8))
+assert np.array_equal(rope_nd(token, [[0, 0]], hundred), token)
+assert patch_coordinates(14, 14)[0].tolist() == [0, 0]
+assert patch_coordinates(15, 15, "centred")[112].tolist() == [0, 0]  # row 7, column 7
+
+# %% [markdown]
+# ## Text and images in one sequence
+#
+# A chat holds words, images and films. **M-RoPE** (Qwen2-VL) gives every token three coordinates: time, row,
+# column. Text has all three equal. An image begins at the next free number $n$: its time is $n$, its rows and columns count from $n$.
+# What follows begins one after the largest number so far. Two words, the image of 2 by 3, a word:
+
+# %%
+show_source(mrope_positions)
+positions, delta = mrope_positions([2, (1, 2, 3), 1])
+for axis, row in zip(("time", "row", "column"), positions.T, strict=True):
+    print(f"{axis:6}", row.tolist())
+print("delta", delta)
+by_hand = [[n, n, n] for n in (0, 1)] + [[2, 2 + y, 2 + x] for y in (0, 1) for x in (0, 1, 2)]
+assert positions.tolist() == by_hand + [[5, 5, 5]] and delta == 6 - 9
+
+# %% [markdown]
+# The largest number in the image is 4, in its last column; so the word after it stands at 5, three places
+# earlier than its slot, 8. And $\Omega$? There is *one* ladder, and each pair belongs to one axis, $a(c)$:
+#
+# $$\Omega_{ac}=b^{-2c/K}\ \text{ if } a=a(c),\ \text{ else } 0$$
+#
+# `mrope_section` has the number of pairs for time, row and column. Qwen2-VL gives them out in order
+# (16, 24, 24); Qwen3-VL in turn (24, 20, 20): time, row, column, time, ..., and all that is left to time.
+
+# %%
+show_source(mrope_frequencies)
+for sections, flag, owners in (((2, 3, 3), False, "ttyyyxxx"), ((4, 2, 2), True, "tyxtyxtt")):
+    Omega = mrope_frequencies(sections, interleaved=flag)
+    for c, owner in enumerate(owners):
+        column = [10_000 ** (-2 * c / 16) if axis == owner else 0 for axis in "tyx"]
+        assert np.allclose(Omega[:, c], column, rtol=0, atol=1e-15)
+    print(owners, "at (5, 6, 8):", ([5, 6, 8] @ Omega).round(4).tolist())
+    text = rope_nd(np.ones((7, 16)), np.tile(np.arange(7)[:, None], 3), Omega, "half")
+    assert np.allclose(text, rope(np.ones((7, 16)), range(7), layout="half"), rtol=0, atol=1e-12)
+
+# %% alt="Which axis owns each of 64 pairs. What one sees: Qwen2-VL, 16 pairs of time, 24 of the row, 24 of the column, in blocks; Qwen3-VL, the three in turn up to pair 59, then four of time; VideoRoPE, row and column in turn up to pair 47, then 16 of time."
+shares = {
+    "Qwen2-VL": np.argmax(mrope_frequencies((16, 24, 24)) > 0, axis=0),
+    "Qwen3-VL": np.argmax(mrope_frequencies((24, 20, 20), interleaved=True) > 0, axis=0),
+    "VideoRoPE": np.where(np.arange(64) < 48, 1 + np.arange(64) % 2, 0),
+}
+plots.rope_grid_ladders(shares)
+plt.show()
+assert [np.bincount(own).tolist() for own in shares.values()] == [
+    [16, 24, 24],
+    [24, 20, 20],
+    [16, 24, 24],
+]
+assert (shares["Qwen3-VL"][60:] == 0).all()
+
+# %% [markdown]
+# For text the three coordinates are equal, so each pair turns as in plain RoPE, whatever the sections: the last assertion. A
+# model trained on text can begin with its weights. In blocks time gets the fast pairs alone; in turn each axis has fast and slow ones.
+#
+# ### A common mistake: two meanings of interleaved
+#
+# `interleaved` says which axis owns pair $c$. Which *components* make pair $c$ is another question, and the answer
+# of Qwen2-VL and Qwen3-VL is the half layout. (GLM-4V, in transformers 5.23.0, has blocks and interleaved pairs.) Nor do any three numbers make
+# interleaved sections: row and column must find room among every third pair.
+
+# %%
+Omega = mrope_frequencies((4, 2, 2), interleaved=True)
+q16, k16 = rng.standard_normal((2, 9, 16))
+ways = ("half", "interleaved")
+turned = [[rope_nd(v, positions, Omega, way) for v in (q16, k16)] for way in ways]
+right, wrong = (a @ b.T / 4 for a, b in turned)
+print(f"a score of {right[8, 2]:.3f} becomes {wrong[8, 2]:.3f}")
+assert np.abs(right - wrong).max() > 0.5
+assert np.isclose(right[4, 4], wrong[4, 4], rtol=0, atol=1e-12)  # no distance, no difference
+try:
+    mrope_frequencies((2, 3, 3), interleaved=True)
+except ValueError as refused:
+    print(refused)
+
+# %% [markdown]
+# ### A common mistake: the lost delta
+#
+# While a model answers, it reads one token at a time, in slot $m$ of its cache. Let the prompt have $L$ tokens and
+# let its largest number be $M$. The new token is text, so it stands at
+#
+# $$m+\delta,\qquad \delta=M+1-L$$
+#
+# on all three axes. **Predict** $\delta$ for two words and an image of 16 by 16.
+
+# %% fold="output"
+prompt, delta = mrope_positions([2, (1, 16, 16)])
+print("L =", len(prompt), " M =", prompt.max(), " delta =", delta)
+assert delta == prompt.max() + 1 - len(prompt) == -240
+longer, _ = mrope_positions([2, (1, 16, 16), 4])
+for slot in range(258, 262):
+    assert longer[slot].tolist() == [slot + delta] * 3
+new, old = rope_nd(q16[:1], [[18] * 3], Omega, "half"), rope_nd(k16[:1], prompt[-1:], Omega, "half")
+lost = rope_nd(q16[:1], [[258] * 3], Omega, "half")
+print(
+    f"score with the last patch: {(new @ old.T).item() / 4:.3f}, without delta {(lost @ old.T).item() / 4:.3f}"
+)
+assert abs(((new - lost) @ old.T).item()) > 1
+
+# %% [markdown]
+# The first answer token would stand 240 places too far from all it has read. The prompt is computed well, so only the answer suffers:
+# "the the the" in [mlx-vlm #1619](https://github.com/Blaizzy/mlx-vlm/issues/1619). It belongs to a sequence, not to a model: in
+# [mlx-vlm #1143](https://github.com/Blaizzy/mlx-vlm/pull/1143) a second request overwrote the first one's.
+#
+# For a film, where does the text after it go on? With $f$ frames of $h\times w$, at $n+\max(f,h,w)$ here and in transformers 4.57; at
+# $n+\max(h,w)$ in 5.23.0 ([#45381](https://github.com/huggingface/transformers/issues/45381)
+# reports wrong film positions in 5.3.0). They differ once there are more frames than rows and columns.
+
+# %%
+film, _ = mrope_positions([2, (6, 2, 3), 1])
+print("text after a film of 6 frames:", film[-1].tolist(), " in 5.23.0:", 2 + max(2, 3))
+assert film[-1].tolist() == [8, 8, 8] and film[-2].tolist() == [7, 3, 4]
+
+# %% [markdown]
+# ## Two more ways
+#
+# **VideoRoPE** ([code](https://github.com/Wiselnn570/VideoRoPE/blob/7712ca3/videorope-transformer/modeling_videorope.py))
+# gives time the *slowest* pairs, rows and columns in turn the rest, and puts frames along a diagonal: frame $f$ at
+# $t=n+2f$, its rows and columns around $t$. (ERNIE 4.5 VL shares the pairs in the same way, in transformers 5.23.0.)
+
+# %%
+Omega = np.zeros((3, 8))
+Omega[[1, 2, 1, 2, 1, 2, 0, 0], range(8)] = rope_frequencies(16)
+print(([5, 6, 8] @ Omega).round(4).tolist())
+f, y, x = np.indices((2, 2, 3)).reshape(3, -1)
+t = 2 + 2 * f  # two words before
+diagonal = np.stack([t, t + y - (2 - 1) // 2, t + x - (3 - 1) // 2], axis=1)
+print(diagonal[:6].tolist(), "then text at", t.max() + 1)
+assert (diagonal[:, 0] + 1 == diagonal[:, 2]).sum() == 4 and t.max() + 1 == 5
+
+# %% [markdown]
+# **LieRE** ([arXiv:2406.10322](https://arxiv.org/abs/2406.10322)) lets a coordinate turn more than pairs:
+# $R(p)=\exp(\sum_a p_aG_a)$ with trained matrices, $G_a^\top=-G_a$. If these don't commute, scores depend on more
+# than the difference. STRING ([arXiv:2502.02562](https://arxiv.org/abs/2502.02562)) asks that they commute; then one
+# change of basis makes pairs of all of them, and it is mixed RoPE again. Two pairs of patches, both one row and one
+# column apart:
+
+
+# %%
+def exp(skew):  # i times it has real eigenvalues
+    values, V = np.linalg.eigh(1j * skew)
+    return (V * np.exp(-1j * values) @ V.conj().T).real
+
+
+G = np.zeros((2, 3, 3))
+G[0, 1, 0] = G[1, 2, 1] = 1
+G -= np.swapaxes(G, 1, 2)
+for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
+    R = {(y, x): exp(y * G[0] + x * second) for y in range(3) for x in range(3)}
+    change = np.abs(R[0, 0].T @ R[1, 1] - R[1, 0].T @ R[2, 1]).max()
+    print(f"{name}: matrices differ by up to {change:.4f}")
+    assert (change < 1e-12) == np.allclose(G[0] @ second, second @ G[0])
+
+# %% [markdown]
+# ## Exercises
+#
+# ### Exercise 1: load rope-vit
+#
+# Its axial heads turn by the column first. You have weights and code that knows rows first. Which components of each head do
+# you reorder, so that `rope_nd` with `axial_frequencies` serves?
+#
+# <details><summary>Hint 1</summary>
+#
+# Pairs are interleaved; the first half of the components belongs to columns.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Reordering queries and keys alike changes no score.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# Exchange the halves of each head, in $W_q$ and in $W_k$.
+#
+# ```python
+# theirs = lambda v: rope_nd(v, p, hundred[:, [2, 3, 0, 1]])
+# ours = lambda v: rope_nd(np.roll(v, 4, axis=-1), p, hundred)
+# assert np.allclose(theirs(q) @ theirs(k).T, ours(q) @ ours(k).T, rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# ### Exercise 2: a film, axially
+#
+# Give a film of 2 frames of 2 by 3 patches an axial $\Omega$ of three axes, $K=12$, and show that the head is three RoPEs side by side.
+#
+# <details><summary>Hint 1</summary>
+#
+# `np.indices((2, 2, 3)).reshape(3, -1).T` are the coordinates.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Each axis has two pairs, so four components.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# where = np.indices((2, 2, 3)).reshape(3, -1).T
+# v = rng.standard_normal((12, 12))
+# parts = [rope(v[:, 4 * a : 4 * a + 4], where[:, a], [1, 0.1]) for a in range(3)]
+# assert np.allclose(rope_nd(v, where, axial_frequencies(12, 3)), np.hstack(parts), rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# ### Exercise 3: two images
+#
+# Three words, an image of 2 by 2, two words, an image of 1 by 4. Where does the next word stand, by hand? What is $\delta$?
+#
+# <details><summary>Hint 1</summary>
+#
+# The first image takes the numbers 3 and 4.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Words at 5 and 6; the second image begins at 7 and its columns reach 10.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# At 11, in slot 13, so $\delta=-2$.
+#
+# ```python
+# where, delta = mrope_positions([3, (1, 2, 2), 2, (1, 1, 4)])
+# assert (where.max() + 1, len(where), delta) == (11, 13, -2)
+# ```
+#
+# </details>
+#
+# ### Exercise 4: turn the picture
+#
+# Turn an image of patches by 90°. Which mixed head gives the turned image the scores that an axial head gave the upright one?
+#
+# <details><summary>Hint 1</summary>
+#
+# The patch at $(y,x)$ goes to $(x,-y)$, up to a shift, which no score sees.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# $p\,\Omega=p'\,\Omega'$ with $p'=pT$ asks for $\Omega'=T^{-1}\Omega$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# The one with $\varphi=-\pi/2$, or $\pi/2$ for the other direction.
+#
+# ```python
+# T = np.array([[0, -1], [1, 0]])
+# there = p @ T
+# upright = rope_nd(q, p, hundred) @ rope_nd(k, p, hundred).T
+# head = np.linalg.inv(T) @ hundred
+# assert np.allclose(rope_nd(q, there, head) @ rope_nd(k, there, head).T, upright, rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# ## In practice
+#
+# | scheme | who | trained, cached | cost | verdict |
+# |---|---|---|---|---|
+# | axial | Qwen2-VL's and Gemma 4's image parts, Pixtral, EVA-02 | nothing trained; turned keys are safe | as RoPE | the default; sees rows and columns, no diagonals of its own |
+# | axial, from -1 to 1 | DINOv3 | nothing; safe | as RoPE | images of many sizes |
+# | mixed | rope-vit | $\Omega$ a head and layer; safe | a table of angles a head | diagonals, if you train |
+# | M-RoPE in blocks | Qwen2-VL, Qwen2.5-VL | nothing; safe, with its delta | as RoPE | text weights stay valid |
+# | M-RoPE in turn | Qwen3-VL, Qwen3.5 | the same | as RoPE | the same, and each axis has all speeds |
+#
+# - **Write $\Omega$ down.** Two codes agree if their angles for the patch (1, 2) agree and one vector 1, ..., $K$ turns
+#   into the same numbers. Test at a place with two different coordinates, in an image with two different sides.
+# - **Know your film.** Qwen2.5-VL's time counts seconds times a factor, Qwen2-VL's counts frames. Tests with single
+#   images pass either way.
+# - **A causal mask knows no coordinates.** All patches of an image share one time; tokens are ordered by their slot, so the mask is made of slots.
+
+# %%
+slots = np.arange(len(positions))
+by_slot, by_time = (v[:, None] >= v for v in (slots, positions[:, 0]))
+print("pairs that a mask made of times adds:", int((by_time & ~by_slot).sum()))
+assert (by_time & ~by_slot).sum() == 15 and not (by_slot & ~by_time).any()
+
+# %% [markdown]
+# ## Further reading
+#
+# - Heo et al. 2024, *Rotary Position Embedding for Vision Transformer*, [arXiv:2403.13298](https://arxiv.org/abs/2403.13298).
+# - Wang et al. 2024, *Qwen2-VL*, [arXiv:2409.12191](https://arxiv.org/abs/2409.12191).
+# - *VideoRoPE*, [arXiv:2502.05173](https://arxiv.org/abs/2502.05173).
