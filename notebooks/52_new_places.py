@@ -1,0 +1,437 @@
+# %% [markdown]
+# # 52. Give old tokens new places: ReRoPE, Self-Extend, dual chunks
+#
+# *How can a model with RoPE read past its trained length, if no pair of tokens may stand further apart than it has seen?*
+#
+# 25 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb).
+
+# %% fold="input" alt="The distance that four schemes put into the score, over the true distance from query 95. What one sees: RoPE's line leaves the band of trained distances at 32; ReRoPE is flat from 16 on, leaky ReRoPE rises slowly, Self-Extend climbs stairs, dual chunks are a saw."
+import matplotlib.pyplot as plt
+import numpy as np
+
+from pe_numpy import chunk_distance, log_n_scale, relative_distance, rerope_distance, rope
+from pe_numpy import rope_frequencies, rotary_distance_scores, self_extend_distance
+from pe_numpy.book import show_source
+from pe_numpy.plots import new_places as plots
+from pe_numpy.transformer.encodings import DualChunk, ReRope, Rope, SelfExtend, Alibi
+
+i, j = np.array([95]), np.arange(95, -1, -1)
+seen = {"ReRoPE": rerope_distance(i[0] - j, 16), "leaky": rerope_distance(i[0] - j, 16, 8)}
+seen |= {"Self-Extend": self_extend_distance(i, j, 16, 8)[0]}
+seen |= {"dual chunks": chunk_distance(i, j, 24, 4)[0]}
+plots.new_places_curves(i[0] - j, seen, trained=32)
+plt.show()
+
+# %% [markdown]
+# ## Short answers
+#
+# - **What takes the place of $D=i-j$?** ReRoPE: $\min(D,w)$. Leaky ReRoPE: $w+(D-w)/s$ beyond $w$.
+#   Self-Extend: $\lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g$ from $w$ on. Dual chunks: the query's place minus
+#   $j \bmod c$. [ReRoPE](#stop-rerope), [Self-Extend](#count-groups-self-extend),
+#   [dual chunks](#begin-anew-dual-chunks).
+# - **How is it computed, if the angle is no longer a difference of positions?** Within each region of pairs it
+#   *is* one, of other places. Turn queries and keys twice, choose by region: exact, two products for
+#   one. [Shown](#two-turns-for-all-pairs).
+# - **What does the cache hold?** Unturned keys for ReRoPE and Self-Extend. For dual chunks a key may be kept turned by
+#   $j \bmod c$; the query turns three ways. [Shown](#begin-anew-dual-chunks).
+# - **$w/g$ or $\lfloor w/g\rfloor$?** The released code of Self-Extend divides; the paper's pseudo-code and one
+#   path of the same file round. Take a $g$ that divides $w$. [Shown](#a-common-mistake-two-roundings).
+# - **How far does it reach?** Self-Extend stays within $L_0$ distances up to $(L_0-w)\,g+w$ tokens; ReRoPE
+#   and dual chunks for any length. [Shown](#count-groups-self-extend).
+# - **What is lost?** Far away: order (ReRoPE), order within a group (Self-Extend), the chunk (dual chunks).
+#   And shifting a text changes scores, but for ReRoPE. [Shown](#what-each-one-forgets).
+#
+# ## A distance that was never trained
+#
+# A model with RoPE that was trained on texts of $L_0$ tokens has met the distances $0$ to $L_0-1$. In a longer text a query
+# meets larger ones, and what its scores are there nothing has ever corrected
+# ([chapter 51](51_extrapolation.ipynb)). [Chapter 50](50_scaling.ipynb) turns the pairs more slowly, all
+# of them or some. Here the frequencies stay and the *distance* changes: put an **effective distance**
+# $f(i,j)$ into the score, that stays below $L_0$. With pair $c$ of query and key as complex numbers:
+#
+# $$s_{ij}=\frac1{\sqrt K}\,\mathrm{Re}\sum_c q_{ic}\,\overline{k_{jc}}\;e^{\,\mathrm i f(i,j)\,\theta_c}$$
+
+# %%
+L, K = 14, 8
+rng = np.random.default_rng(0)
+q, k = rng.standard_normal((2, L, K))
+theta, p = rope_frequencies(K), np.arange(L)
+D = relative_distance(p, p)
+f = 7 * rng.random((L, L))  # any numbers
+got = rotary_distance_scores(q, k, f)
+q_c, k_c = q.view(complex), k.view(complex)  # interleaved pairs
+for a, b in np.ndindex(L, L):
+    turned = q_c[a] * np.conj(k_c[b]) * np.exp(1j * f[a, b] * theta)
+    assert np.isclose(got[a, b], turned.sum().real / K**0.5, rtol=0, atol=1e-12)
+plain = rope(q, p) @ rope(k, p).T / K**0.5
+assert np.allclose(rotary_distance_scores(q, k, D), plain, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# With $f=D$ it is RoPE. The function goes through the pairs of components one after another; no array is larger
+# than the scores, but it costs about four times as many products as $QK^\top$. It is the measure for all that follows.
+
+# %%
+show_source(rotary_distance_scores)
+
+# %% [markdown]
+# ## Stop: ReRoPE
+#
+# The shortest idea is Su's **ReRoPE** (2023): distances below a window $w$ stay, and all others become $w$.
+#
+# $$f = \min(D, w)$$
+#
+# Nothing beyond $w$ is ever shown to the model, however long the text. But then all far keys stand at one place.
+# **Leaky ReRoPE** lets the distance go on, $s$ times as slowly:
+#
+# $$f = \begin{cases} D & D < w\\ w + (D-w)/s & D\ge w\end{cases}$$
+
+# %%
+show_source(rerope_distance)
+capped, leaky = rerope_distance(np.arange(10), 4), rerope_distance(np.arange(10), 4, 3)
+for d in range(10):
+    assert capped[d] == min(d, 4)
+    assert np.isclose(leaky[d], d if d < 4 else 4 + (d - 4) / 3, rtol=0, atol=1e-12)
+print(capped.tolist())
+print(leaky.round(3).tolist())
+assert leaky.round(3).tolist() == [0, 1, 2, 3, 4, 4.333, 4.667, 5, 5.333, 5.667]
+
+# %% [markdown]
+# With $w\ge L$, or $s=1$, it is RoPE. Both look at $D$ alone. For a key in the future the function gives $-f(-D)$; the
+# sources have causal masks and need none.
+#
+# *A common mistake*: dividing the whole distance, $D/s$ from $w$ on. **Predict**, for $w=4$ and $s=3$: which keys
+# then stand at the distance 1.333, and how many tokens lie between them and the ones at distance 3?
+
+# %% fold="output"
+whole = np.where(np.arange(10) < 4, np.arange(10), np.arange(10) / 3)
+print(whole.round(3).tolist())
+assert whole[4] < whole[2] < whole[3] and whole[9] == whole[3]
+assert (np.diff(leaky) > 0).all() and (np.diff(whole) < 0).any()
+
+# %% [markdown]
+# The fourth token back comes nearer than the second. $D/s$ is position interpolation with a hole in it.
+#
+# ## Two turns for all pairs
+#
+# Now the cost. RoPE turns each query and each key once, and the product of two turned vectors sees the difference of their
+# places. $\min(D,w)$ is no difference of a number of $i$ and a number of $j$ ... but in each of its two regions it is:
+#
+# $$D<w:\;\; i-j,\qquad\qquad D\ge w:\;\;\Big(\frac is+w-\frac ws\Big)-\frac js$$
+#
+# For ReRoPE $s$ is infinite: the query stands at $w$, the key at 0. So compute two matrices of scores and choose.
+
+# %%
+w, s = 4, 3
+near = rope(q, p) @ rope(k, p).T / K**0.5
+far = rope(q, p / s + w - w / s) @ rope(k, p / s).T / K**0.5
+expected = rotary_distance_scores(q, k, rerope_distance(D, w, s))
+past = D >= 0
+assert np.allclose(np.where(D < w, near, far)[past], expected[past], rtol=0, atol=1e-12)
+stop = np.where(D < w, near, rope(q, np.full(L, w)) @ k.T / K**0.5)
+expected = rotary_distance_scores(q, k, rerope_distance(D, w))
+assert np.allclose(stop[past], expected[past], rtol=0, atol=1e-12)
+assert not np.allclose(np.where(D <= w, near, far + 1e-3)[past], expected[past], atol=1e-6)
+
+# %% [markdown]
+# That is exact, and it takes two products in place of one. In the package each scheme is a few lines that name its
+# *passes*: places for queries, places for keys, and the pairs that they are for. One loop serves them all, a
+# block of queries at a time, and leaves out a pass that no allowed pair needs:
+
+# %%
+show_source(ReRope.passes, ReRope.scores)
+heads = q[None, None], k[None, None]
+for encoding, distance in (
+    (ReRope(4), rerope_distance(D, 4)),
+    (ReRope(4, 3), rerope_distance(D, 4, 3)),
+    (SelfExtend(4, 2), self_extend_distance(p, p, 4, 2)),
+    (DualChunk(6, 2), chunk_distance(p, p, 6, 2)),
+):
+    made = encoding.scores({}, *heads, p, p)[0, 0]
+    assert np.allclose(made, rotary_distance_scores(q, k, distance), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# The cache must hold *unturned* keys: a key that is near today and far tomorrow turns in two ways. For a single new query
+# there is a shorter way, which Su's code takes: leave the query, and turn each key back by its effective distance.
+#
+# $$s_j=q\cdot R_{-f_j}\,k_j\,/\sqrt K$$
+
+# %%
+newest = rerope_distance(L - 1 - p, w)  # of the last query
+one_turn = rope(k, -newest) @ q[-1] / K**0.5
+assert np.allclose(one_turn, expected[-1], rtol=0, atol=1e-12)
+assert not np.allclose(rope(k, newest) @ q[-1] / K**0.5, expected[-1], rtol=0, atol=1e-3)
+
+# %% [markdown]
+# Su's code has one more factor: it multiplies each query by $\max(1, \ln(i+1)/\ln L_0)$, against attention that
+# spreads over more and more keys. That is `log_n_scale` of [chapter 51](51_extrapolation.ipynb).
+#
+# ## Count groups: Self-Extend
+#
+# **Self-Extend** (Jin et al. 2024) keeps the window and beyond it counts in groups: $g$ neighbouring positions
+# get one number, $\lfloor i/g\rfloor$. At the window's end the true distance is $w$ and that of the groups about $w/g$; so the query
+# moves on by the difference:
+#
+# $$f = \begin{cases} i-j & i-j < w\\ \lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g & i-j\ge w\end{cases}$$
+
+# %%
+show_source(self_extend_distance)
+for w, g in ((4, 2), (5, 3)):
+    got = self_extend_distance(p, p, w, g)
+    for a, b in zip(*np.nonzero(past), strict=True):
+        grouped = a // g - b // g + w - w / g
+        assert np.isclose(got[a, b], a - b if a - b < w else grouped, rtol=0, atol=1e-12)
+extend = self_extend_distance(p, p, 4, 2).astype(int)
+print("query 9:", extend[9, :10].tolist(), " query 8:", extend[8, :9].tolist())
+assert extend[9, :10].tolist() == [6, 6, 5, 5, 4, 4, 3, 2, 1, 0]
+assert extend[8, :9].tolist() == [6, 6, 5, 5, 4, 3, 2, 1, 0]
+
+# %% [markdown]
+# Again a difference in each region. Query 8 and query 9 are in one group, so what is far has the same distance from
+# both. The last far distance, at $j=0$, says how long a text may be. To stay below $L_0$:
+#
+# $$N \le (L_0-w)\,g+w$$
+
+# %%
+L_0, w, g = 4096, 1024, 8  # Llama 2, and the authors' settings
+N = (L_0 - w) * g + w
+for last, fits in ((N - 1, True), (N + g - 1, False)):
+    assert (self_extend_distance([last], [0], w, g)[0, 0] < L_0) == fits
+print(f"{N} tokens; the largest distance of 65536: {self_extend_distance([65535], [0], w, g)[0, 0]:.0f}")
+assert N == 25_600 and self_extend_distance([65535], [0], w, g)[0, 0] == 9087
+
+# %% [markdown]
+# (The bound is the authors'. They advise to stay well below it, at half to two thirds of $L_0$, since large distances
+# are little trained.)
+#
+# ### A common mistake: two roundings
+#
+# The paper's pseudo-code has $\lfloor w/g\rfloor$, the released code $w/g$; and in
+# [one file](https://github.com/datamllab/LongLM/blob/cdbbb06/self_extend_patch/Llama.py) the path that reads a prompt divides,
+# while one that decodes rounds. **Predict**: for which $w$ and $g$ does that matter?
+
+# %% fold="output"
+for w, g in ((1024, 8), (5, 3)):
+    print(f"w {w}, g {g}: shift {w - w / g:.3f} and {w - w // g}")
+reading = self_extend_distance([11], np.arange(12), 5, 3)[0]
+decoding = reading + np.where(11 - np.arange(12) < 5, 0, 5 / 3 - 5 // 3)
+print(reading.round(3).tolist())
+assert reading.round(3).tolist() == [6.333] * 3 + [5.333] * 3 + [4.333, 4, 3, 2, 1, 0]
+assert decoding[:7].tolist() == [7, 7, 7, 6, 6, 6, 5] and np.array_equal(decoding[7:], reading[7:])
+
+# %% [markdown]
+# Where $g$ divides $w$ nobody notices. Elsewhere a cell of the text has one distance while it is read and another
+# while one writes. In both, the step from the last near key to the first far one is not always 1:
+
+# %% alt="Self-Extend's distance around the end of a window of 6, groups of 4, for queries 20 to 23. What one sees: one line up to distance 5; from 6 on four stairs, one a query, and the step at the dashed line is from -0.5 to 1.5."
+rows = {f"query {a}": self_extend_distance([a], a - np.arange(19), 6, 4)[0] for a in range(20, 24)}
+steps = [row[6] - row[5] for row in rows.values()]
+print("steps at the end of the window:", steps)
+assert min(steps) < 1 < max(steps) or len(set(steps)) > 1
+plots.new_places_edge(np.arange(19), rows, 6)
+plt.show()
+
+# %% [markdown]
+# ## Begin anew: dual chunks
+#
+# **Dual chunk attention** (An et al. 2024) cuts the text into chunks of $c=\text{size}-\text{local}$ tokens. Each key keeps its place
+# in its chunk, $j\bmod c$, whoever asks. The query has three places $a$, for three kinds of keys:
+#
+# $$f = a - j\bmod c,\qquad a=\begin{cases}i\bmod c&\text{own chunk}\\
+# \min(i\bmod c+c,\ \text{size})&\text{the one before}\\ \min(2c-1,\ \text{size})&\text{any earlier}\end{cases}$$
+
+# %%
+show_source(chunk_distance)
+size, local = 6, 2
+c = size - local
+chunks = chunk_distance(p, p, size, local).astype(int)
+for a, b in zip(*np.nonzero(past), strict=True):
+    place = {0: a % c, 1: min(a % c + c, size)}.get(a // c - b // c, min(2 * c - 1, size))
+    assert chunks[a, b] == place - b % c
+for query in (11, 13):
+    print(f"query {query}:", chunks[query, : query + 1].tolist())
+assert chunks[11, :12].tolist() == [6, 5, 4, 3, 6, 5, 4, 3, 3, 2, 1, 0]
+assert chunks[13].tolist() == [6, 5, 4, 3, 6, 5, 4, 3, 5, 4, 3, 2, 1, 0]
+
+# %% [markdown]
+# Keys may be cached *turned*, by $j\bmod c$; a query turns three times. The chunk before exists for neighbours
+# on both sides of a border: if local is at most $c$, all distances up to *local* are exact. No distance exceeds
+# *size*, which the authors set to three quarters of $L_0$, with an eighth for local.
+
+# %%
+for size, local in ((6, 2), (12, 5), (3072, 512)):
+    n = np.arange(min(3 * size, 400))
+    f, true = chunk_distance(n, n, size, local), relative_distance(n, n)
+    near = (true >= 0) & (true <= local)
+    assert (f[near] == true[near]).all() and f.max() <= size
+everything = chunk_distance([65535], np.arange(65536), 3072, 512)
+print("largest distance of 65536 tokens:", int(everything.max()))
+assert everything.max() == 3072
+
+# %% alt="Effective distances of 32 queries and keys in four panels. What one sees: ReRoPE has one colour below a band along the diagonal, leaky ReRoPE a slow gradient, Self-Extend a staircase of blocks, dual chunks a triangle on the diagonal and stripes that repeat."
+n = np.arange(32)
+true = relative_distance(n, n)
+maps = {"ReRoPE, $w=8$": rerope_distance(true, 8), "leaky, $s=4$": rerope_distance(true, 8, 4)}
+maps |= {"Self-Extend, $g=4$": self_extend_distance(n, n, 8, 4)}
+maps |= {"dual chunks, 12, 4": chunk_distance(n, n, 12, 4)}
+plots.new_places_maps(maps)
+plt.show()
+
+# %% [markdown]
+# ## What each one forgets
+#
+# Exchange two far keys, with all else in place. **Predict**: whose scores, as a set, stay as they were? And which schemes give
+# the same scores when the whole text stands one position later?
+
+# %% fold="output"
+rules = {"RoPE": lambda i, j: relative_distance(i, j) + 0.0}
+rules |= {"ReRoPE": lambda i, j: rerope_distance(relative_distance(i, j), 8)}
+rules |= {"leaky": lambda i, j: rerope_distance(relative_distance(i, j), 8, 4)}
+rules |= {"Self-Extend": lambda i, j: self_extend_distance(i, j, 8, 4)}
+rules |= {"dual chunks": lambda i, j: chunk_distance(i, j, 12, 4)}
+found = {}
+for name, rule in rules.items():
+    row, whole = rule(np.array([31]), n)[0], rule(n, n)
+    swaps = [row[1] == row[2], row[1] == row[9]]
+    period = next(t for t in range(1, 33) if np.allclose(rule(n + t, n + t), whole))
+    found[name] = (bool(swaps[0]), bool(swaps[1]), period)
+    print(f"{name:12} keys 1 and 2 alike: {swaps[0]!s:5}  1 and 9: {swaps[1]!s:5}  shift: {period}")
+assert [v[2] for v in found.values()] == [1, 1, 1, 4, 8]
+assert [v[:2] for v in found.values()] == [(False, False), (True, True), (False, False), (True, False), (False, True)]
+
+# %% [markdown]
+# ReRoPE cannot tell any two far keys by place; Self-Extend not those of a group; dual chunks not keys of two far chunks at the
+# same place. And only a shift by a multiple of $g$, or of $c$, leaves Self-Extend or dual chunks as they were: a system
+# prompt of another length moves the borders for all that follows. That is why padding must be left out of positions.
+#
+# ## Slots for times
+#
+# A text without end needs a cache with an end: StreamingLLM keeps the first tokens, the **sinks**, and the newest, and
+# counts slots of the cache in place of times. [Chapter 12](12_attention_blocks.ipynb) shows how;
+# [chapter 63](63_decoding.ipynb) what it does to RoPE. Here one question more: *which schemes see a difference?* For
+# the newest keys, slots are times minus a constant. **Predict**: which of the five keep the scores of the newest
+# keys, and does one keep those of the sinks, too?
+
+# %% fold="output"
+kept = np.r_[0:2, 90:100]  # two sinks, the newest ten; the query is token 100
+slots = np.arange(12)
+for name, rule in rules.items():
+    by_time, by_slot = rule(np.array([100]), kept)[0], rule(np.array([12]), slots)[0]
+    same = np.isclose(by_time, by_slot)
+    print(f"{name:12} newest: {bool(same[2:].all())!s:5}  sinks: {bool(same[:2].all())}")
+    assert same[2:].all() == (name not in ("dual chunks",)) or name == "Self-Extend"
+    assert same[:2].all() == (name == "ReRoPE")
+
+# %% [markdown]
+# What looks at $D$ alone keeps the newest. With ReRoPE the sinks do not notice either, as long as they stay $w$ slots
+# away: at the distance $w$ they stand in any case. Schemes with borders, Self-Extend and dual chunks, see slots as a shift.
+#
+# The opposite trick belongs to training: draw positions at random from a larger range, so that the model has met large
+# distances before they come ([chapter 26](26_counting.ipynb)).
+#
+# ## Exercises
+#
+# ### Exercise 1: a window on a window
+#
+# ReRoPE's far pass needs no turn of the keys. How many turns of a key does leaky ReRoPE need in all, as a text is written to its
+# end with raw keys in the cache? And with a query that stands still (turn the keys back by $f$)?
+#
+# <details><summary>Hint 1</summary>
+#
+# Count for one new token with $n$ keys in the cache.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Two turns a key in two passes; one turn a key if the query stands still.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# Token $n$ meets $n$ keys: $2n$ turns, or $n$. Over $N$ tokens: $N(N+1)$, or half of it.
+#
+# ```python
+# N = 50
+# assert sum(2 * n for n in range(1, N + 1)) == N * (N + 1)
+# ```
+#
+# </details>
+#
+# ### Exercise 2: choose a group
+#
+# A model with $L_0=4096$ is to read 100,000 tokens with $w=1024$. Which is the least $g$? Which is it, if distances should stay
+# below two thirds of $L_0$?
+#
+# <details><summary>Hint 1</summary>
+#
+# Solve $(L_0-w)\,g+w\ge N$ for $g$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Put $2L_0/3$ in the place of $L_0$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# for limit, least in ((4096, 33), (2 * 4096 / 3, 58)):
+#     g = int(np.ceil((100_000 - 1024) / (limit - 1024)))
+#     assert g == least
+# ```
+#
+# </details>
+#
+# ### Exercise 3: ALiBi in chunks
+#
+# An effective distance may go into any scheme that looks at a distance. Show that ALiBi with ReRoPE's distance gives all
+# far keys one penalty.
+#
+# <details><summary>Hint 1</summary>
+#
+# The bias is $-m f$ for a slope $m$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `np.unique` of the far entries.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# bias = -0.5 * rerope_distance(relative_distance(n, n), 8)
+# assert np.unique(bias[relative_distance(n, n) >= 8]).tolist() == [-4.0]
+# ```
+#
+# </details>
+#
+# ## In practice
+#
+# | scheme | code, its defaults | cache | trained | cost | verdict |
+# |---|---|---|---|---|---|
+# | ReRoPE | [bojone/rerope](https://github.com/bojone/rerope/tree/acfe788), $w$ 512 | raw keys | nothing | two products | any length; far order is lost |
+# | leaky ReRoPE | the same, $s$ 16 | raw keys | nothing | two products | order kept, length bounded |
+# | Self-Extend | [datamllab/LongLM](https://github.com/datamllab/LongLM/tree/cdbbb06), $w$ 1024, $g$ 8 | raw keys | nothing | two products | blurred far away |
+# | dual chunks | [HKUNLP/ChunkLlama](https://github.com/HKUNLP/ChunkLlama/tree/2add4d7), size $\tfrac34L_0$, local $\tfrac18L_0$ | keys turned by $j \bmod c$ | nothing | one product, three turns of a query | folded far away |
+# | slots | [mit-han-lab/streaming-llm](https://github.com/mit-han-lab/streaming-llm/tree/2e50426) | raw keys, few | nothing | one product | streams; remembers no more |
+#
+# - **Test with a prefix of another length.** What holds from position 0 may not hold from position 1.
+# - **Choose $g$ so that it divides $w$,** and two roundings agree.
+# - **A library that caches turned keys** cannot take these schemes in without another cache; see for Self-Extend
+#   [llama.cpp #4815](https://github.com/ggml-org/llama.cpp/pull/4815).
+#
+# ## Further reading
+#
+# - Su 2023, [ReRoPE](https://kexue.fm/archives/9708), and its [code](https://github.com/bojone/rerope).
+# - Jin et al. 2024, *LLM Maybe LongLM: Self-Extend LLM Context Window Without Tuning*,
+#   [arXiv:2401.01325](https://arxiv.org/abs/2401.01325).
+# - An et al. 2024, *Training-Free Long-Context Scaling of Large Language Models*,
+#   [arXiv:2402.17463](https://arxiv.org/abs/2402.17463).
+# - Xiao et al. 2023, *Efficient Streaming Language Models with Attention Sinks*,
+#   [arXiv:2309.17453](https://arxiv.org/abs/2309.17453).
