@@ -74,11 +74,18 @@ def rotary_values(
             f"{name}: weights and v must have the same number of keys S; "
             f"got {weights.shape[-1]} and {v.shape[-2]}"
         )
-    batch = checks.common_batch(name, weights=weights.shape[:-2], v=v.shape[:-2])
     q_positions = checks.position_array(name, "q_positions", q_positions)
     k_positions = checks.position_array(name, "k_positions", k_positions)
-    queries = (*batch, weights.shape[-2])
-    checks.fits(name, "q_positions", q_positions.shape, queries, "the output without K")
+    checks.fits(
+        name,
+        "q_positions",
+        q_positions.shape,
+        (
+            *checks.common_batch(name, weights=weights.shape[:-2], v=v.shape[:-2]),
+            weights.shape[-2],
+        ),
+        "the output without K",
+    )
     checks.fits(name, "k_positions", k_positions.shape, v.shape[:-1], "v without its last axis")
     if frequencies is None:
         checks.even(name, "K, the last axis of v,", v.shape[-1], "components pair up")

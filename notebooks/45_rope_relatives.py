@@ -1,0 +1,581 @@
+# %% [markdown]
+# # 45. Vary the rotation: xPos, turned values, PoPE
+#
+# *What if rotations fade, values turn as well, or content leaves the angle to position alone?*
+#
+# 30 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
+
+# %% fold="input" alt="Left, the scores of RoPE and xPos over the distance, to 1,500. Right, one attention output while the text moves. What one sees: RoPE's score flutters on, xPos falls and becomes smooth; turned values give an output that goes round, turned back it stays."
+import matplotlib.pyplot as plt
+import numpy as np
+
+from pe_numpy import pope, pope_frequencies, rope, rope_frequencies, rope_matrix
+from pe_numpy import rotary_values, softmax, xpos, xpos_scale
+from pe_numpy.book import show_source
+from pe_numpy.plots import rope_relatives as plots
+
+D, ones = np.arange(1500), np.ones((1500, 64))
+steady = (rope(ones, D) @ rope(ones[:1], [0]).T / 8)[:, 0]
+fading = (xpos(ones, D) @ xpos(ones[:1], [0], key=True).T / 8)[:, 0]
+a, v = np.array([[0.2, 0.3, 0.5]]), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+moved = [a @ rope(v, s + np.arange(3), [1.0]) for s in range(6)]
+kept = [rotary_values(a, v, [s + 2], s + np.arange(3), [1.0]) for s in range(6)]
+plots.rope_relatives_three(D, steady, fading, np.concatenate(moved), np.concatenate(kept))
+plt.show()
+
+# %% [markdown]
+# ## Short answers
+#
+# - **What does xPos add to RoPE, with which sign?** Queries are multiplied by $\zeta_c^{i/512}$, keys by
+#   $\zeta_c^{-j/512}$, pair by pair, with $\zeta_c=(2c/K+0.4)/1.4$. The score's terms get $\zeta_c^{D/512}$, $D=i-j$:
+#   fast pairs fade first. [Shown](#turn-and-fade).
+# - **May a cache keep xPos keys turned? May an encoder use it?** A cache may, with a *fixed* centre; with one that
+#   moves, old keys are wrong. An encoder had better not: for $D<0$ the terms grow without bound.
+#   [Shown](#a-centre-that-stays).
+# - **Should values turn?** In RoPE they don't. If they do, turn the output back by the *query's* position; else it
+#   depends on where the text begins. RoFormer's option `rotary_value` doesn't turn back, DeepSeek-V4 does.
+#   [Shown](#values-that-turn).
+# - **What is PoPE?** Each component becomes a radius, $\ln(1+e^x)$, and position alone is its angle. $K$ frequencies
+#   $10000^{-c/K}$ in place of $K/2$; queries and keys $2K$ wide; divide by $\sqrt K$; a learned phase on keys alone.
+#   [Shown](#content-is-the-radius).
+# - **And PaTH, Selective RoPE?** The tokens *between* query and key make the turn. [Shown](#what-lies-between-turns).
+#
+# ## A clock that does not run down
+#
+# Write each pair of a query or key as one complex number, $q_c$ and $k_c$. RoPE's score, with $D=i-j$, is a sum of
+# hands of a clock, each with its own speed ([chapter 40](40_rope_derived.ipynb)):
+#
+# $$\sqrt K\,s(D)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;e^{iD\omega_c}$$
+
+# %%
+rng = np.random.default_rng(0)
+q, k = rng.standard_normal((2, 1, 8))
+q_c, k_c = (x[0, ::2] + 1j * x[0, 1::2] for x in (q, k))
+omega = rope_frequencies(8)
+for i, j in ((0, 0), (7, 2), (2, 7), (900, 100)):
+    by_hand = sum((q_c[c] * k_c[c].conj() * np.exp(1j * (i - j) * omega[c])).real for c in range(4))
+    assert np.isclose((rope(q, [i]) @ rope(k, [j]).T).item(), by_hand, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# No hand ever stops. At a distance of 1,000 the fast ones are still spinning, and two neighbouring keys there can
+# get quite different scores. If you take that for noise, let each hand grow shorter with the distance: that is xPos
+# (Sun et al. 2022).
+
+# %%
+for name, s in (("RoPE", steady), ("xPos", fading)):
+    far = s[1000:]
+    print(f"{name}, D = 1000 ... 1499: from {far.min():.2f} to {far.max():.2f},", end=" ")
+    print(f"largest step between neighbours {np.abs(np.diff(far)).max():.2f}")
+assert np.abs(np.diff(steady[1000:])).max() > 10 * np.abs(np.diff(fading[1000:])).max()
+
+# %% [markdown]
+# ## Turn and fade
+#
+# Each pair gets a number $\zeta_c$ below 1, what a distance of $\sigma=512$ leaves of it:
+#
+# $$\zeta_c=\frac{2c/K+\gamma}{1+\gamma},\qquad\gamma=0.4$$
+
+# %%
+show_source(xpos_scale)
+zeta = xpos_scale(8)
+for c in range(4):
+    assert np.isclose(zeta[c], (2 * c / 8 + 0.4) / 1.4, rtol=0, atol=1e-15)
+print("zeta:", zeta.round(6).tolist())
+print("distance that halves each pair:", (512 * np.log(0.5) / np.log(zeta)).round().tolist())
+
+# %% [markdown]
+# Fast pairs (small $c$) fade first. To get $\zeta_c^{D/\sigma}$ into the score, the query takes $\zeta_c^{i/\sigma}$
+# and the key the opposite exponent, $\zeta_c^{-j/\sigma}$:
+#
+# $$\sqrt K\,s(D)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;\zeta_c^{D/\sigma}\,e^{iD\omega_c}$$
+
+# %%
+show_source(xpos)
+for i, j in ((0, 0), (7, 2), (2, 7), (900, 100)):
+    fade = [zeta[c] ** ((i - j) / 512) for c in range(4)]
+    terms = [q_c[c] * k_c[c].conj() * fade[c] * np.exp(1j * (i - j) * omega[c]) for c in range(4)]
+    assert np.isclose((xpos(q, [i]) @ xpos(k, [j], key=True).T).item(), sum(terms).real, rtol=0, atol=1e-11)
+
+# %% [markdown]
+# Work one out: a pair that doesn't turn ($\omega=0$), query at 512, key at 0, both $(1,0)$. The query is
+# multiplied by $\zeta_0=0.4/1.4$, the key by 1; their product is $0.285714$. Now all four pairs, ones for query and key.
+# **Predict**: does the score fall from each distance to the next?
+
+# %% fold="output"
+one = np.ones((1, 8))
+
+
+def score(i, j, **options):
+    return (xpos(one, [i], **options) @ xpos(one, [j], key=True, **options).T).item() / 8**0.5
+
+
+table = [round(score(D, 0), 6) for D in (0, 1, 2, 3, 4, 64)]
+print(table)
+assert table == [2.828427, 2.496935, 1.810423, 1.388834, 1.599824, 2.100196]
+assert score(11, 7) > score(10, 7)  # D = 4 above D = 3
+
+# %% [markdown]
+# It doesn't. Near by, xPos is RoPE with hands hardly shorter: the score still swings. What falls is the *length* of
+# each hand, so a bound on the score falls.
+#
+# In one line: turning and fading by one step is one matrix $G$, $D$ steps are $G^D$. That is why only the
+# difference is left, $G^{i}G^{-j}=G^{i-j}$, and why the key needs the opposite exponent: a rotation is undone by its
+# transpose, a shrinking is not.
+
+# %%
+G = rope_matrix(1, omega) @ np.diag(np.repeat(zeta ** (1 / 512), 2))
+for i, j in ((3, 0), (900, 850)):
+    power = np.linalg.matrix_power(G, i - j)
+    expected = (xpos(q, [i]) @ xpos(k, [j], key=True).T).item()
+    assert np.isclose(q[0] @ power.T @ k[0], expected, rtol=0, atol=1e-11)
+assert np.array_equal(xpos(q, [9], scale_base=1e30), rope(q, [9]))  # zeta to the power of 0
+
+# %% [markdown]
+# *A common mistake*: multiplying queries and keys by the same factor, as one turns them by the same function. Then the
+# positions don't cancel: the score has $\zeta_c^{(i+j)/\sigma}$.
+
+# %%
+both_fade = xpos(one, [1002]) @ xpos(one, [1000]).T / 8**0.5
+print(f"D = 2 at the start {score(2, 0):.6f}, at 1000 {score(1002, 1000):.6f};", end=" ")
+print(f"both faded at 1000: {both_fade.item():.6f}")
+assert np.isclose(score(2, 0), score(1002, 1000), rtol=0, atol=1e-9)
+assert both_fade.item() < 0.5 * score(2, 0)
+
+# %% [markdown]
+# ## A centre that stays
+#
+# A key at $j=40{,}000$ is multiplied by $\zeta_0^{-78}$, more than float32 can hold, and the query's factor is as
+# small. So positions are counted from a **centre** $\mu$, which cancels in the score, as any shift does:
+# $(i-\mu)-(j-\mu)=i-j$. Without one the package refuses what would not fit.
+
+# %%
+try:
+    xpos(np.ones((1, 64), np.float32), [40_000], key=True)
+except ValueError as refused:
+    print(refused)
+for mu in (0, 4, -700.5):
+    assert np.isclose(score(5, 3, centre=mu), score(5, 3), rtol=0, atol=1e-12)
+limit = np.log([np.finfo(dtype).max for dtype in (np.float32, np.float16)]) / -np.log(0.4 / 1.4)
+print("largest length, centre in the middle, sigma 64:", (2 * 64 * limit).astype(int).tolist())
+assert (2 * 64 * limit).astype(int).tolist() == [9065, 1133]
+
+# %% [markdown]
+# Those two numbers were found by trial, too: with a base of 64 and the centre in the middle, a user of local-attention
+# saw `nan` "for seq_len > 9000", and with fp16 from about 1150
+# ([local-attention #14](https://github.com/lucidrains/local-attention/issues/14)).
+#
+# Where is the centre? torchscale takes half of length plus offset, rounded up; rotary-embedding-torch and x-transformers
+# half the length of the call at hand. Within one call all agree. With a cache that length grows, so the centre moves,
+# and a query whose centre has moved by $\Delta\mu$ meets keys of an old one. Their terms get
+#
+# $$\zeta_c^{-\Delta\mu/\sigma}\cdot\zeta_c^{D/\sigma}$$
+
+# %%
+old_key = xpos(one, [0], key=True)  # turned when the centre was 0
+for shift in (0, 30, 2000):
+    stale = (xpos(one, [2], centre=shift) @ old_key.T).item() / 8**0.5
+    terms = [2 * zeta[c] ** ((2 - shift) / 512) * np.cos(2 * omega[c]) for c in range(4)]
+    assert np.isclose(stale, sum(terms) / 8**0.5, rtol=1e-12)
+    print(f"centre moved by {shift:4}: {stale:.6f}")
+assert round(score(2, 0), 6) == 1.810423
+
+# %% [markdown]
+# A centre moved by 30 is 60 tokens later: two percent too much. By 2,000, and even the sign is wrong. Whoever caches
+# turned keys fixes $\mu$ for good (the class `XPos` of this package does); whoever wants a moving centre caches raw keys. (A user asked for
+# an offset in [rotary-embedding-torch #27](https://github.com/lucidrains/rotary-embedding-torch/issues/27).)
+#
+# ### Not for both directions
+#
+# What fades for $D>0$ grows for $D<0$. **Predict** the score of ones at $D=-2000$; at 0 it is 2.828.
+
+# %% fold="output" alt="Scores of RoPE and xPos over distances from -1,500 to 1,500. What one sees: both agree near 0; into the past xPos calms down; into the future it swings ever wider, far beyond RoPE."
+print(f"{score(0, 2000):.6f}", f"{score(0, 64):.6f}")
+assert round(score(0, 2000), 6) == -26.784789 and round(score(0, 64), 6) == 2.419633
+both = np.arange(-1500, 1501)
+x = np.ones((len(both), 64))
+sides = [rope(x, both) @ rope(x[:1], [0]).T / 8, xpos(x, both) @ xpos(x[:1], [0], key=True).T / 8]
+plots.rope_relatives_sides(both, *(s[:, 0] for s in sides))
+plt.show()
+assert np.abs(sides[1][both < -1000]).max() > 5 * np.abs(sides[0][both < -1000]).max()
+
+# %% [markdown]
+# Under a causal mask nobody sees that side. An encoder would; x-transformers 2.31.10 refuses xPos there ("not compatible
+# with bidirectional attention").
+#
+# ## Values that turn
+#
+# RoPE turns queries and keys; values pass unturned, so an output knows where it comes from by the weights alone. What if
+# values turned, too? RoFormer in transformers has an option for it, `rotary_value`, off by default:
+# $\sum_j a_{ij}R_jv_j$, with the attention weights $a_{ij}$. That depends on the absolute $j$. Turn the sum back by the
+# query's position, and only distances are left:
+#
+# $$o_i=R_{-i}\sum_j a_{ij}\,R_j\,v_j=\sum_j a_{ij}\,R_{j-i}\,v_j$$
+
+# %%
+show_source(rotary_values)
+weights, v8 = softmax(rng.standard_normal((3, 5))), rng.standard_normal((5, 8))
+got = rotary_values(weights, v8, [4, 5, 9], range(5))
+for row, i in enumerate((4, 5, 9)):
+    turned = sum(weights[row, j] * rope_matrix(j - i, omega) @ v8[j] for j in range(5))
+    assert np.allclose(got[row], turned, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# One turn of each value and one of each sum stand for one of each pair. By hand: one pair of components, $\omega=1$,
+# three tokens; and then *the common mistake*, the turn back forgotten. **Predict** what changes in each if the
+# text stands a hundred positions later.
+
+# %% fold="output"
+rows, at = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]]), np.arange(3)
+forgotten = [rows @ rope(v, at + s, [1.0]) for s in (0, 100)]
+right = [rotary_values(rows, v, at + s, at + s, [1.0]) for s in (0, 100)]
+for name, (here, there) in (("forgotten", forgotten), ("turned back", right)):
+    print(f"{name:12}{here.round(4).tolist()} moved by {np.abs(there - here).max():.3f}")
+assert right[0].round(4).tolist() == [[1, 0], [0.2702, 0.0793], [0.6692, 0.4802]]
+assert np.allclose(right[0], right[1], rtol=0, atol=1e-13)
+assert round(np.abs(forgotten[1] - forgotten[0]).max(), 3) == 0.506
+
+# %% [markdown]
+# DeepSeek-V4 has no choice: its one head of keys *is* its head of values, so values arrive turned, and the code turns the
+# output back with the opposite sine. "What is the explanation" for that turn, a maintainer asked when it was ported
+# ([llama.cpp #24162](https://github.com/ggml-org/llama.cpp/pull/24162)): the answer is the formula above. And turn back
+# with the base that turned: DeepSeek-V4 has two, by layer.
+#
+# What does it do to the sum? Say that 64 keys hold the same value and get equal weights. Unturned, the value
+# comes through whole. Turned by their distances, the copies of a fast pair point everywhere and cancel:
+
+# %% alt="Length of the sum of equal values under equal weights, over the number of keys, for the four pairs of 8 components. What one sees: the fast pair drops below a quarter within six keys, each slower one about ten times later; the slowest stays near 1."
+lengths = np.unique(np.logspace(0, 3.3, 60).astype(int))
+left = []
+for n in lengths:
+    out = rotary_values(np.full((1, n), 1 / n), np.ones((n, 8)), [n - 1], np.arange(n))[0]
+    left.append(np.hypot(out[::2], out[1::2]) / 2**0.5)
+    mean = [abs(np.mean([np.exp(-1j * w * d) for d in range(n)])) for w in omega]
+    assert np.allclose(left[-1], mean, rtol=0, atol=1e-12)
+plots.rope_relatives_low_pass(lengths, np.array(left).T)
+plt.show()
+same = rotary_values(np.full((1, 64), 1 / 64), np.ones((64, 8)), [63], np.arange(64))[0]
+print("64 keys:", (np.hypot(same[::2], same[1::2]) / 2**0.5).round(3).tolist())
+
+# %% [markdown]
+# So a turned mean over many tokens keeps the slow pairs and loses the fast ones. That is a property of the formula;
+# no trained model was measured.
+#
+# ## Content is the radius
+#
+# In RoPE a pair of content has an angle of its own, $\angle q_c$, and position adds to it:
+#
+# $$\sqrt K\,s(D)=\sum_c|q_c|\,|k_c|\,\cos(D\omega_c+\angle q_c-\angle k_c)$$
+
+# %%
+for D in (0, 3, -20):
+    parts = np.abs(q_c) * np.abs(k_c) * np.cos(D * omega + np.angle(q_c) - np.angle(k_c))
+    assert np.isclose((rope(q, [D]) @ rope(k, [0]).T).item(), parts.sum(), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# *What* and *where* share one angle: other content, and the distance of the highest score is another. PoPE (Gopalakrishnan
+# et al. 2025) leaves the angle to position. Each component becomes a radius, $\rho(x)=\ln(1+e^x)$, never negative,
+# and keys get a learned phase $\delta_c$, clamped to $-2\pi\dots0$:
+#
+# $$\sqrt K\,s(D)=\sum_{c=0}^{K-1}\rho(q_c)\,\rho(k_c)\,\cos(D\omega_c-\delta_c),\qquad\omega_c=10000^{-c/K}$$
+#
+# Here $c$ counts components, not pairs: $K$ frequencies.
+
+# %%
+show_source(pope_frequencies, pope)
+delta, theta = -rng.uniform(0, 6, 8), pope_frequencies(8)
+for i, j in ((0, 0), (7, 2), (2, 900)):
+    total = 0.0
+    for c in range(8):
+        radii = np.log(1 + np.exp(q[0, c])) * np.log(1 + np.exp(k[0, c]))
+        total += radii * np.cos((i - j) * 10000 ** (-c / 8) - delta[c])
+    assert np.isclose((pope(q, [i]) @ pope(k, [j], bias=delta).T).item(), total, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# In the code it is RoPE after all: pairs $(\rho,0)$, a vector twice as wide, turned as interleaved pairs; the phase
+# turns a key's pairs before. By hand, $x=(0,1,-1)$ at position 2, and a score of $q=(0,1,-1)$ at 5 and $k=(1,0,2)$ at 3:
+
+# %%
+three = pope([[0, 1, -1]], [2])[0]
+print(three.round(6).tolist())
+assert three.round(6).tolist() == [-0.288451, 0.630277, 1.307607, 0.121737, 0.313259, 0.001350]
+pairs = np.zeros((1, 6))
+pairs[0, ::2] = np.log1p(np.exp([0, 1, -1]))
+assert np.allclose(rope(pairs, [2], pope_frequencies(3)), three, rtol=0, atol=1e-14)
+for bias in (0.0, [-0.5, -1, -7]):  # -7 is clamped
+    s = pope([[0, 1, -1]], [5]) @ pope([[1, 0, 2]], [3], bias=bias).T / 3**0.5
+    print(bias, s.round(6).item())
+    assert s.round(6).item() == (0.689259 if bias == 0.0 else 0.205373)
+
+# %% [markdown]
+# **Predict**: eight random contents, no phase. Where has each curve its highest point?
+
+# %% fold="output" alt="Scores of eight random contents over distances from -40 to 40, with RoPE and with PoPE. What one sees: RoPE's curves peak at eight different places; PoPE's all peak at distance 0."
+near = np.arange(-40, 41)
+queries, keys = rng.standard_normal((2, 8, 1, 16))
+wide = np.repeat(queries, len(near), axis=1)
+curves = [(f(wide, near) @ np.swapaxes(f(keys, [0]), -1, -2))[..., 0] for f in (rope, pope)]
+peaks = [near[s.argmax(axis=1)] for s in curves]
+print("RoPE:", peaks[0].tolist(), " PoPE:", peaks[1].tolist())
+assert (peaks[1] == 0).all() and len(set(peaks[0].tolist())) == 8
+plots.rope_relatives_peaks(near, *curves)
+plt.show()
+
+# %% [markdown]
+# Without a phase all terms are positive at $D=0$, and no cosine exceeds 1:
+#
+# $$\sqrt K\,s(D)\le\sqrt K\,s(0)=\sum_c\rho(q_c)\,\rho(k_c)$$
+#
+# So content decides how high the peak is, not where. With phases each term has a place of its own, where
+# $D\omega_c=\delta_c$ up to whole turns, and content decides how much each term counts.
+
+# %%
+far = np.arange(-3000, 3000)
+every = pope(np.repeat(q, len(far), axis=0), far) @ pope(k, [0]).T
+top = np.log1p(np.exp(q[0])) @ np.log1p(np.exp(k[0]))
+assert np.isclose(every[3000, 0], top, rtol=1e-12) and every.max() <= top + 1e-9
+seven = pope(np.zeros((60, 1)), range(60), [0.1]) @ pope([[0.0]], [0], [0.1], 0.7 - 2 * np.pi).T
+print("omega 0.1, phase 0.7 - 2 pi: highest at D =", int(seven[:40, 0].argmax()))
+assert seven[:40, 0].argmax() == 7
+
+# %% [markdown]
+# *Two common mistakes.* A phase on queries, too, cancels: the same angle on both sides is no phase. And a query of zeros is
+# not neutral, since $\rho(0)=0.693$: padding by zeros still scores.
+
+# %%
+with_both = pope(q, [5], bias=delta) @ pope(k, [3], bias=delta).T
+assert np.allclose(with_both, pope(q, [5]) @ pope(k, [3]).T, rtol=0, atol=1e-12)
+silent = pope(0 * q, [5]) @ pope(k, [3]).T
+print("phase on both:", round(with_both.item(), 6), " query of zeros:", round(silent.item(), 6))
+assert abs(silent.item()) > 0.1 and (rope(0 * q, [5]) @ rope(k, [3]).T).item() == 0
+
+# %% [markdown]
+# The price: keys of $2K$ in the cache, and $2K$ products a score. The paper reports better language models from 124 to
+# 774 million parameters, and longer texts without tuning; nothing of that is measured here.
+#
+# ## What lies between turns
+#
+# Two boxes, without functions. Both turn by what stands *between* the two tokens, so the score of a pair
+# can change if a third is taken away: position made of content, as in [chapter 37](37_content.ipynb).
+#
+# **PaTH** (Yang et al. 2025). Each token writes a reflection, or part of one,
+# $H_t=I-\beta_tw_tw_t^\top$ with $|w_t|=1$ and $\beta_t$ between 0 and 2, and the path is their product. First as a loop:
+
+
+# %%
+def path_scores(q, k, w, beta):
+    L, K = q.shape
+    scores = np.full((L, L), -np.inf)
+    for i in range(L):
+        moved = q[i]
+        for j in range(i, -1, -1):
+            scores[i, j] = moved @ k[j] / K**0.5
+            moved = moved - beta[j] * (moved @ w[j]) * w[j]  # H_j q
+    return scores
+
+
+q3, k3 = np.array([[1, 0], [1, 1], [0, 2.0]]), np.array([[1, 2], [0, 1], [1, 1.0]])
+w3, beta = np.array([[1, 0], [0.6, 0.8], [0, 1]]), np.array([0.5, 1, 2])
+s = path_scores(q3, k3, w3, beta)
+print(s[1, :2].round(6).tolist(), s[2].round(6).tolist())
+
+# %% [markdown]
+# $$s_{ij}=q_i^\top H_iH_{i-1}\cdots H_{j+1}\,k_j/\sqrt K$$
+
+# %%
+H = [np.eye(2) - b * np.outer(w, w) for b, w in zip(beta, w3, strict=True)]
+assert np.isclose(s[2, 0], q3[2] @ H[2] @ H[1] @ k3[0] / 2**0.5, rtol=0, atol=1e-12)
+assert np.isclose(s[2, 1], q3[2] @ H[2] @ k3[1] / 2**0.5, rtol=0, atol=1e-12)
+assert s[1, :2].round(6).tolist() == [-0.056569, 0.707107]
+assert s[2].round(6).tolist() == [-0.339411, -1.414214, 1.414214]
+assert np.allclose(np.tril(path_scores(q3, k3, w3, 0 * beta)), np.tril(q3 @ k3.T / 2**0.5))
+cache = np.zeros((0, 2))
+for t in range(3):  # the cache is rewritten at each step
+    cache = np.vstack([cache - beta[t] * np.outer(cache @ w3[t], w3[t]), k3[t]])
+assert np.allclose(cache @ q3[2] / 2**0.5, s[2], rtol=0, atol=1e-12)
+
+# %% [markdown]
+# The last three lines are its cache: each new token may change every old key, so a turned key is never final.
+#
+# **Selective RoPE** (Movahedi et al. 2025). RoPE, but each token says how far the clock goes on:
+#
+# $$\text{angle of pair }c\text{ at }t=\tau_c\sum_{u\le t}\varphi_c(x_u)$$
+#
+# $\varphi=1$ is RoPE with frequencies $\tau_c$. A key's angle is fixed once it is written: the cache is safe.
+
+# %%
+phi = np.array([1, 0, 2, 1.0])  # one pair, tau = 1
+angles = np.array([sum(phi[: t + 1]) for t in range(4)])
+turned = rope([[1.0, 0.0]] * 4, angles, [1.0])
+assert angles.tolist() == [1, 1, 3, 4]
+print(angles.tolist(), turned.round(4).tolist())
+assert turned.round(4).tolist() == [[0.5403, 0.8415]] * 2 + [[-0.99, 0.1411], [-0.6536, -0.7568]]
+without = [np.delete(phi, u).cumsum() for u in (1, 2)]  # a token between 0 and 3 is dropped
+print("angle from 0 to 3:", angles[3] - angles[0], end=";  ")
+print("one dropped:", [float(a[2] - a[0]) for a in without])
+assert [a[2] - a[0] for a in without] == [3, 1]  # phi = 0 leaves no trace
+
+# %% [markdown]
+# In the authors' [code](https://github.com/timurcarstensen/selective-rope/blob/d12e825/src/selective_rope/modules/rotary.py)
+# the option `skip_conv` takes differences of $\varphi$ before the sum, which undoes it: the angle is then
+# $\varphi_c(x_t)$ alone, local, no path. To tell the two boxes apart from outside, repeat one token between query and key:
+
+# %% alt="Score of a pair over the number of equal tokens between. What one sees: PaTH's score settles within a few tokens; Selective RoPE's goes on swinging."
+assert np.allclose(np.diff(phi, prepend=0).cumsum(), phi, rtol=0, atol=0)
+counts = np.arange(0, 31)
+along, kept_beta = np.array([0.6, 0.8]), 0.7
+P = np.eye(2) - kept_beta * np.outer(along, along)
+path = np.array([q3[1] @ np.linalg.matrix_power(P, n) @ k3[0] for n in counts])
+swing = np.array([(rope(q3[1:2], [0.7 * n], [1.0]) @ k3[0]).item() for n in counts])
+limit = q3[1] @ k3[0] - (q3[1] @ along) * (along @ k3[0])
+assert np.isclose(path[-1], limit, rtol=0, atol=1e-9) and np.ptp(swing[-10:]) > 3
+plots.rope_relatives_paths(counts, path, swing)
+plt.show()
+
+# %% [markdown]
+# PaTH's part along $w$ shrinks by $1-\beta$ each time, $|1-\beta|<1$, and the rest stays; a rotation comes round again.
+#
+# ## Exercises
+#
+# ### Exercise 1: a slower fade
+#
+# With $K=8$, which $\sigma$ halves the slowest pair at a distance of 4,096?
+#
+# <details><summary>Hint 1</summary>
+#
+# $\zeta_3^{4096/\sigma}=1/2$: take logarithms.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# $\sigma=4096\,\ln\zeta_3/\ln\tfrac12$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# sigma = 4096 * np.log(xpos_scale(8)[3]) / np.log(0.5)
+# assert round(sigma) == 1162
+# still = [0.0, 0.0, 0.0, 0.0]  # no pair turns
+# q_4096 = xpos(one, [4096], still, scale_base=sigma)
+# assert np.isclose(q_4096[0, 6], 0.5, rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# ### Exercise 2: turn RoFormer's values back
+#
+# You have the output of a layer with `rotary_value`, its positions, and nothing else. Make it relative.
+#
+# <details><summary>Hint 1</summary>
+#
+# The turn back does not look at the weights.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `rope` with negative positions, head by head.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# positions = np.array([7, 8, 9])
+# output = rows @ rope(v, positions)
+# relative = rope(output, -positions)
+# assert np.allclose(relative, rotary_values(rows, v, positions, positions), rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# ### Exercise 3: a key that looks for its distance
+#
+# One component of PoPE has $\omega=0.2$. Which phase makes a key score highest for the query 4 tokens later, and why
+# does its clamp not stand in the way?
+#
+# <details><summary>Hint 1</summary>
+#
+# The cosine is 1 where $4\omega=\delta$, up to whole turns.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Subtract $2\pi$: from $-2\pi$ to 0 there is every angle.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# delta_4 = 0.8 - 2 * np.pi
+# asked = pope(np.zeros((20, 1)), range(20), [0.2]) @ pope([[0.0]], [0], [0.2], delta_4).T
+# assert asked[:, 0].argmax() == 4 and -2 * np.pi < delta_4 < 0
+# ```
+#
+# </details>
+#
+# ### Exercise 4: an xPos that looks both ways
+#
+# Take $\zeta_c^{|D|/\sigma}$ for both sides. Show that no factors of queries and keys alone can make it.
+#
+# <details><summary>Hint 1</summary>
+#
+# Factors $f(i)\,g(j)$ make a matrix of rank 1.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# One pair that doesn't turn: look at the rank of $\zeta^{|i-j|/\sigma}$ for three positions.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# i, j = np.indices((3, 3))
+# assert np.linalg.matrix_rank(0.5 ** (i - j)) == 1
+# assert np.linalg.matrix_rank(0.5 ** np.abs(i - j)) == 3
+# ```
+#
+# </details>
+#
+# ## In practice
+#
+# | scheme | who uses it | cache | trained | cost | verdict |
+# |---|---|---|---|---|---|
+# | xPos | torchscale's models; x-transformers' `rotary_xpos` | turned keys, if the centre is fixed | nothing | a factor a component | smooth far scores; for the past alone |
+# | values that turn | RoFormer's option; DeepSeek-V4, turned back | turned values | nothing | a turn of each value and output | only with the turn back |
+# | PoPE | no released model that we know of | turned keys, twice as wide | a phase a head and component | twice the products | what and where apart |
+# | PaTH | no released model that we know of | all keys rewritten at each step | $w$ and $\beta$ from each token | a reflection a token | the text writes its turns |
+# | Selective RoPE | no released model that we know of | turned keys | $\varphi$ from each token | a running sum | RoPE with a clock of its own |
+#
+# In the Transformer of this package they are `XPos`, `RotaryValues` and `Pope`:
+
+# %%
+from pe_numpy import Cache, Model, decode, init_params
+from pe_numpy.transformer.encodings import Pope, RotaryValues, XPos
+
+tokens = rng.integers(0, 11, (1, 9))
+for encoding in (XPos(), RotaryValues(), Pope()):
+    model = Model(11, 12, 2, 24, n_layers=2, encoding=encoding)
+    params, cache = init_params(model, rng, np.float64), Cache(model, 1, 9, np.float64)
+    steps = [decode(params, model, tokens[:, [t]], cache=cache)[:, 0] for t in range(9)]
+    assert np.allclose(np.stack(steps, 1), decode(params, model, tokens), rtol=0, atol=1e-9)
+    print(f"{type(encoding).__name__:13}keys of {cache.keys['0'].shape[-1]} numbers")
+
+# %% [markdown]
+# ## Further reading
+#
+# - Sun et al. 2022, *A Length-Extrapolatable Transformer*, [arXiv:2212.10554](https://arxiv.org/abs/2212.10554);
+#   [code](https://github.com/microsoft/torchscale/blob/4d1e0e8/torchscale/component/xpos_relative_position.py).
+# - Gopalakrishnan et al. 2025, *Decoupling the "What" and "Where" With Polar Coordinate Positional Embeddings*,
+#   [arXiv:2509.10534](https://arxiv.org/abs/2509.10534); code of another author,
+#   [PoPE-pytorch](https://github.com/lucidrains/PoPE-pytorch/tree/ee11cab).
+# - PaTH attention, [arXiv:2505.16381](https://arxiv.org/abs/2505.16381);
+#   [code](https://github.com/fla-org/flash-linear-attention/blob/bc3b101/fla/ops/path_attn/naive.py).
+# - Movahedi et al. 2025, *Selective Rotary Position Embedding*, [arXiv:2511.17388](https://arxiv.org/abs/2511.17388).

@@ -1,0 +1,98 @@
+"""Figures of chapter 45: relatives of RoPE."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, in_style
+
+RELATIVE = SERIES[1]  # what the chapter puts beside RoPE
+
+
+def _two_scores(axes: Axes, D: np.ndarray, rope: np.ndarray, xpos: np.ndarray) -> None:
+    axes.plot(D, rope.round(6), color=COLOURS["rope"], lw=0.7, label="RoPE")
+    axes.plot(D, xpos.round(6), color=RELATIVE, lw=1.1, label="xPos")
+    axes.axhline(0, color="#999999", lw=0.7, zorder=0)
+    axes.set(xlabel="distance $D$", ylabel="score")
+
+
+def _peaks(axes: Axes, D: np.ndarray, scores: np.ndarray, title: str, colour: str) -> None:
+    """Curves (N, D), each with a dot at its highest point."""
+    for row in scores.round(6):
+        axes.plot(D, row, color=colour, lw=0.9, alpha=0.75)
+        axes.plot(D[row.argmax()], row.max(), "o", color=colour, ms=4)
+    axes.axvline(0, color="#999999", lw=0.7, zorder=0)
+    axes.set(title=title, xlabel="distance $D$", yticks=[])
+
+
+@in_style
+def rope_relatives_three(
+    D: np.ndarray,
+    rope: np.ndarray,
+    xpos: np.ndarray,
+    turned: np.ndarray,
+    back: np.ndarray,
+) -> Figure:
+    """Draw RoPE and xPos over D, and outputs (N, 2) of shifted texts, turned and turned back."""
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(WIDTH, 2.5), gridspec_kw={"width_ratios": [2.4, 1]}
+    )
+    _two_scores(left, D, rope, xpos)
+    left.legend(loc="upper right", ncols=2)
+    left.set_title("queries and keys: the score over the distance")
+    for points, colour, name in ((turned, COLOURS["rope"], "turned"), (back, RELATIVE, "and back")):
+        right.plot(*points.T.round(6), "o", color=colour, ms=4, label=name)
+        for x, y in points.round(6):
+            right.plot([0, x], [0, y], color=colour, lw=0.8, alpha=0.5)
+    right.set(aspect="equal", xlim=(-1, 1), ylim=(-1.4, 1), xticks=[], yticks=[])
+    right.set_title("values: the text moves")
+    right.legend(loc="lower center", ncols=2, columnspacing=0.8, handletextpad=0.2)
+    return figure
+
+
+@in_style
+def rope_relatives_sides(D: np.ndarray, rope: np.ndarray, xpos: np.ndarray) -> Figure:
+    """Draw RoPE and xPos over distances of both signs."""
+    figure, axes = plt.subplots(figsize=(WIDTH, 2.5))
+    _two_scores(axes, D, rope, xpos)
+    axes.axvspan(D.min(), 0, color="#EEEEEE", zorder=0)
+    axes.text(0.02, 0.9, "future: masked", transform=axes.transAxes)
+    axes.text(0.98, 0.9, "past", transform=axes.transAxes, ha="right")
+    axes.legend(loc="lower right", ncols=2)
+    return figure
+
+
+@in_style
+def rope_relatives_low_pass(lengths: np.ndarray, left: np.ndarray) -> Figure:
+    """Draw what is left (pairs, lengths) of equal values under equal weights."""
+    figure, axes = plt.subplots(figsize=(WIDTH * 0.7, 2.4))
+    for c, row in enumerate(left.round(6)):
+        axes.plot(lengths, row, color=SERIES[c], label=f"pair {c}")
+    axes.set(xscale="log", xlabel="equal keys", ylabel="length of the sum", ylim=(0, 1.05))
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+@in_style
+def rope_relatives_peaks(D: np.ndarray, rope: np.ndarray, pope: np.ndarray) -> Figure:
+    """Draw scores (N, D) of several contents with RoPE and with PoPE, and where each is highest."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.4))
+    _peaks(left, D, rope, "RoPE: content moves the peak", COLOURS["rope"])
+    _peaks(right, D, pope, "PoPE without phase: all peaks at 0", RELATIVE)
+    left.set_ylabel("score")
+    return figure
+
+
+@in_style
+def rope_relatives_paths(counts: np.ndarray, path: np.ndarray, selective: np.ndarray) -> Figure:
+    """Draw the score of a pair over the number of equal tokens between."""
+    figure, axes = plt.subplots(figsize=(WIDTH * 0.75, 2.3))
+    axes.plot(counts, path.round(6), "o-", color=SERIES[0], ms=3.5, label="PaTH")
+    axes.plot(counts, selective.round(6), "o-", color=RELATIVE, ms=3.5, label="Selective RoPE")
+    axes.axhline(0, color="#999999", lw=0.7, zorder=0)
+    axes.set(xlabel="equal tokens between", ylabel="score")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
