@@ -29,7 +29,7 @@ plt.show()
 #   vectors. In code: `rope_nd(q, coordinates, Omega)`. [Shown](#turn-by-a-vector).
 # - **Axial or mixed?** Axial: each pair turns with the row or with the column; nothing is trained. Mixed: each
 #   pair has a direction of its own, trained for each head. [Shown](#mixed-directions-of-their-own).
-# - **Row or column first, which base, which pairs?** Every library chose differently; the table has seven. Test
+# - **Row or column first, which base, which pairs?** Libraries chose differently; a table has seven of them. Test
 #   with an image that is higher than wide. [Shown](#seven-codes-one-product).
 # - **What about a larger image?** Go on counting, squeeze the count into the trained range (EVA-02), or measure from -1 to 1
 #   (DINOv3). [Shown](#images-of-another-size).
@@ -94,14 +94,10 @@ for i, (y, x) in enumerate(np.ndindex(h, w)):
 plots.rope_grid_hands((p @ np.eye(2)).reshape(h, w, 2))
 plt.show()
 six = rope_nd(np.tile([1.0, 0, 1, 0], (6, 1)), p, np.eye(2))
-print(
-    "patch (1, 2):",
-    six[5].round(4).tolist(),
-    " score with patch (0, 0):",
-    (six[5] @ six[0] / 2).round(4),
-)
+score = six[5] @ six[0] / 2
+print(f"patch (1, 2): {six[5].round(4).tolist()}, score with patch (0, 0): {score:.4f}")
 assert np.allclose(six[5], [np.cos(1), np.sin(1), np.cos(2), np.sin(2)], rtol=0, atol=1e-15)
-assert np.isclose(six[5] @ six[0] / 2, (np.cos(1) + np.cos(2)) / 2, rtol=0, atol=1e-15)
+assert np.isclose(score, (np.cos(1) + np.cos(2)) / 2, rtol=0, atol=1e-15)
 
 # %% [markdown]
 # Patch (1, 2) turns its first hand by 1 radian and its second by 2. Its score with patch (0, 0) is
@@ -125,7 +121,7 @@ by_number = rope_nd(q, p, np.stack([w * rope_frequencies(8), rope_frequencies(8)
 assert np.allclose(by_number, rope(q, range(6)), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# So an object has the same inner scores wherever it is in the picture, and turned keys may be kept in a cache. The
+# So the same patches score each other alike wherever they are in the picture, and turned keys may be kept in a cache. The
 # last two lines: the row-by-row number is a choice of $\Omega$, too, with all columns in one direction
 # $(w,1)\,\theta_c$. All that follows is about better choices.
 #
@@ -192,11 +188,9 @@ Omega = mixed_frequencies(np.random.default_rng(3), 8)
 phi = np.random.default_rng(3).uniform(0, 2 * np.pi)
 for c in range(2):
     length = 10.0 ** (-4 * c / 8)
-    assert np.allclose(
-        Omega[:, c], [length * np.cos(phi), length * np.sin(phi)], rtol=0, atol=1e-15
-    )
-    right = [-length * np.sin(phi), length * np.cos(phi)]
-    assert np.allclose(Omega[:, c + 2], right, rtol=0, atol=1e-15)
+    first, second = [np.cos(phi), np.sin(phi)], [-np.sin(phi), np.cos(phi)]
+    assert np.allclose(Omega[:, c] / length, first, rtol=0, atol=1e-14)
+    assert np.allclose(Omega[:, c + 2] / length, second, rtol=0, atol=1e-14)
 turn = np.array([[np.cos(phi), -np.sin(phi)], [np.sin(phi), np.cos(phi)]])
 assert np.allclose(Omega, turn @ axial_frequencies(8, base=10.0), rtol=0, atol=1e-15)
 
@@ -231,7 +225,7 @@ assert np.isclose(gradients["Omega"][2, 1, 3], slope, rtol=0, atol=1e-7)
 # %% [markdown]
 # ## Seven codes, one product
 #
-# Libraries differ in the order of the axes, the ladder, the base and the pairs, and in nothing else. The token in
+# Seven libraries differ in the order of the axes, the ladder, the base, the pairs and the unit of length. The token in
 # row 1 and column 2, with $K=8$, so four angles:
 #
 # | code | base | axes | angles | pairs |
@@ -306,9 +300,8 @@ squeezed, centred = patch_coordinates(1, 3, trained=2)[:, 1], patch_coordinates(
 print("3 columns, trained with 2:", squeezed.round(4).tolist())
 assert np.allclose(squeezed, [i * 2 / 3 for i in range(3)], rtol=0, atol=1e-15)
 for i, (y, x) in enumerate(np.ndindex(2, 3)):
-    assert np.allclose(
-        centred[i], [2 * (y + 0.5) / 2 - 1, 2 * (x + 0.5) / 3 - 1], rtol=0, atol=1e-15
-    )
+    middle = [2 * (y + 0.5) / 2 - 1, 2 * (x + 0.5) / 3 - 1]
+    assert np.allclose(centred[i], middle, rtol=0, atol=1e-15)
 angles = centred[5] @ (2 * np.pi * hundred)
 print("last of 2 by 3:", centred[5].round(6).tolist(), "turns by", angles.round(6).tolist())
 assert angles.round(6).tolist() == [3.141593, 0.314159, 4.18879, 0.418879]
@@ -380,11 +373,8 @@ shares = {
 }
 plots.rope_grid_ladders(shares)
 plt.show()
-assert [np.bincount(own).tolist() for own in shares.values()] == [
-    [16, 24, 24],
-    [24, 20, 20],
-    [16, 24, 24],
-]
+counts = [np.bincount(own).tolist() for own in shares.values()]
+assert counts == [[16, 24, 24], [24, 20, 20], [16, 24, 24]]
 assert (shares["Qwen3-VL"][60:] == 0).all()
 
 # %% [markdown]
@@ -430,19 +420,19 @@ for slot in range(258, 262):
     assert longer[slot].tolist() == [slot + delta] * 3
 new, old = rope_nd(q16[:1], [[18] * 3], Omega, "half"), rope_nd(k16[:1], prompt[-1:], Omega, "half")
 lost = rope_nd(q16[:1], [[258] * 3], Omega, "half")
-print(
-    f"score with the last patch: {(new @ old.T).item() / 4:.3f}, without delta {(lost @ old.T).item() / 4:.3f}"
-)
-assert abs(((new - lost) @ old.T).item()) > 1
+right, wrong = ((query @ old.T).item() / 4 for query in (new, lost))
+print(f"score with the last patch: {right:.3f}, without delta {wrong:.3f}")
+assert abs(right - wrong) > 0.25
 
 # %% [markdown]
 # The first answer token would stand 240 places too far from all it has read. The prompt is computed well, so only the answer suffers:
-# "the the the" in [mlx-vlm #1619](https://github.com/Blaizzy/mlx-vlm/issues/1619). It belongs to a sequence, not to a model: in
+# "the the the" in [mlx-vlm #1619](https://github.com/Blaizzy/mlx-vlm/issues/1619), where answers stood at 0 and then at
+# their slots. The delta belongs to a sequence, not to a model: in
 # [mlx-vlm #1143](https://github.com/Blaizzy/mlx-vlm/pull/1143) a second request overwrote the first one's.
 #
 # For a film, where does the text after it go on? With $f$ frames of $h\times w$, at $n+\max(f,h,w)$ here and in transformers 4.57; at
 # $n+\max(h,w)$ in 5.23.0 ([#45381](https://github.com/huggingface/transformers/issues/45381)
-# reports wrong film positions in 5.3.0). They differ once there are more frames than rows and columns.
+# reports wrong film positions in version 5.3.0). They differ once there are more frames than rows and columns.
 
 # %%
 film, _ = mrope_positions([2, (6, 2, 3), 1])
