@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -56,20 +58,28 @@ def fewer_keys_heads(heads: int, groups: int, latent: float, turned: float) -> F
     return figure
 
 
+def _log(counts: np.ndarray, base: float) -> np.ndarray:
+    """Logarithms that are the same on every processor."""
+    return (np.log(counts) / np.log(base)).round(6)
+
+
 @in_style
 def fewer_keys_models(names: list[str], kept: np.ndarray, without: np.ndarray) -> Figure:
     """Draw numbers a layer and token (N,) that are cached, beside those of a key for each head."""
     figure, axes = plt.subplots(figsize=(WIDTH, 0.28 * len(names) + 0.9))
     rows = np.arange(len(names))[::-1]
-    axes.hlines(rows, kept, without, color="#CCCCCC", lw=3, zorder=0)
-    axes.plot(without, rows, "o", mfc="white", mec=COLOURS["none"], ms=6, label="without sharing")
-    axes.plot(kept, rows, "o", color=SERIES[1], ms=6, label="cached")
-    for row, few, many in zip(rows, kept, without, strict=True):
-        if many > few:
-            axes.text(many * 1.18, row, f"{many / few:.3g} times", va="center", color="#555555")
+    few, many = _log(kept, 2), _log(without, 2)
+    axes.hlines(rows, few, many, color="#CCCCCC", lw=3, zorder=0)
+    axes.plot(many, rows, "o", mfc="white", mec=COLOURS["none"], ms=6, label="without sharing")
+    axes.plot(few, rows, "o", color=SERIES[1], ms=6, label="cached")
+    for row, x, ratio in zip(rows, many, without / kept, strict=True):
+        if ratio > 1:
+            axes.text(x + 0.25, row, f"{ratio:.3g} times", va="center", color="#555555")
+    ticks = np.arange(8, 17)
     axes.set(
-        xscale="log",
-        xlim=(kept.min() / 1.6, without.max() * 3.2),
+        xlim=(7.6, 16.8),
+        xticks=ticks,
+        xticklabels=[f"{2**n:,}" for n in ticks],
         yticks=rows,
         yticklabels=names,
         xlabel="numbers a token and layer",
@@ -101,7 +111,12 @@ def fewer_keys_products(tokens: np.ndarray, panels: dict[str, dict[str, np.ndarr
     for axes, (title, curves) in zip(both, panels.items(), strict=True):
         for (name, counts), colour in zip(curves.items(), colours, strict=True):
             broad = {"lw": 4, "alpha": 0.5} if colour == colours[0] else {}
-            axes.loglog(tokens, counts, color=colour, label=name, **broad)
+            axes.plot(_log(tokens, 2), _log(counts, 10), color=colour, label=name, **broad)
+        powers = np.arange(8, 18, 3)
         axes.set(title=title, xlabel="cached tokens $S$")
+        axes.set_xticks(powers, [f"{2**n:,}" for n in powers])
+        low, high = axes.get_ylim()
+        tens = np.arange(math.ceil(low), math.floor(high) + 1)
+        axes.set_yticks(tens, [f"$10^{{{n}}}$" for n in tens])
     both[0].legend(fontsize=8)
     return figure
