@@ -1,0 +1,506 @@
+# %% [markdown]
+# # 42. Read RoPE from a configuration
+#
+# *Which components does a released model turn, how fast, in which layers, and which words of its configuration say so?*
+#
+# 25 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
+
+# %% fold="input" alt="The 16 components of a head, half of them turned in four ways, pairs joined by arcs and coloured by speed. What one sees: partial pairs stay in the first half, proportional ones of the half layout reach across the head and turn faster."
+import matplotlib.pyplot as plt
+import numpy as np
+from pe_numpy import mrope_frequencies, proportional_frequencies, rms_norm, rope
+from pe_numpy import rope_convert_weights, rope_frequencies, rope_from_config, rope_permutation
+from pe_numpy.book import show_source
+from pe_numpy.plots import rope_in_models as plots
+
+part, whole = rope_frequencies(8), proportional_frequencies(16, 0.5)
+kinds = {"partial": part, "proportional": whole}
+layouts = ("half", "interleaved")
+heads = {f"{kind}, {lay}": (f, lay) for lay in layouts for kind, f in kinds.items()}
+plots.pairs_of_a_head(heads, 16)
+plt.show()
+
+# %% [markdown]
+# ## Short answers
+#
+# - **What does `partial_rotary_factor` 0.5 mean?** It depends on `rope_type`. By default the first half of the
+#   components turns as a small head of its own. With `proportional` the first half of the *pairs of the whole head*
+#   turns: other speeds, and in the half layout other partners. [Shown](#two-ways-to-turn-a-half).
+# - **Which layout has a model?** The configuration seldom says. Hugging Face's code pairs $c$ with $c+n$ (half) unless
+#   the model's own code says otherwise: GPT-J, Cohere, GLM, Llama 4 and DeepSeek interleave.
+#   [Table](#which-layout).
+# - **Is the norm of queries and keys before or after the turn?** With a gain it stands before (Qwen 3, Gemma 3), and the gain
+#   must be permuted with the weights. Without a gain the order makes no difference. [Shown](#a-norm-beside-the-turn).
+# - **Which base has a layer?** In Gemma 3 and ModernBERT local layers have 10,000, global ones a larger base; a
+#   stretching factor may belong to the global ones alone. [Shown](#a-base-for-each-layer).
+# - **What do `no_rope_layers` list?** The layers *with* RoPE: 1 where it is used, 0 where not.
+#   [Shown](#layers-without-rope).
+# - **Which function reads all this?** `rope_from_config(config, layer, length)`; it gives frequencies, the factor of queries
+#   and keys, the layout and a factor of the scores. [Table of all words](#from-words-to-functions).
+
+# %% [markdown]
+# ## Two ways to turn a half
+#
+# RoPE turns pair $c$ of a head of width $K$ by the angle $i\,\omega_c$ at position $i$, with $\omega_c = b^{-2c/K}$
+# and the base $b$ ([chapter 40](40_rope_derived.ipynb)). Many models leave a part of each head unturned: those
+# components carry content without position. GPT-J turns 64 of 256 components, GPT-NeoX a quarter.
+#
+# **Partial RoPE** treats the first $r = pK$ components as a head of their own, where $p$ is the part that turns:
+#
+# $$\omega_c = b^{-2c/r}\qquad c = 0,\dots,\tfrac r2 - 1$$
+#
+# `rope` with fewer than $K/2$ frequencies does it: the first components are paired among themselves.
+
+# %%
+K, p, b = 8, 0.5, 10_000
+x, at = np.arange(1.0, 9), 2  # one vector, at position 2
+r = int(p * K)
+partial = rope_frequencies(r, b)
+by_hand = x.copy()
+for c in range(r // 2):  # half layout: c and c + r/2
+    angle = at * b ** (-2 * c / r)
+    by_hand[c] = np.cos(angle) * x[c] - np.sin(angle) * x[c + r // 2]
+    by_hand[c + r // 2] = np.sin(angle) * x[c] + np.cos(angle) * x[c + r // 2]
+turned = rope(x[None], [at], partial, "half")[0]
+assert np.allclose(turned, by_hand, rtol=0, atol=1e-14)
+print(turned.round(4).tolist())
+
+# %% [markdown]
+# **Proportional RoPE**, or p-RoPE (Barbero et al. 2024), begins with the ladder of the *whole* head and stops the slow end of it.
+# With $n = \lfloor pK/2\rfloor$ pairs that turn:
+#
+# $$\omega_c = \begin{cases} b^{-2c/K} & c < n\\ 0 & n \le c < \tfrac K2\end{cases}$$
+#
+# The zeros are not waste. In the half layout component $c$ is paired with $c + (\text{number of frequencies})$, so
+# with its zeros the list has $K/2$ entries, and the partner lies half a head away.
+
+# %%
+show_source(proportional_frequencies)
+proportional = proportional_frequencies(K, p, b)
+n = int(p * K / 2)
+assert np.allclose(proportional[:n], [b ** (-2 * c / K) for c in range(n)], rtol=1e-14, atol=0)
+assert len(proportional) == K // 2 and not proportional[n:].any()
+
+# %% [markdown]
+# **Predict** the four results for this vector: which components change under which kind and layout, and
+# in which of the four does the pair (1, 2) become the same two numbers?
+
+# %% fold="output"
+results = {}
+for layout in layouts:
+    for kind, f in (("partial", partial), ("proportional", proportional)):
+        results[kind, layout] = y = rope(x[None], [at], f, layout)[0]
+        print(f"{kind:13}{layout:12}", " ".join(f"{v:7.4f}" for v in y))
+changed = {key: np.flatnonzero(y != x).tolist() for key, y in results.items()}
+assert changed["proportional", "half"] == [0, 1, 4, 5]
+assert all(c == [0, 1, 2, 3] for key, c in changed.items() if key != ("proportional", "half"))
+
+# %% [markdown]
+# Four different vectors. The first pair turns alike in both interleaved rows, since its frequency is 1 in any
+# ladder; all else differs.
+#
+# *A common mistake* is to take the right frequencies and the wrong partners: the list of proportional RoPE without its
+# zeros, given to code for partial RoPE. So it went in Megatron-Bridge with Gemma 4
+# ([issue 4195](https://github.com/NVIDIA-NeMo/Megatron-Bridge/issues/4195)): the 64 values agreed with the
+# reference, the list was 64 long where 256 were wanted, and each global layer drifted a little. Here are
+# the scores of one head with Gemma 4's numbers: $K = 512$, $p = 1/4$, $b = 10^6$.
+
+# %%
+gemma4 = proportional_frequencies(512, 0.25, 1e6)
+partial4 = rope_frequencies(128, 1e6)
+print("omega_1, omega_63, omega_64:", gemma4[[1, 63, 64]].round(6).tolist())
+print("partial RoPE has omega_1 =", partial4[1].round(6))
+rng = np.random.default_rng(0)
+q, k = rng.standard_normal((2, 40, 512))
+positions = np.arange(40)
+scores = {}
+for name, f in {"right": gemma4, "no zeros": gemma4[:64], "partial": partial4}.items():
+    scores[name] = rope(q, positions, f, "half") @ rope(k, positions, f, "half").T / 512**0.5
+    off = np.abs(scores[name] - scores["right"])
+    print(f"{name:9} off by {off.mean():.2f} on average, by {np.diagonal(off).max():.2f} at distance 0")
+assert np.allclose(np.diagonal(scores["no zeros"] - scores["right"]), 0, rtol=0, atol=1e-9)
+
+# %% [markdown]
+# At distance 0 the two turns cancel, so a test with one token passes. Elsewhere a score of these random vectors moves by
+# more than a half on average.
+#
+# ### One line turns one into the other
+#
+# The two kinds have one and the same algebra. For $c < n$ and $r = 2n = pK$:
+#
+# $$b^{-2c/K} = \big(b^{\,p}\big)^{-2c/(pK)}$$
+#
+# **Proportional RoPE is partial RoPE of the base $b^p$**, on other components. In the interleaved layout even the
+# components are the same ones. **Predict**: which base would Gemma 4 need as a model with partial RoPE?
+
+# %% fold="output"
+print("base", (1e6**0.25).__round__(1))
+assert np.allclose(gemma4[:64], rope_frequencies(128, 1e6**0.25), rtol=1e-12, atol=0)
+small = rope_frequencies(4, b**p)
+same = rope(x[None], [at], small, "interleaved")[0]
+assert np.allclose(same, results["proportional", "interleaved"], rtol=0, atol=1e-14)
+order = [0, 1, 4, 5, 2, 3, 6, 7]  # half: the components that turn come first
+moved = rope(x[None, order], [at], small, "half")[0]
+assert np.allclose(moved, results["proportional", "half"][order], rtol=0, atol=1e-14)
+
+# %% [markdown]
+# ## Which layout
+#
+# Weights are trained for one of two layouts, and the file does not tell which
+# ([chapter 40](40_rope_derived.ipynb)). In transformers 5.23.0 it is written in the code of each model:
+#
+# | layout | models |
+# |---|---|
+# | interleaved, $2c$ and $2c+1$ | GPT-J (64 of 256), RoFormer, CodeGen, Cohere and Cohere 2, GLM and GLM-4, Helium, ERNIE 4.5, Llama 4 and DeepSeek-V2 (as complex numbers), DeepSeek-V3 (`rope_interleave`) |
+# | half, $c$ and $c+n$ | LLaMA to Llama 3, Qwen, Gemma, Phi, GPT-NeoX, StableLM, Persimmon, gpt-oss, SmolLM3, ModernBERT |
+#
+# Meta's own files of LLaMA are interleaved; those of Hugging Face were reordered, row by row, within each head.
+# `rope_convert_weights` does that; with partial RoPE tell it how many components turn:
+
+# %%
+D, H, width, turning = 6, 3, 8, 4
+W_q, W_k = rng.standard_normal((2, H * width, D))
+tokens = rng.standard_normal((5, D))
+
+
+def head_scores(W_q, W_k, layout, f=partial):
+    q, k = (np.swapaxes((tokens @ W.T).reshape(5, H, width), 0, 1) for W in (W_q, W_k))
+    q, k = (rope(y, np.arange(5), f, layout) for y in (q, k))
+    return q @ np.swapaxes(k, -1, -2)  # (H, L, L)
+
+
+there = [rope_convert_weights(W, H, d=turning) for W in (W_q, W_k)]
+forgot = [rope_convert_weights(W, H) for W in (W_q, W_k)]  # as if all 8 turned
+expected = head_scores(W_q, W_k, "interleaved")
+assert np.allclose(head_scores(*there, "half"), expected, rtol=0, atol=1e-12)
+print("without d off by", np.abs(head_scores(*forgot, "half") - expected).max().round(1))
+
+# %% [markdown]
+# ## A norm beside the turn
+#
+# Qwen 3 and Gemma 3 divide each head's query and key by their root mean square and multiply with a trained gain, *before* they
+# turn. Llama 4 divides *after* the turn, without a gain. Does the order matter? A rotation $R$ keeps the length of a
+# vector, so the division commutes with it. A gain $g$, one number a component, does so if it is equal on both components of each pair:
+#
+# $$R\,(g\circ x) = g\circ(R\,x)\quad\text{for all } x, R\qquad\Longleftrightarrow\qquad g_c = g_{c+n}$$
+
+# %%
+y, g = rng.standard_normal((2, 5, 8))
+m = np.array([1, 10, 100, 1000, 3000])
+ones, alike = np.ones(8), np.tile(g[0, :4], 2)
+
+
+def both_orders(gain):
+    before = rope(rms_norm(y, gain), m, layout="half")
+    return np.abs(before - rms_norm(rope(y, m, layout="half"), gain)).max()
+
+
+assert both_orders(ones) < 1e-12 and both_orders(alike) < 1e-12
+print("a gain of its own for each component: off by", both_orders(g[0]).round(2))
+assert all(both_orders(alike + 0.1 * (np.arange(8) == c)) > 1e-3 for c in range(8))
+
+# %% [markdown]
+# *A common mistake* follows from both sections: whoever reorders the rows of $W_q$ for another layout must
+# reorder the gain as well.
+
+# %%
+swap = rope_permutation(8)
+right = rope(rms_norm(y[:, swap], g[0, swap]), m, layout="half")
+stale = rope(rms_norm(y[:, swap], g[0]), m, layout="half")
+wanted = rope(rms_norm(y, g[0]), m)[:, swap]
+assert np.allclose(right, wanted, rtol=0, atol=1e-12)
+print("gain left as it was: off by", np.abs(stale - wanted).max().round(1))
+assert np.abs(stale - wanted).max() > 1
+
+# %% [markdown]
+# ## A base for each layer
+#
+# A layer that sees a window of 1024 tokens needs no slow pairs; a layer that sees 128,000 does
+# ([chapter 50](50_scaling.ipynb)). So Gemma 3 gives its layers two sets of frequencies: five **local** layers with base
+# 10,000, then a **global** one with base $10^6$, whose frequencies the larger models also divide by 8. ModernBERT has a
+# global layer first and every third, of base 160,000. Others leave RoPE out of some layers. Here are twelve layers of six models, as
+# `rope_from_config` reads them:
+
+# %% alt="The base of RoPE in layers 0 to 11 of six models. What one sees: LLaMA has one base; Gemma 3 a large one in layers 5 and 11; ModernBERT in 0, 3, 6, 9; Llama 4, SmolLM3 and Cohere 2 have none in layers 3, 7 and 11."
+types = {"LLaMA": "llama", "Gemma 3": "gemma3_text", "ModernBERT": "modernbert",
+         "Llama 4": "llama4_text", "SmolLM3": "smollm3", "Cohere 2": "cohere2"}  # fmt: skip
+
+
+def base_of(config, layer):
+    f = rope_from_config(config, layer).frequencies
+    return 0 if f is None else float(round((f[1] / f[0]) ** -len(f)))  # ratio b^(-2/K)
+
+
+configs = {name: {"model_type": t, "head_dim": 64} for name, t in types.items()}
+bases = {name: [base_of(c, layer) for layer in range(12)] for name, c in configs.items()}
+plots.layers_of_models(bases)
+plt.show()
+assert bases["Gemma 3"] == [1e6 if n % 6 == 5 else 1e4 for n in range(12)]
+assert bases["ModernBERT"] == [1.6e5 if n % 3 == 0 else 1e4 for n in range(12)]
+assert all([b == 0 for b in bases[n]] == [i % 4 == 3 for i in range(12)] for n in list(types)[3:])
+
+# %% [markdown]
+# The windows belong to the masks ([chapter 12](12_attention_blocks.ipynb)): in Gemma 3 layer $n$ attends to
+# distances $0 \le D < w_n$.
+#
+# *A common mistake* is to use one factor for all layers. Gemma 3's 4B model says
+# `"rope_scaling": {"rope_type": "linear", "factor": 8.0}`, and means the global layers alone. llama.cpp was reported to use it for
+# both ([issue 14367](https://github.com/ggml-org/llama.cpp/issues/14367)), mlxcel for none
+# ([issue 1340](https://github.com/lablup/mlxcel/issues/1340), where "output stays fluent").
+# **Predict** $\omega_0$ of layers 4 and 5.
+
+# %% fold="output"
+gemma3 = {"model_type": "gemma3_text", "rope_scaling": {"rope_type": "linear", "factor": 8.0}}
+for layer in (4, 5):
+    f = rope_from_config(gemma3, layer).frequencies
+    print(f"layer {layer}: {len(f)} pairs, omega_0 = {f[0]:.3f}, omega_1 = {f[1]:.6f}")
+local, wide = (rope_from_config(gemma3, layer).frequencies for layer in (4, 5))
+assert np.allclose(local, 1e4 ** (-np.arange(128) / 128), rtol=1e-13, atol=0)
+assert np.allclose(wide, 1e6 ** (-np.arange(128) / 128) / 8, rtol=1e-13, atol=0)
+assert all(rope_from_config(gemma3, layer).frequencies[0] == 1 for layer in range(5))
+
+# %% [markdown]
+# A test model with two layers does not see the second mistake: the first global layer is number 5.
+#
+# ### Layers without RoPE
+#
+# In Llama 4, SmolLM3 and Cohere 2 every fourth layer has no encoding. Through its causal mask it
+# still knows roughly where it is, and it has no longest distance. Their neighbours with RoPE
+# tell near from far. Llama 4 multiplies the queries of these layers with a temperature that grows with the
+# position: `attention_temperature` ([chapter 51](51_extrapolation.ipynb)).
+#
+# *A common mistake*: the list `no_rope_layers` holds a **1 where RoPE is used**
+# ([PR 37344](https://github.com/huggingface/transformers/pull/37344)).
+
+# %%
+listed = {"head_dim": 8, "rope_theta": 5e5, "no_rope_layers": [1, 1, 1, 0, 1, 1, 1, 0]}
+print([base_of(listed, layer) for layer in range(8)])
+assert [base_of(listed, n) for n in range(8)] == [base_of(configs["Llama 4"], n) for n in range(8)]
+
+# %% [markdown]
+# ## From words to functions
+#
+# A configuration is a dictionary, `config.json`. Its words for RoPE have two spellings. The old one has the base on top and the rest in
+# `rope_scaling`; the new one has all in `rope_parameters`, or one such dictionary for each of the `layer_types`.
+
+# %%
+old = {"head_dim": 8, "rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 4}}
+inner = {"rope_type": "linear", "rope_theta": 500.0, "factor": 4}
+new = {"head_dim": 8, "rope_parameters": inner}
+nested = {"head_dim": 8, "layer_types": ["full_attention", "sliding_attention"]}
+nested["rope_parameters"] = {"full_attention": inner, "sliding_attention": {"rope_theta": 9.0}}
+for config in (old, new, nested):
+    print(rope_from_config(config).frequencies.round(6).tolist())
+    expected = [500 ** (-2 * c / 8) / 4 for c in range(4)]
+    assert np.allclose(rope_from_config(config).frequencies, expected, rtol=1e-13, atol=0)
+assert rope_from_config(nested, 1).frequencies[0] == 1
+
+# %% [markdown]
+# | word | function here | remark |
+# |---|---|---|
+# | `rope_theta`; `rotary_emb_base`, `global_rope_theta`, `local_rope_theta`, `rope_local_base_freq` | `rope_frequencies(d, base)` | if it is missing, the default is that of the model's class: $10^4$ for LLaMA, $2\cdot10^6$ for SmolLM3 |
+# | `head_dim`, `hidden_size`/`num_attention_heads`, `qk_rope_head_dim` | $K$ | `head_dim` need not be the quotient |
+# | `partial_rotary_factor`, `rotary_pct`, `rotary_dim` | fewer frequencies | with `proportional`: zeros |
+# | `linear`: `factor` | `linear_scaling` | |
+# | `dynamic`: `factor` | `dynamic_ntk_scaling` | needs the length; $L_0$ is `max_position_embeddings` |
+# | `yarn`: `factor`, `beta_fast`, `beta_slow`, `truncate`, `mscale`, `mscale_all_dim` | `yarn_scaling`, `yarn_attention_factor` | `attention_factor` goes before the formula |
+# | `longrope` (once `su`): `short_factor`, `long_factor` | `longrope_scaling` | needs the length |
+# | `llama3`: `low_freq_factor`, `high_freq_factor` | `llama3_scaling` | |
+# | `proportional` | `proportional_frequencies` | |
+# | `mrope_section`, `mrope_interleaved` | `mrope_frequencies` | frequencies (3, n), [chapter 43](43_rope_grid.ipynb) |
+# | `layer_types`, `sliding_window_pattern`, `global_attn_every_n_layers` | `layer` | says which layer is local |
+# | `no_rope_layers`, `no_rope_layer_interval` | frequencies `None` | 1 where RoPE is used |
+#
+# The five formulas of stretching are those of [chapter 50](50_scaling.ipynb). Four numbers come out:
+
+# %%
+deepseek = {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_theta": 1e4,
+            "rope_scaling": {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096,
+                             "mscale": 1.0, "mscale_all_dim": 1.0}}  # fmt: skip
+found = rope_from_config(deepseek)
+print(found.frequencies.shape, found.attention_factor, found.layout, round(found.score_factor, 6))
+assert np.isclose(found.score_factor, (0.1 * np.log(40) + 1) ** 2, rtol=1e-14, atol=0)
+
+# %% [markdown]
+# How to use them? Turn, multiply the components that turn with the attention factor $a$, take the product, and
+# multiply it with the score factor $f$:
+#
+# $$s = \frac{f}{\sqrt K}\;\tilde q\cdot\tilde k\qquad
+# \tilde q = \big(a\,R_i\,q_{\text{turned}},\; q_{\text{rest}}\big)$$
+
+
+# %%
+def scores_of(q, k, settings):
+    f, a, layout, score_factor = settings
+    if f is not None:
+        factors = np.where(np.arange(q.shape[-1]) < 2 * len(f), a, 1)
+        q, k = (factors * rope(y, np.arange(len(y)), f, layout) for y in (q, k))
+    return score_factor / np.sqrt(q.shape[-1]) * (q @ k.T)
+
+
+phi = {"model_type": "phi3", "head_dim": 8, "partial_rotary_factor": 0.75, "rope_theta": 1e4,
+       "max_position_embeddings": 64, "original_max_position_embeddings": 8}  # fmt: skip
+phi["rope_scaling"] = {"type": "longrope", "short_factor": [1, 1, 1], "long_factor": [1, 2, 4]}
+q, k = rng.standard_normal((2, 9, 8))
+found = rope_from_config(phi, length=9)
+mine = scores_of(q, k, found)
+
+# %% [markdown]
+# This is Phi-4-mini in small: three quarters turn, with LongRoPE. An independent computation, pair by pair:
+
+# %%
+a2 = 1 + np.log(64 / 8) / np.log(8)  # the square of LongRoPE's factor
+for i, j in ((8, 8), (8, 3), (0, 5)):
+    total = q[i, 6:] @ k[j, 6:]  # not turned: no factor
+    for c, divisor in enumerate((1, 2, 4)):  # 9 positions: beyond 8
+        z = complex(q[i, c], q[i, c + 3]) * complex(k[j, c], -k[j, c + 3])
+        total += a2 * (z * np.exp(1j * (i - j) * 1e4 ** (-2 * c / 6) / divisor)).real
+    assert np.isclose(mine[i, j], total / np.sqrt(8), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# *A common mistake* is to multiply all components by $a$. For proportional RoPE that is right, since its zeros count as
+# turned; here it is not.
+#
+# What the function doesn't know it refuses, by name: a wrong guess would be fluent and wrong.
+
+# %%
+for config in (
+    {**old, "rope_scaling": {"type": "dynamic", "factor": 2, "alpha": 1000.0}},
+    {**old, "rope_scaling": {"type": "axial"}},
+    {"head_dim": 8, "model_type": "unknown"},
+    phi,
+):
+    try:
+        rope_from_config(config)
+    except ValueError as error:
+        print(error)
+
+# %% [markdown]
+# ### Where transformers itself differs
+#
+# Three things in version 5.23.0 that reading its `modeling_rope_utils.py` shows, and that this function does otherwise:
+#
+# - `"truncate": false` of YaRN is lost when the parameters are nested by layer type: the code asks the outer
+#   dictionary. In gpt-oss's frequencies that would change pair 17 from 0.000129 to 0.000228.
+# - An old Phi-3 file with `"type": "su"` is refused, because $L_0$ is moved inside for the new name alone.
+# - `dynamic` remembers: after a longer text the larger base stays until a text shorter than $L_0$ comes.
+#
+# All other types, in both spellings, agree with it to 1e-6 (`tests/test_golden.py`, from 36 configurations of 19 models).
+#
+# ## Exercises
+#
+# ### Exercise 1: A quarter of GPT-NeoX
+#
+# GPT-NeoX turns a quarter of 64 components with base 10,000. Which base must proportional RoPE have, so that the
+# frequencies are the same? Which components must change places in the half layout?
+#
+# <details><summary>Hint 1</summary>
+#
+# $b'^{\,p} = b$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Partial RoPE pairs $c$ with $c + 8$; proportional RoPE pairs $c$ with $c + 32$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# Base $10^{16}$; components 8 to 15 and 32 to 39 change places.
+#
+# ```python
+# neox = proportional_frequencies(64, 0.25, 1e16)
+# assert np.allclose(neox[:8], rope_frequencies(16), rtol=1e-12, atol=0)
+# places = np.arange(64)
+# places[8:16], places[32:40] = np.arange(32, 40), np.arange(8, 16)
+# v = rng.standard_normal((3, 64))
+# turned = rope(v[:, places], [1, 5, 9], neox, "half")[:, places]
+# assert np.allclose(turned, rope(v, [1, 5, 9], rope_frequencies(16), "half"), rtol=0, atol=1e-9)
+# ```
+#
+# </details>
+#
+# ### Exercise 2: The smallest test model
+#
+# How many layers must a test model of Gemma 3, of Llama 4 and of ModernBERT have, so that each kind of layer is in
+# it? Count with `rope_from_config`.
+#
+# <details><summary>Hint 1</summary>
+#
+# Two kinds of layers differ in `base_of`.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Look for the first layer that differs from layer 0.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# Six, four and two.
+#
+# ```python
+# def least(name):
+#     return next(n for n in range(12) if bases[name][n] != bases[name][0]) + 1
+#
+# assert [least(name) for name in ("Gemma 3", "Llama 4", "ModernBERT")] == [6, 4, 2]
+# ```
+#
+# </details>
+#
+# ### Exercise 3: A gain in the middle
+#
+# A model has a norm with a gain *after* the turn. Show with one pair that its scores don't depend on the distance alone.
+#
+# <details><summary>Hint 1</summary>
+#
+# Take $q = k = (1, 0)$ and the gain $(2, 1)$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Compare the positions 0 and 0 with 1 and 1.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# At distance 0 the score is $4\cos^2 i\omega + \sin^2 i\omega$: it depends on $i$.
+#
+# ```python
+# pair = np.array([[1.0, 0.0]] * 2)
+# after = np.array([2.0, 1.0]) * rope(pair, [0, 1])
+# both = (after**2).sum(axis=1)
+# assert np.allclose(both, [4, 4 * np.cos(1) ** 2 + np.sin(1) ** 2], rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# Functions to write, with a judge: `notebooks/exercises/42_rope_in_models.py`.
+#
+# ## In practice
+#
+# | scheme | who uses it (default configurations) | trained, cached | cost | verdict |
+# |---|---|---|---|---|
+# | partial | GPT-J 64 of 256; GPT-NeoX, StableLM, Qwen3-Next 1/4; Persimmon, GLM 1/2; Phi-4-mini 3/4 | nothing; turned keys are safe | less than the whole | some components free of position |
+# | proportional | Gemma 4, global layers (1/4); LFM3 (1/2) | same | same | drops the slow pairs; $b^p$ tells the rest |
+# | two bases | Gemma 3, ModernBERT | same; a local layer needs its last $w$ keys alone | two tables of angles | short and long range, each its own clock |
+# | none in every fourth | Llama 4, SmolLM3, Cohere 2 | same | less | no longest distance |
+# | norm of q and k | Qwen 3, Gemma 3 (before, gain); Llama 4 (after) | a gain | two norms a layer | permute the gain with the weights |
+#
+# - **Test a score, at a distance.** At distance 0 wrong partners, bases and layouts agree.
+# - **Compare layer by layer**, with a model that has each kind of layer.
+# - **Give lengths**: `dynamic` and `longrope` have no frequencies without one.
+# - DeepSeek-V4 turns the *last* 64 of 512 components; the function refuses it.
+#
+# ## Further reading
+#
+# - Barbero et al. 2024, p-RoPE, [arXiv:2410.06205](https://arxiv.org/abs/2410.06205).
+# - The mix of Cohere 2, windows with RoPE and full layers without: [arXiv:2501.18795](https://arxiv.org/abs/2501.18795).
+# - transformers, [`modeling_rope_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/modeling_rope_utils.py),
+#   and [google-deepmind/gemma](https://github.com/google-deepmind/gemma/tree/7691fd4).
