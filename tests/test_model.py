@@ -38,6 +38,7 @@ from pe_numpy.transformer.encodings import (
     Rope,
     Shaw,
     Sizes,
+    Tempered,
     Tupe,
     every_encoding,
     rotation,
@@ -624,7 +625,7 @@ SIZES = {"vocabulary": V, "d_model": 12, "n_heads": 2, "d_ff": F, "n_layers": 1}
         (
             "encoding",
             ("rope", Rope, None, {"base": 9.0}),
-            r"must be an Encoding, such as Rope\(\);",
+            r"must be an Encoding, such as Rope\(\), or a tuple of them;",
         ),
         ("norm", ("middle", "Pre", None, 1), "must be 'pre' or 'post'; got"),
         ("norm_kind", ("batch", None, ["rms"]), "must be 'layer' or 'rms'; got"),
@@ -639,7 +640,13 @@ SIZES = {"vocabulary": V, "d_model": 12, "n_heads": 2, "d_ff": F, "n_layers": 1}
         ("dropout", (1.0, 1.5, -0.1), "must be from 0 to below 1; got"),
         ("dropout", (np.nan, np.inf), "must be finite; got"),
         ("dropout", ("0.1", None, True, [0.1, 0.2]), "must be one real number; got"),
-        ("window", (0, -3), "must be at least 1; got"),
+        ("encoding", ((),), r"must have an entry for a layer; got \(\)"),
+        ("encoding", ((Rope(), "rope"), (None,)), "must be an Encoding, such as .*; got"),
+        ("n_kv_heads", (0, -1), "must be at least 1; got"),
+        ("n_kv_heads", (1.0, True), "must be a whole number; got"),
+        ("n_kv_heads", (5, 24), "must divide n_heads; got"),
+        ("window", ((),), r"must have an entry for a layer; got \(\)"),
+        ("window", (0, -3, (None, 0)), "must be at least 1; got"),
         ("window", (2.0, "4", True), "must be a whole number; got"),
         ("chunk", (0,), "must be at least 1; got 0"),
         ("chunk", (2.5, False), "must be a whole number; got"),
@@ -783,5 +790,112 @@ def test_sink_logits_take_weight_from_the_keys_of_each_self_attention(encoding):
 
 
 def test_windows_and_chunks_exclude_each_other():
-    with pytest.raises(ValueError, match="Model: window and chunk exclude each other; got 4 and 8"):
-        Model(V, D, H, F, 1, window=4, chunk=8)
+    with pytest.raises(ValueError, match="exclude each other in a layer; got 4 and 8 in layer 1"):
+        Model(V, D, H, F, 2, window=(None, 4), chunk=8)
+    assert Model(V, D, H, F, 2, window=(None, 4), chunk=(8, None)).of_layer("chunk", 2) == 8
+
+
+# ---- one encoding, or one for each layer; fewer heads of keys -----------------------------------
+
+MIXED = (every_encoding(40, clip=3)["t5"], Rope(), every_encoding(40)["sinusoidal"], Rope())
+
+
+def test_a_pattern_of_one_encoding_is_that_encoding():
+    for encoding in (Rope(), every_encoding(40, clip=3)["t5"]):
+        model, params, tokens = built(encoding, n_encoder_layers=2)
+        pattern = built((encoding,) * 3, n_encoder_layers=2)[0]
+        memory = encode(params, model, tokens)
+        assert_array_equal(encode(params, pattern, tokens), memory)
+        expected = decode(params, model, tokens, memory)
+        assert_array_equal(decode(params, pattern, tokens, memory), expected)
+
+
+def test_layers_take_their_encodings_in_turn_and_equal_ones_share():
+    model, params, tokens = built(MIXED, n_layers=5, n_encoder_layers=5)
+    for stack in ("encoder", "decoder"):
+        assert {n: list(own) for n, own in params[stack]["shared"].items()} == {
+            "0": ["table"], "1": [], "2": []
+        }  # fmt: skip
+    watch, plain = {}, {}
+    decode(params, model, tokens, encode(params, model, tokens), watch=watch)
+    params["decoder"]["shared"]["0"]["table"] += np.arange(H)
+    decode(params, model, tokens, encode(params, model, tokens), watch=plain)
+    assert_allclose(watch["attention 0"], plain["attention 0"], rtol=0, atol=1e-12)  # same for all
+    params["decoder"]["shared"]["0"]["table"][1] += 5
+    decode(params, model, tokens, encode(params, model, tokens), watch=plain)
+    assert np.abs(watch["attention 0"] - plain["attention 0"]).max() > 0.1
+
+
+def test_each_layer_of_a_pattern_sees_with_its_own_encoding_and_mask():
+    """The first layer of (T5, none) is that of T5, with its window; the second that of none."""
+    t5 = every_encoding(40, clip=3)["t5"]
+    model, params, tokens = built((t5, Encoding()), window=(3, None))
+    watch = {}
+    decode(params, model, tokens, watch=watch)
+    first = built(t5, window=3)[0]
+    own = {**params, "decoder": {**params["decoder"], "shared": params["decoder"]["shared"]["0"]}}
+    alone = {}
+    decode(own, first, tokens, watch=alone)
+    assert_array_equal(watch["attention 0"], alone["attention 0"])
+    assert np.abs(watch["attention 1"] - alone["attention 1"]).max() > 1e-3
+    seen = watch["attention 1"][0, 0] > 0
+    assert_array_equal(seen, causal_mask(np.arange(L), np.arange(L)))
+
+
+@pytest.mark.parametrize("choices", [{"n_kv_heads": 1}, {"encoding": MIXED, "n_layers": 4}])
+def test_patterns_and_shared_heads_keep_cache_chunks_and_padding(choices):
+    model, params, tokens = built(**{"encoding": Rope(), **choices}, window=(4, None))
+    padded, real = tokens.copy(), np.ones((B, L), bool)
+    padded[0, 3:], padded[0, :3], real[0, :3] = tokens[0, :5], 7, False
+    together = decode(params, model, padded, real=real)
+    alone = decode(params, model, tokens[:1, :5])
+    assert_allclose(together[0, 3:], alone[0], rtol=0, atol=1e-10)
+    cache = Cache(model, B, L, np.float64)
+    for start, end in ((0, 5), (5, 6), (6, 8)):
+        step = decode(params, model, padded[:, start:end], real=real[:, start:end], cache=cache)
+        assert_allclose(step, together[:, start:end], rtol=0, atol=1e-10)
+
+
+@every
+def test_shared_key_heads_are_the_full_ones_with_equal_projections(encoding):
+    """Grouped queries: neighbouring heads (0 0 1 1), not every second one, read the same keys."""
+    sizes = {"n_layers": 2, "n_encoder_layers": 1}
+    grouped = Model(V, D, 4, F, encoding=encoding, n_kv_heads=2, **sizes)
+    full = Model(V, D, 4, F, encoding=encoding, **sizes)
+    rng = np.random.default_rng(0)
+    params = jittered(init_params(grouped, rng, np.float64), rng)
+    tokens, K = rng.integers(0, V, (B, L)), D // 4
+
+    def widened(tree):
+        if not isinstance(tree, dict):
+            return tree
+        out = {key: widened(value) for key, value in tree.items()}
+        for name in ("W_k", "W_v", "b_k", "b_v"):
+            if name in out and out[name].shape[-1] == 2 * K:
+                heads = out[name].reshape(*out[name].shape[:-1], 2, K)
+                out[name] = np.repeat(heads, 2, axis=-2).reshape(*out[name].shape[:-1], D)
+        return out
+
+    memory = encode(params, grouped, tokens)
+    assert_allclose(memory, encode(widened(params), full, tokens), rtol=0, atol=1e-10)
+    logits = decode(params, grouped, tokens, memory)
+    assert_allclose(logits, decode(widened(params), full, tokens, memory), rtol=0, atol=1e-10)
+    cache = Cache(grouped, B, L, np.float64)
+    decode(params, grouped, tokens[:, :5], memory, cache=cache)
+    assert cache.keys["0"].shape[1] == 2
+    assert_allclose(
+        decode(params, grouped, tokens[:, 5:], memory, cache=cache), logits[:, 5:], atol=1e-10
+    )
+
+
+def test_a_tempered_layer_knows_no_position_but_warms_its_queries():
+    q, k = np.random.default_rng(0).standard_normal((2, B, H, L, 6))
+    at = np.arange(10, 10 + L)
+    layer = Tempered(floor_scale=4, scale=0.5)
+    warm, same = layer.turn({}, q, k, at, at)
+    assert_array_equal(same, k)
+    for n, i in enumerate(at):
+        expected = q[..., n, :] * (1 + 0.5 * math.log(1 + (i + 1) // 4))
+        assert_allclose(warm[..., n, :], expected, rtol=0, atol=1e-12)
+    batch = np.stack([at, at, at + 1])
+    assert_array_equal(layer.turn({}, q, k, batch, batch)[0][:2], warm[:2])

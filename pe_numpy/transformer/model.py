@@ -63,8 +63,9 @@ class Model:
         Layers of the decoder.
     n_encoder_layers : int
         Layers of the encoder; 0 for a decoder-only model.
-    encoding : Encoding
-        How position enters; see `pe_numpy.transformer.encodings`.
+    encoding : Encoding, or a tuple of them
+        How position enters; see `pe_numpy.transformer.encodings`. A tuple is a pattern of layers:
+        layer n has the encoding n mod its length.
     norm : "pre" or "post"
         Where the norm stands.
     norm_kind : "layer" or "rms"
@@ -76,9 +77,12 @@ class Model:
         embedding; embedding times sqrt(D).
     cross_heads : int, optional
         Heads of the cross-attention, H by default.
-    window, chunk : int, optional
+    n_kv_heads : int, optional
+        Heads of keys and values in each self-attention, a divisor of H, which is the default;
+        neighbouring query heads share one.
+    window, chunk : int, or a tuple of them, optional
         A token of the decoder attends to the last `window` tokens, itself among them; or to those
-        of its own chunk, of `chunk` tokens each.
+        of its own chunk, of `chunk` tokens each. A tuple is a pattern of layers; None sees all.
     sinks : int
         First tokens that a window leaves in sight.
     sink_logits : bool
@@ -89,8 +93,8 @@ class Model:
     Raises
     ------
     ValueError
-        If the number of heads does not divide D, a size is below 1, a choice is unknown, or windows
-        and chunks are asked for together; the message names the field.
+        If the number of heads does not divide D, a size is below 1, a choice is unknown, or a layer
+        shall have a window and chunks; the message names the field.
 
     Notes
     -----
@@ -109,7 +113,7 @@ class Model:
     d_ff: int
     n_layers: int
     n_encoder_layers: int = 0
-    encoding: Encoding = field(default_factory=Encoding)
+    encoding: Encoding | tuple[Encoding, ...] = field(default_factory=Encoding)
     norm: str = "pre"
     norm_kind: str = "layer"
     activation: str = "relu"
@@ -119,13 +123,19 @@ class Model:
     scaled_embedding: bool = True
     cross_heads: int | None = None
     dropout: float = 0.0
-    window: int | None = None
-    chunk: int | None = None
+    n_kv_heads: int | None = None
+    window: int | tuple[int | None, ...] | None = None
+    chunk: int | tuple[int | None, ...] | None = None
     sinks: int = 0
     sink_logits: bool = False
 
     def __post_init__(self) -> None:
         _check_choices(self)
+
+    def of_layer(self, name: str, n: int) -> Any:
+        """Return a choice that may differ between layers: "encoding", "window" or "chunk"."""
+        pattern = getattr(self, name)
+        return pattern[n % len(pattern)] if isinstance(pattern, tuple) else pattern
 
 
 def _check_choices(model: Model) -> None:
@@ -133,10 +143,16 @@ def _check_choices(model: Model) -> None:
     for name in ("vocabulary", "d_model", "n_heads", "d_ff", "n_layers"):
         checks.integer("Model", name, getattr(model, name))
     checks.integer("Model", "n_encoder_layers", model.n_encoder_layers, least=0)
-    if not isinstance(model.encoding, Encoding):
-        raise ValueError(
-            f"Model: encoding must be an Encoding, such as Rope(); got {model.encoding!r}"
-        )
+    for name in ("encoding", "window", "chunk"):
+        if getattr(model, name) == ():
+            raise ValueError(f"Model: {name} must have an entry for a layer; got ()")
+    layers = model.encoding if isinstance(model.encoding, tuple) else (model.encoding,)
+    for encoding in layers:
+        if not isinstance(encoding, Encoding):
+            raise ValueError(
+                "Model: encoding must be an Encoding, such as Rope(), or a tuple of them; "
+                f"got {encoding!r}"
+            )
     checks.choice("Model", "norm", model.norm, ("pre", "post"))
     checks.choice("Model", "norm_kind", model.norm_kind, ("layer", "rms"))
     checks.choice("Model", "activation", model.activation, tuple(ACTIVATIONS))
@@ -147,13 +163,19 @@ def _check_choices(model: Model) -> None:
         heads = getattr(model, name)
         if heads is not None and model.d_model % checks.integer("Model", name, heads):
             raise ValueError(f"Model: {name} must divide d_model; got {heads} and {model.d_model}")
-    for name in ("window", "chunk"):
-        if getattr(model, name) is not None:
-            checks.integer("Model", name, getattr(model, name))
-    if model.chunk is not None and model.window is not None:
-        raise ValueError(
-            f"Model: window and chunk exclude each other; got {model.window} and {model.chunk}"
-        )
+    groups = model.n_kv_heads
+    if groups is not None and model.n_heads % checks.integer("Model", "n_kv_heads", groups):
+        raise ValueError(f"Model: n_kv_heads must divide n_heads; got {groups} and {model.n_heads}")
+    for n in range(model.n_layers):
+        sight = {name: model.of_layer(name, n) for name in ("window", "chunk")}
+        for name, size in sight.items():
+            if size is not None:
+                checks.integer("Model", name, size)
+        if None not in sight.values():
+            raise ValueError(
+                "Model: window and chunk exclude each other in a layer; "
+                f"got {sight['window']} and {sight['chunk']} in layer {n}"
+            )
     if checks.integer("Model", "sinks", model.sinks, least=0) and model.window is None:
         raise ValueError(f"Model: sinks need a window that could hide them; got {model.sinks}")
 
@@ -225,6 +247,7 @@ def _init_stack(
     model: Model, rng: np.random.Generator, n_layers: int, encoder: bool
 ) -> dict[str, Any]:
     D, F, last = model.d_model, model.d_ff, 1 / math.sqrt(2 * n_layers)
+    shared_width = D // model.n_heads * (model.n_kv_heads or model.n_heads)  # G K
 
     def projection(fan_in: int, fan_out: int, size: float = 1.0) -> np.ndarray:
         return rng.standard_normal((fan_in, fan_out)) * (size / math.sqrt(fan_in))
@@ -233,9 +256,10 @@ def _init_stack(
         gain = {"gain": np.ones(D)}
         return gain if model.norm_kind == "rms" else {**gain, "bias": np.zeros(D)}
 
-    def attention(sink: bool = False) -> Params:
-        params = {f"W_{n}": projection(D, D, last if n == "o" else 1.0) for n in "qkvo"}
-        params |= {f"b_{n}": np.zeros(D) for n in "qkvo" if model.biases}
+    def attention(width: int, sink: bool = False) -> Params:
+        widths = {"q": D, "k": width, "v": width, "o": D}
+        params = {f"W_{n}": projection(D, w, last if n == "o" else 1.0) for n, w in widths.items()}
+        params |= {f"b_{n}": np.zeros(w) for n, w in widths.items() if model.biases}
         return {**params, "sink": np.zeros(model.n_heads)} if sink else params
 
     def network() -> Params:
@@ -244,18 +268,42 @@ def _init_stack(
             params["W_gate"] = projection(D, F)
         return {**params, **({"b_1": np.zeros(F), "b_2": np.zeros(D)} if model.biases else {})}
 
-    encoding = model.encoding.for_encoder() if encoder else model.encoding
     sizes = Sizes(D, model.n_heads, n_layers)
     crossed = bool(model.n_encoder_layers) and not encoder
     layers = {}
     for n in range(n_layers):
-        layer = {"attention": attention(model.sink_logits), "attention_norm": norm()}
+        layer = {"attention": attention(shared_width, model.sink_logits), "attention_norm": norm()}
         if crossed:
-            layer |= {"cross": attention(), "cross_norm": norm()}
+            layer |= {"cross": attention(D), "cross_norm": norm()}
         layer |= {"feed_forward": network(), "feed_forward_norm": norm()}
-        layers[str(n)] = {**layer, "encoding": encoding.layer(rng, sizes)}
-    stack = {"layers": layers, "shared": encoding.shared(rng, sizes)}
+        layers[str(n)] = {**layer, "encoding": _encoding(model, n, encoder).layer(rng, sizes)}
+    shared = [member.shared(rng, sizes) for member in _members(model, encoder)]
+    every = shared[0] if len(shared) == 1 else {str(n): own for n, own in enumerate(shared)}
+    stack = {"layers": layers, "shared": every}
     return {**stack, "norm": norm()} if model.norm == "pre" else stack
+
+
+# ---- one encoding, or one for each layer --------------------------------------------------------
+
+
+def _encoding(model: Model, n: int, encoder: bool = False) -> Encoding:
+    encoding = model.of_layer("encoding", n)
+    return encoding.for_encoder() if encoder else encoding
+
+
+def _members(model: Model, encoder: bool = False) -> list[Encoding]:
+    """The different encodings of a stack, in the order of their first layers."""
+    members: list[Encoding] = []
+    for n in range(len(model.encoding) if isinstance(model.encoding, tuple) else 1):
+        if _encoding(model, n, encoder) not in members:
+            members.append(_encoding(model, n, encoder))
+    return members
+
+
+def _shared(model: Model, shared: Params, encoding: Encoding, encoder: bool = False) -> Params:
+    """What all layers of an encoding share."""
+    members = _members(model, encoder)
+    return shared if len(members) == 1 else shared[str(members.index(encoding))]
 
 
 # ---- one layer ----------------------------------------------------------------------------------
@@ -307,7 +355,8 @@ def multi_head_attention(
     Parameters
     ----------
     params : dict
-        W_q, W_k, W_v, W_o (D, D), optional b_q, b_k, b_v, b_o (D,) and sink (H,).
+        W_q, W_k, W_v, W_o (D, D), optional b_q, b_k, b_v, b_o (D,) and sink (H,). W_k and W_v may
+        be narrower, (D, G K): then query head h reads key head h G // H.
     x : (B, L, D) array
         What asks: queries are made from it.
     source : (B, S, D) array, or two (B, H, S, K) arrays
@@ -361,6 +410,8 @@ def multi_head_attention(
         gates = kept[0] if kept else None  # (B, H, S)
     if not encoding.turns_alone:
         q, k = encoding.turn(places, q, k, q_positions, k_positions)
+    if k.shape[-3] != n_heads:
+        k, v = (np.repeat(x, n_heads // x.shape[-3], axis=-3) for x in (k, v))  # (B, H, S, K)
     scores = encoding.scores(places, q, k, q_positions, k_positions, gates, mask)  # (B, H, L, S)
     mixed, weights = attend(scores, v, mask, params.get("sink"))
     if type(encoding).mix is not Encoding.mix:
@@ -369,7 +420,9 @@ def multi_head_attention(
 
 
 def _keys_and_values(params: Params, source: np.ndarray, n_heads: int) -> KeysAndValues:
-    return _project(params, "k", source, n_heads), _project(params, "v", source, n_heads)
+    """Keys and values (B, G, S, K), of as many heads as their projections have room for."""
+    G = max(1, n_heads * params["W_k"].shape[-1] // params["W_q"].shape[-1])
+    return _project(params, "k", source, G), _project(params, "v", source, G)
 
 
 # ---- the cache ----------------------------------------------------------------------------------
@@ -420,7 +473,8 @@ class Cache:
     def __init__(self, model: Model, batch: int, capacity: int, dtype: type = np.float32) -> None:
         checks.integer("Cache", "batch", batch)
         checks.integer("Cache", "capacity", capacity)
-        shape = (batch, model.n_heads, capacity, model.d_model // model.n_heads)
+        heads = model.n_kv_heads or model.n_heads
+        shape = (batch, heads, capacity, model.d_model // model.n_heads)
         self.model, self.batch, self.capacity, self.length = model, batch, capacity, 0
         layers = [str(n) for n in range(model.n_layers)]
         self.keys: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}
@@ -512,12 +566,18 @@ def encode(
     tokens, real = _tokens("encode", tokens, real)
     positions = _positions(tokens.shape[1], real)
     mask = None if real is None else real[:, None, None, :]
-    encoding, stack = model.encoding.for_encoder(), params["encoder"]
-    x = _embed(params, model, encoding, stack["shared"], tokens, positions, rng)
-    for layer in stack["layers"].values():
-        places = {**stack["shared"], **layer["encoding"]}
+    stack = params["encoder"]
+    x = _embed(params, model, stack["shared"], tokens, positions, rng, encoder=True)
+    for n, layer in enumerate(stack["layers"].values()):
+        encoding = _encoding(model, n, encoder=True)
+        places = {**_shared(model, stack["shared"], encoding, encoder=True), **layer["encoding"]}
 
-        def look(x: np.ndarray, layer: Params = layer, places: Params = places) -> np.ndarray:
+        def look(
+            x: np.ndarray,
+            layer: Params = layer,
+            encoding: Encoding = encoding,
+            places: Params = places,
+        ) -> np.ndarray:
             return multi_head_attention(
                 layer["attention"],
                 x,
@@ -600,16 +660,25 @@ def decode(
         start, real, cross = cache.length, cache.real_with(L, real), {**cache.cross}
     k_positions = _positions(start + L, real)
     q_positions = k_positions[..., start:]
-    mask = _sight(model, q_positions, k_positions, real)
     newest_real = None if real is None else real[:, start:]
     stack, seen = params["decoder"], {}
-    x = _embed(params, model, model.encoding, stack["shared"], tokens, q_positions, rng)
+    masks: dict[tuple[int | None, int | None], np.ndarray | None] = {}  # by window and chunk
+    x = _embed(params, model, stack["shared"], tokens, q_positions, rng)
     heads = model.cross_heads or model.n_heads
-    for name, layer in stack["layers"].items():
-        places = {**stack["shared"], **layer["encoding"]}
+    for n, (name, layer) in enumerate(stack["layers"].items()):
+        encoding = _encoding(model, n)
+        places = {**_shared(model, stack["shared"], encoding), **layer["encoding"]}
+        sight = model.of_layer("window", n), model.of_layer("chunk", n)
+        if sight not in masks:
+            masks[sight] = _sight(*sight, model.sinks, q_positions, k_positions, real)
 
         def look(
-            x: np.ndarray, name: str = name, layer: Params = layer, places: Params = places
+            x: np.ndarray,
+            name: str = name,
+            layer: Params = layer,
+            encoding: Encoding = encoding,
+            places: Params = places,
+            mask: np.ndarray | None = masks[sight],
         ) -> np.ndarray:
             output, weights = multi_head_attention(
                 layer["attention"],
@@ -617,7 +686,7 @@ def decode(
                 x,
                 model.n_heads,
                 mask,
-                model.encoding,
+                encoding,
                 places,
                 q_positions,
                 k_positions,
@@ -670,15 +739,17 @@ def _think(
 def _embed(
     params: Params,
     model: Model,
-    encoding: Encoding,
     shared: Params,
     tokens: np.ndarray,
     positions: np.ndarray,
     rng: np.random.Generator | None,
+    encoder: bool = False,
 ) -> np.ndarray:
     scale = math.sqrt(model.d_model) if model.scaled_embedding else 1.0
     x = embed_tokens(params["embedding"], tokens, scale)  # (B, L, D)
-    return _drop(model, encoding.embed(shared, x, positions), rng)
+    for member in _members(model, encoder):
+        x = member.embed(_shared(model, shared, member, encoder), x, positions)
+    return _drop(model, x, rng)
 
 
 def _tokens(
@@ -740,16 +811,21 @@ def _positions(length: int, real: np.ndarray | None) -> np.ndarray:
 
 
 def _sight(
-    model: Model, q_positions: np.ndarray, k_positions: np.ndarray, real: np.ndarray | None
+    window: int | None,
+    chunk: int | None,
+    sinks: int,
+    q_positions: np.ndarray,
+    k_positions: np.ndarray,
+    real: np.ndarray | None,
 ) -> np.ndarray | None:
     """(L, S), or (B, 1, L, S) if there is padding; none if all may attend to all.
 
     Padding is unseen; what it sees itself does not matter.
     """
-    if model.window is not None:
-        mask = window_mask(q_positions, k_positions, model.window, model.sinks)
-    elif model.chunk is not None:
-        mask = chunk_mask(q_positions, k_positions, model.chunk)
+    if window is not None:
+        mask = window_mask(q_positions, k_positions, window, sinks)
+    elif chunk is not None:
+        mask = chunk_mask(q_positions, k_positions, chunk)
     elif real is None and q_positions.shape[-1] == 1:
         return None  # the newest token alone
     else:
