@@ -69,7 +69,7 @@ def rotary_distance_scores(
     Notes
     -----
     Source: Su et al. 2021 (arXiv:2104.09864), equation (16), whose distance is a free argument
-    here. It takes 4K products a pair of tokens, and no array larger than the scores. Where the
+    here. It takes 3K products a pair of tokens, and no array larger than the scores. Where the
     distance is a difference of two places, two calls of `rope` and a product do the same for K.
 
     Examples
@@ -226,8 +226,7 @@ def chunk_distance(
     size : int
         No distance exceeds it.
     local : int
-        Distances to the chunk before are exact up to at least c + local - 1, for queries that
-        near its end; from 0 to below size.
+        Distances up to it stay exact, if it is at most c; from 0 to below size.
 
     Returns
     -------
