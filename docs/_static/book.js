@@ -20,11 +20,11 @@
       pair.append(formula, after);
     }
   };
+  addEventListener("resize", mark);
+  document.addEventListener("toggle", mark, true); // an opened solution
   addEventListener("load", async () => {
     await window.MathJax?.startup?.promise;
     hold();
     mark();
-    addEventListener("resize", mark);
-    document.addEventListener("toggle", mark, true); // an opened solution
   });
 })();

@@ -168,8 +168,8 @@ def relative_key_query_scores(
     Notes
     -----
     Source: Huang et al. 2020, "Improve Transformer models with better relative position embeddings"
-    (arXiv:2009.13658), method 4; `position_embedding_type="relative_key_query"` of BERT in
-    transformers 4, gone in 5. Its `"relative_key"` leaves k . r out, which is `shaw_scores`.
+    (arXiv:2009.13658), method 4; "relative_key_query", a `position_embedding_type` of BERT in
+    transformers 4, gone in 5. Its "relative_key" leaves k . r out, which is `shaw_scores`.
 
     Examples
     --------

@@ -34,7 +34,7 @@ from pe_numpy.transformer.attention import (
     split_heads,
     window_mask,
 )
-from pe_numpy.transformer.encodings import Encoding, Params, Sizes
+from pe_numpy.transformer.encodings.base import Encoding, Params, Sizes
 from pe_numpy.transformer.layers import (
     ACTIVATIONS,
     dropout,
