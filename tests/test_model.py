@@ -860,11 +860,11 @@ def test_patterns_and_shared_heads_keep_cache_chunks_and_padding(choices):
 def test_shared_key_heads_are_the_full_ones_with_equal_projections(encoding):
     """Grouped queries: neighbouring heads (0 0 1 1), not every second one, read the same keys."""
     sizes = {"n_layers": 2, "n_encoder_layers": 1}
-    grouped = Model(V, D, 4, F, encoding=encoding, n_kv_heads=2, **sizes)
-    full = Model(V, D, 4, F, encoding=encoding, **sizes)
+    grouped = Model(V, 16, 4, F, encoding=encoding, n_kv_heads=2, **sizes)
+    full = Model(V, 16, 4, F, encoding=encoding, **sizes)
     rng = np.random.default_rng(0)
     params = jittered(init_params(grouped, rng, np.float64), rng)
-    tokens, K = rng.integers(0, V, (B, L)), D // 4
+    tokens, K = rng.integers(0, V, (B, L)), 4
 
     def widened(tree):
         if not isinstance(tree, dict):
@@ -873,7 +873,9 @@ def test_shared_key_heads_are_the_full_ones_with_equal_projections(encoding):
         for name in ("W_k", "W_v", "b_k", "b_v"):
             if name in out and out[name].shape[-1] == 2 * K:
                 heads = out[name].reshape(*out[name].shape[:-1], 2, K)
-                out[name] = np.repeat(heads, 2, axis=-2).reshape(*out[name].shape[:-1], D)
+                out[name] = np.repeat(heads, 2, axis=-2).reshape(*out[name].shape[:-1], 16)
+        if "phase" in out:
+            out["phase"] = np.repeat(out["phase"], 2, axis=0)  # PoPE's, a row a key head
         return out
 
     memory = encode(params, grouped, tokens)

@@ -166,15 +166,17 @@ def _check_choices(model: Model) -> None:
     groups = model.n_kv_heads
     if groups is not None and model.n_heads % checks.integer("Model", "n_kv_heads", groups):
         raise ValueError(f"Model: n_kv_heads must divide n_heads; got {groups} and {model.n_heads}")
-    for n in range(model.n_layers):
-        sight = {name: model.of_layer(name, n) for name in ("window", "chunk")}
-        for name, size in sight.items():
+    for name in ("window", "chunk"):
+        sizes = getattr(model, name)
+        for size in sizes if isinstance(sizes, tuple) else (sizes,):
             if size is not None:
                 checks.integer("Model", name, size)
-        if None not in sight.values():
+    for n in range(model.n_layers):
+        window, chunk = model.of_layer("window", n), model.of_layer("chunk", n)
+        if window is not None and chunk is not None:
             raise ValueError(
                 "Model: window and chunk exclude each other in a layer; "
-                f"got {sight['window']} and {sight['chunk']} in layer {n}"
+                f"got {window} and {chunk} in layer {n}"
             )
     if checks.integer("Model", "sinks", model.sinks, least=0) and model.window is None:
         raise ValueError(f"Model: sinks need a window that could hide them; got {model.sinks}")
@@ -268,7 +270,7 @@ def _init_stack(
             params["W_gate"] = projection(D, F)
         return {**params, **({"b_1": np.zeros(F), "b_2": np.zeros(D)} if model.biases else {})}
 
-    sizes = Sizes(D, model.n_heads, n_layers)
+    sizes = Sizes(D, model.n_heads, n_layers, model.n_kv_heads)
     crossed = bool(model.n_encoder_layers) and not encoder
     layers = {}
     for n in range(n_layers):

@@ -20,6 +20,7 @@ class Sizes:
     d_model: int
     n_heads: int
     n_layers: int
+    n_kv_heads: int | None = None  # G heads of keys, where it is not H
 
     @property
     def d_head(self) -> int:

@@ -110,11 +110,12 @@ class Pope(Encoding):
     base: float = 10000.0
 
     def layer(self, rng, sizes):
-        return {"phase": np.zeros((sizes.n_heads, sizes.d_head))}  # as in PoPE-pytorch
+        heads = sizes.n_kv_heads or sizes.n_heads
+        return {"phase": np.zeros((heads, sizes.d_head))}  # as in PoPE-pytorch
 
     def turn(self, params, q, k, q_positions, k_positions):
         frequencies = pope_frequencies(q.shape[-1], self.base)
-        phase = params["phase"][: k.shape[-3], None]  # (H, 1, K)
+        phase = params["phase"][:, None]  # (G, 1, K)
         q = pope(q, beside_heads(q_positions), frequencies) * math.sqrt(2)
         return q, pope(k, beside_heads(k_positions), frequencies, phase)
 
