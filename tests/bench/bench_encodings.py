@@ -30,6 +30,7 @@ from report import RESULTS, report
 
 import pe_numpy as pe
 from pe_numpy.rotary.rope import _table, _turn_half, _turn_interleaved
+from pe_numpy.transformer.encodings import SelfExtend
 
 assert os.environ.get("OPENBLAS_NUM_THREADS") == "1", "NumPy must have one thread: make bench"
 torch.set_num_threads(1)
@@ -383,6 +384,76 @@ def sam(L):
         lambda: pe.decomposed_scores(q, k, rows, columns, distance, distance),
         lambda: documents.sam_scores(*t),
     )
+
+
+@scheme(
+    "axial RoPE, a square grid",
+    "the released form",
+    sizes=(256, 1024, 4096),
+    tolerance=float32_angles,
+)
+def axial(L):
+    side, x = math.isqrt(L), normal(B, H, L, K)
+    t, omega, cells = torch.from_numpy(x), pe.axial_frequencies(K), pe.patch_coordinates(side, side)
+    return (
+        lambda: pe.rope_nd(x, cells, omega),
+        lambda: documents.complex_rope(t, documents.axial_unit_numbers(side, K)),
+    )
+
+
+@scheme("M-RoPE, half-split", "the released form", sizes=FEW, tolerance=float32_angles)
+def mrope(L):
+    x, sections, text = normal(B, H, L, K), (8, 12, 12), np.arange(L // 2)
+    side = math.isqrt(L // 2)
+    picture = np.stack([np.zeros(L - L // 2), *np.divmod(np.arange(L - L // 2), side)]) + L // 2
+    coordinates = np.concatenate([np.stack([text] * 3), picture], axis=1)  # (3, L)
+    omega, theirs = pe.mrope_frequencies(sections), documents.MRope(sections)
+    t, at = tensors(x, coordinates)
+    return lambda: pe.rope_nd(x, coordinates.T, omega, "half"), lambda: theirs(t, at)
+
+
+@scheme("xPos, queries", "the released form", sizes=FEW, tolerance=float32_angles)
+def xpos(L):
+    x, positions = normal(B, H, L, K), np.arange(L)
+    t = torch.from_numpy(x)
+    return lambda: pe.xpos(x, positions), lambda: documents.xpos(t)
+
+
+@scheme("PoPE, scores", "the released form", sizes=FEW, tolerance=float32_angles)
+def pope(L):
+    (q, k), positions = normal(2, B, H, L, K), np.arange(L)
+    t = tensors(q, k)
+
+    def ours():
+        wide = pe.pope(q, positions), pe.pope(k, positions)
+        return (wide[0] * (1 / math.sqrt(K))) @ np.swapaxes(wide[1], -1, -2)
+
+    return ours, lambda: documents.pope_scores(*t)
+
+
+@scheme("Self-Extend, scores", "the released form", sizes=FEW, tolerance=float32_angles)
+def self_extend(L):
+    (q, k), positions = normal(2, B, H, L, K), np.arange(L)
+    (t, s), encoding = tensors(q, k), SelfExtend(window=128, group=4)
+    mask = pe.causal_mask(positions, positions)
+
+    def ours():
+        return np.where(mask, encoding.scores({}, q, k, positions, positions, mask=mask), 0)
+
+    def theirs():
+        return documents.self_extend_scores(t, s, 128, 4).tril()
+
+    return ours, theirs
+
+
+@scheme("MLA, scores of one query", "keys made", sizes=FEW, tolerance=float32_angles)
+def mla(L):
+    d_n, d_r, r = K, K // 2, 8 * K
+    q_content, q_rotary = normal(B, H, 1, d_n), normal(B, H, 1, d_r)
+    c, k_rotary, w = normal(B, L, r), normal(B, L, d_r), normal(H, d_n, r) * np.float32(r**-0.5)
+    t, positions = tensors(q_content, q_rotary, c, k_rotary, w), np.arange(L)
+    ours = (q_content, q_rotary, c, k_rotary, w, positions[-1:], positions)
+    return lambda: pe.mla_scores(*ours), lambda: documents.mla_scores(*t)
 
 
 # Attention itself

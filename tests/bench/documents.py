@@ -5,7 +5,7 @@ vectors gathered for every pair, T5's buckets computed for every pair, RoPE by h
 numbers, ALiBi's whole matrix. For Transformer-XL and DeBERTa the tutorials have formulas alone;
 here the vectors R_(i-j) are gathered, as their Shaw does. `gathered_scores` is the better form that
 an expert would choose. The schemes that the tutorials do not have, from `kerple_log_bias` to
-`sam_scores`, are computed as the released code of each does it: for every pair, or with its own
+`mla_scores`, are computed as the released code of each does it: for every pair, or with its own
 short cut. Nothing is kept from call to call, but for what a class makes when it is constructed.
 """
 
@@ -176,9 +176,94 @@ def sam_scores(q: Tensor, k: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     return (scores + of_rows[..., :, None] + of_columns[..., None, :]).view(*batch, L, L)
 
 
+def rope_frequencies(K: int) -> Tensor:
+    """Radians per position of each pair, in float32: (K/2,)."""
+    return 10000.0 ** -(torch.arange(0, K, 2).float() / K)
+
+
+def axial_unit_numbers(side: int, K: int) -> Tensor:
+    """e^(i angle) of a square grid's cells: K/4 pairs turn by the row, K/4 by the column."""
+    ladder = 100.0 ** -(torch.arange(0, K, 4).float() / K)
+    cells = torch.arange(side * side)
+    rows, columns = torch.outer(cells // side, ladder), torch.outer(cells % side, ladder)
+    angles = torch.cat([rows, columns], dim=-1)  # (L, K/2)
+    return torch.polar(torch.ones_like(angles), angles)
+
+
+class MRope:
+    """Qwen2-VL's: cosines and sines of all three positions, and of each section its own."""
+
+    def __init__(self, sections: tuple[int, ...]) -> None:
+        self.sections = sections * 2
+        self.ladder = rope_frequencies(2 * sum(sections))
+
+    def __call__(self, x: Tensor, coordinates: Tensor) -> Tensor:
+        """Turn x of (B, H, L, K) by coordinates of (3, L)."""
+        angles = coordinates[..., None].float() * self.ladder  # (3, L, K/2)
+        angles = torch.cat([angles, angles], dim=-1)
+        cos, sin = (
+            torch.cat([m[i % 3] for i, m in enumerate(table.split(self.sections, dim=-1))], dim=-1)
+            for table in (angles.cos(), angles.sin())
+        )
+        first, second = x.chunk(2, dim=-1)
+        return x * cos + torch.cat([-second, first], dim=-1) * sin
+
+
+def xpos(x: Tensor, scale_base: float = 512.0) -> Tensor:
+    """Sines and cosines times zeta^(position / scale_base), each written twice."""
+    L, K = x.shape[-2:]
+    zeta = (torch.arange(0, K, 2) + 0.4 * K) / (1.4 * K)
+    scale = (zeta ** (torch.arange(L) / scale_base)[:, None]).repeat_interleave(2, dim=-1)
+    angles = rope_angles(L, K).repeat_interleave(2, dim=-1)
+    turned = torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)
+    return x * angles.cos() * scale + turned * angles.sin() * scale
+
+
+def pope_scores(q: Tensor, k: Tensor) -> Tensor:
+    """Radii by softplus, both of their components, and a product of twice the width."""
+    L, K = q.shape[-2:]
+    angles = torch.outer(torch.arange(L).float(), 10000.0 ** -(torch.arange(K) / K))
+    wide = []
+    for x in (q, k):
+        radius = torch.nn.functional.softplus(x)
+        wide.append(torch.cat([radius * angles.cos(), radius * angles.sin()], dim=-1))
+    return wide[0] @ wide[1].transpose(-1, -2) / math.sqrt(K)
+
+
+def self_extend_scores(q: Tensor, k: Tensor, window: int, group: int) -> Tensor:
+    """Scores of all pairs twice, at exact and at grouped places, and a choice between them."""
+    L, K = q.shape[-2:]
+    at = torch.arange(L)
+
+    def turn(x: Tensor, places: Tensor) -> Tensor:
+        angles = torch.outer(places.float(), rope_frequencies(K))
+        return complex_rope(x, torch.polar(torch.ones_like(angles), angles))
+
+    near = turn(q, at) @ turn(k, at).transpose(-1, -2) / math.sqrt(K)
+    grouped, shift = at // group, window - window // group
+    far = turn(q, grouped + shift) @ turn(k, grouped).transpose(-1, -2) / math.sqrt(K)
+    return torch.where(distances(L) < window, near, far)
+
+
+def mla_scores(
+    q_content: Tensor, q_rotary: Tensor, c: Tensor, k_rotary: Tensor, w: Tensor
+) -> Tensor:
+    """Keys of each head from the latent vectors, the turned key of all beside them, one product.
+
+    The queries stand behind all keys; `k_rotary` and `q_rotary` are not turned yet.
+    """
+    S, d_r = k_rotary.shape[-2:]
+    units = rope_unit_numbers(S, d_r)
+    content = torch.einsum("bsr,hnr->bhsn", c, w)
+    turned = complex_rope(k_rotary[:, None], units).expand(*content.shape[:-1], d_r)
+    k = torch.cat([content, turned], dim=-1)
+    q = torch.cat([q_content, complex_rope(q_rotary, units[S - q_rotary.shape[-2] :])], dim=-1)
+    return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+
+
 def rope_angles(L: int, K: int) -> Tensor:
     """Position times frequency, in float32: (L, K/2)."""
-    return torch.outer(torch.arange(L).float(), 10000.0 ** -(torch.arange(0, K, 2).float() / K))
+    return torch.outer(torch.arange(L).float(), rope_frequencies(K))
 
 
 class HalfSplitRope:
