@@ -3,13 +3,14 @@
 #
 # *Which components does a released model turn, how fast, in which layers, and which words of its configuration say so?*
 #
-# 25 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
+# 30 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
 # %% fold="input" alt="The 16 components of a head, half of them turned in four ways, pairs joined by arcs and coloured by speed. What one sees: partial pairs stay in the first half, proportional ones of the half layout reach across the head and turn faster."
 import matplotlib.pyplot as plt
 import numpy as np
-from pe_numpy import mrope_frequencies, proportional_frequencies, rms_norm, rope
-from pe_numpy import rope_convert_weights, rope_frequencies, rope_from_config, rope_permutation
+from pe_numpy import Model, decode, init_params, mrope_frequencies, proportional_frequencies
+from pe_numpy import rms_norm, rope, rope_convert_weights, rope_frequencies, rope_from_config
+from pe_numpy import rope_permutation
 from pe_numpy.book import show_source
 from pe_numpy.plots import rope_in_models as plots
 
@@ -117,7 +118,9 @@ scores = {}
 for name, f in {"right": gemma4, "no zeros": gemma4[:64], "partial": partial4}.items():
     scores[name] = rope(q, positions, f, "half") @ rope(k, positions, f, "half").T / 512**0.5
     off = np.abs(scores[name] - scores["right"])
-    print(f"{name:9} off by {off.mean():.2f} on average, by {np.diagonal(off).max():.2f} at distance 0")
+    print(
+        f"{name:9} off by {off.mean():.2f} on average, by {np.diagonal(off).max():.2f} at distance 0"
+    )
 assert np.allclose(np.diagonal(scores["no zeros"] - scores["right"]), 0, rtol=0, atol=1e-9)
 
 # %% [markdown]
@@ -134,7 +137,7 @@ assert np.allclose(np.diagonal(scores["no zeros"] - scores["right"]), 0, rtol=0,
 # components are the same ones. **Predict**: which base would Gemma 4 need as a model with partial RoPE?
 
 # %% fold="output"
-print("base", (1e6**0.25).__round__(1))
+print(f"base {1e6**0.25:.1f}")
 assert np.allclose(gemma4[:64], rope_frequencies(128, 1e6**0.25), rtol=1e-12, atol=0)
 small = rope_frequencies(4, b**p)
 same = rope(x[None], [at], small, "interleaved")[0]
@@ -151,8 +154,8 @@ assert np.allclose(moved, results["proportional", "half"][order], rtol=0, atol=1
 #
 # | layout | models |
 # |---|---|
-# | interleaved, $2c$ and $2c+1$ | GPT-J (64 of 256), RoFormer, CodeGen, Cohere and Cohere 2, GLM and GLM-4, Helium, ERNIE 4.5, Llama 4 and DeepSeek-V2 (as complex numbers), DeepSeek-V3 (`rope_interleave`) |
-# | half, $c$ and $c+n$ | LLaMA to Llama 3, Qwen, Gemma, Phi, GPT-NeoX, StableLM, Persimmon, gpt-oss, SmolLM3, ModernBERT |
+# | interleaved, $2c$ and $2c+1$ | GPT-J (64 of 256), RoFormer, CodeGen, Cohere and Cohere 2, GLM, GLM-4 and GLM-4V, Helium, ERNIE 4.5, Llama 4 and DeepSeek-V2 (as complex numbers), DeepSeek-V3 (`rope_interleave`) |
+# | half, $c$ and $c+n$ | LLaMA to Llama 3, Qwen and Qwen-VL, Gemma, Phi, GPT-NeoX, StableLM, Persimmon, gpt-oss, SmolLM3, ModernBERT, GLM-4.5 |
 #
 # Meta's own files of LLaMA are interleaved; those of Hugging Face were reordered, row by row, within each head.
 # `rope_convert_weights` does that; with partial RoPE tell it how many components turn:
@@ -215,11 +218,11 @@ assert np.abs(stale - wanted).max() > 1
 # %% [markdown]
 # ## A base for each layer
 #
-# A layer that sees a window of 1024 tokens needs no slow pairs; a layer that sees 128,000 does
+# In a window of 1024 tokens slow pairs hardly turn; among 128,000 they must tell far from farther
 # ([chapter 50](50_scaling.ipynb)). So Gemma 3 gives its layers two sets of frequencies: five **local** layers with base
 # 10,000, then a **global** one with base $10^6$, whose frequencies the larger models also divide by 8. ModernBERT has a
 # global layer first and every third, of base 160,000. Others leave RoPE out of some layers. Here are twelve layers of six models, as
-# `rope_from_config` reads them:
+# `rope_from_config` reads them where a file says nothing: with the defaults of transformers, which the files of single models may change:
 
 # %% alt="The base of RoPE in layers 0 to 11 of six models. What one sees: LLaMA has one base; Gemma 3 a large one in layers 5 and 11; ModernBERT in 0, 3, 6, 9; Llama 4, SmolLM3 and Cohere 2 have none in layers 3, 7 and 11."
 types = {"LLaMA": "llama", "Gemma 3": "gemma3_text", "ModernBERT": "modernbert",
@@ -278,6 +281,30 @@ print([base_of(listed, layer) for layer in range(8)])
 assert [base_of(listed, n) for n in range(8)] == [base_of(configs["Llama 4"], n) for n in range(8)]
 
 # %% [markdown]
+# In this book's `Model` ([chapter 62](62_model.ipynb)) such a pattern is a tuple: layer $n$ takes the entry $n$ modulo
+# its length, of the encodings and of the windows alike. Here is Cohere 2 in small: a window of 4 in place of 4096, and four query heads that share
+# two heads of keys ([chapter 44](44_fewer_keys.ipynb)). Llama 4 would have `Tempered()` for `Encoding()` and `chunk` for `window`.
+# **Predict**: token 0 changes. Which of 16 positions hear of it through four windows, and which through three and a full layer?
+
+# %% fold="output"
+from pe_numpy.transformer.encodings import Encoding, Rope
+
+pattern = tuple(Rope() if use else Encoding() for use in listed["no_rope_layers"][:4])
+text = rng.integers(0, 11, (1, 16))
+other = text.copy()
+other[0, 0] = (text[0, 0] + 1) % 11
+for window, last in ((4, 12), ((4, 4, 4, None), 15)):
+    model = Model(11, 16, 4, 32, 4, encoding=pattern, window=window, n_kv_heads=2)
+    params = init_params(model, rng)
+    change = decode(params, model, text) - decode(params, model, other)  # (1, 16, 11)
+    heard = np.flatnonzero(np.abs(change).max(axis=(0, 2)))
+    print(f"window {window}: heard at", heard.tolist())
+    assert heard.tolist() == list(range(last + 1))
+assert params["decoder"]["layers"]["3"]["attention"]["W_k"].shape == (16, 8)
+
+# %% [markdown]
+# Each window carries news over three tokens, and four carry it over twelve; the full layer carries it anywhere.
+#
 # ## From words to functions
 #
 # A configuration is a dictionary, `config.json`. Its words for RoPE have two spellings. The old one has the base on top and the rest in
@@ -298,19 +325,50 @@ assert rope_from_config(nested, 1).frequencies[0] == 1
 # %% [markdown]
 # | word | function here | remark |
 # |---|---|---|
-# | `rope_theta`; `rotary_emb_base`, `global_rope_theta`, `local_rope_theta`, `rope_local_base_freq` | `rope_frequencies(d, base)` | if it is missing, the default is that of the model's class: $10^4$ for LLaMA, $2\cdot10^6$ for SmolLM3 |
-# | `head_dim`, `hidden_size`/`num_attention_heads`, `qk_rope_head_dim` | $K$ | `head_dim` need not be the quotient |
+# | `rope_theta`; `rotary_emb_base`, `global_rope_theta`, `local_rope_theta`, `rope_local_base_freq` | `rope_frequencies(d, base)` | the default is that of the model's class: $10^4$ for LLaMA, $2\cdot10^6$ for SmolLM3 |
+# | `head_dim`, `hidden_size`/`num_attention_heads`, `qk_rope_head_dim`, `global_head_dim` | $K$ | `head_dim` need not be the quotient |
 # | `partial_rotary_factor`, `rotary_pct`, `rotary_dim` | fewer frequencies | with `proportional`: zeros |
+# | `rope_type` or `type`: `default` | `rope_frequencies` | `mrope` of old files means this, too |
 # | `linear`: `factor` | `linear_scaling` | |
 # | `dynamic`: `factor` | `dynamic_ntk_scaling` | needs the length; $L_0$ is `max_position_embeddings` |
 # | `yarn`: `factor`, `beta_fast`, `beta_slow`, `truncate`, `mscale`, `mscale_all_dim` | `yarn_scaling`, `yarn_attention_factor` | `attention_factor` goes before the formula |
 # | `longrope` (once `su`): `short_factor`, `long_factor` | `longrope_scaling` | needs the length |
-# | `llama3`: `low_freq_factor`, `high_freq_factor` | `llama3_scaling` | |
-# | `proportional` | `proportional_frequencies` | |
+# | `llama3`: `factor`, `low_freq_factor`, `high_freq_factor` | `llama3_scaling` | |
+# | `proportional`: `factor` | `proportional_frequencies` | |
+# | `original_max_position_embeddings` | $L_0$ of `yarn`, `longrope`, `llama3` | on top, or among the parameters |
 # | `mrope_section`, `mrope_interleaved` | `mrope_frequencies` | frequencies (3, n), [chapter 43](43_rope_grid.ipynb) |
-# | `layer_types`, `sliding_window_pattern`, `global_attn_every_n_layers` | `layer` | says which layer is local |
-# | `no_rope_layers`, `no_rope_layer_interval` | frequencies `None` | 1 where RoPE is used |
+# | `rope_interleave` | `layout` of `rope` | of DeepSeek-V3 and its kin; else the model's code |
+# | `layer_types`, `sliding_window_pattern`, `global_attn_every_n_layers` | `layer`; `encoding=(...)` of `Model` | which layer is local |
+# | `no_rope_layers`, `no_rope_layer_interval` | frequencies `None`; `Encoding()` | 1 where RoPE is used |
 #
+# Words beside RoPE, which the function leaves alone:
+#
+# | word | here |
+# |---|---|
+# | `sliding_window`, `attention_chunk_size` | `window_mask`, `chunk_mask`; `window` and `chunk` of `Model` |
+# | `num_key_value_heads` | `n_kv_heads` of `Model` |
+# | `attn_temperature_tuning`, `floor_scale`, `attn_scale` (Llama 4) | `attention_temperature`; `Tempered` |
+# | `use_qk_norm` (Llama 4); no word in Qwen 3 and Gemma 3 | `rms_norm`, after or before `rope` |
+# | `query_pre_attn_scalar` (Gemma) | its root in place of $\sqrt K$ |
+#
+# `mrope_section` counts pairs among those that *turn*. GLM-4V turns half of 128 components, Qwen3.5 a quarter of
+# 256: both deal 32 pairs out to time, row and column. Mind the word *interleaved*: in `mrope_interleaved` it speaks of the
+# axes, in a layout of the components, and these two models have opposite answers to both.
+
+# %%
+dealt = {}
+for model, width, fraction in (("glm4v_text", 128, 1 / 2), ("qwen3_5_text", 256, 1 / 4)):
+    config = {"model_type": model, "head_dim": width, "partial_rotary_factor": fraction}
+    f, _, layout, _ = rope_from_config(config)
+    dealt[model] = "".join("thw"[a] for a in f.argmax(axis=0))
+    print(f"{model:12} {f.shape} {layout:11} {dealt[model]}")
+    assert np.allclose(f.sum(axis=0), rope_frequencies(64), rtol=1e-14, atol=0)
+    assert ((f > 0).sum(axis=0) == 1).all()  # each pair has one axis
+assert dealt["glm4v_text"] == "t" * 8 + "h" * 12 + "w" * 12
+assert dealt["qwen3_5_text"] == ("thw" * 11)[:32]
+assert np.allclose(f, mrope_frequencies((11, 11, 10), interleaved=True), rtol=1e-14, atol=0)
+
+# %% [markdown]
 # The five formulas of stretching are those of [chapter 50](50_scaling.ipynb). Four numbers come out:
 
 # %%
@@ -359,7 +417,20 @@ for i, j in ((8, 8), (8, 3), (0, 5)):
 
 # %% [markdown]
 # *A common mistake* is to multiply all components by $a$. For proportional RoPE that is right, since its zeros count as
-# turned; here it is not.
+# turned; here it is not. Another is to forget $a$, as code does that takes the frequencies alone. **Predict**: what does each do to the
+# two parts of a score, when $a^2 = 2$?
+
+# %% fold="output"
+plain = scores_of(q, k, found._replace(attention_factor=1.0))
+rest = q[:, 6:] @ k[:, 6:].T / np.sqrt(8)  # the part of the score that does not turn
+for name, wrong in {"a forgotten": plain, "a on everything": a2 * plain}.items():
+    print(f"{name:16} off by {np.abs(wrong - mine).max():.2f}; scores have {mine.std():.2f}")
+assert np.isclose(a2, 2) and np.isclose(found.attention_factor**2, a2)
+assert np.allclose(plain - rest, (mine - rest) / a2, rtol=0, atol=1e-12)  # turned: half
+assert np.allclose(a2 * plain - mine, (a2 - 1) * rest, rtol=0, atol=1e-12)  # content: twice
+
+# %% [markdown]
+# Without $a$ the turned part counts half of what it should; with $a$ on everything the other part counts twice.
 #
 # What the function doesn't know it refuses, by name: a wrong guess would be fluent and wrong.
 
@@ -378,14 +449,14 @@ for config in (
 # %% [markdown]
 # ### Where transformers itself differs
 #
-# Three things in version 5.23.0 that reading its `modeling_rope_utils.py` shows, and that this function does otherwise:
+# Three things that version 5.23.0 does, and this function does otherwise:
 #
 # - `"truncate": false` of YaRN is lost when the parameters are nested by layer type: the code asks the outer
 #   dictionary. In gpt-oss's frequencies that would change pair 17 from 0.000129 to 0.000228.
-# - An old Phi-3 file with `"type": "su"` is refused, because $L_0$ is moved inside for the new name alone.
+# - A Phi-3 configuration with `"type": "su"` is refused, unless $L_0$ stands among its RoPE parameters.
 # - `dynamic` remembers: after a longer text the larger base stays until a text shorter than $L_0$ comes.
 #
-# All other types, in both spellings, agree with it to 1e-6 (`tests/test_golden.py`, from 36 configurations of 19 models).
+# Else the two agree: `tests/test_golden.py` compares every type, and every model of this chapter's figures.
 #
 # ## Exercises
 #
@@ -489,7 +560,7 @@ for config in (
 # |---|---|---|---|---|
 # | partial | GPT-J 64 of 256; GPT-NeoX, StableLM, Qwen3-Next 1/4; Persimmon, GLM 1/2; Phi-4-mini 3/4 | nothing; turned keys are safe | less than the whole | some components free of position |
 # | proportional | Gemma 4, global layers (1/4); LFM3 (1/2) | same | same | drops the slow pairs; $b^p$ tells the rest |
-# | two bases | Gemma 3, ModernBERT | same; a local layer needs its last $w$ keys alone | two tables of angles | short and long range, each its own clock |
+# | two bases | Gemma 3, ModernBERT | same; a local layer of a decoder needs its last $w$ keys alone | two tables of angles | short and long range, each its own clock |
 # | none in every fourth | Llama 4, SmolLM3, Cohere 2 | same | less | no longest distance |
 # | norm of q and k | Qwen 3, Gemma 3 (before, gain); Llama 4 (after) | a gain | two norms a layer | permute the gain with the weights |
 #

@@ -234,6 +234,9 @@ def test_lists_of_layers_without_rope_hold_1_where_it_is_used():
         assert none == [False, False, False, True] * 2, model
     listed = {**SMALL, "no_rope_layers": [1, 0, 1]}
     assert bases(listed, 3) == [500, 0, 500]
+    exaone = {"model_type": "exaone4", "head_dim": 8, "sliding_window": 4}
+    assert bases(exaone, 4) == [10000, 10000, 10000, 0]
+    assert bases({**exaone, "sliding_window": None}, 4) == [10000] * 4  # RoPE where nothing is hid
     empty = {"model_type": "smollm3", "head_dim": 8, "no_rope_layers": []}  # as if it were missing
     assert bases(empty, 4) == [2000000, 2000000, 2000000, 0]
     everywhere = {"model_type": "smollm3", "head_dim": 8, "no_rope_layers": [1, 1, 1, 1]}
@@ -266,7 +269,15 @@ def test_gemma_4_is_wider_in_its_global_layers():
 
 
 def test_layouts_of_known_types_and_of_others():
-    for model in ("gptj", "cohere2", "llama4_text", "deepseek_v3", "glm", "roformer"):
+    for model in (
+        "gptj",
+        "cohere2",
+        "llama4_text",
+        "deepseek_v3",
+        "glm",
+        "glm4_moe_lite",
+        "roformer",
+    ):
         keys = {"rotary_dim": 8} if model == "gptj" else {}
         assert rope_from_config({**SMALL, **keys, "model_type": model}).layout == "interleaved"
     for model in ("llama", "gpt_neox", "gemma3_text", "one nobody knows", ""):
@@ -291,9 +302,28 @@ def test_sections_deal_one_ladder_out_to_three_axes():
     found = rope_from_config({**config, "max_position_embeddings": 64, "rope_scaling": yarn})
     assert_array_equal(found.frequencies.sum(axis=0), yarn_scaling(16, 4, 64)[0])
     assert ((found.frequencies > 0).sum(axis=0) == 1).all()
-    for model, width, first in (("qwen2_vl", 128, 16), ("qwen3_vl_text", 128, 24)):
-        found = rope_from_config({"model_type": model, "head_dim": width}).frequencies
-        assert (found[0] > 0).sum() == first
+    for model, head, counts in (
+        ("qwen2_vl", 128, [16, 24, 24]),
+        ("qwen2_5_vl_text", 128, [16, 24, 24]),
+        ("qwen3_vl_text", 128, [24, 20, 20]),
+    ):
+        found = rope_from_config({"model_type": model, "head_dim": head}).frequencies
+        assert (found > 0).sum(axis=1).tolist() == counts
+
+
+def test_axes_are_dealt_out_among_the_part_that_turns():
+    """Qwen3.5 turns a quarter, axes interleaved, pairs half; GLM-4V a half, the other way round."""
+    qwen = rope_from_config({"model_type": "qwen3_5_text"}, 3)
+    assert qwen.layout == "half"
+    expected = mrope_frequencies((11, 11, 10), interleaved=True)
+    assert_allclose(qwen.frequencies, expected, rtol=1e-15)
+    glm = {"model_type": "glm4v_text", "hidden_size": 4096, "num_attention_heads": 32}
+    for config in ({**glm, "partial_rotary_factor": 0.5}, {**glm, "model_type": "glm4v_moe_text"}):
+        found = rope_from_config(config)
+        assert found.layout == ("interleaved" if config["model_type"] == "glm4v_text" else "half")
+        assert_allclose(found.frequencies, mrope_frequencies((8, 12, 12)), rtol=1e-15)
+    with pytest.raises(ValueError, match="must add up to the number of pairs, 64"):
+        rope_from_config(glm)  # which would turn all 128
 
 
 # ---- bad input ----------------------------------------------------------------------------------
@@ -308,6 +338,7 @@ def test_sections_deal_one_ladder_out_to_three_axes():
         (old(type="dynamic", factor=2, alpha=1000), {}, "rope_type 'dynamic' has no key 'alpha'"),
         (old(type="default", factor=2), {}, "rope_type 'default' has no key 'factor' here"),
         ({**SMALL, "model_type": "deepseek_v4"}, {}, "'deepseek_v4' is not known: it turns the la"),
+        ({**SMALL, "model_type": "ernie4_5_vl_moe_text"}, {}, "is not known: its rows and columns"),
         (old(type="dynamic", factor=2), {}, "rope_type 'dynamic' depends on the length; got None"),
         (old(type="su", **LISTS), {}, "rope_type 'longrope' depends on the length; got None"),
         (old(type="dynamic", factor=2), {"length": 0}, "length must be above 0; got 0"),

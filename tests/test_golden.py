@@ -42,6 +42,7 @@ from pe_numpy import (
     offset_index,
     padding_mask,
     patch_coordinates,
+    pope,
     relative_distance,
     relative_key_query_scores,
     relative_shift,
@@ -341,14 +342,15 @@ def test_configurations_are_read_as_the_library_reads_them():
         found = [rope_from_config(config, *run) for run in runs]
         if name.startswith("mrope"):
             angles = [5, 6, 8] @ found[0].frequencies
-            cosines = found[0].attention_factor * np.cos(np.append(angles, angles))
+            pairs = np.repeat(angles, 2) if found[0].layout == "interleaved" else np.tile(angles, 2)
+            cosines = found[0].attention_factor * np.cos(pairs)
             assert_allclose(g[name], cosines, rtol=0, atol=1e-6)
             continue
         assert_allclose([s.frequencies for s in found], g[name], rtol=NEAR, err_msg=name)
         factors += [s.attention_factor for s in found]
         if name.startswith("deepseek"):
             scales += [s.score_factor for s in found]
-        if name in ("smollm3", "llama4", "cohere2"):
+        if name in ("smollm3", "llama4", "cohere2", "exaone4"):
             use.append([rope_from_config(config, n).frequencies is not None for n in range(8)])
     assert_allclose(factors, g["attention_factors"], rtol=1e-15)
     assert_allclose(scales, g["score_factors"], rtol=1e-15)
@@ -853,6 +855,16 @@ def test_xpos_is_that_of_x_transformers_whose_centre_is_half_the_length_at_hand(
     own = xpos(g["q"], at[MEMORY:], theta, 20), xpos(g["k"], at, theta, 20, key=True)
     assert np.abs(own[0] - q).max() > 0.1  # with another centre: the same scores
     assert_allclose(own[0] @ own[1].swapaxes(-1, -2), q @ k.swapaxes(-1, -2), rtol=0, atol=1e-12)
+
+
+def test_pope_is_that_of_x_transformers_whose_cosines_stand_before_its_sines():
+    g = golden("pope")
+    at = 37 + np.arange(S)
+    assert g["bias"].min() < -2 * np.pi and g["bias"].max() > 0  # clamped at both ends
+    q, k = pope(g["q"], at[MEMORY:]), pope(g["k"], at, bias=g["bias"])
+    for own, theirs in ((q, g["q_turned"]), (k, g["k_turned"])):
+        apart = np.concatenate([own[..., ::2], own[..., 1::2]], axis=-1)
+        assert_allclose(apart, theirs, rtol=0, atol=4 * NEAR)
 
 
 def test_roformer_leaves_its_values_turned_and_deepseek_turns_them_back():

@@ -48,21 +48,39 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "stablelm": {"rope_theta": 1e4, "partial_rotary_factor": 0.25},
     "persimmon": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
     "glm": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
+    "glm4": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
+    "glm4_moe": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
+    "nemotron": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
     "phi": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
     "phi3": {"rope_theta": 1e4, "original_max_position_embeddings": 4096},
     "qwen3_next": {"rope_theta": 1e4, "partial_rotary_factor": 0.25},
     "cohere": {"rope_theta": 5e5},
     "cohere2": {"rope_theta": 1e4, "sliding_window_pattern": 4},
+    "exaone4": {"rope_theta": 1e4, "sliding_window_pattern": 4},
     "smollm3": {"rope_theta": 2e6, "no_rope_layer_interval": 4},
     "llama4_text": {"rope_theta": 5e5, "no_rope_layer_interval": 4},
     "deepseek_v2": {"rope_theta": 1e4},
     "deepseek_v3": {"rope_theta": 1e4},
     "qwen2_vl": {"rope_theta": 1e6, "mrope_section": (16, 24, 24)},
     "qwen2_vl_text": {"rope_theta": 1e6, "mrope_section": (16, 24, 24)},
+    "qwen2_5_vl_text": {"rope_theta": 1e6, "mrope_section": (16, 24, 24)},
     "qwen3_vl_text": {
         "rope_theta": 5e5,
         "mrope_section": (24, 20, 20),
         "mrope_interleaved": True,
+    },
+    "qwen3_5_text": {
+        "head_dim": 256,
+        "rope_theta": 1e4,
+        "partial_rotary_factor": 0.25,
+        "mrope_section": (11, 11, 10),
+        "mrope_interleaved": True,
+    },
+    "glm4v_text": {"rope_theta": 1e4, "mrope_section": (8, 12, 12)},
+    "glm4v_moe_text": {
+        "rope_theta": 1e4,
+        "partial_rotary_factor": 0.5,
+        "mrope_section": (8, 12, 12),
     },
     "gemma3_text": {
         "head_dim": 256,
@@ -79,11 +97,16 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 # Which components pair is written in the code of a model, not in its configuration.
 INTERLEAVED = (
-    "codegen cohere cohere2 deepseek_v2 deepseek_v3 ernie4_5 glm glm4 gptj helium llama4_text "
-    "roformer"
+    "codegen cohere cohere2 cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 ernie4_5 ernie4_5_moe "
+    "glm glm4 glm4_moe_lite glm4v_text glm_moe_dsa glm_ocr_text gptj helium llama4_text "
+    "longcat_flash mistral4 roformer youtu"
 ).split()
 WITHOUT = ("conv", "linear_attention")  # layers of another kind
-REFUSED = {"deepseek_v4": "it turns the last components of a head"}
+REFUSED = {
+    "deepseek_v4": "it turns the last components of a head",
+    "ernie4_5_vl_moe_text": "its rows and columns take turns before time",
+    "hunyuan_vl_text": "its axes cut pairs apart",
+}
 # The keys of each type besides those that all have.
 COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 COMMON += ("original_max_position_embeddings", "mrope_section", "mrope_interleaved")
@@ -145,7 +168,9 @@ def rope_from_config(
     -----
     Source: transformers 5.23.0, `modeling_rope_utils.py`. Types: default, linear, dynamic, yarn,
     longrope (once "su"), llama3, proportional. The softmax scale of DeepSeek's latent attention is
-    `score_factor`: m(s, mscale_all_dim)^2 where the configuration has a "qk_rope_head_dim".
+    `score_factor`: m(s, mscale_all_dim)^2 where the configuration has a "qk_rope_head_dim". Of a
+    model's code it knows what the lists of this module say; what else a class may do, such as leave
+    some layers without RoPE, no configuration tells.
 
     Examples
     --------
@@ -174,7 +199,8 @@ def rope_from_config(
     layout = "interleaved" if interleaved else "half"
     layer_type = _layer_type(config, layer)
     full = layer_type == "full_attention"
-    without = _without_rope(config, layer) or layer_type in WITHOUT or (model == "cohere2" and full)
+    windowed = model == "cohere2" or (model == "exaone4" and "sliding_window" in config)
+    without = _without_rope(config, layer) or layer_type in WITHOUT or (windowed and full)
     parameters = None if without else _parameters(config, layer_type)
     if parameters is None:
         return RopeSettings(None, 1.0, layout, 1.0)

@@ -423,10 +423,11 @@ def rope_scaling(functions):
 
 
 CONFIGURED = (
-    "cohere2:Cohere2 deepseek_v2:DeepseekV2 deepseek_v3:DeepseekV3 gemma3:Gemma3 gemma4:Gemma4Text "
-    "glm:Glm gpt_neox:GPTNeoX gpt_oss:GptOss llama:Llama llama4:Llama4Text modernbert:ModernBert "
-    "persimmon:Persimmon phi:Phi phi3:Phi3 qwen2_vl:Qwen2VL qwen3_next:Qwen3Next "
-    "qwen3_vl:Qwen3VLText smollm3:SmolLM3 stablelm:StableLm"
+    "cohere2:Cohere2 deepseek_v2:DeepseekV2 deepseek_v3:DeepseekV3 exaone4:Exaone4 gemma3:Gemma3 "
+    "gemma4:Gemma4Text glm:Glm glm4v:Glm4vText gpt_neox:GPTNeoX gpt_oss:GptOss llama:Llama "
+    "llama4:Llama4Text modernbert:ModernBert persimmon:Persimmon phi:Phi phi3:Phi3 "
+    "qwen2_vl:Qwen2VL qwen3_5:Qwen3_5Text qwen3_next:Qwen3Next qwen3_vl:Qwen3VLText "
+    "smollm3:SmolLM3 stablelm:StableLm"
 ).split()
 
 
@@ -439,6 +440,7 @@ CONFIGURED = (
     MODELS + "smollm3.modeling_smollm3:SmolLM3Attention",
     MODELS + "llama4.modeling_llama4:Llama4TextAttention",
     MODELS + "cohere2.modeling_cohere2:Cohere2Attention",
+    MODELS + "exaone4.modeling_exaone4:Exaone4Attention",
 )
 def rope_configs(*classes):
     """What each configuration of rope_configs.json makes of its layers at its lengths.
@@ -470,8 +472,11 @@ def rope_configs(*classes):
         if rows:
             arrays[name] = torch.stack(rows)
         layers = range(config.num_hidden_layers)
-        if model in ("smollm3", "llama4", "cohere2"):
+        if model in ("smollm3", "llama4", "cohere2", "exaone4"):
             parts = [layer_of[model](config, n) for n in layers]
+            if model == "exaone4":
+                use.append([p.sliding_window is None or p.is_sliding for p in parts])
+                continue
             windowed = model == "cohere2"  # whose layers with a window have RoPE
             use.append([p.sliding_window is not None if windowed else p.use_rope for p in parts])
         if model in ("deepseek_v2", "deepseek_v3"):
@@ -1097,6 +1102,18 @@ def rotary_values(RoFormerSelfAttention, Embedding, apply_rotary_pos_emb):
     turned_back = apply_rotary_pos_emb(mixed, cos[:, MEMORY:], -sin[:, MEMORY:])
     made = dict(output=output, probabilities=probabilities, probs=probs, turned_back=turned_back)
     return dict(x=x, **weights(layer, "value.weight", "value.bias"), v=v, **made)
+
+
+@golden(NEW, 132, X + "PolarEmbedding", X + "apply_polar_pos_emb")
+def pope(PolarEmbedding, apply_polar_pos_emb):
+    """Phases beyond both ends of their clamp; the last L of S positions ask."""
+    q, k = randn(1, H, L, K), randn(1, H, S, K)
+    polar = PolarEmbedding(K, H)
+    polar.learned_bias.data = 2 - 10 * torch.rand(H, 1, K)
+    angles, bias = polar(FIRST + arange(S))
+    q_turned, k_turned = apply_polar_pos_emb(q, angles), apply_polar_pos_emb(k, angles + bias)
+    made = dict(q_turned=q_turned, k_turned=k_turned)
+    return dict(q=q, k=k, bias=polar.learned_bias.data, **made)
 
 
 # ---- graphs -------------------------------------------------------------------------------------
