@@ -3,9 +3,9 @@
 #
 # *How does RoPE turn by a row and a column, and where does an image stand among words?*
 #
-# 30 minutes. Needs [25 Place pixels: positions on a grid](25_grid.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
+# 35 minutes. Needs [25 Place pixels: positions on a grid](25_grid.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
-# %% fold="input" alt="One query among 15 by 23 patches, and its score with each. What one sees: numbered row by row, a streaked band along its row; axial, a cross; mixed, one head, a turned cross; mixed, twelve heads, a round spot."
+# %% fold="input" alt="One query among 15 by 23 patches, and its score with each. What one sees: numbered row by row, a streaked band along its row; axial, a cross; mixed, one head, a cross turned by 22 degrees; mixed, twelve heads, a round spot."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -15,9 +15,9 @@ from pe_numpy.book import show_source
 from pe_numpy.plots import rope_grid as plots
 
 rng, theta = np.random.default_rng(1), rope_frequencies(64)
-Omegas = {"row by row, one number": np.stack([23 * theta, theta]), "axial": axial_frequencies(64)}
+Omegas = {"row by row": np.stack([23 * theta, theta]), "axial": axial_frequencies(64)}
 heads = [mixed_frequencies(rng, 64) for _ in range(12)]
-Omegas |= {"mixed, one head": heads[0], "mixed, 12 heads": np.hstack(heads)}
+Omegas |= {"mixed, one head": heads[4], "mixed, 12 heads": np.hstack(heads)}
 plots.rope_grid_maps(Omegas, 15, 23, (7, 11))
 plt.show()
 
@@ -127,8 +127,8 @@ assert np.allclose(by_number, rope(q, range(6)), rtol=0, atol=1e-12)
 #
 # ## Axial: each pair has its axis
 #
-# Half of the pairs turn with the row, half with the column. Each half has a **ladder** of its own, from 1 down to
-# nearly $1/b$, where $b$ is the base:
+# Half of the pairs turn with the row, half with the column. Each half has a **ladder** of speeds of its own, from 1
+# down towards $1/b$, where $b$ is the base:
 #
 # $$\Omega=\begin{pmatrix}\theta&0\\0&\theta\end{pmatrix},\qquad \theta_c=b^{-4c/K},\quad c=0,\dots,K/4-1$$
 
@@ -156,12 +156,12 @@ assert round(16 * axial_frequencies(64, base=100)[0, 15], 3) == 0.213
 
 # %% [markdown]
 # What can an axial head not do? Its score is a sum of a part that knows the rows and one that knows the
-# columns. Put one key at the corners of a rectangle, $(y_1,x_1)$ to $(y_2,x_2)$. Whatever the query and the key,
+# columns. Put equal keys at the corners of a rectangle, $(y_1,x_1)$ to $(y_2,x_2)$. Whatever the query and the key,
 #
 # $$s_{y_1x_1}+s_{y_2x_2}=s_{y_1x_2}+s_{y_2x_1}$$
 #
-# What the head thinks of the diagonal neighbour is settled by three others: the one above, plus the one on the left,
-# minus its own place. Hence the cross in the first picture. **Predict**: does it hold for the random $\Omega$ that we began with?
+# What the head thinks of its diagonal neighbour is settled by three others: the one above, plus the one on the
+# left, minus its own place. Hence the cross in the first picture. **Predict**: does it hold for a random $\Omega$?
 
 # %% fold="output"
 y1, x1, y2, x2 = 1, 2, 4, 7
@@ -194,16 +194,25 @@ for c in range(2):
 turn = np.array([[np.cos(phi), -np.sin(phi)], [np.sin(phi), np.cos(phi)]])
 assert np.allclose(Omega, turn @ axial_frequencies(8, base=10.0), rtol=0, atol=1e-15)
 
-# %% alt="The columns of four matrices Omega as dots on rays. What one sees: axial, four dots along the rows' axis and four along the columns'; three mixed heads, the same right angle turned by other amounts."
+# %% [markdown]
+# So a new mixed head is an axial one, of base 10, whose axes are turned by $\varphi$: the last assertion. Here are four
+# matrices; each dot is a column of $\Omega$, the speeds of one pair.
+
+# %% alt="The columns of four matrices Omega as dots on rays. What one sees: axial, four dots straight down, for the row, and four to the right, for the column; three mixed heads, the same right angle turned by other amounts."
 rng = np.random.default_rng(1)
 heads = {f"mixed, head {i}": mixed_frequencies(rng, 16) for i in range(3)}
 plots.rope_grid_columns({"axial": axial_frequencies(16, base=10.0)} | heads)
 plt.show()
+around = np.arange(24) * np.pi / 12
+ring = 4 * np.stack([np.cos(around), np.sin(around)], axis=1)  # in the first picture
+for name in ("axial", "mixed, one head", "mixed, 12 heads"):
+    seen = np.cos(ring @ Omegas[name]).mean(axis=1)
+    print(f"{name}, four patches away: from {seen.min():.2f} to {seen.max():.2f}")
+    assert (np.ptp(seen) < 0.05) == (name == "mixed, 12 heads")
 
 # %% [markdown]
-# So a new mixed head is an axial one whose axes are turned by $\varphi$ (the last assertion). Several heads together see a round
-# neighbourhood, as in the first picture. Training then moves each column. `rope_nd` takes the matrices of all heads,
-# $(H, 2, K/2)$, and its gradient with respect to them is there:
+# Twelve heads together see a round neighbourhood: their mean is nearly the same in all directions. Training then moves each column. `rope_nd` takes the matrices of
+# all heads, $(H, 2, K/2)$, and has its gradient with respect to them:
 
 # %%
 H, qs, ks = 3, *rng.standard_normal((2, 3, 6, 8))
@@ -254,7 +263,8 @@ assert np.allclose(at @ hundred, [1, 0.1, 2, 0.2], rtol=0, atol=1e-15)
 
 # %% [markdown]
 # Equal angles can still meet different components. The vector 1, ..., 8, turned by 1, 0.1, 2, 0.2 in three
-# layouts. In the last, Gemma 4's, halves pair up *within* the four components of each axis: the half layout seen through a permutation.
+# layouts. In the last, Gemma 4's, halves pair up *within* the four components of each axis: the half layout seen
+# through a permutation.
 
 # %%
 one_to_eight, order = np.arange(1.0, 9.0)[None], [0, 1, 4, 5, 2, 3, 6, 7]
@@ -287,8 +297,8 @@ assert np.abs(good - bad).max() > 1
 # %% [markdown]
 # ## Images of another size
 #
-# A model trained on 14 by 14 patches gets 20 by 20. Three answers are in use. Go on counting (Qwen2-VL, Pixtral): then fast pairs are
-# fine, and slow ones meet new angles, as with longer texts. Or squeeze the count by trained over present size
+# A model trained on 14 by 14 patches gets 20 by 20. Three answers are in use. Go on counting (Qwen2-VL, Pixtral):
+# then fast pairs are fine, and slow ones meet new angles, as with longer texts. Or squeeze the count by trained over present size
 # (EVA-02; timm's `ref_feat_shape`). Or measure the middle of patch $i$ of $N$ from -1 to 1, and put a factor $2\pi$
 # into $\Omega$ (DINOv3). With $N_0$ patches in training the two are
 #
@@ -333,8 +343,8 @@ assert patch_coordinates(15, 15, "centred")[112].tolist() == [0, 0]  # row 7, co
 # ## Text and images in one sequence
 #
 # A chat holds words, images and films. **M-RoPE** (Qwen2-VL) gives every token three coordinates: time, row,
-# column. Text has all three equal. An image begins at the next free number $n$: its time is $n$, its rows and columns count from $n$.
-# What follows begins one after the largest number so far. Two words, the image of 2 by 3, a word:
+# column. Text has all three equal. An image begins at the next free number $n$: its time is $n$, its rows and columns
+# count from $n$. What follows begins one after the largest number so far. Two words, the image of 2 by 3, a word:
 
 # %%
 show_source(mrope_positions)
@@ -344,6 +354,10 @@ for axis, row in zip(("time", "row", "column"), positions.T, strict=True):
 print("delta", delta)
 by_hand = [[n, n, n] for n in (0, 1)] + [[2, 2 + y, 2 + x] for y in (0, 1) for x in (0, 1, 2)]
 assert positions.tolist() == by_hand + [[5, 5, 5]] and delta == 6 - 9
+
+# %% alt="Nine tokens, two words, six patches, one word. What one sees, on the left: words on the diagonal, and between them the image as a block of two rows and three columns. On the right: up to the image, position equals slot; in it, time stands still; the last word, in slot 8, is three below the diagonal."
+plots.rope_grid_places(positions, [0, 1, 8])
+plt.show()
 
 # %% [markdown]
 # The largest number in the image is 4, in its last column; so the word after it stands at 5, three places
@@ -378,14 +392,47 @@ assert counts == [[16, 24, 24], [24, 20, 20], [16, 24, 24]]
 assert (shares["Qwen3-VL"][60:] == 0).all()
 
 # %% [markdown]
-# For text the three coordinates are equal, so each pair turns as in plain RoPE, whatever the sections: the last assertion. A
-# model trained on text can begin with its weights. In blocks time gets the fast pairs alone; in turn each axis has fast and slow ones.
+# For text the three coordinates are equal, so each pair turns as in plain RoPE, whatever the sections: the last
+# assertion. A model for images can begin with the weights of one for text. In blocks time gets the fast pairs alone;
+# in turn each axis has fast and slow ones.
+#
+# ### The small image by hand
+#
+# Take three pairs, $K=6$, one for each axis, and the base 1000; so the speeds are 1, 0.1 and 0.01. Every token holds
+# $(1,0)$ in each pair. How does the last word score the last patch of the image, row 1 and column 2?
+#
+# | | time | row | column |
+# |---|---|---|---|
+# | the word stands at | 5 | 5 | 5 |
+# | the patch stands at | 2 | 2 + 1 = 3 | 2 + 2 = 4 |
+# | difference | 3 | 2 | 1 |
+# | times the speed | 3 | 0.2 | 0.01 |
+#
+# Each pair gives the cosine of its angle, so
+#
+# $$s=\frac{\cos 3+\cos 0.2+\cos 0.01}{\sqrt6}$$
+#
+# **Predict** the three angles between the last and the first patch of the image. Which hand does not turn?
+
+# %% fold="output"
+Omega = mrope_frequencies((1, 1, 1), base=1000.0)
+nine = rope_nd(np.tile([1.0, 1, 1, 0, 0, 0], (9, 1)), positions, Omega, "half")
+scores = nine @ nine.T / np.sqrt(6)
+cos = np.cos
+for name, i, j in (("word, last patch", 8, 7), ("last patch, first patch", 7, 2)):
+    angles = ((positions[i] - positions[j]) * [1, 0.1, 0.01]).round(2).tolist()
+    print(f"{name}: angles {angles}, score {scores[i, j]:.4f}")
+assert np.isclose(scores[8, 7], (cos(3) + cos(0.2) + cos(0.01)) / np.sqrt(6), rtol=0, atol=1e-14)
+assert np.isclose(scores[7, 2], (1 + cos(0.1) + cos(0.02)) / np.sqrt(6), rtol=0, atol=1e-14)
+
+# %% [markdown]
+# Time: all patches of an image share it, so its pair tells patches from words, and not from each other.
 #
 # ### A common mistake: two meanings of interleaved
 #
 # `interleaved` says which axis owns pair $c$. Which *components* make pair $c$ is another question, and the answer
-# of Qwen2-VL and Qwen3-VL is the half layout. (GLM-4V, in transformers 5.23.0, has blocks and interleaved pairs.) Nor do any three numbers make
-# interleaved sections: row and column must find room among every third pair.
+# of Qwen2-VL and Qwen3-VL is the half layout. (GLM-4V, in transformers 5.23.0, has blocks and interleaved pairs.) Nor
+# do any three numbers make interleaved sections: row and column must find room among every third pair.
 
 # %%
 Omega = mrope_frequencies((4, 2, 2), interleaved=True)
@@ -425,10 +472,10 @@ print(f"score with the last patch: {right:.3f}, without delta {wrong:.3f}")
 assert abs(right - wrong) > 0.25
 
 # %% [markdown]
-# The first answer token would stand 240 places too far from all it has read. The prompt is computed well, so only the answer suffers:
-# "the the the" in [mlx-vlm #1619](https://github.com/Blaizzy/mlx-vlm/issues/1619), where answers stood at 0 and then at
-# their slots. The delta belongs to a sequence, not to a model: in
-# [mlx-vlm #1143](https://github.com/Blaizzy/mlx-vlm/pull/1143) a second request overwrote the first one's.
+# The first answer token would stand 240 places too far from all it has read. The prompt is computed well, so only the
+# answer suffers: "the the the" in [mlx-vlm #1619](https://github.com/Blaizzy/mlx-vlm/issues/1619), where its tokens
+# stood at 0 and then at their slots. The delta belongs to a sequence, not to a model: kept on the model, a later
+# request can overwrite it ([mlx-vlm #1415](https://github.com/Blaizzy/mlx-vlm/issues/1415)).
 #
 # For a film, where does the text after it go on? With $f$ frames of $h\times w$, at $n+\max(f,h,w)$ here and in transformers 4.57; at
 # $n+\max(h,w)$ in 5.23.0 ([#45381](https://github.com/huggingface/transformers/issues/45381)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,6 +26,7 @@ def rope_grid_maps(
         image = axes.imshow(scores.round(6), cmap=SIGNED, vmin=-1, vmax=1)
         axes.plot(query[1], query[0], "s", mfc="none", mec="black", ms=5)
         axes.set(title=name, xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
     figure.colorbar(image, ax=panels, shrink=0.75, pad=0.02, ticks=[-1, 0, 1])
     return figure
 
@@ -68,8 +71,8 @@ def rope_grid_columns(omegas: dict[str, np.ndarray]) -> Figure:
             axes.plot([0, across], [0, down], "-", color=colour, lw=1)
             axes.plot(across, down, "o", color=colour, ms=4)
         axes.set(title=name, xlim=(-1.15, 1.15), ylim=(1.15, -1.15), aspect="equal")
-        axes.set_xlabel("along columns")
-    panels[0].set_ylabel("along rows")
+        axes.set_xlabel("radians a column")
+    panels[0].set_ylabel("radians a row")
     return figure
 
 
@@ -90,12 +93,36 @@ def rope_grid_sizes(ways: dict[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
 
 
 @in_style
+def rope_grid_places(positions: np.ndarray, words: Sequence[int]) -> Figure:
+    """Draw where M-RoPE puts tokens, by row and column and by slot; `words` are slots of text."""
+    figure, (grid, slots) = plt.subplots(1, 2, figsize=(WIDTH, 2.6))
+    for slot, (_, row, column) in enumerate(positions):
+        colour = "#777777" if slot in words else SERIES[2]
+        grid.plot(column, row, "s", ms=17, color=colour)
+        grid.text(column, row, str(slot), color="white", ha="center", va="center")
+    for name, colour in (("word", "#777777"), ("patch", SERIES[2])):
+        grid.plot([], [], "s", color=colour, label=f"{name}, with its slot")
+    last = len(positions) - 1
+    limits = (-0.6, positions.max() + 0.6)
+    grid.set(xlabel="column", ylabel="row", xlim=limits, ylim=limits[::-1], aspect="equal")
+    grid.legend(loc="lower left")
+    slots.plot([0, last], [0, last], ":", color="#777777", label="slot")
+    for name, colour, size, values in zip(
+        ("time", "row", "column"), (TIME, ROW, COLUMN), (11, 7, 3.5), positions.T, strict=True
+    ):
+        slots.plot(values, "o", color=colour, ms=size, label=name)
+    slots.set(xlabel="slot $m$", ylabel="position")
+    slots.legend(loc="upper left")
+    return figure
+
+
+@in_style
 def rope_grid_ladders(shares: dict[str, np.ndarray]) -> Figure:
     """Draw which axis (0 time, 1 row, 2 column) owns each pair (n,), one strip a model."""
     figure, axes = plt.subplots(figsize=(WIDTH, 0.42 * len(shares) + 0.9))
     for place, owners in enumerate(shares.values()):
         for c, owner in enumerate(owners):
-            axes.barh(-place, 0.92, 0.72, left=c - 0.46, color=(TIME, ROW, COLUMN)[owner])
+            axes.barh(-place, 0.84, 0.72, left=c - 0.42, color=(TIME, ROW, COLUMN)[owner])
     for axis, colour in (("time", TIME), ("row", ROW), ("column", COLUMN)):
         axes.barh(0, 0, color=colour, label=axis)
     n = len(next(iter(shares.values())))
