@@ -305,6 +305,7 @@ for name, p in (("restart", restart), ("running", running)):
 #
 # In grouped-query attention several query heads share one key head. Positions are the same for all heads, so
 # turn the few keys before they are shared: a third of the work, if three share one.
+# [Chapter 44](44_fewer_keys.ipynb) goes on to what a cache then weighs and to latent attention.
 
 # %%
 q_six, k_two = rng.normal(size=(2, 6, 6, 8)), rng.normal(size=(2, 2, 6, 8))  # (B, H, L, K)

@@ -36,7 +36,7 @@ def fewer_keys_heads(heads: int, groups: int, latent: float, turned: float) -> F
     names = ("a key for each head", "grouped", "one for all", "latent")
     for axes, name, G in zip(panels, names, (heads, groups, 1, 0), strict=True):
         total = 2 * G if G else latent + turned
-        _panel(axes, name, f"caches {total:g} K numbers", heads)
+        _panel(axes, name, f"caches ${total:g}\\,K$ numbers", heads)
         at = (np.arange(G) + 0.5) * heads / G - 0.5 if G else np.array([])
         for x in at:
             _block(axes, x - 0.45, 2, 0.9, 1.4, KEY)
@@ -98,7 +98,9 @@ def fewer_keys_rank(curves: dict[str, np.ndarray], r: int) -> Figure:
         axes.plot(np.arange(1, len(values) + 1), values, "o-", color=colour, ms=3.5, label=name)
     axes.axvline(r + 0.5, color="#999999", lw=1, ls="--")
     axes.text(r + 1, 0.93, f"$r = {r}$", color="#555555")
-    axes.set(xlabel="number of the singular value", ylabel="share of the largest", ylim=(-0.03, 1))
+    axes.set(
+        xlabel="number of the singular value", ylabel="share of the largest", ylim=(-0.03, 1.04)
+    )
     axes.legend()
     return figure
 
