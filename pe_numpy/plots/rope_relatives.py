@@ -13,8 +13,11 @@ RELATIVE = SERIES[1]  # what the chapter puts beside RoPE
 
 
 def _two_scores(axes: Axes, D: np.ndarray, rope: np.ndarray, xpos: np.ndarray) -> None:
-    axes.plot(D, rope.round(6), color=COLOURS["rope"], lw=0.7, label="RoPE")
-    axes.plot(D, xpos.round(6), color=RELATIVE, lw=1.1, label="xPos")
+    """Draw the calmer of the two in front: xPos in the past, RoPE in the future."""
+    for name, s, colour in (("RoPE", rope, COLOURS["rope"]), ("xPos", xpos, RELATIVE)):
+        width = 1.1 if name == "xPos" else 0.7
+        axes.plot(D[D >= 0], s[D >= 0].round(6), color=colour, lw=width, label=name)
+        axes.plot(D[D <= 0], s[D <= 0].round(6), color=colour, lw=0.8, zorder=2 - (name == "xPos"))
     axes.axhline(0, color="#999999", lw=0.7, zorder=0)
     axes.set(xlabel="distance $D$", ylabel="score")
 
@@ -38,18 +41,20 @@ def rope_relatives_three(
 ) -> Figure:
     """Draw RoPE and xPos over D, and outputs (N, 2) of shifted texts, turned and turned back."""
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(WIDTH, 2.5), gridspec_kw={"width_ratios": [2.4, 1]}
+        1, 2, figsize=(WIDTH, 2.6), gridspec_kw={"width_ratios": [2.4, 1]}
     )
     _two_scores(left, D, rope, xpos)
     left.legend(loc="upper right", ncols=2)
-    left.set_title("queries and keys: the score over the distance")
-    for points, colour, name in ((turned, COLOURS["rope"], "turned"), (back, RELATIVE, "and back")):
-        right.plot(*points.T.round(6), "o", color=colour, ms=4, label=name)
+    left.set_title("queries and keys: score over distance")
+    for points, colour in ((turned, COLOURS["rope"]), (back, RELATIVE)):
         for x, y in points.round(6):
             right.plot([0, x], [0, y], color=colour, lw=0.8, alpha=0.5)
-    right.set(aspect="equal", xlim=(-1, 1), ylim=(-1.4, 1), xticks=[], yticks=[])
+        right.plot(*points.T.round(6), "o", color=colour, ms=4)
+    right.text(0, -0.95, "turned", color=COLOURS["rope"], ha="center", va="top")
+    right.text(0, 1.0, "turned back", color=RELATIVE, ha="center", va="bottom")
+    right.set(aspect="equal", xlim=(-1.1, 1.1), ylim=(-1.25, 1.3))
     right.set_title("values: the text moves")
-    right.legend(loc="lower center", ncols=2, columnspacing=0.8, handletextpad=0.2)
+    right.axis("off")
     return figure
 
 
@@ -59,8 +64,9 @@ def rope_relatives_sides(D: np.ndarray, rope: np.ndarray, xpos: np.ndarray) -> F
     figure, axes = plt.subplots(figsize=(WIDTH, 2.5))
     _two_scores(axes, D, rope, xpos)
     axes.axvspan(D.min(), 0, color="#EEEEEE", zorder=0)
-    axes.text(0.02, 0.9, "future: masked", transform=axes.transAxes)
-    axes.text(0.98, 0.9, "past", transform=axes.transAxes, ha="right")
+    axes.set_title("future: masked", loc="left")
+    axes.set_title("past", loc="right")
+    axes.margins(x=0)
     axes.legend(loc="lower right", ncols=2)
     return figure
 
@@ -93,6 +99,6 @@ def rope_relatives_paths(counts: np.ndarray, path: np.ndarray, selective: np.nda
     axes.plot(counts, path.round(6), "o-", color=SERIES[0], ms=3.5, label="PaTH")
     axes.plot(counts, selective.round(6), "o-", color=RELATIVE, ms=3.5, label="Selective RoPE")
     axes.axhline(0, color="#999999", lw=0.7, zorder=0)
-    axes.set(xlabel="equal tokens between", ylabel="score")
+    axes.set(xlabel="equal tokens between the two", ylabel="score")
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
