@@ -3,14 +3,15 @@
 #
 # *What does each scaling of RoPE do to each pair of components, and what does it cost?*
 #
-# 40 minutes. Needs [41 Compute with RoPE](41_rope_computed.ipynb).
+# 45 minutes. Needs [41 Compute with RoPE](41_rope_computed.ipynb).
 
 # %% fold="input" alt="Wavelength of each of 64 pairs under five schemes, and its ratio to plain RoPE. What one sees: linear lifts all pairs by 4, NTK-aware more and more, YaRN along a ramp, Llama 3 in a steep step."
 import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attention, causal_mask, dynamic_ntk_scaling, linear_scaling, llama3_scaling
-from pe_numpy import ntk_scaling, rope, rope_frequencies, yarn_scaling
+from pe_numpy import longrope_scaling, ntk_scaling, rope, rope_frequencies, rope_from_config
+from pe_numpy import yarn_attention_factor, yarn_scaling
 from pe_numpy.book import show_source
 from pe_numpy.plots import scaling as plots
 
@@ -29,16 +30,19 @@ plt.show()
 #   [Shown](#what-a-longer-text-shows-that-training-did-not).
 # - **What does each scaling do to which pair?** `linear` divides all frequencies by $s$. NTK-aware raises the
 #   base: pair $i$ is divided by $s^{2i/(d-2)}$, the first by 1, the last by $s$. YaRN and Llama 3 keep the fast
-#   pairs, divide the slow ones, and mix between. [Picture above, read here](#all-of-them-at-once).
+#   pairs, divide the slow ones, and mix between. [Picture above, read here](#all-of-them-at-once). LongRoPE
+#   divides each pair by a number of its own, found by a search. [Shown](#a-divisor-for-each-pair).
 # - **Which config key is which?** `rope_type` is `linear`, `dynamic`, `yarn`, `llama3` or `longrope`; a
-#   fixed NTK-aware base is only a larger `rope_theta`. [Table](#which-config-key).
+#   fixed NTK-aware base is only a larger `rope_theta`. $L_0$ is `original_max_position_embeddings`, but for
+#   `dynamic` it is `max_position_embeddings`. [Shown](#which-config-key).
 # - **What is Llama 3's rule?** Pairs of more than 4 turns in the trained length are kept, those of less than 1
 #   divided by the factor, the rest mixed linearly in their turns. [Shown](#llama-3).
 # - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on turned queries and keys, so its square on the
 #   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores.
-#   [Shown](#yarns-second-part-sharper-attention).
-# - **What changes when?** `dynamic` changes the frequencies at each length beyond the trained one. `linear`,
-#   NTK-aware, YaRN and Llama 3 are fixed, so short texts change, too: under `linear` all neighbours stand $1/s$
+#   [Shown](#yarns-second-part-sharper-attention). DeepSeek sharpens *all* of a score, by `mscale_all_dim`.
+#   [Shown](#two-scales-in-deepseek).
+# - **What changes when?** `dynamic` changes the frequencies at each length beyond the trained one, LongRoPE once, at
+#   $L_0 + 1$. The others are fixed, so short texts change, too: under `linear` all neighbours stand $1/s$
 #   of a trained step apart. With `dynamic`, cache unturned keys; even so a second layer
 #   differs from a whole pass. [Shown](#decoding-two-caches).
 
@@ -301,6 +305,27 @@ assert (gap[17:41] > 0).all() and np.allclose(gap[:17], 0) and np.allclose(gap[4
 # Both go by one name, and a model tuned with one must be run with that one. Here
 # `yarn_scaling` is the released ramp, and `llama3_scaling(f, s, L0, 1, 32)` the paper's.
 #
+# There is a third. [gpt-oss](https://github.com/openai/gpt-oss/blob/7b58334/gpt_oss/torch/model.py) does not round
+# $i(32)$ and $i(1)$; a configuration says so with `"truncate": false`. It has 32 pairs, $b = 150{,}000$,
+# $L_0 = 4096$ and $s = 32$. **Predict**: which of the pairs turn at another speed if a program rounds all the same?
+
+# %% fold="output"
+rounded, real = (yarn_scaling(64, 32, 4096, 150_000, truncate=t)[0] for t in (True, False))
+first, last = (64 * math.log(4096 / (2 * math.pi * r)) / (2 * math.log(150_000)) for r in (32, 1))
+print(f"the ramp goes from {first:.4f} to {last:.4f}, or from 8 to 18")
+for pair in (8, 9, 12, 17, 18):
+    print(f"pair {pair:2}: rounded {rounded[pair]:.6g}, real {real[pair]:.6g}")
+f = rope_frequencies(64, 150_000)
+g = np.clip((last - np.arange(32)) / (last - first), 0, 1)
+assert np.allclose(real, g * f + (1 - g) * f / 32, rtol=1e-12, atol=0)
+assert np.flatnonzero(rounded != real).tolist() == list(range(9, 18))
+print(f"pair 17 would turn {rounded[17] / real[17]:.2f} times too fast")
+assert (rounded / real).argmax() == 17
+
+# %% [markdown]
+# The pairs between the rounded ends, 9 to 17. One way to lose the word is told in
+# [chapter 42](42_rope_in_models.ipynb#where-transformers-itself-differs).
+#
 # ## All of them at once
 #
 # The picture at the top has the wavelengths of all 64 pairs. On its right one sees the four characters: linear
@@ -386,7 +411,8 @@ assert score(wide, D, schemes["linear"]).argmax() == 4000
 # each score gets its square.
 
 # %%
-print("  s   on q and k   on the score")
+show_source(yarn_attention_factor)
+print("\n  s   on q and k   on the score")
 for factor in (1, 2, 4, 16, 40):
     a = yarn_scaling(d, factor, L0)[1]
     assert np.isclose(a, 0.1 * math.log(factor) + 1, rtol=1e-13, atol=0)
@@ -403,6 +429,53 @@ assert difference[0] == 0 and (difference[1:] > 0.001).all()
 # *A common mistake* is to test at position 0: the first token attends to one key, and the softmax of one score is
 # 1 whatever the factor. A program that had left out such a factor of DeepSeek's agreed with the reference
 # "almost exactly" there ([report](https://github.com/onnxruntime/mobius/pull/548)).
+#
+# ### Two scales in DeepSeek
+#
+# DeepSeek-V2 and V3 turn only 64 of the 192 components of a query or key ([chapter 44](44_fewer_keys.ipynb)), and the
+# factor above sharpens only what turns. So their configurations have two numbers more: $\mu$, called `mscale`, and
+# $\nu$, called `mscale_all_dim`. With $A(s, \mu) = 0.1\,\mu \ln s + 1$, turned components are multiplied by the
+# left number, every score by the right one:
+#
+# $$\frac{A(s, \mu)}{A(s, \nu)}\qquad\qquad A(s, \nu)^2$$
+#
+# In both models $\mu = \nu$, so the left one is 1.
+
+
+# %%
+def read(mu, nu):
+    words = {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096,
+             "mscale": mu, "mscale_all_dim": nu}  # fmt: skip
+    config = {"qk_rope_head_dim": 64, "rope_theta": base, "rope_scaling": words}
+    return rope_from_config(config)
+
+
+for mu, nu in ((0.707, 0.707), (1, 1), (1, 0.5)):
+    found, left, right = read(mu, nu), *(0.1 * a * math.log(40) + 1 for a in (mu, nu))
+    print(f"mu {mu}, nu {nu}: {found.attention_factor:.6f} {found.score_factor:.6f}")
+    assert np.isclose(found.attention_factor, left / right, rtol=1e-12, atol=0)
+    assert np.isclose(found.score_factor, right**2, rtol=1e-12, atol=0)
+
+# %% [markdown]
+# A score times $A^2$ is the score of queries and keys that are multiplied by $A$ in *all* components. **Predict**:
+# is it the same to multiply by $A$ only what turns, as YaRN does?
+
+# %% fold="output"
+q, k = rng.standard_normal((2, 6, 192))  # 128 components that stay, 64 that turn
+f, _, _, right = read(1, 1)
+times = yarn_attention_factor(40)
+q, k = (np.hstack([y[:, :128], rope(y[:, 128:], at, f)]) for y in (q, k))
+stay, turned = q[:, :128] @ k[:, :128].T, q[:, 128:] @ k[:, 128:].T
+assert np.allclose((times * q) @ (times * k).T, right * (stay + turned), rtol=0, atol=1e-10)
+off = np.abs(right * (stay + turned) - (stay + times**2 * turned)) / 192**0.5
+print(f"scores differ by up to {off.max():.2f}")
+assert off.max() > 0.5
+
+# %% [markdown]
+# No. All these variants have the same angles: compare *scores*, not tables. In
+# [DeepSeek's own code](https://github.com/deepseek-ai/DeepSeek-V3/blob/9b4e978/inference/model.py) neither the scale
+# nor the frequencies are stretched if the longest text it is set up for fits into $L_0$; in transformers they always
+# are.
 #
 # ## A base that grows with the text
 #
@@ -492,23 +565,128 @@ assert 0.001 < errors["unturned keys, layer 2"].max() < errors["turned keys, lay
 # whole text at once" are two computations, and a perplexity measured in whole passes is not that of the
 # text generated token by token.
 #
+# ### Who remembers the longest text
+#
+# Libraries differ in which $L$ they put in, if any.
+# [transformers 5.23.0](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/modeling_rope_utils.py)
+# keeps the base of the longest text so far, until one *shorter* than $L_0$ comes. vLLM had one base, for the longest text
+# that it would accept ([#5093, 2024](https://github.com/vllm-project/vllm/issues/5093)).
+# [KerasHub](https://github.com/keras-team/keras-hub/blob/71453d0/keras_hub/src/layers/modeling/rotary_embedding.py)
+# divides *every* frequency by $s^{d/(d-2)}$ and calls that dynamic. **Predict** the last of four
+# frequencies for texts of 7, 12, 16, 12, 8 and 7 tokens, one after the other, with $L_0 = 8$ and $\gamma = 2$.
+
+# %% fold="output"
+texts, longest, kept = (7, 12, 16, 12, 8, 7), 8, []
+formula = [dynamic_ntk_scaling(8, length, 8, 2)[-1] for length in texts]
+for length in texts:
+    longest = 8 if length < 8 else max(longest, length)
+    kept.append(dynamic_ntk_scaling(8, longest, 8, 2)[-1])
+fixed, every = dynamic_ntk_scaling(8, 16, 8, 2)[-1], rope_frequencies(8)[-1] / 2 ** (8 / 6)
+rows = {"formula": formula, "transformers": kept, "vLLM": [fixed] * 6, "KerasHub": [every] * 6}
+for name, row in rows.items():
+    print(f"{name:12}", *(f"{f:.6f}" for f in row))
+assert np.allclose(formula, [0.001 / max(1, n / 4 - 1) for n in texts], rtol=1e-12, atol=0)
+assert np.allclose(kept, np.array([1, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1]) / 1000, rtol=1e-12, atol=0)
+
+# %% [markdown]
+# (The class of transformers, run on these lengths, gives the second row.) There the fourth and fifth texts get the base of
+# the third: a text is read differently after a longer one.
+#
+# ## A divisor for each pair
+#
+# **LongRoPE** (Ding et al. 2024) has no ramp: a search finds a divisor $\delta_i$ for each pair. A
+# configuration holds two lists of them, and the present length says which one holds:
+#
+# $$\begin{gathered}\theta_i' = \frac{\theta_i}{\delta_i}\qquad
+# \delta = \begin{cases}\text{short list} & L \le L_0\\ \text{long list} & L > L_0\end{cases}\\[4pt]
+# a = \sqrt{1 + \frac{\ln s}{\ln L_0}}\end{gathered}$$
+#
+# Turned queries and keys are multiplied by $a$ as in YaRN, *also below* $L_0$; here $s$ is the longest length
+# over $L_0$.
+
+# %%
+show_source(longrope_scaling)
+ones, long = [1, 1, 1, 1], [1, 2, 4, 8]
+for length, used in ((4096, ones), (4097, long)):
+    f, a = longrope_scaling(8, length, ones, long, 4096, 32)
+    print(length, f.round(6).tolist(), f"a = {a:.6f}")
+    assert np.allclose(f, [base ** (-i / 4) / used[i] for i in range(4)], rtol=1e-13, atol=0)
+    assert np.isclose(a * a, 17 / 12, rtol=1e-13, atol=0)  # 32 = 2^5 and 4096 = 2^12
+
+phi3 = """1.03 1.05 1.05 1.08 1.23 1.23 1.3 1.45 1.6 1.65 1.9 2.86 3.69 5.42 5.49 5.49 9.09 11.58 15.66
+15.77 15.79 18.36 21.99 23.08 30.01 32.35 32.59 35.56 39.95 53.84 56.2 57.95 59.29 59.77 59.92 61.19
+61.96 62.5 63.37 63.48 63.48 63.66 63.85 64.08 64.76 64.8 64.81 64.81"""
+
+# %% [markdown]
+# Phi-3-mini-128k was stretched from 4096 to 131,072 positions, so $s = 32$. The 48 numbers above are the long list of its
+# [configuration](https://github.com/ggml-org/llama.cpp/issues/6849). **Predict**: linear, NTK-aware, YaRN and
+# Llama 3 scaling all divide the last pair by 32. And the search?
+
+# %% fold="output" alt="Divisor of each of 48 pairs for a text 32 times as long. What one sees: the searched list climbs from the first pairs on, passes 32 at pair 25, where YaRN divides by 2 and Llama 3 by 1, and ends near 65."
+phi, f = np.array(phi3.split(), float), rope_frequencies(96)
+searched, a = longrope_scaling(96, 4097, np.ones(48), phi, 4096, 32)
+found = {"linear": f / 32, "NTK-aware": ntk_scaling(96, 32), "LongRoPE": searched,
+         "YaRN": yarn_scaling(96, 32, 4096)[0], "Llama 3": llama3_scaling(f, 32, 4096)}  # fmt: skip
+plots.divisors({name: f / scaled for name, scaled in found.items()})
+plt.show()
+slow = 4096 * f < 2 * np.pi  # never came round in training
+reach = (32 * searched / f)[slow].max()  # of the trained arc
+print(f"{(phi > 32).sum()} of 48 divisors exceed 32, the last is {phi[-1]}")
+print(f"{slow.sum()} slow pairs reach at most {reach:.2f} of their trained arcs; a = {a:.4f}")
+assert (found["YaRN"][:16] == f[:16]).all() and phi[15] == 5.49 and 32 * 4096 == 131_072
+assert all(np.isclose(f[-1] / y[-1], 32) for name, y in found.items() if name != "LongRoPE")
+
+# %% [markdown]
+# By 64.81, twice the growth of the text. At pair 15, which YaRN keeps, the list already divides by 5.49. Which curve reads
+# best these numbers do not say; Phi-3 was trained with its own.
+#
+# One more token comes: do the scores of the old ones change? **Predict** it for four schemes with $L_0 = 8$.
+
+# %% fold="output"
+q8, k8 = rng.standard_normal((2, 7, 8))  # seven old tokens, in a text of n
+ways = {"linear": lambda n: linear_scaling(rope_frequencies(8), 4),
+        "YaRN": lambda n: yarn_scaling(8, 4, 8)[0], "dynamic": lambda n: dynamic_ntk_scaling(8, n, 8),
+        "LongRoPE": lambda n: longrope_scaling(8, n, ones, long, 8, 4)[0]}  # fmt: skip
+print("to length    8     9     10")
+for name, way in ways.items():
+    turned = [[rope(y, np.arange(7), way(n)) for n in (7, 8, 9, 10)] for y in (q8, k8)]
+    scores = [q @ k.T for q, k in zip(*turned, strict=True)]
+    same = np.abs(np.diff(scores, axis=0)).max(axis=(1, 2)) < 1e-9
+    print(f"{name:12}", *("same " if yes else "other" for yes in same))
+    assert same.tolist() == [True, name not in ("dynamic", "LongRoPE"), name != "dynamic"]
+
+# %% [markdown]
+# LongRoPE changes old scores once, at the ninth token. An answer that grows past $L_0$ changes
+# its encoding in mid-sentence: transformers throws Phi-3's cache away there and computes it anew
+# ([PR 33129](https://github.com/huggingface/transformers/pull/33129)). vLLM chooses once, by the longest text that it
+# accepts ([PR 27431](https://github.com/vllm-project/vllm/pull/27431)), so that short prompts may meet the long list.
+# unsloth chose the long one at $L = L_0$ already ([PR 10681](https://github.com/unslothai/unsloth/pull/10681)).
+#
 # ## Which config key
 #
-# In [Hugging Face's Transformers](https://github.com/huggingface/transformers/blob/ef46806472a64b0013ed413781e3afed82bfa047/src/transformers/modeling_rope_utils.py)
-# a model's `config.json` has a dictionary `rope_scaling` with `rope_type` (in older files `type`; in newer versions the
-# dictionary is [`rope_parameters`](https://huggingface.co/docs/transformers/internal/rope_utils)).
-#
-# | `rope_type` | keys beside it | here |
-# |---|---|---|
-# | `default` | none; the base is `rope_theta`, raised for a fixed NTK-aware scaling | `rope_frequencies`, `ntk_scaling` |
-# | `linear` | `factor` | `linear_scaling` |
-# | `dynamic` | `factor`: $\gamma$, not $s$ | `dynamic_ntk_scaling` |
-# | `yarn` | `factor`; if wanted `beta_fast` (32), `beta_slow` (1), `attention_factor` | `yarn_scaling` |
-# | `llama3` | `factor`, `low_freq_factor` ($\alpha$), `high_freq_factor` ($\beta$), `original_max_position_embeddings` ($L_0$) | `llama3_scaling` |
-# | `longrope` | `short_factor`, `long_factor`: lists of one divisor for each pair, for texts within and beyond the trained length | none |
-#
-# At this commit `dynamic` and `yarn` take $L_0$ from `max_position_embeddings`.
-#
+# [Chapter 42](42_rope_in_models.ipynb#from-words-to-functions) has a table of all words for RoPE in a model's
+# `config.json`, and the function that reads them, `rope_from_config`. Here the one trap of stretching: the trained
+# length has two names. `yarn`, `llama3` and `longrope` take $L_0$ from `original_max_position_embeddings`;
+# `dynamic` takes it from `max_position_embeddings`, which for the other three is the *stretched* length, and for them
+# stands in only if the first is missing.
+
+# %%
+words = {"head_dim": d, "rope_theta": base, "max_position_embeddings": s * L0}
+words["original_max_position_embeddings"] = L0
+
+
+def read_type(kind, **beside):
+    scaling = {"rope_type": kind, "factor": s, **beside}
+    return rope_from_config({**words, "rope_scaling": scaling}, length=10_000).frequencies
+
+
+assert np.array_equal(read_type("linear"), schemes["linear"])
+assert np.array_equal(read_type("yarn"), schemes["YaRN"])
+bounds = {"low_freq_factor": 1, "high_freq_factor": 4}  # alpha and beta
+assert np.array_equal(read_type("llama3", **bounds), schemes["Llama 3"])
+assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L0, s))
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Scale twice
@@ -644,9 +822,8 @@ assert 0.001 < errors["unturned keys, layer 2"].max() < errors["turned keys, lay
 # - **Two ratios to test.** After NTK-aware scaling the first ratio is 1 and the last $1/s$. Dividing *every*
 #   frequency by $s^{d/(d-2)}$ fails the first. In partial RoPE, where only the first $d$ of $K$ components turn,
 #   the exponent takes $d$, too; with $K$ the second test fails.
-# - **"Dynamic" by name.** Transformers computes the base anew; vLLM computed it once, for the longest text it
-#   would accept, and used it for every text
-#   ([#5093, 2024](https://github.com/vllm-project/vllm/issues/5093)): static scaling, which changes short texts.
+# - **Who uses what.** `linear`: Gemma 3 from 4B on, in its global layers, 8. `yarn`: gpt-oss 32, DeepSeek-V2 and V3 40. `llama3`:
+#   Llama 3.1, 8. `longrope`: Phi-3 with 128k, Phi-3.5, Phi-4-mini.
 # - **Batches.** If the length is that of the longest text in the batch, a short text gets another output
 #   beside a long neighbour than alone. Compute the factor for each text.
 
@@ -714,7 +891,8 @@ for factor in (2, 4, 8, 16):
 # - Peng et al. 2023, *YaRN*, [arXiv:2309.00071](https://arxiv.org/abs/2309.00071), sections 3.1 to 3.4, and its
 #   authors'
 #   [list of the mistakes of the first preprint](https://github.com/jquesnelle/yarn/blob/349d569839247a6a6ee9184cba070b1777fe2052/Errata.md).
-# - Ding et al. 2024, *LongRoPE*, [arXiv:2402.13753](https://arxiv.org/abs/2402.13753): divisors found by search.
+# - Ding et al. 2024, *LongRoPE*, [arXiv:2402.13753](https://arxiv.org/abs/2402.13753), and its
+#   [code](https://github.com/microsoft/LongRoPE/blob/c9e56aa/rope/longrope.py).
 # - Su 2023, [kexue.fm/archives/9675](https://kexue.fm/archives/9675): RoPE as a number system, the subject of
 #   [chapter 51](51_extrapolation.ipynb).
 # - Xiong et al. 2023, *Effective Long-Context Scaling of Foundation Models*,

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Wedge
+from matplotlib.ticker import NullLocator
 
 from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, in_style
 
@@ -20,6 +21,7 @@ LOOKS: dict[str, tuple[str, str, float]] = {
     "YaRN": (SERIES[5], "-", 1.6),
     "by parts": (SERIES[5], ":", 1.6),
     "Llama 3": ("black", "--", 1.2),
+    "LongRoPE": (COLOURS["rope"], "-", 2.4),
 }
 SEEN, NEW, EMPTY = COLOURS["rope"], SERIES[1], "#EEEEEE"
 
@@ -111,6 +113,19 @@ def two_ramps(turns: np.ndarray, kept: dict[str, np.ndarray]) -> Figure:
     right.set(xlabel="turns within the trained length", xlim=(0, 40))
     handles, names = left.get_legend_handles_labels()
     fig.legend(handles, names, loc="outside lower center", ncols=len(names))
+    return fig
+
+
+@in_style
+def divisors(divided: dict[str, np.ndarray]) -> Figure:
+    """Draw by what each scheme divides the frequency of each pair (n,)."""
+    fig, axes = plt.subplots(figsize=(WIDTH, 2.9))
+    _lines(axes, np.arange(len(next(iter(divided.values())))), divided)
+    ticks = (1, 2, 4, 8, 16, 32, 64)
+    axes.set(xlabel="pair $i$", ylabel="divided by", yscale="log")
+    axes.set_yticks(ticks, [str(tick) for tick in ticks])
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return fig
 
 

@@ -298,12 +298,18 @@ def longrope_scaling(
 
     Parameters
     ----------
-    d, length, trained_length, base
-        As in `dynamic_ntk_scaling`; d may be 2.
+    d : int
+        Number of components to turn, even.
+    length : float
+        L, the number of positions of the present sequence.
     short_factor, long_factor : (d/2,) array
         lambda_i, for L up to L0 and for L above it; found by a search.
+    trained_length : float
+        L0, above 1.
     factor : float
         s, the longest length over the trained length.
+    base : float
+        b, the base that the model was trained with.
 
     Returns
     -------
