@@ -611,6 +611,54 @@ vectors, n = laplacian_encoding(path, 5, normalized=False), np.arange(12)[:, Non
 cosines = np.cos(np.pi / 12 * n * np.arange(1, 6))
 overlap = (cosines / np.linalg.norm(cosines, axis=0)).T @ vectors
 assert np.allclose(np.abs(overlap), np.eye(5), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# And the relatives of RoPE:
+#
+# | equal | when | chapter |
+# |---|---|---|
+# | xPos, RoPE | times $\zeta_c^{D/512}$ a pair | [45](45_rope_relatives.ipynb) |
+# | PoPE, RoPE of twice the width | of the pairs $(\mathrm{softplus}(x_c),0)$ | [45](45_rope_relatives.ipynb) |
+# | axial RoPE, RoPE of both halves | one by the row, one by the column | [43](43_rope_grid.ipynb) |
+# | M-RoPE, RoPE | text, whose three positions are equal | [43](43_rope_grid.ipynb) |
+# | LongRoPE, linear interpolation | all divisors are $s$ (but for LongRoPE's factor) | [50](50_scaling.ipynb) |
+# | YaRN, RoPE | $s=1$ | [50](50_scaling.ipynb) |
+# | p-RoPE, RoPE | all pairs turn | [42](42_rope_in_models.ipynb) |
+# | latent scores, absorbed or not | always | [44](44_fewer_keys.ipynb) |
+# | ReRoPE, leaky, Self-Extend, dual chunks, RoPE | $w\geq L$; $s=1$; $g=1$; $L\leq c$ | [52](52_new_places.ipynb) |
+
+# %%
+from pe_numpy import axial_frequencies, mrope_frequencies, patch_coordinates, pope
+from pe_numpy import pope_frequencies, rope, rope_frequencies, rope_nd, xpos, xpos_scale
+
+q, k, at = *rng.standard_normal((2, 6, 8)), np.arange(6)
+gaps, turned = relative_distance(at, at), [rope(x, at) for x in (q, k)]
+pairs = [np.reshape(x, (6, 4, 2)) for x in turned]
+faded = np.einsum("icx,jcx,ijc->ij", *pairs, xpos_scale(8) ** (gaps[..., None] / 512))
+assert np.allclose(xpos(q, at) @ xpos(k, at, key=True).T, faded, rtol=0, atol=1e-12)
+radii = np.stack([np.log1p(np.exp(q)), 0 * q], axis=-1).reshape(6, 16)
+assert np.allclose(pope(q, at), rope(radii, at, pope_frequencies(8)), rtol=0, atol=1e-12)
+cells, tall = patch_coordinates(2, 3), rope_frequencies(4, 100.0)
+halves = [rope(x, n, tall) for x, n in zip(np.split(q, 2, axis=1), cells.T, strict=True)]
+assert np.allclose(rope_nd(q, cells, axial_frequencies(8)), np.hstack(halves), rtol=0, atol=1e-12)
+prose = np.stack([at] * 3, axis=1)
+assert np.allclose(rope_nd(q, prose, mrope_frequencies((2, 1, 1))), turned[0], rtol=0, atol=1e-12)
+
+# %%
+from pe_numpy import chunk_distance, linear_scaling, longrope_scaling, mla_scores
+from pe_numpy import proportional_frequencies, rerope_distance, self_extend_distance, yarn_scaling
+
+plain, one = rope_frequencies(8), yarn_scaling(8, 1, 30)
+slower = longrope_scaling(8, 90, [1] * 4, [3] * 4, 30, 3)[0]  # 90 is beyond 30: the second list
+assert np.allclose(slower, linear_scaling(plain, 3), rtol=1e-12)
+assert np.allclose(one[0], plain, rtol=1e-12) and one[1] == 1
+assert np.allclose(proportional_frequencies(8, 1.0), plain, rtol=1e-12)
+heads, latent, w_uk = (rng.standard_normal(n) for n in ((2, 3, 6, 4), (6, 5), (3, 4, 5)))
+given = *heads, latent, q[:, :4], w_uk, at, at
+assert np.allclose(mla_scores(*given), mla_scores(*given, absorbed=False), rtol=0, atol=1e-12)
+near = rerope_distance(gaps, 6), rerope_distance(gaps, 2, stretch=1), chunk_distance(at, at, 8, 2)
+for same in (*near, self_extend_distance(at, at, 2, 1)):
+    assert np.array_equal(same[gaps >= 0], gaps[gaps >= 0])
 print("all equal")
 
 # %% [markdown]

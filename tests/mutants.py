@@ -800,6 +800,7 @@ MUTANTS = [
     Mutant("a pattern from its end", MODEL, "pattern[n % len(pattern)]", "pattern[-1 - n % len(pattern)]"),
     Mutant("parameters of the layer's number", MODEL, "shared[str(members.index(encoding))]", "shared[str(len(members) - 1)]"),
     Mutant("the first encoding for all layers", MODEL, "encoding = _encoding(model, n)\n", "encoding = _encoding(model, 0)\n"),
+    Mutant("the first encoding for all layers of the encoder", MODEL, "encoding = _encoding(model, n, encoder=True)", "encoding = _encoding(model, 0, encoder=True)"),
     Mutant("the first encoding embeds alone", MODEL, "for member in _members(model, encoder):", "for member in _members(model, encoder)[:1]:"),
     Mutant("every layer embeds", MODEL, "if _encoding(model, n, encoder) not in members:", "if True:"),
     Mutant("masks by window alone", MODEL, 'sight = model.of_layer("window", n), model.of_layer("chunk", n)', 'sight = model.of_layer("window", 0), model.of_layer("chunk", n)'),

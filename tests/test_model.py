@@ -842,6 +842,29 @@ def test_each_layer_of_a_pattern_sees_with_its_own_encoding_and_mask():
     assert_array_equal(seen, causal_mask(np.arange(L), np.arange(L)))
 
 
+def test_an_encoding_touches_its_own_layers_alone():
+    model, params, tokens = built(
+        (Encoding(), every_encoding(40, clip=3)["t5"]), n_encoder_layers=2
+    )
+    before, after = {}, {}
+    memory = encode(params, model, tokens)
+    decode(params, model, tokens, memory, watch=before)
+    params["decoder"]["shared"]["1"]["table"][1] += 5
+    params["encoder"]["shared"]["1"]["table"][1] += 5
+    decode(params, model, tokens, memory, watch=after)
+    assert_array_equal(before["attention 0"], after["attention 0"])
+    assert np.abs(before["attention 1"] - after["attention 1"]).max() > 0.1
+    assert np.abs(encode(params, model, tokens) - memory).max() > 1e-3
+
+
+def test_every_encoding_of_a_pattern_may_change_the_token_vectors():
+    """Sinusoids are added once, before the first layer, whichever layers they stand for."""
+    model, params, tokens = built(every_encoding(40)["sinusoidal"])
+    pattern = built((Encoding(), every_encoding(40)["sinusoidal"]))[0]
+    mixed = {**params, "decoder": {**params["decoder"], "shared": {"0": {}, "1": {}}}}
+    assert_array_equal(decode(mixed, pattern, tokens), decode(params, model, tokens))
+
+
 @pytest.mark.parametrize("choices", [{"n_kv_heads": 1}, {"encoding": MIXED, "n_layers": 4}])
 def test_patterns_and_shared_heads_keep_cache_chunks_and_padding(choices):
     model, params, tokens = built(**{"encoding": Rope(), **choices}, window=(4, None))
@@ -865,6 +888,8 @@ def test_shared_key_heads_are_the_full_ones_with_equal_projections(encoding):
     rng = np.random.default_rng(0)
     params = jittered(init_params(grouped, rng, np.float64), rng)
     tokens, K = rng.integers(0, V, (B, L)), 4
+    own = params["decoder"]["layers"]["0"]
+    assert own["attention"]["W_k"].shape == (16, 8) and own["cross"]["W_k"].shape == (16, 16)
 
     def widened(tree):
         if not isinstance(tree, dict):
@@ -883,11 +908,17 @@ def test_shared_key_heads_are_the_full_ones_with_equal_projections(encoding):
     logits = decode(params, grouped, tokens, memory)
     assert_allclose(logits, decode(widened(params), full, tokens, memory), rtol=0, atol=1e-10)
     cache = Cache(grouped, B, L, np.float64)
+    assert cache.keys["0"].shape[1] == cache.values["1"].shape[1] == 2
     decode(params, grouped, tokens[:, :5], memory, cache=cache)
     assert cache.keys["0"].shape[1] == 2
     assert_allclose(
         decode(params, grouped, tokens[:, 5:], memory, cache=cache), logits[:, 5:], atol=1e-10
     )
+
+
+def test_shared_key_heads_divide_the_others():
+    with pytest.raises(ValueError, match="n_kv_heads must divide n_heads; got 4 and 6"):
+        Model(V, 12, 6, F, 1, n_kv_heads=4)
 
 
 def test_a_tempered_layer_knows_no_position_but_warms_its_queries():
