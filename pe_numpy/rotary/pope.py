@@ -12,8 +12,8 @@ ee11cab, PoPE_pytorch/pope.py::
 Axes: L positions, K width of one head (d in the formula); the result is 2K wide.
 Symbols: delta is a learned phase of the keys, clamped to -2 pi .. 0; D = i - j.
 Convention: each component becomes an interleaved pair (cos part, sin part), turned as by `rope`.
-Differs from the code: nothing. It leaves the scale of scores to the attention; with the K of the
-input, not of the result, a score at D = 0 is as large as without positions: 1/sqrt(K).
+Differs from the code: nothing. Scores are divided by the root of the input's K, not of the result's
+2K, as in its PoPE_pytorch/attention.py.
 """
 
 from __future__ import annotations
