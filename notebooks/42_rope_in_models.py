@@ -161,18 +161,17 @@ assert np.allclose(moved, results["proportional", "half"][order], rtol=0, atol=1
 # `rope_convert_weights` does that; with partial RoPE tell it how many components turn:
 
 # %%
-D, H, width, turning = 6, 3, 8, 4
-W_q, W_k = rng.standard_normal((2, H * width, D))
-tokens = rng.standard_normal((5, D))
+H = 3  # heads of width 8, of which 4 components turn
+tokens, W_q, W_k = np.split(rng.standard_normal((5 + 48, 6)), [5, 5 + 24])
 
 
-def head_scores(W_q, W_k, layout, f=partial):
-    q, k = (np.swapaxes((tokens @ W.T).reshape(5, H, width), 0, 1) for W in (W_q, W_k))
-    q, k = (rope(y, np.arange(5), f, layout) for y in (q, k))
+def head_scores(W_q, W_k, layout):
+    q, k = (np.swapaxes((tokens @ W.T).reshape(5, H, 8), 0, 1) for W in (W_q, W_k))
+    q, k = (rope(y, np.arange(5), partial, layout) for y in (q, k))
     return q @ np.swapaxes(k, -1, -2)  # (H, L, L)
 
 
-there = [rope_convert_weights(W, H, d=turning) for W in (W_q, W_k)]
+there = [rope_convert_weights(W, H, d=4) for W in (W_q, W_k)]
 forgot = [rope_convert_weights(W, H) for W in (W_q, W_k)]  # as if all 8 turned
 expected = head_scores(W_q, W_k, "interleaved")
 assert np.allclose(head_scores(*there, "half"), expected, rtol=0, atol=1e-12)
@@ -200,7 +199,8 @@ def both_orders(gain):
 
 assert both_orders(ones) < 1e-12 and both_orders(alike) < 1e-12
 print("a gain of its own for each component: off by", both_orders(g[0]).round(2))
-assert all(both_orders(alike + 0.1 * (np.arange(8) == c)) > 1e-3 for c in range(8))
+for c in range(8):  # one component unlike its partner
+    assert both_orders(np.where(np.arange(8) == c, 5, alike)) > 1e-3
 
 # %% [markdown]
 # *A common mistake* follows from both sections: whoever reorders the rows of $W_q$ for another layout must
@@ -218,13 +218,13 @@ assert np.abs(stale - wanted).max() > 1
 # %% [markdown]
 # ## A base for each layer
 #
-# In a window of 1024 tokens slow pairs hardly turn; among 128,000 they must tell far from farther
+# In a short window slow pairs hardly turn; in a long text they must tell far from farther
 # ([chapter 50](50_scaling.ipynb)). So Gemma 3 gives its layers two sets of frequencies: five **local** layers with base
 # 10,000, then a **global** one with base $10^6$, whose frequencies the larger models also divide by 8. ModernBERT has a
-# global layer first and every third, of base 160,000. Others leave RoPE out of some layers. Here are twelve layers of six models, as
+# global layer first and every third. Others leave RoPE out of some layers. Here are twelve layers of six models, as
 # `rope_from_config` reads them where a file says nothing: with the defaults of transformers, which the files of single models may change:
 
-# %% alt="The base of RoPE in layers 0 to 11 of six models. What one sees: LLaMA has one base; Gemma 3 a large one in layers 5 and 11; ModernBERT in 0, 3, 6, 9; Llama 4, SmolLM3 and Cohere 2 have none in layers 3, 7 and 11."
+# %%
 types = {"LLaMA": "llama", "Gemma 3": "gemma3_text", "ModernBERT": "modernbert",
          "Llama 4": "llama4_text", "SmolLM3": "smollm3", "Cohere 2": "cohere2"}  # fmt: skip
 
@@ -236,11 +236,13 @@ def base_of(config, layer):
 
 configs = {name: {"model_type": t, "head_dim": 64} for name, t in types.items()}
 bases = {name: [base_of(c, layer) for layer in range(12)] for name, c in configs.items()}
-plots.layers_of_models(bases)
-plt.show()
 assert bases["Gemma 3"] == [1e6 if n % 6 == 5 else 1e4 for n in range(12)]
 assert bases["ModernBERT"] == [1.6e5 if n % 3 == 0 else 1e4 for n in range(12)]
 assert all([b == 0 for b in bases[n]] == [i % 4 == 3 for i in range(12)] for n in list(types)[3:])
+
+# %% alt="The base of RoPE in layers 0 to 11 of six models. What one sees: LLaMA has one base; Gemma 3 a large one in layers 5 and 11; ModernBERT in 0, 3, 6, 9; Llama 4, SmolLM3 and Cohere 2 have none in layers 3, 7 and 11."
+plots.layers_of_models(bases)
+plt.show()
 
 # %% [markdown]
 # The windows belong to the masks ([chapter 12](12_attention_blocks.ipynb)): in Gemma 3 layer $n$ attends to
@@ -369,7 +371,14 @@ assert dealt["qwen3_5_text"] == ("thw" * 11)[:32]
 assert np.allclose(f, mrope_frequencies((11, 11, 10), interleaved=True), rtol=1e-14, atol=0)
 
 # %% [markdown]
-# The five formulas of stretching are those of [chapter 50](50_scaling.ipynb). Four numbers come out:
+# The five formulas of stretching are those of [chapter 50](50_scaling.ipynb). The function finds the layer's kind, its parameters
+# and its width, and hands them over:
+
+# %% fold="output"
+show_source(rope_from_config)
+
+# %% [markdown]
+# Four things come out. Here is DeepSeek-V3, whose scores have a factor of their own:
 
 # %%
 deepseek = {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_theta": 1e4,
@@ -380,8 +389,19 @@ print(found.frequencies.shape, found.attention_factor, found.layout, round(found
 assert np.isclose(found.score_factor, (0.1 * np.log(40) + 1) ** 2, rtol=1e-14, atol=0)
 
 # %% [markdown]
-# How to use them? Turn, multiply the components that turn with the attention factor $a$, take the product, and
-# multiply it with the score factor $f$:
+# How to use them? Take Phi-4-mini in small: three quarters of the components turn, with LongRoPE and its factor $a$.
+
+# %%
+phi = {"model_type": "phi3", "head_dim": 8, "partial_rotary_factor": 0.75, "rope_theta": 1e4,
+       "max_position_embeddings": 64, "original_max_position_embeddings": 8}  # fmt: skip
+phi["rope_scaling"] = {"type": "longrope", "short_factor": [1, 1, 1], "long_factor": [1, 2, 4]}
+found = rope_from_config(phi, length=9)  # beyond 8: the long list
+a2 = 1 + np.log(64 / 8) / np.log(8)  # the square of LongRoPE's factor
+assert np.isclose(a2, 2) and np.isclose(found.attention_factor**2, a2)
+q, k = rng.standard_normal((2, 9, 8))
+
+# %% [markdown]
+# Turn, multiply the components that turn with $a$, take the product, and multiply it with the score factor $f$:
 #
 # $$s = \frac{f}{\sqrt K}\;\tilde q\cdot\tilde k\qquad
 # \tilde q = \big(a\,R_i\,q_{\text{turned}},\; q_{\text{rest}}\big)$$
@@ -391,26 +411,15 @@ assert np.isclose(found.score_factor, (0.1 * np.log(40) + 1) ** 2, rtol=1e-14, a
 def scores_of(q, k, settings):
     f, a, layout, score_factor = settings
     if f is not None:
-        factors = np.where(np.arange(q.shape[-1]) < 2 * len(f), a, 1)
+        factors = np.where(np.arange(len(q[0])) < 2 * len(f), a, 1)
         q, k = (factors * rope(y, np.arange(len(y)), f, layout) for y in (q, k))
-    return score_factor / np.sqrt(q.shape[-1]) * (q @ k.T)
+    return score_factor / np.sqrt(len(q[0])) * (q @ k.T)
 
 
-phi = {"model_type": "phi3", "head_dim": 8, "partial_rotary_factor": 0.75, "rope_theta": 1e4,
-       "max_position_embeddings": 64, "original_max_position_embeddings": 8}  # fmt: skip
-phi["rope_scaling"] = {"type": "longrope", "short_factor": [1, 1, 1], "long_factor": [1, 2, 4]}
-q, k = rng.standard_normal((2, 9, 8))
-found = rope_from_config(phi, length=9)
 mine = scores_of(q, k, found)
-
-# %% [markdown]
-# This is Phi-4-mini in small: three quarters turn, with LongRoPE. An independent computation, pair by pair:
-
-# %%
-a2 = 1 + np.log(64 / 8) / np.log(8)  # the square of LongRoPE's factor
-for i, j in ((8, 8), (8, 3), (0, 5)):
+for i, j in ((8, 8), (8, 3), (0, 5)):  # by hand, pair by pair
     total = q[i, 6:] @ k[j, 6:]  # not turned: no factor
-    for c, divisor in enumerate((1, 2, 4)):  # 9 positions: beyond 8
+    for c, divisor in enumerate((1, 2, 4)):
         z = complex(q[i, c], q[i, c + 3]) * complex(k[j, c], -k[j, c + 3])
         total += a2 * (z * np.exp(1j * (i - j) * 1e4 ** (-2 * c / 6) / divisor)).real
     assert np.isclose(mine[i, j], total / np.sqrt(8), rtol=0, atol=1e-12)
@@ -425,7 +434,6 @@ plain = scores_of(q, k, found._replace(attention_factor=1.0))
 rest = q[:, 6:] @ k[:, 6:].T / np.sqrt(8)  # the part of the score that does not turn
 for name, wrong in {"a forgotten": plain, "a on everything": a2 * plain}.items():
     print(f"{name:16} off by {np.abs(wrong - mine).max():.2f}; scores have {mine.std():.2f}")
-assert np.isclose(a2, 2) and np.isclose(found.attention_factor**2, a2)
 assert np.allclose(plain - rest, (mine - rest) / a2, rtol=0, atol=1e-12)  # turned: half
 assert np.allclose(a2 * plain - mine, (a2 - 1) * rest, rtol=0, atol=1e-12)  # content: twice
 
@@ -452,7 +460,7 @@ for config in (
 # Three things that version 5.23.0 does, and this function does otherwise:
 #
 # - `"truncate": false` of YaRN is lost when the parameters are nested by layer type: the code asks the outer
-#   dictionary. In gpt-oss's frequencies that would change pair 17 from 0.000129 to 0.000228.
+#   dictionary, and rounds.
 # - A Phi-3 configuration with `"type": "su"` is refused, unless $L_0$ stands among its RoPE parameters.
 # - `dynamic` remembers: after a longer text the larger base stays until a text shorter than $L_0$ comes.
 #
