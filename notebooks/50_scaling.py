@@ -822,8 +822,8 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 # - **Two ratios to test.** After NTK-aware scaling the first ratio is 1 and the last $1/s$. Dividing *every*
 #   frequency by $s^{d/(d-2)}$ fails the first. In partial RoPE, where only the first $d$ of $K$ components turn,
 #   the exponent takes $d$, too; with $K$ the second test fails.
-# - **Who uses what.** `linear`: Gemma 3 from 4B on, in its global layers, 8. `yarn`: gpt-oss 32, DeepSeek-V2 and V3 40. `llama3`:
-#   Llama 3.1, 8. `longrope`: Phi-3 with 128k, Phi-3.5, Phi-4-mini.
+# - **Who uses what, with its factor.** `linear`: Gemma 3 from 4B on, global layers alone, 8. `yarn`: gpt-oss, 32; DeepSeek-V2
+#   and V3, 40. `llama3`: Llama 3.1, 8. `longrope`: Phi-3-mini with 128k, 32; Phi-3.5 and Phi-4-mini.
 # - **Batches.** If the length is that of the longest text in the batch, a short text gets another output
 #   beside a long neighbour than alone. Compute the factor for each text.
 
