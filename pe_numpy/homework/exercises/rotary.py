@@ -592,6 +592,11 @@ def _longrope(which=lambda length, trained: length > trained, grows=lambda far, 
     return scaled
 
 
+def _longrope_squared(*args, **options):
+    theta, factor = longrope_scaling(*args, **options)
+    return theta, factor**2
+
+
 LONGROPE = Exercise(
     "longrope_scaling",
     longrope_scaling,
@@ -619,9 +624,7 @@ LONGROPE = Exercise(
             "the factor of the scores",
             "Queries and keys get the root, so that the scores get 1 + ln s / ln L0.",
             50,
-            lambda *args, **options: (lambda theta, factor: (theta, factor**2))(
-                *longrope_scaling(*args, **options)
-            ),
+            _longrope_squared,
         ),
         Mistake(
             "the factor of YaRN",
