@@ -103,7 +103,7 @@ assert all(c == [0, 1, 2, 3] for key, c in changed.items() if key != ("proportio
 # *A common mistake* is to take the right frequencies and the wrong partners: the list of proportional RoPE without its
 # zeros, given to code for partial RoPE. So it went in Megatron-Bridge with Gemma 4
 # ([issue 4195](https://github.com/NVIDIA-NeMo/Megatron-Bridge/issues/4195)): the 64 values agreed with the
-# reference, the list was 64 long where 256 were wanted, and each global layer drifted a little. Here are
+# reference, the list was 64 long where 256 were wanted, and the drift of each global layer added up. Here are
 # the scores of one head with Gemma 4's numbers: $K = 512$, $p = 1/4$, $b = 10^6$.
 
 # %%
@@ -149,7 +149,7 @@ assert np.allclose(moved, results["proportional", "half"][order], rtol=0, atol=1
 # %% [markdown]
 # ## Which layout
 #
-# Weights are trained for one of two layouts, and the file does not tell which
+# Weights are trained for one of two layouts, and the file seldom tells which
 # ([chapter 40](40_rope_derived.ipynb)). In transformers 5.23.0 it is written in the code of each model:
 #
 # | layout | models |
@@ -251,7 +251,7 @@ plt.show()
 # *A common mistake* is to use one factor for all layers. Gemma 3's 4B model says
 # `"rope_scaling": {"rope_type": "linear", "factor": 8.0}`, and means the global layers alone. llama.cpp was reported to use it for
 # both ([issue 14367](https://github.com/ggml-org/llama.cpp/issues/14367)), mlxcel for none
-# ([issue 1340](https://github.com/lablup/mlxcel/issues/1340), where "output stays fluent").
+# ([issue 1340](https://github.com/lablup/mlxcel/issues/1340), where "Output stays fluent").
 # **Predict** $\omega_0$ of layers 4 and 5.
 
 # %% fold="output"
@@ -269,7 +269,7 @@ assert all(rope_from_config(gemma3, layer).frequencies[0] == 1 for layer in rang
 #
 # ### Layers without RoPE
 #
-# In Llama 4, SmolLM3 and Cohere 2 every fourth layer has no encoding. Through its causal mask it
+# In Llama 4, SmolLM3 and Cohere 2 every fourth layer has no encoding, and in EXAONE 4, where it has windows. Through its causal mask it
 # still knows roughly where it is, and it has no longest distance. Their neighbours with RoPE
 # tell near from far. Llama 4 multiplies the queries of these layers with a temperature that grows with the
 # position: `attention_temperature` ([chapter 51](51_extrapolation.ipynb)).
@@ -362,12 +362,12 @@ dealt = {}
 for model, width, fraction in (("glm4v_text", 128, 1 / 2), ("qwen3_5_text", 256, 1 / 4)):
     config = {"model_type": model, "head_dim": width, "partial_rotary_factor": fraction}
     f, _, layout, _ = rope_from_config(config)
-    dealt[model] = "".join("thw"[a] for a in f.argmax(axis=0))
+    dealt[model] = "".join("trc"[a] for a in f.argmax(axis=0))
     print(f"{model:12} {f.shape} {layout:11} {dealt[model]}")
     assert np.allclose(f.sum(axis=0), rope_frequencies(64), rtol=1e-14, atol=0)
     assert ((f > 0).sum(axis=0) == 1).all()  # each pair has one axis
-assert dealt["glm4v_text"] == "t" * 8 + "h" * 12 + "w" * 12
-assert dealt["qwen3_5_text"] == ("thw" * 11)[:32]
+assert dealt["glm4v_text"] == "t" * 8 + "r" * 12 + "c" * 12
+assert dealt["qwen3_5_text"] == ("trc" * 11)[:32]
 assert np.allclose(f, mrope_frequencies((11, 11, 10), interleaved=True), rtol=1e-14, atol=0)
 
 # %% [markdown]
@@ -569,7 +569,7 @@ for config in (
 # | partial | GPT-J 64 of 256; GPT-NeoX, StableLM, Qwen3-Next 1/4; Persimmon, GLM 1/2; Phi-4-mini 3/4 | nothing; turned keys are safe | less than the whole | some components free of position |
 # | proportional | Gemma 4, global layers (1/4); LFM3 (1/2) | same | same | drops the slow pairs; $b^p$ tells the rest |
 # | two bases | Gemma 3, ModernBERT | same; a local layer of a decoder needs its last $w$ keys alone | two tables of angles | short and long range, each its own clock |
-# | none in every fourth | Llama 4, SmolLM3, Cohere 2 | same | less | no longest distance |
+# | none in every fourth | Llama 4, SmolLM3, Cohere 2, EXAONE 4 with windows | same | less | no longest distance |
 # | norm of q and k | Qwen 3, Gemma 3 (before, gain); Llama 4 (after) | a gain | two norms a layer | permute the gain with the weights |
 #
 # - **Test a score, at a distance.** At distance 0 wrong partners, bases and layouts agree.

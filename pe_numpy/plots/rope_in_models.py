@@ -27,7 +27,7 @@ def pairs_of_a_head(heads: dict[str, tuple[np.ndarray, str]], width: int) -> Fig
         inks = ["black"] * width
         for i in range(width):
             ax.add_patch(Rectangle((i, 0), 1, 1, facecolor=STILL, edgecolor="white"))
-        for c in np.flatnonzero(theta):
+        for c in np.flatnonzero(theta).tolist():
             first, second = (2 * c, 2 * c + 1) if layout == "interleaved" else (c, c + n)
             colour = colours(norm(theta[c]))
             for i in (first, second):

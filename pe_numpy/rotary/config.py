@@ -108,7 +108,7 @@ REFUSED = {
     "hunyuan_vl_text": "its axes cut pairs apart",
 }
 # The keys of each type besides those that all have.
-COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
+COMMON: tuple[str, ...] = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 COMMON += ("original_max_position_embeddings", "mrope_section", "mrope_interleaved")
 KEYS = {
     "default": (),
@@ -240,7 +240,7 @@ def _without_rope(config: Mapping[str, Any], layer: int) -> bool:
     """Whether the layer has no RoPE: the list "no_rope_layers" has a 1 where RoPE is used."""
     if config.get("no_rope_layers"):
         return not _entry(config, "no_rope_layers", layer)
-    every = config.get("no_rope_layer_interval")
+    every: Any = config.get("no_rope_layer_interval")
     return bool(every) and (layer + 1) % every == 0
 
 
@@ -297,10 +297,9 @@ def _frequencies(
 ) -> tuple[np.ndarray, float]:
     """Frequencies and attention factor of the checked parameters p."""
     kind, base, fraction = p["rope_type"], p["rope_theta"], p["partial_rotary_factor"]
-    if length is not None:
-        length = checks.positive(NAME, "length", length)
-    elif kind in ("dynamic", "longrope"):
+    if length is None and kind in ("dynamic", "longrope"):
         raise ValueError(f"{NAME}: rope_type {kind!r} depends on the length; got None")
+    length = 1.0 if length is None else checks.positive(NAME, "length", length)
 
     def need(*names: str) -> Any:
         """The first of these that the parameters or the configuration have."""
@@ -344,7 +343,7 @@ def _frequencies(
 
 def _by_axes(config: Mapping[str, Any], p: dict[str, Any], frequencies: np.ndarray) -> np.ndarray:
     """Deal one ladder of frequencies out to time, height and width: (3, n)."""
-    sections = p.get("mrope_section", config.get("mrope_section"))
+    sections: Any = p.get("mrope_section", config.get("mrope_section"))
     interleaved = p.get("mrope_interleaved", config.get("mrope_interleaved", False))
     owner = mrope_frequencies(sections, interleaved=interleaved) != 0
     if owner.shape[1] != len(frequencies):
