@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -138,7 +139,7 @@ def needs(parts: Sequence[dict[str, Any]]) -> Figure:
     `parts` is what `contents.toml` holds. A chapter stands to the right of all that it needs; what
     follows from other arrows is left out.
     """
-    fig, ax = plt.subplots(figsize=(WIDTH, 5.6), layout="none")
+    fig, ax = plt.subplots(figsize=(WIDTH, 6.2), layout="none")
     fig.subplots_adjust(0, 0, 1, 1)
     ax.set_axis_off()
     depth: dict[str, int] = {}
@@ -156,13 +157,12 @@ def needs(parts: Sequence[dict[str, Any]]) -> Figure:
             at[stem] = (1.6 + 1.2 * depth[stem], top - row)
             style = {"boxstyle": "round,pad=0.25", "fc": "white", "ec": "#555555", "lw": 0.7}
             name = stem[3:].replace("transformer_xl", "transf.-XL").replace("_", " ")
-            label = f"{stem[:2]} {name}" if len(name) > 13 else f"{stem[:2]}\n{name}"
-            label = label.replace(" blocks", "\nblocks").replace(" computed", "\ncomputed")
+            label = textwrap.fill(f"{stem[:2]} {name}", 11, break_long_words=False)
             ax.text(*at[stem], label, ha="center", va="center", size=6.5, bbox=style, zorder=3)
             for other in own:
                 if not any(other in before[third] for third in own):
-                    arrow = {"arrowstyle": "-|>", "color": COLOURS["rope"], "lw": 0.9}
-                    arrow |= {"shrinkA": 14, "shrinkB": 15, "alpha": 0.8}
+                    arrow = {"arrowstyle": "-|>", "color": COLOURS["rope"], "lw": 0.7}
+                    arrow |= {"shrinkA": 14, "shrinkB": 15, "alpha": 0.7}
                     ax.annotate("", at[stem], at[other], arrowprops=arrow, zorder=2)
         height = max(columns.values())
         ax.axhspan(top + 0.5, top - height + 0.5, color="#F2F2F2" if n % 2 else "white", zorder=0)
