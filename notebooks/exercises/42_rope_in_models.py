@@ -38,6 +38,25 @@ def layer_bases(n_layers, pattern, base, local_base):
     raise NotImplementedError
 
 
+def layer_frequencies(config, layer):
+    """The frequencies of RoPE in one layer, read from a configuration.
+
+    config   dict     its words, of which these may occur:
+                      "head_dim", or else "hidden_size" and "num_attention_heads"
+                      "partial_rotary_factor", 1 if it is missing
+                      "no_rope_layers", a list with an entry for each layer
+                      "rope_theta", and "rope_scaling" as {"type": "linear", "factor": s}
+                      or all in "rope_parameters": {"rope_theta", "rope_type", "factor"}
+    layer    int      from 0
+    returns  (n,)     float64, for the n pairs that turn; (0,) in a layer without RoPE
+
+    r = partial_rotary_factor K
+    for c in 0 .. r/2 - 1:
+        omega[c] = rope_theta^(-2 c / r) / s
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # proportional_frequencies, 1: make the ladder of the whole width.
@@ -45,3 +64,6 @@ def layer_bases(n_layers, pattern, base, local_base):
 
 # layer_bases, 1: with pattern 6 the layers 5, 11, 17, ... are global.
 # layer_bases, 2: those are the layers n where 6 divides n + 1.
+
+# layer_frequencies, 1: first the layers without RoPE, then K, then r, then base and factor.
+# layer_frequencies, 2: config.get("rope_parameters", {}) is empty in the old spelling.

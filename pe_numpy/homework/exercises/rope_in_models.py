@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.rotary.rope import rope_frequencies
 from pe_numpy.rotary.scaling import proportional_frequencies
 
@@ -125,4 +127,85 @@ LAYERS = Exercise(
     chapter=42,
 )
 
-EXERCISES = (PROPORTIONAL, LAYERS)
+# ---- a configuration ----------------------------------------------------------------------------
+
+
+def layer_frequencies(config: dict[str, Any], layer: int) -> np.ndarray:
+    """Give the frequencies of a layer as a configuration has them; none for one without RoPE."""
+    frequencies = rope_from_config(config, layer).frequencies
+    return np.zeros(0) if frequencies is None else frequencies
+
+
+def _config_cases(rng: np.random.Generator) -> Iterator[Case]:
+    sizes = {"hidden_size": 24, "num_attention_heads": 3}
+    linear = {"factor": 4.0, "type": "linear"}
+    yield case({**sizes, "rope_theta": 100.0}, 0)
+    yield case({**sizes, "rope_theta": 100.0, "head_dim": 12}, 0)
+    yield case({"head_dim": 16, "rope_theta": 500.0, "partial_rotary_factor": 0.25}, 1)
+    for layer in (0, 1, 2):
+        yield case({"head_dim": 4, "rope_theta": 1e4, "no_rope_layers": [1, 0, 1]}, layer)
+    yield case({**sizes, "rope_theta": 100.0, "rope_scaling": linear}, 0)
+    parameters = {"rope_type": "linear", "factor": 4.0, "rope_theta": 300.0}
+    yield case({**sizes, "rope_parameters": parameters}, 3)
+
+
+def _without(*names: str, config: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in names}
+
+
+def _whole_ladder(config: dict[str, Any], layer: int) -> np.ndarray:
+    turned = len(layer_frequencies(config, layer))
+    return layer_frequencies(_without("partial_rotary_factor", config=config), layer)[:turned]
+
+
+def _list_upside_down(config: dict[str, Any], layer: int) -> np.ndarray:
+    if "no_rope_layers" in config:
+        config = {**config, "no_rope_layers": [1 - use for use in config["no_rope_layers"]]}
+    return layer_frequencies(config, layer)
+
+
+def _quotient(config: dict[str, Any], layer: int) -> np.ndarray:
+    if "hidden_size" in config:
+        config = _without("head_dim", config=config)
+    return layer_frequencies(config, layer)
+
+
+CONFIGURED = Exercise(
+    "layer_frequencies",
+    layer_frequencies,
+    _config_cases,
+    (
+        Mistake(
+            "the list upside down",
+            "no_rope_layers has a 1 where RoPE is used.",
+            42,
+            _list_upside_down,
+        ),
+        Mistake(
+            "the quotient before head_dim",
+            "Where there is a head_dim, it is the width of a head.",
+            42,
+            _quotient,
+        ),
+        Mistake(
+            "the ladder of the whole head",
+            "The components that turn are a head of their own: its width is in the exponent.",
+            42,
+            _whole_ladder,
+        ),
+        Mistake(
+            "the factor forgotten",
+            "The type linear divides each frequency by its factor, in both spellings.",
+            42,
+            lambda config, layer: (
+                layer_frequencies(config, layer)
+                * {**config.get("rope_scaling", {}), **config.get("rope_parameters", {})}.get(
+                    "factor", 1
+                )
+            ),
+        ),
+    ),
+    chapter=42,
+)
+
+EXERCISES = (PROPORTIONAL, LAYERS, CONFIGURED)
