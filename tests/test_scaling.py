@@ -455,6 +455,7 @@ def test_longrope_on_both_sides_of_the_trained_length():
     assert f"{factor:.6f} {factor**2:.6f}" == "1.190238 1.416667"
     assert factor == same
     assert_allclose(factor**2, 17 / 12, rtol=1e-15)
+    assert longrope_scaling(8, 9, *lists, 4096, 0.5)[1] == 1  # a shorter text is not flattened
 
 
 def test_dynamic_scaling_at_three_lengths():
