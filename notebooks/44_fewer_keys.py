@@ -5,7 +5,7 @@
 #
 # 30 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
-# %% fold="input" alt="Eight query heads over what a token leaves in the cache, drawn to scale, four ways. What one sees: eight keys and values; two shared by four heads each; one for all; or a single long vector c, and a short turned key, that all heads read."
+# %% fold="input" alt="Eight query heads over what a token leaves in the cache, drawn to scale, four ways. What one sees: eight keys and values; two shared by four heads each; one for all; or one wide block c and a narrow turned key, which all heads read."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -23,19 +23,22 @@ plt.show()
 # ## Short answers
 #
 # - **Which key head does query head $h$ read?** With $H$ query heads and $G$ key heads number
-#   $\lfloor hG/H\rfloor$: each key head is repeated in place, `0 0 1 1`. [Shown](#many-queries-few-keys).
-# - **Repeat first, or turn first?** The result is the same; turn first, since $G$ heads are fewer than $H$.
-#   [Shown](#many-queries-few-keys).
-# - **How many heads does a converter of RoPE layouts count in $W_k$?** $G$. With $H$, or $H/G$, it may run and
-#   give wrong scores. [Shown](#a-common-mistake-heads-of-the-keys).
-# - **What does a token weigh?** $2GK$ numbers a layer; with latent attention (MLA) $r+d_r$, which is 576 in
-#   DeepSeek-V3. [Counted](#what-a-token-weighs).
+#   $\lfloor hG/H\rfloor$: each key head is repeated in place, `0 0 1 1`. Turn first, then repeat: the same, with
+#   fewer heads to turn. [Shown](#many-queries-few-keys).
+# - **How do I convert a checkpoint?** Full heads into groups: average the key heads of each group, and its value
+#   heads, and train on ([exercise 1](#exercise-1-fewer-heads-from-many)). Between layouts of RoPE: $W_k$ has $G$
+#   heads; with $H$, or $H/G$, a converter may run and give wrong scores.
+#   [Shown](#a-common-mistake-heads-of-the-keys).
+# - **What does a token weigh?** $2GK$ numbers a layer ($G=H$: full heads; $G=1$: one), often of two bytes; with
+#   latent attention (MLA) $r+d_r$, in DeepSeek-V3 $512+64=576$. [Counted](#what-a-token-weighs).
 # - **Why does MLA not turn its whole keys?** $W_{uk}$ can be multiplied with the query in place of the key,
 #   $W_{uk}^\top q$, but with RoPE between them it would be $W_{uk}^\top R_{\Delta}\,q$: another query for each
 #   distance. So $d_r$ components turn apart, on one key that all heads share.
 #   [Shown](#why-rope-is-in-the-way).
 # - **Which scale, and which pairs?** $1/\sqrt{d_n+d_r}$, in DeepSeek $1/\sqrt{192}$, also when the absorbed query
-#   is 576 wide; with YaRN times one more constant. Pairs are interleaved. [Shown](#one-key-head-for-all).
+#   is 576 wide ([shown](#one-key-head-for-all)); with YaRN times one more constant. Pairs are interleaved.
+# - **Absorb, or make the keys?** Make them for a prompt: absorbing takes up to 3 times the products of scores.
+#   Absorb for each new token: keys made again take some hundred times as many. [Counted](#absorb-or-make-the-keys).
 #
 # ## Many queries, few keys
 #
@@ -83,8 +86,10 @@ for groups in (1, H):
 # *A common mistake*, and one that hides: four of six heads are right. With $G=1$ or $G=H$ both functions
 # agree, so a test needs a true group.
 #
-# GQA is attention with tied weights: repeat the rows of $W_k$ instead of the keys, and an ordinary layer
-# with $H$ key heads computes the same. So it can say nothing that the larger layer could not; it saves the copies.
+# GQA is attention with tied weights: repeat the rows of $W_k$ instead of the keys, and an ordinary layer with $H$ key
+# heads computes the same. So it can say nothing that the larger layer could not. What is lost: one under another, the
+# scores of a group's heads have rank $K$ at most, not $HK/G$. (Ainslie et al. measured little loss for GQA, more for
+# MQA.)
 
 # %%
 D = 10
@@ -92,6 +97,12 @@ x, Wk = rng.standard_normal((L, D)), rng.standard_normal((G * K, D))
 tied = np.repeat(Wk.reshape(G, K, D), width, axis=0).reshape(H * K, D)
 few = np.repeat(split_heads(x @ Wk.T, G), width, axis=0)  # (H, L, K)
 assert np.allclose(split_heads(x @ tied.T, H), few, rtol=0, atol=1e-12)
+three_q, three_k = np.random.default_rng(2).standard_normal((2, width, 40, K))
+ranks = [
+    np.linalg.matrix_rank(np.vstack(three_q @ keys.swapaxes(-1, -2)))  # of (3 S, S)
+    for keys in (three_k[:1], three_k)
+]
+assert ranks == [K, H * K // G]
 
 # %% [markdown]
 # The Transformer of [chapter 62](62_model.ipynb) shares heads on request: `Model(n_kv_heads=G)` makes $W_k$ and $W_v$ of
@@ -121,7 +132,7 @@ assert weigh == [2 * 2 * G * 4 * 5 * 8, 2 * 2 * H * 4 * 5 * 8] and weigh[1] == w
 # Weights that were trained with interleaved pairs serve half-split code if the rows of $W_q$ and $W_k$ are reordered
 # *within each head* ([chapter 40](40_rope_derived.ipynb#converting-weights)). How many heads do the rows of
 # $W_k$ make? $G$. For $G=2$, $K=4$ the rows go to 0 2 1 3 and 4 6 5 7. llama.cpp gave $H/G$ heads
-# ([PR #3364](https://github.com/ggml-org/llama.cpp/pull/3364)); transformers, reading such files, forgot $G$
+# ([PR #3364](https://github.com/ggml-org/llama.cpp/pull/3364)); transformers, reading its files, forgot $G$
 # ([PR #31788](https://github.com/huggingface/transformers/pull/31788)). **Predict**: which of the two models
 # below comes out right with $H/G$?
 
@@ -163,12 +174,13 @@ for count in (G, 2 * G, None):
     assert (gap.max() < 1e-12) == (here < 1e-12) == (count == G)
 
 # %% [markdown]
+# Wrong even at distance 0, where turns cancel.
+#
 # ## What a token weighs
 #
-# A layer keeps a key and a value of width $K$ for each key head: $2GK$ numbers a token. (In bytes, and for the whole
-# model of chapter 63: [What a cache weighs](63_decoding.ipynb#what-a-cache-weighs).) Sizes differ more between released
-# models than $G$ alone tells, for widths and layers differ, too. Below, DeepSeek-V3's number is that of MLA, explained
-# in the next sections: $r+d_r$ in place of keys of $128+64$ and values of 128 for each of 128 heads.
+# A layer keeps a key and a value of width $K$ for each key head: $2GK$ numbers a token. Released models differ in
+# widths and layers, too. Below, DeepSeek-V3's number is that of MLA, explained in the next sections: $r+d_r$ in place
+# of keys of $128+64$ and values of 128 for each of 128 heads.
 
 # %%
 MODELS = {  # layers, query heads, key heads, width of a head
@@ -192,7 +204,7 @@ for name, (layers, kept, _) in weight.items():
 assert weight["Qwen 3 0.6B"][1] == weight["Llama 3 8B"][1] == 2048
 assert 28 * 2048 > 24 * weight["Qwen 2.5 0.5B"][1] * 9
 assert 0.5 < 61 * 576 / (32 * 2048) < 0.55
-assert weight["DeepSeek-V3"][2] / 576 > 71 and round(2 * 128 * 128 / 576, 1) == 56.9
+assert weight["DeepSeek-V3"][2] / 576 > 71
 
 # %% alt="For nine models, numbers that a token leaves in each layer, filled, beside what it would leave with a key for each query head, hollow. What one sees: no gap for GPT-2, Llama 2 7B and Phi-3 mini, 2 to 7 times for grouped ones, 71 times for DeepSeek-V3."
 kept, without = (np.array([w[n] for w in weight.values()]) for n in (1, 2))
@@ -200,11 +212,11 @@ plots.fewer_keys_models(list(weight), kept, without)
 plt.show()
 
 # %% [markdown]
-# Qwen 3 with 0.6 billion parameters keeps as much a layer as Llama 3 with 8 billion, and in all more than nine
-# times as much as Qwen 2.5 with 0.5 billion. A layer of DeepSeek-V3 keeps 576 numbers for its 128 heads: their keys and
-# values would weigh 71 times as much, and 56.9 times as much if no component were added to turn. All its 61 layers
-# weigh little more than half of Llama 3's 32. (The last column counts all tokens in all layers. In Gemma 2 every second
-# layer sees a window alone, in Gemma 3 five of six: [chapter 12](12_attention_blocks.ipynb#a-window-counts-the-query).)
+# Qwen 3 with 0.6 billion parameters keeps as much a layer as Llama 3 with 8 billion, and in all more
+# than nine times as much as Qwen 2.5 with 0.5 billion. A layer of DeepSeek-V3 keeps 576 numbers for its 128 heads:
+# their keys and values would weigh 71 times as much. All its 61 layers weigh little more than half of Llama 3's 32.
+# (The last column counts all tokens in all layers. In Gemma 2 every second layer sees a window alone, in Gemma 3 five
+# of six: [chapter 12](12_attention_blocks.ipynb#a-window-counts-the-query).)
 #
 # ## One short vector for all heads
 #
@@ -278,10 +290,10 @@ print("absorbed queries of distances 0 to 3:", np.round(queries, 3).tolist())
 assert min(np.linalg.norm(a - b) for a in queries for b in queries if a is not b) > 0.4
 
 # %% [markdown]
-# Then cache turned keys? Here is what the latent vector was good for: the keys of all heads, side by side a row of
-# $H\,d_n$ numbers a token, have rank $r$ at most, for they are $c$ times one matrix. Turned keys do not.
+# Then cache turned keys? The keys of all heads, side by side in rows of $H\,d_n$ numbers, have rank $r$
+# at most, for they are $c$ times one matrix. Turned keys do not.
 
-# %% alt="Singular values of 96 tokens' keys, 4 heads of width 16 from latent vectors of width 8. What one sees: without a turn eight values, then exactly none; turned, the values fall slowly and go on far past eight."
+# %% alt="Singular values of 96 tokens' keys, 4 heads of width 16 from latent vectors of width 8. What one sees: without a turn eight values, then zeros; turned, the values fall slowly and go on far past eight."
 tokens, heads, d_n, r = 96, 4, 16, 8
 cs, up = rng.standard_normal((tokens, r)), rng.standard_normal((heads, d_n, r))
 keys = np.einsum("hnr,sr->hsn", up, cs)  # (H, S, d_n)
@@ -300,9 +312,10 @@ plt.show()
 #
 # ## Let a few components turn apart
 #
-# DeepSeek's way out: split each query into a part that does not turn, $q^C$ of width $d_n$, and one that does, $q^R$
-# of width $d_r$. The keys' counterparts are $W_{uk}\,c$ of each head, and **one** $k^R$ for all heads. The parts
-# stand side by side, so their products are added:
+# DeepSeek's way out: split each query into a part that does not turn (C: content), $q^C$ of width $d_n$, and one that
+# does (R: rotary), $q^R$ of width $d_r$. The keys' counterparts are $W_{uk}\,c$ of each head, and for all heads
+# **one** $k^R_j$ made from $x_j$, the **decoupled rotary key**. The parts stand side by side, so their products are
+# added:
 #
 # $$s_{hij}=\frac{q^C_{hi}\cdot W_{uk,h}\,c_j+(R_i\,q^R_{hi})\cdot(R_j\,k^R_j)}{\sqrt{d_n+d_r}}$$
 
@@ -326,8 +339,8 @@ for way in (True, False):
 show_source(mla_scores)
 
 # %% [markdown]
-# Cached are $c_j$ and the turned $R_j\,k^R_j$: $r+d_r$ numbers. A whole layer, both ways, and its newest token from the
-# cache (stored keys are turned already, so they go in at position 0):
+# Cached are $c_j$ and the turned $R_j\,k^R_j$: $r+d_r$ numbers; that is why $k^R$ is shared. A whole
+# layer, both ways, and its newest token from the cache (stored keys are turned already, so they go in at position 0):
 
 # %%
 Wuv, mask = rng.standard_normal((H, d_v, r)), causal_mask(at, at)
@@ -358,11 +371,11 @@ assert np.allclose(partial, scores, rtol=0, atol=1e-12)
 # %% [markdown]
 # ### One key head for all
 #
-# Absorbed, latent attention is multi-query attention: one key head $[c_j;\,R_j k^R_j]$ of width $r+d_r$, whose first $r$
-# components are also the value. A fast kernel for MQA will do, if it takes values narrower than keys and is told the
-# scale. Its default would be $1/\sqrt{r+d_r}$. (A user of such a kernel asks why its heads are 576 wide, when the model's
-# are 192: [FlashMLA #49](https://github.com/deepseek-ai/FlashMLA/issues/49).) **Predict**: with DeepSeek's sizes, by how
-# much would all scores shrink?
+# Absorbed, latent attention is multi-query attention: one key head $[c_j;\,R_j k^R_j]$ of width $r+d_r$, whose first
+# $r$ components are also the value. A fast kernel for MQA will do, if it takes values narrower than keys and is told
+# the scale. Its default would be $1/\sqrt{r+d_r}$. (Why 576 wide and not 192, asks
+# [FlashMLA #49](https://github.com/deepseek-ai/FlashMLA/issues/49).) **Predict**: with DeepSeek's sizes, by how much would all
+# scores shrink?
 
 # %% fold="output"
 one_q = np.concatenate([q_C @ Wuk, rope(q_R, at)], axis=-1)  # (H, S, r + d_r)
@@ -376,8 +389,8 @@ print(f"DeepSeek: sqrt(192/576) = {(192 / 576) ** 0.5:.3f} of what they should b
 assert 128 + 64 == 192 and 512 + 64 == 576
 
 # %% [markdown]
-# It is a scale that is easily lost: Megatron took the model's width over $H$
-# ([#1501](https://github.com/NVIDIA/Megatron-LM/issues/1501)), maxtext had its inverse
+# It is a scale that is easily lost: Megatron took the model's width over $H$ for that of a head
+# ([#1501](https://github.com/NVIDIA/Megatron-LM/issues/1501)), maxtext divided by it
 # ([#1370](https://github.com/AI-Hypercomputer/maxtext/issues/1370)). And there is one more
 # constant. DeepSeek's frequencies are those of YaRN for texts 40 times as long as trained ([chapter 50](50_scaling.ipynb)).
 # YaRN also enlarges scores; here its factor goes to the whole score, turned or not, as $m^2$ with $m = 0.1\,a\ln 40+1$, where
@@ -392,7 +405,7 @@ for name, a, square in (("V2", 0.707, "1.589626"), ("V3", 1.0, "1.873854")):
 # %% [markdown]
 # ## Absorb, or make the keys?
 #
-# Both give the same scores; they differ in products and in what they read. For a new token, with $S$ in the cache:
+# The scores are the same; products and numbers read are not. For a new token, with $S$ in the cache:
 #
 # | | products a layer, of scores | numbers read of keys |
 # |---|---|---|
@@ -400,7 +413,7 @@ for name, a, square in (("V2", 0.707, "1.589626"), ("V3", 1.0, "1.873854")):
 # | keys of all heads stored | $H\,d_n r+S\,H\,(d_n+d_r)$ | $S\,H\,(d_n+d_r)$ |
 # | absorbed | $H\,d_n r+S\,H\,(r+d_r)$ | $S\,(r+d_r)$ |
 
-# %% alt="Two panels over cached tokens, DeepSeek-V3's sizes: products of a step and numbers read, three ways. What one sees: making keys again takes some hundred times the products; stored keys are 43 times more to read; absorbed is low in both, with 3 times the products of stored keys."
+# %% alt="Two panels over cached tokens, DeepSeek-V3's sizes: products of a step and numbers read, three ways. What one sees: making keys again takes some hundred times the products; stored keys are 43 times as much to read; absorbed is low in both, with up to 3 times the products of stored keys."
 H, d_n, d_r, r = 128, 128, 64, 512
 S = 2 ** np.arange(8, 18)
 head, long = H * (d_n + d_r), H * (r + d_r)
@@ -436,8 +449,8 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #
 # ### Exercise 1: fewer heads from many
 #
-# Ainslie et al. make GQA of a trained model: they average the key heads of each group and train on. Show that
-# averaging commutes with RoPE, and that it changes scores.
+# Ainslie et al. make GQA of a trained model: they average the key heads of each group, and its value heads, and train
+# on. Show that averaging commutes with RoPE, and that it changes scores.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -565,14 +578,14 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 # |---|---|---|---|---|
 # | a key head each | GPT-2, Llama 2 7B, Phi-3 mini | $2HK$ | | the simplest, and the largest cache |
 # | GQA | Llama 3, Qwen 2.5 and 3, Gemma 2 | $2GK$ | $G$ heads to turn | one number to choose; RoPE as it was |
-# | MQA | Gemma 3 1B | $2K$ | one head to turn | the smallest of the three |
+# | MQA | Gemma 3 1B | $2K$ | one head to turn | the smallest of these three |
 # | MLA | DeepSeek-V2, V3, R1 | $r+d_r$ | absorbed in V3: 3 times the products of a score | a key for each head and a small cache, at the price of a rotary part apart |
 #
 # - **All are safe with a cache** of turned keys; nothing is trained for positions.
 # - **Names in DeepSeek's files.** `kv_a_proj_with_mqa` makes $[c;k^R]$; $c$ is cached *after* its norm
 #   (`kv_a_layernorm`); `kv_b_proj` has rows of keys, then of values, *head by head*.
-# - **Interleaved pairs** in V2 and V3. The extra indexer of V3.2 pairs by halves
-#   ([mlx-lm #512](https://github.com/ml-explore/mlx-lm/pull/512)); with the wrong layout its output stayed coherent and
+# - **Interleaved pairs** in V2 and V3. The indexer of V3.2, which picks keys to read, pairs by halves
+#   ([mlx-lm #512](https://github.com/ml-explore/mlx-lm/pull/512)); with the wrong layout the text stayed coherent and
 #   got worse with length ([#1431](https://github.com/ml-explore/mlx-lm/pull/1431)).
 # - **Test with $1<G<H$**, with $H/G\ne G$, and at two distances.
 
