@@ -401,9 +401,10 @@ assert np.isclose(a2, 2) and np.isclose(found.attention_factor**2, a2)
 q, k = rng.standard_normal((2, 9, 8))
 
 # %% [markdown]
-# Turn, multiply the components that turn with $a$, take the product, and multiply it with the score factor $f$:
+# Turn, multiply the components that turn with $a$, take the product, and multiply it with the score factor $\beta$
+# ($K$ counts all components of a query, in DeepSeek-V3 128 unturned ones among them):
 #
-# $$s = \frac{f}{\sqrt K}\;\tilde q\cdot\tilde k\qquad
+# $$s = \frac{\beta}{\sqrt K}\;\tilde q\cdot\tilde k\qquad
 # \tilde q = \big(a\,R_i\,q_{\text{turned}},\; q_{\text{rest}}\big)$$
 
 
@@ -440,7 +441,8 @@ assert np.allclose(a2 * plain - mine, (a2 - 1) * rest, rtol=0, atol=1e-12)  # co
 # %% [markdown]
 # Without $a$ the turned part counts half of what it should; with $a$ on everything the other part counts twice.
 #
-# What the function doesn't know it refuses, by name: a wrong guess would be fluent and wrong.
+# A word among the RoPE parameters that the function doesn't know it refuses, by name: a wrong guess would be fluent and
+# wrong. Of a model's code it knows what the lists in its module say; look up what another model does beside its configuration.
 
 # %%
 for config in (
