@@ -28,17 +28,19 @@ plt.show()
 # - **What does xPos add to RoPE, with which sign?** Queries are multiplied by $\zeta_c^{i/512}$, keys by
 #   $\zeta_c^{-j/512}$, pair by pair, with $\zeta_c=(2c/K+0.4)/1.4$. The score's terms get $\zeta_c^{D/512}$, $D=i-j$:
 #   fast pairs fade first. [Shown](#turn-and-fade).
-# - **May a cache keep xPos keys turned? May an encoder use it?** A cache may, with a *fixed* centre; with one that
-#   moves, old keys are wrong. An encoder had better not: for $D<0$ the terms grow without bound.
-#   [Shown](#a-centre-that-stays).
-# - **Should values turn?** In RoPE they don't. If they do, turn the output back by the *query's* position; else it
-#   depends on where the text begins. RoFormer's option `rotary_value` doesn't turn back, DeepSeek-V4 does.
+# - **Why does xPos overflow, in half precision above all?** Far from the *centre* from which positions count, keys'
+#   factors are huge. Put it in the middle: float16 holds up to about 9,000 positions, float32 and bfloat16
+#   eight times as many. For more, raise the 512. [Shown](#a-centre-that-stays).
+# - **May a cache keep turned keys? May an encoder use xPos?** xPos's, with a *fixed* centre; PoPE's and turned
+#   values, always. An encoder had better not: for $D<0$ the terms grow without bound. [Shown](#a-centre-that-stays).
+# - **Should values turn?** In RoPE they don't. If they do, turn the output back by the *query's* position, so each
+#   value turns by its distance. RoFormer's option `rotary_value` doesn't turn back, DeepSeek-V4 does.
 #   [Shown](#values-that-turn).
 # - **What is PoPE?** Each component becomes a radius, $\ln(1+e^x)$, and position alone is its angle. $K$ frequencies
 #   $10000^{-c/K}$ in place of $K/2$; queries and keys $2K$ wide; divide by $\sqrt K$; a learned phase on keys alone.
-#   [Shown](#content-is-the-radius).
-# - **And PaTH, Selective RoPE?** The tokens *between* query and key move the key: by reflections, or by a clock that
-#   each token sets on. [Shown](#what-lies-between-turns).
+#   Libraries have it (and xPos), no released model that we know of. [Shown](#content-is-the-radius).
+# - **And PaTH, Selective RoPE?** Each token after the key moves it: in PaTH along a direction of its own, in Selective
+#   RoPE by setting a clock on. [Shown](#what-lies-between-turns).
 #
 # ## A clock that does not run down
 #
@@ -167,7 +169,7 @@ assert wrong[1] > 1.9 * wrong[0]  # the same distance
 #
 # A key at $j=40{,}000$ is multiplied by $\zeta_0^{-78}$, more than float32 can hold, and the query's factor is as
 # small. So positions are counted from a **centre** $\mu$, which cancels in the score, as any shift does:
-# $(i-\mu)-(j-\mu)=i-j$. Without one the package refuses what would not fit.
+# $(i-\mu)-(j-\mu)=i-j$. The package refuses factors that would not fit.
 
 # %%
 try:
@@ -177,16 +179,19 @@ except ValueError as refused:
 for mu in (0, 4, -700.5):
     assert np.isclose(score(5, 3, centre=mu), score(5, 3), rtol=0, atol=1e-12)
 limit = np.log([np.finfo(dtype).max for dtype in (np.float32, np.float16)]) / -np.log(0.4 / 1.4)
-print("largest length, centre in the middle, sigma 64:", (2 * 64 * limit).astype(int).tolist())
+for sigma in (64, 512):
+    longest = (2 * sigma * limit).astype(int).tolist()
+    print(f"centre in the middle, sigma {sigma}: float32 to {longest[0]}, float16 to {longest[1]}")
 assert np.allclose(2 * 64 * limit, [9000, 1150], rtol=0.02)  # as reported
 
 # %% [markdown]
-# Users meet both. With $\sigma=64$ and the centre in the middle, local-attention failed for lengths above 9000, in
-# fp16 above about 1150 ([local-attention #14](https://github.com/lucidrains/local-attention/issues/14)).
+# Users meet both limits: with $\sigma=64$ local-attention failed for lengths above 9000, in fp16 above about 1150
+# ([#14](https://github.com/lucidrains/local-attention/issues/14)). bfloat16 has float32's range.
 #
 # Where is the centre? torchscale takes half of length plus offset, rounded up; rotary-embedding-torch and x-transformers
-# half the length of the call at hand. Within one call their scores agree. With a cache that length grows, so the centre
-# moves, and a query whose centre has moved by $\Delta\mu$ meets keys of an old one. Their terms get
+# half the length of the call at hand. Within one call their scores agree. As a text grows the centre
+# moves, and in a cache of turned keys a query whose centre has moved by $\Delta\mu$ meets keys of an old one. Their
+# terms get
 #
 # $$\zeta_c^{-\Delta\mu/\sigma}\cdot\zeta_c^{D/\sigma}$$
 
@@ -201,8 +206,8 @@ assert round(score(2, 0), 6) == 1.810423
 
 # %% [markdown]
 # A centre moved by 30 is 60 tokens later: two percent too much. By 2,000, and even the sign is wrong. Whoever caches
-# turned keys fixes $\mu$ for good, as the class `XPos` of this package does. torchscale caches raw keys and turns all of
-# them at each step: safe, too.
+# turned keys fixes $\mu$ for good, as the class `XPos` of this package does. torchscale and x-transformers cache raw
+# keys and turn all of them at each step: safe, too.
 #
 # rotary-embedding-torch has a function for cached keys, asked for in
 # [#27](https://github.com/lucidrains/rotary-embedding-torch/issues/27). In its
@@ -219,8 +224,7 @@ for D in (0, 2, 64):
     assert np.isclose(two_centres, sum(further) / 8**0.5, rtol=1e-12)
 
 # %% [markdown]
-# Every key fades as if it stood 500 further away. (The code itself, run on the same ones, gives
-# 1.5851, 1.2819 and 1.2881.)
+# Every key fades as if it stood 500 further away. (The code itself gives 1.5851, 1.2819 and 1.2881.)
 #
 # ### Not for both directions
 #
@@ -258,8 +262,8 @@ for row, i in enumerate((4, 5, 9)):
     assert np.allclose(got[row], turned, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# One turn of each value and one of each sum stand for one of each pair. By hand: one pair of components, $\omega=1$,
-# three tokens; and then *the common mistake*, the turn back forgotten. **Predict** what changes in each if the
+# One turn of each value and one of each sum stand for one of each query with each key. By hand: one pair of components,
+# $\omega=1$, three tokens; and then *the common mistake*, the turn back forgotten. **Predict** what changes in each if the
 # text stands a hundred positions later.
 
 # %% fold="output"
@@ -322,7 +326,7 @@ for D in (0, 3, 900):
 
 # %%
 show_source(pope_frequencies, pope)
-delta, theta = -rng.uniform(0, 6, 8), pope_frequencies(8)
+delta = -rng.uniform(0, 6, 8)
 for i, j in ((0, 0), (7, 2), (2, 900)):
     total = 0.0
     for c in range(8):
@@ -398,8 +402,8 @@ assert abs(silent.item()) > 0.1 and (rope(0 * q, [5]) @ rope(k, [3]).T).item() =
 #
 # ## What lies between turns
 #
-# Two boxes, without functions. In both, what stands from $j+1$ to $i$ moves the key, so the score of a pair can change
-# if a third token is taken away: position made of content, as in [chapter 37](37_content.ipynb).
+# In the two schemes here, what stands from $j+1$ to $i$ moves the key, so the score of a pair can change if a third
+# token is taken away: position made of content, as in [chapter 37](37_content.ipynb).
 #
 # **PaTH** (Yang et al. 2025). Each token writes $H_t=I-\beta_tw_tw_t^\top$ with $|w_t|=1$ and $\beta_t$ between 0 and 2,
 # a reflection at 2, a projection at 1. The path is their product:
@@ -460,10 +464,10 @@ assert [a[2] - a[0] for a in without] == [3, 1]  # phi = 0 leaves no trace
 
 # %% [markdown]
 # In the authors' [code](https://github.com/timurcarstensen/selective-rope/blob/d12e825/src/selective_rope/modules/rotary.py)
-# the option `skip_conv` takes differences of $\varphi$ before the sum, which undoes it: without gates the angle is then
-# $\tau_c\varphi_c(x_t)$ alone, local, no path.
+# the option `skip_conv` takes differences of $\varphi$ before the sum, which undoes it: without the optional gate and bias
+# the angle is then $\tau_c\varphi_c(x_t)$ alone, local, no path.
 #
-# To tell the two boxes apart from outside, repeat one token between query and key (the query's own step left out):
+# To tell the two apart from outside, repeat one token between query and key (the query's own step left out):
 
 # %% alt="Score of a pair over the number of equal tokens between. What one sees: PaTH's score settles within a few tokens; Selective RoPE's goes on swinging."
 assert np.allclose(np.diff(phi, prepend=0).cumsum(), phi, rtol=0, atol=0)
@@ -594,7 +598,7 @@ plt.show()
 #
 # | scheme | who uses it | cache | trained | cost | verdict |
 # |---|---|---|---|---|---|
-# | xPos | torchscale's `xpos_rel_pos`; x-transformers' `rotary_xpos` | turned keys, if the centre is fixed | nothing | a factor a component | smooth far scores; for the past alone |
+# | xPos | torchscale's `xpos_rel_pos`; x-transformers' `rotary_xpos` | raw keys; turned ones, if the centre is fixed | nothing | a factor a component | smooth far scores; for the past alone |
 # | values that turn | RoFormer's option; DeepSeek-V4, turned back | turned values | nothing | a turn of each value and output | only with the turn back |
 # | PoPE | x-transformers' `polar_pos_emb`; no released model that we know of | turned keys, twice as wide | a phase a head and component | twice the products | what and where apart |
 # | PaTH | no released model that we know of | all keys rewritten at each step | $w$ and $\beta$ from each token | a reflection a token | the text writes its turns |
