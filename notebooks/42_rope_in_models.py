@@ -25,15 +25,17 @@ plt.show()
 # ## Short answers
 #
 # - **What does `partial_rotary_factor` 0.5 mean?** It depends on `rope_type`. By default the first half of the
-#   components turns as a small head of its own. With `proportional` the first half of the *pairs of the whole head*
-#   turns: other speeds, and in the half layout other partners. [Shown](#two-ways-to-turn-a-half).
+#   components turns as a small head of its own. With `proportional` (Gemma 4) the first half of the *pairs of the whole
+#   head* turns: other speeds, and in the half layout other partners. [Shown](#two-ways-to-turn-a-half).
 # - **Which layout has a model?** The configuration seldom says. Hugging Face's code pairs $c$ with $c+n$ (half) unless
-#   the model's own code says otherwise: GPT-J, Cohere, GLM, Llama 4 and DeepSeek interleave.
+#   the model's own code says otherwise: GPT-J, Cohere, GLM-4 (not GLM-4.5), Llama 4 and DeepSeek interleave.
 #   [Table](#which-layout).
-# - **Is the norm of queries and keys before or after the turn?** With a gain it stands before (Qwen 3, Gemma 3), and the gain
-#   must be permuted with the weights. Without a gain the order makes no difference. [Shown](#a-norm-beside-the-turn).
-# - **Which base has a layer?** In Gemma 3 and ModernBERT local layers have 10,000, global ones a larger base; a
-#   stretching factor may belong to the global ones alone. [Shown](#a-base-for-each-layer).
+# - **Is the norm of queries and keys before or after the turn?** Before in Qwen 3 and Gemma 3; their gain
+#   must be permuted with the weights. Without a gain (Llama 4) the order makes no difference; a gain after the turn (HunYuan)
+#   makes scores depend on more than the distance. [Shown](#a-norm-beside-the-turn).
+# - **Which base has a layer?** `rope_theta`, on top or in `rope_parameters`, there perhaps for each of the `layer_types`; if
+#   missing, the default of the model's class. In Gemma 3 and ModernBERT local layers have 10,000 (in old files of Gemma
+#   `rope_local_base_freq`), global ones more; a stretching factor may be theirs alone. [Shown](#a-base-for-each-layer).
 # - **What do `no_rope_layers` list?** The layers *with* RoPE: 1 where it is used, 0 where not.
 #   [Shown](#layers-without-rope).
 # - **Which function reads all this?** `rope_from_config(config, layer, length)`; it gives frequencies, the factor of queries
@@ -72,7 +74,7 @@ print(turned.round(4).tolist())
 #
 # $$\omega_c = \begin{cases} b^{-2c/K} & c < n\\ 0 & n \le c < \tfrac K2\end{cases}$$
 #
-# The zeros are not waste. In the half layout component $c$ is paired with $c + (\text{number of frequencies})$, so
+# In the half layout component $c$ is paired with $c + (\text{number of frequencies})$, so
 # with its zeros the list has $K/2$ entries, and the partner lies half a head away.
 
 # %%
@@ -83,8 +85,8 @@ assert np.allclose(proportional[:n], [b ** (-2 * c / K) for c in range(n)], rtol
 assert len(proportional) == K // 2 and not proportional[n:].any()
 
 # %% [markdown]
-# **Predict** the four results for this vector: which components change under which kind and layout, and
-# in which of the four does the pair (1, 2) become the same two numbers?
+# **Predict**: which components change under which kind and layout, and
+# in which of the four results does the pair (1, 2) become the same two numbers?
 
 # %% fold="output"
 results = {}
@@ -98,7 +100,7 @@ assert all(c == [0, 1, 2, 3] for key, c in changed.items() if key != ("proportio
 
 # %% [markdown]
 # Four different vectors. The first pair turns alike in both interleaved rows, since its frequency is 1 in any
-# ladder; all else differs.
+# ladder; all other numbers that turn differ.
 #
 # *A common mistake* is to take the right frequencies and the wrong partners: the list of proportional RoPE without its
 # zeros, given to code for partial RoPE. So it went in Megatron-Bridge with Gemma 4
@@ -124,12 +126,12 @@ for name, f in {"right": gemma4, "no zeros": gemma4[:64], "partial": partial4}.i
 assert np.allclose(np.diagonal(scores["no zeros"] - scores["right"]), 0, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# At distance 0 the two turns cancel, so a test with one token passes. Elsewhere a score of these random vectors moves by
+# At distance 0 the two turns cancel, so a test with one token passes. Elsewhere these scores move by
 # more than a half on average.
 #
 # ### One line turns one into the other
 #
-# The two kinds have one and the same algebra. For $c < n$ and $r = 2n = pK$:
+# For $c < n$ and $r = 2n = pK$:
 #
 # $$b^{-2c/K} = \big(b^{\,p}\big)^{-2c/(pK)}$$
 #
@@ -181,7 +183,7 @@ print("without d off by", np.abs(head_scores(*forgot, "half") - expected).max().
 # ## A norm beside the turn
 #
 # Qwen 3 and Gemma 3 divide each head's query and key by their root mean square and multiply with a trained gain, *before* they
-# turn. Llama 4 divides *after* the turn, without a gain. Does the order matter? A rotation $R$ keeps the length of a
+# turn. Llama 4 divides *after* the turn, without a gain; HunYuan after it, with one. Does the order matter? A rotation $R$ keeps the length of a
 # vector, so the division commutes with it. A gain $g$, one number a component, does so if it is equal on both components of each pair:
 #
 # $$R\,(g\circ x) = g\circ(R\,x)\quad\text{for all } x, R\qquad\Longleftrightarrow\qquad g_c = g_{c+n}$$
@@ -245,8 +247,8 @@ plots.layers_of_models(bases)
 plt.show()
 
 # %% [markdown]
-# The windows belong to the masks ([chapter 12](12_attention_blocks.ipynb)): in Gemma 3 layer $n$ attends to
-# distances $0 \le D < w_n$.
+# The windows belong to the masks ([chapter 12](12_attention_blocks.ipynb)): a local layer of Gemma 3 attends to
+# distances $0 \le D < w$.
 #
 # *A common mistake* is to use one factor for all layers. Gemma 3's 4B model says
 # `"rope_scaling": {"rope_type": "linear", "factor": 8.0}`, and means the global layers alone. llama.cpp was reported to use it for
@@ -269,9 +271,9 @@ assert all(rope_from_config(gemma3, layer).frequencies[0] == 1 for layer in rang
 #
 # ### Layers without RoPE
 #
-# In Llama 4, SmolLM3 and Cohere 2 every fourth layer has no encoding, and in EXAONE 4, where it has windows. Through its causal mask it
-# still knows roughly where it is, and it has no longest distance. Their neighbours with RoPE
-# tell near from far. Llama 4 multiplies the queries of these layers with a temperature that grows with the
+# In Llama 4, SmolLM3, Cohere 2, and EXAONE 4 with windows, every fourth layer has no encoding. It still knows roughly
+# where it is, through its causal mask, and has no longest distance; the layers with RoPE tell near from far.
+# Llama 4 multiplies the queries of these layers with a temperature that grows with the
 # position: `attention_temperature` ([chapter 51](51_extrapolation.ipynb)).
 #
 # *A common mistake*: the list `no_rope_layers` holds a **1 where RoPE is used**
@@ -283,8 +285,8 @@ print([base_of(listed, layer) for layer in range(8)])
 assert [base_of(listed, n) for n in range(8)] == [base_of(configs["Llama 4"], n) for n in range(8)]
 
 # %% [markdown]
-# In this book's `Model` ([chapter 62](62_model.ipynb)) such a pattern is a tuple: layer $n$ takes the entry $n$ modulo
-# its length, of the encodings and of the windows alike. Here is Cohere 2 in small: a window of 4 in place of 4096, and four query heads that share
+# In this book's `Model` ([chapter 62](62_model.ipynb)) such a pattern is a tuple, of encodings or of windows: the layers take
+# its entries in turn, again and again. Here is Cohere 2 in small: a window of 4 in place of 4096, and four query heads that share
 # two heads of keys ([chapter 44](44_fewer_keys.ipynb)). Llama 4 would have `Tempered()` for `Encoding()` and `chunk` for `window`.
 # **Predict**: token 0 changes. Which of 16 positions hear of it through four windows, and which through three and a full layer?
 
@@ -305,7 +307,7 @@ for window, last in ((4, 12), ((4, 4, 4, None), 15)):
 assert params["decoder"]["layers"]["3"]["attention"]["W_k"].shape == (16, 8)
 
 # %% [markdown]
-# Each window carries news over three tokens, and four carry it over twelve; the full layer carries it anywhere.
+# Each window carries news over three tokens, and four carry it over twelve; the full layer carries it to all later ones.
 #
 # ## From words to functions
 #
@@ -328,12 +330,12 @@ assert rope_from_config(nested, 1).frequencies[0] == 1
 # | word | function here | remark |
 # |---|---|---|
 # | `rope_theta`; `rotary_emb_base`, `global_rope_theta`, `local_rope_theta`, `rope_local_base_freq` | `rope_frequencies(d, base)` | the default is that of the model's class: $10^4$ for LLaMA, $2\cdot10^6$ for SmolLM3 |
-# | `head_dim`, `hidden_size`/`num_attention_heads`, `qk_rope_head_dim`, `global_head_dim` | $K$ | `head_dim` need not be the quotient |
-# | `partial_rotary_factor`, `rotary_pct`, `rotary_dim` | fewer frequencies | with `proportional`: zeros |
+# | `head_dim`, `hidden_size`/`num_attention_heads`, `global_head_dim` | $K$ | `head_dim` need not be the quotient |
+# | `partial_rotary_factor`, `rotary_pct`; `rotary_dim`, `qk_rope_head_dim` | $p$; $r$: fewer frequencies | with `proportional`: zeros |
 # | `rope_type` or `type`: `default` | `rope_frequencies` | `mrope` of old files means this, too |
 # | `linear`: `factor` | `linear_scaling` | |
 # | `dynamic`: `factor` | `dynamic_ntk_scaling` | needs the length; $L_0$ is `max_position_embeddings` |
-# | `yarn`: `factor`, `beta_fast`, `beta_slow`, `truncate`, `mscale`, `mscale_all_dim` | `yarn_scaling`, `yarn_attention_factor` | `attention_factor` goes before the formula |
+# | `yarn`: `factor`, `beta_fast`, `beta_slow`, `truncate`, `mscale`, `mscale_all_dim` | `yarn_scaling`, `yarn_attention_factor` | `attention_factor`, if given, replaces the formula |
 # | `longrope` (once `su`): `short_factor`, `long_factor` | `longrope_scaling` | needs the length |
 # | `llama3`: `factor`, `low_freq_factor`, `high_freq_factor` | `llama3_scaling` | |
 # | `proportional`: `factor` | `proportional_frequencies` | |
@@ -350,8 +352,8 @@ assert rope_from_config(nested, 1).frequencies[0] == 1
 # | `sliding_window`, `attention_chunk_size` | `window_mask`, `chunk_mask`; `window` and `chunk` of `Model` |
 # | `num_key_value_heads` | `n_kv_heads` of `Model` |
 # | `attn_temperature_tuning`, `floor_scale`, `attn_scale` (Llama 4) | `attention_temperature`; `Tempered` |
-# | `use_qk_norm` (Llama 4); no word in Qwen 3 and Gemma 3 | `rms_norm`, after or before `rope` |
-# | `query_pre_attn_scalar` (Gemma) | its root in place of $\sqrt K$ |
+# | `use_qk_norm` (Llama 4, GLM-4.5); no word in Qwen 3, Gemma 3, HunYuan | `rms_norm`, after `rope` in Llama 4 and HunYuan, else before |
+# | `query_pre_attn_scalar` (Gemma 2 and 3) | its root in place of $\sqrt K$; Gemma 4 has 1, without a word |
 #
 # `mrope_section` counts pairs among those that *turn*. GLM-4V turns half of 128 components, Qwen3.5 a quarter of
 # 256: both deal 32 pairs out to time, row and column. Mind the word *interleaved*: in `mrope_interleaved` it speaks of the
@@ -371,14 +373,14 @@ assert dealt["qwen3_5_text"] == ("trc" * 11)[:32]
 assert np.allclose(f, mrope_frequencies((11, 11, 10), interleaved=True), rtol=1e-14, atol=0)
 
 # %% [markdown]
-# The five formulas of stretching are those of [chapter 50](50_scaling.ipynb). The function finds the layer's kind, its parameters
-# and its width, and hands them over:
+# The five formulas of stretching are those of [chapter 50](50_scaling.ipynb). The function hands them the layer's parameters
+# and width:
 
 # %% fold="output"
 show_source(rope_from_config)
 
 # %% [markdown]
-# Four things come out. Here is DeepSeek-V3, whose scores have a factor of their own:
+# Scores of DeepSeek-V3 have a factor of their own:
 
 # %%
 deepseek = {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_theta": 1e4,
@@ -389,7 +391,8 @@ print(found.frequencies.shape, found.attention_factor, found.layout, round(found
 assert np.isclose(found.score_factor, (0.1 * np.log(40) + 1) ** 2, rtol=1e-14, atol=0)
 
 # %% [markdown]
-# How to use them? Take Phi-4-mini in small: three quarters of the components turn, with LongRoPE and its factor $a$.
+# To use all four, take Phi-4-mini in small: three quarters of the components turn, with LongRoPE (a list of divisors for
+# short texts, one for long) and its factor $a$.
 
 # %%
 phi = {"model_type": "phi3", "head_dim": 8, "partial_rotary_factor": 0.75, "rope_theta": 1e4,
@@ -459,20 +462,21 @@ for config in (
 # %% [markdown]
 # ### Where transformers itself differs
 #
-# Three things that version 5.23.0 does, and this function does otherwise:
+# Version 5.23.0 does three things otherwise:
 #
 # - `"truncate": false` of YaRN is lost when the parameters are nested by layer type: the code asks the outer
 #   dictionary, and rounds.
-# - A Phi-3 configuration with `"type": "su"` is refused, unless $L_0$ stands among its RoPE parameters.
+# - A Phi-3 configuration with `"type": "su"` is refused, unless $L_0$ stands among its RoPE parameters; `"yarn"` there
+#   means LongRoPE, which the function here refuses.
 # - `dynamic` remembers: after a longer text the larger base stays until a text shorter than $L_0$ comes.
 #
-# Else the two agree: `tests/test_golden.py` compares every type, and every model of this chapter's figures.
+# Else `tests/test_golden.py` finds them equal, for every type, and every model of this chapter's figures.
 #
 # ## Exercises
 #
 # ### Exercise 1: A quarter of GPT-NeoX
 #
-# GPT-NeoX turns a quarter of 64 components with base 10,000. Which base must proportional RoPE have, so that the
+# Pythia-160m, a small GPT-NeoX, turns a quarter of 64 components with base 10,000. Which base must proportional RoPE have, so that the
 # frequencies are the same? Which components must change places in the half layout?
 #
 # <details><summary>Hint 1</summary>
@@ -535,7 +539,7 @@ for config in (
 #
 # ### Exercise 3: A gain in the middle
 #
-# A model has a norm with a gain *after* the turn. Show with one pair that its scores don't depend on the distance alone.
+# HunYuan has a norm with a gain *after* the turn. Show with one pair that its scores don't depend on the distance alone.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -551,13 +555,13 @@ for config in (
 #
 # <details><summary>Solution</summary>
 #
-# At distance 0 the score is $4\cos^2 i\omega + \sin^2 i\omega$: it depends on $i$.
+# The norm doubles the square of this length. At distance 0 the product is $8\cos^2 i\omega + 2\sin^2 i\omega$: it depends on $i$.
 #
 # ```python
 # pair = np.array([[1.0, 0.0]] * 2)
-# after = np.array([2.0, 1.0]) * rope(pair, [0, 1])
+# after = rms_norm(rope(pair, [0, 1]), [2.0, 1.0])
 # both = (after**2).sum(axis=1)
-# assert np.allclose(both, [4, 4 * np.cos(1) ** 2 + np.sin(1) ** 2], rtol=0, atol=1e-12)
+# assert np.allclose(both, [8, 8 * np.cos(1) ** 2 + 2 * np.sin(1) ** 2], rtol=1e-5)
 # ```
 #
 # </details>
@@ -566,13 +570,13 @@ for config in (
 #
 # ## In practice
 #
-# | scheme | who uses it (default configurations) | trained, cached | cost | verdict |
+# | scheme | who uses it | trained, cached | cost | verdict |
 # |---|---|---|---|---|
-# | partial | GPT-J 64 of 256; GPT-NeoX, StableLM, Qwen3-Next 1/4; Persimmon, GLM 1/2; Phi-4-mini 3/4 | nothing; turned keys are safe | less than the whole | some components free of position |
-# | proportional | Gemma 4, global layers (1/4); LFM3 (1/2) | same | same | drops the slow pairs; $b^p$ tells the rest |
-# | two bases | Gemma 3, ModernBERT | same; a local layer of a decoder needs its last $w$ keys alone | two tables of angles | short and long range, each its own clock |
+# | partial | GPT-J 64 of 256; GPT-NeoX, StableLM, Qwen3-Next 1/4; Persimmon, GLM 1/2; Phi-4-mini 3/4 | nothing; turned keys are safe, but for LongRoPE's | less than the whole | some components free of position |
+# | proportional | global layers of Gemma 4 (1/4) and LFM3 (1/2) | same | same | partial RoPE of base $b^p$: no slow pairs |
+# | two bases | Gemma 3 and 4, ModernBERT | same; a local layer of a decoder needs its last $w$ keys alone | two tables of angles | short and long range, each its own clock |
 # | none in every fourth | Llama 4, SmolLM3, Cohere 2, EXAONE 4 with windows | same | less | no longest distance |
-# | norm of q and k | Qwen 3, Gemma 3 (before, gain); Llama 4 (after) | a gain | two norms a layer | permute the gain with the weights |
+# | norm of q and k | Qwen 3, Gemma 3 (before, gain); HunYuan (after, gain); Llama 4 (after) | a gain | two norms a layer | permute the gain with the weights |
 #
 # - **Test a score, at a distance.** At distance 0 wrong partners, bases and layouts agree.
 # - **Compare layer by layer**, with a model that has each kind of layer.
