@@ -3,7 +3,7 @@
 #
 # *How can a model with RoPE read past its trained length, if no pair of tokens may stand further apart than it has seen?*
 #
-# 25 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb).
+# 30 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb).
 
 # %% fold="input" alt="The distance that four schemes put into the score, over the true distance from query 95. What one sees: RoPE's line leaves the band of trained distances at 32; ReRoPE is flat from 16 on, leaky ReRoPE rises slowly, Self-Extend climbs stairs, dual chunks are a saw."
 import matplotlib.pyplot as plt
@@ -33,7 +33,8 @@ plt.show()
 #   *is* one, of other places. Turn queries and keys twice, choose by region: exact, two products for
 #   one. [Shown](#two-turns-for-all-pairs).
 # - **What does the cache hold?** Unturned keys for ReRoPE and Self-Extend. For dual chunks a key may be kept turned by
-#   $j \bmod c$; the query turns three ways. [Shown](#begin-anew-dual-chunks).
+#   $j \bmod c$, and the query turns three ways. For streaming keys stay as RoPE turned them, and the query turns two
+#   ways. [Chunks](#begin-anew-dual-chunks), [streaming](#slots-for-times-streaming).
 # - **$w/g$ or $\lfloor w/g\rfloor$?** The released code of Self-Extend divides; the paper's pseudo-code and one
 #   path of the same file round. Take a $g$ that divides $w$. [Shown](#a-common-mistake-two-roundings).
 # - **How far does it reach?** Self-Extend stays within $L_0$ distances up to $(L_0-w)\,g+w$ tokens; ReRoPE
@@ -203,8 +204,9 @@ print(f"{N} tokens; the largest distance of 65536: {self_extend_distance([65535]
 assert N == 25_600 and self_extend_distance([65535], [0], w, g)[0, 0] == 9087
 
 # %% [markdown]
-# (The bound is the authors'. They advise to stay well below it, at half to two thirds of $L_0$, since large distances
-# are little trained.)
+# The bound is the authors'. Their
+# [rule of thumb](https://github.com/datamllab/LongLM/blob/cdbbb06/README.md) puts half to two thirds of $L_0$ in its
+# place, since large distances are little trained.
 #
 # ### A common mistake: two roundings
 #
@@ -217,7 +219,7 @@ for w, g in ((1024, 8), (5, 3)):
     print(f"w {w}, g {g}: shift {w - w / g:.3f} and {w - w // g}")
 reading = self_extend_distance([11], np.arange(12), 5, 3)[0]
 decoding = reading + np.where(11 - np.arange(12) < 5, 0, 5 / 3 - 5 // 3)
-print(reading.round(3).tolist())
+print("reading:", reading.round(3).tolist(), "\nwriting:", decoding.round(3).tolist())
 assert reading.round(3).tolist() == [6.333] * 3 + [5.333] * 3 + [4.333, 4, 3, 2, 1, 0]
 assert decoding.round(9).tolist() == [7, 7, 7, 6, 6, 6, 5, 4, 3, 2, 1, 0]
 
@@ -227,7 +229,7 @@ assert decoding.round(9).tolist() == [7, 7, 7, 6, 6, 6, 5, 4, 3, 2, 1, 0]
 
 # %% alt="Self-Extend's distance around the end of a window of 6, groups of 4, for queries 20 to 23. What one sees: one line up to distance 5; from 6 on stairs that begin at another place for each query; the step at the dashed line is 1.5 or 0.5."
 rows = {f"query {a}": self_extend_distance([a], a - np.arange(19), 6, 4)[0] for a in range(20, 24)}
-steps = [row[6] - row[5] for row in rows.values()]
+steps = [float(row[6] - row[5]) for row in rows.values()]
 print("steps at the end of the window:", steps)
 assert steps == [1.5, 1.5, 0.5, 0.5]
 plots.new_places_edge(np.arange(19), rows, 6)
@@ -308,17 +310,60 @@ assert alike == (["ReRoPE", "Self-Extend"], ["ReRoPE", "dual chunks"])
 # same place. And only a shift by a multiple of $g$, or of $c$, leaves Self-Extend or dual chunks as they were: a system
 # prompt of another length moves the borders for all that follows. That is why padding must be left out of positions.
 #
-# ## Slots for times
+# ## Slots for times: streaming
 #
-# A text without end needs a cache with an end: StreamingLLM keeps the first tokens, the **sinks**, and the newest, and
-# counts slots of the cache in place of times. [Chapter 12](12_attention_blocks.ipynb) shows how;
-# [chapter 63](63_decoding.ipynb) what it does to RoPE. Here one question more: *which schemes see a difference?* For
-# the newest keys, slots are times minus a constant. **Predict**: which of the five keep the scores of the newest
-# keys, and does one keep those of the sinks, too?
+# A text without end needs a cache with an end. **StreamingLLM** (Xiao et al. 2023) keeps the first $z$ tokens, the
+# **sinks**, and the newest $w$, and counts slots of the cache in place of times
+# ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay); [chapter 63](63_decoding.ipynb) compares both). The window moves
+# as a whole, so its distances stay. The query of a full cache stands in the last slot, $z+w-1$, and a sink in slot $j$. So
+# this, too, is an effective distance:
+#
+# $$f=\begin{cases}\min(i,\,z+w-1)-j & j<z\\ i-j & j\ge z\end{cases}$$
+#
+# A cache that really drops tokens, slot by slot, says the same:
+
+# %%
+from pe_numpy import streaming_distance, window_mask
+
+show_source(streaming_distance)
+z, w, cache = 2, 5, []
+streamed = streaming_distance(p, p, w, z).astype(int)
+for i in p.tolist():
+    cache.append(i)
+    if len(cache) > z + w:
+        del cache[z]  # the oldest that is no sink
+    slots = np.arange(len(cache))
+    assert streamed[i, cache].tolist() == (slots[-1] - slots).tolist()
+    if i == 9:
+        print(f"token 9 sees {cache} at distances {streamed[i, cache].tolist()}")
+assert streamed[9, [0, 1, 5, 6, 7, 8]].tolist() == [6, 5, 4, 3, 2, 1]
+
+# %% [markdown]
+# The released code keeps raw keys and turns all of them at each step by their slots. The formula shows another way: in both
+# regions the key stands at its own $j$. *The query* has two places. So keys may be cached turned, once and for all, and
+# with the mask of chapter 12 a whole prompt is read at once:
+
+# %%
+turned = rope(k, p)  # as RoPE's cache has them
+query = {"window": rope(q, p), "sinks": rope(q, np.minimum(p, z + w - 1))}
+scores = np.where(p < z, query["sinks"] @ turned.T, query["window"] @ turned.T) / K**0.5
+for i in p.tolist():
+    kept = np.flatnonzero(window_mask([i], p, w, z)[0])
+    slots = np.arange(len(kept))
+    by_slot = rope(k[kept], slots) @ rope(q[[i]], slots[-1:])[0] / K**0.5
+    assert np.allclose(scores[i, kept], by_slot, rtol=0, atol=1e-12)
+late = rope(turned[kept], slots - kept)  # turned on by the change of slot: the same keys
+assert np.allclose(late, rope(k[kept], slots), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# *A common mistake*: a cache of turned keys whose newest key is never moved to its slot
+# ([transformers #35350](https://github.com/huggingface/transformers/issues/35350)).
+#
+# **Predict**: which of the five rules above keep their scores for the newest keys, if slots take the place of times? Does one
+# keep those of the sinks, too?
 
 # %% fold="output"
-kept = np.r_[0:2, 95:104]  # two sinks and the newest nine; the query is token 104
-slots = np.arange(11)
+kept, slots = np.r_[0:2, 95:104], np.arange(11)  # the query: token 104, in slot 11
 for name, rule in rules.items():
     by_time, by_slot = rule(np.array([104]), kept)[0], rule(np.array([11]), slots)[0]
     same = np.isclose(by_time, by_slot)
@@ -328,10 +373,10 @@ for name, rule in rules.items():
 
 # %% [markdown]
 # What looks at $D$ alone keeps the newest. With ReRoPE the sinks do not notice either, as long as they stay $w$ slots
-# away: at the distance $w$ they stand in any case. Schemes with borders, Self-Extend and dual chunks, see slots as a shift.
+# away: there they stand in any case. Self-Extend and dual chunks see slots as a shift.
 #
 # The opposite trick belongs to training: draw positions at random from a larger range, so that the model has met large
-# distances before they come ([chapter 26](26_counting.ipynb)).
+# distances before they come: `random_positions` in [chapter 26](26_counting.ipynb).
 #
 # ## Exercises
 #
@@ -365,7 +410,7 @@ for name, rule in rules.items():
 #
 # ### Exercise 2: choose a group
 #
-# A model with $L_0=4096$ is to read 100,000 tokens with $w=1024$. Which is the least $g$? Which is it, if distances should stay
+# A model with $L_0=4096$ is to read 65536 tokens with $w=1024$. Which is the least $g$? Which is it, if distances should stay
 # below two thirds of $L_0$?
 #
 # <details><summary>Hint 1</summary>
@@ -383,8 +428,8 @@ for name, rule in rules.items():
 # <details><summary>Solution</summary>
 #
 # ```python
-# for limit, least in ((4096, 33), (2 * 4096 / 3, 58)):
-#     g = int(np.ceil((100_000 - 1024) / (limit - 1024)))
+# for limit, least in ((4096, 21), (2 * 4096 / 3, 38)):
+#     g = int(np.ceil((65536 - 1024) / (limit - 1024)))
 #     assert g == least
 # ```
 #
@@ -424,12 +469,15 @@ for name, rule in rules.items():
 # | leaky ReRoPE | the same, $s$ 16 | raw keys | nothing | two products | order kept, length bounded |
 # | Self-Extend | [datamllab/LongLM](https://github.com/datamllab/LongLM/tree/cdbbb06), $w$ 1024, $g$ 8 | raw keys | nothing | two products | blurred far away |
 # | dual chunks | [HKUNLP/ChunkLlama](https://github.com/HKUNLP/ChunkLlama/tree/2add4d7), size $\tfrac34L_0$, local $\tfrac18L_0$ | keys turned by $j \bmod c$ | nothing | one product, three turns of a query | folded far away |
-# | slots | [mit-han-lab/streaming-llm](https://github.com/mit-han-lab/streaming-llm/tree/2e50426) | raw keys, few | nothing | one product | streams; remembers no more |
+# | streaming | [mit-han-lab/streaming-llm](https://github.com/mit-han-lab/streaming-llm/tree/2e50426), $z$ 4 | $z+w$ keys, raw or turned | nothing | one product, two turns of a query | streams; what is dropped is gone |
 #
 # - **Test with a prefix of another length.** What holds from position 0 may not hold from position 1.
 # - **Choose $g$ so that it divides $w$,** and two roundings agree.
-# - **A library that caches turned keys** cannot take these schemes in without another cache; see for Self-Extend
-#   [llama.cpp #4815](https://github.com/ggml-org/llama.cpp/pull/4815).
+# - **A library that caches turned keys** must turn them on. llama.cpp moved old keys to their groups in the cache,
+#   which its author called "not exactly the same" as the paper
+#   ([#4886](https://github.com/ggml-org/llama.cpp/issues/4886)).
+# - **In a server**: vLLM took dual chunks in with a kernel of their own
+#   ([#11844](https://github.com/vllm-project/vllm/pull/11844)).
 #
 # ## Further reading
 #

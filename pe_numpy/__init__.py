@@ -20,7 +20,8 @@ Every public function, by the place at which position enters attention:
        kerple_log_bias, kerple_power_bias, sandwich_bias, fire_bias,
        forgetting_bias, cope_bias,
        offset_index, offset_bias, decomposed_scores, log_cpb_coordinates,
-       rotary_distance_scores, rerope_distance, self_extend_distance, chunk_distance
+       rotary_distance_scores, rerope_distance, self_extend_distance, chunk_distance,
+       streaming_distance
 4. the weighted sum
        shaw_values, rotary_values
 the positions themselves
@@ -107,6 +108,7 @@ from pe_numpy.rotary.new_places import (
     rerope_distance,
     rotary_distance_scores,
     self_extend_distance,
+    streaming_distance,
 )
 from pe_numpy.rotary.pope import pope, pope_frequencies
 from pe_numpy.rotary.rope import (
@@ -280,6 +282,7 @@ __all__ = [
     "sinusoidal_shift",
     "softmax",
     "split_heads",
+    "streaming_distance",
     "t5_bias",
     "t5_bucket",
     "timing_signal",

@@ -22,7 +22,9 @@ from pe_numpy import (
     rope_frequencies,
     rotary_distance_scores,
     self_extend_distance,
+    streaming_distance,
     value_and_grad,
+    window_mask,
 )
 from pe_numpy.transformer.encodings import DualChunk, ReRope, Rope, SelfExtend
 
@@ -129,6 +131,27 @@ def test_the_authors_settings_reach_so_far_in_65536_tokens():
     assert chunk_distance(last, j, 3072, 512).max() == 3072
 
 
+@pytest.mark.parametrize(("window", "sinks"), [(1, 0), (5, 2), (4, 4), (3, 1), (1, 3), (40, 2)])
+def test_streaming_counts_the_slots_of_a_cache_that_drops_tokens(window, sinks):
+    got = streaming_distance(range(30), range(30), window, sinks)
+    cache = []
+    for i in range(30):
+        cache.append(i)
+        if len(cache) > sinks + window:
+            del cache[sinks]  # the oldest that is no sink
+        seen = np.flatnonzero(window_mask([i], range(30), window, sinks)[0])
+        assert seen.tolist() == cache
+        slots = np.arange(len(cache))
+        assert got[i, cache].tolist() == (slots[-1] - slots).tolist()
+    assert got.dtype == np.float64
+
+
+def test_before_token_9_the_published_cache_holds_these_slots():
+    kept = [0, 1, 5, 6, 7, 8]
+    slots = 6 - streaming_distance([9], kept, window=5, sinks=2)
+    assert slots.tolist() == [[0, 1, 2, 3, 4, 5]]
+
+
 # ---- theorems -----------------------------------------------------------------------------------
 
 
@@ -157,6 +180,8 @@ def test_each_rule_is_plain_distance_at_one_of_its_settings(w, start):
     assert_allclose(rerope_distance(D, w, 1), D, rtol=0, atol=1e-12)
     assert_allclose(self_extend_distance(i, i, w, 1), D, rtol=0, atol=1e-12)
     assert_array_equal(chunk_distance(i, i, start + 22, 2), D)
+    assert_array_equal(streaming_distance(i, i, w, 0), D)
+    assert_array_equal(streaming_distance(i, i, start + 20, w), D)
 
 
 @given(sizes, sizes, st.integers(1, 24))
@@ -194,7 +219,7 @@ def test_a_window_stays_a_window_and_lists_numbers_and_batches_are_taken():
     assert rerope_distance(np.array([3, 9], np.uint8), 4).tolist() == [3, 4]
     i = np.stack([np.arange(5), np.arange(3, 8)])[:, None]
     j = np.arange(6)
-    for f in (self_extend_distance, chunk_distance):
+    for f in (self_extend_distance, chunk_distance, streaming_distance):
         both = f(i, j, 4, 2)
         assert both.shape == (2, 1, 5, 6)
         assert_array_equal(both[1, 0], f(i[1, 0], j, 4, 2))
@@ -209,6 +234,9 @@ def test_scores_keep_the_dtype_and_the_angles_of_far_distances(dtype):
     exact = rotary_distance_scores(q.astype(np.float64), k.astype(np.float64), distance)
     atol = {np.float64: 0, np.float32: 2e-6, np.float16: 4e-3}[dtype]
     assert_allclose(got, exact, rtol=0, atol=atol)
+    if dtype == np.float16:  # rounded once, at the end
+        single = rotary_distance_scores(*(x.astype(np.float32) for x in (q, k)), distance)
+        assert_array_equal(got, single.astype(dtype))
     whole = rotary_distance_scores([[1, 2]], [[3, 4]], [[1]])
     assert whole.dtype == np.float64 and whole.shape == (1, 1)
 
@@ -350,6 +378,9 @@ def test_scores_say_what_is_wrong_with_their_input(changed, message):
         (lambda: chunk_distance([3], [1], 0, 0), "size must be at least 1; got 0"),
         (lambda: chunk_distance([3], [1], 4, -1), "local must be at least 0; got -1"),
         (lambda: chunk_distance([3], [1], 4, 4), "local must be below size; got 4 and 4"),
+        (lambda: streaming_distance([3], [0.5], 4, 2), "k_positions must be whole numbers"),
+        (lambda: streaming_distance([3], [1], 0, 2), "window must be at least 1; got 0"),
+        (lambda: streaming_distance([3], [1], 4, -1), "sinks must be at least 0; got -1"),
     ],
 )
 def test_distances_say_what_is_wrong_with_their_input(call, message):

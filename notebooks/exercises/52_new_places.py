@@ -86,6 +86,22 @@ def chunk_distance(q_positions, k_positions, size, local):
     raise NotImplementedError
 
 
+def streaming_distance(q_positions, k_positions, window, sinks):
+    """The distance in slots of a cache that keeps the first keys and the newest.
+
+    q_positions  (..., L)      whole numbers i
+    k_positions  (..., S)      whole numbers j
+    window       int, w: the newest keys, the query's own among them
+    sinks        int, z: the first keys
+    returns      (..., L, S)   float64
+
+    for each i, j:
+        min(i, z + w - 1) - j    if j < z
+        i - j                    else
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # rotary_distance_scores, 1: one pair c at a time: q[..., [x]] is (..., L, 1); the same of k, its
@@ -101,3 +117,6 @@ def chunk_distance(q_positions, k_positions, size, local):
 
 # chunk_distance, 1: write it for i >= j as a function of (i, j), and call it with (j, i), too.
 # chunk_distance, 2: np.where within np.where chooses among the three places.
+
+# streaming_distance, 1: the last slot of a full cache is z + w - 1; before that, slots are times.
+# streaming_distance, 2: np.where(j < z, ...) chooses by the key alone.

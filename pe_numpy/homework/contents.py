@@ -38,7 +38,8 @@ CHAPTERS = {
     50: "linear_scaling ntk_scaling dynamic_ntk_scaling yarn_scaling yarn_attention_factor "
     "longrope_scaling llama3_scaling",
     51: "to_digits from_digits log_n_scale attention_temperature attention_entropy",
-    52: "rotary_distance_scores rerope_distance self_extend_distance chunk_distance",
+    52: "rotary_distance_scores rerope_distance self_extend_distance chunk_distance "
+    "streaming_distance",
     60: "linear feed_forward layer_norm rms_norm relu gelu silu multi_head_attention init_params",
     61: "value_and_grad adamw adamw_state sgd clip_gradients",
     62: "embed_tokens dropout Model encode decode cross_entropy train warmup_schedule "

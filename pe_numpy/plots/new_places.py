@@ -18,10 +18,8 @@ def new_places_curves(true: np.ndarray, seen: dict[str, np.ndarray], trained: in
     axes.plot(true, true, color=COLOURS["rope"], lw=1.2, ls=":", label="RoPE")
     for n, (name, distance) in enumerate(seen.items()):
         axes.plot(true, distance, color=SERIES[(0, 1, 5, 4)[n]], label=name)
-    axes.set(
-        xlabel="true distance $i-j$", ylabel="distance in the score", ylim=(0, 1.45 * trained)
-    )
-    axes.legend(loc="upper left", ncols=len(seen) + 1, fontsize=8, columnspacing=1.2)
+    axes.set(xlabel="true distance $i-j$", ylabel="distance in the score", ylim=(0, 1.6 * trained))
+    axes.legend(loc="upper right", ncols=2, fontsize=8)
     return figure
 
 

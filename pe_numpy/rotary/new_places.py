@@ -2,7 +2,8 @@ r"""New places for old tokens: RoPE with a distance that stays within the traine
 
 Source: Su 2023, ReRoPE and leaky ReRoPE (bojone/rerope, commit acfe788); Jin et al. 2024,
 "Self-Extend" (arXiv:2401.01325; datamllab/LongLM, commit cdbbb06); An et al. 2024, dual chunk
-attention (arXiv:2402.17463; HKUNLP/ChunkLlama, commit 2add4d7). RoPE's score sees D = i - j;
+attention (arXiv:2402.17463; HKUNLP/ChunkLlama, commit 2add4d7); Xiao et al. 2023, StreamingLLM
+(arXiv:2309.17453; mit-han-lab/streaming-llm, commit 2e50426). RoPE's score sees D = i - j;
 each of them puts another number in its place::
 
     ReRoPE       min(D, w)
@@ -11,12 +12,15 @@ each of them puts another number in its place::
     dual chunks  a - j mod c, with c = size - local and, by the chunk of the key,
                  a = i mod c (the query's own), min(i mod c + c, size) (the one before),
                  min(2c - 1, size) (any earlier)
+    streaming    D, but min(i, z + w - 1) - j for the first z keys
 
 Axes: L queries, S keys, K width of one head.
 Symbols: i and j are positions of query and key; w is the window of exact distances, s the stretch
-of what lies beyond it, g the size of a group of positions, c the length of a chunk.
+of what lies beyond it, g the size of a group of positions, c the length of a chunk, z the number
+of sinks.
 Convention: the past is positive, as everywhere. Before the query itself, the distance is the
-mirrored one, f(i, j) = -f(j, i); the sources have causal masks and say nothing of it.
+mirrored one, f(i, j) = -f(j, i), but for streaming, where it is D; the sources have causal masks
+and say nothing of it.
 Differs from the sources: nothing else known. The paper on Self-Extend rounds w/g down; its code
 does not, except in one path for decoding.
 """
@@ -264,6 +268,51 @@ def chunk_distance(
         return a - j % c
 
     return np.where(distance >= 0, back(i, j), -back(j, i)).astype(np.float64)
+
+
+def streaming_distance(
+    q_positions: ArrayLike, k_positions: ArrayLike, window: int, sinks: int
+) -> np.ndarray:
+    """Distances in slots of a cache of the first keys and the newest: the first come nearer.
+
+    Parameters
+    ----------
+    q_positions : (..., L) array of integers
+        Positions i of the queries.
+    k_positions : (..., S) array of integers
+        Positions j of the keys.
+    window : int
+        w: as many of the newest keys are kept, the query's own among them.
+    sinks : int
+        z: as many of the first keys are kept, too.
+
+    Returns
+    -------
+    (..., L, S) float64 array: min(i, z + w - 1) - j for the keys j < z, i - j for all others. It
+    is for keys that `window_mask` with the same window and sinks lets the query see.
+
+    Raises
+    ------
+    ValueError
+        As `relative_distance`; also if the window is below 1 or sinks below 0.
+
+    Notes
+    -----
+    Source: Xiao et al. 2023 (arXiv:2309.17453); mit-han-lab/streaming-llm, commit 2e50426, which
+    turns each kept key at each step by its slot.
+
+    Examples
+    --------
+    >>> kept = [0, 1, 5, 6, 7, 8]  # two sinks and four recent keys, then the query: slots 0 to 6
+    >>> streaming_distance([9], kept, window=5, sinks=2).astype(int).tolist()
+    [[6, 5, 4, 3, 2, 1]]
+    """
+    name = "streaming_distance"
+    i, j, distance = _pairs(name, q_positions, k_positions)
+    window = checks.integer(name, "window", window)
+    sinks = checks.integer(name, "sinks", sinks, least=0)
+    slot = np.minimum(i, sinks + window - 1)  # of the query, once the cache is full the last one
+    return np.where(j < sinks, slot - j, distance).astype(np.float64)
 
 
 def _pairs(

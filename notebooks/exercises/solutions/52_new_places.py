@@ -39,3 +39,9 @@ def chunk_distance(q_positions, k_positions, size, local):
 
     i, j = q_positions[..., :, None], k_positions[..., None, :]
     return np.where(i >= j, back(i, j), -back(j, i)).astype(np.float64)
+
+
+def streaming_distance(q_positions, k_positions, window, sinks):
+    i, j = q_positions[..., :, None], k_positions[..., None, :]
+    i = np.where(j < sinks, np.minimum(i, sinks + window - 1), i)
+    return (i - j).astype(np.float64)

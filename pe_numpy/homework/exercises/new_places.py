@@ -14,6 +14,7 @@ from pe_numpy.rotary.new_places import (
     rerope_distance,
     rotary_distance_scores,
     self_extend_distance,
+    streaming_distance,
 )
 from pe_numpy.rotary.rope import rope_frequencies
 
@@ -320,4 +321,71 @@ CHUNKS = Exercise(
     chapter=52,
 )
 
-EXERCISES = (SCORES, REROPE, SELF_EXTEND, CHUNKS)
+
+# ---- streaming ----------------------------------------------------------------------------------
+
+
+def _streaming_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([9]), np.array([0, 1, 5, 6, 7, 8]), 5, 2)
+    for window, sinks in ((5, 2), (3, 4), (4, 0), (1, 1)):
+        yield case(np.arange(14), np.arange(14), window, sinks)
+        yield case(np.arange(10, 13), np.arange(13), window, sinks)
+    yield case(np.arange(6) + np.array([[0], [5]]), np.arange(11), 3, 2)  # a batch
+
+
+def _streaming(sink, recent=lambda i, j, w, z: i - j):
+    """The rule with one of its parts replaced."""
+
+    def rule(q_positions, k_positions, window, sinks):
+        i, j = np.asarray(q_positions)[..., :, None], np.asarray(k_positions)[..., None, :]
+        far, near = (f(i, j, window, sinks) for f in (sink, recent))
+        return np.where(j < sinks, far, near).astype(np.float64)
+
+    return rule
+
+
+STREAMING = Exercise(
+    "streaming_distance",
+    streaming_distance,
+    _streaming_cases,
+    (
+        Mistake(
+            "times for slots",
+            "Once the cache is full the query stands in its last slot, z + w - 1, however long the "
+            "text: that is what keeps the sinks at distances that were trained.",
+            52,
+            _streaming(lambda i, j, w, z: i - j),
+        ),
+        Mistake(
+            "the query one slot further",
+            "The window counts the query's own key. z + w slots are numbered from 0 to z + w - 1.",
+            52,
+            _streaming(lambda i, j, w, z: np.minimum(i, z + w) - j),
+        ),
+        Mistake(
+            "the sinks not counted",
+            "The slots of the window begin after the sinks: the last of all is z + w - 1.",
+            52,
+            _streaming(lambda i, j, w, z: np.minimum(i, w - 1) - j),
+        ),
+        Mistake(
+            "the distance capped",
+            "Each sink keeps its own slot: cap the query's position, not the distance.",
+            52,
+            _streaming(lambda i, j, w, z: np.minimum(i - j, z + w - 1)),
+        ),
+        Mistake(
+            "keys renumbered, the query not",
+            "A query that keeps its position in the text sees every renumbered key further away. "
+            "The query moves into the cache, too.",
+            52,
+            _streaming(
+                lambda i, j, w, z: i - j,
+                lambda i, j, w, z: i - j + np.maximum(i - (z + w - 1), 0),
+            ),
+        ),
+    ),
+    chapter=52,
+)
+
+EXERCISES = (SCORES, REROPE, SELF_EXTEND, CHUNKS, STREAMING)
