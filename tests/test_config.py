@@ -234,8 +234,8 @@ def test_lists_of_layers_without_rope_hold_1_where_it_is_used():
         assert none == [False, False, False, True] * 2, model
     listed = {**SMALL, "no_rope_layers": [1, 0, 1]}
     assert bases(listed, 3) == [500, 0, 500]
-    exaone = {"model_type": "exaone4", "head_dim": 8, "sliding_window": 4}
-    assert bases(exaone, 4) == [10000, 10000, 10000, 0]
+    exaone = {"model_type": "exaone4", "head_dim": 8}  # its windows, unless told, are of 4096
+    assert bases(exaone, 4) == bases({**exaone, "sliding_window": 4}, 4) == [10000] * 3 + [0]
     assert bases({**exaone, "sliding_window": None}, 4) == [10000] * 4  # RoPE where nothing is hid
     empty = {"model_type": "smollm3", "head_dim": 8, "no_rope_layers": []}  # as if it were missing
     assert bases(empty, 4) == [2000000, 2000000, 2000000, 0]

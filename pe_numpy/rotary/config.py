@@ -97,9 +97,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 # Which components pair is written in the code of a model, not in its configuration.
 INTERLEAVED = (
-    "codegen cohere cohere2 cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 ernie4_5 ernie4_5_moe "
-    "glm glm4 glm4_moe_lite glm4v_text glm_moe_dsa glm_ocr_text gptj helium llama4_text "
-    "longcat_flash mistral4 roformer youtu"
+    "axk1 axk2 bailing_hybrid blt_global_transformer blt_local_decoder blt_local_encoder "
+    "blt_patcher codegen cohere cohere2 cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 "
+    "dots3_note_text ernie4_5 ernie4_5_moe glm glm4 glm4_moe_lite glm4v_text glm_moe_dsa glm_ocr_text gptj "
+    "helium llama4_text longcat_flash mistral4 mistral_large4_text moonshine moonshine_streaming roformer "
+    "youtu"
 ).split()
 WITHOUT = ("conv", "linear_attention")  # layers of another kind
 REFUSED = {
@@ -188,6 +190,7 @@ def rope_from_config(
     model = config.get("model_type", "")
     if model in REFUSED:
         raise ValueError(f"{NAME}: model_type {model!r} is not known: {REFUSED[model]}")
+    without_windows = config.get("sliding_window", ...) is None
     config = {**DEFAULTS.get(model, {}), **{k: v for k, v in config.items() if v is not None}}
     layer = checks.integer(NAME, "layer", layer, least=0)
     if layer >= config.get("num_hidden_layers", layer + 1):
@@ -199,7 +202,7 @@ def rope_from_config(
     layout = "interleaved" if interleaved else "half"
     layer_type = _layer_type(config, layer)
     full = layer_type == "full_attention"
-    windowed = model == "cohere2" or (model == "exaone4" and "sliding_window" in config)
+    windowed = model == "cohere2" or (model == "exaone4" and not without_windows)
     without = _without_rope(config, layer) or layer_type in WITHOUT or (windowed and full)
     parameters = None if without else _parameters(config, layer_type)
     if parameters is None:
