@@ -99,9 +99,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 INTERLEAVED = (
     "axk1 axk2 bailing_hybrid blt_global_transformer blt_local_decoder blt_local_encoder "
     "blt_patcher codegen cohere cohere2 cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 "
-    "dots3_note_text ernie4_5 ernie4_5_moe glm glm4 glm4_moe_lite glm4v_text glm_moe_dsa glm_ocr_text gptj "
-    "helium llama4_text longcat_flash mistral4 mistral_large4_text moonshine moonshine_streaming roformer "
-    "youtu"
+    "dots3_note_text ernie4_5 ernie4_5_moe glm glm4 glm4_moe_lite glm4v_text glm_moe_dsa "
+    "glm_ocr_text gptj helium llama4_text longcat_flash mistral4 mistral_large4_text moonshine "
+    "moonshine_streaming roformer youtu"
 ).split()
 WITHOUT = ("conv", "linear_attention")  # layers of another kind
 REFUSED = {
