@@ -27,20 +27,21 @@ plt.show()
 #
 # - **What takes the place of $D=i-j$?** ReRoPE: $\min(D,w)$. Leaky ReRoPE: $w+(D-w)/s$ beyond $w$.
 #   Self-Extend: $\lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g$ from $w$ on. Dual chunks: the query's place minus
-#   $j \bmod c$. [ReRoPE](#stop-rerope), [Self-Extend](#count-groups-self-extend),
-#   [dual chunks](#begin-anew-dual-chunks).
+#   $j \bmod c$. Streaming: $\min(i,z+w-1)-j$ for the first $z$ keys, $D$ for the newest $w$.
+#   [ReRoPE](#stop-rerope), [Self-Extend](#count-groups-self-extend), [dual chunks](#begin-anew-dual-chunks),
+#   [streaming](#slots-for-times-streaming).
 # - **How is it computed, if the angle is no longer a difference of positions?** Within each region of pairs it
-#   *is* one, of other places. Turn queries and keys twice, choose by region: exact, two products for
-#   one. [Shown](#two-turns-for-all-pairs).
+#   *is* one, of other places. Turn queries and keys once for each region, and choose: exact, two products for
+#   one (three for dual chunks). [Shown](#two-turns-for-all-pairs).
 # - **What does the cache hold?** Unturned keys for ReRoPE and Self-Extend. For dual chunks a key may be kept turned by
 #   $j \bmod c$, and the query turns three ways. For streaming keys stay as RoPE turned them, and the query turns two
 #   ways. [Chunks](#begin-anew-dual-chunks), [streaming](#slots-for-times-streaming).
 # - **$w/g$ or $\lfloor w/g\rfloor$?** The released code of Self-Extend divides; the paper's pseudo-code and one
 #   path of the same file round. Take a $g$ that divides $w$. [Shown](#a-common-mistake-two-roundings).
-# - **How far does it reach?** Self-Extend stays within $L_0$ distances up to $(L_0-w)\,g+w$ tokens; ReRoPE
-#   and dual chunks for any length. [Shown](#count-groups-self-extend).
-# - **What is lost?** Far away: order (ReRoPE), order within a group (Self-Extend), the chunk (dual chunks).
-#   And shifting a text changes scores, but for ReRoPE. [Shown](#what-each-one-forgets).
+# - **How far does it reach?** Self-Extend stays within $L_0$ distances up to $(L_0-w)\,g+w$ tokens; ReRoPE,
+#   dual chunks and streaming at any length. [Shown](#count-groups-self-extend).
+# - **What is lost?** Far away: order (ReRoPE), order within a group (Self-Extend), the chunk (dual chunks);
+#   whatever left the cache (streaming). And shifting a text changes the scores of Self-Extend and dual chunks. [Shown](#what-each-one-forgets).
 #
 # ## A distance that was never trained
 #
@@ -89,9 +90,10 @@ show_source(rotary_distance_scores)
 # %%
 show_source(rerope_distance)
 capped, leaky = rerope_distance(np.arange(10), 4), rerope_distance(np.arange(10), 4, 3)
-for d in range(10):
-    assert capped[d] == min(d, 4)
-    assert np.isclose(leaky[d], d if d < 4 else 4 + (d - 4) / 3, rtol=0, atol=1e-12)
+for d in np.arange(0, 10, 0.5):
+    assert rerope_distance(d, 4) == min(d, 4)
+    slow = d if d < 4 else 4 + (d - 4) / 3
+    assert np.isclose(rerope_distance(d, 4, 3), slow, rtol=0, atol=1e-12)
 print(capped.tolist())
 print(leaky.round(3).tolist())
 assert leaky.round(3).tolist() == [0, 1, 2, 3, 4, 4.333, 4.667, 5, 5.333, 5.667]
@@ -122,7 +124,7 @@ assert (np.diff(leaky) > 0).all() and (np.diff(whole) < 0).any()
 # For ReRoPE $s$ is infinite: the query stands at $w$, the key at 0. So compute two matrices of scores and choose.
 
 # %%
-w, s = 4, 3
+w, s = 6, 3
 near = rope(q, p) @ rope(k, p).T / K**0.5
 far = rope(q, p / s + w - w / s) @ rope(k, p / s).T / K**0.5
 expected = rotary_distance_scores(q, k, rerope_distance(D, w, s))
@@ -132,10 +134,10 @@ stop = np.where(D < w, near, rope(q, np.full(L, w)) @ k.T / K**0.5)
 expected = rotary_distance_scores(q, k, rerope_distance(D, w))
 assert np.allclose(stop[past], expected[past], rtol=0, atol=1e-12)
 unshifted = rope(q, p / s) @ rope(k, p / s).T / K**0.5  # D/s again
-assert not np.allclose(unshifted[D >= w], far[D >= w], rtol=0, atol=1e-3)
+assert np.allclose(unshifted, rotary_distance_scores(q, k, D / s), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# That is exact, and it takes two products in place of one. In the package each scheme is a few lines that name its
+# That is exact, and it takes two products in place of one. *The same without the shift* $w-w/s$ is the mistake from above, $D/s$. In the package each scheme is a few lines that name its
 # *passes*: places for queries, places for keys, and the pairs that they are for. One loop serves them all, a
 # block of queries at a time, and leaves out a pass that no allowed pair needs:
 
@@ -163,7 +165,10 @@ for encoding, distance in (
 newest = rerope_distance(L - 1 - p, w)  # of the last query
 one_turn = rope(k, -newest) @ q[-1] / K**0.5
 assert np.allclose(one_turn, expected[-1], rtol=0, atol=1e-12)
-assert not np.allclose(rope(k, newest) @ q[-1] / K**0.5, expected[-1], rtol=0, atol=1e-3)
+wrong_way = rope(k, newest) @ q[-1] / K**0.5  # the keys turned on: the distance has the other sign
+mirrored = rotary_distance_scores(q[-1:], k, -newest[None])[0]
+assert np.allclose(wrong_way, mirrored, rtol=0, atol=1e-12)
+assert not np.allclose(wrong_way, one_turn, rtol=0, atol=1e-3)
 
 # %% [markdown]
 # Su's code has one more factor: it multiplies each query by $\max(1, \ln(i+1)/\ln L_0)$, against attention that
@@ -246,12 +251,12 @@ plt.show()
 
 # %%
 show_source(chunk_distance)
-size, local = 6, 2
-c = size - local
-chunks = chunk_distance(p, p, size, local).astype(int)
-for a, b in zip(*np.nonzero(past), strict=True):
-    place = {0: a % c, 1: min(a % c + c, size)}.get(a // c - b // c, min(2 * c - 1, size))
-    assert chunks[a, b] == place - b % c
+for size, local in ((7, 4), (6, 2)):
+    c = size - local
+    chunks = chunk_distance(p, p, size, local).astype(int)
+    for a, b in zip(*np.nonzero(past), strict=True):
+        place = {0: a % c, 1: min(a % c + c, size)}.get(a // c - b // c, min(2 * c - 1, size))
+        assert chunks[a, b] == place - b % c
 for query in (11, 13):
     print(f"query {query}:", chunks[query, : query + 1].tolist())
 assert chunks[11, :12].tolist() == [6, 5, 4, 3, 6, 5, 4, 3, 3, 2, 1, 0]
@@ -300,7 +305,7 @@ for name, rule in rules.items():
     swaps = [row[1] == row[2], row[1] == row[9]]
     period = next(t for t in range(1, 33) if np.allclose(rule(n + t, n + t), whole))
     found[name] = (bool(swaps[0]), bool(swaps[1]), period)
-    print(f"{name:12} keys 1 and 2 alike: {swaps[0]!s:5}  1 and 9: {swaps[1]!s:5}  shift: {period}")
+    print(f"{name:12} alike, 1 and 2: {swaps[0]!s:5}  1 and 9: {swaps[1]!s:5}  kept by a shift of {period}")
 assert [v[2] for v in found.values()] == [1, 1, 1, 4, 8]
 alike = [name for name, v in found.items() if v[0]], [name for name, v in found.items() if v[1]]
 assert alike == (["ReRoPE", "Self-Extend"], ["ReRoPE", "dual chunks"])
@@ -380,7 +385,7 @@ for name, rule in rules.items():
 #
 # ## Exercises
 #
-# ### Exercise 1: a window on a window
+# ### Exercise 1: count the turns
 #
 # ReRoPE's far pass needs no turn of the keys. How many turns of a key does leaky ReRoPE need in all, as a text is written to its
 # end with raw keys in the cache? And with a query that stands still (turn the keys back by $f$)?
@@ -435,7 +440,7 @@ for name, rule in rules.items():
 #
 # </details>
 #
-# ### Exercise 3: ALiBi in chunks
+# ### Exercise 3: ALiBi with a cap
 #
 # An effective distance may go into any scheme that looks at a distance. Show that ALiBi with ReRoPE's distance gives all
 # far keys one penalty.
@@ -468,16 +473,16 @@ for name, rule in rules.items():
 # | ReRoPE | [bojone/rerope](https://github.com/bojone/rerope/tree/acfe788), $w$ 512 | raw keys | nothing | two products | any length; far order is lost |
 # | leaky ReRoPE | the same, $s$ 16 | raw keys | nothing | two products | order kept, length bounded |
 # | Self-Extend | [datamllab/LongLM](https://github.com/datamllab/LongLM/tree/cdbbb06), $w$ 1024, $g$ 8 | raw keys | nothing | two products | blurred far away |
-# | dual chunks | [HKUNLP/ChunkLlama](https://github.com/HKUNLP/ChunkLlama/tree/2add4d7), size $\tfrac34L_0$, local $\tfrac18L_0$ | keys turned by $j \bmod c$ | nothing | one product, three turns of a query | folded far away |
-# | streaming | [mit-han-lab/streaming-llm](https://github.com/mit-han-lab/streaming-llm/tree/2e50426), $z$ 4 | $z+w$ keys, raw or turned | nothing | one product, two turns of a query | streams; what is dropped is gone |
+# | dual chunks | [HKUNLP/ChunkLlama](https://github.com/HKUNLP/ChunkLlama/tree/2add4d7), size $\tfrac34L_0$, local $\tfrac18L_0$ | keys turned by $j \bmod c$ | nothing | one product, if cut at the chunks; three turns of a query | folded far away |
+# | streaming | [mit-han-lab/streaming-llm](https://github.com/mit-han-lab/streaming-llm/tree/2e50426), $z$ 4 | $z+w$ keys, raw or turned | nothing | one product, if cut at the sinks; two turns of a query | streams; what is dropped is gone |
 #
 # - **Test with a prefix of another length.** What holds from position 0 may not hold from position 1.
 # - **Choose $g$ so that it divides $w$,** and two roundings agree.
 # - **A library that caches turned keys** must turn them on. llama.cpp moved old keys to their groups in the cache,
 #   which its author called "not exactly the same" as the paper
 #   ([#4886](https://github.com/ggml-org/llama.cpp/issues/4886)).
-# - **In a server**: vLLM took dual chunks in with a kernel of their own
-#   ([#11844](https://github.com/vllm-project/vllm/pull/11844)).
+# - **In a server**: vLLM took dual chunks in ([#11844](https://github.com/vllm-project/vllm/pull/11844)), asked
+#   for by users of Qwen2.5-1M ([#12452](https://github.com/vllm-project/vllm/issues/12452)).
 #
 # ## Further reading
 #
