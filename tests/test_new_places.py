@@ -262,6 +262,7 @@ ENCODINGS = {
     "leaky": (ReRope(4, 2.5), lambda i, j: rerope_distance(relative_distance(i, j), 4, 2.5)),
     "self_extend": (SelfExtend(5, 3), lambda i, j: self_extend_distance(i, j, 5, 3)),
     "dual_chunk": (DualChunk(7, 3), lambda i, j: chunk_distance(i, j, 7, 3)),
+    "short_chunks": (DualChunk(9, 6), lambda i, j: chunk_distance(i, j, 9, 6)),  # 2c - 1 < size
 }
 every = pytest.mark.parametrize("name", ENCODINGS)
 
