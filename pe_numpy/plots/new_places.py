@@ -44,7 +44,7 @@ def new_places_edge(true: np.ndarray, rows: dict[str, np.ndarray], window: int) 
     axes.axvline(window - 0.5, color=COLOURS["none"], lw=1, ls="--")
     axes.plot(true, true, color=COLOURS["rope"], lw=1, ls=":", label="RoPE")
     for n, (name, distance) in enumerate(rows.items()):
-        axes.plot(true, distance, "o-", color=SERIES[n], ms=3.5, lw=1, label=name)
+        axes.plot(true, distance, "o-", color=SERIES[(0, 1, 5, 3)[n]], ms=3.5, lw=1, label=name)
     axes.set(xlabel="true distance $i-j$", ylabel="distance in the score", xticks=true[::2])
     axes.legend(loc="upper left")
     return figure
