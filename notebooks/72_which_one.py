@@ -625,7 +625,7 @@ assert np.allclose(np.abs(overlap), np.eye(5), rtol=0, atol=1e-12)
 # | YaRN, RoPE | $s=1$ | [50](50_scaling.ipynb) |
 # | p-RoPE, RoPE | all pairs turn | [42](42_rope_in_models.ipynb) |
 # | latent scores, absorbed or not | always | [44](44_fewer_keys.ipynb) |
-# | ReRoPE, leaky, Self-Extend, dual chunks, RoPE | $w\geq L$; $s=1$; $g=1$; $L\leq c$ | [52](52_new_places.ipynb) |
+# | ReRoPE, leaky, Self-Extend, dual chunks, streaming, RoPE | $w\geq L$; $s=1$; $g=1$; $L\leq c$; $L\leq z+w$ | [52](52_new_places.ipynb) |
 
 # %%
 from pe_numpy import axial_frequencies, mrope_frequencies, patch_coordinates, pope
@@ -646,7 +646,8 @@ assert np.allclose(rope_nd(q, prose, mrope_frequencies((2, 1, 1))), turned[0], r
 
 # %%
 from pe_numpy import chunk_distance, linear_scaling, longrope_scaling, mla_scores
-from pe_numpy import proportional_frequencies, rerope_distance, self_extend_distance, yarn_scaling
+from pe_numpy import proportional_frequencies, rerope_distance, self_extend_distance
+from pe_numpy import streaming_distance, yarn_scaling
 
 plain, one = rope_frequencies(8), yarn_scaling(8, 1, 30)
 slower = longrope_scaling(8, 90, [1] * 4, [3] * 4, 30, 3)[0]  # 90 is beyond 30: the second list
@@ -657,7 +658,7 @@ heads, latent, w_uk = (rng.standard_normal(n) for n in ((2, 3, 6, 4), (6, 5), (3
 given = *heads, latent, q[:, :4], w_uk, at, at
 assert np.allclose(mla_scores(*given), mla_scores(*given, absorbed=False), rtol=0, atol=1e-12)
 near = rerope_distance(gaps, 6), rerope_distance(gaps, 2, stretch=1), chunk_distance(at, at, 8, 2)
-for same in (*near, self_extend_distance(at, at, 2, 1)):
+for same in (*near, self_extend_distance(at, at, 2, 1), streaming_distance(at, at, 4, 2)):
     assert np.array_equal(same[gaps >= 0], gaps[gaps >= 0])
 print("all equal")
 

@@ -41,6 +41,7 @@ from pe_numpy.transformer.encodings.score import (
     Sandwich,
     SelfExtend,
     Shaw,
+    Streaming,
     TransformerXL,
     Tupe,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "Shaw",
     "Sinusoidal",
     "Sizes",
+    "Streaming",
     "Tempered",
     "TransformerXL",
     "Tupe",
@@ -121,6 +123,7 @@ def every_encoding(length: int, clip: int = 16) -> dict[str, Encoding]:
         "rerope": ReRope(clip),
         "self_extend": SelfExtend(clip, 2),
         "dual_chunk": DualChunk(clip + 2, 2),
+        "streaming": Streaming(clip, 2),
         "xpos": XPos(),
         "pope": Pope(),
         "rotary_values": RotaryValues(),

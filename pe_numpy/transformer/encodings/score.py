@@ -388,3 +388,19 @@ class DualChunk(_Passes):
             (i % c, after, chunks == -1),
             (i % c, np.full_like(j, last), chunks < -1),
         )
+
+
+@dataclass(frozen=True)
+class Streaming(_Passes):
+    """Chapter 52: RoPE in slots of a cache that keeps the first `sinks` keys and the newest.
+
+    It needs a model with the same `window` and `sinks`, whose mask hides what the cache drops.
+    """
+
+    window: int = 1024
+    sinks: int = 4
+
+    def passes(self, i, j):
+        last = self.sinks + self.window - 1
+        dropped = (i > last)[..., None] & (j < self.sinks)[..., None, :]
+        return (i, j, ~dropped), (np.minimum(i, last), j, dropped)
