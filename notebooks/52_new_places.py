@@ -26,20 +26,23 @@ plt.show()
 # ## Short answers
 #
 # - **What takes the place of $D=i-j$?** ReRoPE: $\min(D,w)$. Leaky ReRoPE: $w+(D-w)/s$ beyond $w$.
-#   Self-Extend: $\lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g$ from $w$ on. Dual chunks: the query's place minus
-#   $j \bmod c$. Streaming: $\min(i,z+w-1)-j$ for the first $z$ keys, $D$ for the newest $w$.
+#   Self-Extend: $\lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g$ from $w$ on. Dual chunks of $c=\text{size}-\text{local}$
+#   keys: the query's place minus $j \bmod c$; it stands at $i\bmod c$ for its own chunk,
+#   $\min(i\bmod c+c,\text{size})$ for the one before, $\min(2c-1,\text{size})$ for any earlier. Streaming counts slots
+#   of the cache, not times: $\min(i,z+w-1)-j$ for the first $z$ keys, $D$ for the newest $w$.
 #   [ReRoPE](#stop-rerope), [Self-Extend](#count-groups-self-extend), [dual chunks](#begin-anew-dual-chunks),
 #   [streaming](#slots-for-times-streaming).
 # - **How is it computed, if the angle is no longer a difference of positions?** Within each region of pairs it
 #   *is* one, of other places. Turn queries and keys once for each region, and choose: exact, two products for
 #   one (three for dual chunks). [Shown](#two-turns-for-all-pairs).
-# - **What does the cache hold?** Unturned keys for ReRoPE and Self-Extend. For dual chunks a key may be kept turned by
-#   $j \bmod c$, and the query turns three ways. For streaming keys stay as RoPE turned them, and the query turns two
-#   ways. [Chunks](#begin-anew-dual-chunks), [streaming](#slots-for-times-streaming).
+# - **What does the cache hold?** Unturned keys for ReRoPE, leaky or not, and Self-Extend. For dual chunks a key may be kept
+#   turned by $j \bmod c$, and the query turns three ways. For streaming keys may stay as RoPE turned them, whatever
+#   is dropped, if the query turns two ways; else turn each that moves by its change of slot.
+#   [Chunks](#begin-anew-dual-chunks), [streaming](#slots-for-times-streaming).
 # - **$w/g$ or $\lfloor w/g\rfloor$?** The released code of Self-Extend divides; the paper's pseudo-code and one
-#   path of the same file round. Take a $g$ that divides $w$. [Shown](#a-common-mistake-two-roundings).
-# - **How far does it reach?** Self-Extend stays within $L_0$ distances up to $(L_0-w)\,g+w$ tokens; ReRoPE,
-#   dual chunks and streaming at any length. [Shown](#count-groups-self-extend).
+#   path of that code round. Take a $g$ that divides $w$. [Shown](#a-common-mistake-two-roundings).
+# - **How far does it reach without training?** Self-Extend stays within $L_0$ distances up to $(L_0-w)\,g+w$ tokens
+#   (leaky ReRoPE: $s$ for $g$); ReRoPE, dual chunks and streaming at any length. [Shown](#count-groups-self-extend).
 # - **What is lost?** Far away: order (ReRoPE), order within a group (Self-Extend), the chunk (dual chunks);
 #   whatever left the cache (streaming). And shifting a text changes the scores of Self-Extend and dual chunks. [Shown](#what-each-one-forgets).
 #
@@ -49,9 +52,9 @@ plt.show()
 # meets larger ones, and what its scores are there nothing has ever corrected
 # ([chapter 51](51_extrapolation.ipynb)). [Chapter 50](50_scaling.ipynb) turns the pairs more slowly, all
 # of them or some. Here the frequencies stay and the *distance* changes: put an **effective distance**
-# $f(i,j)$ into the score, that stays below $L_0$. With pair $c$ of query and key as complex numbers:
+# $f(i,j)$ into the score, that stays below $L_0$. With pair $m$ of query and key as complex numbers:
 #
-# $$s_{ij}=\frac1{\sqrt K}\,\mathrm{Re}\sum_c q_{ic}\,\overline{k_{jc}}\;e^{\,\mathrm i f(i,j)\,\theta_c}$$
+# $$s_{ij}=\frac1{\sqrt K}\,\mathrm{Re}\sum_m q_{im}\,\overline{k_{jm}}\;e^{\,\mathrm i f(i,j)\,\theta_m}$$
 
 # %%
 L, K = 14, 8
@@ -116,7 +119,7 @@ assert (np.diff(leaky) > 0).all() and (np.diff(whole) < 0).any()
 #
 # ## Two turns for all pairs
 #
-# Now the cost. RoPE turns each query and each key once, and the product of two turned vectors sees the difference of their
+# RoPE turns each query and each key once, and the product of two turned vectors sees the difference of their
 # places. $\min(D,w)$ is no difference of a number of $i$ and a number of $j$ ... but in each of its two regions it is:
 #
 # $$D<w:\;\; i-j,\qquad\qquad D\ge w:\;\;\Big(\frac is+w-\frac ws\Big)-\frac js$$
@@ -137,7 +140,7 @@ unshifted = rope(q, p / s) @ rope(k, p / s).T / K**0.5  # D/s again
 assert np.allclose(unshifted, rotary_distance_scores(q, k, D / s), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# That is exact, and it takes two products in place of one. *The same without the shift* $w-w/s$ is the mistake from above, $D/s$. In the package each scheme is a few lines that name its
+# That is exact, for two products in place of one. *The same without the shift* $w-w/s$ is the mistake from above, $D/s$. In the package each scheme is a few lines that name its
 # *passes*: places for queries, places for keys, and the pairs that they are for. One loop serves them all, a
 # block of queries at a time, and leaves out a pass that no allowed pair needs:
 
@@ -156,7 +159,7 @@ for encoding, distance in (
     assert np.allclose(made, rotary_distance_scores(q, k, distance), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The cache must hold *unturned* keys: a key that is near today and far tomorrow turns in two ways. For a single new query
+# The cache should hold *unturned* keys: a key that is near today and far tomorrow turns in two ways. For a single new query
 # there is a shorter way, which Su's code takes: leave the query, and turn each key back by its effective distance.
 #
 # $$s_j=q\cdot R_{-f_j}\,k_j\,/\sqrt K$$
@@ -186,9 +189,9 @@ assert not np.allclose(wrong_way, one_turn, rtol=0, atol=1e-3)
 show_source(self_extend_distance)
 for w, g in ((4, 2), (5, 3)):
     got = self_extend_distance(p, p, w, g)
-    for a, b in zip(*np.nonzero(past), strict=True):
-        grouped = a // g - b // g + w - w / g
-        assert np.isclose(got[a, b], a - b if a - b < w else grouped, rtol=0, atol=1e-12)
+    for i, j in zip(*np.nonzero(past), strict=True):
+        grouped = i // g - j // g + w - w / g
+        assert np.isclose(got[i, j], i - j if i - j < w else grouped, rtol=0, atol=1e-12)
 extend = self_extend_distance(p, p, 4, 2).astype(int)
 print("query 9:", extend[9, :10].tolist(), " query 8:", extend[8, :9].tolist())
 assert extend[9, :10].tolist() == [6, 6, 5, 5, 4, 4, 3, 2, 1, 0]
@@ -229,7 +232,7 @@ assert reading.round(3).tolist() == [6.333] * 3 + [5.333] * 3 + [4.333, 4, 3, 2,
 assert decoding.round(9).tolist() == [7, 7, 7, 6, 6, 6, 5, 4, 3, 2, 1, 0]
 
 # %% [markdown]
-# Where $g$ divides $w$ nobody notices. Elsewhere a key has one distance while a prompt is read and another
+# Where $g$ divides $w$ nobody notices. Elsewhere a far key has one distance while a prompt is read and another
 # while one writes. In both, the step from the last near key to the first far one is not always 1:
 
 # %% alt="Self-Extend's distance around the end of a window of 6, groups of 4, for queries 20 to 23. What one sees: one line up to distance 5; from 6 on stairs that begin at another place for each query; the step at the dashed line is 1.5 or 0.5."
@@ -243,8 +246,8 @@ plt.show()
 # %% [markdown]
 # ## Begin anew: dual chunks
 #
-# **Dual chunk attention** (An et al. 2024) cuts the text into chunks of $c=\text{size}-\text{local}$ tokens. Each key keeps its place
-# in its chunk, $j\bmod c$, whoever asks. The query has three places $a$, for three kinds of keys:
+# **Dual chunk attention** (An et al. 2024) cuts the text into chunks of $c=\text{size}-\text{local}$ tokens (two settings).
+# Each key keeps its place in its chunk, $j\bmod c$, whoever asks. The query has three places $a$, for three kinds of keys:
 #
 # $$f = a - j\bmod c,\qquad a=\begin{cases}i\bmod c&\text{own chunk}\\
 # \min(i\bmod c+c,\ \text{size})&\text{the one before}\\ \min(2c-1,\ \text{size})&\text{any earlier}\end{cases}$$
@@ -254,9 +257,9 @@ show_source(chunk_distance)
 for size, local in ((7, 4), (6, 2)):
     c = size - local
     chunks = chunk_distance(p, p, size, local).astype(int)
-    for a, b in zip(*np.nonzero(past), strict=True):
-        place = {0: a % c, 1: min(a % c + c, size)}.get(a // c - b // c, min(2 * c - 1, size))
-        assert chunks[a, b] == place - b % c
+    for i, j in zip(*np.nonzero(past), strict=True):
+        a = {0: i % c, 1: min(i % c + c, size)}.get(i // c - j // c, min(2 * c - 1, size))
+        assert chunks[i, j] == a - j % c
 for query in (11, 13):
     print(f"query {query}:", chunks[query, : query + 1].tolist())
 assert chunks[11, :12].tolist() == [6, 5, 4, 3, 6, 5, 4, 3, 3, 2, 1, 0]
@@ -278,7 +281,7 @@ everything = chunk_distance([65535], np.arange(65536), 3072, 512)
 print("largest distance of 65536 tokens:", int(everything.max()))
 assert everything.max() == 3072
 
-# %% alt="Effective distances of 32 queries and keys in four panels. What one sees: ReRoPE has one colour below a band along the diagonal, leaky ReRoPE a slow gradient, Self-Extend a staircase of blocks, dual chunks a triangle on the diagonal and stripes that repeat."
+# %% alt="Effective distances of 32 queries and keys in four panels. What one sees: ReRoPE has one colour below a band along the diagonal, leaky ReRoPE a slow gradient, Self-Extend a staircase of blocks, dual chunks triangles on the diagonal and stripes that repeat."
 n = np.arange(32)
 true = relative_distance(n, n)
 maps = {"ReRoPE, $w=8$": rerope_distance(true, 8), "leaky, $s=4$": rerope_distance(true, 8, 4)}
@@ -290,8 +293,8 @@ plt.show()
 # %% [markdown]
 # ## What each one forgets
 #
-# **Predict**: from query 31, which schemes put keys 1 and 2 at one distance? And keys 1 and 9? Which give the same distances
-# when the whole text stands one position later?
+# **Predict**: from query 31, which schemes of the last figure put keys 1 and 2 at one distance? And keys 1 and 9?
+# Which give the same distances when the whole text stands one position later?
 
 # %% fold="output"
 rules = {"RoPE": lambda i, j: relative_distance(i, j) + 0.0}
@@ -318,7 +321,7 @@ assert alike == (["ReRoPE", "Self-Extend"], ["ReRoPE", "dual chunks"])
 # ## Slots for times: streaming
 #
 # A text without end needs a cache with an end. **StreamingLLM** (Xiao et al. 2023) keeps the first $z$ tokens, the
-# **sinks**, and the newest $w$, and counts slots of the cache in place of times
+# **sinks**, and the newest $w$ (the query's own among them), and counts slots of the cache in place of times
 # ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay); [chapter 63](63_decoding.ipynb) compares both). The window moves
 # as a whole, so its distances stay. The query of a full cache stands in the last slot, $z+w-1$, and a sink in slot $j$. So
 # this, too, is an effective distance:
@@ -357,7 +360,7 @@ for i in p.tolist():
     slots = np.arange(len(kept))
     by_slot = rope(k[kept], slots) @ rope(q[[i]], slots[-1:])[0] / K**0.5
     assert np.allclose(scores[i, kept], by_slot, rtol=0, atol=1e-12)
-late = rope(turned[kept], slots - kept)  # turned on by the change of slot: the same keys
+late = rope(turned[kept], slots - kept)  # turned back by the change of slot: the same keys
 assert np.allclose(late, rope(k[kept], slots), rtol=0, atol=1e-12)
 
 # %% [markdown]
@@ -377,8 +380,8 @@ for name, rule in rules.items():
     assert same[:2].all() == (name == "ReRoPE")
 
 # %% [markdown]
-# What looks at $D$ alone keeps the newest. With ReRoPE the sinks do not notice either, as long as they stay $w$ slots
-# away: there they stand in any case. Self-Extend and dual chunks see slots as a shift.
+# What looks at $D$ alone keeps the newest. With ReRoPE the sinks do not notice either, as long as its window is no wider
+# than the cache's: they stand at its end in any case. Self-Extend and dual chunks see slots as a shift.
 #
 # The opposite trick belongs to training: draw positions at random from a larger range, so that the model has met large
 # distances before they come: `random_positions` in [chapter 26](26_counting.ipynb).
@@ -387,8 +390,8 @@ for name, rule in rules.items():
 #
 # ### Exercise 1: count the turns
 #
-# ReRoPE's far pass needs no turn of the keys. How many turns of a key does leaky ReRoPE need in all, as a text is written to its
-# end with raw keys in the cache? And with a query that stands still (turn the keys back by $f$)?
+# ReRoPE's far pass needs no turn of the keys. How many turns of keys do leaky ReRoPE's two passes need in all, as $N$
+# tokens are written with raw keys in the cache? And with a query that stands still (turn the keys back by $f$)?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -447,7 +450,7 @@ for name, rule in rules.items():
 #
 # <details><summary>Hint 1</summary>
 #
-# The bias is $-m f$ for a slope $m$.
+# The bias is $-f/2$ for a slope of one half.
 #
 # </details>
 #
@@ -477,9 +480,8 @@ for name, rule in rules.items():
 # | streaming | [mit-han-lab/streaming-llm](https://github.com/mit-han-lab/streaming-llm/tree/2e50426), $z$ 4 | $z+w$ keys, raw or turned | nothing | one product, if cut at the sinks; two turns of a query | streams; what is dropped is gone |
 #
 # - **Test with a prefix of another length.** What holds from position 0 may not hold from position 1.
-# - **Choose $g$ so that it divides $w$,** and two roundings agree.
-# - **A library that caches turned keys** must turn them on. llama.cpp moved old keys to their groups in the cache,
-#   which its author called "not exactly the same" as the paper
+# - **A cache of turned keys** must turn those that move, unless the query can, as in streaming. llama.cpp moved
+#   old keys to their groups in the cache, which its author called "not exactly the same" as the paper
 #   ([#4886](https://github.com/ggml-org/llama.cpp/issues/4886)).
 # - **In a server**: vLLM took dual chunks in ([#11844](https://github.com/vllm-project/vllm/pull/11844)), asked
 #   for by users of Qwen2.5-1M ([#12452](https://github.com/vllm-project/vllm/issues/12452)).
