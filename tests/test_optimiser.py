@@ -334,6 +334,22 @@ def test_float16_parameters_are_moved_in_float32():
     assert_allclose(state["v"]["b"], 0.02 * np.float64(np.float16(1e-4)) ** 2, rtol=1e-5)
 
 
+def test_a_parameter_of_no_axis_stays_an_array_step_after_step():
+    """FIRE has two. NumPy makes a number of what is computed from it, and a number has no tape."""
+    params = {"c": np.array(2.0, np.float32)}
+    for momentum in (0.0, 0.5):
+        moved, state = sgd(params, {"c": np.array(1.0, np.float32)}, 0.5, momentum)
+        assert isinstance(moved["c"], np.ndarray) and isinstance(state["c"], np.ndarray)
+        assert moved["c"] == 1.5 and moved["c"].dtype == np.float32
+    state, decay = adamw_state(params), lambda path, p: True
+    for _ in range(2):
+        params, state = adamw(params, params, state, 0.1, decay=decay)
+        leaves = params["c"], state["m"]["c"], state["v"]["c"]
+        assert all(isinstance(leaf, np.ndarray) and leaf.shape == () for leaf in leaves)
+    grads, _ = clip_gradients({"c": np.array(3.0)}, 1.0)
+    assert isinstance(grads["c"], np.ndarray) and grads["c"] == 1
+
+
 def test_nothing_that_goes_in_is_changed():
     params, grads = tree(0), tree_map(lambda g: 100 * g, tree(1))
     _, state = run(0.1, params, [tree(2)])

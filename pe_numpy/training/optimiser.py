@@ -217,7 +217,7 @@ def clip_gradients(grads: Tree, max_norm: float) -> tuple[Tree, float]:
     norm = math.hypot(*norms)
     if norm <= max_norm:
         return grads, norm
-    return tree_map(lambda g: checks.as_array(g) * (max_norm / norm), grads), norm
+    return tree_map(lambda g: np.asarray(checks.as_array(g) * (max_norm / norm)), grads), norm
 
 
 def adamw_state(params: Tree) -> Tree:
@@ -349,7 +349,8 @@ def adamw(
         change = m / correct_1 / (np.sqrt(v / correct_2) + eps)
         if lam and (p.ndim > 1 if decay is None else decay(path, p)):
             change = change + lam * work  # outside the moments: decoupled
-        return (work - eta * change).astype(p.dtype, copy=False), m, v
+        moved = (work - eta * change).astype(p.dtype, copy=False)
+        return tuple(map(np.asarray, (moved, m, v)))  # of no axis: still arrays, not numbers
 
     trees = (params, grads, state["m"], state["v"])
     new = _walk("adamw", ["params", "grads", "the moments m", "the moments v"], update, trees)
@@ -428,7 +429,7 @@ def sgd(
 
     def velocity(path: str, p: Any, g: Any, u: Any = 0.0) -> np.ndarray:
         g = _gradient("sgd", path, _parameter("sgd", path, p), g)
-        return mu * u - eta * g
+        return np.asarray(mu * u - eta * g)
 
     names = ["params", "grads", "the state"]
     trees = (params, grads) if state is None else (params, grads, state)
@@ -436,7 +437,7 @@ def sgd(
 
     def move(p: Any, u: np.ndarray) -> np.ndarray:
         p = checks.as_array(p)
-        return (p + u).astype(p.dtype, copy=False)
+        return np.asarray((p + u).astype(p.dtype, copy=False))
 
     return tree_map(move, params, state), state
 

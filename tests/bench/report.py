@@ -21,6 +21,7 @@ answers, written anew in `tests/bench/documents.py`. For Transformer-XL and DeBE
 formulas alone: there a vector is gathered for each pair and head, as their Shaw does for each pair.
 *An expert's gather* multiplies with each row of the table and gathers the products. *The released
 form* is that of a scheme's own code, for every pair or with its own short cut, written anew, too.
+*Keys made*: latent attention with a key for each head and token; ours is absorbed.
 
 - Sizes: B, H, K = 2, 8, 64 in float32; "one head" is B, H = 1, 1.
 - Time: the best round. The sides take turns, two or more each (three up to the goal's L); freeing a
