@@ -34,17 +34,20 @@ plt.show()
 #   divides each pair by a number of its own, found by a search. [Shown](#a-divisor-for-each-pair).
 # - **Which config key is which?** `rope_type` is `linear`, `dynamic`, `yarn`, `llama3` or `longrope`; a
 #   fixed NTK-aware base is only a larger `rope_theta`. $L_0$ is `original_max_position_embeddings`, but for
-#   `dynamic` it is `max_position_embeddings`. [Shown](#which-config-key).
+#   `dynamic` it is `max_position_embeddings`. [Shown](#which-config-key). With `"truncate": false`, as in gpt-oss,
+#   the ends of YaRN's ramp are not rounded. [Shown](#yarn-the-ramp-that-was-released).
 # - **What is Llama 3's rule?** Pairs of more than 4 turns in the trained length are kept, those of less than 1
 #   divided by the factor, the rest mixed linearly in their turns. [Shown](#llama-3).
 # - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on turned queries and keys, so its square on the
 #   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores.
-#   [Shown](#yarns-second-part-sharper-attention). DeepSeek sharpens *all* of a score, by `mscale_all_dim`.
-#   [Shown](#two-scales-in-deepseek).
-# - **What changes when?** `dynamic` changes the frequencies at each length beyond the trained one, LongRoPE once, at
-#   $L_0 + 1$. The others are fixed, so short texts change, too: under `linear` all neighbours stand $1/s$
-#   of a trained step apart. With `dynamic`, cache unturned keys; even so a second layer
-#   differs from a whole pass. [Shown](#decoding-two-caches).
+#   [Shown](#yarns-second-part-sharper-attention). DeepSeek multiplies what turns by
+#   $A(s,\mu)/A(s,\nu)$ and *all* of a score by $A(s,\nu)^2$, with $A(s,\mu) = 0.1\,\mu\ln s + 1$, `mscale` $\mu$
+#   and `mscale_all_dim` $\nu$.
+#   [Shown](#two-scales-in-deepseek). LongRoPE's factor is $\sqrt{1 + \ln s / \ln L_0}$.
+# - **What changes when?** `dynamic` changes the frequencies at each length beyond the trained one; LongRoPE takes
+#   its short list up to $L_0$, its long list beyond. The others are fixed, so short texts change, too:
+#   under `linear` all neighbours stand $1/s$ of a trained step apart. With `dynamic` or LongRoPE, turned keys in
+#   a cache go stale; cache unturned ones, but even so a second layer differs from a whole pass. [Shown](#decoding-two-caches).
 
 # %% [markdown]
 # ## What a longer text shows that training did not
@@ -175,8 +178,8 @@ assert best == 12 and (s * L0 * slowed <= L0 * theta * (1 + 1e-9)).all()
 # b' = b\,s^{d/(d-2)}\\[4pt]
 # \text{and then}\quad \frac{\theta_i'}{\theta_i} = s^{-2i/(d-2)}\end{gathered}$$
 #
-# That is all there is to the exponent $d/(d-2)$: there are $d/2$ pairs, and $d/2 - 1$ steps from the first to
-# the last. The scheme is called **NTK-aware**, after the neural tangent kernel, the theory that was its motive.
+# The exponent $d/(d-2)$ comes from $d/2$ pairs with $d/2 - 1$ steps from the first to the
+# last. The scheme is called **NTK-aware**, after the neural tangent kernel, the theory that was its motive.
 
 
 # %%
@@ -372,7 +375,7 @@ for name, f in schemes.items():
     assert (y.argmax() == 12) == (name == "linear")
 
 # %% [markdown]
-# By these two heads YaRN and Llama 3 are perfect, and no wonder: the near head reads pairs that both keep, the far
+# By these two heads YaRN and Llama 3 are perfect: the near head reads pairs that both keep, the far
 # head one that both divide by 4. NTK-aware scaling is a compromise: its far head falls to -0.96, below anything
 # seen in training.
 #
@@ -407,8 +410,8 @@ assert score(wide, D, schemes["linear"]).argmax() == 4000
 # $$\sqrt{\frac1t} = 0.1\,\ln s + 1$$
 #
 # a *fit* to measurements on LLaMA models, not a derivation ([chapter 51](51_extrapolation.ipynb) asks why longer
-# texts want sharper scores). The root is for convenience: multiply turned queries and turned keys by it, and
-# each score gets its square.
+# texts want sharper scores). The root is for convenience: multiply turned queries and keys by it (that is,
+# all cosines and sines), leave attention as it is, and each score gets its square.
 
 # %%
 show_source(yarn_attention_factor)
@@ -572,7 +575,7 @@ assert 0.001 < errors["unturned keys, layer 2"].max() < errors["turned keys, lay
 # keeps the base of the longest text so far, until one *shorter* than $L_0$ comes. vLLM had one base, for the longest text
 # that it would accept ([#5093, 2024](https://github.com/vllm-project/vllm/issues/5093)).
 # [KerasHub](https://github.com/keras-team/keras-hub/blob/71453d0/keras_hub/src/layers/modeling/rotary_embedding.py)
-# divides *every* frequency by $s^{d/(d-2)}$ and calls that dynamic. **Predict** the last of four
+# divides *every* frequency by $\gamma^{d/(d-2)}$ and calls that dynamic. **Predict** the last of four
 # frequencies for texts of 7, 12, 16, 12, 8 and 7 tokens, one after the other, with $L_0 = 8$ and $\gamma = 2$.
 
 # %% fold="output"
@@ -619,8 +622,9 @@ phi3 = """1.03 1.05 1.05 1.08 1.23 1.23 1.3 1.45 1.6 1.65 1.9 2.86 3.69 5.42 5.4
 
 # %% [markdown]
 # Phi-3-mini-128k was stretched from 4096 to 131,072 positions, so $s = 32$. The 48 numbers above are the long list of its
-# [configuration](https://github.com/ggml-org/llama.cpp/issues/6849). **Predict**: linear, NTK-aware, YaRN and
-# Llama 3 scaling all divide the last pair by 32. And the search?
+# [first configuration](https://github.com/ggml-org/llama.cpp/issues/6849)
+# ([another came in July 2024](https://github.com/ggml-org/llama.cpp/pull/8262)). **Predict**: linear, NTK-aware,
+# YaRN and Llama 3 scaling all divide the last pair by 32. And the search?
 
 # %% fold="output" alt="Divisor of each of 48 pairs for a text 32 times as long. What one sees: the searched list climbs from the first pairs on, passes 32 at pair 25, where YaRN divides by 2 and Llama 3 by 1, and ends near 65."
 phi, f = np.array(phi3.split(), float), rope_frequencies(96)
@@ -637,8 +641,8 @@ assert (found["YaRN"][:16] == f[:16]).all() and phi[15] == 5.49 and 32 * 4096 ==
 assert all(np.isclose(f[-1] / y[-1], 32) for name, y in found.items() if name != "LongRoPE")
 
 # %% [markdown]
-# By 64.81, twice the growth of the text. At pair 15, which YaRN keeps, the list already divides by 5.49. Which curve reads
-# best these numbers do not say; Phi-3 was trained with its own.
+# By 64.81, about twice the growth of the text. At pair 15, which YaRN keeps, the list already divides by 5.49. Which
+# curve reads best these numbers do not say; Phi-3 was trained with its own.
 #
 # One more token comes: do the scores of the old ones change? **Predict** it for four schemes with $L_0 = 8$.
 
@@ -656,8 +660,8 @@ for name, way in ways.items():
     assert same.tolist() == [True, name not in ("dynamic", "LongRoPE"), name != "dynamic"]
 
 # %% [markdown]
-# LongRoPE changes old scores once, at the ninth token. An answer that grows past $L_0$ changes
-# its encoding in mid-sentence: transformers throws Phi-3's cache away there and computes it anew
+# LongRoPE changes old scores once, at the ninth token. There, in mid-answer,
+# transformers throws Phi-3's cache away and computes it anew
 # ([PR 33129](https://github.com/huggingface/transformers/pull/33129)). vLLM chooses once, by the longest text that it
 # accepts ([PR 27431](https://github.com/vllm-project/vllm/pull/27431)), so that short prompts may meet the long list.
 # unsloth chose the long one at $L = L_0$ already ([PR 10681](https://github.com/unslothai/unsloth/pull/10681)).
@@ -667,8 +671,8 @@ for name, way in ways.items():
 # [Chapter 42](42_rope_in_models.ipynb#from-words-to-functions) has a table of all words for RoPE in a model's
 # `config.json`, and the function that reads them, `rope_from_config`. Here the one trap of stretching: the trained
 # length has two names. `yarn`, `llama3` and `longrope` take $L_0$ from `original_max_position_embeddings`;
-# `dynamic` takes it from `max_position_embeddings`, which for the other three is the *stretched* length, and for them
-# stands in only if the first is missing.
+# `dynamic` takes it from `max_position_embeddings`, which for the other three is as a rule the *stretched* length, and
+# for them stands in only if the first is missing.
 
 # %%
 words = {"head_dim": d, "rope_theta": base, "max_position_embeddings": s * L0}
