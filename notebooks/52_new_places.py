@@ -13,7 +13,7 @@ from pe_numpy import chunk_distance, relative_distance, rerope_distance, rope
 from pe_numpy import rope_frequencies, rotary_distance_scores, self_extend_distance
 from pe_numpy.book import show_source
 from pe_numpy.plots import new_places as plots
-from pe_numpy.transformer.encodings import DualChunk, ReRope, SelfExtend
+from pe_numpy.transformer.encodings import DualChunk, ReRope, SelfExtend, Streaming
 
 i, j = np.array([95]), np.arange(95, -1, -1)
 seen = {"ReRoPE": rerope_distance(i[0] - j, 16), "leaky": rerope_distance(i[0] - j, 16, 8)}
@@ -208,7 +208,9 @@ L_0, w, g = 4096, 1024, 8  # Llama 2, and the authors' settings
 N = (L_0 - w) * g + w
 for last, fits in ((N - 1, True), (N, False)):
     assert (self_extend_distance([last], [0], w, g)[0, 0] < L_0) == fits
-print(f"{N} tokens; the largest distance of 65536: {self_extend_distance([65535], [0], w, g)[0, 0]:.0f}")
+print(
+    f"{N} tokens; the largest distance of 65536: {self_extend_distance([65535], [0], w, g)[0, 0]:.0f}"
+)
 assert N == 25_600 and self_extend_distance([65535], [0], w, g)[0, 0] == 9087
 
 # %% [markdown]
@@ -305,10 +307,10 @@ rules |= {"dual chunks": lambda i, j: chunk_distance(i, j, 12, 4)}
 found = {}
 for name, rule in rules.items():
     row, whole = rule(np.array([31]), n)[0], rule(n, n)
-    swaps = [row[1] == row[2], row[1] == row[9]]
+    swaps = row[1] == row[2], row[1] == row[9]
     period = next(t for t in range(1, 33) if np.allclose(rule(n + t, n + t), whole))
-    found[name] = (bool(swaps[0]), bool(swaps[1]), period)
-    print(f"{name:12} alike, 1 and 2: {swaps[0]!s:5}  1 and 9: {swaps[1]!s:5}  kept by a shift of {period}")
+    found[name] = *map(bool, swaps), period
+    print(f"{name:12} 1 like 2: {swaps[0]!s:5}  1 like 9: {swaps[1]!s:5}  shifts by {period}")
 assert [v[2] for v in found.values()] == [1, 1, 1, 4, 8]
 alike = [name for name, v in found.items() if v[0]], [name for name, v in found.items() if v[1]]
 assert alike == (["ReRoPE", "Self-Extend"], ["ReRoPE", "dual chunks"])
@@ -349,7 +351,8 @@ assert streamed[9, [0, 1, 5, 6, 7, 8]].tolist() == [6, 5, 4, 3, 2, 1]
 # %% [markdown]
 # The released code keeps raw keys and turns all of them at each step by their slots. The formula shows another way: in both
 # regions the key stands at its own $j$. *The query* has two places. So keys may be cached turned, once and for all, and
-# with the mask of chapter 12 a whole prompt is read at once:
+# with the mask of chapter 12 a whole prompt is read at once. A model does so with
+# `Model(..., encoding=Streaming(w, z), window=w, sinks=z)`:
 
 # %%
 turned = rope(k, p)  # as RoPE's cache has them
@@ -362,6 +365,9 @@ for i in p.tolist():
     assert np.allclose(scores[i, kept], by_slot, rtol=0, atol=1e-12)
 late = rope(turned[kept], slots - kept)  # turned back by the change of slot: the same keys
 assert np.allclose(late, rope(k[kept], slots), rtol=0, atol=1e-12)
+model = Streaming(window=w, sinks=z).scores({}, q[None, None], k[None, None], p, p)[0, 0]
+seen = window_mask(p, p, w, z)
+assert np.allclose(model[seen], scores[seen], rtol=0, atol=1e-12)
 
 # %% [markdown]
 # *A common mistake*: a cache of turned keys whose newest key is never moved to its slot

@@ -884,7 +884,7 @@ MUTANTS = [
     Mutant("choice of what decays ignored", OPTIMISER, "(p.ndim > 1 if decay is None else decay(path, p))",
            "p.ndim > 1"),
     Mutant("decay without the learning rate", OPTIMISER, "moved = (work - eta * change)",
-           "return ((1 - lam) * work - eta * (change - lam * work))"),
+           "moved = ((1 - lam) * work - eta * (change - lam * work))"),
     Mutant("parameters moved in place", OPTIMISER, "        moved = (work - eta * change)",
            "        if work is p:\n            work -= eta * change\n            return work, m, v\n"
            "        moved = (work - eta * change)"),
