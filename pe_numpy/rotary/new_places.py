@@ -95,12 +95,7 @@ def rotary_distance_scores(
     if frequencies is None:
         checks.even(name, "K, the last axis of q,", K, "components pair up")
         frequencies = rope_frequencies(K)
-    frequencies = checks.position_array(name, "frequencies", frequencies)
-    if frequencies.ndim != 1 or 2 * len(frequencies) > K:
-        raise ValueError(
-            f"{name}: frequencies must be one axis of at most K/2 numbers; "
-            f"got shape {frequencies.shape} for K = {K}"
-        )
+    frequencies = checks.pair_frequencies(name, frequencies, K)
     layout = checks.choice(name, "layout", layout, ("interleaved", "half"))
     work, dtype = checks.working(q, k)
     n, scale = len(frequencies), 1 / math.sqrt(K)

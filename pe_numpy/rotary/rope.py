@@ -106,12 +106,7 @@ def rope(
     if frequencies is None:
         checks.even("rope", "K, the last axis of x,", x.shape[-1], "components pair up")
         frequencies = rope_frequencies(x.shape[-1])
-    frequencies = checks.position_array("rope", "frequencies", frequencies)
-    if frequencies.ndim != 1 or 2 * len(frequencies) > x.shape[-1]:
-        raise ValueError(
-            "rope: frequencies must be one axis of at most K/2 numbers; "
-            f"got shape {frequencies.shape} for K = {x.shape[-1]}"
-        )
+    frequencies = checks.pair_frequencies("rope", frequencies, x.shape[-1])
     layout = checks.choice("rope", "layout", layout, ("interleaved", "half"))
     work = np.float32 if x.dtype == np.float16 else x.dtype
     table = _table(positions, frequencies, np.result_type(work, np.complex64))
