@@ -628,8 +628,7 @@ assert np.allclose(np.abs(overlap), np.eye(5), rtol=0, atol=1e-12)
 # | ReRoPE, leaky, Self-Extend, dual chunks, streaming, RoPE | $w\geq L$; $s=1$; $g=1$; $L\leq c$; $L\leq z+w$ | [52](52_new_places.ipynb) |
 
 # %%
-from pe_numpy import axial_frequencies, mrope_frequencies, patch_coordinates, pope
-from pe_numpy import pope_frequencies, rope, rope_frequencies, rope_nd, xpos, xpos_scale
+from pe_numpy import pope, pope_frequencies, rope, xpos, xpos_scale
 
 q, k, at = *rng.standard_normal((2, 6, 8)), np.arange(6)
 gaps, turned = relative_distance(at, at), [rope(x, at) for x in (q, k)]
@@ -638,6 +637,11 @@ faded = np.einsum("icx,jcx,ijc->ij", *pairs, xpos_scale(8) ** (gaps[..., None] /
 assert np.allclose(xpos(q, at) @ xpos(k, at, key=True).T, faded, rtol=0, atol=1e-12)
 radii = np.stack([np.log1p(np.exp(q)), 0 * q], axis=-1).reshape(6, 16)
 assert np.allclose(pope(q, at), rope(radii, at, pope_frequencies(8)), rtol=0, atol=1e-12)
+
+# %%
+from pe_numpy import axial_frequencies, mrope_frequencies, patch_coordinates
+from pe_numpy import rope_frequencies, rope_nd
+
 cells, tall = patch_coordinates(2, 3), rope_frequencies(4, 100.0)
 halves = [rope(x, n, tall) for x, n in zip(np.split(q, 2, axis=1), cells.T, strict=True)]
 assert np.allclose(rope_nd(q, cells, axial_frequencies(8)), np.hstack(halves), rtol=0, atol=1e-12)
@@ -645,15 +649,18 @@ prose = np.stack([at] * 3, axis=1)
 assert np.allclose(rope_nd(q, prose, mrope_frequencies((2, 1, 1))), turned[0], rtol=0, atol=1e-12)
 
 # %%
-from pe_numpy import chunk_distance, linear_scaling, longrope_scaling, mla_scores
-from pe_numpy import proportional_frequencies, rerope_distance, self_extend_distance
-from pe_numpy import streaming_distance, yarn_scaling
+from pe_numpy import linear_scaling, longrope_scaling, proportional_frequencies, yarn_scaling
 
 plain, one = rope_frequencies(8), yarn_scaling(8, 1, 30)
 slower = longrope_scaling(8, 90, [1] * 4, [3] * 4, 30, 3)[0]  # 90 is beyond 30: the second list
 assert np.allclose(slower, linear_scaling(plain, 3), rtol=1e-12)
 assert np.allclose(one[0], plain, rtol=1e-12) and one[1] == 1
 assert np.allclose(proportional_frequencies(8, 1.0), plain, rtol=1e-12)
+
+# %%
+from pe_numpy import chunk_distance, mla_scores, rerope_distance, self_extend_distance
+from pe_numpy import streaming_distance
+
 heads, latent, w_uk = (rng.standard_normal(n) for n in ((2, 3, 6, 4), (6, 5), (3, 4, 5)))
 given = *heads, latent, q[:, :4], w_uk, at, at
 assert np.allclose(mla_scores(*given), mla_scores(*given, absorbed=False), rtol=0, atol=1e-12)
