@@ -811,6 +811,7 @@ MUTANTS = [
     Mutant("the first encoding for all layers", MODEL, "encoding = _encoding(model, n)\n", "encoding = _encoding(model, 0)\n"),
     Mutant("the first encoding for all layers of the encoder", MODEL, "encoding = _encoding(model, n, encoder=True)", "encoding = _encoding(model, 0, encoder=True)"),
     Mutant("the first encoding embeds alone", MODEL, "for member in _members(model, encoder):", "for member in _members(model, encoder)[:1]:"),
+    Mutant("a pattern longer than its stack", MODEL, "range(layers if isinstance(model.encoding, tuple) else 1)", "range(len(model.encoding) if isinstance(model.encoding, tuple) else 1)"),
     Mutant("every layer embeds", MODEL, "if _encoding(model, n, encoder) not in members:", "if True:"),
     Mutant("masks by window alone", MODEL, 'sight = model.of_layer("window", n), model.of_layer("chunk", n)', 'sight = model.of_layer("window", 0), model.of_layer("chunk", n)'),
     Mutant("the rest of a pattern of windows unseen", MODEL, "for size in sizes if isinstance(sizes, tuple) else (sizes,):", "for size in sizes[:1] if isinstance(sizes, tuple) else (sizes,):"),

@@ -865,6 +865,19 @@ def test_every_encoding_of_a_pattern_may_change_the_token_vectors():
     assert_array_equal(decode(mixed, pattern, tokens), decode(params, model, tokens))
 
 
+def test_what_no_layer_of_a_stack_has_is_neither_made_nor_added():
+    """A pattern longer than the stack: the sinusoids stand for a third layer, and there is none."""
+    short = (every_encoding(40, clip=3)["t5"], Rope(), every_encoding(40)["sinusoidal"])
+    model, params, tokens = built(short, n_encoder_layers=1)
+    assert list(params["decoder"]["shared"]) == ["0", "1"]
+    assert list(params["encoder"]["shared"]) == ["table"]
+    same = built(short[:2], n_encoder_layers=1)[0]
+    memory = encode(params, model, tokens)
+    assert_array_equal(encode(params, same, tokens), memory)
+    expected = decode(params, same, tokens, memory)
+    assert_array_equal(decode(params, model, tokens, memory), expected)
+
+
 @pytest.mark.parametrize("choices", [{"n_kv_heads": 1}, {"encoding": MIXED, "n_layers": 4}])
 def test_patterns_and_shared_heads_keep_cache_chunks_and_padding(choices):
     model, params, tokens = built(**{"encoding": Rope(), **choices}, window=(4, None))

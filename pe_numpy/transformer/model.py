@@ -296,7 +296,8 @@ def _encoding(model: Model, n: int, encoder: bool = False) -> Encoding:
 def _members(model: Model, encoder: bool = False) -> list[Encoding]:
     """The different encodings of a stack, in the order of their first layers."""
     members: list[Encoding] = []
-    for n in range(len(model.encoding) if isinstance(model.encoding, tuple) else 1):
+    layers = model.n_encoder_layers if encoder else model.n_layers
+    for n in range(layers if isinstance(model.encoding, tuple) else 1):
         if _encoding(model, n, encoder) not in members:
             members.append(_encoding(model, n, encoder))
     return members
