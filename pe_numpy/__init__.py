@@ -28,12 +28,14 @@ the positions themselves
        random_positions, digit_positions, patch_coordinates, mrope_positions
 and around them: attention
        attention, attend, attention_blockwise, softmax, log_softmax,
-       causal_mask, window_mask, chunk_mask, padding_mask, split_heads, merge_heads
+       causal_mask, window_mask, chunk_mask, padding_mask, split_heads, merge_heads, split_fused
 and beyond the trained length
        to_digits, from_digits, log_n_scale, attention_temperature, attention_entropy
 the Transformer
        Model, init_params, encode, decode, Cache, greedy, sample, multi_head_attention,
        linear, feed_forward, embed_tokens, dropout, layer_norm, rms_norm, relu, gelu, silu
+released models
+       load_model, load_weights
 its training
        value_and_grad, cross_entropy, train, adamw, adamw_state, sgd, clip_gradients,
        warmup_schedule, cosine_schedule, save, load
@@ -69,6 +71,8 @@ from pe_numpy.extrapolation import (
     to_digits,
 )
 from pe_numpy.homework.registry import check
+from pe_numpy.models.load import load_model
+from pe_numpy.models.weights import load_weights
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.cope import cope_bias
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
@@ -152,6 +156,7 @@ from pe_numpy.transformer.attention import (
     merge_heads,
     padding_mask,
     softmax,
+    split_fused,
     split_heads,
     window_mask,
 )
@@ -232,6 +237,8 @@ __all__ = [
     "linear_scaling",
     "llama3_scaling",
     "load",
+    "load_model",
+    "load_weights",
     "log_cpb_coordinates",
     "log_n_scale",
     "log_softmax",
@@ -281,6 +288,7 @@ __all__ = [
     "sinusoidal_2d",
     "sinusoidal_shift",
     "softmax",
+    "split_fused",
     "split_heads",
     "streaming_distance",
     "t5_bias",

@@ -670,3 +670,67 @@ def merge_heads(x: ArrayLike) -> np.ndarray:
     x = checks.real_array("merge_heads", "x", x, "HLK")
     *batch, H, L, K = x.shape
     return np.swapaxes(x, -2, -3).reshape(*batch, L, H * K)  # (..., L, D)
+
+
+def split_fused(
+    x: ArrayLike, order: str, n_heads: int, n_kv_heads: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Take apart what one projection made of queries, keys and values.
+
+    Parameters
+    ----------
+    x : (..., (H + 2 G) K) array
+        A fused projection of tokens, its bias, or the matrix itself (D, (H + 2 G) K).
+    order : "q|k|v", "3HK" or "H3K"
+        How it stands in memory: all queries, then all keys, then all values; or head by head, each
+        head with its query, its key and its value. "3HK" is another name of the first, of as many
+        heads of keys as of queries.
+    n_heads : int
+        Number of heads H of the queries.
+    n_kv_heads : int, optional
+        Number of heads G of keys, and of values; H by default, and for the two last orders.
+
+    Returns
+    -------
+    q (..., H K), k (..., G K), v (..., G K), each head by head: what `split_heads` takes.
+
+    Raises
+    ------
+    ValueError
+        If the width has no H + 2 G heads, G does not divide H, or the order is unknown or knows no
+        G other than H.
+
+    Notes
+    -----
+    Source: code only. "q|k|v" is GPT-2 and Phi-3, "3HK" MPT, "H3K" GPT-NeoX and BLOOM (transformers
+    5.23.0, models/gpt2, phi3, mpt, gpt_neox, bloom). The wrong order has the right shapes.
+
+    Examples
+    --------
+    >>> q, k, v = split_fused([0, 1, 2, 3, 4, 5], "q|k|v", n_heads=2)
+    >>> q.tolist(), k.tolist(), v.tolist()
+    ([0.0, 1.0], [2.0, 3.0], [4.0, 5.0])
+    >>> q, k, v = split_fused([0, 1, 2, 3, 4, 5], "H3K", n_heads=2)
+    >>> q.tolist(), k.tolist(), v.tolist()
+    ([0.0, 3.0], [1.0, 4.0], [2.0, 5.0])
+    """
+    name = "split_fused"
+    x = checks.real_array(name, "x", x, "D")
+    order = checks.choice(name, "order", order, ("q|k|v", "3HK", "H3K"))
+    H = checks.integer(name, "n_heads", n_heads)
+    G = H if n_kv_heads is None else checks.integer(name, "n_kv_heads", n_kv_heads)
+    if H % G or (G != H and order != "q|k|v"):
+        raise ValueError(
+            f"{name}: n_kv_heads must divide n_heads, and equal it unless the order is 'q|k|v'; "
+            f"got {G} and {H} with {order!r}"
+        )
+    *batch, width = x.shape
+    if width % (H + 2 * G):
+        raise ValueError(
+            f"{name}: the width of x must be a multiple of H + 2 G = {H + 2 * G}; got {width}"
+        )
+    K = width // (H + 2 * G)
+    if order == "H3K":
+        parts = x.reshape(*batch, H, 3, K)
+        return tuple(parts[..., n, :].reshape(*batch, H * K) for n in range(3))  # type: ignore
+    return x[..., : H * K], x[..., H * K : (H + G) * K], x[..., (H + G) * K :]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,10 +24,13 @@ from pe_numpy import checks
 from pe_numpy.transformer.attention import softmax
 from pe_numpy.transformer.model import Cache, Model, decode, encode
 
+if TYPE_CHECKING:
+    from pe_numpy.models.load import Loaded
+
 
 def greedy(
     params: dict[str, Any],
-    model: Model,
+    model: Model | Loaded,
     prompt: ArrayLike,
     steps: int,
     source: ArrayLike | None = None,
@@ -42,7 +45,7 @@ def greedy(
     ----------
     params : dict
         From `init_params`.
-    model : Model
+    model : Model, or what `load_model` gives
         Its sizes and choices.
     prompt : (B, L) integer array
         What the decoder has read: at least one token, such as the one that begins a sentence.
@@ -93,7 +96,7 @@ def greedy(
 
 def sample(
     params: dict[str, Any],
-    model: Model,
+    model: Model | Loaded,
     prompt: ArrayLike,
     steps: int,
     rng: np.random.Generator,
@@ -160,7 +163,7 @@ def sample(
 def _continue(
     function: str,
     params: dict[str, Any],
-    model: Model,
+    model: Model | Loaded,
     prompt: ArrayLike,
     steps: int,
     source: ArrayLike | None,
@@ -172,16 +175,12 @@ def _continue(
 ) -> np.ndarray:
     tokens, real = _check_prompt(function, prompt, real)
     _check_choices(function, model, len(tokens), steps, source, end)
-    memory = None if source is None else encode(params, model, source, source_real)
-    cache = None
-    if cached:
-        dtype = params["embedding"].dtype
-        cache = Cache(model, tokens.shape[0], tokens.shape[1] + steps, dtype)
+    read = _reader(params, model, *tokens.shape, steps, source, source_real, cached)
     new = np.zeros((tokens.shape[0], 0), np.int64)
     ended = np.zeros(len(tokens), bool)
     unread, unread_real, is_real = tokens, real, np.ones((len(tokens), 1), bool)
     for step in range(steps):
-        logits = decode(params, model, unread, memory, source_real, unread_real, cache)[:, -1]
+        logits = read(unread, unread_real)[:, -1]
         _check_logits(function, logits, step)
         chosen = choose(logits)
         if end is not None:
@@ -196,6 +195,30 @@ def _continue(
             unread = np.concatenate([unread, chosen[:, None]], axis=1)
             unread_real = np.concatenate([unread_real, is_real], axis=1)
     return new
+
+
+def _reader(
+    params: dict[str, Any],
+    model: Model | Loaded,
+    batch: int,
+    length: int,
+    steps: int,
+    source: ArrayLike | None,
+    source_real: ArrayLike | None,
+    cached: bool,
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Give a function of tokens, and which are real, to logits; it keeps what it has read."""
+    if isinstance(model, Model):
+        memory = None if source is None else encode(params, model, source, source_real)
+        dtype = params["embedding"].dtype
+        cache = Cache(model, batch, length + steps, dtype) if cached else None
+        return lambda tokens, real: decode(
+            params, model, tokens, memory, source_real, real, cache=cache
+        )
+    loaded = model.replace(parameters=params)
+    of_source = {} if source is None else {"source": source, "source_real": source_real}
+    kept = loaded.cache(batch, length + steps) if cached else None
+    return lambda tokens, real: loaded.logits(tokens, real=real, cache=kept, **of_source)
 
 
 def _check_prompt(
@@ -217,7 +240,12 @@ def _check_prompt(
 
 
 def _check_choices(
-    function: str, model: Model, batch: int, steps: int, source: ArrayLike | None, end: int | None
+    function: str,
+    model: Model | Loaded,
+    batch: int,
+    steps: int,
+    source: ArrayLike | None,
+    end: int | None,
 ) -> None:
     checks.integer(function, "steps", steps, least=0)
     if end is not None and checks.integer(function, "end", end, least=0) >= model.vocabulary:

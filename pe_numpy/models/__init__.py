@@ -1,0 +1,1 @@
+"""Released models, one page each, of this package's functions; `load` reads their weights."""

@@ -1,0 +1,106 @@
+"""What a model keeps of the tokens that it has read, whatever its layers make of them.
+
+Axes: B batch, L new tokens, S all tokens.
+Convention: tokens are padded on the left, and places count real tokens from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pe_numpy import checks
+from pe_numpy.transformer.attention import causal_mask, window_mask
+
+
+class Cache:
+    """Room for the tokens of a batch; it grows with each call of `logits`.
+
+    Parameters
+    ----------
+    batch, capacity : int
+        Number of sequences, and of tokens that each may have.
+
+    Attributes
+    ----------
+    length : int
+        Tokens held.
+    positions : (B, 1, S) integer array
+        What the encoding is told of them; those of the newest tokens are the last.
+    real : (B, 1, 1, S) boolean array
+        False where a token is padding.
+    """
+
+    def __init__(self, batch: int, capacity: int) -> None:
+        self.batch = checks.integer("Cache", "batch", batch)
+        self.capacity = checks.integer("Cache", "capacity", capacity)
+        self.length = self._coming = 0
+        self.positions = np.zeros((batch, 1, 0), np.int64)
+        self.real = np.zeros((batch, 1, 1, 0), bool)
+        self.memory: tuple[np.ndarray, ...] = ()  # source, which of it is real, what was made of it
+        self.watch: dict[int, np.ndarray] | None = None  # weights by layer, if somebody looks
+        self._held: dict[tuple, np.ndarray] = {}
+
+    def begin(
+        self, real: np.ndarray, places: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Take note of new tokens, (B, L) True where real; return their positions (B, 1, L)."""
+        coming = real.shape[1]
+        if self.length + coming > self.capacity:
+            raise ValueError(
+                f"Cache: there is room for {self.capacity} tokens; got {self.length + coming}, "
+                "make it larger"
+            )
+        self._coming = coming
+        self.real = np.concatenate([self.real[..., : self.length], real[:, None, None]], axis=-1)
+        self._order = np.maximum(np.cumsum(self.real[:, 0], axis=-1) - 1, 0)  # (B, 1, S)
+        new = self._order[..., self.length :]
+        new = new if places is None else places(new)
+        self.positions = np.concatenate([self.positions[..., : self.length], new], axis=-1)
+        return new
+
+    def mask(self, window: int | None = None) -> np.ndarray:
+        """(B, 1, L, S), True = may attend: real tokens, the own and earlier, at most `window`."""
+        order = self._order
+        new = order[..., self.length :]
+        seen = causal_mask(new, order) if window is None else window_mask(new, order, window)
+        return seen & self.real
+
+    def extend(self, layer: int | str, *newest: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Write what a layer made of the new tokens, (..., L, width) each; return that of all."""
+        start, end = self.length, self.length + self._coming
+        for n, new in enumerate(newest):
+            if (layer, n) not in self._held:
+                shape = (*new.shape[:-2], self.capacity, new.shape[-1])
+                self._held[layer, n] = np.zeros(shape, new.dtype)
+            self._held[layer, n][..., start:end, :] = new
+        return tuple(self._held[layer, n][..., :end, :] for n in range(len(newest)))
+
+    def once(self, layer: int | str, make: Callable[[], tuple[np.ndarray, ...]]) -> tuple:
+        """Make what a layer needs of the source, at the first call alone."""
+        if ("source", layer) not in self._held:
+            self._held["source", layer] = make()  # type: ignore[assignment]
+        return self._held["source", layer]  # type: ignore[return-value]
+
+    def look(self, layer: int, weights: np.ndarray) -> None:
+        """Keep the attention weights (B, H, L, S) of the call at hand, if `watch` is a dict."""
+        if self.watch is not None:
+            self.watch[layer] = weights
+
+    def end(self) -> None:
+        """All layers have written: the new tokens are held now."""
+        self.length += self._coming
+
+    def take(self, rows: np.ndarray) -> None:
+        """Keep these sequences, in this order: the beams that go on."""
+        self.positions, self.real = self.positions[rows], self.real[rows]
+        for key, held in self._held.items():
+            self._held[key] = (
+                tuple(x[rows] for x in held) if isinstance(held, tuple) else held[rows]
+            )
+        self.batch = len(rows)
+
+    def cut(self, length: int) -> None:
+        """Forget all tokens but the first `length`."""
+        self.length = length

@@ -1,0 +1,234 @@
+r"""Load a released model: config.json names the page, the page says where each tensor goes.
+
+Source: the configurations and file names of Hugging Face transformers 5.23.0.
+
+Axes: B batch, L tokens, S source tokens or keys, V vocabulary.
+Convention: a page is a module of `pe_numpy.models` with
+
+- `settings(config)`: the sizes it needs, read from config.json; what it does not do is refused;
+- `weights(s)`: a dictionary of the file's names, each with the place of our parameter (".T" at its
+  end: the file holds it transposed) and our parameter's shape;
+- `logits(...)`, or `encode` and `decode`: the model.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pe_numpy import checks
+from pe_numpy.models.cache import Cache
+from pe_numpy.models.page import Params
+from pe_numpy.models.weights import load_weights
+
+NAME = "load_model"
+PAGES = {  # model_type of config.json: page
+    "gpt2": "gpt2",
+    "llama": "llama",
+}
+
+
+def load_model(
+    folder: str | Path, dtype: Any = None, changes: Mapping[str, Any] | None = None
+) -> Any:
+    """Load a model from a folder with config.json and safetensors files.
+
+    Parameters
+    ----------
+    folder : str or Path
+        As Hugging Face's `save_pretrained` writes it.
+    dtype : floating dtype, optional
+        Of all parameters; by default that of the file, 16 bits widened to float32.
+    changes : dictionary, optional
+        Entries of the configuration to replace, for experiments.
+
+    Returns
+    -------
+    A `Decoder`, `Encoder`, `EncoderDecoder` or `PictureReader`, with `logits`, `parameters`
+    (nested dictionaries of arrays) and `config`.
+
+    Raises
+    ------
+    ValueError
+        If a file is missing or broken, no page knows the model type, the configuration asks for
+        what the page does not do, or tensors and parameters do not match one to one; the message
+        gives the first three names.
+
+    Notes
+    -----
+    Source: the file names of Hugging Face transformers 5.23.0, and of older releases.
+
+    Examples
+    --------
+    >>> load_model("tests/golden/models/llama").logits([[3, 1, 4]]).shape  # doctest: +SKIP
+    (1, 3, 37)
+    """
+    folder = Path(folder)
+    config = {**read_config(folder), **(changes or {})}
+    kind = config.get("model_type")
+    if kind not in PAGES:
+        raise ValueError(
+            f"{NAME}: model_type must be one of {', '.join(sorted(PAGES))}; got {kind!r}"
+        )
+    if dtype is not None and not np.issubdtype(dtype, np.floating):
+        raise ValueError(f"{NAME}: dtype must be a floating one, such as np.float32; got {dtype}")
+    page = importlib.import_module(f"pe_numpy.models.{PAGES[kind]}")
+    s = page.settings(config)
+    parameters = fill(page, page.weights(s), load_weights(folder), dtype)
+    return KINDS[page.KIND](page, config, s, parameters)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read config.json."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ValueError(f"{NAME}: folder must hold config.json; there is none in {folder}")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{NAME}: config.json must hold JSON; {error}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{NAME}: config.json must hold an object; got {type(config).__name__}")
+    return config
+
+
+def fill(
+    page: ModuleType,
+    table: Mapping[str, tuple[str, tuple[int, ...]]],
+    tensors: Mapping[str, np.ndarray],
+    dtype: Any = None,
+) -> Params:
+    """Put every tensor at its place; each is used once and each place filled once, or it raises.
+
+    A page may say: MAY_LACK, names of a file that may be absent (a tied head); IGNORED, a regular
+    expression of names that hold no parameters; PREFIX, which some files leave out.
+    """
+    name = page.__name__.rpartition(".")[2]
+    prefix, ignored = getattr(page, "PREFIX", ""), getattr(page, "IGNORED", None)
+    if prefix and not any(key.startswith(prefix) for key in tensors):
+        tensors = {key if key in table else prefix + key: x for key, x in tensors.items()}
+    if ignored:
+        tensors = {key: x for key, x in tensors.items() if not re.fullmatch(ignored, key)}
+    lacking = [k for k in table if k not in tensors and k not in getattr(page, "MAY_LACK", ())]
+    unknown = [key for key in tensors if key not in table]
+    for what, keys in (("lack", lacking), ("hold, beside what the page knows,", unknown)):
+        if keys:
+            raise ValueError(
+                f"{name}: weights must match config.json one to one; they {what} {len(keys)} "
+                f"tensors: {', '.join(keys[:3])}"
+            )
+    parameters: Params = {}
+    for key, x in tensors.items():
+        place, shape = table[key]
+        x = x.T if place.endswith(".T") else x
+        if x.shape != shape:
+            raise ValueError(
+                f"{name}: {key} must have the shape {shape[::-1] if place.endswith('.T') else shape} "
+                f"by config.json; got {x.shape[::-1] if place.endswith('.T') else x.shape}"
+            )
+        if dtype is not None or x.dtype == np.float16:
+            x = x.astype(dtype or np.float32)
+        *path, last = place.removesuffix(".T").split(".")
+        room = parameters
+        for part in path:
+            room = room.setdefault(part, {})
+        room[last] = x
+    return parameters
+
+
+# ---- what reads ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A page, what config.json says, and the parameters.
+
+    `places`, if given, changes the positions that the model is told: a function of an integer array
+    that returns one of its shape. Masks follow the true order all the same.
+    """
+
+    page: ModuleType
+    config: dict[str, Any]
+    settings: SimpleNamespace
+    parameters: Params
+    places: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def replace(self, **changes: Any) -> Any:
+        """Give the same model with other parameters, settings or places."""
+        return replace(self, **changes)
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of tokens V."""
+        return self.settings.V
+
+    @property
+    def dtype(self) -> np.dtype:
+        """What the model computes in: the dtype of its embedding."""
+        return self.parameters["embedding"].dtype
+
+    def cache(self, batch: int, capacity: int) -> Cache:
+        """Make room for `capacity` tokens of each of `batch` sequences."""
+        return Cache(batch, capacity)
+
+    def _tokens(
+        self, name: str, tokens: ArrayLike, real: ArrayLike | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Check tokens (B, L), and which are real."""
+        tokens = checks.whole_numbers("logits", name, tokens)
+        if tokens.ndim != 2 or not tokens.size:
+            raise ValueError(
+                f"logits: {name} must have the axes (B, L) and a token; got shape {tokens.shape}"
+            )
+        real = np.ones(tokens.shape, bool) if real is None else checks.as_array(real)
+        if real.shape != tokens.shape or real.dtype != np.bool_:
+            raise ValueError(
+                f"logits: which of the {name} are real must be boolean and of their shape "
+                f"{tokens.shape}; got {real.dtype} {real.shape}"
+            )
+        return tokens, real
+
+    def _cache(self, cache: Cache | None, tokens: np.ndarray) -> Cache:
+        if cache is None:
+            return self.cache(*tokens.shape)
+        if cache.batch != len(tokens):
+            raise ValueError(
+                f"logits: the cache must have the batch of the tokens; got {cache.batch} and "
+                f"{len(tokens)}"
+            )
+        return cache
+
+
+class Decoder(Loaded):
+    """A model that writes."""
+
+    def logits(
+        self, tokens: ArrayLike, real: ArrayLike | None = None, cache: Cache | None = None
+    ) -> np.ndarray:
+        """Logits (B, L, V) of the next token; with a cache, `tokens` and `real` are the new ones.
+
+        `real` is a (B, L) boolean array, True = token; padding stands on the left.
+        """
+        tokens, real = self._tokens("tokens", tokens, real)
+        cache = self._cache(cache, tokens)
+        positions = cache.begin(real, self.places)
+        logits = self.page.logits(self.parameters, self.settings, tokens, positions, cache)
+        cache.end()
+        return logits
+
+    def without_positions(self) -> Decoder:
+        """Give the same model without its encoding."""
+        parameters, s = self.page.without_positions(self.parameters, self.settings)
+        return self.replace(parameters=parameters, settings=s)
+
+
+KINDS: dict[str, type[Loaded]] = {"decoder": Decoder}

@@ -1,0 +1,50 @@
+"""What the pages share: how to read a configuration, and how to turn as it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from pe_numpy.rotary.config import RopeSettings
+from pe_numpy.rotary.rope import rope
+
+Params = dict[str, Any]
+Table = dict[str, tuple[str, tuple[int, ...]]]  # name in the file: our place, our shape
+
+
+def sizes(page: str, config: Mapping[str, Any], **keys: Any) -> SimpleNamespace:
+    """Read numbers of the configuration: name=key, or name=(key, default)."""
+    found = {}
+    for name, key in keys.items():
+        key, *default = key if isinstance(key, tuple) else (key,)
+        value = config.get(key)
+        if value is None and not default:
+            raise ValueError(f"{page}: config.json must have {key}")
+        found[name] = value if value is not None else default[0]
+    return SimpleNamespace(**found)
+
+
+def expect(page: str, config: Mapping[str, Any], **values: Any) -> None:
+    """Refuse a configuration that asks for what the page does not do; a missing key is right."""
+    for key, value in values.items():
+        if config.get(key, value) != value:
+            raise ValueError(f"{page}: {key} must be {value!r} here; got {config[key]!r}")
+
+
+def changed(s: SimpleNamespace, **changes: Any) -> SimpleNamespace:
+    """Give a copy of the settings with some of them changed."""
+    return SimpleNamespace(**{**vars(s), **changes})
+
+
+def turn(x: np.ndarray, positions: np.ndarray, settings: RopeSettings) -> np.ndarray:
+    """Turn queries or keys (B, H, L, K) as a configuration says, its attention factor included."""
+    if settings.frequencies is None:
+        return x
+    turned = rope(x, positions, settings.frequencies, settings.layout)
+    if settings.attention_factor == 1:
+        return turned
+    n = 2 * settings.frequencies.shape[-1]  # what is not turned keeps its size
+    return np.concatenate([turned[..., :n] * settings.attention_factor, turned[..., n:]], axis=-1)
