@@ -50,7 +50,7 @@ class Mutant(NamedTuple):
     def tests(self) -> str:
         """The test file of the same stem."""
         *_, room, stem = ("", *self.module.split("/"))
-        stem = {"encodings": "model"}.get(room) or {"registry": "check"}.get(stem, stem)
+        stem = {"encodings": "model", "models": "shelf"}.get(room) or {"registry": "check"}.get(stem, stem)
         return f"tests/test_{stem}.py"
 
 

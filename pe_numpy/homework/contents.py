@@ -45,6 +45,7 @@ CHAPTERS = {
     62: "embed_tokens dropout Model encode decode cross_entropy train warmup_schedule "
     "cosine_schedule save load",
     63: "Cache greedy sample",
+    64: "load_model load_weights split_fused",
     73: "check",
 }
 

@@ -129,12 +129,13 @@ def fill(
     parameters: Params = {}
     for key, x in tensors.items():
         place, shape = table[key]
-        x = x.T if place.endswith(".T") else x
-        if x.shape != shape:
+        turned = place.endswith(".T")
+        wanted = shape[::-1] if turned else shape
+        if x.shape != wanted:
             raise ValueError(
-                f"{name}: {key} must have the shape {shape[::-1] if place.endswith('.T') else shape} "
-                f"by config.json; got {x.shape[::-1] if place.endswith('.T') else x.shape}"
+                f"{name}: {key} must have the shape {wanted} by config.json; got {x.shape}"
             )
+        x = x.T if turned else x
         if dtype is not None or x.dtype == np.float16:
             x = x.astype(dtype or np.float32)
         *path, last = place.removesuffix(".T").split(".")

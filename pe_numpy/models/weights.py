@@ -38,7 +38,7 @@ class Repeated(ValueError):
 
 
 def load_weights(path: str | Path) -> dict[str, np.ndarray]:
-    """Read the tensors of a model: from one file, from an index of several, or from a folder.
+    r"""Read the tensors of a model: from one file, from an index of several, or from a folder.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
     >>> header = b'{"W": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}'
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "model.safetensors"
-    ...     numbers = b"\\x80\\x3f\\x00\\xc0"  # 1 and -2: the upper halves of float32
+    ...     numbers = b"\x80\x3f\x00\xc0"  # 1 and -2: the upper halves of float32
     ...     _ = path.write_bytes(len(header).to_bytes(8, "little") + header + numbers)
     ...     load_weights(folder)["W"].tolist()
     [1.0, -2.0]

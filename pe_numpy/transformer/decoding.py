@@ -175,7 +175,8 @@ def _continue(
 ) -> np.ndarray:
     tokens, real = _check_prompt(function, prompt, real)
     _check_choices(function, model, len(tokens), steps, source, end)
-    read = _reader(params, model, *tokens.shape, steps, source, source_real, cached)
+    B, L = tokens.shape
+    read = _reader(params, model, B, L + steps, source, source_real, cached)
     new = np.zeros((tokens.shape[0], 0), np.int64)
     ended = np.zeros(len(tokens), bool)
     unread, unread_real, is_real = tokens, real, np.ones((len(tokens), 1), bool)
@@ -201,8 +202,7 @@ def _reader(
     params: dict[str, Any],
     model: Model | Loaded,
     batch: int,
-    length: int,
-    steps: int,
+    capacity: int,
     source: ArrayLike | None,
     source_real: ArrayLike | None,
     cached: bool,
@@ -211,13 +211,11 @@ def _reader(
     if isinstance(model, Model):
         memory = None if source is None else encode(params, model, source, source_real)
         dtype = params["embedding"].dtype
-        cache = Cache(model, batch, length + steps, dtype) if cached else None
-        return lambda tokens, real: decode(
-            params, model, tokens, memory, source_real, real, cache=cache
-        )
+        cache = Cache(model, batch, capacity, dtype) if cached else None
+        return lambda tokens, real: decode(params, model, tokens, memory, source_real, real, cache)
     loaded = model.replace(parameters=params)
     of_source = {} if source is None else {"source": source, "source_real": source_real}
-    kept = loaded.cache(batch, length + steps) if cached else None
+    kept = loaded.cache(batch, capacity) if cached else None
     return lambda tokens, real: loaded.logits(tokens, real=real, cache=kept, **of_source)
 
 

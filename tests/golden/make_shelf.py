@@ -1,6 +1,6 @@
-"""Make the golden files of the shelf: tiny models of every family, and what transformers makes of them.
+"""Make the golden files of the shelf: tiny models, and what transformers makes of them.
 
-Usage: python tests/golden/make_shelf.py [NAME...]     (in the first of the two environments of README.md)
+Usage: python tests/golden/make_shelf.py [NAME...]     (first environment of README.md)
 
 What make.py says of its files holds here, too. A folder of tests/golden/models holds config.json
 and model.safetensors, as transformers writes them, and golden.npz: inputs and logits. Weights are
@@ -32,7 +32,7 @@ def golden(maker: Callable) -> Callable:
 
 
 def randomise(model: torch.nn.Module, centre_of_gains: float = 1.0) -> torch.nn.Module:
-    """Draw every parameter: matrices 1.5/sqrt(fan-in), embeddings 0.8, gains 1 +- 0.2, biases 0.3."""
+    """Draw all: matrices 1.5/sqrt(fan-in), embeddings 0.8, gains 1 +- 0.2, biases 0.3."""
     kinds = {}
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
