@@ -7,6 +7,7 @@ Convention: tokens are padded on the left, and places count real tokens from 0.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Cache:
         self.length = self._coming = 0
         self.positions = np.zeros((batch, 1, 0), np.int64)
         self.real = np.zeros((batch, 1, 1, 0), bool)
-        self.memory: tuple[np.ndarray, ...] = ()  # source, which of it is real, what was made of it
+        self.memory: tuple[Any, ...] = ()  # source, what was made of it, which of it may be seen
         self.watch: dict[int, np.ndarray] | None = None  # weights by layer, if somebody looks
         self._held: dict[tuple, np.ndarray] = {}
 

@@ -232,4 +232,76 @@ class Decoder(Loaded):
         return self.replace(parameters=parameters, settings=s)
 
 
-KINDS: dict[str, type[Loaded]] = {"decoder": Decoder}
+class Encoder(Loaded):
+    """A model that fills in: each token sees all."""
+
+    def logits(
+        self, tokens: ArrayLike, real: ArrayLike | None = None, types: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Logits (B, L, V) of each token; rows of padding mean nothing.
+
+        `real` is a (B, L) boolean array, True = token; `types` (B, L) the segment of each, 0 by
+        default.
+        """
+        tokens, real = self._tokens("tokens", tokens, real)
+        types = np.zeros_like(tokens) if types is None else np.asarray(types)
+        if types.shape != tokens.shape or types.dtype.kind not in "ui":
+            raise ValueError(
+                f"logits: types must be whole numbers of the tokens' shape {tokens.shape}; "
+                f"got {types.dtype} {types.shape}"
+            )
+        positions = np.maximum(np.cumsum(real, axis=-1) - 1, 0)[:, None]  # (B, 1, L)
+        positions = positions if self.places is None else self.places(positions)
+        return self.page.logits(self.parameters, self.settings, tokens, positions, real, types)
+
+
+class EncoderDecoder(Loaded):
+    """A model that reads a source and writes."""
+
+    def logits(
+        self,
+        tokens: ArrayLike,
+        source: ArrayLike,
+        source_real: ArrayLike | None = None,
+        real: ArrayLike | None = None,
+        cache: Cache | None = None,
+    ) -> np.ndarray:
+        """Logits (B, L, V) of the next token; with a cache, `tokens` and `real` are the new ones.
+
+        `source` holds token ids (B, S), or features (B, mel, frames); `source_real` (B, S) is True
+        for tokens. With a cache the source is read once.
+        """
+        tokens, real = self._tokens("tokens", tokens, real)
+        cache = self._cache(cache, tokens)
+        source = np.asarray(source)
+        if len(source) != len(tokens):
+            raise ValueError(
+                f"logits: source must have one row for each of tokens, {len(tokens)}; "
+                f"got {len(source)}"
+            )
+        if not cache.memory:
+            memory, seen = self.page.encode(self.parameters, self.settings, source, source_real)
+            cache.memory = source.copy(), memory, seen
+        elif not np.array_equal(cache.memory[0], source):
+            raise ValueError("logits: the cache serves one source; got another, make a new cache")
+        positions = cache.begin(real, self.places)
+        logits = self.page.decode(self.parameters, self.settings, tokens, positions, cache)
+        cache.end()
+        return logits
+
+
+class PictureReader(Loaded):
+    """A model that names what a picture shows."""
+
+    def logits(self, pixels: ArrayLike) -> np.ndarray:
+        """Logits (B, V) of the labels of pictures (B, channels, height, width)."""
+        pixels = checks.real_array("logits", "pixels", pixels, "BCHW")
+        return self.page.logits(self.parameters, self.settings, pixels)
+
+
+KINDS: dict[str, type[Loaded]] = {
+    "decoder": Decoder,
+    "encoder": Encoder,
+    "encoder-decoder": EncoderDecoder,
+    "pictures": PictureReader,
+}
