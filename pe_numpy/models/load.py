@@ -32,8 +32,20 @@ from pe_numpy.models.weights import load_weights
 
 NAME = "load_model"
 PAGES = {  # model_type of config.json: page
+    "bloom": "bloom",
+    "deepseek_v2": "deepseek",
+    "deepseek_v3": "deepseek",
+    "gemma2": "gemma2",
+    "gemma3": "gemma3",
+    "gemma3_text": "gemma3",
     "gpt2": "gpt2",
+    "gpt_neox": "gpt_neox",
     "llama": "llama",
+    "mistral": "llama",
+    "mpt": "mpt",
+    "phi3": "phi3",
+    "qwen2": "qwen2",
+    "qwen3": "qwen3",
 }
 
 
@@ -273,21 +285,41 @@ class EncoderDecoder(Loaded):
         """
         tokens, real = self._tokens("tokens", tokens, real)
         cache = self._cache(cache, tokens)
-        source = np.asarray(source)
-        if len(source) != len(tokens):
-            raise ValueError(
-                f"logits: source must have one row for each of tokens, {len(tokens)}; "
-                f"got {len(source)}"
-            )
+        source, source_real = self._source(source, source_real, len(tokens))
+        known = source if source_real is None else np.where(source_real, source, -1)
         if not cache.memory:
             memory, seen = self.page.encode(self.parameters, self.settings, source, source_real)
-            cache.memory = source.copy(), memory, seen
-        elif not np.array_equal(cache.memory[0], source):
+            cache.memory = known.copy(), memory, seen
+        elif not np.array_equal(cache.memory[0], known):
             raise ValueError("logits: the cache serves one source; got another, make a new cache")
         positions = cache.begin(real, self.places)
         logits = self.page.decode(self.parameters, self.settings, tokens, positions, cache)
         cache.end()
         return logits
+
+    def _source(
+        self, source: ArrayLike, real: ArrayLike | None, rows: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Check token ids (B, S) and which are real, or features, which have no padding."""
+        s = self.settings
+        if not hasattr(s, "frames"):
+            source, real = self._tokens("source", source, real)
+            if len(source) != rows:
+                raise ValueError(
+                    f"logits: source must have one row for each of tokens, {rows}; "
+                    f"got {len(source)}"
+                )
+            return source, real
+        if real is not None:
+            raise ValueError("logits: features have no padding, source_real must be None")
+        shape = rows, s.mel, s.frames
+        source = checks.exact_shape("logits", "source", source, shape, "(B, mel, frames)")
+        return source.astype(self.dtype, copy=False), None
+
+    def without_positions(self) -> EncoderDecoder:
+        """Give the same model without its encoding."""
+        parameters, s = self.page.without_positions(self.parameters, self.settings)
+        return self.replace(parameters=parameters, settings=s)
 
 
 class PictureReader(Loaded):

@@ -73,12 +73,19 @@ def keep(name: str, model: torch.nn.Module, **arrays: torch.Tensor) -> None:
     np.savez_compressed(folder / "golden.npz", provenance=json.dumps(provenance), **arrays)
 
 
-def writes(name: str, model: torch.nn.Module, padded: bool = True, steps: int = 20) -> None:
+def writes(
+    name: str,
+    model: torch.nn.Module,
+    padded: bool = True,
+    steps: int = 20,
+    stored: torch.dtype = torch.float32,
+    **more: torch.Tensor,
+) -> None:
     """Keep what a decoder makes of 9 tokens, of 5 and 3 padded on the left, and 20 of its own."""
     tokens = torch.randint(0, V, (2, L0 + 1))
     prompt, real = tokens[:, :5].clone(), torch.ones(2, 5, dtype=torch.long)
     prompt[1, :2], real[1, :2] = 0, 0
-    model = model.double()  # the weights are those of float32
+    model = model.double()  # the weights are those of the file
     with torch.no_grad():
         arrays = {"tokens": tokens, "logits": model(tokens).logits}
         if padded:
@@ -93,7 +100,7 @@ def writes(name: str, model: torch.nn.Module, padded: bool = True, steps: int = 
             prompt, attention_mask=real, do_sample=False, max_new_tokens=steps,
             min_new_tokens=steps, pad_token_id=0, eos_token_id=None,
         )[:, prompt.shape[1] :]  # fmt: skip
-    keep(name, model.float(), **arrays)
+    keep(name, model.to(stored), **arrays, **more)
 
 
 # ---- decoders -----------------------------------------------------------------------------------
@@ -108,6 +115,51 @@ def gpt2():
 
 
 @golden
+def gemma2():
+    """A window that the tokens outgrow, caps that bend, a scale that is not sqrt(K)."""
+    config = transformers.Gemma2Config(
+        vocab_size=V, hidden_size=12, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=6, query_pre_attn_scalar=9,
+        sliding_window=4, attn_logit_softcapping=5.0, final_logit_softcapping=3.0,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, max_position_embeddings=64,
+    )  # fmt: skip
+    writes("gemma2", randomise(transformers.Gemma2ForCausalLM(config), 0.0))
+
+
+GEMMA3 = {
+    "vocab_size": V, "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6, "query_pre_attn_scalar": 9,
+    "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"],
+    "max_position_embeddings": 64,
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+        "full_attention": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 8.0},
+    },
+}  # fmt: skip
+
+
+@golden
+def gemma3():
+    """The file of a model that sees pictures, asked for text; bfloat16 rounds sqrt(D)."""
+    eyes = {
+        "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1,
+        "image_size": 4, "patch_size": 2, "vision_use_head": False,
+    }  # fmt: skip
+    config = transformers.Gemma3Config(
+        text_config=GEMMA3, vision_config=eyes, mm_tokens_per_image=4,
+        boi_token_index=V, eoi_token_index=V + 1, image_token_index=V + 2,
+    )  # fmt: skip
+    model = randomise(transformers.Gemma3ForConditionalGeneration(config), 0.0)
+    writes("gemma3", model.bfloat16(), stored=torch.bfloat16)
+
+
+@golden
+def gemma3_text():
+    config = transformers.Gemma3TextConfig(**GEMMA3)
+    writes("gemma3_text", randomise(transformers.Gemma3ForCausalLM(config), 0.0))
+
+
+@golden
 def llama():
     """Grouped queries and the bands of LLaMA 3.1, beyond whose length the tokens go."""
     rope = {"rope_type": "llama3", "rope_theta": 100.0, "factor": 4.0, "low_freq_factor": 1.0,
@@ -118,6 +170,164 @@ def llama():
         rms_norm_eps=1e-5, tie_word_embeddings=False, rope_parameters=rope,
     )  # fmt: skip
     writes("llama", randomise(transformers.LlamaForCausalLM(config)))
+
+
+@golden
+def mistral():
+    """A head wider than D / H, and a window that the tokens outgrow."""
+    config = transformers.MistralConfig(
+        vocab_size=V, hidden_size=12, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=6, sliding_window=4,
+        max_position_embeddings=64, rms_norm_eps=1e-5,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0},
+    )  # fmt: skip
+    writes("mistral", randomise(transformers.MistralForCausalLM(config)))
+
+
+@golden
+def llama2():
+    """As many heads of keys as of queries, no scaling."""
+    config = transformers.LlamaConfig(
+        vocab_size=V, hidden_size=12, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, max_position_embeddings=32,
+        rms_norm_eps=1e-5, tie_word_embeddings=False,
+    )  # fmt: skip
+    writes("llama2", randomise(transformers.LlamaForCausalLM(config)))
+
+
+@golden
+def gpt_neox():
+    """Half of each head turns; then the same weights as a model that takes one step at a time."""
+    config = transformers.GPTNeoXConfig(
+        vocab_size=V, hidden_size=24, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=3, max_position_embeddings=32,
+        rope_parameters={"rope_theta": 100.0, "partial_rotary_factor": 0.5},
+    )  # fmt: skip
+    model = randomise(transformers.GPTNeoXForCausalLM(config))
+    other = {**config.to_dict(), "use_parallel_residual": False, "hidden_act": "gelu_fast"}
+    other = transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**other)).eval()
+    other.load_state_dict(model.state_dict())
+    text = torch.randint(0, V, (2, L0 + 1))
+    with torch.no_grad():
+        writes("gpt_neox", model, text=text, one_by_one=other.double()(text).logits)
+
+
+@golden
+def bloom():
+    config = transformers.BloomConfig(vocab_size=V, hidden_size=12, n_layer=2, n_head=3)
+    writes("bloom", randomise(transformers.BloomForCausalLM(config)))
+
+
+@golden
+def mpt():
+    config = transformers.MptConfig(
+        vocab_size=V, d_model=12, n_layers=2, n_heads=3, max_seq_len=32
+    )
+    writes("mpt", randomise(transformers.MptForCausalLM(config)))
+
+
+@golden
+def qwen2():
+    config = transformers.Qwen2Config(
+        vocab_size=V, hidden_size=16, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
+        tie_word_embeddings=True, rope_parameters={"rope_theta": 1e6},
+    )  # fmt: skip
+    writes("qwen2", randomise(transformers.Qwen2ForCausalLM(config)))
+
+
+@golden
+def qwen3():
+    """Heads wider than D/H, and the YaRN that its makers advise for long texts."""
+    rope = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0,
+            "original_max_position_embeddings": L0}  # fmt: skip
+    config = transformers.Qwen3Config(
+        vocab_size=V, hidden_size=16, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=6, max_position_embeddings=32,
+        tie_word_embeddings=False, rope_parameters=rope,
+    )  # fmt: skip
+    writes("qwen3", randomise(transformers.Qwen3ForCausalLM(config)))
+
+
+@golden
+def phi3():
+    """9 tokens and 12 make use of the short list, 13 and 14 of the long one."""
+    trained = 12
+    rope = {"rope_type": "longrope", "rope_theta": 100.0, "partial_rotary_factor": 0.75,
+            "short_factor": [1.0, 1.5, 2.0], "long_factor": [1.5, 4.0, 9.0]}  # fmt: skip
+    config = transformers.Phi3Config(
+        vocab_size=V, hidden_size=24, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=1, max_position_embeddings=64,
+        original_max_position_embeddings=trained, rope_parameters=rope, sliding_window=6,
+        pad_token_id=0,
+    )  # fmt: skip
+    model = randomise(transformers.Phi3ForCausalLM(config))
+    text = torch.randint(0, V, (2, trained + 2))
+    real = torch.ones(2, trained + 2, dtype=torch.long)
+    real[1, :3] = 0
+    more = {"text": text, "text_real": real.bool()}
+    with torch.no_grad():
+        model = model.double()
+        for length in range(trained, trained + 3):
+            more[f"logits_{length}"] = model(text[:, :length]).logits
+        more["text_padded_logits"] = model(
+            text, attention_mask=real, position_ids=(real.cumsum(1) - 1).clamp(min=0)
+        ).logits
+    writes("phi3", model.float(), **more)
+
+
+def latent(config, name: str) -> None:
+    """Latent attention and experts, the norms within attention with an eps of their own."""
+    how = {"experts_implementation": "eager"}  # the others know no float64
+    model = randomise(transformers.AutoModelForCausalLM.from_config(config, **how))
+    for module in model.modules():  # the experts of a layer are one tensor in memory
+        if type(module).__name__.endswith("Experts"):
+            for x in module.parameters():
+                with torch.no_grad():
+                    x.copy_((256 * x.normal_(std=1.5 / math.sqrt(x.shape[-1]))).round() / 256)
+        if hasattr(module, "e_score_correction_bias"):
+            module.e_score_correction_bias.normal_(std=0.3)
+    writes(name, model)
+
+
+LATENT = {
+    "vocab_size": V, "hidden_size": 14, "intermediate_size": 20, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "num_key_value_heads": 2, "kv_lora_rank": 8, "q_lora_rank": 10,
+    "qk_nope_head_dim": 4, "qk_rope_head_dim": 6, "v_head_dim": 5, "moe_intermediate_size": 9,
+    "rms_norm_eps": 1e-5, "first_k_dense_replace": 1, "max_position_embeddings": 800,
+    "tie_word_embeddings": False,
+}  # fmt: skip
+YARN = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "beta_fast": 32.0,
+        "beta_slow": 1.0, "original_max_position_embeddings": 200}  # fmt: skip
+
+
+@golden
+def deepseek_v2():
+    """Both mscales, which differ, and groups of experts of which the best expert speaks."""
+    yarn = {**YARN, "mscale": 1.0, "mscale_all_dim": 0.7}
+    latent(transformers.DeepseekV2Config(
+        **LATENT, rope_parameters=yarn, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+        n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2, routed_scaling_factor=4.0,
+    ), "deepseek_v2")  # fmt: skip
+
+
+@golden
+def deepseek_lite():
+    """Queries without a latent vector, and no groups."""
+    yarn = {**YARN, "mscale": 0.7, "mscale_all_dim": 0.7}
+    latent(transformers.DeepseekV2Config(
+        **{**LATENT, "q_lora_rank": None}, rope_parameters=yarn, topk_method="greedy", n_group=1,
+        topk_group=1, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=2,
+    ), "deepseek_lite")  # fmt: skip
+
+
+@golden
+def deepseek_v3():
+    yarn = {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}
+    latent(transformers.DeepseekV3Config(
+        **LATENT, rope_parameters=yarn, n_group=3, topk_group=2, n_routed_experts=9,
+        num_experts_per_tok=3, n_shared_experts=1,
+    ), "deepseek_v3")  # fmt: skip
 
 
 if __name__ == "__main__":
