@@ -84,6 +84,10 @@ class Cache:
             self._held["source", layer] = make()  # type: ignore[assignment]
         return self._held["source", layer]  # type: ignore[return-value]
 
+    def again(self) -> None:
+        """Count all tokens as new: the layers make anew what is held of them."""
+        self.length, self._coming = 0, self.length + self._coming
+
     def look(self, layer: int, weights: np.ndarray) -> None:
         """Keep the attention weights (B, H, L, S) of the call at hand, if `watch` is a dict."""
         if self.watch is not None:
@@ -96,6 +100,7 @@ class Cache:
     def take(self, rows: np.ndarray) -> None:
         """Keep these sequences, in this order: the beams that go on."""
         self.positions, self.real = self.positions[rows], self.real[rows]
+        self.memory = tuple(None if x is None else x[rows] for x in self.memory)
         for key, held in self._held.items():
             self._held[key] = (
                 tuple(x[rows] for x in held) if isinstance(held, tuple) else held[rows]

@@ -33,6 +33,7 @@ from pe_numpy.models.weights import load_weights
 NAME = "load_model"
 PAGES = {  # model_type of config.json: page
     "bloom": "bloom",
+    "deberta-v2": "deberta",
     "deepseek_v2": "deepseek",
     "deepseek_v3": "deepseek",
     "gemma2": "gemma2",
@@ -46,6 +47,9 @@ PAGES = {  # model_type of config.json: page
     "phi3": "phi3",
     "qwen2": "qwen2",
     "qwen3": "qwen3",
+    "t5": "t5",
+    "whisper": "whisper",
+    "xlnet": "xlnet",
 }
 
 

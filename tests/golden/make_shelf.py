@@ -78,6 +78,7 @@ def writes(
     model: torch.nn.Module,
     padded: bool = True,
     steps: int = 20,
+    dtype: torch.dtype = torch.float64,
     stored: torch.dtype = torch.float32,
     **more: torch.Tensor,
 ) -> None:
@@ -85,7 +86,7 @@ def writes(
     tokens = torch.randint(0, V, (2, L0 + 1))
     prompt, real = tokens[:, :5].clone(), torch.ones(2, 5, dtype=torch.long)
     prompt[1, :2], real[1, :2] = 0, 0
-    model = model.double()  # the weights are those of the file
+    model = model.to(dtype)  # the weights are those of the file
     with torch.no_grad():
         arrays = {"tokens": tokens, "logits": model(tokens).logits}
         if padded:
@@ -103,6 +104,24 @@ def writes(
     keep(name, model.to(stored), **arrays, **more)
 
 
+def fills_in(
+    name: str, model: torch.nn.Module, length: int = L0 + 1, typed: bool = True, **more: torch.Tensor
+) -> None:
+    """Keep what an encoder makes of tokens of two types, and of 7 and 4 padded on the right."""
+    tokens = torch.randint(0, V, (2, length))
+    types = (torch.arange(length) >= torch.tensor([[5], [3]])).long()
+    padded, real = tokens[:, :7].clone(), torch.ones(2, 7, dtype=torch.long)
+    padded[1, 4:], real[1, 4:] = 0, 0
+    model = model.double()
+    with torch.no_grad():
+        told = {"token_type_ids": types} if typed else {}
+        arrays = {"tokens": tokens, "logits": model(tokens, **told).logits, **more}
+        arrays |= {"types": types} if typed else {}
+        arrays |= {"padded": padded, "real": real.bool()}
+        arrays["padded_logits"] = model(padded, attention_mask=real).logits
+    keep(name, model.float(), **arrays)
+
+
 # ---- decoders -----------------------------------------------------------------------------------
 
 
@@ -114,6 +133,14 @@ def gpt2():
     writes("gpt2", randomise(transformers.GPT2LMHeadModel(config)))
 
 
+def gemma(model: torch.nn.Module) -> torch.nn.Module:
+    """Draw all: gains about 0, and an embedding that its factor does not make outweigh the rest."""
+    model = randomise(model, 0.0)
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(0.25)
+    return model
+
+
 @golden
 def gemma2():
     """A window that the tokens outgrow, caps that bend, a scale that is not sqrt(K)."""
@@ -123,7 +150,8 @@ def gemma2():
         sliding_window=4, attn_logit_softcapping=5.0, final_logit_softcapping=3.0,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}, max_position_embeddings=64,
     )  # fmt: skip
-    writes("gemma2", randomise(transformers.Gemma2ForCausalLM(config), 0.0))
+    # Its attention casts a mask of float64 to float32, where a row of padding becomes NaN.
+    writes("gemma2", gemma(transformers.Gemma2ForCausalLM(config)), dtype=torch.float32)
 
 
 GEMMA3 = {
@@ -149,14 +177,19 @@ def gemma3():
         text_config=GEMMA3, vision_config=eyes, mm_tokens_per_image=4,
         boi_token_index=V, eoi_token_index=V + 1, image_token_index=V + 2,
     )  # fmt: skip
-    model = randomise(transformers.Gemma3ForConditionalGeneration(config), 0.0)
-    writes("gemma3", model.bfloat16(), stored=torch.bfloat16)
+    model = gemma(transformers.Gemma3ForConditionalGeneration(config))
+    embedding = model.get_input_embeddings()
+    embedding.embed_scale = embedding.embed_scale.bfloat16()  # as it does when it computes in that
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.bfloat16())
+    writes("gemma3", model, stored=torch.bfloat16)
 
 
 @golden
 def gemma3_text():
     config = transformers.Gemma3TextConfig(**GEMMA3)
-    writes("gemma3_text", randomise(transformers.Gemma3ForCausalLM(config), 0.0))
+    writes("gemma3_text", gemma(transformers.Gemma3ForCausalLM(config)))
 
 
 @golden
@@ -214,16 +247,18 @@ def gpt_neox():
 
 @golden
 def bloom():
+    """In float32: a mask of float64 is -inf in its softmax, where a row of padding becomes NaN."""
     config = transformers.BloomConfig(vocab_size=V, hidden_size=12, n_layer=2, n_head=3)
-    writes("bloom", randomise(transformers.BloomForCausalLM(config)))
+    writes("bloom", randomise(transformers.BloomForCausalLM(config)), dtype=torch.float32)
 
 
 @golden
 def mpt():
+    """In float32, as BLOOM."""
     config = transformers.MptConfig(
         vocab_size=V, d_model=12, n_layers=2, n_heads=3, max_seq_len=32
     )
-    writes("mpt", randomise(transformers.MptForCausalLM(config)))
+    writes("mpt", randomise(transformers.MptForCausalLM(config)), dtype=torch.float32)
 
 
 @golden
@@ -251,7 +286,7 @@ def qwen3():
 
 @golden
 def phi3():
-    """9 tokens and 12 make use of the short list, 13 and 14 of the long one."""
+    """12 tokens make use of the short list, 13 of the long one, and the text written crosses."""
     trained = 12
     rope = {"rope_type": "longrope", "rope_theta": 100.0, "partial_rotary_factor": 0.75,
             "short_factor": [1.0, 1.5, 2.0], "long_factor": [1.5, 4.0, 9.0]}  # fmt: skip
@@ -259,20 +294,16 @@ def phi3():
         vocab_size=V, hidden_size=24, intermediate_size=20, num_hidden_layers=2,
         num_attention_heads=3, num_key_value_heads=1, max_position_embeddings=64,
         original_max_position_embeddings=trained, rope_parameters=rope, sliding_window=6,
-        pad_token_id=0,
+        pad_token_id=0, eos_token_id=1,
     )  # fmt: skip
-    model = randomise(transformers.Phi3ForCausalLM(config))
-    text = torch.randint(0, V, (2, trained + 2))
-    real = torch.ones(2, trained + 2, dtype=torch.long)
+    model = randomise(transformers.Phi3ForCausalLM(config)).double()
+    text, real = torch.randint(0, V, (2, trained + 1)), torch.ones(2, trained + 1, dtype=torch.long)
     real[1, :3] = 0
     more = {"text": text, "text_real": real.bool()}
     with torch.no_grad():
-        model = model.double()
-        for length in range(trained, trained + 3):
-            more[f"logits_{length}"] = model(text[:, :length]).logits
-        more["text_padded_logits"] = model(
-            text, attention_mask=real, position_ids=(real.cumsum(1) - 1).clamp(min=0)
-        ).logits
+        more["short"], more["long"] = model(text[:1, :-1]).logits, model(text[:1]).logits
+        places = (real.cumsum(1) - 1).clamp(min=0)
+        more["text_padded"] = model(text, attention_mask=real, position_ids=places).logits
     writes("phi3", model.float(), **more)
 
 
@@ -328,6 +359,181 @@ def deepseek_v3():
         **LATENT, rope_parameters=yarn, n_group=3, topk_group=2, n_routed_experts=9,
         num_experts_per_tok=3, n_shared_experts=1,
     ), "deepseek_v3")  # fmt: skip
+
+
+# ---- encoders -----------------------------------------------------------------------------------
+
+
+@golden
+def bert():
+    config = transformers.BertConfig(
+        vocab_size=V, hidden_size=12, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=3, max_position_embeddings=16,
+    )  # fmt: skip
+    fills_in("bert", randomise(transformers.BertForMaskedLM(config)))
+
+
+def turning(name: str, **options) -> None:
+    config = transformers.RoFormerConfig(
+        vocab_size=V, hidden_size=12, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=2, max_position_embeddings=16, **options,
+    )  # fmt: skip
+    model = randomise(transformers.RoFormerForMaskedLM(config))
+    table = model.roformer.encoder.embed_positions
+    with torch.no_grad():
+        table.weight.copy_(table.create_weight())  # no parameter
+    fills_in(name, model)
+
+
+@golden
+def roformer():
+    turning("roformer")
+
+
+@golden
+def roformer_electra():
+    """Values that turn, too, and an embedding of another width."""
+    turning("roformer_electra", rotary_value=True, embedding_size=10)
+
+
+def deberta(**options) -> torch.nn.Module:
+    config = transformers.DebertaV2Config(
+        vocab_size=V, hidden_size=12, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=3, relative_attention=True, position_buckets=8,
+        norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type="p2c|c2p",
+        position_biased_input=False, max_position_embeddings=32, **options,
+    )  # fmt: skip
+    return randomise(transformers.DebertaV2ForMaskedLM(config))
+
+
+@golden
+def deberta_v2():
+    """24 tokens reach the logarithmic buckets; the convolution of the largest models."""
+    model = deberta(conv_kernel_size=3, conv_act="gelu", max_relative_positions=28)
+    fills_in("deberta_v2", model, 24, typed=False)
+
+
+@golden
+def deberta_v3():
+    """The head under the names of Microsoft's files, and a text beyond the largest distance.
+
+    There transformers reads row 0, which for that text alone is a copy of row 1.
+    """
+    model = deberta(legacy=False)
+    text = torch.randint(0, V, (1, 40))
+    table = model.deberta.encoder.rel_embeddings.weight
+    with torch.no_grad():
+        row = table[0].clone()
+        table[0] = table[1]
+        more = {"text": text, "text_logits": model.double()(text).logits}
+        table[0] = row
+    fills_in("deberta_v3", model, 24, typed=False, **more)
+
+
+@golden
+def xlnet():
+    config = transformers.XLNetConfig(
+        vocab_size=V, d_model=12, n_layer=2, n_head=3, d_inner=20, pad_token_id=0
+    )
+    fills_in("xlnet", randomise(transformers.XLNetLMHeadModel(config)))
+
+
+# ---- pictures -----------------------------------------------------------------------------------
+
+
+@golden
+def vit():
+    """Pictures of the trained size, 4 by 4 patches, and others of 5 by 7 and 2 by 3."""
+    config = transformers.ViTConfig(
+        hidden_size=12, intermediate_size=20, num_hidden_layers=2, num_attention_heads=3,
+        image_size=8, patch_size=2, num_labels=5,
+    )  # fmt: skip
+    model = randomise(transformers.ViTForImageClassification(config))
+    with torch.no_grad():
+        for x in (model.vit.embeddings.cls_token, model.vit.embeddings.position_embeddings):
+            x.copy_((256 * 0.8 * torch.randn(x.shape)).round() / 256)
+    model, arrays = model.double(), {}
+    for end, height, width in ("", 8, 8), ("_10x14", 10, 14), ("_5x7", 5, 7):
+        pixels = torch.randn(2, 3, height, width).double()
+        arrays["pixels" + end] = pixels
+        with torch.no_grad():
+            arrays["logits" + end] = model(pixels, interpolate_pos_encoding=True).logits
+    keep("vit", model.float(), **arrays)
+
+
+# ---- encoder-decoders ---------------------------------------------------------------------------
+
+
+def translates(name: str, model: torch.nn.Module, steps: int = 20, **source: torch.Tensor) -> None:
+    """Keep what a model makes of a source and 9 tokens, of 5 and 3, and 20 of its own."""
+    tokens = torch.randint(0, V, (2, L0 + 1))
+    prompt, real = tokens[:, :5].clone(), torch.ones(2, 5, dtype=torch.long)
+    prompt[1, :2], real[1, :2] = 0, 0
+    model = model.double()  # the weights are those of float32
+
+    def read(tokens, real):
+        told = {"decoder_input_ids": tokens, "decoder_attention_mask": real}
+        if name == "whisper":
+            told["decoder_position_ids"] = (real.cumsum(1) - 1).clamp(min=0)
+        return model(**source, **told).logits
+
+    with torch.no_grad():
+        arrays = {"tokens": tokens, "logits": read(tokens, torch.ones_like(tokens))}
+        arrays |= {"prompt": prompt, "real": real.bool(), "padded_logits": read(prompt, real)}
+        for _ in range(steps):
+            chosen = read(prompt, real)[:, -1:].argmax(-1)
+            prompt = torch.cat([prompt, chosen], 1)
+            real = torch.cat([real, torch.ones_like(chosen)], 1)
+    arrays |= {"written": prompt[:, 5:], "source": source[model.main_input_name]}
+    if "attention_mask" in source:
+        arrays["source_real"] = source["attention_mask"].bool()
+    keep(name, model.float(), **arrays)
+
+
+def t5_with(name: str, **choices) -> None:
+    """Make a T5; its source is longer than where the last bucket begins, and one row is padded."""
+    config = transformers.T5Config(
+        vocab_size=V, d_model=12, d_kv=5, num_heads=3, d_ff=20, num_layers=2,
+        num_decoder_layers=3, relative_attention_num_buckets=8,
+        relative_attention_max_distance=20, decoder_start_token_id=0, **choices,
+    )  # fmt: skip
+    model = transformers.T5ForConditionalGeneration(config)
+    if name == "t5_v11":  # as in released files, which hold a head of their own
+        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+        model.config.tie_word_embeddings = False
+    real = torch.ones(2, 24, dtype=torch.long)
+    real[1, 19:] = 0
+    source = torch.randint(0, V, (2, 24)) * real
+    translates(name, randomise(model), input_ids=source, attention_mask=real)
+
+
+@golden
+def t5():
+    t5_with("t5")
+
+
+@golden
+def t5_v11():
+    t5_with("t5_v11", feed_forward_proj="gated-gelu", tie_word_embeddings=False)
+
+
+@golden
+def whisper():
+    """The sinusoids stay as they are."""
+    config = transformers.WhisperConfig(
+        vocab_size=V, d_model=12, num_mel_bins=5, max_source_positions=10,
+        max_target_positions=32, encoder_layers=2, decoder_layers=3, encoder_attention_heads=3,
+        decoder_attention_heads=2, encoder_ffn_dim=20, decoder_ffn_dim=16, pad_token_id=0,
+        bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+    )  # fmt: skip
+    model = transformers.WhisperForConditionalGeneration(config)
+    table = model.model.encoder.embed_positions.weight
+    sinusoids = table.detach().clone()
+    randomise(model)
+    table.data.copy_(sinusoids)
+    model.model.decoder.embed_positions.weight.data.mul_(2)  # else it writes one token for ever
+    features = (256 * torch.randn(2, 5, 20)).round() / 256
+    translates("whisper", model, input_features=features.double())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,99 @@
+r"""Qwen 3, in one page.
+
+Unusual beside LLaMA: an RMS norm over each head of the queries and of the keys (chapter 60), before
+they turn (40), one gain for all heads; heads whose width K is free of D/H, so that W_o is (H K, D)
+(44); a base of 1,000,000 (42)::
+
+    q, k = norm_q(W_q h), norm_k(W_k h),   h = norm(x)
+    x = x + W_o attention(rope(q), rope(k), W_v h)
+    x = x + W_2 (silu(W_gate norm(x)) * W_1 norm(x))
+
+Source: transformers 5.23.0, models/qwen3. Unlike Qwen 2 it has no bias. Past the trained length its
+makers advise YaRN (50).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pe_numpy.models.cache import Cache
+from pe_numpy.models.page import Params, Table, changed, expect, sizes, turn
+from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.transformer.attention import attention, merge_heads, split_heads
+from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
+
+KIND = "decoder"
+MAY_LACK = ("lm_head.weight",)  # tied to the embedding
+
+
+def settings(config: dict[str, Any]) -> Any:
+    """Read the sizes."""
+    expect("qwen3", config, hidden_act="silu", attention_bias=False, use_sliding_window=False)
+    s = sizes(
+        "qwen3",
+        config,
+        V="vocab_size",
+        D="hidden_size",
+        F="intermediate_size",
+        layers="num_hidden_layers",
+        H="num_attention_heads",
+        G="num_key_value_heads",
+        K="head_dim",
+        eps=("rms_norm_eps", 1e-6),
+    )
+    s.rope = rope_from_config(config)
+    return s
+
+
+def weights(s: Any) -> Table:
+    """Names of the file, our places and shapes."""
+    table = {
+        "model.embed_tokens.weight": ("embedding", (s.V, s.D)),
+        "model.norm.weight": ("norm", (s.D,)),
+        "lm_head.weight": ("head.T", (s.D, s.V)),
+    }
+    for n in range(s.layers):
+        for name, place, shape in (
+            ("input_layernorm", "norm_1", (s.D,)),
+            ("self_attn.q_proj", "W_q.T", (s.D, s.H * s.K)),
+            ("self_attn.k_proj", "W_k.T", (s.D, s.G * s.K)),
+            ("self_attn.v_proj", "W_v.T", (s.D, s.G * s.K)),
+            ("self_attn.q_norm", "norm_q", (s.K,)),
+            ("self_attn.k_norm", "norm_k", (s.K,)),
+            ("self_attn.o_proj", "W_o.T", (s.H * s.K, s.D)),
+            ("post_attention_layernorm", "norm_2", (s.D,)),
+            ("mlp.gate_proj", "network.W_gate.T", (s.D, s.F)),
+            ("mlp.up_proj", "network.W_1.T", (s.D, s.F)),
+            ("mlp.down_proj", "network.W_2.T", (s.F, s.D)),
+        ):
+            table[f"model.layers.{n}.{name}.weight"] = (f"layers.{n}.{place}", shape)
+    return table
+
+
+def logits(
+    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
+) -> np.ndarray:
+    """Logits (B, L, V) of the token after each."""
+    x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
+    mask = cache.mask()  # (B, 1, L, S)
+    for n in range(s.layers):
+        layer = params["layers"][str(n)]
+        h = rms_norm(x, layer["norm_1"], s.eps)
+        q = rms_norm(split_heads(linear(h, layer["W_q"]), s.H), layer["norm_q"], s.eps)
+        k = rms_norm(split_heads(linear(h, layer["W_k"]), s.G), layer["norm_k"], s.eps)
+        v = split_heads(linear(h, layer["W_v"]), s.G)  # (B, G, L, K), as k; q is (B, H, L, K)
+        q, k = turn(q, positions, s.rope), turn(k, positions, s.rope)
+        k, v = cache.extend(n, k, v)  # (B, G, S, K)
+        k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
+        mixed, seen = attention(q, k, v, mask)
+        cache.look(n, seen)
+        x = x + linear(merge_heads(mixed), layer["W_o"])
+        x = x + feed_forward(layer["network"], rms_norm(x, layer["norm_2"], s.eps), "silu")
+    return linear(rms_norm(x, params["norm"], s.eps), params.get("head", params["embedding"].T))
+
+
+def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
+    """Turn nothing."""
+    return params, changed(s, rope=s.rope._replace(frequencies=0 * s.rope.frequencies))
