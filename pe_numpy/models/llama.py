@@ -1,14 +1,17 @@
-r"""LLaMA 2 and 3, in one page.
+r"""LLaMA 2 and 3, and Mistral, in one page.
 
 Unusual beside the Transformer of 2017: RMS norm before each sublayer (chapter 60), RoPE in halves
 (40), for LLaMA 3.1 with three bands of frequencies (50), fewer heads of keys than of queries (44),
-a gated network with SiLU (60), no bias in any projection, a head of its own::
+a gated network with SiLU (60), no bias in any projection, a head of its own. Mistral's first
+release sees a window of keys alone (12)::
 
     x = x + W_o attention(rope(W_q norm(x)), rope(W_k norm(x)), W_v norm(x))
     x = x + W_2 (silu(W_gate norm(x)) * W_1 norm(x))
 
 Source: transformers 5.23.0, models/llama; meta-llama/llama-models at a9c89c4. Meta's own files pair
-neighbours; those of Hugging Face, which this page reads, were reordered to halves.
+neighbours; those of Hugging Face, which this page reads, were reordered to halves. A window w holds
+w keys, the own among them; `one_file_ref.py` of mistralai/mistral-inference at c18d5b9 masks one
+key less.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ def settings(config: dict[str, Any]) -> Any:
     )
     s.K = config.get("head_dim") or s.D // s.H
     s.rope = rope_from_config(config)
+    mistral = config.get("model_type") == "mistral"
+    s.window = config.get("sliding_window", 4096) if mistral else None  # later ones say null
     return s
 
 
@@ -74,7 +79,7 @@ def logits(
 ) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    mask = cache.mask()  # (B, 1, L, S)
+    mask = cache.mask(s.window)  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         h = rms_norm(x, layer["norm_1"], s.eps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +38,28 @@ def expect(page: str, config: Mapping[str, Any], **values: Any) -> None:
 def changed(s: SimpleNamespace, **changes: Any) -> SimpleNamespace:
     """Give a copy of the settings with some of them changed."""
     return SimpleNamespace(**{**vars(s), **changes})
+
+
+def rounded(page: str, config: Mapping[str, Any], x: float) -> float:
+    """Round a number to the bits of the weights' dtype, which the configuration names."""
+    dtype = config.get("dtype") or config.get("torch_dtype")
+    bits = {"bfloat16": 8, "float16": 11, "float32": 24}.get(dtype)
+    if bits is None:
+        raise ValueError(f"{page}: dtype must be bfloat16, float16 or float32; got {dtype!r}")
+    fraction, exponent = math.frexp(x)
+    return math.ldexp(round(math.ldexp(fraction, bits)), exponent - bits)
+
+
+def windows(page: str, config: Mapping[str, Any], every: int) -> list[int | None]:
+    """Window of each layer: as "layer_types" says, or of all but each `every`-th."""
+    kinds = ("full_attention", "sliding_attention")
+    layers = config["num_hidden_layers"]
+    types = config.get("layer_types") or [kinds[n % every > 0] for n in range(1, layers + 1)]
+    if len(types) != layers or not set(types) <= set(kinds):
+        raise ValueError(
+            f"{page}: layer_types must be {layers} of {' and '.join(kinds)}; got {types}"
+        )
+    return [config["sliding_window"] if kind == kinds[1] else None for kind in types]
 
 
 def turn(x: np.ndarray, positions: np.ndarray, settings: RopeSettings) -> np.ndarray:

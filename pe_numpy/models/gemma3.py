@@ -1,0 +1,121 @@
+r"""Gemma 3, in one page: its text.
+
+Unusual beside Gemma 2: five layers in six have a window (chapter 12) and turn with a base of their
+own, which is smaller; the sixth sees all, and in the larger models its positions are pressed
+together (50). Queries and keys of each head are normed before they are turned (42), which holds
+scores down instead of a cap; logits have none either::
+
+    q = rope(norm(W_q norm(x))),  k = rope(norm(W_k norm(x)))
+    x = x + norm(W_o softmax(q k / sqrt(scalar)) v)
+    x = x + norm(W_2 (gelu(W_gate norm(x)) * W_1 norm(x)))
+    norm(x) = (1 + w) x / sqrt(mean(x^2) + eps)
+
+Source: transformers 5.23.0, models/gemma3; google/gemma_pytorch at de621eb,
+`gemma/gemma3_model.py`. Files of models that see pictures hold the text's weights behind
+"language_model.", and a configuration of the text that leaves out what it has by default; their
+eyes are left aside here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pe_numpy.models.cache import Cache
+from pe_numpy.models.page import Params, Table, changed, expect, rounded, sizes, turn, windows
+from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.transformer.attention import attend, merge_heads, split_heads
+from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
+
+KIND = "decoder"
+PREFIX = "language_model."
+IGNORED = r"(vision_tower|multi_modal_projector)\..*"
+
+
+def settings(config: dict[str, Any]) -> Any:
+    """Read the sizes."""
+    text = config.get("text_config") or {}
+    config = {**text, **config, "text_config": None, "model_type": "gemma3_text"}
+    config["use_bidirectional_attention"] = bool(config.get("use_bidirectional_attention"))
+    expect("gemma3", config, hidden_activation="gelu_pytorch_tanh", attention_bias=False)
+    expect("gemma3", config, attn_logit_softcapping=None, final_logit_softcapping=None)
+    expect("gemma3", config, tie_word_embeddings=True, use_bidirectional_attention=False)
+    s = sizes(
+        "gemma3",
+        config,
+        V=("vocab_size", 262_208),
+        D="hidden_size",
+        F="intermediate_size",
+        layers="num_hidden_layers",
+        H=("num_attention_heads", 8),
+        G=("num_key_value_heads", 4),
+        K=("head_dim", 256),
+        eps=("rms_norm_eps", 1e-6),
+        window="sliding_window",
+        scalar=("query_pre_attn_scalar", 256),
+    )
+    s.windows = windows("gemma3", config, config.get("sliding_window_pattern") or 6)
+    s.embedding_scale = rounded("gemma3", config, math.sqrt(s.D))
+    s.ropes = [rope_from_config(config, n) for n in range(s.layers)]
+    return s
+
+
+def weights(s: Any) -> Table:
+    """Names of the file, our places and shapes."""
+    table = {
+        "language_model.model.embed_tokens.weight": ("embedding", (s.V, s.D)),
+        "language_model.model.norm.weight": ("norm", (s.D,)),
+    }
+    for n in range(s.layers):
+        for name, place, shape in (
+            ("input_layernorm", "before_attention", (s.D,)),
+            ("self_attn.q_proj", "W_q.T", (s.D, s.H * s.K)),
+            ("self_attn.k_proj", "W_k.T", (s.D, s.G * s.K)),
+            ("self_attn.v_proj", "W_v.T", (s.D, s.G * s.K)),
+            ("self_attn.o_proj", "W_o.T", (s.H * s.K, s.D)),
+            ("self_attn.q_norm", "norm_q", (s.K,)),
+            ("self_attn.k_norm", "norm_k", (s.K,)),
+            ("post_attention_layernorm", "after_attention", (s.D,)),
+            ("pre_feedforward_layernorm", "before_network", (s.D,)),
+            ("mlp.gate_proj", "network.W_gate.T", (s.D, s.F)),
+            ("mlp.up_proj", "network.W_1.T", (s.D, s.F)),
+            ("mlp.down_proj", "network.W_2.T", (s.F, s.D)),
+            ("post_feedforward_layernorm", "after_network", (s.D,)),
+        ):
+            key = f"language_model.model.layers.{n}.{name}.weight"
+            table[key] = (f"layers.{n}.{place}", shape)
+    return table
+
+
+def logits(
+    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
+) -> np.ndarray:
+    """Logits (B, L, V) of the token after each."""
+    x = embed_tokens(params["embedding"], tokens, s.embedding_scale)  # (B, L, D)
+    for n in range(s.layers):
+        layer, rope = params["layers"][str(n)], s.ropes[n]
+        h = rms_norm(x, 1 + layer["before_attention"], s.eps)
+        q = split_heads(linear(h, layer["W_q"]), s.H)  # (B, H, L, K)
+        k = split_heads(linear(h, layer["W_k"]), s.G)  # (B, G, L, K)
+        v = split_heads(linear(h, layer["W_v"]), s.G)
+        q = turn(rms_norm(q, 1 + layer["norm_q"], s.eps), positions, rope)
+        k = turn(rms_norm(k, 1 + layer["norm_k"], s.eps), positions, rope)
+        k, v = cache.extend(n, k, v)  # (B, G, S, K)
+        k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
+        scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(s.scalar)  # (B, H, L, S)
+        mixed, seen = attend(scores, v, cache.mask(s.windows[n]))
+        cache.look(n, seen)
+        h = linear(merge_heads(mixed), layer["W_o"])
+        x = x + rms_norm(h, 1 + layer["after_attention"], s.eps)
+        h = rms_norm(x, 1 + layer["before_network"], s.eps)
+        h = feed_forward(layer["network"], h, "gelu_tanh")
+        x = x + rms_norm(h, 1 + layer["after_network"], s.eps)
+    return linear(rms_norm(x, 1 + params["norm"], s.eps), params["embedding"].T)
+
+
+def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
+    """Turn nothing."""
+    still = [rope._replace(frequencies=0 * rope.frequencies) for rope in s.ropes]
+    return params, changed(s, ropes=still)
