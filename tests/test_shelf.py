@@ -14,11 +14,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import save_file
 
-from pe_numpy import greedy, load_model, load_weights
-from pe_numpy.models import deepseek, gemma2, gemma3, llama, page, phi3
+from pe_numpy import beam_search, convolve, greedy, load_model, load_weights, t5_bucket, timing_signal
+from pe_numpy.models import deberta, deepseek, gemma2, gemma3, llama, phi3
 from pe_numpy.models.cache import Cache
 from pe_numpy.models.load import PAGES
-from pe_numpy.models.page import changed
+from pe_numpy.models.page import changed, rounded, windows
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("golden/models/*/config.json"))
 NEAR, PADDED = 1e-5, 5e-5  # of the largest logit; the golden forward is in float64 where it can be
@@ -112,6 +112,90 @@ def test_without_positions_places_mean_nothing(name):
     assert np.abs(logits - g["logits"]).max() > 0.01
     moved = bare.replace(places=lambda positions: positions // 2)
     assert_allclose(moved.logits(g["tokens"]), logits, rtol=0, atol=1e-12)
+
+
+# ---- encoders -----------------------------------------------------------------------------------
+
+
+encoders = pytest.mark.parametrize("name", names("encoder"))
+
+
+@encoders
+def test_an_encoder_s_logits_are_those_of_transformers(name):
+    g = golden(name)
+    assert_near(model(name).logits(g["tokens"], types=g.get("types")), g["logits"])
+
+
+@encoders
+def test_an_encoder_s_logits_beside_padding_are_those_of_transformers(name):
+    g = golden(name)
+    logits = model(name).logits(g["padded"], g["real"])
+    assert_near(logits[g["real"]], g["padded_logits"][g["real"]], PADDED)
+
+
+@encoders
+def test_an_encoder_does_not_see_padding_and_its_side_means_nothing(name):
+    g, m = golden(name), model(name)
+    tokens, real = g["padded"], g["real"]
+    logits = m.logits(tokens, real)[real]
+    others = np.where(real, tokens, (tokens + 5) % m.vocabulary)
+    assert_allclose(m.logits(others, real)[real], logits, rtol=0, atol=1e-12)
+    order = np.argsort(real, axis=1, kind="stable")  # padding first
+    left = (np.take_along_axis(x, order, axis=1) for x in (others, real))
+    logits_left = m.logits(*left)[np.take_along_axis(real, order, axis=1)]
+    assert_allclose(logits_left, logits, rtol=0, atol=1e-12)
+
+
+@encoders
+def test_an_encoder_reads_types_only_if_its_golden_file_has_some(name):
+    g, m = golden(name), model(name)
+    tokens = g["tokens"]
+    plain = m.logits(tokens)
+    assert_allclose(m.logits(tokens, types=np.zeros_like(tokens)), plain, rtol=0, atol=0)
+    moved = np.abs(m.logits(tokens, types=g.get("types")) - plain).max()
+    assert moved > 0.01 if "types" in g else moved == 0
+
+
+@encoders
+def test_an_encoder_s_float32_stays_float32(name):
+    m = load_model(Path(__file__).parent / "golden/models" / name)
+    logits = m.logits(golden(name)["tokens"], types=golden(name).get("types"))
+    assert m.dtype == logits.dtype == np.float32
+    assert_near(logits, golden(name)["logits"], 1e-4)
+
+
+def test_an_encoder_refuses_types_that_are_not_the_tokens():
+    m = model("bert")
+    with pytest.raises(ValueError, match=r"types must have the tokens' shape \(1, 2\); got \(2,\)"):
+        m.logits([[1, 2]], types=[0, 1])
+    with pytest.raises(ValueError, match="types must be whole numbers"):
+        m.logits([[1, 2]], types=[[0.0, 1.0]])
+    with pytest.raises(ValueError, match="a table of 2 rows serves positions 0 to 1; got 2"):
+        m.logits([[1, 2]], types=[[0, 2]])
+
+
+# ---- pictures -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", names("pictures"))
+def test_logits_of_pictures_are_those_of_transformers_for_every_size(name):
+    g, narrow = golden(name), load_model(Path(__file__).parent / "golden/models" / name)
+    sizes = [key.removeprefix("pixels") for key in g if key.startswith("pixels")]
+    assert len(sizes) > 1
+    for size in sizes:
+        assert_near(model(name).logits(g["pixels" + size]), g["logits" + size])
+        logits = narrow.logits(g["pixels" + size])
+        assert narrow.dtype == logits.dtype == np.float32
+        assert_near(logits, g["logits" + size], 1e-4)
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (1, 4, 8, 8), (1, 3, 1, 8), (1, 3, 8, 1)])
+def test_what_is_no_picture_is_refused(shape):
+    with pytest.raises(ValueError, match=r"\(B, 3, height, width\), at least one patch \[2, 2\]"):
+        model("vit").logits(np.zeros(shape))
+
+
+# ---- all ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -230,17 +314,17 @@ def test_deepseek_refuses_what_the_page_does_not_do(name, option):
 )
 def test_gemma_s_embedding_factor_has_the_bits_of_bfloat16(width, factor):
     for key in ("dtype", "torch_dtype"):
-        assert page.rounded("gemma", {key: "bfloat16"}, math.sqrt(width)) == factor
+        assert rounded("gemma", {key: "bfloat16"}, math.sqrt(width)) == factor
 
 
 def test_gemma_s_embedding_factor_has_the_bits_of_the_file_s_dtype():
     exact = math.sqrt(640)
     for dtype in (np.float16, np.float32):
-        ours = page.rounded("gemma", {"dtype": np.dtype(dtype).name}, exact)
-        assert ours == dtype(exact) != exact
+        ours = rounded("gemma", {"dtype": np.dtype(dtype).name}, exact)
+        assert ours == float(dtype(exact)) != exact
     for config in ({}, {"dtype": "int8"}):
         with pytest.raises(ValueError, match="gemma: dtype must be bfloat16, float16 or float32"):
-            page.rounded("gemma", config, exact)
+            rounded("gemma", config, exact)
 
 
 def test_gemma_2_s_caps():
@@ -250,13 +334,13 @@ def test_gemma_2_s_caps():
 
 def test_gemma_2_has_a_window_on_each_second_layer_and_gemma_3_on_five_of_six():
     second, third = ({"num_hidden_layers": n, "sliding_window": 4} for n in (4, 13))
-    assert page.windows("gemma2", second, 2) == [4, None, 4, None]
-    assert page.windows("gemma3", third, 6) == [4, 4, 4, 4, 4, None] * 2 + [4]
+    assert windows("gemma2", second, 2) == [4, None, 4, None]
+    assert windows("gemma3", third, 6) == [4, 4, 4, 4, 4, None] * 2 + [4]
     said = {**second, "layer_types": ["full_attention"] * 3 + ["sliding_attention"]}
-    assert page.windows("gemma2", said, 2) == [None, None, None, 4]
+    assert windows("gemma2", said, 2) == [None, None, None, 4]
     for types in (["full_attention"] * 3, ["full_attention"] * 3 + ["chunked_attention"]):
         with pytest.raises(ValueError, match="gemma2: layer_types must be 4 of full_attention and"):
-            page.windows("gemma2", {**said, "layer_types": types}, 2)
+            windows("gemma2", {**said, "layer_types": types}, 2)
 
 
 @pytest.mark.parametrize("name", ["gemma3", "gemma3_text"])
@@ -500,3 +584,427 @@ def test_phi3_reads_the_names_of_its_first_files():
 def test_a_configuration_that_asks_for_more_is_refused(name, changes, message):
     with pytest.raises(ValueError, match=message):
         load_model(FOLDERS[0].parent / name, changes=changes)
+
+
+# ---- encoder-decoders ---------------------------------------------------------------------------
+
+
+encoder_decoders = pytest.mark.parametrize("name", names("encoder-decoder"))
+
+
+def source_of(name):
+    g = golden(name)
+    return {key: g[key] for key in ("source", "source_real") if key in g}
+
+
+@encoder_decoders
+def test_logits_after_a_source_are_those_of_transformers(name):
+    g = golden(name)
+    assert_near(model(name).logits(g["tokens"], **source_of(name)), g["logits"])
+
+
+@encoder_decoders
+def test_logits_after_a_source_and_padding_on_the_left_are_those_of_transformers(name):
+    g, real = golden(name), golden(name)["real"]
+    logits = model(name).logits(g["prompt"], **source_of(name), real=real)
+    assert_near(logits[real], g["padded_logits"][real], PADDED)
+
+
+@encoder_decoders
+def test_a_cache_with_a_source_changes_nothing(name):
+    g, m = golden(name), model(name)
+    tokens = np.concatenate([g["prompt"], g["written"]], axis=1)[:, :12]
+    real = np.concatenate([g["real"], np.ones_like(g["written"], bool)], axis=1)[:, :12]
+    whole = m.logits(tokens, **source_of(name), real=real)
+    cache = m.cache(2, 12)
+    parts = [
+        m.logits(tokens[:, a:b], **source_of(name), real=real[:, a:b], cache=cache)
+        for a, b in ((0, 5), (5, 6), (6, 12))
+    ]
+    assert_allclose(np.concatenate(parts, axis=1)[real], whole[real], rtol=0, atol=1e-10)
+
+
+@encoder_decoders
+def test_a_cache_reads_its_source_once_and_refuses_another(name, monkeypatch):
+    g, m = golden(name), model(name)
+    calls, encode, of = [], m.page.encode, source_of(name)
+    monkeypatch.setattr(m.page, "encode", lambda *args: calls.append(1) or encode(*args))
+    cache = m.cache(2, 9)
+    for n in range(3):
+        m.logits(g["tokens"][:, n : n + 1], **of, cache=cache)
+    assert len(calls) == 1
+    other = of["source"].copy()
+    other[0, 0] = other[0, 0] + 1
+    with pytest.raises(ValueError, match="the cache serves one source; got another"):
+        m.logits(g["tokens"][:, 3:4], **{**of, "source": other}, cache=cache)
+
+
+@encoder_decoders
+def test_twenty_greedy_tokens_after_a_source_are_those_of_transformers(name):
+    g, m = golden(name), model(name)
+    assert len(np.unique(g["written"])) > 4
+    for cached in (True, False):
+        written = greedy(
+            m.parameters, m, g["prompt"], 20, **source_of(name), real=g["real"], cached=cached
+        )
+        assert_array_equal(written, g["written"])
+
+
+@encoder_decoders
+def test_with_a_source_float32_stays_float32(name):
+    g = golden(name)
+    m = load_model(Path(__file__).parent / "golden/models" / name)
+    logits = m.logits(g["tokens"], **source_of(name))
+    assert m.dtype == logits.dtype == np.float32
+    assert_near(logits, g["logits"], 1e-4)
+
+
+@encoder_decoders
+def test_without_positions_neither_places_nor_the_order_of_a_source_mean_anything(name):
+    g, bare, of = golden(name), model(name).without_positions(), source_of(name)
+    logits = bare.logits(g["tokens"], **of)
+    assert np.abs(logits - g["logits"]).max() > 0.01
+    moved = bare.replace(places=lambda positions: positions // 2)
+    assert_allclose(moved.logits(g["tokens"], **of), logits, rtol=0, atol=1e-12)
+    if name != "whisper":  # whose convolutions see neighbours
+        turned = {key: x[:, ::-1] for key, x in of.items()}
+        assert_allclose(bare.logits(g["tokens"], **turned), logits, rtol=0, atol=1e-12)
+
+
+@encoder_decoders
+def test_a_model_that_reads_writes_with_beams(name):
+    g, m = golden(name), model(name)
+    found = [
+        beam_search(m.parameters, m, g["prompt"], 4, 3, **source_of(name), real=g["real"], cached=c)
+        for c in (True, False)
+    ]
+    assert_array_equal(found[0][0], found[1][0])
+    assert_allclose(found[0][1], found[1][1], rtol=0, atol=1e-10)
+
+
+@encoder_decoders
+def test_a_source_of_another_number_of_rows_is_refused(name):
+    g, m = golden(name), model(name)
+    with pytest.raises(ValueError, match="source must have"):
+        m.logits(g["tokens"], source=g["source"][:1])
+
+
+# ---- T5 -----------------------------------------------------------------------------------------
+
+
+def test_a_source_of_tokens_is_checked():
+    g, m = golden("t5"), model("t5")
+    for source, real, rule in (
+        (g["source"] + 0.5, None, "source must be whole numbers"),
+        (g["source"][0], None, r"source must have the axes \(B, L\)"),
+        (g["source"] + 37, None, "tokens must be from 0 to V - 1 = 36"),
+        (g["source"], g["source_real"][:, :5], "which of the source are real must be boolean"),
+        (g["source"], g["source_real"].astype(int), "which of the source are real must be boolean"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            m.logits(g["tokens"], source=source, source_real=real)
+
+
+def test_what_stands_in_the_padding_of_a_source_means_nothing_and_its_place_does():
+    g, m = golden("t5"), model("t5")
+    other = np.where(g["source_real"], g["source"], 7)
+    cache = m.cache(2, 9)
+    logits = m.logits(g["tokens"][:, :4], g["source"], g["source_real"], cache=cache)
+    again = m.logits(g["tokens"][:, :4], other, g["source_real"])
+    assert_allclose(again, logits, rtol=0, atol=1e-12)
+    m.logits(g["tokens"][:, 4:5], other, g["source_real"], cache=cache)
+    with pytest.raises(ValueError, match="the cache serves one source; got another"):
+        m.logits(g["tokens"][:, 5:6], g["source"], cache=cache)
+
+
+def test_the_buckets_of_the_golden_file_are_all_read_by_the_encoder():
+    m = model("t5").settings
+    past, future = t5_bucket(np.arange(24), m.N, m.far), t5_bucket(-np.arange(1, 24), m.N, m.far)
+    assert sorted({*past.tolist(), *future.tolist()} - {4}) == [0, 1, 2, 3, 5, 6, 7]
+
+
+def test_in_t5_only_the_difference_of_positions_counts():
+    g, of, m = golden("t5"), source_of("t5"), model("t5")
+    moved = m.replace(places=lambda positions: positions + 100)
+    assert_allclose(moved.logits(g["tokens"], **of), g["logits"], rtol=0, atol=1e-5)
+    wrong = m.replace(places=lambda positions: 3 * positions)
+    assert np.abs(wrong.logits(g["tokens"], **of) - g["logits"]).max() > 0.01
+
+
+def test_a_head_of_its_own_is_not_divided_by_sqrt_d_nor_does_it_follow_the_embedding():
+    g, m = golden("t5_v11"), model("t5_v11")
+    assert "head" in m.parameters and "head" not in model("t5").parameters
+    assert (m.settings.factor, model("t5").settings.factor) == (1.0, 1 / math.sqrt(12))
+    config = {key: x for key, x in m.config.items() if key != "scale_decoder_outputs"}
+    assert m.page.settings(config).factor == 1.0  # a released file of 1.1 has no such key
+    del config["tie_word_embeddings"]
+    assert m.page.settings(config).factor == 1 / math.sqrt(12)  # nor one of 1.0 the other
+    saved_again = {**config, "tie_word_embeddings": True, "scale_decoder_outputs": False}
+    assert m.page.settings(saved_again).factor == 1.0
+    tied = {key: x for key, x in m.parameters.items() if key != "head"}
+    other = m.replace(parameters=tied).logits(g["tokens"], **source_of("t5_v11"))
+    assert np.abs(other - g["logits"]).max() > 1
+
+
+def test_a_t5_of_old_may_lack_choices_and_hold_copies(tmp_path):
+    folder = Path(__file__).parent / "golden/models/t5"
+    config = json.loads((folder / "config.json").read_text())
+    del config["relative_attention_max_distance"], config["layer_norm_epsilon"]
+    assert load_model(folder).page.settings(config).far == 128
+    tensors = dict(load_weights(folder))
+    tensors["encoder.embed_tokens.weight"] = tensors["shared.weight"].copy()
+    tensors["decoder.embed_tokens.weight"] = tensors["shared.weight"].copy()
+    unused = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+    tensors[unused] = np.ones((8, 3), np.float32)
+    save_file(tensors, tmp_path / "model.safetensors")
+    shutil.copy(folder / "config.json", tmp_path)
+    g = golden("t5")
+    assert_near(load_model(tmp_path, np.float64).logits(g["tokens"], **source_of("t5")), g["logits"])
+
+
+def test_a_t5_with_another_network_is_refused():
+    with pytest.raises(ValueError, match="t5: feed_forward_proj must be 'relu' here; got 'gated-s"):
+        model("t5").page.settings({**model("t5").config, "feed_forward_proj": "gated-silu"})
+
+
+# ---- Whisper ------------------------------------------------------------------------------------
+
+
+def test_features_of_another_shape_or_with_padding_are_refused():
+    g, m = golden("whisper"), model("whisper")
+    shape = r"source must have the shape \(B, mel, frames\) = \(2, 5, 20\)"
+    for source in (g["source"][..., :18], g["source"][:, :4], g["source"][:, 0]):
+        with pytest.raises(ValueError, match=shape):
+            m.logits(g["tokens"], source)
+    with pytest.raises(ValueError, match="features have no padding, source_real must be None"):
+        m.logits(g["tokens"], g["source"], np.ones((2, 20), bool))
+
+
+def test_the_sinusoids_that_whisper_holds_are_the_timing_signal():
+    stored = model("whisper").parameters["encoder"]["positions"]
+    assert_allclose(stored, timing_signal(np.arange(10), 12), rtol=0, atol=1e-6)
+    by_hand = [0.8415, 0.0464, 0.0022, 0.0001, 0.5403, 0.9989, 1, 1]  # of width 8
+    assert_allclose(timing_signal([1], 8)[0], by_hand, rtol=0, atol=5e-5)
+
+
+def test_a_convolution_sees_three_neighbours_and_zeros_beyond_the_ends():
+    x = np.array([[[1.0], [10.0], [100.0], [1000.0], [10000.0]]])  # (1, 5, 1)
+    W, b = np.array([[[1.0, 2.0, 3.0]]]), np.array([0.5])
+    convolve = model("whisper").page.convolve
+    assert convolve(x, W, b, 1)[0, :, 0].tolist() == [32.5, 321.5, 3210.5, 32100.5, 21000.5]
+    assert convolve(x, W, b, 2)[0, :, 0].tolist() == [32.5, 3210.5, 21000.5]
+    assert convolve(x[:, :4], W, b, 2)[0, :, 0].tolist() == [32.5, 3210.5]
+
+
+def test_whisper_writes_no_more_than_its_table_holds():
+    g, m = golden("whisper"), model("whisper")
+    tokens = np.resize(g["tokens"], (2, 33))
+    assert m.logits(tokens[:, :32], g["source"]).shape == (2, 32, 37)
+    with pytest.raises(ValueError, match="a table of 32 rows serves positions 0 to 31; got 32"):
+        m.logits(tokens, g["source"])
+
+
+def test_a_whisper_with_other_choices_is_refused():
+    config, settings = model("whisper").config, model("whisper").page.settings
+    for choice in ({"activation_function": "relu"}, {"scale_embedding": True}):
+        with pytest.raises(ValueError, match=f"whisper: {next(iter(choice))} must be"):
+            settings({**config, **choice})
+
+
+# ---- bert, roformer, vit ------------------------------------------------------------------------
+
+
+def renamed(name, folder, change):
+    """A copy of a golden folder whose tensors went through `change`."""
+    path = Path(__file__).parent / "golden/models" / name
+    shutil.copy(path / "config.json", folder)
+    save_file(change(dict(load_weights(path))), folder / "model.safetensors")
+    return load_model(folder, np.float64)
+
+
+def test_bert_knows_the_old_names_of_its_norms_and_leaves_out_other_tasks(tmp_path):
+    def old(tensors):
+        for new, name in ("weight", "gamma"), ("bias", "beta"):
+            tensors = {k.replace(f"Norm.{new}", f"Norm.{name}"): x for k, x in tensors.items()}
+        others = ("bert.pooler.dense.weight", "bert.embeddings.position_ids")
+        return {**tensors, **dict.fromkeys((*others, "cls.seq_relationship.bias"), np.zeros(2))}
+
+    g = golden("bert")
+    assert_near(renamed("bert", tmp_path, old).logits(g["tokens"], types=g["types"]), g["logits"])
+    both = {"bert.embeddings.LayerNorm.gamma": np.ones(12)}
+    with pytest.raises(ValueError, match=r"1 tensors: bert\.embeddings\.LayerNorm\.gamma"):
+        renamed("bert", tmp_path, lambda tensors: {**tensors, **both})
+
+
+@pytest.mark.parametrize("name", ["bert", "roformer"])
+def test_an_encoder_s_own_head_is_used_if_the_file_has_it(name, tmp_path):
+    def with_head(tensors):
+        table = tensors[f"{name}.embeddings.word_embeddings.weight"]
+        bias = tensors["cls.predictions.bias"]
+        head = {"decoder.weight": 2 * table, "decoder.bias": bias}
+        return {**tensors, **{f"cls.predictions.{key}": x for key, x in head.items()}}
+
+    m, bias = renamed(name, tmp_path, with_head), model(name).parameters["out"]["b"]
+    wanted = 2 * (model(name).logits([[3, 1, 4]]) - bias) + bias
+    assert_allclose(m.logits([[3, 1, 4]]), wanted, rtol=0, atol=1e-12)
+
+
+def test_bert_has_as_many_positions_as_its_table_has_rows():
+    with pytest.raises(ValueError, match="a table of 16 rows serves positions 0 to 15; got 16"):
+        model("bert").logits(np.zeros((1, 17), int))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("bert", {"hidden_act": "gelu_new"}, "hidden_act must be 'gelu'"),
+        ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type must be"),
+        ("roformer", {"norm_type": "rms_norm"}, "norm_type must be 'layer_norm'"),
+        ("roformer", {"is_decoder": True}, "is_decoder must be False"),
+        ("vit", {"qkv_bias": False}, "qkv_bias must be True"),
+        ("vit", {"hidden_size": None}, "config.json must have hidden_size"),
+        ("vit", {"image_size": [8, 6]}, r"must have the shape \(1, 13, 12\)"),
+    ],
+)
+def test_encoders_refuse_what_they_do_not_do(name, changes, message):
+    with pytest.raises(ValueError, match=message):
+        load_model(Path(__file__).parent / "golden/models" / name, changes=changes)
+
+
+def test_roformer_s_table_is_rope_s_and_another_is_refused(tmp_path):
+    table = model("roformer").parameters["turns"]  # K = 6: three sines, three cosines
+    wanted = [0.8415, 0.0464, 0.0022, 0.5403, 0.9989, 1.0]
+    assert_allclose(table[1], wanted, rtol=0, atol=5e-5)
+
+    def exchanged(tensors):
+        key = "roformer.encoder.embed_positions.weight"
+        return {**tensors, key: np.roll(tensors[key], 3, axis=1)}
+
+    with pytest.raises(ValueError, match="embed_positions must be RoPE's; it is off by 1"):
+        renamed("roformer", tmp_path, exchanged)
+
+
+def test_roformer_sees_distances_alone_unless_values_turn_too():
+    tokens = golden("roformer")["tokens"]
+    for name, least, most in (("roformer", 0, 1e-12), ("roformer_electra", 0.1, np.inf)):
+        moved = model(name).replace(places=lambda positions: positions + 5)
+        change = np.abs(moved.logits(tokens) - model(name).logits(tokens)).max()
+        assert least <= change <= most
+
+
+def test_vit_cuts_patches_as_channel_row_and_column():
+    from pe_numpy.models.vit import cut
+
+    pixels = np.arange(2 * 2 * 4 * 7).reshape(2, 2, 4, 7)
+    patches = cut(pixels, 2, 3)
+    assert patches.shape == (2, 2, 2, 12)  # the seventh column is left over
+    assert_array_equal(patches[0, 1, 1], [17, 18, 19, 24, 25, 26, 45, 46, 47, 52, 53, 54])
+
+
+def test_vit_resizes_its_table_as_by_hand():
+    from pe_numpy.models.vit import resized
+
+    table = np.array([7.0, 1, 2, 3, 5, 8, 13])[:, None]  # cls, then 2 rows of 3 columns
+    wide = np.array([[1.08681, -0.08681], [0.5, 0.5], [-0.08681, 1.08681]])
+    narrow = np.array([[0.77344, 0.26172, -0.03516], [-0.03516, 0.26172, 0.77344]])
+    by_hand = wide @ np.array([[1, 2, 3], [5, 8, 13]]) @ narrow.T
+    grid = resized(table, [2, 3], 3, 2)
+    assert_array_equal(grid[0], [7])
+    assert_allclose(grid[1:, 0], by_hand.ravel(), rtol=0, atol=2e-4)
+    assert_array_equal(resized(table, [2, 3], 2, 3), table)
+
+
+# ---- DeBERTa, XLNet -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["deberta_v2", "deberta_v3", "xlnet"])
+def test_where_an_encoder_of_distances_begins_to_count_means_nothing(name):
+    g, m = golden(name), model(name)
+    plain = m.logits(g["padded"], g["real"])
+    assert_allclose(m.replace(places=lambda at: at + 9).logits(g["padded"], g["real"]), plain, 0, 1e-10)
+    backwards = m.replace(places=lambda at: -at).logits(g["padded"], g["real"])
+    assert np.abs(backwards - plain).max() > 0.01
+
+
+def test_deberta_beyond_its_largest_distance_stays_in_the_last_bucket():
+    g = golden("deberta_v3")
+    assert g["text"].shape[1] > model("deberta_v3").settings.max_distance == 32
+    assert_near(model("deberta_v3").logits(g["text"]), g["text_logits"])
+
+
+@pytest.mark.parametrize("name", ["deberta_v2", "deberta_v3"])
+def test_deberta_as_its_released_files_are(tmp_path, name):
+    folder = FOLDERS[0].parent / name
+    config = json.loads((folder / "config.json").read_text())
+    for key in ("legacy", "conv_groups", "tie_word_embeddings"):
+        config.pop(key, None)
+    config["pos_att_type"] = "p2c|c2p"
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    spare = ("deberta.embeddings.position_embeddings.weight", "mask_predictions.dense.weight")
+    tensors = {key: np.array(x) for key, x in load_weights(folder).items()}
+    head = any(key.startswith("lm_predictions.lm_head.") for key in tensors)
+    assert head == (name == "deberta_v3")
+    tensors |= dict.fromkeys(spare, np.ones((2, 2), np.float32))
+    save_file(tensors, tmp_path / "model.safetensors")
+    m = load_model(tmp_path, np.float64)
+    assert_near(m.logits(golden(name)["tokens"]), golden(name)["logits"])
+
+
+def test_deberta_s_convolution_adds_up_what_each_neighbour_gives():
+    rng = np.random.default_rng(0)
+    x, W, b = (rng.standard_normal(shape) for shape in ((2, 5, 3), (3, 3, 3), (3,)))
+    mixed = deberta.convolution(x, W, b)
+    for i, o in np.ndindex(2, 3):
+        parts = [convolve(x[i, :, c], W[o, c]) for c in range(3)]
+        assert_allclose(mixed[i, :, o], sum(parts) + b[o], rtol=0, atol=1e-12)
+    assert_allclose(deberta.convolution(x, W[..., 1:2], b), x @ W[..., 1].T + b, rtol=0, atol=1e-12)
+
+
+def test_xlnet_s_segments_may_have_any_numbers():
+    g, m = golden("xlnet"), model("xlnet")
+    logits = m.logits(g["tokens"], types=9 - 4 * g["types"])
+    assert_allclose(logits, m.logits(g["tokens"], types=g["types"]), rtol=0, atol=0)
+
+
+def test_xlnet_s_own_head_is_used_if_the_file_has_one(tmp_path):
+    folder = FOLDERS[0].parent / "xlnet"
+    shutil.copy(folder / "config.json", tmp_path)
+    tensors = {key: np.array(x) for key, x in load_weights(folder).items()}
+    tensors["lm_loss.weight"] = 2 * tensors["transformer.word_embedding.weight"]
+    save_file(tensors, tmp_path / "model.safetensors")
+    logits = load_model(tmp_path, np.float64).logits(golden("xlnet")["tokens"])
+    bias = tensors["lm_loss.bias"]
+    plain = model("xlnet").logits(golden("xlnet")["tokens"])
+    assert_allclose(logits - bias, 2 * (plain - bias), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("deberta_v3", {"pos_att_type": "c2p"}),
+        ("deberta_v3", {"pos_att_type": ["p2c", "c2p", "p2p"]}),
+        ("deberta_v3", {"pos_att_type": None}),
+        ("deberta_v3", {"position_biased_input": True}),
+        ("deberta_v3", {"share_att_key": False}),
+        ("deberta_v3", {"norm_rel_ebd": "none"}),
+        ("deberta_v3", {"type_vocab_size": 2}),
+        ("deberta_v3", {"hidden_act": "gelu_new"}),
+        ("deberta_v3", {"tie_word_embeddings": False}),
+        ("deberta_v2", {"conv_act": "tanh"}),
+        ("deberta_v2", {"conv_groups": 2}),
+        ("xlnet", {"ff_activation": "relu"}),
+        ("xlnet", {"attn_type": "uni"}),
+        ("xlnet", {"bi_data": True}),
+        ("xlnet", {"clamp_len": 4}),
+    ],
+)
+def test_options_of_deberta_and_xlnet_that_change_the_model_are_refused(name, option):
+    with pytest.raises(ValueError, match=f"{name[:7]}.*{next(iter(option))} must be"):
+        load_model(FOLDERS[0].parent / name, changes=option)
+
+
+def test_deberta_s_left_out_options_are_those_of_transformers():
+    config = model("deberta_v2").config
+    for key in ("position_biased_input", "pos_att_type", "conv_act"):
+        with pytest.raises(ValueError, match=f"{key} must be"):
+            deberta.settings({name: x for name, x in config.items() if name != key})

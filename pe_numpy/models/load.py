@@ -8,6 +8,7 @@ Convention: a page is a module of `pe_numpy.models` with
 - `settings(config)`: the sizes it needs, read from config.json; what it does not do is refused;
 - `weights(s)`: a dictionary of the file's names, each with the place of our parameter (".T" at its
   end: the file holds it transposed) and our parameter's shape;
+- `check(params, s)`, if the file holds what the page computes: raises if they differ;
 - `logits(...)`, or `encode` and `decode`: the model.
 """
 
@@ -32,6 +33,7 @@ from pe_numpy.models.weights import load_weights
 
 NAME = "load_model"
 PAGES = {  # model_type of config.json: page
+    "bert": "bert",
     "bloom": "bloom",
     "deberta-v2": "deberta",
     "deepseek_v2": "deepseek",
@@ -47,7 +49,9 @@ PAGES = {  # model_type of config.json: page
     "phi3": "phi3",
     "qwen2": "qwen2",
     "qwen3": "qwen3",
+    "roformer": "roformer",
     "t5": "t5",
+    "vit": "vit",
     "whisper": "whisper",
     "xlnet": "xlnet",
 }
@@ -100,6 +104,8 @@ def load_model(
     page = importlib.import_module(f"pe_numpy.models.{PAGES[kind]}")
     s = page.settings(config)
     parameters = fill(page, page.weights(s), load_weights(folder), dtype)
+    if hasattr(page, "check"):
+        page.check(parameters, s)
     return KINDS[page.KIND](page, config, s, parameters)
 
 
@@ -126,12 +132,16 @@ def fill(
     """Put every tensor at its place; each is used once and each place filled once, or it raises.
 
     A page may say: MAY_LACK, names of a file that may be absent (a tied head); IGNORED, a regular
-    expression of names that hold no parameters; PREFIX, which some files leave out.
+    expression of names that hold no parameters; PREFIX, which some files leave out; OLD_NAMES,
+    parts of names and what they are called today.
     """
     name = page.__name__.rpartition(".")[2]
     prefix, ignored = getattr(page, "PREFIX", ""), getattr(page, "IGNORED", None)
     if prefix and not any(key.startswith(prefix) for key in tensors):
         tensors = {key if key in table else prefix + key: x for key, x in tensors.items()}
+    for old, new in getattr(page, "OLD_NAMES", {}).items():
+        today = {key: key.replace(old, new) for key in tensors}
+        tensors = {key if today[key] in tensors else today[key]: x for key, x in tensors.items()}
     if ignored:
         tensors = {key: x for key, x in tensors.items() if not re.fullmatch(ignored, key)}
     lacking = [k for k in table if k not in tensors and k not in getattr(page, "MAY_LACK", ())]
@@ -260,11 +270,11 @@ class Encoder(Loaded):
         default.
         """
         tokens, real = self._tokens("tokens", tokens, real)
-        types = np.zeros_like(tokens) if types is None else np.asarray(types)
-        if types.shape != tokens.shape or types.dtype.kind not in "ui":
+        types = np.zeros_like(tokens) if types is None else types
+        types = checks.whole_numbers("logits", "types", types)
+        if types.shape != tokens.shape:
             raise ValueError(
-                f"logits: types must be whole numbers of the tokens' shape {tokens.shape}; "
-                f"got {types.dtype} {types.shape}"
+                f"logits: types must have the tokens' shape {tokens.shape}; got {types.shape}"
             )
         positions = np.maximum(np.cumsum(real, axis=-1) - 1, 0)[:, None]  # (B, 1, L)
         positions = positions if self.places is None else self.places(positions)
@@ -330,9 +340,15 @@ class PictureReader(Loaded):
     """A model that names what a picture shows."""
 
     def logits(self, pixels: ArrayLike) -> np.ndarray:
-        """Logits (B, V) of the labels of pictures (B, channels, height, width)."""
-        pixels = checks.real_array("logits", "pixels", pixels, "BCHW")
-        return self.page.logits(self.parameters, self.settings, pixels)
+        """Logits (B, V) of the labels of pictures (B, channels, height, width) of any size."""
+        pixels = checks.real_array("logits", "pixels", pixels)
+        s, shape = self.settings, pixels.shape
+        if len(shape) != 4 or shape[1] != s.C or np.less(shape[2:], s.patch).any():
+            raise ValueError(
+                f"logits: pixels must have the axes (B, {s.C}, height, width), at least one patch "
+                f"{s.patch}; got shape {shape}"
+            )
+        return self.page.logits(self.parameters, s, pixels.astype(self.dtype, copy=False))
 
 
 KINDS: dict[str, type[Loaded]] = {

@@ -105,7 +105,7 @@ def writes(
 
 
 def fills_in(
-    name: str, model: torch.nn.Module, length: int = L0 + 1, typed: bool = True, **more: torch.Tensor
+    name: str, model: torch.nn.Module, length: int = L0 + 1, typed: bool = True, **more: np.ndarray
 ) -> None:
     """Keep what an encoder makes of tokens of two types, and of 7 and 4 padded on the right."""
     tokens = torch.randint(0, V, (2, length))
@@ -256,7 +256,7 @@ def bloom():
 def mpt():
     """In float32, as BLOOM."""
     config = transformers.MptConfig(
-        vocab_size=V, d_model=12, n_layers=2, n_heads=3, max_seq_len=32
+        vocab_size=V, d_model=18, n_layers=2, n_heads=3, max_seq_len=32
     )
     writes("mpt", randomise(transformers.MptForCausalLM(config)), dtype=torch.float32)
 
@@ -531,7 +531,7 @@ def whisper():
     sinusoids = table.detach().clone()
     randomise(model)
     table.data.copy_(sinusoids)
-    model.model.decoder.embed_positions.weight.data.mul_(2)  # else it writes one token for ever
+    model.model.decoder.embed_positions.weight.data.mul_(8)  # else it writes one token for ever
     features = (256 * torch.randn(2, 5, 20)).round() / 256
     translates("whisper", model, input_features=features.double())
 
