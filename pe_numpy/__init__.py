@@ -32,8 +32,9 @@ and around them: attention
 and beyond the trained length
        to_digits, from_digits, log_n_scale, attention_temperature, attention_entropy
 the Transformer
-       Model, init_params, encode, decode, Cache, greedy, sample, multi_head_attention,
-       linear, feed_forward, embed_tokens, dropout, layer_norm, rms_norm, relu, gelu, silu
+       Model, init_params, encode, decode, Cache, greedy, sample, beam_search, speculative,
+       multi_head_attention, linear, feed_forward, embed_tokens, dropout, layer_norm, rms_norm,
+       relu, gelu, silu
 released models
        load_model, load_weights
 its training
@@ -160,7 +161,7 @@ from pe_numpy.transformer.attention import (
     split_heads,
     window_mask,
 )
-from pe_numpy.transformer.decoding import greedy, sample
+from pe_numpy.transformer.decoding import beam_search, greedy, sample, speculative
 from pe_numpy.transformer.layers import (
     dropout,
     embed_tokens,
@@ -196,6 +197,7 @@ __all__ = [
     "attention_entropy",
     "attention_temperature",
     "axial_frequencies",
+    "beam_search",
     "causal_mask",
     "check",
     "chunk_distance",
@@ -288,6 +290,7 @@ __all__ = [
     "sinusoidal_2d",
     "sinusoidal_shift",
     "softmax",
+    "speculative",
     "split_fused",
     "split_heads",
     "streaming_distance",

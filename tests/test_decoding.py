@@ -1,12 +1,28 @@
-"""Greedy decoding and sampling: loop oracles, both kinds of model, caches, bad input."""
+"""Greedy decoding, sampling, beams, drafts: loop oracles, every model, caches, bad input."""
 
+import importlib
+import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from pe_numpy import Model, decode, encode, greedy, init_params, sample
+from pe_numpy import (
+    Cache,
+    Model,
+    beam_search,
+    decode,
+    encode,
+    greedy,
+    init_params,
+    load_model,
+    sample,
+    speculative,
+)
+from pe_numpy.models.load import PAGES
 from pe_numpy.transformer import decoding
 from pe_numpy.transformer.encodings import every_encoding
 
@@ -305,3 +321,463 @@ def test_bad_choices_of_sampling_are_named():
         sample(params, model, PROMPT, 1, rng, temperature=0)
     with pytest.raises(ValueError, match="sample: top_k must be at least 1; got 0"):
         sample(params, model, PROMPT, 1, rng, top_k=0)
+
+
+# ---- beam search --------------------------------------------------------------------------------
+
+
+def penalty(length, alpha):
+    return ((5 + length) / 6) ** alpha
+
+
+def beams_by_loops(log_p, start, steps, beams, alpha, end):
+    """Alive and finished sequences as lists; log_p[step][last][next]."""
+    alive, finished = [(0.0, [])], []
+    for step in range(steps):
+        grown = []
+        for score, tokens in alive:
+            for token, more in enumerate(log_p[step][(tokens or [start])[-1]]):
+                grown.append((score + more, [*tokens, token]))
+        grown.sort(key=lambda pair: -pair[0])
+        alive = []
+        for score, tokens in grown[: 2 * beams]:
+            if tokens[-1] == end:
+                finished.append((score / penalty(len(tokens), alpha), tokens))
+            elif len(alive) < beams:
+                alive.append((score, tokens))
+    if finished:
+        return max(finished, key=lambda pair: pair[0])
+    return alive[0][0] / penalty(steps, alpha), alive[0][1]
+
+
+def exhaustive(log_p, start, steps, alpha, end):
+    """Best sequence that ends, of all that there are; the most probable one if none can end."""
+    finished, endless = [], []
+    for tokens in itertools.product(range(len(log_p[0])), repeat=steps):
+        tokens = list(tokens)
+        ends = end in tokens
+        tokens = tokens[: tokens.index(end) + 1] if ends else tokens
+        pairs = itertools.pairwise([start, *tokens])
+        score = sum(log_p[step][a][b] for step, (a, b) in enumerate(pairs))
+        (finished if ends else endless).append((score / penalty(len(tokens), alpha), tokens))
+    return max(finished or endless, key=lambda pair: pair[0])
+
+
+def table_model(size, steps, monkeypatch, seed):
+    """A model whose logits depend on the step and the last token, and their log probabilities."""
+    logits = np.random.default_rng(seed).normal(0, 1.5, (steps, size, size))
+
+    def by_step(params, model, tokens, memory, memory_real, real, cache):
+        start = 0
+        if cache is not None:
+            start = cache.length
+            cache.append(tokens.shape[1])
+        return logits[start + np.arange(tokens.shape[1]), tokens]
+
+    monkeypatch.setattr(decoding, "decode", by_step)
+    model = Model(size, 4, 2, 4, n_layers=1)
+    log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return init_params(model, np.random.default_rng(0)), model, log_p.tolist()
+
+
+def assert_same_beam(found, tokens, scores, n, end):
+    score, best = found
+    assert tokens[n].tolist() == best + [end] * (tokens.shape[1] - len(best))
+    assert abs(scores[n] - score) < 1e-12
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 3.0])
+@pytest.mark.parametrize("end", [None, 0, 3])
+def test_with_enough_beams_the_search_is_exhaustive(monkeypatch, end, alpha):
+    for seed in range(5):
+        params, model, log_p = table_model(4, 5, monkeypatch, seed)
+        prompt = [[0], [1], [2]]
+        tokens, scores = beam_search(params, model, prompt, 5, 4**5, alpha, end=end)
+        for n in range(3):
+            assert_same_beam(exhaustive(log_p, n, 5, alpha, end), tokens, scores, n, end)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 3.0])
+@pytest.mark.parametrize("beams", [1, 2, 3, 7])
+@pytest.mark.parametrize("end", [None, 1])
+def test_beam_search_equals_lists_that_grow(monkeypatch, end, beams, alpha):
+    """The oracle never stops early, and keeps all that has ended."""
+    for seed in range(8):
+        params, model, log_p = table_model(5, 7, monkeypatch, seed)
+        prompt = [[0], [4], [2], [3]]
+        for cached in (True, False):
+            tokens, scores = beam_search(
+                params, model, prompt, 7, beams, alpha, end=end, cached=cached
+            )
+            for n, (start,) in enumerate(prompt):
+                found = beams_by_loops(log_p, start, 7, beams, alpha, end)
+                assert_same_beam(found, tokens, scores, n, end)
+
+
+def test_two_beams_find_by_hand_what_greedy_misses(monkeypatch):
+    """After 0: 1 with 0.6, then nothing above 0.4; 2 with 0.4, then 0 surely."""
+    p = np.array([[0.0, 0.6, 0.4], [0.3, 0.4, 0.3], [1.0, 0.0, 0.0]])
+    with np.errstate(divide="ignore"):
+        log_p = np.log(p)
+    monkeypatch.setattr(decoding, "decode", lambda params, model, tokens, *rest: log_p[tokens])
+    assert greedy(OF_THREE, THREE, [[0]], 2).tolist() == [[1, 1]]  # 0.24
+    tokens, scores = beam_search(OF_THREE, THREE, [[0]], 2, beams=2, alpha=0.0)
+    assert tokens.tolist() == [[2, 0]]
+    assert_allclose(scores, math.log(0.4), rtol=0, atol=1e-15)
+    tokens, scores = beam_search(OF_THREE, THREE, [[0]], 2, beams=2, alpha=0.6, end=0)
+    assert_allclose(scores, math.log(0.4) / (7 / 6) ** 0.6, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("crossed", [False, True])
+def test_beams_are_the_same_with_and_without_a_cache(name, crossed):
+    model, params = built(name, n_encoder_layers=int(crossed))
+    params["output"] = params["output"] / 4
+    given = {"source": SOURCE, "source_real": SOURCE > 0} if crossed else {}
+    prompt = np.array([[0, 0, 3, 1], [1, 5, 9, 2]])
+    real = np.array([[False, False, True, True], [True] * 4])
+    found = [
+        beam_search(params, model, prompt, 7, 3, real=real, end=6, cached=cached, **given)
+        for cached in (True, False)
+    ]
+    assert_array_equal(found[0][0], found[1][0])
+    assert_allclose(found[0][1], found[1][1], rtol=0, atol=1e-12)
+    for n, start in ((0, 2), (1, 0)):  # as they would alone
+        given = {"source": SOURCE[n : n + 1, : 4 - n]} if crossed else {}
+        alone = beam_search(params, model, prompt[n : n + 1, start:], 7, 3, end=6, **given)
+        size = alone[0].shape[1]
+        assert_array_equal(found[0][0][n, :size], alone[0][0])
+        assert (found[0][0][n, size:] == 6).all()
+        assert_allclose(found[0][1][n], alone[1][0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("choices", [{"window": 3}, {"window": 2, "sinks": 1}, {"chunk": 4}])
+def test_beams_and_drafts_under_windows(choices):
+    model, params = built(**choices)
+    found = [beam_search(params, model, PROMPT, 8, 3, cached=cached) for cached in (True, False)]
+    assert_array_equal(found[0][0], found[1][0])
+    written = speculative(params, model, noisy(params), model, PROMPT[:1], 12)
+    assert_array_equal(written, greedy(params, model, PROMPT[:1], 12))
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_one_beam_is_greedy_and_its_score_the_log_probability(name):
+    model, params = built(name)
+    tokens, scores = beam_search(params, model, PROMPT, 6, beams=1)
+    assert_array_equal(tokens, greedy(params, model, PROMPT, 6))
+    z = decode(params, model, np.concatenate([PROMPT, tokens], axis=1))[:, 2:-1]
+    log_p = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    total = np.take_along_axis(log_p, tokens[..., None], axis=2).sum(axis=(1, 2))
+    assert_allclose(scores, total / ((5 + 6) / 6) ** 0.6, rtol=0, atol=1e-10)
+
+
+def test_more_beams_never_find_less_where_they_were_tried():
+    model, params = built()
+    params["output"] = params["output"] / 8
+    scores = [beam_search(params, model, PROMPT, 6, beams, 0.0)[1] for beams in (1, 8, 60)]
+    assert (np.diff(scores, axis=0) >= 0).all()
+    assert (scores[0] < scores[2]).any()
+
+
+def test_the_search_stops_when_nothing_can_become_better(monkeypatch):
+    """0 ends with 0.9 at once: no other sequence can reach that."""
+    log_p, calls = np.log([[0.9, 0.05, 0.05]] * 3), []
+
+    def counted(params, model, tokens, *rest):
+        calls.append(tokens)
+        return log_p[tokens]
+
+    monkeypatch.setattr(decoding, "decode", counted)
+    tokens, scores = beam_search(OF_THREE, THREE, [[1], [2]], 50, beams=2, end=0)
+    assert tokens.tolist() == [[0], [0]]
+    assert_allclose(scores, math.log(0.9), rtol=0, atol=1e-15)
+    assert len(calls) == 1
+
+
+def test_beams_of_no_steps_and_of_a_vocabulary_of_one(monkeypatch):
+    model, params = built()
+    tokens, scores = beam_search(params, model, PROMPT, 0)
+    assert tokens.shape == (2, 0)
+    assert_array_equal(scores, [0, 0])
+    one = Model(1, 4, 2, 4, n_layers=1)
+    tokens, scores = beam_search(init_params(one, np.random.default_rng(0)), one, [[0]], 3, end=0)
+    assert tokens.tolist() == [[0]]
+    assert scores.tolist() == [0.0]
+
+
+# ---- speculative decoding -----------------------------------------------------------------------
+
+
+def noisy(params, size=0.15):
+    """A draft that is often right."""
+    rng = np.random.default_rng(7)
+    return {**params, "output": params["output"] + rng.normal(0, size, params["output"].shape)}
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_speculative_greedy_equals_greedy(name):
+    """It reads as many tokens as a learned table has rows: 40."""
+    model, params = built(name)
+    expected, watch = greedy(params, model, PROMPT[:1], 37), {}
+    for ahead, size in ((1, 0.15), (4, 0.5), (4, 2.0), (50, 0.15)):
+        drafts = noisy(params, size)
+        written = speculative(
+            params, model, drafts, model, PROMPT[:1], 37, ahead=ahead, watch=watch
+        )
+        assert_array_equal(written, expected)
+        accepted = sum(right for _, right in watch["rounds"])
+        assert len(watch["rounds"]) + accepted == 37
+    assert accepted > 0
+    same = speculative(params, model, params, model, PROMPT[:1], 37, ahead=4, watch=watch)
+    assert_array_equal(same, expected)
+    assert watch["rounds"] == [(4, 4)] * 7 + [(1, 1)]  # 7 times 5, and 2
+
+
+def test_a_draft_may_be_another_model():
+    model, params = built()
+    small = Model(V, 6, 1, 8, n_layers=1, encoding=ENCODINGS["sinusoidal"])
+    drafts = init_params(small, np.random.default_rng(3))
+    written = speculative(params, model, drafts, small, PROMPT[:1], 20)
+    assert_array_equal(written, greedy(params, model, PROMPT[:1], 20))
+
+
+def test_speculative_decoding_stops_at_its_end():
+    model, params = built()
+    free = greedy(params, model, PROMPT[:1], 20)
+    for end in set(free[0].tolist()) | {0}:
+        for ahead in (1, 3, 30):
+            watch = {}
+            stopped = speculative(
+                params, model, noisy(params), model, PROMPT[:1], 20,
+                ahead=ahead, end=end, watch=watch,
+            )  # fmt: skip
+            assert_array_equal(stopped, greedy(params, model, PROMPT[:1], 20, end=end))
+            right = sum(accepted for _, accepted in watch["rounds"])
+            assert stopped.shape[1] - len(watch["rounds"]) <= right <= stopped.shape[1]
+    at_once = speculative(params, model, params, model, [[3, 1, 4]], 5, end=4)  # read, not written
+    assert at_once.size > 0
+    assert speculative(params, model, params, model, PROMPT[:1], 0).shape == (1, 0)
+
+
+P = np.array([[0.50, 0.20, 0.25, 0.05], [0.10, 0.60, 0.05, 0.25],
+              [0.30, 0.30, 0.20, 0.20], [0.05, 0.15, 0.70, 0.10]])  # fmt: skip
+Q = np.array([[0.10, 0.55, 0.05, 0.30], [0.70, 0.05, 0.15, 0.10],
+              [0.05, 0.15, 0.05, 0.75], [0.40, 0.10, 0.10, 0.40]])  # fmt: skip
+
+
+def two_tables(monkeypatch, temperature=1.0):
+    """A large and a small model that know the last token alone; the large one has 2 layers."""
+
+    def decode_by_table(params, model, tokens, memory, memory_real, real, cache):
+        cache.append(tokens.shape[1])
+        return np.log(P if model.n_layers == 2 else Q)[tokens] * temperature
+
+    monkeypatch.setattr(decoding, "decode", decode_by_table)
+    found = []
+    for layers in (2, 1):
+        model = Model(4, 4, 2, 4, n_layers=layers)
+        found += [init_params(model, np.random.default_rng(0)), model]
+    return found
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 5])
+def test_the_distribution_is_that_of_the_large_model(monkeypatch, ahead):
+    """Chi-square over all sequences of 3 tokens: 64 - 1 degrees of freedom."""
+    models = two_tables(monkeypatch, temperature=0.7)
+    rng, n = np.random.default_rng(12), 12_000
+    seen = np.zeros((4, 4, 4))
+    for _ in range(n):
+        seen[tuple(speculative(*models, [[2]], 3, rng, 0.7, ahead)[0])] += 1
+    expected = n * P[2][:, None, None] * P[:, :, None] * P[None]
+    chi_square = ((seen - expected) ** 2 / expected).sum()
+    assert chi_square < 103.4  # the 0.999 quantile
+
+
+def test_acceptance_follows_the_formulas_by_hand():
+    class Given:
+        def __init__(self, *draws):
+            self.draws = list(draws)
+
+        def random(self):
+            return self.draws.pop(0)
+
+    p, q = list(P[:3]), list(Q[:2])
+    # p/q of token 1 is 0.2/0.55 = 0.36, then 0.1/0.7 = 0.14 of token 0
+    assert decoding._accept(p, q, [1, 0], Given(0.35, 0.13))[0] == 2
+    assert decoding._accept(p, q, [1, 0], Given(0.37))[0] == 0
+    right, rest = decoding._accept(p, q, [1, 0], Given(0.35, 0.15))
+    assert right == 1
+    assert_allclose(rest, [0, 0.55, 0, 0.15], rtol=0, atol=1e-15)
+    assert_array_equal(decoding._accept(p, q, [1, 0], Given(0.0, 0.0))[1], P[2])
+    assert decoding._accept(p, q, [2, 1], Given(0.99, 0.99))[0] == 2  # p above q
+
+
+def test_accepted_tokens_are_as_many_as_the_papers_expect(monkeypatch):
+    """Of one draft the share sum_x min(p, q) is accepted; a certain draft of its own p, always."""
+    models = two_tables(monkeypatch)
+    rng, accepted, watch = np.random.default_rng(3), 0, {}
+    for _ in range(4000):
+        speculative(*models, [[1]], 2, rng, ahead=1, watch=watch)
+        accepted += watch["rounds"][0][1]
+    expected = np.minimum(P[1], Q[1]).sum()
+    assert abs(accepted / 4000 - expected) < 4 * math.sqrt(expected * (1 - expected) / 4000)
+    large = models[:2]
+    speculative(*large, *large, [[1]], 20, rng, watch=watch)
+    assert len(watch["rounds"]) == 4  # 5 tokens each
+
+
+def test_sampled_tokens_need_fewer_readings_and_the_generator_decides():
+    model, params = built()
+    watch = {}
+    again = [
+        speculative(
+            params, model, noisy(params), model, PROMPT[:1], 30, np.random.default_rng(5),
+            watch=watch,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    assert_array_equal(*again)
+    assert again[0].shape == (1, 30)
+    assert len(watch["rounds"]) < 30
+    cold = speculative(
+        params, model, noisy(params), model, PROMPT[:1], 30, np.random.default_rng(5), 1e-6
+    )
+    assert_array_equal(cold, greedy(params, model, PROMPT[:1], 30))
+
+
+def test_rejected_tokens_leave_the_cache_as_it_was():
+    model, params = built("forgetting", n_encoder_layers=1)
+    memory = encode(params, model, SOURCE)
+    cache = Cache(model, 2, 12, np.float64)
+    real = np.array([[False, True, True], [True] * 3])
+    decode(params, model, PROMPT, memory, None, real, cache)
+    decode(params, model, np.full((2, 4), 7), memory, cache=cache)
+    cache.cut(3)
+    assert cache.length == 3
+    rows = [1, 0, 1]
+    cache.take(rows)
+    assert cache.batch == 3
+    logits = decode(params, model, [[5], [6], [8]], memory[rows], cache=cache)
+    whole = np.concatenate([PROMPT[rows], [[5], [6], [8]]], axis=1)
+    seen = np.concatenate([real[rows], np.ones((3, 1), bool)], axis=1)
+    expected = decode(params, model, whole, memory[rows], None, seen)[:, -1:]
+    assert_allclose(logits, expected, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match=r"Cache.cut: length must be at most the tokens held, 4; "):
+        cache.cut(5)
+    with pytest.raises(ValueError, match=r"Cache.cut: length must be at least 0; got -1"):
+        cache.cut(-1)
+    with pytest.raises(ValueError, match=r"Cache.take: rows must be whole numbers"):
+        cache.take([0.5])
+
+
+# ---- released models ----------------------------------------------------------------------------
+
+SHELF = Path(__file__).parent / "golden/models"
+FREQUENCIES_CHANGE = {"phi3"}  # with the length: tokens read together are not as one by one
+
+
+def released(kind):
+    found = []
+    for folder in sorted(path.parent for path in SHELF.glob("*/config.json")):
+        page = PAGES[json.loads((folder / "config.json").read_text())["model_type"]]
+        if importlib.import_module(f"pe_numpy.models.{page}").KIND == kind:
+            found.append(folder.name)
+    return found
+
+
+@pytest.mark.parametrize("name", released("decoder"))
+def test_released_decoders_search_and_draft(name):
+    m = load_model(SHELF / name, np.float64)
+    prompt, real = np.array([[0, 3, 1], [1, 5, 9]]), np.array([[False, True, True], [True] * 3])
+    assert_a_cache_finds_the_same(m, prompt, real)
+    rng, watch = np.random.default_rng(0), {}
+    drafts = {**m.parameters, "embedding": m.parameters["embedding"].copy()}
+    drafts["embedding"] += rng.normal(0, 0.02, drafts["embedding"].shape)
+    small = Model(m.vocabulary, 4, 2, 4, n_layers=1)  # the book's model drafts, too
+    steps = 4 if name in FREQUENCIES_CHANGE else 12
+    for given in ((drafts, m), (init_params(small, rng), small), (m.parameters, m)):
+        written = speculative(m.parameters, m, *given, prompt[1:], steps, watch=watch)
+        assert_array_equal(written, greedy(m.parameters, m, prompt[1:], steps))
+    assert len(watch["rounds"]) == -(-steps // 5)
+    with pytest.raises(ValueError, match="source must be given if and only if the model has"):
+        greedy(m.parameters, m, prompt, 3, source=prompt)
+
+
+@pytest.mark.parametrize("name", released("encoder-decoder"))
+def test_released_encoder_decoders_search(name):
+    m = load_model(SHELF / name, np.float64)
+    with np.load(SHELF / name / "golden.npz") as file:
+        source = file["source"]
+    source_real = np.ones(source.shape, bool) if source.ndim == 2 else None
+    if source_real is not None:
+        source_real[0, -2:] = False
+    prompt = np.array([[1, 3], [1, 5]])
+    given = {"source": source, "source_real": source_real}
+    assert_a_cache_finds_the_same(m, prompt, np.ones(prompt.shape, bool), **given)
+    with pytest.raises(ValueError, match="speculative: source must be given if and only if"):
+        speculative(m.parameters, m, m.parameters, m, prompt[:1], 3)
+
+
+def assert_a_cache_finds_the_same(m, prompt, real, **given):
+    found = [
+        beam_search(m.parameters, m, prompt, 6, 3, real=real, end=4, cached=cached, **given)
+        for cached in (True, False)
+    ]
+    assert_array_equal(found[0][0], found[1][0])
+    assert_allclose(found[0][1], found[1][1], rtol=0, atol=1e-10)
+    tokens, _ = beam_search(m.parameters, m, prompt, 6, 1, real=real, **given)
+    assert_array_equal(tokens, greedy(m.parameters, m, prompt, 6, real=real, **given))
+
+
+# ---- bad input of both --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"beams": 0}, "beams must be at least 1; got 0"),
+        ({"beams": 2.0}, "beams must be a whole number; got 2.0"),
+        ({"alpha": -0.5}, "alpha must be at least 0; got -0.5"),
+        ({"alpha": "x"}, "alpha must be one real number; got 'x'"),
+        ({"steps": -1}, "steps must be at least 0; got -1"),
+        ({"end": V}, "end must be a token of the vocabulary, below 13; got 13"),
+        ({"prompt": [1, 2]}, r"prompt must have the axes \(B, L\)"),
+        ({"source": [[1, 2]]}, r"source must have one row for each prompt, 2; got shape \(1, 2\)"),
+    ],
+)
+def test_bad_choices_of_beam_search_are_named(change, message):
+    model, params = built()
+    with pytest.raises(ValueError, match=f"beam_search: {message}"):
+        beam_search(params, model, **{"prompt": PROMPT, "steps": 2, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompt": PROMPT}, r"prompt must be one alone, of shape \(1, L\); got \(2, 3\)"),
+        ({"ahead": 0}, "ahead must be at least 1; got 0"),
+        ({"temperature": 0}, "temperature must be above 0; got 0"),
+        ({"steps": -1}, "steps must be at least 0; got -1"),
+        ({"end": V}, "end must be a token of the vocabulary, below 13; got 13"),
+        (
+            {"draft_model": Model(11, 12, 2, 20, n_layers=2)},
+            "both models must have one vocabulary; got 13 and 11 tokens",
+        ),
+    ],
+)
+def test_bad_choices_of_speculative_decoding_are_named(change, message):
+    model, params = built()
+    given = {"draft_params": params, "draft_model": model, "prompt": PROMPT[:1], "steps": 2}
+    with pytest.raises(ValueError, match=f"speculative: {message}"):
+        speculative(params, model, **{**given, **change})
+
+
+def test_logits_that_are_not_finite_are_refused_by_both():
+    model, params = built()
+    broken = {**params, "output": params["output"] * np.nan}
+    rule = "the largest logit must be finite; got nan at step 0 of sequence 0"
+    with pytest.raises(ValueError, match=f"beam_search: {rule}"):
+        beam_search(broken, model, PROMPT, 2)
+    for large, small in ((params, broken), (broken, params)):
+        with pytest.raises(ValueError, match=f"speculative: {rule}"):
+            speculative(large, model, small, model, PROMPT[:1], 2)

@@ -44,7 +44,7 @@ CHAPTERS = {
     61: "value_and_grad adamw adamw_state sgd clip_gradients",
     62: "embed_tokens dropout Model encode decode cross_entropy train warmup_schedule "
     "cosine_schedule save load",
-    63: "Cache greedy sample",
+    63: "Cache greedy sample beam_search speculative",
     64: "load_model load_weights split_fused",
     73: "check",
 }

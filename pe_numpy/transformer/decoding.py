@@ -1,11 +1,16 @@
 r"""Decoding: one token after another, with or without a cache of keys and values.
 
 Source: greedy decoding as in Vaswani et al. 2017, section 3 ("auto-regressive"); temperature:
-Ackley et al. 1985; top-k sampling: Fan et al. 2018 (arXiv:1805.04833), section 5.4::
+Ackley et al. 1985; top-k sampling: Fan et al. 2018 (arXiv:1805.04833), section 5.4; beam search:
+tensor2tensor at f8b951a, utils/beam_search.py; speculative decoding: Leviathan et al. 2023
+(arXiv:2211.17192), algorithm 1, and Chen et al. 2023 (arXiv:2302.01318)::
 
     next token ~ softmax(logits / temperature), among the k largest logits
+    score      = log probability / ((5 + length) / 6)^alpha
+    accepted   : u q(x) < p(x), u uniform in [0, 1); else another token ~ max(p - q, 0)
 
 Axes: B batch, L tokens, V vocabulary.
+Symbols: p, q what the large model, and the one that drafts, expect of the next token.
 Convention: prompts of unequal length are padded on the left, so that all of them end together; the
 result holds the new tokens alone, padded with `end` after a sequence has ended.
 Differs from the papers: nothing.
@@ -15,13 +20,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.transformer.attention import softmax
+from pe_numpy.transformer.attention import log_softmax, softmax
 from pe_numpy.transformer.model import Cache, Model, decode, encode
 
 if TYPE_CHECKING:
@@ -160,6 +166,242 @@ def sample(
     )
 
 
+def beam_search(
+    params: dict[str, Any],
+    model: Model | Loaded,
+    prompt: ArrayLike,
+    steps: int,
+    beams: int = 4,
+    alpha: float = 0.6,
+    source: ArrayLike | None = None,
+    source_real: ArrayLike | None = None,
+    real: ArrayLike | None = None,
+    end: int | None = None,
+    cached: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Continue each prompt with the best of the sequences that several beams find.
+
+    In each step every beam is continued with every token. Of all these, the 2 `beams` most probable
+    are looked at: those that end compete for the best score, log p / ((5 + length) / 6)^alpha; of
+    the others, the `beams` most probable go on. The search stops when no beam can become better
+    than what has ended.
+
+    Parameters
+    ----------
+    params, model, prompt, steps, source, source_real, real, end, cached : as in `greedy`
+        As there.
+    beams : int
+        Sequences that go on, for each prompt.
+    alpha : float
+        At least 0: how much longer sequences are preferred; 0 compares their probabilities alone.
+
+    Returns
+    -------
+    (B, n) integer array of the new tokens, as in `greedy`; and the scores (B,). `end` counts in the
+    length. A sequence without an end is returned where none has ended within `steps`.
+
+    Raises
+    ------
+    ValueError
+        As `greedy`; also if beams is below 1, or alpha below 0.
+
+    Notes
+    -----
+    Source: tensor2tensor at f8b951a, utils/beam_search.py (length penalty: Wu et al. 2016,
+    arXiv:1609.08144). There all beams are returned, so that the search goes on until none of the
+    ended ones can be beaten, and the score of a sequence without an end is not divided.
+
+    Examples
+    --------
+    >>> from pe_numpy import init_params
+    >>> model = Model(11, 8, 2, 16, n_layers=1)
+    >>> params = init_params(model, np.random.default_rng(0))
+    >>> tokens, scores = beam_search(params, model, [[3, 1], [2, 7]], steps=4, beams=3, end=0)
+    >>> len(tokens), scores.shape
+    (2, (2,))
+    """
+    name = "beam_search"
+    tokens, real = _check_prompt(name, prompt, real)
+    _check_choices(name, model, len(tokens), steps, source, end)
+    beams = checks.integer(name, "beams", beams)
+    alpha = checks.number(name, "alpha", alpha)
+    if alpha < 0:
+        raise ValueError(f"{name}: alpha must be at least 0; got {alpha:g}")
+    (B, L), end = tokens.shape, -1 if end is None else end
+    row, alive, log_p = np.arange(B)[:, None], np.zeros((B, 1, 0), np.int64), np.zeros((B, 1))
+    best, score = np.full((B, steps), end), np.full(B, -np.inf)  # of those that have ended
+    read = _Reader(params, model, B, L + steps, source, source_real, cached)
+    unread, unread_real = tokens, real
+    for length in range(1, steps + 1):
+        logits = read(unread, unread_real)[:, -1]
+        _check_logits(name, logits, length - 1)
+        first = row * log_p.shape[1]  # of each prompt's rows
+        beam, token, log_p = _most_probable(log_p, logits, 2 * beams)
+        grown = np.concatenate([alive[row, beam], token[..., None]], axis=2)
+        ended = np.where(token == end, log_p, -np.inf) / _length_penalty(length, alpha)
+        better = ended.max(axis=1) > score
+        best[better, :length] = grown[row[:, 0], ended.argmax(axis=1)][better]
+        score = np.maximum(score, ended.max(axis=1))
+        on = np.argsort(token == end, axis=1, kind="stable")[:, :beams]  # the best that go on
+        alive, log_p = grown[row, on], np.where(token == end, -np.inf, log_p)[row, on]
+        if (score > log_p[:, 0] / _length_penalty(steps, alpha)).all():
+            break
+        read.take((first + beam[row, on]).ravel())
+        unread, unread_real = alive[..., -1].reshape(-1, 1), np.ones((log_p.size, 1), bool)
+    endless = np.isneginf(score)
+    best[endless, : alive.shape[2]] = alive[endless, 0]
+    score[endless] = log_p[endless, 0] / _length_penalty(steps, alpha)
+    used = 1 + (np.cumsum(best == end, axis=1) == 0).sum(axis=1)  # up to its end
+    return best[:, : used.max()], score
+
+
+def _most_probable(
+    log_p: np.ndarray, logits: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Beam, token and log probability of the most probable continuations, the best first."""
+    B, beams = log_p.shape
+    each = log_softmax(logits.astype(np.float64)).reshape(B, beams, -1)  # (B, beams, V)
+    grown = (log_p[..., None] + each).reshape(B, -1)
+    order = np.argsort(-grown, axis=1, kind="stable")[:, :count]
+    beam, token = np.divmod(order, each.shape[-1])
+    return beam, token, np.take_along_axis(grown, order, axis=1)
+
+
+def _length_penalty(length: int, alpha: float) -> float:
+    return ((5 + length) / 6) ** alpha
+
+
+def speculative(
+    params: dict[str, Any],
+    model: Model | Loaded,
+    draft_params: dict[str, Any],
+    draft_model: Model | Loaded,
+    prompt: ArrayLike,
+    steps: int,
+    rng: np.random.Generator | None = None,
+    temperature: float = 1.0,
+    ahead: int = 4,
+    end: int | None = None,
+    watch: dict[str, Any] | None = None,
+) -> np.ndarray:
+    """Let a small model draft some tokens, which the large one reads at once and accepts or not.
+
+    With p and q for the probabilities of both, a drafted token x is accepted with probability
+    min(1, p(x) / q(x)). The first that is not is replaced by one drawn from max(p - q, 0), and what
+    follows it is thrown away. If all are accepted, one more is drawn from p. So the tokens have the
+    distribution p, whatever q is; a good draft saves readings of the large model.
+
+    Parameters
+    ----------
+    params, model, prompt, steps, end : as in `greedy`
+        Of the model whose tokens are wanted; one prompt alone, B = 1.
+    draft_params, draft_model : as params, model
+        The model that drafts, with the same vocabulary.
+    rng : numpy.random.Generator, optional
+        Where the draws come from; without it, the tokens are those of `greedy`.
+    temperature : float
+        As in `sample`, for both models.
+    ahead : int
+        Tokens drafted at a time.
+    watch : dict, optional
+        Gets "rounds": how many tokens were drafted and accepted, (int, int), for each time that the
+        large model was called.
+
+    Returns
+    -------
+    (1, n) integer array of the new tokens, as in `greedy`.
+
+    Raises
+    ------
+    ValueError
+        As `sample`; also if there is more than one prompt, the vocabularies differ, or ahead is
+        below 1.
+
+    Notes
+    -----
+    Source: Leviathan et al. 2023, algorithm 1; Chen et al. 2023. Tokens read together have the
+    logits of tokens read one by one, up to rounding, unless frequencies change with the length.
+
+    Examples
+    --------
+    >>> from pe_numpy import init_params
+    >>> model = Model(11, 8, 2, 16, n_layers=1)
+    >>> params, drafts = (init_params(model, np.random.default_rng(n)) for n in (0, 1))
+    >>> tokens = speculative(params, model, drafts, model, [[3, 1]], 6)
+    >>> bool((tokens == greedy(params, model, [[3, 1]], 6)).all())
+    True
+    """
+    name = "speculative"
+    tokens, _ = _check_prompt(name, prompt, None)
+    if len(tokens) != 1:
+        raise ValueError(f"{name}: prompt must be one alone, of shape (1, L); got {tokens.shape}")
+    for each in (model, draft_model):
+        _check_choices(name, each, 1, steps, None, end)
+    if model.vocabulary != draft_model.vocabulary:
+        raise ValueError(
+            f"{name}: both models must have one vocabulary; got {model.vocabulary} and "
+            f"{draft_model.vocabulary} tokens"
+        )
+    temperature = checks.positive(name, "temperature", temperature)
+    ahead = checks.integer(name, "ahead", ahead)
+    text, last = tokens[0].tolist(), tokens.shape[1] + steps
+    large = _Reader(params, model, 1, last, None, None, True)
+    small = _Reader(draft_params, draft_model, 1, last, None, None, True)
+    expected = partial(_expected, name, text, tokens.shape[1], rng, temperature)
+    rounds: list[tuple[int, int]] = []
+    while len(text) < last and (text[-1] != end or not rounds):
+        start, q = len(text), []
+        for _ in range(min(ahead, last - start - 1)):
+            q += expected(small, 1)
+            text.append(_draw(q[-1], rng))
+        p = expected(large, len(q) + 1)
+        right, rest = _accept(p, q, text[start:], rng)
+        text[start + right :] = [_draw(rest, rng)]
+        if end in text[start:]:
+            del text[text.index(end, start) + 1 :]
+        rounds.append((len(q), min(right, len(text) - start)))
+        for reader in (large, small):  # nobody has read the newest token
+            reader.cut(min(reader.length, len(text) - 1))
+    if watch is not None:
+        watch["rounds"] = rounds
+    return np.array([text[tokens.shape[1] :]], np.int64)
+
+
+def _accept(
+    p: list[np.ndarray], q: list[np.ndarray], tokens: list[int], rng: np.random.Generator | None
+) -> tuple[int, np.ndarray]:
+    """How many drafted tokens are right, and what the next is drawn from (in proportion)."""
+    for n, x in enumerate(tokens):
+        u = 0.0 if rng is None else rng.random()
+        if u * q[n][x] >= p[n][x]:
+            return n, np.maximum(p[n] - q[n], 0)
+    return len(tokens), p[-1]
+
+
+def _expected(
+    function: str,
+    text: list[int],
+    begin: int,
+    rng: np.random.Generator | None,
+    temperature: float,
+    read: _Reader,
+    count: int,
+) -> list[np.ndarray]:
+    """Read what is new; give the probabilities of what follows each of the last `count` tokens."""
+    unread = np.array([text[read.length :]])
+    logits = read(unread, np.ones(unread.shape, bool))[0, -count:]
+    for n, row in enumerate(logits):
+        _check_logits(function, row[None], len(text) - count + 1 - begin + n)
+    if rng is None:  # all probability to the largest
+        return list((np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]).astype(float))
+    return list(softmax(logits.astype(np.float64) / temperature))
+
+
+def _draw(p: np.ndarray, rng: np.random.Generator | None) -> int:
+    below = p.cumsum()
+    return int(p.argmax() if rng is None else (below < rng.random() * below[-1]).sum())
+
+
 def _continue(
     function: str,
     params: dict[str, Any],
@@ -176,7 +418,7 @@ def _continue(
     tokens, real = _check_prompt(function, prompt, real)
     _check_choices(function, model, len(tokens), steps, source, end)
     B, L = tokens.shape
-    read = _reader(params, model, B, L + steps, source, source_real, cached)
+    read = _Reader(params, model, B, L + steps, source, source_real, cached)
     new = np.zeros((tokens.shape[0], 0), np.int64)
     ended = np.zeros(len(tokens), bool)
     unread, unread_real, is_real = tokens, real, np.ones((len(tokens), 1), bool)
@@ -190,33 +432,69 @@ def _continue(
         new = np.concatenate([new, chosen[:, None]], axis=1)
         if end is not None and ended.all():
             break
-        if cached:
-            unread, unread_real = chosen[:, None], is_real
-        else:
-            unread = np.concatenate([unread, chosen[:, None]], axis=1)
-            unread_real = np.concatenate([unread_real, is_real], axis=1)
+        unread, unread_real = chosen[:, None], is_real
     return new
 
 
-def _reader(
-    params: dict[str, Any],
-    model: Model | Loaded,
-    batch: int,
-    capacity: int,
-    source: ArrayLike | None,
-    source_real: ArrayLike | None,
-    cached: bool,
-) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Give a function of tokens, and which are real, to logits; it keeps what it has read."""
-    if isinstance(model, Model):
-        memory = None if source is None else encode(params, model, source, source_real)
-        dtype = params["embedding"].dtype
-        cache = Cache(model, batch, capacity, dtype) if cached else None
-        return lambda tokens, real: decode(params, model, tokens, memory, source_real, real, cache)
-    loaded = model.replace(parameters=params)
-    of_source = {} if source is None else {"source": source, "source_real": source_real}
-    kept = loaded.cache(batch, capacity) if cached else None
-    return lambda tokens, real: loaded.logits(tokens, real=real, cache=kept, **of_source)
+class _Reader:
+    """Reads tokens after those that it has read, with a cache or all of them again."""
+
+    def __init__(
+        self,
+        params: dict[str, Any],
+        model: Model | Loaded,
+        batch: int,
+        capacity: int,
+        source: ArrayLike | None,
+        source_real: ArrayLike | None,
+        cached: bool,
+    ) -> None:
+        self.params, self.length = params, 0
+        self.model: Any = model
+        self.source: Any = None if source is None else np.asarray(source)
+        self.source_real = None if source_real is None else np.asarray(source_real)
+        self.tokens, self.real = np.zeros((batch, 0), np.int64), np.zeros((batch, 0), bool)
+        self.cache: Any = None
+        if not isinstance(model, Model):
+            self.model = model.replace(parameters=params)
+            self.cache = self.model.cache(batch, capacity) if cached else None
+            return
+        if source is not None:
+            self.source = encode(params, model, source, source_real)
+        if cached:
+            self.cache = Cache(model, batch, capacity, params["embedding"].dtype)
+
+    def __call__(self, tokens: np.ndarray, real: np.ndarray) -> np.ndarray:
+        """Logits (B, L, V) of what follows each of the new tokens."""
+        new = tokens.shape[1]
+        if self.cache is None:
+            tokens = self.tokens = np.concatenate([self.tokens, tokens], axis=1)
+            real = self.real = np.concatenate([self.real, real], axis=1)
+        if isinstance(self.model, Model):
+            logits = decode(
+                self.params, self.model, tokens, self.source, self.source_real, real, self.cache
+            )
+        elif self.source is None:
+            logits = self.model.logits(tokens, real=real, cache=self.cache)
+        else:
+            logits = self.model.logits(tokens, self.source, self.source_real, real, self.cache)
+        self.length += new
+        return logits[:, -new:]
+
+    def take(self, rows: np.ndarray) -> None:
+        """Go on with these sequences, in this order."""
+        self.tokens, self.real = self.tokens[rows], self.real[rows]
+        self.source = None if self.source is None else self.source[rows]
+        self.source_real = None if self.source_real is None else self.source_real[rows]
+        if self.cache is not None:
+            self.cache.take(rows)
+
+    def cut(self, length: int) -> None:
+        """Forget all tokens but the first `length`."""
+        self.length = length
+        self.tokens, self.real = self.tokens[:, :length], self.real[:, :length]
+        if self.cache is not None:
+            self.cache.cut(length)
 
 
 def _check_prompt(
@@ -251,8 +529,13 @@ def _check_choices(
             f"{function}: end must be a token of the vocabulary, below {model.vocabulary}; "
             f"got {end}"
         )
+    if not isinstance(model, Model) and (model.page.KIND == "encoder-decoder") == (source is None):
+        raise ValueError(
+            f"{function}: source must be given if and only if the model has an encoder; got "
+            f"{'none' if source is None else 'one'}"
+        )
     shape = () if source is None else np.shape(source)
-    if source is not None and (len(shape) != 2 or shape[0] != batch):
+    if source is not None and (len(shape) < 2 or shape[0] != batch):
         raise ValueError(
             f"{function}: source must have one row for each prompt, {batch}; got shape {shape}"
         )

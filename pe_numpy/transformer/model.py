@@ -518,6 +518,26 @@ class Cache:
         """Take note of the tokens whose keys and values all layers have written."""
         self.length, self.real = self.length + count, real
 
+    def take(self, rows: ArrayLike) -> None:
+        """Keep these sequences, in this order; one may come several times."""
+        rows = checks.whole_numbers("Cache.take", "rows", rows)
+        for held in (self.keys, self.values, self.gates):
+            for layer, all_rows in held.items():
+                held[layer] = all_rows[rows]
+        for name, (k, v) in self.cross.items():
+            self.cross[name] = k[rows], v[rows]
+        self.real = None if self.real is None else self.real[rows]
+        self.memory = None if self.memory is None else self.memory[rows]
+        self.batch = len(rows)
+
+    def cut(self, length: int) -> None:
+        """Forget all tokens but the first `length`."""
+        if checks.integer("Cache.cut", "length", length, least=0) > self.length:
+            raise ValueError(
+                f"Cache.cut: length must be at most the tokens held, {self.length}; got {length}"
+            )
+        self.length, self.real = length, None if self.real is None else self.real[:, :length]
+
 
 # ---- the model ----------------------------------------------------------------------------------
 
