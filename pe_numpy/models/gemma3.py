@@ -36,8 +36,8 @@ IGNORED = r"(vision_tower|multi_modal_projector)\..*"
 
 def settings(config: dict[str, Any]) -> Any:
     """Read the sizes."""
-    text = config.get("text_config") or {}
-    config = {**text, **config, "text_config": None, "model_type": "gemma3_text"}
+    config = {**(config.get("text_config") or {}), **config}
+    config |= {"text_config": None, "model_type": "gemma3_text"}
     config["use_bidirectional_attention"] = bool(config.get("use_bidirectional_attention"))
     expect("gemma3", config, hidden_activation="gelu_pytorch_tanh", attention_bias=False)
     expect("gemma3", config, attn_logit_softcapping=None, final_logit_softcapping=None)
@@ -65,8 +65,8 @@ def settings(config: dict[str, Any]) -> Any:
 def weights(s: Any) -> Table:
     """Names of the file, our places and shapes."""
     table = {
-        "language_model.model.embed_tokens.weight": ("embedding", (s.V, s.D)),
-        "language_model.model.norm.weight": ("norm", (s.D,)),
+        f"{PREFIX}model.embed_tokens.weight": ("embedding", (s.V, s.D)),
+        f"{PREFIX}model.norm.weight": ("norm", (s.D,)),
     }
     for n in range(s.layers):
         for name, place, shape in (
@@ -84,8 +84,7 @@ def weights(s: Any) -> Table:
             ("mlp.down_proj", "network.W_2.T", (s.F, s.D)),
             ("post_feedforward_layernorm", "after_network", (s.D,)),
         ):
-            key = f"language_model.model.layers.{n}.{name}.weight"
-            table[key] = (f"layers.{n}.{place}", shape)
+            table[f"{PREFIX}model.layers.{n}.{name}.weight"] = (f"layers.{n}.{place}", shape)
     return table
 
 

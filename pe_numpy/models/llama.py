@@ -10,8 +10,8 @@ release sees a window of keys alone (12)::
 
 Source: transformers 5.23.0, models/llama; meta-llama/llama-models at a9c89c4. Meta's own files pair
 neighbours; those of Hugging Face, which this page reads, were reordered to halves. A window w holds
-w keys, the own among them; `one_file_ref.py` of mistralai/mistral-inference at c18d5b9 masks one
-key less.
+w keys, the own among them; in `one_file_ref.py` of mistralai/mistral-inference at c18d5b9 a prompt
+sees one more.
 """
 
 from __future__ import annotations
