@@ -14,7 +14,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import save_file
 
-from pe_numpy import beam_search, convolve, greedy, load_model, load_weights, t5_bucket, timing_signal
+from pe_numpy import beam_search, greedy, load_model, load_weights, t5_bucket, timing_signal
+from pe_numpy.absolute.convolution import convolve
 from pe_numpy.models import deberta, deepseek, gemma2, gemma3, llama, phi3
 from pe_numpy.models.cache import Cache
 from pe_numpy.models.load import PAGES
@@ -533,9 +534,11 @@ def test_phi3_chooses_its_list_by_the_longest_text_of_a_batch():
 
 
 @pytest.mark.parametrize("cuts", [(12,), (5, 12), (5, 11), (4, 9, 10, 11, 12), (1,)])
-def test_a_cache_of_phi3_that_crosses_the_trained_length_gives_what_the_whole_text_gives(cuts):
+def test_a_cache_of_phi3_that_crosses_the_trained_length_reads_all_again_once(cuts, monkeypatch):
     g, m = golden("phi3"), model("phi3")
     cache = m.cache(2, 14)
+    times, again = [], cache.again
+    monkeypatch.setattr(cache, "again", lambda: times.append(again()))
     text, real = (np.concatenate([g[key], g[key][:, -1:]], axis=1) for key in ("text", "text_real"))
     for a, b in zip((0, *cuts, 13), (*cuts, 13, 14), strict=True):
         cache.watch = {}
@@ -544,6 +547,7 @@ def test_a_cache_of_phi3_that_crosses_the_trained_length_gives_what_the_whole_te
         seen = real[:, a:b]
         assert_allclose(part[seen], whole[:, a:b][seen], rtol=0, atol=1e-10)
         assert cache.length == b and cache.watch[1].shape == (2, 3, b - a, b)
+    assert len(times) == 1
 
 
 def test_a_cache_of_phi3_that_is_cut_crosses_back():
@@ -759,7 +763,8 @@ def test_a_t5_of_old_may_lack_choices_and_hold_copies(tmp_path):
     save_file(tensors, tmp_path / "model.safetensors")
     shutil.copy(folder / "config.json", tmp_path)
     g = golden("t5")
-    assert_near(load_model(tmp_path, np.float64).logits(g["tokens"], **source_of("t5")), g["logits"])
+    m = load_model(tmp_path, np.float64)
+    assert_near(m.logits(g["tokens"], **source_of("t5")), g["logits"])
 
 
 def test_a_t5_with_another_network_is_refused():
@@ -921,7 +926,8 @@ def test_vit_resizes_its_table_as_by_hand():
 def test_where_an_encoder_of_distances_begins_to_count_means_nothing(name):
     g, m = golden(name), model(name)
     plain = m.logits(g["padded"], g["real"])
-    assert_allclose(m.replace(places=lambda at: at + 9).logits(g["padded"], g["real"]), plain, 0, 1e-10)
+    moved = m.replace(places=lambda at: at + 9).logits(g["padded"], g["real"])
+    assert_allclose(moved, plain, rtol=0, atol=1e-10)
     backwards = m.replace(places=lambda at: -at).logits(g["padded"], g["real"])
     assert np.abs(backwards - plain).max() > 0.01
 
