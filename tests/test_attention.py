@@ -20,6 +20,7 @@ from pe_numpy import (
     merge_heads,
     padding_mask,
     softmax,
+    split_fused,
     split_heads,
     value_and_grad,
     window_mask,
@@ -146,6 +147,25 @@ def test_head_h_holds_the_h_th_slice_of_the_width():
     for h in range(H):
         assert_array_equal(heads[:, h], x[:, :, h * 4 : h * 4 + 4])
     assert_array_equal(merge_heads(heads), x)
+
+
+@pytest.mark.parametrize(("order", "G"), [("q|k|v", 3), ("q|k|v", 1), ("3HK", 3), ("H3K", 3)])
+@pytest.mark.parametrize("shape", [(B, L), (L,), ()])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_each_number_of_a_fused_projection_goes_to_its_head(order, G, shape, dtype):
+    x = data(*shape, (H + 2 * G) * K, dtype=dtype)
+    before = x.copy()
+    parts = split_fused(x, order, H, G)
+    for which, (part, heads) in enumerate(zip(parts, (H, G, G), strict=True)):
+        assert part.shape == (*shape, heads * K) and part.dtype == dtype
+        for h in range(heads):
+            for a in range(K):
+                if order == "H3K":
+                    place = (3 * h + which) * K + a
+                else:
+                    place = ((0, H, H + G)[which] + h) * K + a
+                assert_array_equal(part[..., h * K + a], x[..., place])
+    assert_array_equal(x, before)
 
 
 # ---- theorems -----------------------------------------------------------------------------------
@@ -477,6 +497,34 @@ def test_memory_of_blocks_does_not_grow_with_length_squared():
     assert peaks[1] < 4.5 * peaks[0]  # 16 times the scores
 
 
+# ---- by hand ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("order", "heads", "q", "k", "v"),
+    [
+        ("q|k|v", (2,), [0, 1], [2, 3], [4, 5]),
+        ("3HK", (2,), [0, 1], [2, 3], [4, 5]),
+        ("H3K", (2,), [0, 3], [1, 4], [2, 5]),
+        ("q|k|v", (2, 1), [0, 1], [2], [3]),
+        ("q|k|v", (4, 2), [0, 1, 2, 3], [4, 5], [6, 7]),
+    ],
+)
+def test_rows_of_fused_matrices_by_hand(order, heads, q, k, v):
+    H, G = (*heads, heads[0])[:2]
+    rows = np.arange(H + 2 * G)
+    assert [part.tolist() for part in split_fused(rows, order, *heads)] == [q, k, v]
+    matrix = np.stack([rows, 10 + rows])  # (D, (H + 2 G) K): what is fused is the last axis
+    assert split_fused(matrix, order, *heads)[1].tolist() == [k, [10 + n for n in k]]
+
+
+def test_heads_may_be_split_before_or_after_the_projection():
+    W, x = data(8, 3 * H * K), data(B, L, 8, seed=1)
+    for order in ("q|k|v", "H3K"):
+        for part, own in zip(split_fused(x @ W, order, H), split_fused(W, order, H), strict=True):
+            assert_allclose(part, x @ own, rtol=0, atol=1e-13)
+
+
 # ---- bad input ----------------------------------------------------------------------------------
 
 Q, KEYS, V = np.zeros((L, K)), np.zeros((S, K)), np.zeros((S, KV))
@@ -567,6 +615,16 @@ def test_bad_arrays_are_named_with_the_rule_and_the_numbers(function, arguments,
         (lambda: split_heads(Q, 3), "n_heads must divide the width D; got 3 and 8"),
         (lambda: split_heads(Q, 0), "n_heads must be at least 1; got 0"),
         (lambda: merge_heads(Q), r"x must have the axes \(..., H, L, K\); got shape \(5, 8\)"),
+        (lambda: split_fused(1.0, "3HK", 1), "split_fused: x must have the axes"),
+        (lambda: split_fused(["a"], "3HK", 1), "split_fused: x must hold real numbers"),
+        (lambda: split_fused(Q, "qkv", 1), r"order must be 'q\|k\|v' or '3HK' or 'H3K'; got 'qkv'"),
+        (lambda: split_fused(Q, "q|k|v", 0), "split_fused: n_heads must be at least 1; got 0"),
+        (lambda: split_fused(Q, "q|k|v", 2, 0), "n_kv_heads must be at least 1; got 0"),
+        (lambda: split_fused(Q, "q|k|v", 3, 2), "n_kv_heads must divide n_heads.*; got 2 and 3 "),
+        (lambda: split_fused(Q, "H3K", 2, 1), "equal it unless .* got 1 and 2 with 'H3K'"),
+        (lambda: split_fused(Q, "3HK", 2, 1), "equal it unless .* got 1 and 2 with '3HK'"),
+        (lambda: split_fused(Q, "3HK", 1), r"multiple of H \+ 2 G = 3; got 8"),
+        (lambda: split_fused(Q, "q|k|v", 3, 1), r"multiple of H \+ 2 G = 5; got 8"),
     ],
 )
 def test_bad_input_is_named_with_the_rule_and_the_numbers(call, message):

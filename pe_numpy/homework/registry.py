@@ -16,6 +16,7 @@ from pe_numpy.homework.exercises import (
     grid,
     length,
     new_places,
+    real_models,
     relative,
     rope_grid,
     rope_in_models,
@@ -44,6 +45,7 @@ EXERCISES: dict[str, Exercise] = {
         new_places,
         attention,
         transformer,
+        real_models,
     )
     for e in room.EXERCISES
 }
