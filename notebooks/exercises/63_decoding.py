@@ -52,6 +52,44 @@ def causal_mask(q_positions, k_positions):
     raise NotImplementedError
 
 
+def best_beam(log_p, start, steps, beams, end, alpha):
+    """The best sequence that beam search finds, and its score.
+
+    log_p    (steps, V, V)   log_p[n, a, b]: log probability of b as token n, after a
+    start    int             the token before the first
+    steps    int             the most tokens
+    beams    int             sequences that go on
+    end      int             the token that ends a sequence
+    alpha    number
+    returns  ((n,) integers, number)
+
+    for each step:
+        grow every sequence that goes on by every token; add up the logarithms
+        look at the 2 * beams most probable ones alone
+        those that end: keep them, with log p / ((5 + length) / 6) ** alpha, the end counted
+        of the others: the beams most probable ones go on
+    the best of those that have ended (some will)
+    """
+    raise NotImplementedError
+
+
+def speculative_accept(p, q, drafted, u):
+    """How many drafted tokens are accepted, and what the next one is drawn from.
+
+    p        (n + 1, V)   probabilities of the large model: before each drafted token, and after all
+    q        (n, V)       those of the small model
+    drafted  (n,)         its tokens
+    u        (n,)         uniform draws, one for each
+    returns  (int, (V,))  a distribution that sums to 1
+
+    for each drafted token x, in turn:
+        accept it if u < p(x) / q(x)
+        if not: stop; the next token is drawn from max(p - q, 0), made to sum to 1
+    if all are accepted: the next token is drawn from the last row of p
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # next_probabilities, 1: np.sort ascends: the k-th largest is at -k.
@@ -61,3 +99,9 @@ def causal_mask(q_positions, k_positions):
 
 # causal_mask, 1: a token sees itself.
 # causal_mask, 2: compare positions, not indices; np.tril would align both at 0.
+
+# best_beam, 1: a list of (sum, tokens) for those that go on, another for those that have ended.
+# best_beam, 2: each beam can end in one way only: of 2 * beams at least half go on.
+
+# speculative_accept, 1: row n of p and q is what both expected where drafted[n] stands.
+# speculative_accept, 2: after the first that is refused, later ones do not count.

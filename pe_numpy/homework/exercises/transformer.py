@@ -10,7 +10,7 @@ import numpy as np
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
 from pe_numpy.training.loss import cross_entropy
 from pe_numpy.training.optimiser import cosine_schedule, warmup_schedule
-from pe_numpy.transformer.attention import softmax
+from pe_numpy.transformer.attention import log_softmax, softmax
 from pe_numpy.transformer.layers import (
     embed_tokens,
     feed_forward,
@@ -652,6 +652,173 @@ ROWS = Exercise(
     chapter=63,
 )
 
+
+def best_beam(
+    log_p: np.ndarray, start: int, steps: int, beams: int, end: int, alpha: float
+) -> tuple[np.ndarray, float]:
+    """The best sequence that ends, and its score; log_p[step, last, next] of a table."""
+    return _search(log_p, start, steps, beams, end, alpha)
+
+
+def _search(
+    log_p,
+    start,
+    steps,
+    beams,
+    end,
+    alpha,
+    looked_at=2,
+    penalty=lambda n, alpha: ((5 + n) / 6) ** alpha,
+    at_once=False,
+):
+    """Beam search with one part of it replaced."""
+    alive, ended = [(0.0, [])], []
+    for table in log_p[:steps]:
+        grown = [
+            (total + more, [*tokens, token])
+            for total, tokens in alive
+            for token, more in enumerate(table[(tokens or [start])[-1]].tolist())
+        ]
+        best = sorted(grown, key=lambda pair: -pair[0])[: looked_at * beams]
+        ended += [(total / penalty(len(t), alpha), t) for total, t in best if t[-1] == end]
+        alive = [pair for pair in best if pair[1][-1] != end][:beams]
+        if (at_once and ended) or not alive:
+            break
+    score, tokens = max(ended, key=lambda pair: pair[0])
+    return np.array(tokens), score
+
+
+def _beam_cases(rng: np.random.Generator) -> Iterator[Case]:
+    p = np.array([[[0.1, 0.5, 0.4], [0.2, 0.4, 0.4], [0.9, 0.04, 0.06]]] * 2)
+    yield case(np.log(p), 0, 2, 2, 0, 0.0)
+    for n in range(12):
+        z = 1.5 * rng.standard_normal((6, 5, 5))
+        z[-1, :, 0] += 9  # all end in the last step
+        yield case(log_softmax(z), n % 5, 6, 1 + n % 3, 0, (0.0, 0.6, 3.0)[n // 4])
+
+
+BEAM = Exercise(
+    "best_beam",
+    best_beam,
+    _beam_cases,
+    (
+        Mistake(
+            "the lengths not compared",
+            "Divide by the length penalty: each further token makes a sequence less probable.",
+            63,
+            lambda log_p, start, steps, beams, end, alpha: _search(
+                log_p, start, steps, beams, end, 0.0
+            ),
+        ),
+        Mistake(
+            "the penalty multiplied",
+            "A logarithm is negative: dividing by a large penalty makes it better.",
+            63,
+            lambda *args: _search(*args, penalty=lambda n, alpha: ((5 + n) / 6) ** -alpha),
+        ),
+        Mistake(
+            "the end not counted",
+            "The length of a sequence counts the token that ends it.",
+            63,
+            lambda *args: _search(*args, penalty=lambda n, alpha: ((4 + n) / 6) ** alpha),
+        ),
+        Mistake(
+            "an ended one takes the place of another",
+            "Look at twice as many as there are beams, so that enough are left that go on.",
+            63,
+            lambda *args: _search(*args, looked_at=1),
+        ),
+        Mistake(
+            "stopped at the first end",
+            "A sequence that ends later may have the better score.",
+            63,
+            lambda *args: _search(*args, at_once=True),
+        ),
+    ),
+    chapter=63,
+)
+
+
+def speculative_accept(
+    p: np.ndarray, q: np.ndarray, drafted: np.ndarray, u: np.ndarray
+) -> tuple[int, np.ndarray]:
+    """How many drafted tokens are accepted, and the distribution of the next one."""
+    return _accepted(p, q, drafted, u)
+
+
+def _accepted(
+    p,
+    q,
+    drafted,
+    u,
+    accept=lambda p, q, u: u * q < p,
+    again=lambda p, q: np.maximum(p - q, 0),
+    more=lambda p, q: p[-1],
+):
+    """Speculative decoding with one part of it replaced."""
+    for n, x in enumerate(drafted.tolist()):
+        if not accept(p[n, x], q[n, x], u[n]):
+            rest = again(p[n], q[n])
+            return n, rest / rest.sum()
+    return len(drafted), more(p, q)
+
+
+def _accept_cases(rng: np.random.Generator) -> Iterator[Case]:
+    p, q = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3]]), np.array([[0.2, 0.4, 0.4]])
+    for u in (0.4, 0.6):  # p/q of token 1 is one half
+        yield case(p, q, np.array([1]), np.array([u]))
+    for n in range(12):
+        p, q = softmax(rng.standard_normal((5, 7))), softmax(rng.standard_normal((4, 7)))
+        yield case(p, q, rng.integers(0, 7, 4), rng.random(4) ** (1 + n % 4))
+    yield case(p, q, np.array([0, 1, 2, 3]), np.full(4, 1e-9))  # all accepted
+
+
+ACCEPT = Exercise(
+    "speculative_accept",
+    speculative_accept,
+    _accept_cases,
+    (
+        Mistake(
+            "redrawn from p",
+            "What was refused came too often: draw from what q gives too little, max(p - q, 0).",
+            63,
+            lambda *args: _accepted(*args, again=lambda p, q: p),
+        ),
+        Mistake(
+            "redrawn from the absolute difference",
+            "Where q is above p, the next token has had its share: there stands 0.",
+            63,
+            lambda *args: _accepted(*args, again=lambda p, q: np.abs(p - q)),
+        ),
+        Mistake(
+            "accepted by q/p",
+            "Accept with probability min(1, p/q): a token that the draft likes too much is refused "
+            "at times.",
+            63,
+            lambda *args: _accepted(*args, accept=lambda p, q, u: u * p < q),
+        ),
+        Mistake(
+            "accepted by p",
+            "Accept with probability p/q, not p: the draft has chosen the token with q already.",
+            63,
+            lambda *args: _accepted(*args, accept=lambda p, q, u: u < p),
+        ),
+        Mistake(
+            "the last draft for one more",
+            "If all are accepted, the large model has one distribution more: the last row of p.",
+            63,
+            lambda *args: _accepted(*args, more=lambda p, q: q[-1]),
+        ),
+        Mistake(
+            "one more from the first row",
+            "The next token follows the last one that was accepted: the last row of p.",
+            63,
+            lambda *args: _accepted(*args, more=lambda p, q: p[0]),
+        ),
+    ),
+    chapter=63,
+)
+
 # ---- chapter 61 ---------------------------------------------------------------------------------
 
 
@@ -841,6 +1008,8 @@ EXERCISES = (
     COSINE,
     NEXT,
     ROWS,
+    BEAM,
+    ACCEPT,
     NUMERICAL,
     PULL,
     ADAM,
