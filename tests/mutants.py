@@ -112,6 +112,7 @@ EXPERIMENT, STUDY = "training/experiment", "training/study"
 CHECK, REGISTRY = "homework/check", "homework/registry"
 DEEPSEEK, WEIGHTS = "models/deepseek", "models/weights"
 GEMMA2, GEMMA3, LLAMA, PAGE = "models/gemma2", "models/gemma3", "models/llama", "models/page"
+DEBERTA_PAGE, XLNET = "models/deberta", "models/xlnet"
 BERT, ROFORMER, VIT = "models/bert", "models/roformer", "models/vit"
 GPT_NEOX, BLOOM, MPT = "models/gpt_neox", "models/bloom", "models/mpt"
 AUTODIFF, RULES, PRIMITIVES = "training/autodiff", "training/rules", "training/primitives"
@@ -1414,6 +1415,44 @@ MUTANTS = [
     Mutant("window of Mistral forgotten", LLAMA, "cache.mask(s.window)", "cache.mask()"),
     Mutant("window of LLaMA", LLAMA, 'config.get("sliding_window", 4096) if mistral else None', 'config.get("sliding_window", 4096)'),
     Mutant("no window by default", LLAMA, 'config.get("sliding_window", 4096)', 'config.get("sliding_window")'),
+    Mutant("p2c as in the paper", DEBERTA_PAGE, ", p2c_distance=bucket", ""),
+    Mutant("distances without buckets", DEBERTA_PAGE, "bucket = deberta_bucket(distance, s.m, s.max_distance)", "bucket = distance"),
+    Mutant("j - i", DEBERTA_PAGE, "deberta_bucket(distance,", "deberta_bucket(-distance,"),
+    Mutant("max_distance is the trained length", DEBERTA_PAGE, "if s.max_distance < 1:", "if True:"),
+    Mutant("512 for all", DEBERTA_PAGE, 'config.get("max_position_embeddings", 512)', "512"),
+    Mutant("table not normed", DEBERTA_PAGE, 'layer_norm(params["table"], **params["table_norm"], eps=s.eps)', 'params["table"]'),
+    Mutant("tables swapped", DEBERTA_PAGE, '(table, "q"), (table, "k")', '(table, "k"), (table, "q")'),
+    Mutant("eps of BERT", DEBERTA_PAGE, 'eps=("layer_norm_eps", 1e-7)', 'eps=("eps", 1e-12)'),
+    Mutant("padding not zero beside the convolution", DEBERTA_PAGE, " * real[..., None]", ""),
+    Mutant("padding seen", DEBERTA_PAGE, "real[:, None, None]", "None"),
+    Mutant("convolution of the layer", DEBERTA_PAGE, "convolution(embedding,", "convolution(x,"),
+    Mutant("convolution after each layer", DEBERTA_PAGE, "if n == 0 and s.kernel:", "if s.kernel:"),
+    Mutant("convolution without GELU", DEBERTA_PAGE, "gelu(convolution(embedding, **params[\"convolution\"]))", "convolution(embedding, **params[\"convolution\"])"),
+    Mutant("kernel turned round", DEBERTA_PAGE, "W[..., j].T", "W[..., n - 1 - j].T"),
+    Mutant("in and out of the kernel swapped", DEBERTA_PAGE, "W[..., j].T", "W[..., j]"),
+    Mutant("tanh GELU", DEBERTA_PAGE, '"gelu"), **layer', '"gelu_tanh"), **layer'),
+    Mutant("head without its norm", DEBERTA_PAGE, '= layer_norm(gelu(linear(x, head["W"], head["b"])), **head["norm"], eps=s.eps)', '= gelu(linear(x, head["W"], head["b"]))'),
+    Mutant("Microsoft's head unknown", DEBERTA_PAGE, '"lm_predictions.lm_head.":', '"lm_predictions.":'),
+    Mutant("positions of pre-training refused", DEBERTA_PAGE, r"(embeddings\.weight|ids)", "ids"),
+    Mutant("activation of the convolution not asked", DEBERTA_PAGE, 'expect("deberta", config, conv_act="gelu")', "pass"),
+    Mutant("both terms whatever the file says", DEBERTA_PAGE, 'pos_att_type=["c2p", "p2c"], ', ""),
+    Mutant("u and w swapped", XLNET, 'layer["u"], layer["w"]', 'layer["w"], layer["u"]'),
+    Mutant("j - i", XLNET, "relative_distance(positions, positions)", "-relative_distance(positions, positions)"),
+    Mutant("sines and cosines in turn", XLNET, ', layout="concatenated"', ""),
+    Mutant("codes of positions for those of distances", XLNET, "each = np.arange(distance.min(), distance.max() + 1)", "each = np.arange(distance.max() - distance.min() + 1)"),
+    Mutant("output as (H, K, D)", XLNET, 'layer["W_o"].reshape(s.D, s.H * s.K).T', 'layer["W_o"].reshape(s.H * s.K, s.D)'),
+    Mutant("segments swapped", XLNET, "np.where(differ, other, same)", "np.where(differ, same, other)"),
+    Mutant("segments by type", XLNET, "types[:, :, None] != types[:, None, :]", "(types[:, :, None] + 0 * types[:, None, :]) > 0"),
+    Mutant("segments without their vector s", XLNET, '(q + layer["s"][:, None])', "q"),
+    Mutant("segments outside the scale", XLNET, " / math.sqrt(s.K)", ""),
+    Mutant("no segments", XLNET, "scores + np.where(differ, other, same)", "scores"),
+    Mutant("padding seen", XLNET, "real[:, None, None]", "None"),
+    Mutant("one matrix of distances", XLNET, '(codes, "W_r")', '(codes, "W_k")'),
+    Mutant("eps 1e-5", XLNET, 'eps=("layer_norm_eps", 1e-12)', 'eps=("eps", 1e-5)'),
+    Mutant("authors' GELU", XLNET, '"gelu"), **layer', '"gelu_tanh"), **layer'),
+    Mutant("head always tied", XLNET, 'params.get("head", params["embedding"].T)', 'params["embedding"].T'),
+    Mutant("head without bias", XLNET, ', params["b_head"])', ")"),
+    Mutant("clamped distances read as plain ones", XLNET, ", clamp_len=-1", ""),
 ]  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 r"""RoFormer, in one page: the model for which RoPE was made.
 
-Unusual beside BERT: no position is added, neither to the embedding nor anywhere else. Queries and
-keys turn in each layer (chapter 40), neighbours in pairs. Two small English models (ELECTRA's way)
-turn the values, too, with `rotary_value`, and do not turn the sum back: so their output depends on
-the absolute position (45); their embedding is narrower than the model::
+Unusual beside BERT: no position is added. Queries and keys turn in each layer (chapter 40), pairs
+of neighbours. With `rotary_value` (small English models, trained as ELECTRA was) values turn, too,
+and nothing turns the sum back, so that the output depends on the absolute position (45). The
+embedding may have a width of its own::
 
     x = W_e norm(E[token] + T[type])                  W_e only if the widths differ
     x = norm(x + W_o attention(rope(W_q x), rope(W_k x), W_v x))
@@ -29,7 +29,7 @@ from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, gelu, layer_norm, linear
 
 KIND = "encoder"
-IGNORED = r"roformer\.pooler\..*|cls\.predictions\.decoder\.bias"  # tied to cls.predictions.bias
+IGNORED = r"cls\.predictions\.decoder\.bias"  # tied to cls.predictions.bias
 MAY_LACK = ("cls.predictions.decoder.weight",)  # tied to the embedding
 
 
