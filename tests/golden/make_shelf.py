@@ -273,13 +273,13 @@ def qwen2():
 
 @golden
 def qwen3():
-    """Heads wider than D/H, and the YaRN that its makers advise for long texts."""
+    """Heads wider than D/H, the YaRN that its makers advise, and an epsilon that shows."""
     rope = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0,
             "original_max_position_embeddings": L0}  # fmt: skip
     config = transformers.Qwen3Config(
         vocab_size=V, hidden_size=16, intermediate_size=20, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, head_dim=6, max_position_embeddings=32,
-        tie_word_embeddings=False, rope_parameters=rope,
+        rms_norm_eps=1e-4, tie_word_embeddings=False, rope_parameters=rope,
     )  # fmt: skip
     writes("qwen3", randomise(transformers.Qwen3ForCausalLM(config)))
 
