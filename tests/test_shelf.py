@@ -854,6 +854,13 @@ def test_an_encoder_s_own_head_is_used_if_the_file_has_it(name, tmp_path):
     assert_allclose(m.logits([[3, 1, 4]]), wanted, rtol=0, atol=1e-12)
 
 
+def test_the_epsilon_of_bert_and_vit_is_not_another_models():
+    """1e-6 for 1e-12 moves logits by 1e-6 only; nothing in these two is rounded to float32."""
+    g = golden("bert")
+    assert_near(model("bert").logits(g["tokens"], types=g["types"]), g["logits"], 1e-9)
+    assert_near(model("vit").logits(golden("vit")["pixels"]), golden("vit")["logits"], 1e-9)
+
+
 def test_bert_has_as_many_positions_as_its_table_has_rows():
     with pytest.raises(ValueError, match="a table of 16 rows serves positions 0 to 15; got 16"):
         model("bert").logits(np.zeros((1, 17), int))
