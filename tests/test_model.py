@@ -28,6 +28,7 @@ from pe_numpy import (
     shaw_scores,
     shaw_values,
     softmax,
+    value_and_grad,
     yarn_scaling,
 )
 from pe_numpy.transformer.encodings import (
@@ -67,7 +68,7 @@ def jittered(tree, rng):
     """Leave no bias at zero and no gain at one, so that a forgotten one shows."""
     if isinstance(tree, dict):
         return {key: jittered(value, rng) for key, value in tree.items()}
-    return (tree + 0.1 * rng.standard_normal(tree.shape)).astype(tree.dtype)
+    return np.asarray(tree + 0.1 * rng.standard_normal(tree.shape), tree.dtype)
 
 
 # ---- every encoding -----------------------------------------------------------------------------
@@ -311,9 +312,12 @@ def test_given_keys_turn_by_their_own_positions(n):
     assert_allclose(weights, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind, eps", [("layer", 1e-5), ("rms", 1e-6)])
+@pytest.mark.parametrize("norm_eps", [None, 0.5])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_norm_stands_where_the_formula_says(norm):
-    model, params, tokens = built(norm=norm, n_layers=1, scaled_embedding=False)
+def test_norm_stands_where_the_formula_says(norm, norm_eps, kind, eps):
+    choices = {"norm": norm, "norm_kind": kind, "norm_eps": norm_eps}
+    model, params, tokens = built(**choices, n_layers=1, scaled_embedding=False)
     layer = params["decoder"]["layers"]["0"]
     x = params["embedding"][tokens]
     mask = causal_mask(np.arange(L), np.arange(L))
@@ -327,7 +331,9 @@ def test_norm_stands_where_the_formula_says(norm):
 
     def normed(name, x):
         own = params["decoder"]["norm"] if name == "norm" else layer[name]
-        return layer_norm(x, own["gain"], own["bias"])
+        centre = x.mean(axis=-1, keepdims=True) if kind == "layer" else 0
+        spread = np.mean((x - centre) ** 2, axis=-1, keepdims=True) + (norm_eps or eps)
+        return own["gain"] * (x - centre) / np.sqrt(spread) + own.get("bias", 0)
 
     if norm == "post":
         x = normed("attention_norm", x + look(x))
@@ -654,6 +660,11 @@ SIZES = {"vocabulary": V, "d_model": 12, "n_heads": 2, "d_ff": F, "n_layers": 1}
         ("sinks", (None, 1.0), "must be a whole number; got"),
         ("sinks", (2,), "need a window that could hide them; got 2"),
         ("sink_logits", (1, None, "yes"), "must be True or False; got"),
+        ("d_head", (0, -4), "must be at least 1; got"),
+        ("d_head", (8.0, True, "8"), "must be a whole number; got"),
+        ("norm_eps", (0, -1e-6), "must be above 0; got"),
+        ("norm_eps", (np.nan, np.inf), "must be finite; got"),
+        ("norm_eps", ("1e-6", True, [1e-6]), "must be one real number; got"),
     ],
 )
 def test_every_wrong_choice_of_a_model_is_refused_by_the_name_of_its_field(field, values, message):
@@ -676,6 +687,8 @@ def test_right_choices_are_taken():
         {"dropout": np.float32(0.5)},
         {"gated": np.True_},
         {"encoding": Learned(3)},
+        {"n_heads": 5, "cross_heads": 7, "d_head": np.int64(4)},
+        {"norm_eps": np.float32(1e-6)},
     ):
         Model(**{**SIZES, **choices})
 
@@ -932,6 +945,88 @@ def test_shared_key_heads_are_the_full_ones_with_equal_projections(encoding):
 def test_shared_key_heads_divide_the_others():
     with pytest.raises(ValueError, match="n_kv_heads must divide n_heads; got 4 and 6"):
         Model(V, 12, 6, F, 1, n_kv_heads=4)
+
+
+# ---- heads of a width of their own --------------------------------------------------------------
+
+
+def test_heads_need_not_divide_the_width_if_theirs_is_given():
+    sizes = {"n_layers": 1, "n_encoder_layers": 1}
+    model = Model(V, D, 6, F, **sizes, d_head=4, n_kv_heads=3, cross_heads=5, sink_logits=True)
+    params = init_params(model, np.random.default_rng(0))
+    layer = params["decoder"]["layers"]["0"]
+    shapes = {name: x.shape for name, x in layer["attention"].items()}
+    assert shapes == {
+        **{"W_q": (D, 24), "W_k": (D, 12), "W_v": (D, 12), "W_o": (24, D)},
+        **{"b_q": (24,), "b_k": (12,), "b_v": (12,), "b_o": (D,), "sink": (6,)},
+    }
+    assert {x.shape for n, x in layer["cross"].items() if n[2] != "o"} == {(D, 20), (20,)}
+    assert layer["cross"]["W_o"].shape == (20, D)
+    assert Cache(model, B, 9).keys["0"].shape == (B, 3, 9, 4)
+
+
+def test_heads_of_a_width_of_their_own_give_what_is_computed_by_hand():
+    K, mask = 4, causal_mask(np.arange(L), np.arange(L))
+    model = Model(V, D, 5, F, 1, n_encoder_layers=1, d_head=K, cross_heads=2)
+    rng = np.random.default_rng(0)
+    params = jittered(init_params(model, rng, np.float64), rng)
+    tokens, source = rng.integers(0, V, (B, L)), rng.integers(0, V, (B, S))
+
+    def look(own, x, source, heads, mask=None):
+        output = own["b_o"]
+        for h in range(heads):
+            at = slice(h * K, h * K + K)
+            q, k, v = (
+                each @ own[f"W_{n}"][:, at] + own[f"b_{n}"][at]
+                for n, each in (("q", x), ("k", source), ("v", source))
+            )
+            weights = softmax(
+                np.where(mask is None or mask, q @ k.swapaxes(-1, -2) / 2, -np.inf)  # 2 = sqrt(K)
+            )
+            output = output + weights @ v @ own["W_o"][at]
+        return output
+
+    def read(stack, tokens, mask=None, memory=None):
+        x = params["embedding"][tokens] * math.sqrt(D)
+        layer = stack["layers"]["0"]
+        h = layer_norm(x, **layer["attention_norm"])
+        x = x + look(layer["attention"], h, h, 5, mask)
+        if memory is not None:
+            x = x + look(layer["cross"], layer_norm(x, **layer["cross_norm"]), memory, 2)
+        own, h = layer["feed_forward"], layer_norm(x, **layer["feed_forward_norm"])
+        x = x + np.maximum(h @ own["W_1"] + own["b_1"], 0) @ own["W_2"] + own["b_2"]
+        return layer_norm(x, **stack["norm"])
+
+    memory = encode(params, model, source)
+    assert_allclose(memory, read(params["encoder"], source), rtol=0, atol=1e-12)
+    expected = read(params["decoder"], tokens, mask, memory) @ params["output"]
+    assert_allclose(decode(params, model, tokens, memory), expected, rtol=0, atol=1e-12)
+
+
+@every
+def test_every_encoding_serves_heads_of_a_width_of_their_own(encoding):
+    """With a cache and padding; each parameter has a gradient."""
+    for width in (2, 8):  # narrower and wider than D/H
+        model, params, tokens = built(encoding, d_head=width, n_encoder_layers=1)
+        memory = encode(params, model, tokens[:, :S])
+        real = np.ones((B, L), bool)
+        real[0, :2] = False
+        whole = decode(params, model, tokens, memory, real=real)
+        cache = Cache(model, B, L, np.float64)
+        for start, end in ((0, 4), (4, 5), (5, 8)):
+            now = slice(start, end)
+            step = decode(params, model, tokens[:, now], memory, real=real[:, now], cache=cache)
+            assert_allclose(step, whole[:, now], rtol=0, atol=1e-10)
+
+    def loss(params):
+        memory = encode(params, model, tokens[:, :S])
+        return np.sum(decode(params, model, tokens, memory) ** 2)
+
+    _, grads = value_and_grad(loss)(params)
+    for stack in ("encoder", "decoder"):
+        for name, g in grads[stack]["layers"]["0"]["attention"].items():
+            assert g.shape == params[stack]["layers"]["0"]["attention"][name].shape
+            assert np.abs(g).max() > 0 or name == "b_k"  # a constant of a row
 
 
 def test_a_tempered_layer_knows_no_position_but_warms_its_queries():

@@ -58,7 +58,7 @@ class Model:
     vocabulary : int
         Number of tokens V.
     d_model, n_heads, d_ff : int
-        Width D, heads H (a divisor of D), feed-forward width F.
+        Width D, heads H (a divisor of D, unless d_head is given), feed-forward width F.
     n_layers : int
         Layers of the decoder.
     n_encoder_layers : int
@@ -67,7 +67,8 @@ class Model:
         How position enters; see `pe_numpy.transformer.encodings`. A tuple is a pattern of layers:
         layer n has the encoding n mod its length.
     norm : "pre" or "post"
-        Where the norm stands.
+        Where the norm stands. A stack with "pre" ends with one more norm, since nothing else bounds
+        the sum of its sublayers; each sublayer of "post" ends with its own.
     norm_kind : "layer" or "rms"
         Which norm.
     activation : "relu", "gelu", "gelu_tanh" or "silu"
@@ -76,7 +77,7 @@ class Model:
         A gate in the feed-forward network; biases in all projections; output layer tied to the
         embedding; embedding times sqrt(D).
     cross_heads : int, optional
-        Heads of the cross-attention, H by default.
+        Heads of the cross-attention, H by default; a divisor of D, as H.
     n_kv_heads : int, optional
         Heads of keys and values in each self-attention, a divisor of H, which is the default;
         neighbouring query heads share one.
@@ -89,12 +90,17 @@ class Model:
         A learned sink a head in each self-attention: `attend(..., sink)`.
     dropout : float
         Rate on the embedding and on each sublayer's output, when a generator is passed.
+    d_head : int, optional
+        Width K of each head, D/H by default. With another one the heads side by side have the width
+        H K, and the projections lead from D to H K and back.
+    norm_eps : float, optional
+        What the norms add under the root: 1e-5 for "layer", 1e-6 for "rms" by default.
 
     Raises
     ------
     ValueError
-        If the number of heads does not divide D, a size is below 1, a choice is unknown, or a layer
-        shall have a window and chunks; the message names the field.
+        If the number of heads should divide D and does not, a size is below 1, a choice is unknown,
+        or a layer shall have a window and chunks; the message names the field.
 
     Notes
     -----
@@ -128,6 +134,8 @@ class Model:
     chunk: int | tuple[int | None, ...] | None = None
     sinks: int = 0
     sink_logits: bool = False
+    d_head: int | None = None
+    norm_eps: float | None = None
 
     def __post_init__(self) -> None:
         _check_choices(self)
@@ -161,8 +169,13 @@ def _check_choices(model: Model) -> None:
     checks.share("Model", "dropout", model.dropout)
     for name in ("n_heads", "cross_heads"):
         heads = getattr(model, name)
-        if heads is not None and model.d_model % checks.integer("Model", name, heads):
+        rest = 0 if heads is None else model.d_model % checks.integer("Model", name, heads)
+        if rest and model.d_head is None:
             raise ValueError(f"Model: {name} must divide d_model; got {heads} and {model.d_model}")
+    if model.d_head is not None:
+        checks.integer("Model", "d_head", model.d_head)
+    if model.norm_eps is not None:
+        checks.positive("Model", "norm_eps", model.norm_eps)
     groups = model.n_kv_heads
     if groups is not None and model.n_heads % checks.integer("Model", "n_kv_heads", groups):
         raise ValueError(f"Model: n_kv_heads must divide n_heads; got {groups} and {model.n_heads}")
@@ -249,7 +262,8 @@ def _init_stack(
     model: Model, rng: np.random.Generator, n_layers: int, encoder: bool
 ) -> dict[str, Any]:
     D, F, last = model.d_model, model.d_ff, 1 / math.sqrt(2 * n_layers)
-    shared_width = D // model.n_heads * (model.n_kv_heads or model.n_heads)  # G K
+    sizes = Sizes(D, model.n_heads, n_layers, model.n_kv_heads, model.d_head)
+    H, G, K = model.n_heads, model.n_kv_heads or model.n_heads, sizes.d_head
 
     def projection(fan_in: int, fan_out: int, size: float = 1.0) -> np.ndarray:
         return rng.standard_normal((fan_in, fan_out)) * (size / math.sqrt(fan_in))
@@ -258,11 +272,11 @@ def _init_stack(
         gain = {"gain": np.ones(D)}
         return gain if model.norm_kind == "rms" else {**gain, "bias": np.zeros(D)}
 
-    def attention(width: int, sink: bool = False) -> Params:
-        widths = {"q": D, "k": width, "v": width, "o": D}
-        params = {f"W_{n}": projection(D, w, last if n == "o" else 1.0) for n, w in widths.items()}
-        params |= {f"b_{n}": np.zeros(w) for n, w in widths.items() if model.biases}
-        return {**params, "sink": np.zeros(model.n_heads)} if sink else params
+    def attention(all_heads: int, shared: int, sink: bool = False) -> Params:
+        ends = {"q": (D, all_heads), "k": (D, shared), "v": (D, shared), "o": (all_heads, D)}
+        params = {f"W_{n}": projection(*e, last if n == "o" else 1.0) for n, e in ends.items()}
+        params |= {f"b_{n}": np.zeros(e[1]) for n, e in ends.items() if model.biases}
+        return {**params, "sink": np.zeros(H)} if sink else params
 
     def network() -> Params:
         params = {"W_1": projection(D, F), "W_2": projection(F, D, last)}
@@ -270,13 +284,14 @@ def _init_stack(
             params["W_gate"] = projection(D, F)
         return {**params, **({"b_1": np.zeros(F), "b_2": np.zeros(D)} if model.biases else {})}
 
-    sizes = Sizes(D, model.n_heads, n_layers, model.n_kv_heads)
     crossed = bool(model.n_encoder_layers) and not encoder
     layers = {}
     for n in range(n_layers):
-        layer = {"attention": attention(shared_width, model.sink_logits), "attention_norm": norm()}
+        own = attention(H * K, G * K, model.sink_logits)
+        layer = {"attention": own, "attention_norm": norm()}
         if crossed:
-            layer |= {"cross": attention(D), "cross_norm": norm()}
+            width = D if model.d_head is None else K * (model.cross_heads or H)
+            layer |= {"cross": attention(width, width), "cross_norm": norm()}
         layer |= {"feed_forward": network(), "feed_forward_norm": norm()}
         layers[str(n)] = {**layer, "encoding": _encoding(model, n, encoder).layer(rng, sizes)}
     shared = [member.shared(rng, sizes) for member in _members(model, encoder)]
@@ -314,8 +329,8 @@ def _shared(model: Model, shared: Params, encoding: Encoding, encoder: bool = Fa
 
 def _norm(model: Model, params: Params, x: np.ndarray) -> np.ndarray:
     if model.norm_kind == "rms":
-        return rms_norm(x, params["gain"])
-    return layer_norm(x, params["gain"], params["bias"])
+        return rms_norm(x, params["gain"], model.norm_eps or 1e-6)
+    return layer_norm(x, params["gain"], params["bias"], model.norm_eps or 1e-5)
 
 
 def _sublayer(
@@ -358,8 +373,8 @@ def multi_head_attention(
     Parameters
     ----------
     params : dict
-        W_q, W_k, W_v, W_o (D, D), optional b_q, b_k, b_v, b_o (D,) and sink (H,). W_k and W_v may
-        be narrower, (D, G K): then query head h reads key head h G // H.
+        W_q, W_k, W_v (D, H K), W_o (H K, D), optional b_q, b_k, b_v (H K,), b_o (D,) and sink (H,).
+        W_k and W_v may be narrower, (D, G K): then query head h reads key head h G // H.
     x : (B, L, D) array
         What asks: queries are made from it.
     source : (B, S, D) array, or two (B, H, S, K) arrays
@@ -477,7 +492,7 @@ class Cache:
         checks.integer("Cache", "batch", batch)
         checks.integer("Cache", "capacity", capacity)
         heads = model.n_kv_heads or model.n_heads
-        shape = (batch, heads, capacity, model.d_model // model.n_heads)
+        shape = (batch, heads, capacity, model.d_head or model.d_model // model.n_heads)
         self.model, self.batch, self.capacity, self.length = model, batch, capacity, 0
         layers = [str(n) for n in range(model.n_layers)]
         self.keys: dict[str, np.ndarray] = {n: np.zeros(shape, dtype) for n in layers}

@@ -21,11 +21,12 @@ class Sizes:
     n_heads: int
     n_layers: int
     n_kv_heads: int | None = None  # G heads of keys, where it is not H
+    width: int | None = None  # of one head, where it is not D/H
 
     @property
     def d_head(self) -> int:
         """K, the width of one head."""
-        return self.d_model // self.n_heads
+        return self.width or self.d_model // self.n_heads
 
 
 @dataclass(frozen=True)

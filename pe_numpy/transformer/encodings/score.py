@@ -90,7 +90,7 @@ class TransformerXL(Encoding):
 
     def layer(self, rng, sizes):
         D, H, K = sizes.d_model, sizes.n_heads, sizes.d_head
-        return {"W_r": normal(rng, D, D), "u": np.zeros((H, K)), "v": np.zeros((H, K))}
+        return {"W_r": normal(rng, D, H * K), "u": np.zeros((H, K)), "v": np.zeros((H, K))}
 
     def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
         distance = distances(q_positions, k_positions)
@@ -131,13 +131,13 @@ class Tupe(T5):
         return Tupe(self.num_buckets, self.max_distance, True, self.length)
 
     def shared(self, rng, sizes):
-        D = sizes.d_model
+        D, HK = sizes.d_model, sizes.n_heads * sizes.d_head
         own = {"positions": rng.standard_normal((self.length, D)) / 2}
         return {
             **super().shared(rng, sizes),
             **own,
-            "U_q": normal(rng, D, D),
-            "U_k": normal(rng, D, D),
+            "U_q": normal(rng, D, HK),
+            "U_k": normal(rng, D, HK),
         }
 
     def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
@@ -159,8 +159,8 @@ class Deberta(Encoding):
         return {"relative": 0.5 * rng.standard_normal((2 * self.clip, sizes.d_model))}
 
     def layer(self, rng, sizes):
-        D = sizes.d_model
-        return {"W_qr": normal(rng, D, D), "W_kr": normal(rng, D, D)}
+        D, HK = sizes.d_model, sizes.n_heads * sizes.d_head
+        return {"W_qr": normal(rng, D, HK), "W_kr": normal(rng, D, HK)}
 
     def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
         q_table = split_heads(params["relative"] @ params["W_qr"], q.shape[-3])  # (H, 2m, K)
