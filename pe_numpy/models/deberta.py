@@ -85,8 +85,7 @@ def weights(s: Any) -> Table:
         ("cls.predictions.transform.LayerNorm", "head.norm.gain", "head.norm.bias", (s.D,)),
     ]
     if s.kernel:
-        shape = (s.D, s.D, s.kernel)  # to, from, where
-        table["deberta.encoder.conv.conv.weight"] = "convolution.W", shape
+        table["deberta.encoder.conv.conv.weight"] = "convolution.W", (s.D, s.D, s.kernel)
         table["deberta.encoder.conv.conv.bias"] = "convolution.b", (s.D,)
         parts += [("deberta.encoder.conv.LayerNorm", "conv_norm.gain", "conv_norm.bias", (s.D,))]
     for n in range(s.layers):
