@@ -1486,7 +1486,7 @@ MUTANTS = [
     Mutant("padding seen by the source", T5_MODEL, "h, k, v, mask, bias)[0]", "h, k, v, None, bias)[0]"),
     Mutant("encoder not normed at its end", T5_MODEL, 'rms_norm(x, stack["norm"], s.eps), mask', "x, mask"),
     Mutant("source attention not normed", T5_MODEL, 'h = rms_norm(x, layer["source"]["norm"], s.eps)', "h = x"),
-    Mutant("eps of LLaMA in T5", T5_MODEL, 'rms_norm(x, layer["network"]["norm"], s.eps)\n        x = x + feed_forward(layer["network"], h, s.activation)\n    x', 'rms_norm(x, layer["network"]["norm"], 1e-5)\n        x = x + feed_forward(layer["network"], h, s.activation)\n    x'),
+    Mutant("eps of LLaMA in T5", T5_MODEL, '("layer_norm_epsilon", 1e-6)', '("rms_norm_eps", 1e-5)'),
     Mutant("as many decoder layers", T5_MODEL, '("num_decoder_layers", config.get("num_layers"))', '"num_layers"'),
     Mutant("copies of the embedding refused", T5_MODEL, r"(en|de)coder\.embed_tokens\.weight|", ""),
     Mutant("unused buckets refused", T5_MODEL, r"|.*\.EncDecAttention\.relative_attention_bias\.weight", ""),

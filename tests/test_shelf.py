@@ -792,6 +792,13 @@ def test_the_sinusoids_that_whisper_holds_are_the_timing_signal():
     assert_allclose(timing_signal([1], 8)[0], by_hand, rtol=0, atol=5e-5)
 
 
+def test_without_positions_both_tables_of_whisper_are_zero():
+    parameters = model("whisper").without_positions().parameters
+    for stack in ("encoder", "decoder"):
+        assert not parameters[stack]["positions"].any()
+        assert model("whisper").parameters[stack]["positions"].any()
+
+
 def test_a_convolution_sees_three_neighbours_and_zeros_beyond_the_ends():
     x = np.array([[[1.0], [10.0], [100.0], [1000.0], [10000.0]]])  # (1, 5, 1)
     W, b = np.array([[[1.0, 2.0, 3.0]]]), np.array([0.5])
@@ -1013,6 +1020,7 @@ def test_options_of_deberta_and_xlnet_that_change_the_model_are_refused(name, op
 
 def test_deberta_s_left_out_options_are_those_of_transformers():
     config = model("deberta_v2").config
+    assert deberta.settings({**config, "layer_norm_eps": None}).eps == 1e-7
     for key in ("position_biased_input", "pos_att_type", "conv_act"):
         with pytest.raises(ValueError, match=f"{key} must be"):
             deberta.settings({name: x for name, x in config.items() if name != key})
