@@ -401,7 +401,7 @@ def deberta(**options) -> torch.nn.Module:
         vocab_size=V, hidden_size=12, intermediate_size=20, num_hidden_layers=2,
         num_attention_heads=3, relative_attention=True, position_buckets=8,
         norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type="p2c|c2p",
-        position_biased_input=False, max_position_embeddings=32, **options,
+        position_biased_input=False, max_position_embeddings=32, layer_norm_eps=1e-3, **options,
     )  # fmt: skip
     return randomise(transformers.DebertaV2ForMaskedLM(config))
 
@@ -433,8 +433,9 @@ def deberta_v3():
 @golden
 def xlnet():
     config = transformers.XLNetConfig(
-        vocab_size=V, d_model=12, n_layer=2, n_head=3, d_inner=20, pad_token_id=0
-    )
+        vocab_size=V, d_model=12, n_layer=2, n_head=3, d_inner=20, pad_token_id=0,
+        layer_norm_eps=1e-3,
+    )  # fmt: skip
     fills_in("xlnet", randomise(transformers.XLNetLMHeadModel(config)))
 
 
