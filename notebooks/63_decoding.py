@@ -3,7 +3,7 @@
 #
 # *What may a decoder keep of its work, what does it save, what does it weigh, and how is the next token chosen?*
 #
-# 40 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
+# 50 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
 
 # %% fold="input" alt="Two grids of steps by tokens. Without a cache every token of each prefix is computed again, 14 cells in red. With a cache only new ones are red, 5 cells; the others are blue, taken from the cache."
 import matplotlib.pyplot as plt
@@ -55,9 +55,9 @@ plt.show()
 import math
 from itertools import pairwise, product
 
-from pe_numpy import Cache, Model, attention, causal_mask, decode, dynamic_ntk_scaling
-from pe_numpy import embed_tokens, encode, feed_forward, greedy, init_params, layer_norm, load
-from pe_numpy import multi_head_attention, rope, sample, softmax
+from pe_numpy import Cache, Model, attention, beam_search, causal_mask, decode
+from pe_numpy import dynamic_ntk_scaling, embed_tokens, encode, feed_forward, greedy, init_params
+from pe_numpy import layer_norm, load, multi_head_attention, rope, sample, softmax, speculative
 from pe_numpy.book import show_source
 
 for P, n in ((2, 4), (1, 1), (7, 30), (100, 1000)):
@@ -104,8 +104,8 @@ for m in range(1, 10):
         assert np.allclose(short, long, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Without the mask the claim fails at the first layer: a new token is seen by all rows. The encoder of
-# [chapter 62](62_model.ipynb) has no causal mask, and its rows all change when the source grows by one token.
+# Without the mask the claim fails at the first layer: a new token is seen by all rows. In the encoder of
+# [chapter 62](62_model.ipynb), which has no causal mask, all rows change when the source grows by one token:
 
 # %%
 two_sided = Model(11, 12, 2, 24, n_layers=1, n_encoder_layers=1)
@@ -310,20 +310,6 @@ for name, key_heads in (("32 key heads", 32), ("8, grouped (GQA)", 8), ("1 for a
     print(f"{name:17} a token {token:7,} bytes, 4096 tokens {many:6g} GiB")
 assert bytes_of(4096, 32) == 2 * GIB and bytes_of(1, 32) == 4 * bytes_of(1, 8)
 
-# %% [markdown]
-# Query head $h$ looks at key head $\lfloor hG/H \rfloor$. A loop over heads and one broadcast axis
-# say the same.
-
-# %%
-H, G, K, L, S = 6, 2, 4, 3, 5
-q = rng.standard_normal((H, L, K))
-k, v = rng.standard_normal((2, G, S, K))
-by_heads = [attention(q[h], k[h * G // H], v[h * G // H])[0] for h in range(H)]
-grouped = attention(q.reshape(G, H // G, L, K), k[:, None], v[:, None])[0]  # (G, H/G, L, K)
-assert np.allclose(grouped.reshape(H, L, K), by_heads, rtol=0, atol=1e-12)
-shared = attention(q, k[:1], v[:1])[0]  # one key head for all: MQA
-assert np.allclose(shared, [attention(q[h], k[0], v[0])[0] for h in range(H)], rtol=0, atol=1e-12)
-
 # %% alt="Cache size in GiB against tokens, log-log: three parallel lines for 32, 8 and 1 key heads. The line of 32 heads crosses the dashed line of the weights, 13 GiB, near 27 thousand tokens."
 lengths = 2 ** np.arange(8, 18)
 gib = {
@@ -439,8 +425,6 @@ plt.show()
 
 # %%
 show_source(sample)
-
-# %%
 many = np.repeat(to_tokens("of the re", alphabet)[None], 4000, axis=0)
 drawn = sample(newton, writer, many, 1, np.random.default_rng(0), temperature=0.7)[:, 0]
 share = np.bincount(drawn, minlength=len(alphabet)) / 4000
@@ -462,6 +446,116 @@ for T, top_k in ((0.3, None), (0.6, None), (1.0, None), (1.5, None), (1.0, 5)):
 # Near temperature 0 the text repeats itself, at a high one it loses its spelling. No temperature is right by
 # proof; it is a matter of taste and task.
 #
+# ### Several beams
+#
+# The most probable character now may lead into a less probable text. **Beam search** keeps several beginnings,
+# the beams. Each step grows every beam by every token, and the most probable results go on. The
+# logarithm of a text's probability is a sum, so each of the $n$ new tokens makes it smaller. To compare
+# texts of different lengths, divide it:
+#
+# $$\log p = \sum_{t=1}^{n} \log p(w_t \mid w_0, \dots, w_{t-1}), \qquad
+# \text{score} = \frac{\log p}{\big((5+n)/6\big)^{\alpha}}$$
+#
+# Vaswani et al. (2017, section 6.1) used 4 beams and $\alpha = 0.6$; the formula is that of their decoder
+# (tensor2tensor at f8b951a, `utils/beam_search.py`).
+
+
+# %%
+def log_probability(text, written):
+    z = decode(newton, writer, [to_tokens(text + written, alphabet)])[0]
+    after = zip(z[len(text) - 1 :], written, strict=False)
+    return sum(row[alphabet.index(c)] - math.log(sum(math.exp(a) for a in row)) for row, c in after)
+
+
+sums, text = [], "the rays of light "
+for beams in (1, 2, 4, 16):
+    tokens_found, scores = beam_search(newton, writer, prompt, 30, beams)
+    found = to_strings(tokens_found, alphabet)[0]
+    sums.append(log_probability(text, found))
+    print(f"{beams:2} beams: log p = {sums[-1]:.1f}, score {scores[0]:.2f}: {found}")
+    assert math.isclose(scores[0], sums[-1] / ((5 + 30) / 6) ** 0.6, rel_tol=1e-9)
+assert sums == sorted(sums) and found != to_strings(written, alphabet)[0][:30]
+
+# %% [markdown]
+# Here more beams found more probable texts. Now let a full stop end a sentence, and let sentences of different
+# lengths compete. Predict: which $\alpha$ gives the longest?
+
+# %% fold="output"
+sizes = []
+for alpha in (0.0, 0.6, 1.5, 3.0):
+    stop = alphabet.index(".")
+    ended = beam_search(newton, writer, prompt, 60, 8, alpha, end=stop)[0]
+    sizes.append(ended.shape[1])
+    print(f"alpha = {alpha}: {sizes[-1]:2} characters: {to_strings(ended, alphabet)[0]}")
+assert sizes == sorted(sizes) and sizes[0] < 10 and sizes[-1] > 50
+
+# %% [markdown]
+# The larger $\alpha$, the longer, up to going round in circles. No $\alpha$ is right by proof, either; nor is
+# the most probable text the best one.
+#
+# ### A small model drafts
+#
+# A large model that waits for its weights can read five tokens in little more than the time of one. In
+# **speculative decoding** (Leviathan et al. 2023; Chen et al. 2023) a small model drafts a few tokens; the
+# large one reads them all in one call, which tells what it expects in the place of each. Let $p$ be the
+# large model's distribution there and $q$ the small one's. A drafted token $x$ is accepted with probability
+# $\min(1, p_x/q_x)$. If it is refused, the drafts after it are thrown away, and another
+# token is drawn from $r$, which holds what $q$ gave too little of:
+#
+# $$r_x = \frac{\max(p_x - q_x,\, 0)}{\sum_y \max(p_y - q_y,\, 0)}$$
+#
+# If all are accepted, the same call has told what comes next: one more token, drawn from $p$. What is
+# written has the distribution $p$, whatever $q$ is. A token is drafted and accepted, or something was refused
+# and it is drawn instead:
+#
+# $$q_x \min\!\Big(1, \frac{p_x}{q_x}\Big) + \Big(1 - \sum_y q_y \min\!\Big(1, \frac{p_y}{q_y}\Big)\Big)\, r_x = p_x$$
+
+# %%
+p, q = tempered_by_loops(z, 1.0), tempered_by_loops(z, 2.0)  # the small one is less sure
+places = range(len(p))
+accepted = [q[x] * min(1, p[x] / q[x]) for x in places]
+lacking = [max(p[x] - q[x], 0) for x in places]
+
+
+def distribution(again):
+    refused = 1 - sum(accepted)
+    return np.array([accepted[x] + refused * again[x] / sum(again) for x in places])
+
+
+print(f"accepted: {sum(accepted):.2f} of the drafts")
+off = np.abs(distribution(p) - p).max()
+print(f"a common mistake, drawn again from p: probabilities wrong by up to {off:.2f}")
+assert np.allclose(distribution(lacking), p, rtol=0, atol=1e-12) and off > 0.01
+
+# %% fold="output"
+show_source(beam_search, speculative)
+decoder = newton["decoder"]
+first = {**newton, "decoder": {**decoder, "layers": {"0": decoder["layers"]["0"]}}}
+shallow = Model(len(alphabet), 32, 2, 128, n_layers=1, encoding=Rope(base=1000.0))
+rounded = tree_map(lambda x: np.round(16 * x) / 16, newton)
+
+# %% [markdown]
+# Without a generator, `speculative` takes the largest logit in both models. Then a draft is right or wrong, and the
+# text is that of `greedy`. Three models draft for ours, four characters at a time: itself, itself with
+# rounded weights, and its first layer alone.
+
+# %%
+calls, own = [], (newton, writer)
+drafts = {"itself": own, "weights in 16ths": (rounded, writer), "first layer": (first, shallow)}
+for name, draft in drafts.items():
+    watch = {}
+    same = speculative(*own, *draft, prompt, 60, watch=watch)
+    drafted, right = np.sum(watch["rounds"], axis=0)
+    calls.append(len(watch["rounds"]))
+    print(f"{name:16} {right:2} of {drafted:3} accepted: {calls[-1]} calls for 60 characters")
+    assert np.array_equal(same, written) and calls[-1] + right == 60
+assert calls[0] == 12 and calls == sorted(calls) and calls[-1] < 60
+
+# %% [markdown]
+# The draft decides about the time, not about the text. Both methods need more of a cache than to grow:
+# beam search keeps some rows of the batch, some of them twice (`take`); the keys of refused drafts must go
+# (`cut`).
+#
 # ## Where a token stands
 #
 # With a cache the newest token comes alone, as an array of length 1. Its position is *not* 0. It is the
@@ -470,6 +564,7 @@ for T, top_k in ((0.3, None), (0.6, None), (1.0, None), (1.5, None), (1.0, 5)):
 # *A common mistake* forgets that: with a relative encoding the three distances of a third token should have been
 # 2, 1, 0 and came out as 0 (huggingface/transformers #19045); every written token of a model had the position 0
 # (Blaizzy/mlx-vlm #1983). We build one layer from the package's parts that takes whatever positions it is given.
+# At which tokens does each encoding show the mistake?
 
 
 # %%
@@ -505,9 +600,6 @@ def one_by_one(params, model, offset):
         logits.append(one_layer(params, model, newest, q_at, np.arange(n + 1), None, remember))
     return np.concatenate(logits, axis=1)
 
-
-# %% [markdown]
-# *Predict*: at which tokens does each encoding show the mistake?
 
 # %% fold="output" alt="Largest error of a logit against the position of the token, for sinusoidal, RoPE, T5, ALiBi and no encoding. All but no encoding are off from position 1 on; at position 0 all are right."
 errors, colours = {}, ["none", "sinusoidal", "rope", "t5", "alibi"]
@@ -575,7 +667,7 @@ assert notice["sinusoidal"] and notice["tupe"] and not notice["rope"] and not no
 # (**attention sinks**), and perplexity rose sharply where their keys were thrown away. Which position has a row that stays? True positions keep all
 # distances, so that the distance to the sinks grows beyond all training. StreamingLLM *renumbers*: keys stand at
 # $0, 1, 2, \dots$ in the cache, and the query after them. Then the kept window sees the same distances as before,
-# and the gap is gone:
+# and the gap is gone. So such a cache holds keys *before* the rotation, and turns them at each step:
 
 # %%
 q, k = np.random.default_rng(0).standard_normal((2, 1000, 12))
@@ -589,20 +681,6 @@ assert (np.abs(renumbered[:4] - true[:4]) > 1e-3).all()  # the sinks came nearer
 assert (np.abs(keys_only - true)[4:] > 1e-6).all()  # a mistake: the query kept its own position
 print("distances to the sinks, true:", (1000 - kept[:4]).tolist(), end="; ")
 print("renumbered:", (len(kept) - np.arange(4)).tolist())
-
-# %% [markdown]
-# So such a cache holds keys *before* the rotation, and turns them at each step. Our model of *Opticks* has no
-# sinks to show: on pages that it never read, each head's queries from the 65th character on give the first one
-# less than a thousandth of their weight on average.
-
-# %%
-pages = text_corpus()["held_out"][: 40 * 128].reshape(40, 128)
-seen = {}
-decode(newton, writer, pages, watch=seen)
-for name, weights in seen.items():
-    share = weights[:, :, 64:, 0].mean(axis=(0, 2))  # of the first character, by head
-    print(f"{name}: weight of the first character by head", [f"{w:.5f}" for w in share])
-    assert (share < 0.001).all()
 
 # %% [markdown]
 # ## Exercises
@@ -808,5 +886,10 @@ assert (without, with_cache) == (14, 5)
 # - Fan et al. 2018, "Hierarchical neural story generation" ([arXiv:1805.04833](https://arxiv.org/abs/1805.04833)), section 5.4: top-k sampling.
 # - Holtzman et al. 2020, "The curious case of neural text degeneration" ([arXiv:1904.09751](https://arxiv.org/abs/1904.09751)): why the most
 #   probable text is a poor one; nucleus sampling.
+# - Wu et al. 2016, "Google's neural machine translation system" ([arXiv:1609.08144](https://arxiv.org/abs/1609.08144)): where
+#   the length penalty comes from.
+# - Leviathan et al. 2023, "Fast inference from Transformers via speculative decoding" ([arXiv:2211.17192](https://arxiv.org/abs/2211.17192)),
+#   and Chen et al. 2023, "Accelerating large language model decoding with speculative sampling"
+#   ([arXiv:2302.01318](https://arxiv.org/abs/2302.01318)).
 # - Xiao et al. 2024, "Efficient streaming language models with attention sinks" ([arXiv:2309.17453](https://arxiv.org/abs/2309.17453)): which
 #   rows of a cache may be thrown away.
