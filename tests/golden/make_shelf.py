@@ -149,6 +149,7 @@ def gemma2():
         num_attention_heads=4, num_key_value_heads=2, head_dim=6, query_pre_attn_scalar=9,
         sliding_window=4, attn_logit_softcapping=5.0, final_logit_softcapping=3.0,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}, max_position_embeddings=64,
+        rms_norm_eps=1e-3,
     )  # fmt: skip
     # Its attention casts a mask of float64 to float32, where a row of padding becomes NaN.
     writes("gemma2", gemma(transformers.Gemma2ForCausalLM(config)), dtype=torch.float32)
@@ -158,7 +159,7 @@ GEMMA3 = {
     "vocab_size": V, "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6, "query_pre_attn_scalar": 9,
     "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"],
-    "max_position_embeddings": 64,
+    "max_position_embeddings": 64, "rms_norm_eps": 1e-3,
     "rope_parameters": {
         "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
         "full_attention": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 8.0},
