@@ -1,4 +1,4 @@
-"""The command line: `python -m pe_numpy list`, `copy NAME...`, `check FILE... [NAME...]`."""
+"""The command line: python -m pe_numpy list, copy NAMES, check FILES, run FOLDER TEXT."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pe_numpy
 from pe_numpy.homework import contents, runner
 from pe_numpy.homework.copy import copy
 from pe_numpy.homework.registry import EXERCISES
+from pe_numpy.models import run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     checking.add_argument("--junit", metavar="XML", help="write the reports as JUnit's XML")
     checking.add_argument("--seconds", type=float, default=runner.SECONDS, help="for one file")
     checking.add_argument("--megabytes", type=int, default=runner.MEGABYTES, help="of memory")
+    run.add_options(commands.add_parser("run", help="let a released model write"))
     options = parser.parse_args(arguments)
     try:
         status = _run(options)
@@ -46,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.command == "check":
         return _check(options)
+    if options.command == "run":
+        run.run(options)
+        return 0
     print("\n".join(table()) if options.command == "list" else copy(options.names).rstrip())
     return 0
 
