@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures book contents lab test test-book test-oldest mutants bench study lint lock clean
+.PHONY: all help notebooks figures book contents lab test test-book test-oldest ledger mutants bench study lint lock clean
 
 all: notebooks figures book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -89,6 +89,9 @@ test-book: .venv/browser book  ## open every page of the web book in a headless 
 test-oldest: .venv-oldest/ok  ## the unit tests with the oldest numpy 2 that this Python has a wheel for
 	@.venv-oldest/bin/python -c "import numpy; print('numpy', numpy.__version__)"
 	@PYTHONPATH="$(CURDIR)" .venv-oldest/bin/python -m pytest -q pe_numpy tests --ignore=tests/book --ignore=pe_numpy/plots
+
+ledger: .venv/ok  ## which code of others agrees, and how closely; writes notebooks/results/ledger.csv
+	@$(BIN)/python tests/ledger.py
 
 mutants: .venv/ok  ## seed one mistake after another; the tests, and the chapters' assertions, must catch each
 	@$(BIN)/python tests/mutants.py

@@ -29,6 +29,7 @@ HEADER = '''\
 This file needs numpy and nothing else. Licence: MIT, Copyright (c) 2026 The pe_numpy authors; keep
 this notice. Cite the paper when you use a function, and the book if it helped.
 """'''
+WHOLE = ("check", "load_model")  # the checker; and what looks up its pages by name
 TAPE = "pe_numpy.training.autodiff"  # functions join its protocol by the decorator
 
 
@@ -216,11 +217,12 @@ def copy(names: Sequence[str]) -> str:
     Raises
     ------
     ValueError
-        If a name is unknown (the message suggests the nearest), or is the checker's.
+        If a name is unknown (the message suggests the nearest), or needs the whole package.
     """
     names = [known_name(name) for name in dict.fromkeys(names)]
-    if "check" in names:
-        raise ValueError("copy: check needs the whole package; install pe_numpy for it")
+    for name in WHOLE:
+        if name in names:
+            raise ValueError(f"copy: {name} needs the whole package; install pe_numpy for it")
     asked = [place_of(name) for name in names]
     places, tape = closure(asked)
     called = _out_names(places)

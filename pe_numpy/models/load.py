@@ -89,8 +89,25 @@ def load_model(
 
     Examples
     --------
-    >>> load_model("tests/golden/models/llama").logits([[3, 1, 4]]).shape  # doctest: +SKIP
-    (1, 3, 37)
+    A GPT-2 of no layers: embedding, positions, the last norm.
+
+    >>> import tempfile
+    >>> sizes = {"vocab_size": 3, "n_embd": 2, "n_positions": 4, "n_layer": 0, "n_head": 1}
+    >>> shapes = {"wte": [3, 2], "wpe": [4, 2], "ln_f": [2]}
+    >>> header, end = {}, 0
+    >>> for name, shape in [*shapes.items(), ("ln_f", [2])]:
+    ...     part = "bias" if f"{name}.weight" in header else "weight"
+    ...     place = [end, end + 4 * int(np.prod(shape))]
+    ...     header[f"{name}.{part}"] = {"dtype": "F32", "shape": shape, "data_offsets": place}
+    ...     end = place[1]
+    >>> text = json.dumps(header).encode()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sizes["model_type"] = "gpt2"
+    ...     _ = (Path(folder) / "config.json").write_text(json.dumps(sizes))
+    ...     raw = len(text).to_bytes(8, "little") + text + bytes(np.ones(end // 4, "<f4"))
+    ...     _ = (Path(folder) / "model.safetensors").write_bytes(raw)
+    ...     load_model(folder).logits([[2, 0, 1]]).tolist()
+    [[[2.0, 2.0, 2.0], [2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]]
     """
     folder = Path(folder)
     config = {**read_config(folder), **(changes or {})}

@@ -256,9 +256,7 @@ def bloom():
 @golden
 def mpt():
     """In float32, as BLOOM."""
-    config = transformers.MptConfig(
-        vocab_size=V, d_model=18, n_layers=2, n_heads=3, max_seq_len=32
-    )
+    config = transformers.MptConfig(vocab_size=V, d_model=18, n_layers=2, n_heads=3, max_seq_len=32)
     writes("mpt", randomise(transformers.MptForCausalLM(config)), dtype=torch.float32)
 
 
