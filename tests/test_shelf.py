@@ -253,6 +253,12 @@ def test_deepseek_s_router_asks_as_many_experts_as_it_should_where_scores_are_eq
     assert np.count_nonzero(deepseek.route(np.ones(6), None, router(v3=False))) == 2
 
 
+def test_deepseek_s_greedy_router_does_not_look_at_groups():
+    m = load_model(FOLDERS[0].parent / "deepseek_lite", np.float64, {"n_group": 3, "topk_group": 1})
+    tokens = golden("deepseek_lite")["tokens"]
+    assert_array_equal(m.logits(tokens), model("deepseek_lite").logits(tokens))
+
+
 def test_deepseek_s_cache_holds_one_latent_vector_and_one_turned_key_a_token():
     m, held = model("deepseek_v3"), []
 
