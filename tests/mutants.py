@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import pe_numpy
 from pe_numpy.homework.registry import EXERCISES
+from pe_numpy.models.load import PAGES
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,6 +31,16 @@ CALLERS = {
     "checks": ["tests/test_attention.py", "tests/test_distance.py"],
     "transformer/model": ["tests/test_decoding.py"],
     "transformer/encodings/score": ["tests/test_new_places.py"],
+}
+# Words in the names of a page's tests, where its own name is not all.
+SHELF = {
+    "gemma2": "gemma",
+    "gemma3": "gemma",
+    "llama": "llama or mistral",
+    "qwen2": "qwen2 or query_heads",
+    "t5": "t5 or source or buckets or head",
+    "vit": "vit or picture",
+    "whisper": "whisper or features or convolution",
 }
 
 
@@ -50,9 +61,15 @@ class Mutant(NamedTuple):
     def tests(self) -> str:
         """The test file of the same stem."""
         *_, room, stem = ("", *self.module.split("/"))
-        if stem != "weights":
+        if stem not in ("weights", "run"):
             stem = {"encodings": "model", "models": "shelf"}.get(room) or {"registry": "check"}.get(stem, stem)
         return f"tests/test_{stem}.py"
+
+    @property
+    def words(self) -> list[str]:
+        """Options of pytest that choose among them: of the shelf's, those of the page."""
+        room, _, stem = self.module.rpartition("/")
+        return ["-k", SHELF.get(stem, stem)] if room == "models" and stem in PAGES.values() else []
 
 
 class Wrong(NamedTuple):
@@ -72,6 +89,11 @@ class Wrong(NamedTuple):
     def tests(self) -> str:
         """The test file of the same stem."""
         return f"tests/test_{self.module.rpartition('/')[2]}.py"
+
+    @property
+    def words(self) -> list[str]:
+        """All of them."""
+        return []
 
 
 def plant(words: str) -> None:
@@ -118,6 +140,7 @@ GPT_NEOX, BLOOM, MPT = "models/gpt_neox", "models/bloom", "models/mpt"
 AUTODIFF, RULES, PRIMITIVES = "training/autodiff", "training/rules", "training/primitives"
 QWEN2, QWEN3, PHI3 = "models/qwen2", "models/qwen3", "models/phi3"
 T5_MODEL, WHISPER, LOAD_MODEL = "models/t5", "models/whisper", "models/load"
+RUN = "models/run"
 
 MUTANTS = [
     Mutant("i for 2i", SINUSOIDAL, "base ** (-np.arange(0, d_model, 2) / d_model)  #",
@@ -1519,6 +1542,55 @@ MUTANTS = [
     Mutant("features may have padding", LOAD_MODEL, "        if real is not None:\n            raise ValueError(\"logits: features", "        if False:\n            raise ValueError(\"logits: features"),
     Mutant("rows of a source unchecked", LOAD_MODEL, "if len(source) != rows:", "if False:"),
     Mutant("features of another dtype", LOAD_MODEL, "source.astype(self.dtype, copy=False), None", "source, None"),
+    Mutant("shift the other way", RUN, "positions + int(shift[1])", "positions - int(shift[1])"),
+    Mutant("shifts are positive", RUN, r"shift=(-?\d+)", r"shift=(\d+)"),
+    Mutant("anything after a shift", RUN, "re.fullmatch(r\"shift", "re.match(r\"shift"),
+    Mutant("all positions one", RUN, "return np.zeros_like", "return np.ones_like"),
+    Mutant("reversed, one too far", RUN, "capacity - 1 - positions", "capacity - positions"),
+    Mutant("an encoder reversed over what it will not write", RUN, "places=places(options.positions, len(tokens)))", "places=places(options.positions, len(tokens) + options.steps))"),
+    Mutant("reversed over the prompt alone", RUN, "len(tokens) + options.steps))", "len(tokens)))"),
+    Mutant("encoding stays", RUN, "model = model.without_positions()", "pass"),
+    Mutant("changes not handed on", RUN, "changes=changes(read_config(folder), options)", "changes={}"),
+    Mutant("a new base loses the scaling", RUN, "kept = KEPT if options.scaling else own", "kept = KEPT"),
+    Mutant("a new scaling keeps the old one's numbers", RUN, "kept = KEPT if options.scaling else own", "kept = own"),
+    Mutant("a new scaling loses the base", RUN, 'KEPT = ("rope_theta", ', "KEPT = ("),
+    Mutant("a new scaling turns all of a head", RUN, '"partial_rotary_factor", ', ""),
+    Mutant("a new scaling forgets the length of training", RUN, ', "original_max_position_embeddings")', ")"),
+    Mutant("the older spelling stays", RUN, '        "rope_scaling": None,  # the older spelling\n', ""),
+    Mutant("the older spelling unread", RUN, 'config.get("rope_scaling") or config', "config"),
+    Mutant("layers with windows changed alike", RUN, 'own_new if own is given else {**given, "full_attention": own_new}', "own_new"),
+    Mutant("kinds of layers not looked for", RUN, 'given.get("full_attention", given)', "given"),
+    Mutant("text_config unread", RUN, "    config = with_text(config)\n    given", "    given"),
+    Mutant("text_config wins", RUN, '{**(config.get("text_config") or {}), **config}', '{**config, **(config.get("text_config") or {})}'),
+    Mutant("end of the text's model unread", RUN, "config, source = with_text(model.config), None", "config, source = model.config, None"),
+    Mutant("stretched by less than one", RUN, "number < 1", "number <= 0"),
+    Mutant("any type of scaling", RUN, "kind not in SCALINGS or ", ""),
+    Mutant("base of 0", RUN, "not options.rope_theta > 0", "options.rope_theta < 0"),
+    Mutant("RoPE for all", RUN, "if (options.rope_theta or options.scaling) and not turns:", "if False:"),
+    Mutant("encoders not drawn in silence", RUN, "(options.encoding or options.attention) and", "options.encoding and"),
+    Mutant("encoders keep their encoding in silence", RUN, "(options.encoding or options.attention) and", "options.attention and"),
+    Mutant("whisper reads text", RUN, ' or kind == "whisper"', ""),
+    Mutant("first of several ends alone", RUN, "if token in ends)", "if token in ends[:1])"),
+    Mutant("end left out", RUN, "chosen[: last + 1]", "chosen[:last]"),
+    Mutant("goes on after its end", RUN, "end = ends[0] if ends else None", "end = None"),
+    Mutant("an end beyond the vocabulary", RUN, " and end < model.vocabulary", ""),
+    Mutant("start of every T5 is 0", RUN, 'config.get("decoder_start_token_id") or 0', "0"),
+    Mutant("another draw each time", RUN, "default_rng(options.seed)", "default_rng()"),
+    Mutant("the likeliest among the K likeliest", RUN, "if options.temperature is None and options.top_k is None:", "if options.temperature is None:"),
+    Mutant("no temperature is half", RUN, "heat = 1.0 if", "heat = 0.5 if"),
+    Mutant("prompt padded", RUN, "        self.tokenizer.no_padding()\n", ""),
+    Mutant("prompt cut", RUN, "        self.tokenizer.no_truncation()\n", ""),
+    Mutant("special tokens without a name", RUN, ", skip_special_tokens=False", ""),
+    Mutant("masks not looked for", RUN, "in masks or range(len(tokens))", "in range(len(tokens))"),
+    Mutant("least likely first", RUN, "np.argsort(-p[place]", "np.argsort(p[place]"),
+    Mutant("layers from the last", RUN, "sorted(cache.watch)", "sorted(cache.watch, reverse=True)"),
+    Mutant("drawn with the right positions", RUN, "paint(looks(model, ", "paint(looks(model.replace(places=None), "),
+    Mutant("the prompt alone drawn", RUN, "[*tokens, *chosen], source)", "tokens, source)"),
+    Mutant("progress into a file", RUN, "            if sys.stderr.isatty():\n                rate", "            if True:\n                rate"),
+    Mutant("progress stays at 1", RUN, "done += 1", "done = 1"),
+    Mutant("text goes on behind the progress", RUN, "        if sys.stderr.isatty():\n            print(file=sys.stderr)", "        pass"),
+    Mutant("any text is numbers", RUN, "        except ValueError:\n            raise ValueError(\n                f\"{NAME}: with --ids", "        except TypeError:\n            raise ValueError(\n                f\"{NAME}: with --ids"),
+    Mutant("nothing to read", RUN, "if not tokens:", "if False:"),
 ]  # fmt: skip
 
 
@@ -1538,7 +1610,7 @@ def run(mutant: Mutant | Wrong, settings: dict[str, str]) -> bool:
     """Run the tests of a mutant; say whether they are green."""
     pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*pytest, mutant.tests, *CALLERS.get(mutant.module, [])],
+        [*pytest, mutant.tests, *CALLERS.get(mutant.module, []), *mutant.words],
         cwd=ROOT,
         env={**os.environ, **settings, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

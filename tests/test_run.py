@@ -141,6 +141,11 @@ def test_text_without_a_mask_is_filled_in_everywhere(folder, call):
     assert [line.split(":")[0] for line in lines] == ["  0 w3", "  1 w1", "  2 w4"]
 
 
+def test_a_long_text_is_read_to_its_end(folder, call):
+    lines = call(folder("xlnet"), "w3 w1 w4 w2 " * 9)[1].splitlines()
+    assert len(lines) == 36 and lines[-1].startswith(" 35 w2: ")
+
+
 def test_draws_are_those_of_sample_and_of_the_seed(folder, call):
     place, prompt = folder("gpt2"), [3, 1, 4]
     m = load_model(place)
@@ -211,56 +216,6 @@ def folder_of(place, name):
     (place / "model.safetensors").unlink()
     (place / "model.safetensors").symlink_to(GOLDEN / name / "model.safetensors")
     return place
-
-
-# ---- what the heads look at ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["llama", "t5", "deepseek_v3", "phi3"])
-def test_what_the_heads_look_at_is_drawn(name, folder, call, monkeypatch, tmp_path):
-    real_models = pytest.importorskip("pe_numpy.plots.real_models")
-    place, seen, draw = folder(name), [], real_models.attention_of_heads
-    monkeypatch.setattr(
-        real_models, "attention_of_heads", lambda *args: seen.append(args) or draw(*args)
-    )
-    picture = tmp_path / "heads.png"
-    options = ("--steps", 6, "--positions", "reverse", "--attention", picture)
-    status, out, _ = call(place, "w3 w1 [MASK] w4", *options)
-    assert status == 0 and picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    ((weights, words),) = seen
-    if name == "t5":
-        assert words[0] == "w0" and " ".join(words[1:]) == out
-        last = 6
-    else:
-        assert words[:4] == ["w3", "w1", "[MASK]", "w4"] and " ".join(words[4:]) == out
-        last = 9
-    tokens = [MASK if word == "[MASK]" else int(word[1:]) for word in words]
-    m = load_model(place).replace(places=lambda positions: last - positions)
-    cache = m.cache(1, len(tokens))
-    cache.watch = {}
-    m.logits([tokens], cache=cache, **({"source": [[3, 1, MASK, 4]]} if name == "t5" else {}))
-    assert len(weights) == len(cache.watch) >= 2
-    for n, of_layer in enumerate(weights):
-        assert of_layer.shape == (cache.watch[n].shape[1], len(words), len(words))
-        assert_allclose(of_layer, cache.watch[n][0], rtol=0, atol=0)
-
-
-def test_the_text_is_written_even_if_no_picture_can_be(folder, call, tmp_path):
-    pytest.importorskip("matplotlib")
-    place = folder("llama")
-    _, text, _ = call(place, "w3 w1", "--steps", 5)
-    status, out, err = call(
-        place, "w3 w1", "--steps", 5, "--attention", tmp_path / "no/folder/heads.png"
-    )
-    assert (status, out) == (2, text) and "No such file or directory" in err
-
-
-def test_a_word_is_no_formula():
-    real_models = pytest.importorskip("pe_numpy.plots.real_models")
-    figure = real_models.attention_of_heads([np.eye(3)[None]], ["$x_$", "_", "$$"])
-    figure.canvas.draw()
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["$x_$", "_", "$$"]
-    assert (len(real_models.attention_of_heads([np.zeros((3, 4, 4))] * 2, "abcd").axes)) == 6
 
 
 # ---- wrong positions ----------------------------------------------------------------------------
@@ -508,4 +463,54 @@ def test_the_help_says_what_wrong_positions_and_scalings_reach(capsys):
         main(["run", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "one part of it reads and another writes, the part that writes" in text
-    assert "linear or yarn, such as yarn:4; where layers differ, those without a window" in text
+    assert "where layers differ, this and --rope-theta reach those without a window" in text
+
+
+# ---- what the heads look at ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["llama", "t5", "deepseek_v3", "phi3"])
+def test_what_the_heads_look_at_is_drawn(name, folder, call, monkeypatch, tmp_path):
+    real_models = pytest.importorskip("pe_numpy.plots.real_models")
+    place, seen, draw = folder(name), [], real_models.attention_of_heads
+    monkeypatch.setattr(
+        real_models, "attention_of_heads", lambda *args: seen.append(args) or draw(*args)
+    )
+    picture = tmp_path / "heads.png"
+    options = ("--steps", 6, "--positions", "reverse", "--attention", picture)
+    status, out, _ = call(place, "w3 w1 [MASK] w4", *options)
+    assert status == 0 and picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    ((weights, words),) = seen
+    if name == "t5":
+        assert words[0] == "w0" and " ".join(words[1:]) == out
+        last = 6
+    else:
+        assert words[:4] == ["w3", "w1", "[MASK]", "w4"] and " ".join(words[4:]) == out
+        last = 9
+    tokens = [MASK if word == "[MASK]" else int(word[1:]) for word in words]
+    m = load_model(place).replace(places=lambda positions: last - positions)
+    cache = m.cache(1, len(tokens))
+    cache.watch = {}
+    m.logits([tokens], cache=cache, **({"source": [[3, 1, MASK, 4]]} if name == "t5" else {}))
+    assert len(weights) == len(cache.watch) >= 2
+    for n, of_layer in enumerate(weights):
+        assert of_layer.shape == (cache.watch[n].shape[1], len(words), len(words))
+        assert_allclose(of_layer, cache.watch[n][0], rtol=0, atol=0)
+
+
+def test_the_text_is_written_even_if_no_picture_can_be(folder, call, tmp_path):
+    pytest.importorskip("matplotlib")
+    place = folder("llama")
+    _, text, _ = call(place, "w3 w1", "--steps", 5)
+    status, out, err = call(
+        place, "w3 w1", "--steps", 5, "--attention", tmp_path / "no/folder/heads.png"
+    )
+    assert (status, out) == (2, text) and "No such file or directory" in err
+
+
+def test_a_word_is_no_formula():
+    real_models = pytest.importorskip("pe_numpy.plots.real_models")
+    figure = real_models.attention_of_heads([np.eye(3)[None]], ["$x_$", "_", "$$"])
+    figure.canvas.draw()
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["$x_$", "_", "$$"]
+    assert (len(real_models.attention_of_heads([np.zeros((3, 4, 4))] * 2, "abcd").axes)) == 6

@@ -42,14 +42,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "another writes, the part that writes",
     )
     parser.add_argument("--encoding", choices=["none"], help="take the encoding away")
-    parser.add_argument(
-        "--rope-theta", type=float, metavar="BASE", help="another base for RoPE; see --scaling"
-    )
+    parser.add_argument("--rope-theta", type=float, metavar="BASE", help="another base for RoPE")
     parser.add_argument(
         "--scaling",
         metavar="TYPE:FACTOR",
-        help=f"stretch RoPE, {' or '.join(SCALINGS)}, such as yarn:4; where layers differ, those "
-        "without a window",
+        help=f"stretch RoPE, {' or '.join(SCALINGS)}, such as yarn:4; where layers differ, this "
+        "and --rope-theta reach those without a window",
     )
 
 
