@@ -140,7 +140,7 @@ GPT_NEOX, BLOOM, MPT = "models/gpt_neox", "models/bloom", "models/mpt"
 AUTODIFF, RULES, PRIMITIVES = "training/autodiff", "training/rules", "training/primitives"
 QWEN2, QWEN3, PHI3 = "models/qwen2", "models/qwen3", "models/phi3"
 T5_MODEL, WHISPER, LOAD_MODEL = "models/t5", "models/whisper", "models/load"
-RUN = "models/run"
+RUN, GPT2 = "models/run", "models/gpt2"
 
 MUTANTS = [
     Mutant("i for 2i", SINUSOIDAL, "base ** (-np.arange(0, d_model, 2) / d_model)  #",
@@ -1542,6 +1542,23 @@ MUTANTS = [
     Mutant("features may have padding", LOAD_MODEL, "        if real is not None:\n            raise ValueError(\"logits: features", "        if False:\n            raise ValueError(\"logits: features"),
     Mutant("rows of a source unchecked", LOAD_MODEL, "if len(source) != rows:", "if False:"),
     Mutant("features of another dtype", LOAD_MODEL, "source.astype(self.dtype, copy=False), None", "source, None"),
+    Mutant("values before queries", GPT2, '"q|k|v"', '"v|k|q"'),
+    Mutant("exact GELU in GPT-2", GPT2, '"gelu_tanh")', '"gelu")'),
+    Mutant("no positions in GPT-2", GPT2, 'x = x + learned(params["positions"], positions[:, 0])', "pass"),
+    Mutant("padding counted by GPT-2", GPT2, "positions[:, 0])", "cache.length + np.arange(tokens.shape[1]))"),
+    Mutant("embedding of GPT-2 scaled", GPT2, "tokens, scale=1)", "tokens)"),
+    Mutant("GPT-2 sees ahead", GPT2, "attention(q, k, v, mask)", "attention(q, k, v)"),
+    Mutant("GPT-2 without a last norm", GPT2, '    x = layer_norm(x, **params["norm"], eps=s.eps)\n', ""),
+    Mutant("output of GPT-2 turned round", GPT2, '"W_o", (s.D, s.D)', '"W_o.T", (s.D, s.D)'),
+    Mutant("table of GPT-2 stays", GPT2, '0 * params["positions"]', 'params["positions"]'),
+    Mutant("values of LLaMA turn, too", LLAMA, "        k, v = cache.extend", "        v = turn(v, positions, s.rope)\n        k, v = cache.extend"),
+    Mutant("keys of LLaMA stay", LLAMA, "turn(q, positions, s.rope), turn(k, positions, s.rope)", "turn(q, positions, s.rope), k"),
+    Mutant("key heads of LLaMA tiled", LLAMA, "np.repeat(each, s.H // s.G, axis=1)", "np.concatenate([each] * (s.H // s.G), axis=1)"),
+    Mutant("GELU in LLaMA", LLAMA, '"silu")', '"gelu")'),
+    Mutant("embedding of LLaMA scaled", LLAMA, "tokens, scale=1)", "tokens)"),
+    Mutant("LLaMA without a last norm", LLAMA, 'rms_norm(x, params["norm"], s.eps), params', "x, params"),
+    Mutant("gate of LLaMA and its partner exchanged", LLAMA, '("mlp.gate_proj", "network.W_gate.T", (s.D, s.F)),\n            ("mlp.up_proj", "network.W_1.T", (s.D, s.F))', '("mlp.gate_proj", "network.W_1.T", (s.D, s.F)),\n            ("mlp.up_proj", "network.W_gate.T", (s.D, s.F))'),
+    Mutant("heads of LLaMA as wide as D / H", LLAMA, 'config.get("head_dim") or s.D // s.H', "s.D // s.H"),
     Mutant("shift the other way", RUN, "positions + int(shift[1])", "positions - int(shift[1])"),
     Mutant("shifts are positive", RUN, r"shift=(-?\d+)", r"shift=(\d+)"),
     Mutant("anything after a shift", RUN, "re.fullmatch(r\"shift", "re.match(r\"shift"),
