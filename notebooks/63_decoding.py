@@ -29,12 +29,13 @@ plt.show()
 #   [Shown](#a-cache-is-two-lists)
 # - **Is the result the same?** Yes, up to rounding, if the mask is causal, positions are right and the encoding
 #   does not change with the length. [Proved](#old-rows-never-change)
-# - **Which position has the new token?** The number of tokens read before, not 0, though it comes alone.
-#   [Shown](#where-a-token-stands)
+# - **Which position has the new token, and with padding?** The number of real tokens read before, not 0, though it
+#   comes alone. Pad on the left, and hide it. [Shown](#where-a-token-stands), [padded](#padding-on-the-left)
 # - **What does it weigh?** Half a megabyte a token for 32 layers of 32 heads of width 128 in two bytes; a
 #   quarter of that if four query heads share each of 8 key heads (GQA). [Counted](#what-a-cache-weighs)
-# - **How do I pad a batch of prompts?** On the left; hide the padding and count positions from the first
-#   real token. [Shown](#padding-on-the-left)
+# - **What do beams and drafts change?** Beam search compares texts by $\log p\,/\,((5+n)/6)^\alpha$. Refused drafts are
+#   redrawn from what the small model gave too little of, so the distribution stays; cheap drafts, mostly right, save
+#   time. [Proved](#a-small-model-drafts)
 # - **May I throw old rows away?** Yes, but large models need the first few; and say which positions the rest
 #   has: its own, or its place in the cache. [Shown](#throwing-rows-away)
 
@@ -450,7 +451,7 @@ for T, top_k in ((0.3, None), (0.6, None), (1.0, None), (1.5, None), (1.0, 5)):
 #
 # The most probable character now may lead into a less probable text. **Beam search** keeps several beginnings,
 # the beams. Each step grows every beam by every token, and the most probable results go on. The
-# logarithm of a text's probability is a sum, so each of the $n$ new tokens makes it smaller. To compare
+# logarithm of a text's probability is a sum, so each of the $n$ tokens after the prompt $w_0$ makes it smaller. To compare
 # texts of different lengths, divide it:
 #
 # $$\log p = \sum_{t=1}^{n} \log p(w_t \mid w_0, \dots, w_{t-1}), \qquad
@@ -477,8 +478,10 @@ for beams in (1, 2, 4, 16):
 assert sums == sorted(sums) and found != to_strings(written, alphabet)[0][:30]
 
 # %% [markdown]
-# Here more beams found more probable texts. Now let a full stop end a sentence, and let sentences of different
-# lengths compete. Predict: which $\alpha$ gives the longest?
+# Here more beams found more probable texts; after "it is ", four find a less probable one than two. One beam,
+# without an end, is `greedy`. Now let a full stop end a sentence, and let sentences of different lengths
+# compete. The search stops once no unfinished text can overtake the best one that has ended. Predict: which
+# $\alpha$ gives the longest?
 
 # %% fold="output"
 sizes = []
@@ -488,9 +491,12 @@ for alpha in (0.0, 0.6, 1.5, 3.0):
     sizes.append(ended.shape[1])
     print(f"alpha = {alpha}: {sizes[-1]:2} characters: {to_strings(ended, alphabet)[0]}")
 assert sizes == sorted(sizes) and sizes[0] < 10 and sizes[-1] > 50
+it_is = [to_tokens("it is ", alphabet)]
+two, four = (beam_search(newton, writer, it_is, 30, beams)[1] for beams in (2, 4))
+assert four < two and np.array_equal(beam_search(newton, writer, prompt, 60, 1)[0], written)
 
 # %% [markdown]
-# The larger $\alpha$, the longer, up to going round in circles. No $\alpha$ is right by proof, either; nor is
+# A larger $\alpha$ favours longer texts, up to going round in circles. None is right by proof, nor is
 # the most probable text the best one.
 #
 # ### A small model drafts
@@ -552,9 +558,8 @@ for name, draft in drafts.items():
 assert calls[0] == 12 and calls == sorted(calls) and calls[-1] < 60
 
 # %% [markdown]
-# The draft decides about the time, not about the text. Both methods need more of a cache than to grow:
-# beam search keeps some rows of the batch, some of them twice (`take`); the keys of refused drafts must go
-# (`cut`).
+# The draft decides about the time alone: it must cost less than the calls that it saves. Caches must do more than
+# grow: beam search keeps some rows of the batch, some twice (`take`); the keys of refused drafts must go (`cut`).
 #
 # ## Where a token stands
 #
