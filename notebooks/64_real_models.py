@@ -5,7 +5,7 @@
 #
 # 25 minutes. Needs [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [63 Decode with a key-value cache](63_decoding.ipynb).
 
-# %% fold="input" alt="A grid of tiny models by ten parts, filled where a model has the part. What one sees: RoPE goes with gates, and with norms without a shift, from DeepSeek to Qwen; GPT-2, BERT and ViT have tables, biases and shifts; BLOOM, MPT and T5 have a number a distance."
+# %% fold="input" alt="A grid of tiny models by ten parts, filled where a model has the part. What one sees: RoPE goes with gates and with norms without a shift, but for GPT-NeoX and RoFormer; GPT-2, BERT and ViT have tables, biases and shifts; BLOOM, MPT and T5 have a number a distance."
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -23,11 +23,12 @@ plt.show()
 #
 # - **How far is the Transformer of this book from GPT-2?** Four choices: norm first, positions from a table, an
 #   embedding that is not scaled, GELU in its tanh form. With them our `Model` gives GPT-2's logits. [Shown](#your-model-is-gpt-2)
-# - **And from LLaMA?** Five more: RMS norm, a gate with SiLU, RoPE in halves, fewer key heads, a head of its own. [Shown](#your-model-is-llama)
+# - **And from LLaMA?** Six more: RMS norm, no biases, a gate with SiLU, RoPE in halves, often fewer key heads, mostly a head of
+#   its own. [Shown](#your-model-is-llama)
 # - **In which order do fused projections hold q, k, v?** GPT-2 and Phi-3: all queries, all keys, all values. MPT: the same.
 #   GPT-NeoX and BLOOM: head by head. The wrong order has the right shapes. [Shown](#fused-rows)
 # - **Who divides scores by something else than $\sqrt K$?** T5 by nothing, Gemma 2 and 3 by
-#   $\sqrt{\texttt{query\_pre\_attn\_scalar}}$, DeBERTa by $\sqrt{3K}$, DeepSeek multiplies by a factor of YaRN's. [Table](#the-shelf)
+#   $\sqrt{\texttt{query\_pre\_attn\_scalar}}$ (mostly $K$ itself), DeBERTa by $\sqrt{3K}$, DeepSeek multiplies by a factor of YaRN's. [Table](#the-shelf)
 # - **How small a difference is a mistake?** The wrong form of GELU moves logits by $2\cdot10^{-4}$ of the largest, the wrong eps by
 #   less than half of that: compare to $10^{-5}$, in float64. [Measured](#how-small-a-mistake-is)
 # - **Can I run a released model?** `python -m pe_numpy run FOLDER "text"`, also with wrong positions. [Shown](#tell-it-wrong-positions)
@@ -63,9 +64,12 @@ numbers = np.frombuffer(raw[8 + n + begin : 8 + n + end], "<f4").reshape(entry["
 tensors = load_weights(SHELF / "llama")
 assert np.array_equal(tensors[name], numbers) and list(tensors) == list(header)
 
+# %%
+show_source(load_weights)
+
 # %% [markdown]
-# `load_weights` does this for one file or for an index of several, and copies nothing: the arrays are views of the file. It
-# refuses what does not fit to the byte. **bfloat16**, which NumPy does not know, is the upper half of a float32:
+# `load_weights` does this for one file or for an index of several, and copies nothing that can stay:
+# such arrays are views of the file. It refuses what does not fit to the byte. **bfloat16**, which NumPy does not know, is the upper half of a float32:
 #
 # $$\text{float32 bits} = 2^{16}\cdot\text{bfloat16 bits}$$
 
@@ -78,10 +82,15 @@ for b, x in zip(bits.tolist(), wide, strict=True):
     assert int(np.float32(x).view("<u4")) == 2**16 * b
 
 # %% [markdown]
-# Nothing in it says which function the numbers belong to. PyTorch's linear layers are stored (out, in), so $W$ must be
-# transposed; GPT-2's are (in, out), as ours. `load_model` reads both files, and its page says where each tensor goes: each
-# tensor is used once and each parameter is filled once, or it raises.
-#
+# Nothing in the file says which function its numbers belong to. PyTorch's linear layers are stored (out, in), so $W$ must be
+# transposed; GPT-2's are (in, out), as ours. `load_model` reads both files and asks the model's page where each tensor
+# goes: each tensor is used once and each parameter is filled once, or it raises. (A page may name tensors to pass
+# over, such as stored masks, and, in `MAY_LACK`, heads that may be absent: tied ones.)
+
+# %%
+show_source(load_model)
+
+# %% [markdown]
 # ## Your Model is GPT-2
 #
 # Take the `Model` of [chapter 62](62_model.ipynb), with the choices of 2017 as far as a decoder alone can have them, fill it with
@@ -175,12 +184,12 @@ for name, change in to_llama.items():
     print(f"{name:24} {steps[-1][1]:.0e}")
 assert steps[-1][1] < 1e-6 < 1e-5 < steps[-2][1]
 
-# %% alt="Largest error of the logits after each step, on a logarithmic axis. What one sees: near 1 for all steps but the last of each model, where it drops below 1e-6; the form of GELU and the eps stand between 1e-5 and 1e-3."
-plots.errors_of_steps(steps)
+# %% alt="Largest error of the logits after each step, on a logarithmic axis. What one sees: 0.1 and more for all but the last two steps of each model; before the last, with the wrong form of GELU or the wrong eps, between 1e-5 and 1e-3; then below 1e-6, for GPT-2 at the left edge or beyond."
+plots.errors_of_steps([(name, max(e, 1e-8)) for name, e in steps])
 plt.show()
 
 # %% [markdown]
-# The `Model` of this book is LLaMA, too, bands and all. What it cannot be by choice of its fields is on the **shelf**: one page
+# The `Model` of this book is LLaMA, too, bands and all. These two and what it cannot be are on the **shelf**: one page
 # of plain functions for each family, without options, written with the functions of the chapters before. This is all that LLaMA's
 # page computes:
 
@@ -263,7 +272,8 @@ assert error(m.logits(own["tokens"]), own["logits"]) < 1e-6
 #
 # $$\mathrm{cap}(s) = c\,\tanh\frac sc$$
 #
-# Its embedding is multiplied by $\sqrt D$, as in the paper of 2017, but in the few bits of bfloat16:
+# Its embedding is multiplied by $\sqrt D$, as in the paper of 2017, but rounded to the dtype of the
+# weights, mostly the few bits of bfloat16:
 
 # %%
 s = np.array([-1e6, -60.0, 0.0, 1.0, 60.0])
@@ -361,7 +371,7 @@ for name in ("gpt2", "llama", "bloom"):
 # python -m pe_numpy run FOLDER "Once upon a time" --rope-theta 1e6 --scaling yarn:4
 # ```
 #
-# The tiny models here have no words, so `--ids` gives them numbers:
+# The tiny models here have no words, so `--ids` gives them numbers; 2 ends a text:
 
 # %%
 from pe_numpy.__main__ import main
@@ -372,9 +382,8 @@ for options in ([], ["--positions", "shift=100"], ["--positions", "reverse"]):
 # %% [markdown]
 # ## The ledger
 #
-# Every function and every page was compared with code of other people, as far as there is code that installs. The ledger is
-# made by those tests themselves, and a test compares it with the committed one. Errors are relative to the largest number of
-# each comparison.
+# Every page, and the functions counted below, were compared with code of other people. The ledger is made by those tests
+# themselves, and a test compares it with the committed one. Errors are relative to the largest number of each comparison.
 
 # %%
 import csv
@@ -388,6 +397,10 @@ for row in models:
     )
 assert all(float(row["error"]) < 5e-5 for row in models)
 
+# %% [markdown]
+# In two files of functions the error has no meaning: gradients of key biases, which softmax does not see, are 0, so that
+# rounding noise is compared with noise.
+
 # %%
 import pe_numpy
 
@@ -397,10 +410,9 @@ seen = {name for row in ledger for name in row["functions"].split()} - {
 }
 print(f"{len(ledger)} golden files, {len(seen)} public functions, {len(models)} models;")
 print("code of " + ", ".join(sorted(others)))
-print(
-    f"largest error of a function: {max(float(r['error']) for r in ledger if r not in models):.0e}"
-)
-assert seen <= set(pe_numpy.__all__)
+errors = sorted(float(row["error"]) for row in ledger if row not in models)
+print(f"largest error of a function: {errors[-3]:.0e}, but for the two")
+assert errors[-3] < 1e-5 < 0.1 < errors[-2] and seen <= set(pe_numpy.__all__)
 
 # %% [markdown]
 # ## Exercises
@@ -445,7 +457,7 @@ assert seen <= set(pe_numpy.__all__)
 #
 # <details><summary>Hint 1</summary>
 #
-# $(c\,q)\cdot k = c\,(q\cdot k)$.
+# $(a\,q)\cdot k = a\,(q\cdot k)$.
 #
 # </details>
 #
@@ -500,8 +512,8 @@ assert seen <= set(pe_numpy.__all__)
 # - **Tied heads**: the file's own head if there is one, else the embedding; `tie_word_embeddings` is not always written.
 # - **Padding**: give positions that count real tokens, or pad nothing. A bare forward of GPT-2 in transformers counts padding,
 #   unless it is given `position_ids`; `generate` makes them from the mask.
-# - **What was run**: the architectures, with random weights, to the digits of the ledger. Of the released weights, which are
-#   gigabytes, none was.
+# - **What was run**: the architectures, with random weights, to the digits of the ledger. Of the released weights,
+#   none was.
 #
 # ## Further reading
 #
