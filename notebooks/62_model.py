@@ -99,7 +99,7 @@ show_source(embed_tokens)
 # `Model` holds the sizes and choices of a Transformer, and no parameters; `init_params` draws those. For the checks
 # below we make a tiny model: width 8, two heads, one layer on each side.
 
-# %%
+# %% fold="output"
 sides = {"n_layers": 1, "n_encoder_layers": 1, "encoding": Sinusoidal(), "cross_heads": 1}
 tiny = Model(len(LETTERS), d_model=8, n_heads=2, d_ff=16, **sides)
 weights = init_params(tiny, np.random.default_rng(0), np.float64)

@@ -62,7 +62,9 @@ class Mutant(NamedTuple):
         """The test file of the same stem."""
         *_, room, stem = ("", *self.module.split("/"))
         if stem not in ("weights", "run"):
-            stem = {"encodings": "model", "models": "shelf"}.get(room) or {"registry": "check"}.get(stem, stem)
+            stem = {"encodings": "model", "models": "shelf"}.get(room) or {"registry": "check"}.get(
+                stem, stem
+            )
         return f"tests/test_{stem}.py"
 
     @property

@@ -43,7 +43,7 @@ def changed(s: SimpleNamespace, **changes: Any) -> SimpleNamespace:
 def rounded(page: str, config: Mapping[str, Any], x: float) -> float:
     """Round a number to the bits of the weights' dtype, which the configuration names."""
     dtype = config.get("dtype") or config.get("torch_dtype")
-    bits = {"bfloat16": 8, "float16": 11, "float32": 24}.get(dtype)
+    bits = {"bfloat16": 8, "float16": 11, "float32": 24}.get(str(dtype))
     if bits is None:
         raise ValueError(f"{page}: dtype must be bfloat16, float16 or float32; got {dtype!r}")
     fraction, exponent = math.frexp(x)
