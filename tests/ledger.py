@@ -4,7 +4,7 @@ Usage: python tests/ledger.py     (runs the golden tests; writes notebooks/resul
 
 A line is a golden file. Its tests run with eyes on them: which public functions, or which page,
 they call, how many numbers they compare, and the largest difference, relative to the largest number
-of those that it was compared with.
+that the test compares.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Ledger:
         self.lines: dict[str, dict] = {}
         self.files: set[str] = set()
         self.called: set[str] = set()
-        self.compared: list[tuple[int, float]] = []
+        self.compared: list[tuple[int, float, float]] = []
 
     def pytest_collection_finish(self, session):
         """Put a watcher in front of what the tests call."""
@@ -61,9 +61,9 @@ class Ledger:
         return call
 
     def compare(self, args) -> None:
-        """Note how many numbers are compared, and the largest relative difference."""
+        """Note how many numbers are compared, the largest difference and the largest number."""
         ours, theirs = (np.asarray(x, np.float64) for x in args[:2])
-        largest = np.abs(theirs[np.isfinite(theirs)]).max(initial=0) or 1.0
+        largest = np.abs(theirs[np.isfinite(theirs)]).max(initial=0)
         apart = np.abs(
             np.subtract(
                 ours,
@@ -72,7 +72,7 @@ class Ledger:
                 out=np.zeros(np.broadcast_shapes(ours.shape, theirs.shape)),
             )
         )
-        self.compared.append((apart.size, float(apart.max(initial=0) / largest)))
+        self.compared.append((apart.size, float(apart.max(initial=0)), float(largest)))
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item):
@@ -82,6 +82,8 @@ class Ledger:
         shelf = item.path.name == "test_shelf.py"
         if outcome.excinfo or not self.compared or (shelf and "transformers" not in item.name):
             return
+        sizes, differences, numbers = zip(*self.compared, strict=True)
+        error = max(differences) / (max(numbers) or 1.0)
         for file in self.files:
             file = f"models/{file}" if shelf else file
             line = self.lines.setdefault(
@@ -89,8 +91,8 @@ class Ledger:
             )
             line["functions"] |= {page_of(file)} if shelf else self.called
             line["tests"] += 1
-            line["numbers"] += sum(size for size, _ in self.compared)
-            line["error"] = max(line["error"], *(error for _, error in self.compared))
+            line["numbers"] += sum(sizes)
+            line["error"] = max(line["error"], error)
 
 
 def page_of(file: str) -> str:

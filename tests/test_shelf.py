@@ -635,6 +635,28 @@ def test_a_cache_with_a_source_changes_nothing(name):
 
 
 @encoder_decoders
+def test_a_first_call_that_fails_leaves_the_cache_free_for_another_source(name):
+    g, m, of = golden(name), model(name), source_of(name)
+    cache = m.cache(2, 9)
+    with pytest.raises(ValueError, match="tokens must be from 0 to V - 1"):
+        m.logits(np.full((2, 1), 99), **of, cache=cache)
+    other = {**of, "source": of["source"][::-1].copy()}
+    own = m.logits(g["tokens"], **other, cache=cache)
+    assert_array_equal(own, m.logits(g["tokens"], **other))
+
+
+def test_a_cache_keeps_no_more_than_it_holds():
+    m, g = model("llama"), golden("llama")
+    cache = m.cache(2, 9)
+    m.logits(g["tokens"][:, :3], cache=cache)
+    for length in (4, -1):
+        with pytest.raises(ValueError, match=r"Cache\.cut: length must be"):
+            cache.cut(length)
+    cache.cut(3)
+    assert cache.length == 3
+
+
+@encoder_decoders
 def test_a_cache_reads_its_source_once_and_refuses_another(name, monkeypatch):
     g, m = golden(name), model(name)
     calls, encode, of = [], m.page.encode, source_of(name)

@@ -13,6 +13,7 @@ import numpy as np
 
 from pe_numpy import checks
 from pe_numpy.transformer.attention import causal_mask, window_mask
+from pe_numpy.transformer.model import real_positions
 
 
 class Cache:
@@ -55,7 +56,7 @@ class Cache:
             )
         self._coming = coming
         self.real = np.concatenate([self.real[..., : self.length], real[:, None, None]], axis=-1)
-        self._order = np.maximum(np.cumsum(self.real[:, 0], axis=-1) - 1, 0)  # (B, 1, S)
+        self._order = real_positions(self.real[:, 0])  # (B, 1, S)
         new = self._order[..., self.length :]
         new = new if places is None else places(new)
         self.positions = np.concatenate([self.positions[..., : self.length], new], axis=-1)
@@ -109,4 +110,8 @@ class Cache:
 
     def cut(self, length: int) -> None:
         """Forget all tokens but the first `length`."""
+        if checks.integer("Cache.cut", "length", length, least=0) > self.length:
+            raise ValueError(
+                f"Cache.cut: length must be at most the tokens held, {self.length}; got {length}"
+            )
         self.length = length

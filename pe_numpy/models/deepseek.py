@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.cache import Cache
-from pe_numpy.models.page import Params, Table, changed, expect, sizes, turn
+from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.rotary.latent import mla_scores
 from pe_numpy.transformer.attention import attend, merge_heads, softmax, split_heads
@@ -182,6 +182,4 @@ def largest(x: np.ndarray, n: int) -> np.ndarray:
     return np.argsort(np.argsort(-x)) < n
 
 
-def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
-    """Turn nothing."""
-    return params, changed(s, rope=s.rope._replace(frequencies=0 * s.rope.frequencies))
+without_positions = without_turns

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.cache import Cache
-from pe_numpy.models.page import Params, Table, changed, expect, rounded, sizes, turn, windows
+from pe_numpy.models.page import Params, Table, expect, rounded, sizes, turn, windows, without_turns
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.transformer.attention import attend, merge_heads, split_heads
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
@@ -114,6 +114,4 @@ def logits(
     return soft_cap(linear(x, params["embedding"].T), s.logit_cap)
 
 
-def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
-    """Turn nothing."""
-    return params, changed(s, rope=s.rope._replace(frequencies=0 * s.rope.frequencies))
+without_positions = without_turns

@@ -30,6 +30,7 @@ from pe_numpy import checks
 from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params
 from pe_numpy.models.weights import load_weights
+from pe_numpy.transformer.model import real_positions
 
 NAME = "load_model"
 PAGES = {  # model_type of config.json: page
@@ -252,7 +253,16 @@ class Loaded:
         return cache
 
 
-class Decoder(Loaded):
+class Writer(Loaded):
+    """A model that writes, whatever it reads besides."""
+
+    def without_positions(self) -> Any:
+        """Give the same model without its encoding."""
+        parameters, s = self.page.without_positions(self.parameters, self.settings)
+        return self.replace(parameters=parameters, settings=s)
+
+
+class Decoder(Writer):
     """A model that writes."""
 
     def logits(
@@ -268,11 +278,6 @@ class Decoder(Loaded):
         logits = self.page.logits(self.parameters, self.settings, tokens, positions, cache)
         cache.end()
         return logits
-
-    def without_positions(self) -> Decoder:
-        """Give the same model without its encoding."""
-        parameters, s = self.page.without_positions(self.parameters, self.settings)
-        return self.replace(parameters=parameters, settings=s)
 
 
 class Encoder(Loaded):
@@ -293,12 +298,12 @@ class Encoder(Loaded):
             raise ValueError(
                 f"logits: types must have the tokens' shape {tokens.shape}; got {types.shape}"
             )
-        positions = np.maximum(np.cumsum(real, axis=-1) - 1, 0)[:, None]  # (B, 1, L)
+        positions = real_positions(real)[:, None]  # (B, 1, L)
         positions = positions if self.places is None else self.places(positions)
         return self.page.logits(self.parameters, self.settings, tokens, positions, real, types)
 
 
-class EncoderDecoder(Loaded):
+class EncoderDecoder(Writer):
     """A model that reads a source and writes."""
 
     def logits(
@@ -318,13 +323,18 @@ class EncoderDecoder(Loaded):
         cache = self._cache(cache, tokens)
         source, source_real = self._source(source, source_real, len(tokens))
         known = source if source_real is None else np.where(source_real, source, -1)
-        if not cache.memory:
-            memory, seen = self.page.encode(self.parameters, self.settings, source, source_real)
-            cache.memory = known.copy(), memory, seen
-        elif not np.array_equal(cache.memory[0], known):
+        before = cache.memory
+        if before and not np.array_equal(before[0], known):
             raise ValueError("logits: the cache serves one source; got another, make a new cache")
         positions = cache.begin(real, self.places)
-        logits = self.page.decode(self.parameters, self.settings, tokens, positions, cache)
+        if not before:
+            memory, seen = self.page.encode(self.parameters, self.settings, source, source_real)
+            cache.memory = known.copy(), memory, seen
+        try:
+            logits = self.page.decode(self.parameters, self.settings, tokens, positions, cache)
+        except ValueError:
+            cache.memory = before  # a call that fails leaves it as it was
+            raise
         cache.end()
         return logits
 
@@ -346,11 +356,6 @@ class EncoderDecoder(Loaded):
         shape = rows, s.mel, s.frames
         source = checks.exact_shape("logits", "source", source, shape, "(B, mel, frames)")
         return source.astype(self.dtype, copy=False), None
-
-    def without_positions(self) -> EncoderDecoder:
-        """Give the same model without its encoding."""
-        parameters, s = self.page.without_positions(self.parameters, self.settings)
-        return self.replace(parameters=parameters, settings=s)
 
 
 class PictureReader(Loaded):

@@ -71,3 +71,8 @@ def turn(x: np.ndarray, positions: np.ndarray, settings: RopeSettings) -> np.nda
         return turned
     n = 2 * settings.frequencies.shape[-1]  # what is not turned keeps its size
     return np.concatenate([turned[..., :n] * settings.attention_factor, turned[..., n:]], axis=-1)
+
+
+def without_turns(params: Params, s: Any) -> tuple[Params, Any]:
+    """Give parameters and settings of the same model whose queries and keys do not turn."""
+    return params, changed(s, rope=s.rope._replace(frequencies=0 * s.rope.frequencies))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.cache import Cache
-from pe_numpy.models.page import Params, Table, changed, expect, sizes, turn
+from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
@@ -95,6 +95,4 @@ def logits(
     return linear(rms_norm(x, params["norm"], s.eps), params.get("head", params["embedding"].T))
 
 
-def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
-    """Turn nothing."""
-    return params, changed(s, rope=s.rope._replace(frequencies=0 * s.rope.frequencies))
+without_positions = without_turns

@@ -845,7 +845,12 @@ def _positions(length: int, real: np.ndarray | None) -> np.ndarray:
     """Positions of real tokens, from 0: (L,) if all are real, else (B, L)."""
     if real is None:
         return np.arange(length)
-    return np.maximum(np.cumsum(real, axis=1) - 1, 0)
+    return real_positions(real)
+
+
+def real_positions(real: np.ndarray) -> np.ndarray:
+    """Positions of tokens (..., L), True where real: real ones count from 0."""
+    return np.maximum(np.cumsum(real, axis=-1) - 1, 0)
 
 
 def _sight(
