@@ -40,6 +40,8 @@ released models
 its training
        value_and_grad, cross_entropy, train, adamw, adamw_state, sgd, clip_gradients,
        warmup_schedule, cosine_schedule, save, load
+from one code to another
+       convert_layout, relative_gather, flip_table, alibi_key_bias, convert_mask, join_fused
 homework
        check
 
@@ -97,6 +99,14 @@ from pe_numpy.relative.windows import (
     log_cpb_coordinates,
     offset_bias,
     offset_index,
+)
+from pe_numpy.rosetta import (
+    alibi_key_bias,
+    convert_layout,
+    convert_mask,
+    flip_table,
+    join_fused,
+    relative_gather,
 )
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.rotary.latent import mla_scores
@@ -190,6 +200,7 @@ __all__ = [
     "adamw",
     "adamw_state",
     "alibi_bias",
+    "alibi_key_bias",
     "alibi_slopes",
     "attend",
     "attention",
@@ -205,6 +216,8 @@ __all__ = [
     "clip_gradients",
     "complex_attention",
     "complex_order",
+    "convert_layout",
+    "convert_mask",
     "convolve",
     "cope_bias",
     "cosine_schedule",
@@ -221,6 +234,7 @@ __all__ = [
     "encode",
     "feed_forward",
     "fire_bias",
+    "flip_table",
     "floater",
     "forgetting_bias",
     "four_terms",
@@ -230,6 +244,7 @@ __all__ = [
     "greedy",
     "hierarchical",
     "init_params",
+    "join_fused",
     "kerple_log_bias",
     "kerple_power_bias",
     "laplacian_encoding",
@@ -263,6 +278,7 @@ __all__ = [
     "random_positions",
     "recurrent",
     "relative_distance",
+    "relative_gather",
     "relative_key_query_scores",
     "relative_shift",
     "relu",

@@ -118,6 +118,7 @@ FORGETTING, COPE = "relative/forgetting", "relative/cope"
 ALIBI, EXPANSION = "relative/alibi", "relative/expansion"
 KERPLE, SANDWICH, FIRE = "relative/kerple", "relative/sandwich", "relative/fire"
 WINDOWS = "relative/windows"
+ROSETTA = "rosetta"
 LEARNED, RECURRENT = "absolute/learned", "absolute/recurrent"
 GRID, FOURIER = "absolute/grid", "absolute/fourier"
 COMPLEX, CONVOLUTION = "absolute/complex_order", "absolute/convolution"
@@ -1612,6 +1613,26 @@ MUTANTS = [
     Mutant("text goes on behind the progress", RUN, "        if sys.stderr.isatty():\n            print(file=sys.stderr)", "        pass"),
     Mutant("any text is numbers", RUN, "        except ValueError:\n            raise ValueError(\n                f\"{NAME}: with --ids", "        except TypeError:\n            raise ValueError(\n                f\"{NAME}: with --ids"),
     Mutant("nothing to read", RUN, "if not tokens:", "if False:"),
+    Mutant("half and interleaved exchanged", ROSETTA, 'if to == "half" else np.argsort', 'if to != "half" else np.argsort'),
+    Mutant("all components pair up", ROSETTA, "order[:d] = rope_permutation(d) if", "order = rope_permutation(K) if"),
+    Mutant("least distance first", ROSETTA, "column = largest - distance", "column = distance + N - 1 - largest"),
+    Mutant("columns end one later", ROSETTA, "N - 1 if largest is None", "N if largest is None"),
+    Mutant("clips in silence", ROSETTA, "column = np.broadcast_to(column,", "column = np.broadcast_to(np.clip(column, 0, N - 1),"),
+    Mutant("a distance without a column", ROSETTA, "column.max() < N:", "column.max() < N + 1:"),
+    Mutant("DeBERTa's table reversed as a whole", ROSETTA, "rows = -rows % N", "rows = rows[::-1]"),
+    Mutant("T5's halves exchanged as wholes", ROSETTA, "np.where(rows % half == 0, rows, (rows + half) % N)", "(rows + half) % N"),
+    Mutant("T5's table reversed", ROSETTA, "np.where(rows % half == 0, rows, (rows + half) % N)", "rows[::-1]"),
+    Mutant("flipped along the components", ROSETTA, "table[..., rows, :]", "table[..., ::-1]"),
+    Mutant("far keys preferred", ROSETTA, "return slopes[:, None, None] *", "return -slopes[:, None, None] *"),
+    Mutant("batch and heads exchanged", ROSETTA, "positions[..., None, None, :]", "positions[..., None, :]"),
+    Mutant("blocked means attend", ROSETTA, 'free = mask if source == "attend" else ~mask', "free = mask"),
+    Mutant("finite numbers do not block", ROSETTA, "BLOCKS = -1e4", "BLOCKS = -np.inf"),
+    Mutant("a bias taken for a mask", ROSETTA, "other = mask[~free & ~(mask <= BLOCKS)]", "other = mask[~free & (mask > 0)]"),
+    Mutant("adds 1 and 0", ROSETTA, "np.where(free, 0.0, -np.inf)", "np.where(free, 1.0, 0.0)"),
+    Mutant("the mask itself handed back", ROSETTA, "free.copy()", "free"),
+    Mutant("head by head, kind by kind", ROSETTA, "H, 1, K) for x", "1, H, K) for x"),
+    Mutant("keys and values exchanged", ROSETTA, '(("q", q), ("k", k), ("v", v))', '(("q", q), ("k", v), ("v", k))'),
+    Mutant("any order of grouped heads", ROSETTA, 'if H % G or (G != H and order != "q|k|v"):', "if H % G:"),
 ]  # fmt: skip
 
 
