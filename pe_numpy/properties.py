@@ -1,0 +1,354 @@
+r"""What kind of encoding a score is, measured from its numbers alone.
+
+A scheme is a bare function score(q, k, i, j): queries (L, K) at positions i (L,) and keys (S, K) at
+positions j (S,) in, scores (L, S) out. Nothing else is asked of it, so what comes out holds for any
+code that computes such scores, and names cannot lie.
+
+Source: the tests are those of algebra: invariance, linearity and the homomorphism of a group
+(chapter 70 proves what each of them says).
+Axes: L queries, S keys, K width of one head, A coordinates of a position.
+Symbols: D = i - j; Phi(i, j), the (K, K) matrix of a bilinear score times sqrt(K).
+Convention: pairs of the past alone are compared, i at least j, but where a test says otherwise;
+numbers are equal if they differ by less than 1e-9 of the largest.
+Differs from the papers: they prove; this tries, at a few dozen positions up to 1,967, and can be
+deceived by a function that is made for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from pe_numpy import checks
+
+Scores = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+TOLERANCE = 1e-9  # of the largest score
+WIDE = np.array([0, 1, 2, 3, 5, 8, 13, 21, 30, 34, 41, 47])
+FAR = (200, 400, 800)
+NAME = "properties"
+
+
+class Properties(NamedTuple):
+    """What `properties` found; None where a test has no meaning or the positions have no score."""
+
+    pairwise: bool  # a pair's score depends on its two tokens and positions alone
+    shift: int  # the least step of all positions that keeps the scores; 1: relative, 0: none does
+    leak: float  # largest change, a share of the largest score, if positions move by 1 or by 40
+    bias: bool | None  # position is a number added to the score: it does not depend on content
+    bilinear: bool | None  # linear in q, and in k
+    expansion: bool | None  # s(q, k) - s(q, 0) - s(0, k) + s(0, 0) is bilinear
+    zero: str  # what is left without content: "0", "Toeplitz" or "not Toeplitz"
+    gain: float | None  # Phi turns, and multiplies norms by this; None: it does more than turn
+    group: bool | None  # Phi(a, 0) Phi(0, 0)^-1 Phi(b, 0) = Phi(a + b, 0)
+    exchange: bool | None  # s(q, k, i, j) = s(k, q, j, i)
+    mirror: bool | None  # s(q, k, i, j) = s(q, k, j, i)
+    fall: str | None  # of a token with itself, on average: "falls", "flat" or "rises" at times
+    range: str | None  # far away it is "free", "saturated", "constant" or has no score: "finite"
+    bounded: bool | None  # far away no larger than near by
+    prefix: bool  # old rows stay as the sequence grows
+    rank: int | None  # of the scores of one content, 32 queries after 32 keys
+
+    @property
+    def move(self) -> str:
+        """Which of the six moves it is, by at most five of the tests."""
+        if not self.pairwise:
+            return "path"
+        if self.bias:
+            return "none" if self.bilinear else "bias"
+        if self.bilinear:
+            if self.group:
+                return "turn"
+            return "index" if self.gain else "multiply"
+        if not self.expansion:
+            return "turn after a nonlinearity" if self.shift == 1 else "other"
+        return "expand" if self.shift == 1 else "add"
+
+
+def properties(scores: Scores, width: int = 8, axes: int = 1, seed: int = 0) -> Properties:
+    """Measure what kind of encoding a function of queries, keys and positions is.
+
+    Parameters
+    ----------
+    scores : function
+        `scores(q, k, i, j)` with q (L, K), k (S, K), i (L,) and j (S,) gives (L, S). Scores in
+        which other tokens have a say are asked with L = S and i = j alone.
+    width : int
+        K, the width of the queries and keys that it is tried with.
+    axes : int
+        A, the number of coordinates of a position; above 1, positions are (L, A) and (S, A).
+    seed : int
+        Of the contents, random normal.
+
+    Returns
+    -------
+    Properties, a NamedTuple; its `move` says which of the six moves it is.
+
+    Raises
+    ------
+    ValueError
+        If `scores` is no function or a class, or its result is not (L, S) real numbers. What it
+        raises itself at positions up to 47 is passed on; at others, it has no score there.
+
+    Notes
+    -----
+    Source: chapter 70, where each test is stated and proved to say what it says.
+
+    Examples
+    --------
+    >>> import pe_numpy
+    >>> def score(q, k, i, j):
+    ...     return pe_numpy.rope(q, i) @ pe_numpy.rope(k, j).T / 8**0.5
+    >>> found = properties(score)
+    >>> found.shift, found.gain, found.group, found.move
+    (1, 1.0, True, 'turn')
+    """
+    if not callable(scores) or isinstance(scores, type):
+        raise ValueError(f"{NAME}: scores must be a function of q, k, i, j; got {scores!r}")
+    width = checks.integer(NAME, "width", width)
+    box = _Box(scores, width, checks.integer(NAME, "axes", axes), np.random.default_rng(seed))
+    pairwise = _pairwise(box)
+    shift, leak = _shift(box)
+    zero = _zero(box)
+    prefix = bool(box.try_to(_prefix))
+    if not pairwise:
+        nothing = [None] * 9
+        bias, bilinear, expansion, gain, group, exchange, mirror, fall, end = nothing
+        bounded = rank = None
+    else:
+        bias, bilinear, expansion = _bias(box), _bilinear(box, box), _bilinear(box, box.rest)
+        gain = box.try_to(_gain) if bilinear else None
+        group = bool(box.try_to(_group)) if bilinear else None
+        exchange, mirror = box.try_to(_exchange), box.try_to(_mirror)
+        fall, end = box.try_to(_fall), box.try_to(_range) or "finite"
+        bounded, rank = box.try_to(_bounded), box.try_to(_rank)
+    return Properties(
+        pairwise, shift, leak, bias, bilinear, expansion, zero, gain, group, exchange, mirror,
+        fall, end, bounded, prefix, rank,
+    )  # fmt: skip
+
+
+class _Box:
+    """A function of scores, with contents to try it."""
+
+    def __init__(self, scores: Scores, width: int, axes: int, rng: np.random.Generator):
+        self.scores, self.K, self.axes = scores, width, axes
+        self.q, self.k, self.other = rng.standard_normal((3, 100, width))
+
+    def __call__(self, q, k, i, j) -> np.ndarray:
+        """Scores (L, S) of contents at places."""
+        i, j = (self.at(x) if np.ndim(x) == 1 else x for x in (i, j))
+        result = np.asarray(self.scores(q.copy(), k.copy(), i.copy(), j.copy()))
+        if result.shape != (len(q), len(k)) or result.dtype.kind not in "fiub":
+            raise _NoScoresError(
+                f"{NAME}: scores must be real, of shape (L, S) = {(len(q), len(k))} for q "
+                f"{q.shape} and k {k.shape}; got {result.dtype} of shape {result.shape}"
+            )
+        return result.astype(float)
+
+    def at(self, numbers, direction: int = 0) -> np.ndarray:
+        """Positions: the numbers themselves, or with A axes points (n, A) on a line."""
+        numbers = np.asarray(numbers)
+        if self.axes == 1:
+            return numbers
+        return numbers[:, None] * (1 + (direction + np.arange(self.axes)) % self.axes)
+
+    def rest(self, q, k, i, j) -> np.ndarray:
+        """What is left of the scores without the terms of q alone, of k alone, and of neither."""
+        none_q, none_k = np.zeros_like(q), np.zeros_like(k)
+        return (
+            self(q, k, i, j)
+            - self(q, none_k, i, j)
+            - self(none_q, k, i, j)
+            + self(none_q, none_k, i, j)
+        )
+
+    def one(self, i: int, j: int, q=None, k=None) -> float:
+        """Score one pair."""
+        q, k = (x[:1] if y is None else y for x, y in ((self.q, q), (self.k, k)))
+        return float(self(q, k, np.array([i]), np.array([j]))[0, 0])
+
+    def phi(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Phi (K, K) of a bilinear score at one pair of places (1,) or (1, A)."""
+        unit = np.eye(self.K)
+        return self(unit, unit, np.repeat(i, self.K, 0), np.repeat(j, self.K, 0)) * self.K**0.5
+
+    def try_to(self, measure: Callable):
+        """Measure, or give None if the function has no scores there."""
+        try:
+            return measure(self)
+        except _NoScoresError:
+            raise
+        except (ValueError, IndexError):
+            return None
+
+
+class _NoScoresError(ValueError):
+    """What came back are no scores."""
+
+
+def _past(n: int) -> np.ndarray:
+    return np.tri(n, dtype=bool)
+
+
+def _apart(a: np.ndarray, b: np.ndarray, scale: np.ndarray | None = None) -> float:
+    """Largest difference, as a share of the largest number; what is infinite must be so in both."""
+    finite = np.isfinite(a) & np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite]):
+        return float("inf")
+    a, b = a[finite], b[finite]
+    scale = a if scale is None else scale
+    largest = max(np.abs(scale).max(initial=0), np.abs(b).max(initial=0))
+    return float(np.abs(a - b).max(initial=0) / (largest or 1))
+
+
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return _apart(a, b) < TOLERANCE
+
+
+def _pairwise(s: _Box) -> bool:
+    """Forget one token; what the others say to each other must not change."""
+    places = np.array([0, 1, 2, 3, 5, 6, 7, 11])
+    q, k, n = s.q[:8], s.k[:8], 8
+    kept = np.arange(n) != 3
+    whole = s(q, k, places, places)[kept][:, kept]
+    part = s(q[kept], k[kept], places[kept], places[kept])
+    return _equal(whole[_past(n - 1)], part[_past(n - 1)])
+
+
+def _shift(s: _Box) -> tuple[int, float]:
+    """Move all positions by a step, and by 40 steps."""
+    n = len(WIDE)
+    q, k, places = s.q[:n], s.k[:n], s.at(WIDE)
+
+    def moved(step):
+        there = places + s.at(np.array([step]), 1)[0]
+        return s(q, k, there, there)[_past(n)]
+
+    def change(step):
+        found = s.try_to(lambda _: _apart(here, moved(step)))
+        return float("inf") if found is None else found
+
+    here = moved(0)
+    leak = max(change(1), change(40))
+    for step in range(1, 49):
+        if change(step) < TOLERANCE and change(40 * step) < TOLERANCE:
+            return step, leak
+    return 0, leak
+
+
+def _bias(s: _Box) -> bool:
+    """With one content at all places, another content must move all scores by one number."""
+    places, past = np.arange(12), _past(12)
+    one, other = (
+        s(np.tile(q, (12, 1)), np.tile(k, (12, 1)), places, places)[past]
+        for q, k in ((s.q[0], s.k[0]), (s.q[1], s.k[1]))
+    )
+    change = other - one
+    return _equal(change, np.full_like(change, change[0]))
+
+
+def _bilinear(s: _Box, f: Callable) -> bool:
+    """Doubled queries, trebled keys and a sum of queries give doubled, trebled scores and a sum."""
+    n = 12
+    q, k, other, places = s.q[:n], s.k[:n], s.other[:n], np.arange(n)
+    past = _past(n)
+    first, second = f(q, k, places, places)[past], f(other, k, places, places)[past]
+    return (
+        _equal(f(2 * q, k, places, places)[past], 2 * first)
+        and _equal(f(q, 3 * k, places, places)[past], 3 * first)
+        and _equal(f(q + other, k, places, places)[past], first + second)
+    )
+
+
+def _zero(s: _Box) -> str:
+    """Scores without content."""
+    n = 48
+    nothing, places = np.zeros((n, s.K)), np.arange(n)
+    scores = s(nothing, nothing, places, places)
+    if np.abs(scores[_past(n)]).max() < TOLERANCE:
+        return "0"
+    by_distance = all(
+        _apart(d, np.full_like(d, d[0]), scores) < TOLERANCE
+        for d in (np.diagonal(scores, -D) for D in range(n))
+    )
+    return "Toeplitz" if by_distance else "not Toeplitz"
+
+
+def _gain(s: _Box) -> float | None:
+    """All singular values of Phi are one number, at three pairs of places."""
+    sizes = [
+        np.linalg.svd(s.phi(s.at([i]), s.at([j])), compute_uv=False)
+        for i, j in ((3, 3), (9, 2), (30, 1))
+    ]
+    first = float(sizes[0][0])
+    same = _equal(np.array(sizes), np.full((3, s.K), first))
+    return round(first, 9) if same and first else None
+
+
+def _group(s: _Box) -> bool:
+    """Going a and then b is going a + b."""
+    start = s.at([0])
+    origin = s.phi(start, start)
+    for a, b in ((1, 1), (2, 3), (5, 40), (11, 19), (40, 60)):
+        a, b = s.at([a], 0), s.at([b], 1)
+        both = s.phi(a, start) @ np.linalg.solve(origin, s.phi(b, start))
+        if not _equal(both, s.phi(a + b, start)):
+            return False
+    return True
+
+
+def _exchange(s: _Box) -> bool:
+    """Queries and keys change their roles, with their places."""
+    q, k, i, j = s.q[:9], s.k[:9], np.arange(9) + 3, np.arange(9)[::-1] * 2
+    return _equal(s(q, k, i, j), s(k, q, j, i).T)
+
+
+def _mirror(s: _Box) -> bool:
+    """One pair at places (9, 2) and (2, 9)."""
+    return _equal(np.array(s.one(9, 2)), np.array(s.one(2, 9)))
+
+
+def _fall(s: _Box) -> str:
+    """Scores of 100 contents with themselves, on average, at D up to 91."""
+    x, n = s.q, len(s.q)
+    means = []
+    for distance in (*range(16), *range(16, 96, 5)):
+        scores = s(x, x, np.full(n, distance), np.zeros(n, int))
+        means.append(np.diagonal(scores).mean())
+    steps = np.diff(means) / np.abs(means).max()
+    if np.abs(steps).max() < TOLERANCE:
+        return "flat"
+    return "falls" if steps.max() < TOLERANCE else "rises"
+
+
+def _range(s: _Box) -> str:
+    """One pair at D from 1 to 793."""
+    near, *far = (s.one(i, 7) for i in (8, *FAR))
+    if not _equal(np.array(far), np.full(len(far), far[0])):
+        return "free"
+    return "constant" if _equal(np.array(near), np.array(far[0])) else "saturated"
+
+
+def _bounded(s: _Box) -> bool:
+    """A small content with itself: far away at most 1.5 times the largest score near by."""
+    x = s.q[:1] / 100
+    near = np.abs(s(np.tile(x, (64, 1)), x, np.arange(64) + 7, np.array([7]))).max()
+    return all(abs(s.one(i, 7, x, x)) <= 1.5 * near for i in FAR)
+
+
+def _prefix(s: _Box) -> bool:
+    """The first 24 of 96 tokens alone have the scores that they have among all."""
+    few, all_of_them = np.arange(24), np.arange(96)
+    short = s(s.q[:24], s.k[:24], few, few)
+    long = s(s.q[:96], s.k[:96], all_of_them, all_of_them)[:24, :24]
+    return _equal(short[_past(24)], long[_past(24)])
+
+
+def _rank(s: _Box) -> int:
+    """Rank of the scores of one content, queries at 32 to 63, keys at 0 to 31."""
+    q, k = (np.tile(x[0], (32, 1)) for x in (s.q, s.k))
+    sizes = np.linalg.svd(s(q, k, np.arange(32) + 32, np.arange(32)), compute_uv=False)
+    return int((sizes > TOLERANCE * sizes[0]).sum())
