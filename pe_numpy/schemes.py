@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pe_numpy import checks
-from pe_numpy.properties import Scores
+from pe_numpy.detector import Scores
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.rotary.nd import axial_frequencies, mixed_frequencies, mrope_frequencies, rope_nd
@@ -131,7 +131,8 @@ def every_scheme(length: int = 128) -> dict[str, Scheme]:
     """
     encodings = {**every_encoding(length), **rope_choices(length // 4)}
     encodings = {
-        name: replace(e, base=BASE) if hasattr(e, "base") else e for name, e in encodings.items()
+        name: replace(e, **({"base": BASE} if hasattr(e, "base") else {}))  # type: ignore[arg-type]
+        for name, e in encodings.items()
     }
     schemes = {name: Scheme(score_function(e), e) for name, e in encodings.items()}
     schemes["alibi_signed"] = Scheme(_signed)

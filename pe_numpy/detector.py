@@ -292,8 +292,8 @@ def _group(s: _Box) -> bool:
     """Going a and then b is going a + b."""
     start = s.at([0])
     origin = s.phi(start, start)
-    for a, b in ((1, 1), (2, 3), (5, 40), (11, 19), (40, 60)):
-        a, b = s.at([a], 0), s.at([b], 1)
+    for m, n in ((1, 1), (2, 3), (5, 40), (11, 19), (40, 60)):
+        a, b = s.at([m], 0), s.at([n], 1)
         both = s.phi(a, start) @ np.linalg.solve(origin, s.phi(b, start))
         if not _equal(both, s.phi(a + b, start)):
             return False
