@@ -12,7 +12,7 @@ Every public function, by the place at which position enters attention:
        longrope_scaling, llama3_scaling, proportional_frequencies, rope_from_config,
        mla_scores,
        rope_nd, axial_frequencies, mixed_frequencies, mrope_frequencies,
-       xpos, xpos_scale, pope, pope_frequencies
+       xpos, xpos_scale, pope, pope_frequencies, rank2_rotation, additive_lift
 3. the score of a pair
        relative_distance, four_terms, shaw_scores, relative_key_query_scores, nezha_table,
        transformer_xl_scores, relative_shift,
@@ -33,6 +33,7 @@ and beyond the trained length
        to_digits, from_digits, log_n_scale, attention_temperature, attention_entropy
 the Transformer
        Model, init_params, encode, decode, Cache, greedy, sample, beam_search, speculative,
+       cache_properties,
        multi_head_attention, linear, feed_forward, embed_tokens, dropout, layer_norm, rms_norm,
        relu, gelu, silu
 released models
@@ -40,6 +41,8 @@ released models
 its training
        value_and_grad, cross_entropy, train, adamw, adamw_state, sgd, clip_gradients,
        warmup_schedule, cosine_schedule, save, load
+what kind of encoding a function is
+       properties, score_function
 from one code to another
        convert_layout, relative_gather, flip_table, alibi_key_bias, convert_mask, join_fused
 homework
@@ -66,6 +69,7 @@ from pe_numpy.absolute.sinusoidal import (
     timing_signal,
     wavelengths,
 )
+from pe_numpy.detector import properties
 from pe_numpy.extrapolation import (
     attention_entropy,
     attention_temperature,
@@ -109,6 +113,7 @@ from pe_numpy.rosetta import (
     relative_gather,
 )
 from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.rotary.grape import additive_lift, rank2_rotation
 from pe_numpy.rotary.latent import mla_scores
 from pe_numpy.rotary.nd import (
     axial_frequencies,
@@ -145,6 +150,7 @@ from pe_numpy.rotary.scaling import (
 )
 from pe_numpy.rotary.values import rotary_values
 from pe_numpy.rotary.xpos import xpos, xpos_scale
+from pe_numpy.schemes import score_function
 from pe_numpy.training.autodiff import value_and_grad
 from pe_numpy.training.checkpoint import load, save
 from pe_numpy.training.loop import train
@@ -171,6 +177,7 @@ from pe_numpy.transformer.attention import (
     split_heads,
     window_mask,
 )
+from pe_numpy.transformer.caching import cache_properties
 from pe_numpy.transformer.decoding import beam_search, greedy, sample, speculative
 from pe_numpy.transformer.layers import (
     dropout,
@@ -199,6 +206,7 @@ __all__ = [
     "Model",
     "adamw",
     "adamw_state",
+    "additive_lift",
     "alibi_bias",
     "alibi_key_bias",
     "alibi_slopes",
@@ -209,6 +217,7 @@ __all__ = [
     "attention_temperature",
     "axial_frequencies",
     "beam_search",
+    "cache_properties",
     "causal_mask",
     "check",
     "chunk_distance",
@@ -274,8 +283,10 @@ __all__ = [
     "patch_coordinates",
     "pope",
     "pope_frequencies",
+    "properties",
     "proportional_frequencies",
     "random_positions",
+    "rank2_rotation",
     "recurrent",
     "relative_distance",
     "relative_gather",
@@ -297,6 +308,7 @@ __all__ = [
     "sample",
     "sandwich_bias",
     "save",
+    "score_function",
     "self_extend_distance",
     "sgd",
     "shaw_scores",

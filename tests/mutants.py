@@ -125,11 +125,12 @@ COMPLEX, CONVOLUTION = "absolute/complex_order", "absolute/convolution"
 NEW_PLACES = "rotary/new_places"
 SCALING, EXTRAPOLATION = "rotary/scaling", "extrapolation"
 CONFIG = "rotary/config"
+GRAPE = "rotary/grape"
 XPOS, VALUES, POPE = "rotary/xpos", "rotary/values", "rotary/pope"
 LATENT = "rotary/latent"
 ND = "rotary/nd"
 MODEL, ENCODINGS = "transformer/model", "transformer/encodings/"
-DECODING = "transformer/decoding"
+DECODING, CACHING = "transformer/decoding", "transformer/caching"
 OPTIMISER, CHECKPOINT = "training/optimiser", "training/checkpoint"
 LOOP, TASKS = "training/loop", "training/tasks"
 DISPATCH, LAYERS, LOSS = "dispatch", "transformer/layers", "training/loss"
@@ -479,6 +480,20 @@ MUTANTS = [
     Mutant("the rest is scaled, too", XPOS, "rest = np.zeros(", "rest = 0.1 + np.zeros("),
     Mutant("infinite factors", XPOS, "if logs.size and logs.max() >", "if logs.size and 0 >"),
     Mutant("half precision throughout", XPOS, "work, dtype = checks.working(x)", "work = dtype = x.dtype"),
+    Mutant("a and b exchanged", GRAPE, "np.outer(first, second) - np.outer(second, first)",
+           "np.outer(second, first) - np.outer(first, second)"),
+    Mutant("norm of A for the area", GRAPE, "(A * A).sum() / 2", "(A * A).sum()"),
+    Mutant("not divided by s", GRAPE, "steps * np.sinc(steps * s / math.pi)  #", "np.sin(steps * s)  #"),
+    Mutant("sinc of plain radians", GRAPE, "np.sinc(steps * s / math.pi)", "np.sinc(steps * s)"),
+    Mutant("1 - cos without its half angle", GRAPE, "steps**2 / 2 * np.sinc(steps * s / (2 * math.pi)) ** 2",
+           "steps**2 / 2 * np.sinc(steps * s / math.pi) ** 2"),
+    Mutant("A^2 subtracted", GRAPE, "+ versed * (A @ A)", "- versed * (A @ A)"),
+    Mutant("single precision throughout", GRAPE, "a.astype(np.float64), b.astype(np.float64)", "a, b"),
+    Mutant("the past is raised", GRAPE, "= -math.sqrt(K) * slope", "= math.sqrt(K) * slope"),
+    Mutant("divided by sqrt(K) with the scores", GRAPE, "= -math.sqrt(K) * slope", "= -slope"),
+    Mutant("sqrt of the lifted width", GRAPE, "= -math.sqrt(K) * slope", "= -math.sqrt(K + 2) * slope"),
+    Mutant("the entry across the diagonal", GRAPE, "A[..., K + 1, K]", "A[..., K, K + 1]"),
+    Mutant("the key lifted as the query is", GRAPE, "_join(k, (0, 1))", "_join(k, (1, 0))"),
     Mutant("not turned back", VALUES, "rope(mixed, q_positions, -frequencies, layout)", "mixed"),
     Mutant("turned on", VALUES, "-frequencies, layout)", "frequencies, layout)"),
     Mutant("turned by the key's positions again", VALUES, "rope(mixed, q_positions,",
@@ -1617,7 +1632,7 @@ MUTANTS = [
     Mutant("all components pair up", ROSETTA, "order[:d] = rope_permutation(d) if", "order = rope_permutation(K) if"),
     Mutant("least distance first", ROSETTA, "column = largest - distance", "column = distance + N - 1 - largest"),
     Mutant("columns end one later", ROSETTA, "N - 1 if largest is None", "N if largest is None"),
-    Mutant("clips in silence", ROSETTA, "column = np.broadcast_to(column,", "column = np.broadcast_to(np.clip(column, 0, N - 1),"),
+    Mutant("any distance", ROSETTA, "if column.size and not 0 <=", "if column.size > 10**6 and not 0 <="),
     Mutant("a distance without a column", ROSETTA, "column.max() < N:", "column.max() < N + 1:"),
     Mutant("DeBERTa's table reversed as a whole", ROSETTA, "rows = -rows % N", "rows = rows[::-1]"),
     Mutant("T5's halves exchanged as wholes", ROSETTA, "np.where(rows % half == 0, rows, (rows + half) % N)", "(rows + half) % N"),
@@ -1633,6 +1648,18 @@ MUTANTS = [
     Mutant("head by head, kind by kind", ROSETTA, "H, 1, K) for x", "1, H, K) for x"),
     Mutant("keys and values exchanged", ROSETTA, '(("q", q), ("k", k), ("v", v))', '(("q", q), ("k", v), ("v", k))'),
     Mutant("any order of grouped heads", ROSETTA, 'if H % G or (G != H and order != "q|k|v"):', "if H % G:"),
+    Mutant("kept keys turn again", CACHING, 'k = kept["turned"] if turned else k', "k = k"),
+    Mutant("sums without the mix", CACHING, "np.where(mask, scores, 0), mixed]", "np.where(mask, scores, 0)]"),
+    Mutant("padding is seen", CACHING, "np.arange(S)) & real", "np.arange(S))"),
+    Mutant("padding has gates", CACHING, 'np.where(real[now], new["gates"], 0.0)', 'new["gates"]'),
+    Mutant("padding of whole groups", CACHING, "PADDING = 7", "PADDING = 6"),
+    Mutant("zeros stay zeros", CACHING, "np.where(p == 0, 0.5 * self.rng.standard_normal(p.shape), p)", "p"),
+    Mutant("no gaps", CACHING, "seen(np.arange(len(stay)))", "seen(stay)"),
+    Mutant("sums of the gates that stay", CACHING, 'np.cumsum(kept["gates"], axis=-1)[..., stay]', 'np.cumsum(kept["gates"][..., stay], axis=-1)'),
+    Mutant("the query keeps its number", CACHING, "last = slots[-1:]", "last = at[-1:]"),
+    Mutant("newest rows alone", CACHING, "_equal(rows, whole) and _equal(pieces, whole)", "_equal(rows[:, :, -1], pieces[:, :, -1])"),
+    Mutant("old rows must stay for a key to serve", CACHING, "_equal(rows[:, :, -1], whole[:, :, -1])", "_equal(rows, whole)"),
+    Mutant("codes are not moved", CACHING, "n in (0, PADDING))", "n in (0, 0))"),
 ]  # fmt: skip
 
 
