@@ -135,6 +135,7 @@ OPTIMISER, CHECKPOINT = "training/optimiser", "training/checkpoint"
 LOOP, TASKS = "training/loop", "training/tasks"
 DISPATCH, LAYERS, LOSS = "dispatch", "transformer/layers", "training/loss"
 EXPERIMENT, STUDY = "training/experiment", "training/study"
+CENSUS = "census"
 CHECK, REGISTRY = "homework/check", "homework/registry"
 DEEPSEEK, WEIGHTS = "models/deepseek", "models/weights"
 GEMMA2, GEMMA3, LLAMA, PAGE = "models/gemma2", "models/gemma3", "models/llama", "models/page"
@@ -1232,6 +1233,16 @@ MUTANTS = [
     Mutant("shared parameters may be changed", EXPERIMENT, "array.setflags(write=False)", "array"),
     Mutant("one start for all seeds", EXPERIMENT, "np.random.default_rng([c.seed, 0])", "np.random.default_rng([0, 0])"),
     Mutant("one order of batches for all seeds", EXPERIMENT, "seed=c.seed,", "seed=0,"),
+    Mutant("empty fields pass", CENSUS, "if not text.strip()]", "if not text]"),
+    Mutant("month 00 and 19", CENSUS, "(0[1-9]|1[0-2])", "[01][0-9]"),
+    Mutant("year of the paper alone", CENSUS, 'row.date != f"20{paper[1]}-{paper[2]}"', 'row.year != 2000 + int(paper[1])'),
+    Mutant("numbers of arXiv not read", CENSUS, 'row.dated.startswith("arXiv") and not paper', 'not row.dated'),
+    Mutant("a model twice, if it changes its encoding", CENSUS, "row.model in {other.model for", "row[1:4] in {other[1:4] for"),
+    Mutant("order by years", CENSUS, "row.date < before[-1].date", "row.year < before[-1].year"),
+    Mutant("lines from 0", CENSUS, "line {lines.line_num}", "line {lines.line_num - 1}"),
+    Mutant("papers are users", CENSUS, ' and row.kind == "model"]', "]"),
+    Mutant("months begin at their end", CENSUS, "- 0.5) / 12", "+ 0.5) / 12"),
+    Mutant("fields beyond the last", CENSUS, "len(fields) != len(Row._fields)", "len(fields) < len(Row._fields)"),
     Mutant("factor below 1", EXPERIMENT, "max(1.0, length / c.length)", "length / c.length"),
     Mutant("factor ignored", EXPERIMENT, "s = c.factor or max", "s = max"),
     Mutant("base of dynamic NTK", EXPERIMENT, "c.length, base=base)", "c.length)"),
@@ -1640,9 +1651,9 @@ MUTANTS = [
     Mutant("flipped along the components", ROSETTA, "table[..., rows, :]", "table[..., ::-1]"),
     Mutant("far keys preferred", ROSETTA, "return slopes[:, None, None] *", "return -slopes[:, None, None] *"),
     Mutant("batch and heads exchanged", ROSETTA, "positions[..., None, None, :]", "positions[..., None, :]"),
-    Mutant("blocked means attend", ROSETTA, 'free = mask if source == "attend" else ~mask', "free = mask"),
+    Mutant("blocked means attend", ROSETTA, 'free = mask if source == "attend" else mask == 0', "free = mask"),
     Mutant("finite numbers do not block", ROSETTA, "BLOCKS = -1e4", "BLOCKS = -np.inf"),
-    Mutant("a bias taken for a mask", ROSETTA, "other = mask[~free & ~(mask <= BLOCKS)]", "other = mask[~free & (mask > 0)]"),
+    Mutant("a bias taken for a mask", ROSETTA, "not (free | (mask <= BLOCKS)).all()", "(mask > 0).any()"),
     Mutant("adds 1 and 0", ROSETTA, "np.where(free, 0.0, -np.inf)", "np.where(free, 1.0, 0.0)"),
     Mutant("the mask itself handed back", ROSETTA, "free.copy()", "free"),
     Mutant("head by head, kind by kind", ROSETTA, "H, 1, K) for x", "1, H, K) for x"),
