@@ -3,7 +3,7 @@
 #
 # *Which encoding for what, what does the advice rest on, and which tests show that a program computes it?*
 #
-# 45 minutes. Needs [51 Read longer than you trained](51_extrapolation.ipynb), [71 Train short, test long](71_study.ipynb).
+# 50 minutes. Needs [51 Read longer than you trained](51_extrapolation.ipynb), [71 Train short, test long](71_study.ipynb).
 
 # %% fold="input" alt="A table of fifteen encodings by thirteen questions, green for yes. What one sees: no row is all green; only ALiBi falls with distance; RoPE lacks three; codes in the token vector and Shaw alone tell equal words apart."
 import matplotlib.pyplot as plt
@@ -670,13 +670,58 @@ for same in (*near, self_extend_distance(at, at, 2, 1), streaming_distance(at, a
 print("all equal")
 
 # %% [markdown]
+# ## Who used what, when
+#
+# Advice follows custom, and custom has dates. The package holds a census of models: for each the month, the
+# encoding, and the file of code or configuration that says so. **Predict** since when most of them rotate.
+
+# %% fold="output" alt="Models from 2017 to 2026 on a line for each family, and below the share of each place by year. What one sees: blue dots of the token vector on the left, red ones of the score in the middle, green ones of rotation fill the right; the bar of 2024 is green alone."
+from pe_numpy.census import census, users_of
+from pe_numpy.plots.census import census_timeline
+
+entries = census()
+census_timeline(entries)
+plt.show()
+released = [row for row in entries if row.kind == "model"]
+print(f"{len(released)} released models, {len(entries) - len(released)} papers")
+turn = {}  # by year: does the model rotate?
+for row in released:
+    turn.setdefault(row.year, []).append(row.place == 2)
+for year, answer in turn.items():
+    print(f"{year}: {sum(answer):2} of {len(answer):2} rotate")
+
+# %%
+most = {year: sum(answer) / len(answer) > 0.5 for year, answer in turn.items()}
+assert [year for year in most if most[year]] == [2023, 2024, 2025, 2026]
+assert min(row.year for row in released if row.place == 2) == 2021 and all(turn[2024])
+base = {row.model: row.setting.split(",")[0] for row in released if row.encoding == "rope"}
+small = [n for n, model in enumerate(base) if base[model] == "base 10000"]
+print(list(base)[small[-1]], "is the last with base 10,000; then", *list(base)[small[-1] + 1 :])
+alone = [row.model for row in entries if row.kind == "scheme" and not users_of(row.encoding)]
+print("schemes that set no released model apart:", ", ".join(alone))
+assert {"KERPLE", "FIRE", "CoPE", "FoX"} < set(alone) and len(turn[2026]) < 5
+at_hand = [row for row in released if row.source.startswith(("transformers", "litgpt"))]
+assert len(at_hand) > len(released) / 2
+
+# %% [markdown]
+# The census begins in the token vector, goes through the score, and has mostly rotated since 2023: all models
+# of 2024 do. On the line "RoPE" the bases grow. (Other distances for RoPE are red, since the pair decides them.)
+# Ideas for the score went on (open dots), but no released model in the census is set apart by KERPLE, FIRE,
+# CoPE or FoX.
+#
+# *What it is not.* It holds models whose code or configuration was at hand when this book was written: open
+# ones, mostly those of two libraries (transformers, litgpt), and few of 2026. It counts names, not users. Each
+# has one encoding, the one that sets it apart: MPNet's table beside its bias goes unnamed. And models copy
+# their forerunners: what is common is not thereby better.
+#
 # ## So, which one?
 #
 # ### Who is left
 #
-# First what can be computed: name what you need, and see who says yes to all of it.
+# First what can be computed: name what you need, and see who says yes to all of it. **Predict** who is left in
+# the first line.
 
-# %%
+# %% fold="output"
 decoder = "distance alone", "exact with a cache", "defined beyond"
 needs = {
     "decoder, any fused attention": (*decoder, "plain attention"),
@@ -686,11 +731,6 @@ needs = {
     "equal words must be counted": ("tells equal words apart", "defined beyond"),
     "pictures of several sizes": ("distance alone", "steps on a grid", "defined beyond"),
 }
-
-# %% [markdown]
-# **Predict** who is left in the first line.
-
-# %% fold="output"
 left = {case: [n for n in schemes if all(n in who(w) for w in needs[case])] for case in needs}
 for case, found in left.items():
     print(f"{case:31} {', '.join(found)}")
@@ -709,7 +749,7 @@ assert left["encoder, both words have a say"] == ["rope", "deberta"]
 # | situation | take | rests on |
 # |---|---|---|
 # | short texts, one fixed length | whatever is simplest, or try RoPE | sourced: table and sinusoids give "nearly identical results" in translation (Vaswani et al. 2017, table 3, row E); measured: in the study RoPE's loss is below that of sinusoids, and theirs below a table's |
-# | a new decoder, served at its trained length | RoPE | measured: nothing to learn, plain attention, exact cache; custom: most current models. That it reads *better* is believed: Scao et al. (2022), before BLOOM, found ALiBi best and rotary behind learned |
+# | a new decoder, served at its trained length | RoPE | measured: nothing to learn, plain attention, exact cache; custom: the [census](#who-used-what-when). That it reads *better* is believed: Scao et al. (2022), before BLOOM, found ALiBi best and rotary behind learned |
 # | longer texts than trained, no more training, near words matter | ALiBi; RoPE with a window; Shaw, Transformer-XL or DeBERTa if their price does not matter | measured: level loss (above; [chapter 35](35_alibi.ipynb)); sourced for ALiBi (Press et al. 2022). Models trained without a window may need their first tokens (sourced: Xiao et al. 2024) |
 # | longer texts than trained, far words matter | RoPE, stretched *and* tuned on long texts | sourced: Chen et al. 2023, Peng et al. 2023, Xiong et al. 2023; measured: above |
 # | more steps of reasoning than trained (longer sums, longer copies) | an open question | sourced: ALiBi, RoPE and absolute codes all do badly, no position at all does best (Kazemnejad et al. 2023, small models) |
