@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from pe_numpy import checks
 from pe_numpy.rotary.rope import rope_permutation
 
+MASKS = ("attend", "blocked", "additive")
 BLOCKS = -1e4  # what an additive mask adds, at most, to a score that it blocks
 
 
@@ -172,8 +173,10 @@ def flip_table(table: ArrayLike, kind: str = "shaw") -> np.ndarray:
         raise ValueError(f"{name}: table must have the axes (..., N, K); got shape {table.shape}")
     N = table.shape[-2]
     if N % 2 != (kind == "shaw"):
-        rule = "an odd number of rows, 2m + 1" if kind == "shaw" else "an even number of rows"
-        raise ValueError(f"{name}: table must have {rule}, for the kind {kind!r}; got {N}")
+        raise ValueError(
+            f"{name}: table must have an {'odd' if kind == 'shaw' else 'even'} number of rows for "
+            f"the kind {kind!r}; got {N}"
+        )
     rows = np.arange(N)
     if kind == "shaw":
         rows = rows[::-1]
@@ -266,26 +269,21 @@ def convert_mask(mask: ArrayLike, source: str, to: str = "attend") -> np.ndarray
     >>> convert_mask([0.0, -1e9], "additive", to="blocked").tolist()
     [False, True]
     """
-    name, words = "convert_mask", ("attend", "blocked", "additive")
-    source = checks.choice(name, "source", source, words)
-    to = checks.choice(name, "to", to, words)
+    name = "convert_mask"
+    source = checks.choice(name, "source", source, MASKS)
+    to = checks.choice(name, "to", to, MASKS)
     mask = checks.as_array(mask)
     if mask.dtype.kind != ("f" if source == "additive" else "b"):
-        kind = "floating point" if source == "additive" else "boolean"
         raise ValueError(
-            f"{name}: a mask of the kind {source!r} must be {kind}; got dtype {mask.dtype}. "
-            "From 1 and 0 make one with mask == 1"
+            f"{name}: a mask must be boolean, or floating point for 'additive'; "
+            f"got {source!r} of dtype {mask.dtype}. From 1 and 0 make one with mask == 1"
         )
-    if source == "additive":
-        free = mask == 0
-        other = mask[~free & ~(mask <= BLOCKS)]
-        if other.size:
-            raise ValueError(
-                f"{name}: an additive mask must hold 0, and -inf or numbers up to {BLOCKS:g}; "
-                f"got {other.flat[0]}: that is a bias, which no boolean mask can say"
-            )
-    else:
-        free = mask if source == "attend" else ~mask
+    free = mask if source == "attend" else mask == 0  # False = not blocked, or nothing to add
+    if source == "additive" and not (free | (mask <= BLOCKS)).all():
+        raise ValueError(
+            f"{name}: an additive mask must hold 0, and -inf or numbers up to {BLOCKS:g}; "
+            f"got {mask[~(free | (mask <= BLOCKS))][0]}: that is a bias, which no mask can say"
+        )
     if to == "additive":
         dtype = mask.dtype if source == "additive" else np.float64
         return np.where(free, 0.0, -np.inf).astype(dtype)
@@ -345,12 +343,10 @@ def join_fused(
             f"got {G} and {H} with {order!r}"
         )
     K = parts[0].shape[-1] // H
-    shapes = [(*parts[0].shape[:-1], heads * K) for heads in (H, G, G)]
-    if [x.shape for x in parts] != shapes:
-        got = ", ".join(str(x.shape) for x in parts)
+    if [x.shape for x in parts] != [(*parts[0].shape[:-1], n * K) for n in (H, G, G)]:
         raise ValueError(
             f"{name}: q must have H = {H} heads, k and v G = {G}, all of one width, and the same "
-            f"other axes; got the shapes {got}"
+            f"other axes; got the shapes {', '.join(str(x.shape) for x in parts)}"
         )
     if order == "H3K":
         by_head = [x.reshape(*x.shape[:-1], H, 1, K) for x in parts]

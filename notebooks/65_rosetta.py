@@ -1,0 +1,451 @@
+# %% [markdown]
+# # 65. Translate the conventions of another code
+#
+# *Which sign, which layout, which order has the other code, and what happens to those who forget to ask?*
+#
+# 25 minutes. Needs [34 Let content and position speak to each other: DeBERTa](34_deberta.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [64 Be GPT-2, LLaMA and T5 in NumPy](64_real_models.ipynb).
+
+# %% fold="input" alt="Eight groups of strips of cells, coloured by what a cell means. What one sees: in six groups the same colours stand in another order; for masks and ALiBi they stay in place and have other names."
+import matplotlib.pyplot as plt
+import numpy as np
+
+from pe_numpy import convert_layout, flip_table, join_fused
+from pe_numpy.plots import rosetta as plots
+
+distances, buckets = np.arange(-3, 4)[:, None], np.array([[0, 1, 2, 3, 0, -1, -2, -3]]).T
+fused = {o: join_fused([0, 1], [2, 3], [4, 5], o, 2).astype(int) for o in ("q|k|v", "H3K")}
+flipped, halves = flip_table(distances)[:, 0], flip_table(buckets, "t5")[:, 0]
+plots.rosetta_stone(convert_layout(np.arange(8)), fused, flipped, halves)
+plt.show()
+
+# %% [markdown]
+# ## Short answers
+#
+# - **Where is the table of all conversions?** [Here](#one-page): a row each, with who writes what, and a function.
+# - **Does a wrong convention raise an error?** Of these twelve none does: every shape is right. Between a quarter and all of the
+#   attention goes to other keys. [Measured](#one-page)
+# - **Which conversions lose something?** DeBERTa's table of $2m$ rows has one row without a mirror image
+#   ([shown](#p2c-of-deberta)); ALiBi by keys needs a causal mask ([shown](#alibi-by-key)); an additive mask of $-10^9$ does
+#   not block a whole row ([shown](#masks)). Tensor2tensor's sinusoids are other numbers, not another order
+#   ([shown](#sinusoids)).
+# - **What must I compare?** Weights or outputs, of random numbers, at many positions. At distance 0 RoPE's layouts agree
+#   ([exercise 1](#exercise-1-a-test-that-cant-fail)), and a symmetric table hides its sign ([shown](#tables-by-i-j)).
+
+# %% [markdown]
+# ## One page
+#
+# Moving weights, tables or masks, ask for each row what the other code does. Here and below $i$ is the position of a query, $j$ that
+# of a key, $K$ the width of a head. The left convention is the one of this book.
+#
+# | row | here, and in | elsewhere | conversion |
+# |---|---|---|---|
+# | [pairs of RoPE](#pairs-of-rope) | $2c, 2c+1$: RoFormer, GPT-J, [Meta's LLaMA](https://github.com/facebookresearch/llama/tree/6c7fe276574e78057f917549435a2554000a876d) | $c, c+K/2$: [GPT-NeoX](https://github.com/EleutherAI/gpt-neox/tree/ce9bee3), LLaMA in transformers | `convert_layout`, `rope_convert_weights` |
+# | [sinusoids](#sinusoids) | sin, cos, sin, cos: the paper | sines first: Marian, [Transformer-XL](https://github.com/kimiyoung/transformer-xl/tree/44781ed); also other speeds: [tensor2tensor](https://github.com/tensorflow/tensor2tensor/tree/bafdc1b), Whisper | `convert_layout`, `timing_signal` |
+# | [shift](#shift) | gather: [DeBERTa](https://github.com/microsoft/DeBERTa/tree/c794b71) | shift or skew: Transformer-XL, tensor2tensor, [XLNet](https://github.com/zihangdai/xlnet/tree/bbaa3a6) | `relative_gather`, `relative_shift` |
+# | [p2c of DeBERTa](#p2c-of-deberta) | $\delta(j,i)$: the paper | $\delta(i,j)$: DeBERTa's code, transformers | `p2c_distance`, `flip_table` |
+# | [tables by i-j](#tables-by-i-j) | $i-j$: BERT in transformers 4.30.2, DeBERTa | $j-i$: Shaw's paper, tensor2tensor, [NEZHA](https://github.com/huawei-noah/Pretrained-Language-Model/tree/0598f02), Wav2Vec2-BERT | `flip_table` |
+# | [halves of T5](#halves-of-t5) | `t5_bucket` takes $i-j$ | T5's [code](https://github.com/tensorflow/mesh/tree/da90793) takes $j-i$ | a sign, or `flip_table` |
+# | [ALiBi by key](#alibi-by-key) | $-m(i-j)$: the paper, x-transformers | $m\,j$: BLOOM, MPT | `alibi_key_bias` |
+# | [masks](#masks) | True = may attend: torch's `scaled_dot_product_attention` | True = blocked: torch's `nn.MultiheadAttention`, [burn](https://github.com/tracel-ai/burn/tree/078d2cb); additive: both of torch's, given floats | `convert_mask` |
+# | [batch first](#batch-first) | $(B, T, D)$: GPT-2, LLaMA | $(T, B, D)$: Transformer-XL, XLNet | `np.swapaxes(x, 0, 1)` |
+# | [matrices](#matrices) | (in, out): GPT-2 | (out, in): torch's `nn.Linear` | `W.T` |
+# | [fused rows](#fused-rows) | all of q, of k, of v: GPT-2, Phi-3, MPT | head by head: GPT-NeoX, BLOOM | `split_fused`, `join_fused` |
+# | [gains](#gains) | $g$: LLaMA | $1+w$, stored $w$: Gemma | `1 + w` |
+#
+# Without repository: transformers 5.23.0, torch 2.13.0, x-transformers 2.31.10, as recorded in the golden files.
+#
+# What does it cost to forget? One small head of random weights reads random tokens, once as it should and once with the
+# other convention. **moved** is the share of its attention that then falls on other keys. The code of the twelve wrong heads is
+# folded here.
+
+# %% fold="input"
+from pe_numpy import alibi_bias, alibi_key_bias, causal_mask, deberta_scores, relative_distance
+from pe_numpy import convert_mask, relative_gather, relative_shift, rms_norm, rope, softmax
+from pe_numpy import rope_convert_weights, shaw_scores, sinusoidal, split_fused, split_heads
+from pe_numpy import attention, t5_bias, timing_signal
+from pe_numpy.book import show_source
+
+rng, B, L, D, H, K = np.random.default_rng(65), 2, 12, 16, 2, 8
+at = np.arange(L)
+distance, past = relative_distance(at, at), causal_mask(at, at)
+x, w = rng.standard_normal((B, L, D)), rng.standard_normal(D) / 5
+W_q, W_k, W_v = rng.standard_normal((3, D, H * K)) / 3  # (in, out)
+codes, slopes = rng.standard_normal((2 * L - 1, K)), np.array([0.5, 0.25])
+p2c, c2p = rng.standard_normal((2, H, 2 * L, K))  # DeBERTa's two tables
+shaw, t5 = rng.standard_normal((7, K)), 2 * rng.standard_normal((8, H))
+
+
+# %% fold="input"
+def heads(x, *matrices):
+    return [split_heads(x @ W, H) for W in matrices]  # (B, H, L, K) each
+
+
+def dots(q, k):
+    return q @ np.swapaxes(k, -1, -2) / np.sqrt(K)
+
+
+def weigh(scores, mask=True):
+    return softmax(np.where(mask, scores, -np.inf))
+
+
+q, k = heads(x, W_q, W_k)
+content, right, forgot = dots(q, k), {}, {}
+
+
+# %% fold="input"
+def turned(q, k, layout):
+    return weigh(dots(*(rope(y, at, layout=layout) for y in (q, k))), past)
+
+
+def summed(x, code, *matrices):
+    return weigh(dots(*heads(x + code, *matrices)), past)
+
+
+right["pairs of RoPE"] = turned(q, k, "interleaved")
+forgot["pairs of RoPE"] = turned(q, k, "half")
+right["sinusoids"] = summed(x, sinusoidal(at, D), W_q, W_k)
+forgot["sinusoids"] = summed(x, sinusoidal(at, D, layout="concatenated"), W_q, W_k)
+
+# %% fold="input"
+products = q @ codes.T / np.sqrt(K)  # with the codes of the distances L - 1 down to 1 - L
+right["shift"] = weigh(content + relative_gather(products, distance, L - 1), past)
+forgot["shift"] = weigh(content + products[..., :L], past)
+right["p2c of DeBERTa"] = weigh(deberta_scores(q, k, p2c, c2p, distance))
+forgot["p2c of DeBERTa"] = weigh(deberta_scores(q, k, p2c, c2p, distance, distance))
+right["tables by i-j"] = weigh(shaw_scores(q, k, shaw, distance))
+forgot["tables by i-j"] = weigh(shaw_scores(q, k, shaw, -distance))
+right["halves of T5"] = weigh(content + t5_bias(t5, distance, 20))
+forgot["halves of T5"] = weigh(content + t5_bias(t5, -distance, 20))
+right["ALiBi by key"] = weigh(content + alibi_bias(slopes, distance))
+forgot["ALiBi by key"] = weigh(content + alibi_key_bias(slopes, at))  # without a causal mask
+
+# %% fold="input"
+for row in ("masks", "batch first", "matrices", "fused rows"):
+    right[row] = weigh(content, past)
+forgot["masks"] = weigh(content, ~past)
+late = np.swapaxes(x, 0, 1)  # (T, B, D)
+forgot["batch first"] = weigh(dots(*heads(late.reshape(B, L, D), W_q, W_k)), past)
+forgot["matrices"] = weigh(dots(*heads(x, W_q.T, W_k.T)), past)
+by_head = join_fused(W_q, W_k, W_v, "H3K", H)
+forgot["fused rows"] = weigh(dots(*heads(x, *split_fused(by_head, "q|k|v", H)[:2])), past)
+right["gains"] = weigh(dots(*heads(rms_norm(x, 1 + w), W_q, W_k)), past)
+forgot["gains"] = weigh(dots(*heads(rms_norm(x, w), W_q, W_k)), past)
+
+
+# %% fold="input"
+def close(a, b):
+    return np.allclose(a, b, rtol=0, atol=1e-12)
+
+
+def moved(a, b):
+    """The share of the weights a that b gives to other keys."""
+    return 1 - np.minimum(a, b).sum(axis=-1).mean()
+
+
+# %% alt="Twelve pairs of attention maps, blue as it should be and red with a convention forgotten. What one sees: red cells elsewhere in every pair; the wrong mask fills the other triangle; gains near 0 make the map flat."
+shares = {row: moved(right[row], forgot[row]) for row in right}
+for row, share in shares.items():
+    print(f"{row:14} {share:4.0%}", end="\n" if row in list(shares)[3::4] else " " * 4)
+assert min(shares.values()) > 0.25 and shares["masks"] == max(shares.values()) > 0.99
+assert all(right[row].shape == forgot[row].shape for row in right)
+first = {row: (right[row][0, 0], forgot[row][0, 0]) for row in right}  # of one head
+plots.forgotten_conventions(first, list(shares.values()))
+plt.show()
+
+# %% [markdown]
+# Blue is right, red forgot. Rows of a map are queries; the number counts both heads and both texts.
+#
+# ## Row by row
+#
+# ### Pairs of RoPE
+#
+# Vectors are reordered along their last axis, queries and keys alike; weights head by head, row by row of (out, in). Partial RoPE
+# needs the number of components that turn, `d`.
+
+# %%
+show_source(convert_layout)
+assert close(turned(convert_layout(q), convert_layout(k), "half"), right["pairs of RoPE"])
+there = [rope_convert_weights(W.T, H).T for W in (W_q, W_k)]
+assert close(turned(*heads(x, *there), "half"), right["pairs of RoPE"])
+one_alone = turned(convert_layout(q), k, "half")
+print(f"keys of a cache left as they were: {moved(right['pairs of RoPE'], one_alone):.0%}")
+
+# %% [markdown]
+# ### Sinusoids
+#
+# The same permutation carries the paper's order to sines first. Reorder the table and keep the weights; the other way, all that meets
+# the sum must move with it: here the tokens and the rows of two matrices. Tensor2tensor's **timing signal** has
+# other speeds as well, and no order mends that: it is the paper's code with another base.
+#
+# $$b = 10000^{D/(D-2)}$$
+
+# %%
+sines_first, timing = sinusoidal(at, D, layout="concatenated"), timing_signal(at, D)
+assert close(sinusoidal(at, D, base=10_000 ** (D / (D - 2)), layout="concatenated"), timing)
+assert close(convert_layout(sines_first, "interleaved"), sinusoidal(at, D))
+rows = [convert_layout(W.T).T for W in (W_q, W_k)]
+assert close(summed(convert_layout(x), sines_first, *rows), right["sinusoids"])
+mended = summed(x, convert_layout(timing, "interleaved"), W_q, W_k)
+print(f"timing signal in the paper's order: {moved(right['sinusoids'], mended):.0%}")
+assert moved(right["sinusoids"], mended) > 0.01
+assert not close(np.sort(timing[1]), np.sort(sines_first[1]))  # in no order
+
+# %% [markdown]
+# ### Shift
+#
+# Products with the codes of all distances, the largest first, must come to their pairs $(i,j)$. A **gather** looks them up; a **shift**
+# (or skew) pads and reshapes. With columns from $L-1$ down to $1-L$ both are right everywhere; with the past alone,
+# under a causal mask.
+
+# %%
+show_source(relative_gather)
+assert close(relative_shift(products)[..., :L], relative_gather(products, distance, L - 1))
+shifted = relative_shift(products[..., :L])  # the past alone
+assert close(weigh(content + shifted, past), right["shift"])
+print("the future, from the past alone: off by", np.abs(np.where(past, 0, shifted)).max().round(1))
+unmasked = weigh(content + relative_gather(products, distance, L - 1))
+print(f"without the mask: {moved(unmasked, weigh(content + shifted)):.0%}")
+assert moved(unmasked, weigh(content + shifted)) > 0.05
+
+# %% [markdown]
+# ### P2c of DeBERTa
+#
+# `deberta_scores` has an argument for it, `p2c_distance=distance` for the released code. To run such weights in code of the
+# other kind, flip the table; row 0, which serves $i-j\le-m$ alone, has no mirror image. **Predict**: for which
+# distances is the flipped table exact?
+
+# %% fold="output"
+flipped = deberta_scores(q, k, flip_table(p2c, "deberta"), c2p, distance, distance)
+assert close(weigh(flipped), right["p2c of DeBERTa"])  # m = 12, no distance above 11
+few = p2c[:, 8:16]  # m = 4
+paper = deberta_scores(q, k, few, c2p, distance)
+flipped = deberta_scores(q, k, flip_table(few, "deberta"), c2p, distance, distance)
+same = np.isclose(paper, flipped, rtol=0, atol=1e-12).all(axis=(0, 1))
+print("m = 4, exact at the distances", np.unique(distance[same]).tolist())
+assert np.array_equal(same, np.abs(distance) < 4)
+
+# %% [markdown]
+# ### Tables by i-j
+#
+# A table of $2m+1$ rows that is read at $i-j$ stands upside down where $j-i$ is counted. An encoder then takes left for right;
+# under a causal mask all distances but 0 read rows that training did not use.
+
+# %%
+show_source(flip_table)
+assert close(weigh(shaw_scores(q, k, flip_table(shaw), -distance)), right["tables by i-j"])
+trained, read = (np.unique(np.clip(d[past], -3, 3) + 3) for d in (distance, -distance))
+assert np.intersect1d(trained, read).tolist() == [3]
+even = (shaw + flip_table(shaw)) / 2
+assert close(shaw_scores(q, k, even, distance), shaw_scores(q, k, even, -distance))
+
+# %% [markdown]
+# The last two lines say why a test can miss it: a symmetric table, or one of zeros, is its own mirror image.
+#
+# ### Halves of T5
+#
+# T5's code is fed $j-i$, ours $i-j$; in both the past has the lower half of the buckets, so **the table stays as it is**. Only who feeds
+# one code the other's sign must exchange the halves, all but rows 0 (the query itself) and $N/2$ (which serves no distance).
+
+# %%
+assert close(weigh(content + t5_bias(flip_table(t5, "t5"), -distance, 20)), right["halves of T5"])
+wholes = np.concatenate([t5[4:], t5[:4]])
+exchanged = weigh(content + t5_bias(wholes, -distance, 20))
+print(f"halves exchanged as wholes: {moved(right['halves of T5'], exchanged):.0%}")
+assert moved(right["halves of T5"], exchanged) > 0.02
+
+# %% [markdown]
+# ### ALiBi by key
+#
+# BLOOM adds $m\,j$, whatever the query. **Predict**: what is equal to ALiBi by distance, scores or weights?
+#
+# $$m\,j = -m\,(i-j) + m\,i$$
+
+# %% fold="output"
+show_source(alibi_key_bias)
+by_key, by_distance = alibi_key_bias(slopes, at), alibi_bias(slopes, distance)
+more = (by_key - by_distance)[:, past]  # (H, pairs)
+assert close(more, slopes[:, None] * np.where(past, at[:, None], 0)[past])
+assert close(weigh(content + by_key, past), weigh(content + by_distance, past))
+print("scores are higher by up to", more.max(), "and weights are equal")
+assert not close(weigh(content + by_key), weigh(content + by_distance))
+
+# %% [markdown]
+# The term $m\,i$ is one number for the whole row, and a softmax does not see it. But it takes a causal mask: on the other side of the query
+# $-m|i-j|$ falls where $m\,j$ goes on rising.
+#
+# ### Masks
+#
+# A boolean array can't say what it means, so `convert_mask` wants to be told. Additive masks often hold a large negative number in place
+# of $-\infty$, which does the same but in a row where all keys are blocked: there it changes nothing. *A common mistake*: True and False
+# added to the scores, as 1 and 0.
+
+# %%
+show_source(convert_mask)
+blocked, additive = (convert_mask(past, "attend", to=to) for to in ("blocked", "additive"))
+assert close(weigh(content, convert_mask(blocked, "blocked")), right["masks"])
+assert close(softmax(content + additive), right["masks"])
+print(f"added as 1 and 0: {moved(right['masks'], softmax(content + past)):.0%}")
+whole_row = np.where(at[:, None] == 3, -1e9, additive)  # query 3 may attend to nothing
+assert np.allclose(softmax(content + whole_row)[..., 3, :], weigh(content)[..., 3, :], atol=1e-6)
+assert not softmax(content + convert_mask(whole_row, "additive", "additive"))[..., 3, :].any()
+
+# %% [markdown]
+# ### Batch first
+#
+# `np.swapaxes(x, 0, 1)` goes there and back. *A common mistake* is `reshape`, which gives the same shape and mixes the
+# texts. Left as it is, $(T, B, D)$ lets the tokens of one position look at each other across texts.
+
+# %%
+back = np.swapaxes(late, 0, 1)
+assert close(weigh(dots(*heads(back, W_q, W_k)), past), right["batch first"])
+across = attention(*heads(late, W_q, W_k, W_v))[1]
+print("weights:", across.shape, "where", right["batch first"].shape, "is right")
+one = attention(*heads(late[:, :1], W_q, W_k, W_v))[0]  # without the second text
+both = attention(*heads(late, W_q, W_k, W_v))[0][..., :1, :]
+print("the first text gives other outputs beside the second:", not close(one, both))
+assert not close(one, both)
+
+# %% [markdown]
+# ### Matrices
+#
+# torch stores (out, in) and computes `x @ W.T`; GPT-2's file and this book have (in, out). A matrix of $D\times 4D$ complains;
+# a square one, such as most $W_q$ and $W_o$, does not. Biases stay.
+
+# %%
+theirs_q, theirs_k = W_q.T, W_k.T
+assert close(weigh(dots(*heads(x, theirs_q.T, theirs_k.T)), past), right["matrices"])
+by_hand = [[sum(theirs_q[o] * token) for o in range(D)] for token in x[0]]
+assert close(by_hand, x[0] @ theirs_q.T) and not close(by_hand, x[0] @ theirs_q)
+
+# %% [markdown]
+# ### Fused rows
+#
+# `split_fused` takes a projection apart, `join_fused` makes one, along the last axis: a file's (out, in) is transposed first.
+
+# %%
+show_source(join_fused)
+theirs = join_fused(W_q, W_k, W_v, "H3K", H).T  # (out, in), as GPT-NeoX stores it
+ours = join_fused(*split_fused(theirs.T, "H3K", H), "q|k|v", H)  # as GPT-2 does
+assert close(weigh(dots(*heads(x, *np.split(ours, 3, axis=1)[:2])), past), right["fused rows"])
+assert close(join_fused(W_q, W_k, W_v, "3HK", H), ours)  # MPT's word for the same
+
+# %% [markdown]
+# ### Gains
+#
+# Gemma stores $w$ and multiplies by $1+w$; LLaMA stores $g$. The mean of the stored numbers tells which: they begin
+# at 0 or at 1.
+
+# %%
+from pathlib import Path
+
+from pe_numpy import load_weights
+
+for name in ("llama", "gemma2"):
+    tensors = load_weights(Path("../tests/golden/models").resolve() / name)
+    mean = np.mean([t.mean() for key, t in tensors.items() if "norm" in key])
+    print(f"{name}: stored gains have the mean {mean:.2f}")
+    assert round(mean) == (name == "llama")
+by_hand = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6) * (1 + w)
+assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
+
+# %% [markdown]
+# ## Exercises
+#
+# ### Exercise 1: a test that can't fail
+#
+# Show that at distance 0 a wrong layout of RoPE goes unseen, and find the other distance at which it moves this head's scores most.
+#
+# <details><summary>Hint 1</summary>
+#
+# At $i=j$ both turns cancel, whatever the pairs.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Take the mean of `np.abs` over each diagonal of the difference.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# two = [dots(*(rope(y, at, layout=lay) for y in (q, k))) for lay in ("interleaved", "half")]
+# off = np.abs(two[0] - two[1])
+# by_distance = [off[..., distance == d].mean() for d in range(L)]
+# assert by_distance[0] < 1e-12 < 0.1 < min(by_distance[1:])
+# print(int(np.argmax(by_distance)))
+# ```
+#
+# </details>
+#
+# ### Exercise 2: guess the order
+#
+# You get `by_head` without a word about its order, and the queries and keys that the model makes of `x`. Which order is it?
+#
+# <details><summary>Hint 1</summary>
+#
+# There are two different orders. Try both.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Compare `heads(x, W)` of each part with `q`.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# fits = {o: close(heads(x, split_fused(by_head, o, H)[0])[0], q) for o in ("q|k|v", "H3K")}
+# assert fits == {"q|k|v": False, "H3K": True}
+# ```
+#
+# </details>
+#
+# ### Exercise 3: one conversion forgotten on each side
+#
+# One colleague flips a table, another changes the sign of the distance. For which tables is that as if neither had, and
+# which rows does DeBERTa with $m=4$ read wrong?
+#
+# <details><summary>Hint 1</summary>
+#
+# `flip_table` undoes itself, and so does the sign.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Look at row 0 and at who reads it.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# Always for Shaw and T5. Row 0 of DeBERTa's $2m$ rows serves the distances up to $-m$; with the sign changed those from $m$ on read it.
+#
+# ```python
+# row = lambda d: np.clip(d + 4, 0, 7)
+# T = np.arange(8)[:, None]
+# d = np.arange(-6, 7)
+# differs = flip_table(T, "deberta")[row(-d), 0] != T[row(d), 0]
+# assert d[differs].tolist() == [-6, -5, -4, 4, 5, 6]
+# assert np.array_equal(flip_table(flip_table(shaw)), shaw)
+# ```
+#
+# </details>
+#
+# ## In practice
+#
+# - **Ask in this order**: matrices, fused rows, pairs of RoPE, gains, masks. They are in every decoder.
+# - **Compare early**: queries and keys of the first layer before the turn, then after it, then its weights. The first
+#   that differs names the row of this page.
+# - **Use sizes that all differ**, such as $B, H, L, S, K = 2, 3, 5, 7, 8$: a swapped axis then raises.
+# - **Convert once**, when a file is loaded, and name the convention there. Two conversions cancel, and so do two mistakes.
+#
+# ## Further reading
+#
+# - [Chapter 64](64_real_models.ipynb): the same rows as whole models, to the last digits of their logits.
+# - transformers issue [25199](https://github.com/huggingface/transformers/issues/25199): LLaMA's two layouts, asked and answered.
+# - Huang et al. 2018, *Music Transformer*, [arXiv:1809.04281](https://arxiv.org/abs/1809.04281): the skew.
