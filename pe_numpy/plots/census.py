@@ -95,10 +95,11 @@ def census_timeline(rows: Sequence[Row]) -> Figure:
     fig, (ax, below) = plt.subplots(
         2, figsize=(WIDTH, LANE * total + 1.9), height_ratios=(LANE * total, 1.4), sharex=True
     )
-    y, ticks, middle = 0.0, [], {}
+    y, ticks = 0.0, []
+    band: dict[int, list[float]] = {}  # the edges of each place's lines
     for title, placed in lines.items():
         place = placed[0][0].place
-        middle.setdefault(place, []).extend([y, y + heights[title]])
+        band.setdefault(place, []).extend([y, y + heights[title]])
         ticks.append(y + heights[title] / 2)
         for row, lane, left in placed:
             at = y + 0.75 + lane
@@ -108,7 +109,7 @@ def census_timeline(rows: Sequence[Row]) -> Figure:
                     ha="right" if left else "left", va="center_baseline")  # fmt: skip
         y += heights[title]
         ax.axhline(y, color="white", lw=1.5, zorder=1)
-    for place, edges in middle.items():
+    for place, edges in band.items():
         ax.axhspan(min(edges), max(edges), color=INK[place], alpha=0.1, lw=0, zorder=0)
         ax.text(FIRST + 0.1, max(edges) - 0.75, PLACES[place], color=INK[place], weight="bold",
                 va="center_baseline")  # fmt: skip
