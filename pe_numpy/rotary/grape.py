@@ -57,7 +57,8 @@ def rank2_rotation(a: ArrayLike, b: ArrayLike, n: ArrayLike) -> np.ndarray:
     [[0.5403, -0.8415], [0.8415, 0.5403]]
     """
     name = "rank2_rotation"
-    a, b = checks.real_array(name, "a", a), checks.real_array(name, "b", b)
+    a = checks.real_array(name, "a", a)
+    b = checks.real_array(name, "b", b)
     n = checks.position_array(name, "n", n)
     _check_vectors(name, a, b)
     first, second = a.astype(np.float64), b.astype(np.float64)

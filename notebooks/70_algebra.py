@@ -1,0 +1,667 @@
+# %% [markdown]
+# # 70. Find one algebra behind all encodings
+#
+# *How many ideas are there in all these encodings, which one is it, and can a program tell by the scores alone?*
+#
+# 35 minutes. Needs [37 Let the text decide: FoX and CoPE](37_content.ipynb), [43 Turn in two and three dimensions: images and films](43_rope_grid.ipynb), [45 Vary the rotation: xPos, turned values, PoPE](45_rope_relatives.ipynb), [50 Stretch RoPE to longer texts](50_scaling.ipynb), [52 Give old tokens new places: ReRoPE, Self-Extend, dual chunks](52_new_places.ipynb).
+
+# %% fold="input" alt="A table of 42 schemes in nine groups of colours and 14 tests, with a tick or a dash in each cell. What one sees: the rows of a group are alike; eight rows of the turns are equal."
+import matplotlib.pyplot as plt
+import numpy as np
+
+from pe_numpy import additive_lift, properties, rank2_rotation, rope, score_function
+from pe_numpy.book import show_source
+from pe_numpy.plots import algebra as plots
+from pe_numpy.schemes import every_scheme
+
+schemes = every_scheme()
+found = {name: properties(s.scores, axes=s.axes) for name, s in schemes.items()}
+assert len(found) == 42
+plots.algebra_grid(found)
+plt.show()
+
+# %% [markdown]
+# ## Short answers
+#
+# - **How many ideas are there in these 42 schemes?** Six moves: add to the token, expand the score, bias it, turn queries and
+#   keys, change the index (or let what lies between decide), do nothing. [Shown](#six-moves).
+# - **Why rotations?** A relative score that is linear in $q$ and in $k$ is $(G^Dq)\cdot k$ with one matrix $G$. If $G$ keeps
+#   lengths, that is RoPE; if scores merely stay bounded, it is RoPE in other coordinates. [Shown](#relative-means-powers-of-one-matrix).
+# - **Is ALiBi a rotation?** Its cousin. Both are $e^{DA}$: $A$ is skew in RoPE, nilpotent in ALiBi (with two more components), and
+#   xPos has a part on the diagonal. [Shown](#a-turn-a-line-a-decay).
+# - **What can no such matrix say?** T5's table, $|D|$ on both sides, a distance that stops growing: their rank grows
+#   with the text. [Shown](#what-no-matrix-can-say).
+# - **Is *my* function relative?** `properties(f)` asks: `shift` is 1 if it is, and `leak` tells how far it is from that.
+#   [Shown](#wrong-on-purpose).
+# - **What is PoPE, LieRE, dynamic NTK?** Turns: after a nonlinearity; in two directions that don't commute; with a speed that the
+#   length decides. [Shown](#several-axes).
+#
+# ## Six moves
+#
+# Let $q$ and $k$ be the vectors of a query at position $i$ and of a key at $j$, $D=i-j$, and $s(q,k,i,j)$ their score.
+#
+# | move | what becomes of the score $q\cdot k/\sqrt K$ | who |
+# |---|---|---|
+# | add | $(x_i+p_i)W_q\cdot(x_j+p_j)W_k/\sqrt K$ | sinusoidal, learned; with a product for the sum: multiply |
+# | expand | and terms of $q$ or $k$ with a table at $D$ | Shaw, Transformer-XL, DeBERTa |
+# | bias | and a number $b(i,j)$ | ALiBi, T5, TUPE |
+# | turn | $(G^Dq)\cdot k/\sqrt K$ | RoPE, its static scalings, xPos |
+# | index, path | another number for $D$; or what lies between | ReRoPE, Self-Extend; FoX, PaTH |
+# | none | nothing | NoPE |
+#
+# The picture was *measured*: its program sees functions `score(q, k, i, j)`, no names. First, what may be
+# found at all.
+#
+# ## Relative means powers of one matrix
+#
+# Ask two things: $s$ depends on positions through $D$ alone, and it is linear in $q$ and in $k$. So
+# $\sqrt K\,s=q^\top\Phi(D)\,k$ with a matrix $\Phi(D)$. Suppose queries and keys are each prepared with a matrix of their own position,
+# $\Phi(i-j)=P(i)^\top R(j)$, all invertible. Then
+#
+# $$\Phi(D)=\Psi^{D}\,\Phi(0),\qquad \Psi=\Phi(1)\,\Phi(0)^{-1}$$
+#
+# *Proof.* $j=0$ gives $P(i)^\top=\Phi(i)R(0)^{-1}$, $i=j$ gives $R(j)=P(j)^{-\top}\Phi(0)=R(0)\Phi(j)^{-1}\Phi(0)$. Multiply:
+# $\Phi(i-j)=\Phi(i)\Phi(j)^{-1}\Phi(0)$. With $i=j+1$: $\Phi(j+1)=\Psi\,\Phi(j)$. ∎
+#
+# $\Phi(0)$ can be absorbed in $W_k$; what is left is one matrix $G=\Psi^\top$ and its powers. Unit vectors as queries and keys read
+# $\Phi$ off *any* such score; here off xPos, and off a scheme with random matrices.
+
+
+# %%
+def phi(scores, i, j, K=8):
+    return scores(np.eye(K), np.eye(K), np.full(K, i), np.full(K, j)) * K**0.5
+
+
+rng = np.random.default_rng(0)
+P0, R0 = rng.standard_normal((2, 8, 8))
+step = np.eye(8) + 0.02 * rng.standard_normal((8, 8))
+
+
+def hidden(q, k, i, j):  # one matrix for each position: P0 step^i, and R0 step^-j
+    left = np.array([P0 @ np.linalg.matrix_power(step, m) for m in i])
+    right = np.array([np.linalg.matrix_power(np.linalg.inv(step), m) @ R0 for m in j])
+    return np.einsum("la,lab,sbc,sc->ls", q, left, right, k) / 8**0.5
+
+
+# %%
+for scores in (schemes["xpos"].scores, hidden):
+    Psi = phi(scores, 1, 0) @ np.linalg.inv(phi(scores, 0, 0))
+    for i, j in ((5, 0), (12, 9), (20, 13)):
+        expected = np.linalg.matrix_power(Psi, i - j) @ phi(scores, 0, 0)
+        largest = np.abs(expected).max()
+        assert np.allclose(phi(scores, i, j), expected, rtol=0, atol=1e-9 * largest)
+assert found["xpos"].group and properties(hidden).group
+assert not found["multiplicative"].group and not found["rerope"].group
+
+# %% [markdown]
+# The detector's test *group* is this statement: a step of $a$ and one of $b$ are one of $a+b$.
+#
+# The key's matrix is $G^{-\top}$ per step, which is $G$ only where $G$ is orthogonal. That is why xPos must give keys the opposite
+# exponent, and RoPE may treat both alike.
+#
+# ### Lengths kept: RoPE
+#
+# Suppose $G$ is orthogonal, too. Its eigenvalues have absolute value 1 and, as it is real, come in pairs $e^{\pm i\omega}$ (or are $\pm1$). The real and
+# imaginary parts of eigenvectors are an orthonormal basis $B$, in which $G$ is a rotation in each pair:
+#
+# $$(G^Dq)\cdot k=\big(\mathrm{rope}(B^\top q,\,i)\big)\cdot\big(\mathrm{rope}(B^\top k,\,j)\big)$$
+#
+# So this is RoPE with free frequencies, and $B$ can be absorbed in $W_q$ and $W_k$. That the frequencies are geometric is a choice.
+# **Predict**: can you read the frequencies of a released model out of its scores alone?
+
+# %% fold="output"
+G, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((6, 6)))
+G[0] *= np.linalg.det(G)  # a turn, no reflection
+values, vectors = np.linalg.eig(G)
+upper = values.imag > 0
+assert upper.sum() == 3  # three pairs, no eigenvalue 1 or -1
+B = np.stack([vectors[:, upper].real, -vectors[:, upper].imag], axis=-1).reshape(6, 6) * 2**0.5
+assert np.allclose(B.T @ B, np.eye(6), rtol=0, atol=1e-12)
+q, k = rng.standard_normal((2, 1, 6))
+omega = np.angle(values[upper])
+for i, j in ((3, 3), (9, 2), (2, 40)):
+    turned = np.linalg.matrix_power(G, i - j) @ q[0]
+    assert np.isclose(turned @ k[0], rope(q @ B, [i], omega)[0] @ rope(k @ B, [j], omega)[0])
+black_box = phi(schemes["llama3"].scores, 1, 0)
+print("Llama 3's, base 10:", np.unique(np.abs(np.angle(np.linalg.eigvals(black_box))).round(4)))
+
+# %% [markdown]
+# ### Bounded: RoPE in other coordinates
+#
+# Ask less: scores stay bounded, for all $D$ of both signs. Powers $G^D$ are then bounded both ways, so no eigenvalue is off the unit circle and no
+# Jordan block is larger than 1: $G=SOS^{-1}$ with $O$ orthogonal, and
+#
+# $$(G^Dq)\cdot k=\big(O^D\,S^{-1}q\big)\cdot\big(S^\top k\big)$$
+#
+# RoPE again, with another matrix for the query's weights than for the key's. Any other $G$ explodes on one side: a decay
+# is for a causal mask.
+
+# %%
+S = rng.standard_normal((6, 6))
+skewed = S @ G @ np.linalg.inv(S)
+for D in (-7, 0, 30):
+    left = np.linalg.matrix_power(skewed, D) @ q[0] @ k[0]
+    right = (np.linalg.matrix_power(G, D) @ np.linalg.solve(S, q[0])) @ (S.T @ k[0])
+    assert np.isclose(left, right, rtol=0, atol=1e-9)
+sizes = [np.abs(np.linalg.matrix_power(skewed, D)).max() for D in range(-500, 501)]
+fading = [np.abs(phi(schemes["xpos"].scores, 0, j)).max() for j in (500, 5000)]
+print(
+    f"skewed at most {max(sizes):.1f}; xPos, key after the query: {fading[0]:.1f}, {fading[1]:.0f}"
+)
+assert max(sizes) < 20 and fading[1] > 1000 * fading[0]
+
+# %% [markdown]
+# ## A turn, a line, a decay
+#
+# Powers of $G$ for all real distances are $e^{DA}$, with a *generator* $A$, and $e^{DA}=\sum_m (DA)^m/m!$. For $A$ skew, $A^\top=-A$, that is a turn. GRAPE
+# (Zhang et al. 2026) makes one from two vectors, $A=ab^\top-ba^\top$. With $s$ the area between them:
+#
+# $$e^{nA}=I+\frac{\sin ns}{s}A+\frac{1-\cos ns}{s^2}A^2,\qquad s^2=|a|^2|b|^2-(a\cdot b)^2$$
+#
+# *Proof.* $A^3=-s^2A$, so the series has the odd terms of the sine on $A$ and the even ones of the cosine on $A^2$. ∎
+# In the listing `np.sinc` divides by $s$ without dividing by zero.
+
+# %%
+show_source(rank2_rotation)
+
+
+def exponential(A):  # the series for A / 2^20, squared 20 times
+    term = total = np.eye(len(A))
+    for m in range(1, 10):
+        term = term @ A / 2**20 / m
+        total = total + term
+    for _ in range(20):
+        total = total @ total
+    return total
+
+
+# %%
+a, b = rng.standard_normal((2, 5))
+A = np.outer(a, b) - np.outer(b, a)
+s = np.sqrt((a @ a) * (b @ b) - (a @ b) ** 2)
+assert np.allclose(A @ A @ A, -(s**2) * A, rtol=0, atol=1e-12)
+for n in (1, -3, 0.5):
+    closed = np.eye(5) + np.sin(n * s) / s * A + (1 - np.cos(n * s)) / s**2 * A @ A
+    assert np.allclose(closed, exponential(n * A), rtol=0, atol=1e-8)
+    assert np.allclose(rank2_rotation(a, b, n), closed, rtol=0, atol=1e-12)
+x, e_1, e_2 = rng.standard_normal((1, 2)), *np.eye(2)
+assert np.allclose(rank2_rotation(0.1 * e_2, e_1, 7) @ x[0], rope(x, [7], [0.1])[0])
+assert np.allclose(rank2_rotation(e_1, 0.1 * e_2, 7) @ x[0], rope(x, [-7], [0.1])[0])
+
+# %% [markdown]
+# *A common mistake:* $a=e_1$, $b=\omega e_2$, as it comes to mind, turns *clockwise*: $Ae_2=\omega e_1$. Scores
+# are the same if both sides do it; turned keys of another program are not.
+#
+# Now $A^2=0$: then $e^{DA}=I+DA$, a line in $D$. Lengthen both vectors, $\hat q=[q;1;0]$ and $\hat k=[k;0;1]$, and let the one entry of $A$ carry
+# the new component to the last:
+#
+# $$\frac{(e^{DA}\hat q)\cdot\hat k}{\sqrt K}=\frac{q\cdot k}{\sqrt K}-\beta D,\qquad A=-\beta\sqrt K\;e_{K+2}\,e_{K+1}^\top$$
+
+# %%
+show_source(additive_lift)
+q, k = rng.standard_normal((2, 1, 8))
+lifted_q, lifted_k, A = additive_lift(q, k, 0.5)
+assert not (A @ A).any()
+for i, j in ((5, 2), (90, 4), (2, 5)):
+    D = i - j
+    assert np.allclose(exponential(D * A), np.eye(10) + D * A, rtol=0, atol=1e-7)
+    score = (lifted_q[0] + D * A @ lifted_q[0]) @ lifted_k[0] / 8**0.5
+    assert np.isclose(score, q[0] @ k[0] / 8**0.5 - 0.5 * D, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ALiBi is that line for the past; for the future it *raises* scores, since $|D|$ is no group. *A common mistake:* to divide by
+# the root of the new width. **Predict**: which two things are then wrong?
+
+# %% fold="output"
+wrong = (lifted_q[0] + 10 * A @ lifted_q[0]) @ lifted_k[0] / 10**0.5
+slope = 0.5 * (8 / 10) ** 0.5
+print(f"a slope of {slope:.4f} for 0.5, and contents times {(8 / 10) ** 0.5:.4f}")
+assert np.isclose(wrong, (8 / 10) ** 0.5 * (q[0] @ k[0] / 8**0.5) - slope * 10, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# FoX uses the same entry, with a number from each token in place of the slope: the matrices $U_t=I+\ln f_t\,E$ with $E^2=0$ commute, and
+#
+# $$U_iU_{i-1}\cdots U_{j+1}=I+\Big(\sum_{t=j+1}^{i}\ln f_t\Big)E$$
+
+# %%
+from pe_numpy import alibi_bias, forgetting_bias, t5_bucket
+
+log_f = np.log(rng.uniform(0.5, 1, 9))
+E = np.outer(np.eye(3)[2], np.eye(3)[1])
+for i, j in ((8, 0), (5, 3), (4, 4)):
+    product = np.eye(3)
+    for t in range(j + 1, i + 1):
+        product = (np.eye(3) + log_f[t] * E) @ product
+    bias = forgetting_bias(np.cumsum(log_f), np.cumsum(log_f))[i, j]
+    assert np.allclose(product, np.eye(3) + bias * E, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ### All together
+#
+# By Jordan's form, every real $A$ is, up to a change of basis that projections absorb, made of blocks with an eigenvalue $-\kappa\pm i\omega$ and ones beside them. Its exponential has entries of one
+# kind. So
+#
+# $$\sqrt K\,s(D)=\sum_c a_c\,D^{m_c}e^{-\kappa_cD}\cos(\omega_cD+\varphi_c)$$
+#
+# is *every* continuous relative score that is linear in $q$ and $k$. RoPE has $m=\kappa=0$; xPos a $\kappa$ for each pair; ALiBi $m=1$,
+# $\kappa=\omega=0$. To see it, hide a matrix in a random basis, find the coefficients from as many distances as it is wide, and foretell all others.
+
+# %%
+kappa, w = 0.02, 0.5
+pair = np.array([[-kappa, -w], [w, -kappa]])
+A = np.zeros((5, 5))
+A[:2, :2] = A[2:4, 2:4] = pair  # one pair, twice ...
+A[:2, 2:4] = np.eye(2)  # ... and ones beside it: a Jordan block, m = 1
+A[4, 4] = -0.05
+S, q5, k5 = rng.standard_normal((5, 5)), *rng.standard_normal((2, 5))
+A_hidden = S @ A @ np.linalg.inv(S)
+score = np.array([(exponential(D * A_hidden) @ q5) @ k5 for D in range(60)])
+D, fade = np.arange(60), np.exp(-kappa * np.arange(60))
+waves = fade * np.cos(w * D), fade * np.sin(w * D)
+terms = np.stack([*waves, D * waves[0], D * waves[1], np.exp(-0.05 * D)], axis=1)
+a_c = np.linalg.solve(terms[:5], score[:5])
+assert np.allclose(terms @ a_c, score, rtol=0, atol=1e-6 * np.abs(score).max())
+
+# %% alt="Four generators as small matrices and, below each, the score over the distance. What one sees: two signs across the diagonal make a wave, one entry off it a falling line, the diagonal a decay, all three a wave that swells and fades."
+zero, turn = np.zeros((4, 4)), np.zeros((4, 4))
+turn[:2, :2] = turn[2:, 2:] = [[0, -0.5], [0.5, 0]]
+line, decay = zero.copy(), -0.05 * np.eye(4)
+line[3, 2] = -0.03
+both = np.zeros((4, 4))
+both[:2, 2:] = 0.2 * np.eye(2)
+generators = {"skew: RoPE": turn, "nilpotent: ALiBi": line, "diagonal: decay": decay}
+generators["all three"] = turn + decay + both
+ones, at = np.full(4, 0.5), np.arange(60)
+curves = {name: [(exponential(n * A) @ ones) @ ones for n in at] for name, A in generators.items()}
+plots.algebra_generators(generators, at, {name: np.round(c, 9) for name, c in curves.items()})
+plt.show()
+
+# %% [markdown]
+# ## What no matrix can say
+#
+# A score $f(i-j)$ from vectors of width $r$ makes a matrix of rank at most $r$, however long the text. Conversely (Kronecker), $f$ on all integers has finite
+# rank $r$ exactly if it obeys a linear recurrence of $r$ terms. *Proof.* The shifted copies of $f$ span $r$ dimensions, and shifting maps that space to itself; by Cayley and Hamilton the shift
+# obeys its characteristic polynomial: $f(D+r)=c_1f(D+r-1)+\dots+c_rf(D)$. ∎ **Predict** which of these stay small as the text grows:
+# $\cos\frac D2$, $D$, $e^{-D/9}$, $|D|$, $\min(|D|,4)$, T5's buckets.
+
+# %% fold="output" alt="Rank of the matrix f(i - j) for 4 to 64 positions, on logarithmic axes. What one sees: the cosine and the line stay at 2, the exponential at 1; the absolute distance, the capped one and T5's table rise with the size."
+functions = {
+    "$e^{-D/9}$": lambda d: np.exp(-d / 9),
+    r"$\cos\frac{D}{2}$": lambda d: np.cos(d / 2),
+    "$D$": lambda d: d,
+    "$|D|$": lambda d: np.abs(d),
+    r"$\min(|D|, 4)$": lambda d: np.minimum(np.abs(d), 4),
+    "T5": lambda d: np.sin(t5_bucket(d) ** 2),  # a table of 32 numbers
+}
+n = [4, 8, 16, 32, 64]
+grids = [np.subtract.outer(np.arange(m), np.arange(m)) for m in n]
+ranks = {name: [int(np.linalg.matrix_rank(f(d))) for d in grids] for name, f in functions.items()}
+assert [r[-1] for r in ranks.values()] == [1, 2, 2, 64, 64, 64]
+plots.algebra_ranks(n, ranks)
+plt.show()
+
+# %% [markdown]
+# The last three can be numbers added to a score (a bias), not products of prepared vectors; ReRoPE's cap needs its second turn of every key for the same reason.
+#
+# RoPE's own rank counts its frequencies. For one content at all places:
+#
+# $$\mathrm{rank}\;\le\;2\,\#\{\omega_c\ne0\text{, distinct}\}+[\text{something is unturned}]$$
+
+
+# %%
+def rank_of(omega, K=8):
+    q, k = np.tile(rng.standard_normal((2, 1, K)), (1, 40, 1))
+    scores = rope(q, np.arange(40), omega) @ rope(k, np.arange(40), omega).T
+    return int(np.linalg.matrix_rank(scores, tol=1e-8))
+
+
+assert rank_of([1.0, 0.3, 0.1, 0.03]) == 2 * 4
+assert rank_of([1.0, 0.3]) == 2 * 2 + 1  # half of the head is unturned
+assert rank_of([1.0, 0.3, 0.3, 0.0]) == 2 * 2 + 1 and rank_of([0.0]) == 1
+print(
+    "RoPE", found["rope"].rank, " partial", found["partial_rope"].rank, " none", found["none"].rank
+)
+
+# %% [markdown]
+# A surprise: a rank of 5 against 8 tells partial RoPE from full RoPE without a look inside.
+#
+# ## Several axes
+#
+# In a picture $p$ has two coordinates and the natural generalisation is $e^{p_1A_1+p_2A_2}$. It is relative *if and only if* the generators commute. *Proof.* If it is,
+# $e^{p\cdot A}e^{r\cdot A}=e^{(p+r)\cdot A}$; the right side does not care which comes first, so the exponentials commute, and their derivatives at 0. Conversely exponentials of
+# commuting matrices multiply. ∎ Commuting skew matrices share a basis of pairs: that is mixed RoPE ([chapter 43](43_rope_grid.ipynb)). LieRE learns two skew matrices and lets them be.
+
+
+# %%
+def turn_of(A, p):  # e^(p A) of skew generators, by the eigenvalues of a Hermitian matrix
+    values, V = np.linalg.eigh(np.einsum("na,abc->nbc", p, A) * -1j)
+    return (V * np.exp(1j * values)[:, None]) @ np.swapaxes(V.conj(), -1, -2)
+
+
+def grid_scores(A):
+    def scores(q, k, i, j):
+        left = np.einsum("lab,lb->la", turn_of(A, i).real, q)
+        return left @ np.einsum("sab,sb->sa", turn_of(A, j).real, k).T / 8**0.5
+
+    return scores
+
+
+# %%
+random = rng.standard_normal((2, 8, 8))
+lie, (basis, _) = random - np.swapaxes(random, 1, 2), np.linalg.qr(random[0])
+flat = np.zeros((2, 8, 8))
+for axis in range(2):
+    for c in range(4):
+        flat[axis, 2 * c + 1, 2 * c] = rng.standard_normal()
+flat = basis @ (flat - np.swapaxes(flat, 1, 2)) @ basis.T  # four planes, in a hidden basis
+for name, A in (("LieRE", lie), ("commuting", flat)):
+    commute = bool(np.allclose(A[0] @ A[1], A[1] @ A[0], rtol=0, atol=1e-9))
+    got = properties(grid_scores(A), axes=2)
+    print(f"{name:10} commute: {commute!s:6} shift {got.shift}  group {got.group!s:6} {got.move}")
+    assert commute == got.group == (got.shift == 1)
+    assert np.allclose(turn_of(A, np.ones((1, 2)))[0].real, exponential(A.sum(0)), atol=1e-6)
+
+# %% [markdown]
+# LieRE turns, but by more than the difference of two places: the detector files it with the changed indices.
+#
+# ## Bridges
+#
+# Where families touch, two programs must agree to the last digits: cheap tests for your own code.
+
+# %%
+from pe_numpy import relative_distance
+from pe_numpy.rotary.scaling import yarn_scaling
+from pe_numpy.transformer.encodings import DualChunk, Encoding, ReRope, Rope, SelfExtend, XPos
+
+bridges = {
+    "xPos that does not fade": (XPos(scale_base=1e30), Rope()),
+    "YaRN of factor 1": (Rope(scaling=lambda K, L: yarn_scaling(K, 1, 32)), Rope()),
+    "ReRoPE with a window of the text": (ReRope(100), Rope()),
+    "Self-Extend in groups of 1": (SelfExtend(16, 1), Rope()),
+    "one chunk": (DualChunk(100, 10), Rope()),
+    "frequencies of 0": (Rope(scaling=lambda K, L: np.zeros(K // 2)), Encoding()),
+}
+
+# %%
+at, q, k = np.arange(60), *rng.standard_normal((2, 60, 8))
+for name, pair in bridges.items():
+    one, other = (np.tril(score_function(e)(q, k, at, at)) for e in pair)
+    assert np.allclose(one, other, rtol=0, atol=1e-12)
+    print(f"{name:33}= {'RoPE' if type(pair[1]) is Rope else 'no encoding'}")
+half = np.cumsum(np.full(60, np.log(0.5)))
+steady = np.tril(forgetting_bias(half, half))
+line = np.tril(alibi_bias([np.log(2)], relative_distance(at, at))[0])
+assert np.allclose(steady, line, rtol=0, atol=1e-12)
+print(f"FoX with gates of 1/2            = ALiBi of slope {np.log(2):.4f}, ln 2")
+
+# %% [markdown]
+# ## The detector
+#
+# Each statement above can be asked of a function that nobody explains. `properties` calls it with random contents and compares; numbers count as equal
+# if they differ by less than $10^{-9}$ of the largest. Three of its tests in full, on a box `s` that holds the function and contents:
+
+# %%
+from pe_numpy import detector
+
+show_source(detector._pairwise, detector._gain, detector._group)
+
+# %% [markdown]
+# `score_function` makes such a bare function of an encoding of this package; parameters that begin as zeros are drawn at random, as if trained.
+
+# %% fold="output"
+show_source(properties, score_function)
+again = score_function(schemes["alibi"].encoding)
+assert np.array_equal(again(q, k, at, at), schemes["alibi"].scores(q, k, at, at))
+
+# %% [markdown]
+# What it finds of all schemes, equal ones together (the picture of the first cell in words):
+
+# %%
+names = plots.in_order(found)
+groups = {}
+for name in names:
+    row = found[name]._replace(leak=0)  # the last digits of the leak are rounding
+    groups.setdefault((row.move, row), []).append(name)
+print("move     shift  far away   without content  rank  schemes")
+for (move, row), alike in groups.items():
+    about = f"{row.shift:5}  {row.range or '-':11}{row.zero:17}{row.rank or '-':>4}"
+    print(f"{move.split()[0]:9}{about}  {', '.join(alike)}")
+assert len(groups) == 32
+largest = max(groups.values(), key=len)
+assert set(largest) >= {"rope", "linear", "ntk", "llama3", "axial", "mixed", "mrope"}
+
+# %% [markdown]
+# Eight names share one row: RoPE, with values turned or not, three scalings and three ways to use it on a grid. No score can tell them apart by *kind*; they are choices of frequencies.
+#
+# ### Two more surprises
+#
+# *Sinusoidal codes are not relative as they are used.* Everybody knows that $p_i\cdot p_j$ depends on $D$. Yet the score has $x_i\cdot p_j$, too; and between $p_i$ and $p_j$ stand two projections.
+# **Predict**: which of the two harms is left if there are no projections?
+
+# %% fold="output"
+from pe_numpy import sinusoidal
+
+
+def unprojected(q, k, i, j):
+    return (q + sinusoidal(i, 8, 10)) @ (k + sinusoidal(j, 8, 10)).T / 8**0.5
+
+
+for name, got in (("used", found["sinusoidal"]), ("unprojected", properties(unprojected))):
+    print(f"{name:12} relative: {got.shift == 1!s:6} without content: {got.zero}")
+assert found["sinusoidal"].zero == "not Toeplitz" and properties(unprojected).zero == "Toeplitz"
+assert found["sinusoidal"].shift == properties(unprojected).shift == 0
+
+# %% [markdown]
+# *Transformer-XL speaks without content.* With $q=k=0$ Shaw's score is 0, but Transformer-XL's is $v\cdot r_D$ (its trained $v$), a function of $D$ alone. A bias is hidden in it.
+
+# %%
+zeros = np.zeros((30, 8))
+silent = schemes["transformer_xl"].scores(zeros, zeros, at[:30], at[:30])
+assert all(np.ptp(np.diagonal(silent, -d)) < 1e-12 for d in range(30)) and np.abs(silent).max() > 0
+assert found["transformer_xl"].zero == "Toeplitz" and found["shaw"].zero == "0"
+
+# %% [markdown]
+# ## Wrong on purpose
+#
+# A detector earns trust by what it catches. Four mistakes in RoPE that people have made:
+
+
+# %%
+def right(q, k, i, j, omega=1.0):
+    turn = omega * np.array([1.0, 0.3, 0.1, 0.03])
+    return rope(q, i, turn) @ rope(k, j, turn).T / 8**0.5
+
+
+wrong = {
+    "right": right,
+    "keys turned the other way": lambda q, k, i, j: right(q, k, i, -j),
+    "a leak of one millionth": lambda q, k, i, j: right(q, k, i, j) + 1e-6 * j,
+    "keys counted from 0": lambda q, k, i, j: right(q, k, i, np.arange(len(j))),
+    "slower in long texts": lambda q, k, i, j: right(q, k, i, j, 9 / max(9, *i, *j)),
+}
+
+# %%
+caught = {name: properties(f) for name, f in wrong.items()}
+for name, got in caught.items():
+    print(f"{name:27} shift {got.shift}  leak {got.leak:.0e}  pairwise {got.pairwise!s:6}", end="")
+    print(f"old rows stay {got.prefix!s:6} {got.move}")
+assert caught["right"].shift == 1 and caught["right"].move == "turn" and caught["right"].prefix
+assert caught["keys turned the other way"].shift == 0
+assert 1e-7 < caught["a leak of one millionth"].leak < 1e-3
+assert not caught["keys counted from 0"].pairwise and not caught["slower in long texts"].prefix
+
+# %% [markdown]
+# `leak` is what a message needs: *your function is no relative encoding; scores change by this share of the largest when all positions move*. Keys turned the other way still make a *group* (they turn by $i+j$):
+# one test alone would not do. Counting keys from 0 in a shortened cache shows as "not pairwise": take a token away, and the others' scores move.
+#
+# ## Name the move
+#
+# The detector's `move` is a short tree. The *cross term* is what is left of the score without the terms of one side: $s(q,k)-s(q,0)-s(0,k)+s(0,0)$.
+
+# %% alt="A tree of questions that leads from a score function to its move. What one sees: pairwise, one number, linear, cross term, from above to below; eight leaves, each at most four questions away."
+show_source(detector.Properties.move.fget)
+plots.algebra_tree()
+plt.show()
+
+# %% [markdown]
+# A quiz. Six functions without names. **Predict** each move before you unfold the answers.
+
+# %% fold="output"
+t = rng.standard_normal((3000, 8))
+quiz = {
+    "a": lambda q, k, i, j: q @ k.T * np.exp(-0.1 * (i[:, None] - j)),
+    "b": lambda q, k, i, j: q @ k.T + np.cos(i[:, None] - j),
+    "c": lambda q, k, i, j: right(q, k, np.sqrt(i), np.sqrt(j)),
+    "d": lambda q, k, i, j: q @ k.T + np.einsum("lk,lsk->ls", q, t[np.abs(i[:, None] - j)]),
+    "e": lambda q, k, i, j: q @ k.T + np.subtract.outer(k[:, 0].cumsum(), k[:, 0].cumsum()),
+    "f": lambda q, k, i, j: (q * (1 + 0.1 * i[:, None])) @ k.T,
+}
+answers = {letter: properties(f).move for letter, f in quiz.items()}
+print(answers)
+assert [*answers.values()] == ["turn", "bias", "index", "expand", "path", "multiply"]
+
+# %% [markdown]
+# (a) does not rotate: it is a decay, RetNet's, and a group: a "turn" in the wide sense, with gain none. (c) is a rotation by something else than the place.
+#
+# ## Exercises
+#
+# ### Exercise 1: the generator of xPos
+#
+# Write the generator of one pair of xPos with $\omega=1$ and $\zeta=0.5$ for a `scale_base` of 64.
+#
+# <details><summary>Hint 1</summary>
+#
+# $\zeta^{D/64}=e^{-\kappa D}$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A skew part and a diagonal part, which commute.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# kappa = np.log(2) / 64
+# A = np.array([[-kappa, -1.0], [1.0, -kappa]])
+# expected = 0.5 ** (10 / 64) * rank2_rotation([0, 1], [1, 0], 10)
+# assert np.allclose(exponential(10 * A), expected, rtol=0, atol=1e-9)
+# ```
+#
+# </details>
+#
+# ### Exercise 2: a parabola
+#
+# Find a lift with $A^3=0$ whose score is $-\beta D^2$.
+#
+# <details><summary>Hint 1</summary>
+#
+# $e^{DA}=I+DA+\tfrac12D^2A^2$: three new components.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# $A$ carries the first to the second and the second to the third.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# beta = 0.1
+# A = np.zeros((3, 3))
+# A[1, 0], A[2, 1] = 1, -2 * beta
+# made = [(exponential(n * A) @ [1, 0, 0]) @ [0, 0, 1] for n in range(9)]
+# assert np.allclose(made, -beta * np.arange(9) ** 2, rtol=0, atol=1e-9)
+# ```
+#
+# </details>
+#
+# ### Exercise 3: a table that repeats
+#
+# A bias $b[D\bmod 12]$ with random $b$: can a turn say it?
+#
+# <details><summary>Hint 1</summary>
+#
+# It obeys $f(D+12)=f(D)$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Then its rank is bounded.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# b = rng.standard_normal(12)
+# repeated = b[np.subtract.outer(np.arange(60), np.arange(60)) % 12]
+# assert np.linalg.matrix_rank(repeated) == 12  # yes, in 12 components
+# ```
+#
+# </details>
+#
+# ### Exercise 4: deceive the detector
+#
+# Write a score that is not relative and yet gets `shift` 1.
+#
+# <details><summary>Hint 1</summary>
+#
+# It tries a few dozen positions.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# None of them lies beyond 2,000.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# def sly(q, k, i, j):
+#     return right(q, k, i, j) + (i[:, None] > 2000)
+#
+#
+# assert properties(sly).shift == 1
+# ```
+#
+# </details>
+#
+# ## In practice
+#
+# | finding | what follows |
+# |---|---|
+# | group, and it turns | turned keys may be cached; one kernel for all of these |
+# | group, more than turns | keys need the opposite exponent and a fixed centre; causal only |
+# | index | raw keys in the cache, or several turned ones |
+# | old rows don't stay | a cache differs from a recomputation ([chapter 50](50_scaling.ipynb)) |
+# | path | no score without the tokens between |
+# | bias | any attention with a bias; rank 2 (ALiBi, signed): two components more in place of an array |
+#
+# In float32 the lift is worse than a bias far from position 0, as it takes two large numbers from each other:
+
+# %%
+q, k = rng.standard_normal((2, 1, 8)).astype(np.float32)
+lifted_q, lifted_k, A = additive_lift(q, k, 0.5)
+i, j = 1_000_003, 1_000_000
+far = (lifted_q + i * lifted_q @ A.T) @ (lifted_k - j * lifted_k @ A).T / np.float32(8**0.5)
+near = q @ k.T / np.float32(8**0.5) - np.float32(0.5 * (i - j))
+print(f"error at position 1,000,000: {abs(far - near).item():.3f}")
+assert far.dtype == np.float32 and 0.001 < abs(far - near).item() < 0.5
+
+# %% [markdown]
+# ## Further reading
+#
+# - Zhang et al. 2026, *Group Representational Position Encoding*, [arXiv:2512.07805](https://arxiv.org/abs/2512.07805);
+#   [code](https://github.com/model-architectures/GRAPE/tree/f5b539f).
+# - Ostmeier et al. 2024, *LieRE*, [arXiv:2406.10322](https://arxiv.org/abs/2406.10322);
+#   [code](https://github.com/StanfordMIMI/LieRE/tree/b27b41b).
+# - Schenck et al. 2025, *Learning the RoPEs: Better 2D and 3D Position Encodings with STRING*, [arXiv:2502.02562](https://arxiv.org/abs/2502.02562):
+#   generators that commute.
