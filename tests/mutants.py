@@ -62,9 +62,10 @@ class Mutant(NamedTuple):
         """The test file of the same stem."""
         *_, room, stem = ("", *self.module.split("/"))
         if stem not in ("weights", "run"):
-            stem = {"encodings": "model", "models": "shelf"}.get(room) or {"registry": "check"}.get(
-                stem, stem
-            )
+            stem = {"encodings": "model", "models": "shelf"}.get(room) or {
+                "registry": "check",
+                "schemes": "detector",
+            }.get(stem, stem)
         return f"tests/test_{stem}.py"
 
     @property
@@ -135,6 +136,8 @@ OPTIMISER, CHECKPOINT = "training/optimiser", "training/checkpoint"
 LOOP, TASKS = "training/loop", "training/tasks"
 DISPATCH, LAYERS, LOSS = "dispatch", "transformer/layers", "training/loss"
 EXPERIMENT, STUDY = "training/experiment", "training/study"
+DETECTOR = "detector"
+SCHEMES = "schemes"
 CENSUS = "census"
 CHECK, REGISTRY = "homework/check", "homework/registry"
 DEEPSEEK, WEIGHTS = "models/deepseek", "models/weights"
@@ -1671,6 +1674,46 @@ MUTANTS = [
     Mutant("newest rows alone", CACHING, "_equal(rows, whole) and _equal(pieces, whole)", "_equal(rows[:, :, -1], pieces[:, :, -1])"),
     Mutant("old rows must stay for a key to serve", CACHING, "_equal(rows[:, :, -1], whole[:, :, -1])", "_equal(rows, whole)"),
     Mutant("codes are not moved", CACHING, "n in (0, PADDING))", "n in (0, 0))"),
+    Mutant("the future counts", DETECTOR, "return np.tri(n, dtype=bool)", "return np.ones((n, n), dtype=bool)"),
+    Mutant("coarse tolerance", DETECTOR, "TOLERANCE = 1e-9", "TOLERANCE = 1e-5"),
+    Mutant("near places alone", DETECTOR, "if change(step) < s.tolerance and change(40 * step) < s.tolerance:", "if change(step) < TOLERANCE:"),
+    Mutant("leak by one step alone", DETECTOR, "leak = max(change(1), change(40))", "leak = change(1)"),
+    Mutant("neighbouring places alone", DETECTOR, "places = s.q[:n], s.k[:n], s.at(WIDE)", "places = s.q[:n], s.k[:n], s.at(np.arange(n))"),
+    Mutant("last token forgotten", DETECTOR, "kept = np.arange(n) != 3", "kept = np.arange(n) != 7"),
+    Mutant("one multiple alone", DETECTOR, "        and s.equal(f(q, 3 * k, places, places)[past], 3 * first)\n", ""),
+    Mutant("no sum of queries", DETECTOR, "        and s.equal(f(q + other, k, places, places)[past], first + second)\n", ""),
+    Mutant("queries not doubled", DETECTOR, "s.equal(f(2 * q, k, places, places)[past], 2 * first)", "True"),
+    Mutant("rest without the term of neither", DETECTOR, " - self(none_q, none_k, i, j)\n", "\n"),
+    Mutant("bias by one content", DETECTOR, "(s.q[1], s.k[1]))", "(s.q[0], s.k[1] * 0 + s.k[0]))"),
+    Mutant("main diagonal alone", DETECTOR, "for d in (np.diagonal(scores, -D) for D in range(n))", "for d in (np.diagonal(scores, -D) for D in range(1))"),
+    Mutant("gain at one place", DETECTOR, "((3, 3), (9, 2), (30, 1))", "((3, 3), (3, 3), (3, 3))"),
+    Mutant("gain of the largest direction", DETECTOR, "np.full((3, s.K), first))", "np.array(sizes)) and s.equal(np.array(sizes)[:, 0], np.full(3, first))"),
+    Mutant("group near by", DETECTOR, "((1, 1), (2, 3), (5, 40), (11, 19), (40, 60))", "((1, 1), (2, 3), (5, 7), (11, 19))"),
+    Mutant("no inverse at the origin", DETECTOR, "np.linalg.solve(origin, s.phi(b, start))", "s.phi(b, start)"),
+    Mutant("one axis alone", DETECTOR, "(1 + (direction + np.arange(self.axes)) % self.axes)", "np.eye(self.axes, dtype=int)[0]"),
+    Mutant("roles without places", DETECTOR, "_same_if_finite(s, s(q, k, i, j), s(k, q, j, i).T)", "_same_if_finite(s, s(q, k, i, j), s(k, q, i, j).T)"),
+    Mutant("mirror with exchanged tokens", DETECTOR, "np.array(s.one(2, 9)))", "np.array(s.one(2, 9, s.k[:1], s.q[:1])))"),
+    Mutant("a masked future is a difference", DETECTOR, " if np.isfinite(a).all() and np.isfinite(b).all() else None", ""),
+    Mutant("falls on the whole", DETECTOR, 'return "falls" if steps.max() < s.tolerance else "rises"', 'return "falls" if steps.sum() < 0 else "rises"'),
+    Mutant("falls near by", DETECTOR, "(*range(16), *range(16, 96, 5))", "range(16)"),
+    Mutant("saturated within the trained length", DETECTOR, "FAR = (200, 400, 800)", "FAR = (100, 150, 180)"),
+    Mutant("bounded by any number", DETECTOR, "<= 1.5 * near for i in FAR", "<= 40 for i in FAR"),
+    Mutant("rows of one length", DETECTOR, "s(s.q[:96], s.k[:96], all_of_them, all_of_them)[:24, :24]", "s(s.q[:24], s.k[:24], few, few)"),
+    Mutant("rank by a coarse cut", DETECTOR, "s.tolerance * sizes[0]", "1e-2 * sizes[0]"),
+    Mutant("rank of several contents", DETECTOR, "(np.tile(x[0], (32, 1)) for x in (s.q, s.k))", "(x[:32] for x in (s.q, s.k))"),
+    Mutant("an error is a measure", DETECTOR, "        except _NoScoresError:\n            raise\n", ""),
+    Mutant("a class is a function", DETECTOR, " or isinstance(scores, type)", ""),
+    Mutant("float32 in silence", DETECTOR, " or result.dtype != np.float64", ' or result.dtype.kind != "f"'),
+    Mutant("the function's changes stay", DETECTOR, "self.scores(q.copy(), k.copy(), i.copy(), j.copy())", "self.scores(q, k, i, j)"),
+    Mutant("norm-keeping is enough for a group", DETECTOR, "            if self.group:\n", "            if self.gain == 1:\n"),
+    Mutant("the last key ends the sequence", SCHEMES, "if last > j.max():", "if False:"),
+    Mutant("no projections", SCHEMES, "        if in_token:\n", "        if False:\n"),
+    Mutant("zeros stay", SCHEMES, "return value if np.any(value) else", "return value if True else"),
+    Mutant("nobody's mask", SCHEMES, "seen = (j <= i[:, None])[None, None]", "seen = None"),
+    Mutant("bases of the papers", SCHEMES, '{"base": BASE} if hasattr(e, "base") else {}', "{}"),
+    Mutant("ALiBi signed the other way", SCHEMES, "bias = -alibi_slopes(1)[0]", "bias = alibi_slopes(1)[0]"),
+    Mutant("a grid unscaled", SCHEMES, "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T / math.sqrt(q.shape[-1])", "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T"),
+    Mutant("both lists alike", SCHEMES, "short, long = np.ones(K // 2), np.linspace(1, s, K // 2)", "short = long = np.linspace(1, s, K // 2)"),
 ]  # fmt: skip
 
 
