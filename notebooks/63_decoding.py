@@ -3,7 +3,7 @@
 #
 # *What may a decoder keep of its work, what does it save, what does it weigh, and how is the next token chosen?*
 #
-# 50 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
+# 55 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
 
 # %% fold="input" alt="Two grids of steps by tokens. Without a cache every token of each prefix is computed again, 14 cells in red. With a cache only new ones are red, 5 cells; the others are blue, taken from the cache."
 import matplotlib.pyplot as plt
@@ -24,9 +24,10 @@ plt.show()
 # %% [markdown]
 # ## Short answers
 #
-# - **What must a cache hold?** The keys and values of all tokens so far, for each layer and key head; no
-#   queries. Keys may be kept turned by RoPE, as long as its frequencies do not change with the length.
-#   [Shown](#a-cache-is-two-lists)
+# - **What must a cache hold for my encoding?** For each layer and key head, values and keys of all tokens so far; no
+#   queries. RoPE: turned keys, or raw ones if frequencies change with the length. Codes in token vectors: keys
+#   alone. A bias of the distance (T5, ALiBi): keys and positions. FoX: sums of gates, too. CoPE: all keys, none may go.
+#   [Tried](#what-each-encoding-leaves-in-a-cache)
 # - **Is the result the same?** Yes, up to rounding, if the mask is causal, positions are right and the encoding
 #   does not change with the length. [Proved](#old-rows-never-change)
 # - **Which position has the new token, and with padding?** The number of real tokens read before, not 0, though it
@@ -36,8 +37,8 @@ plt.show()
 # - **What do beams and drafts change?** Beam search compares texts by $\log p\,/\,((5+n)/6)^\alpha$. Refused drafts are
 #   redrawn from what the small model gave too little of, so the distribution stays; cheap drafts, mostly right, save
 #   time. [Proved](#a-small-model-drafts)
-# - **May I throw old rows away?** Yes, but large models need the first few; and say which positions the rest
-#   has: its own, or its place in the cache. [Shown](#throwing-rows-away)
+# - **May I throw old rows away?** Yes, but large models need the first few; and the rest keep their positions, or
+#   all get new ones: raw keys then, not turned ones. [Shown](#throwing-rows-away)
 
 # %% [markdown]
 # ## Reading the same words again
@@ -54,11 +55,12 @@ plt.show()
 
 # %%
 import math
+from dataclasses import replace
 from itertools import pairwise, product
 
-from pe_numpy import Cache, Model, attention, beam_search, causal_mask, decode
-from pe_numpy import dynamic_ntk_scaling, embed_tokens, encode, feed_forward, greedy, init_params
-from pe_numpy import layer_norm, load, multi_head_attention, rope, sample, softmax, speculative
+from pe_numpy import Cache, Model, attention, beam_search, cache_properties, causal_mask, decode
+from pe_numpy import dynamic_ntk_scaling, encode, greedy, init_params, load, rope, sample
+from pe_numpy import softmax, speculative
 from pe_numpy.book import show_source
 
 for P, n in ((2, 4), (1, 1), (7, 30), (100, 1000)):
@@ -309,19 +311,9 @@ for name, key_heads in (("32 key heads", 32), ("8, grouped (GQA)", 8), ("1 for a
     token = bytes_of(1, key_heads)
     many = bytes_of(4096, key_heads) / GIB
     print(f"{name:17} a token {token:7,} bytes, 4096 tokens {many:6g} GiB")
+equal = 2 * 7e9 / bytes_of(1, 32)  # 7 billion weights of two bytes
+print(f"32 key heads weigh as much as the weights at {equal:,.0f} tokens")
 assert bytes_of(4096, 32) == 2 * GIB and bytes_of(1, 32) == 4 * bytes_of(1, 8)
-
-# %% alt="Cache size in GiB against tokens, log-log: three parallel lines for 32, 8 and 1 key heads. The line of 32 heads crosses the dashed line of the weights, 13 GiB, near 27 thousand tokens."
-lengths = 2 ** np.arange(8, 18)
-gib = {
-    f"{heads} key head{'s' if heads > 1 else ''}": bytes_of(lengths, heads) / GIB
-    for heads in (32, 8, 1)
-}
-weights = 2 * 7e9 / GIB  # 7 billion numbers of two bytes
-equal = 2 * 7e9 / bytes_of(1, 32)
-print(f"weights {weights:.0f} GiB; 32 key heads weigh as much at {equal:,.0f} tokens")
-plots.cache_weights(lengths, gib, ("the weights, 7 billion of two bytes", weights))
-plt.show()
 
 # %% [markdown]
 # The weights are shared by all texts that are written at the same time; a cache belongs to one. With 32
@@ -568,42 +560,23 @@ assert calls[0] == 12 and calls == sorted(calls) and calls[-1] < 60
 #
 # *A common mistake* forgets that: with a relative encoding the three distances of a third token should have been
 # 2, 1, 0 and came out as 0 (huggingface/transformers #19045); every written token of a model had the position 0
-# (Blaizzy/mlx-vlm #1983). We build one layer from the package's parts that takes whatever positions it is given.
-# At which tokens does each encoding show the mistake?
+# (Blaizzy/mlx-vlm #1983). A subclass makes the mistake for any encoding: each newest token is told that it stands at
+# 0. At which tokens does it show?
 
 
 # %%
-def one_layer(params, model, tokens, q_at, k_at, mask=None, remember=None):
-    stack, layer = params["decoder"], params["decoder"]["layers"]["0"]
+def forgets(encoding):
+    class Forgets(type(encoding)):
+        def embed(self, params, x, at):
+            return super().embed(params, x, 0 * at)
 
-    def norm(name, x, of=layer):
-        return layer_norm(x, of[name]["gain"], of[name]["bias"])
+        def turn(self, params, q, k, at, k_at):
+            return super().turn(params, q, k, 0 * at, 0 * k_at)
 
-    places = {**stack["shared"], **layer["encoding"]}
-    x = embed_tokens(params["embedding"], tokens, math.sqrt(model.d_model))
-    x = model.encoding.embed(stack["shared"], x, q_at)
-    look = (model.n_heads, mask, model.encoding, places, q_at, k_at, remember)
-    y = norm("attention_norm", x)
-    x = x + multi_head_attention(layer["attention"], y, y, *look)[0]
-    x = x + feed_forward(layer["feed_forward"], norm("feed_forward_norm", x))
-    return norm("norm", x, stack) @ params["output"]
+        def scores(self, params, q, k, at, *rest):
+            return super().scores(params, q, k, 0 * at, *rest)
 
-
-# %%
-def one_by_one(params, model, offset):
-    kept = {"k": [], "v": []}
-
-    def remember(k, v):
-        kept["k"].append(k)
-        kept["v"].append(v)
-        return np.concatenate(kept["k"], axis=2), np.concatenate(kept["v"], axis=2)
-
-    logits = []
-    for n in range(10):
-        q_at = np.array([n if offset else 0])  # 0: forgotten, for queries and added codes
-        newest = tokens[:, n : n + 1]
-        logits.append(one_layer(params, model, newest, q_at, np.arange(n + 1), None, remember))
-    return np.concatenate(logits, axis=1)
+    return Forgets(**vars(encoding))
 
 
 # %% fold="output" alt="Largest error of a logit against the position of the token, for sinusoidal, RoPE, T5, ALiBi and no encoding. All but no encoding are off from position 1 on; at position 0 all are right."
@@ -612,10 +585,11 @@ for name in colours:
     chosen = Model(11, 32, 4, 64, n_layers=1, encoding=every_encoding(10)[name])
     own = init_params(chosen, np.random.default_rng(0), np.float64)
     whole = decode(own, chosen, tokens)
-    assert np.allclose(one_by_one(own, chosen, offset=True), whole, rtol=0, atol=1e-12)
-    errors[name] = np.abs(one_by_one(own, chosen, offset=False) - whole).max(axis=(0, 2))
+    wrong = replace(chosen, encoding=forgets(every_encoding(10)[name]))
+    errors[name] = np.abs(in_pieces(own, wrong, [1] * 10) - whole).max(axis=(0, 2))
     print(f"{name:11} right at position 0: {errors[name][0] < 1e-12};", end=" ")
-    print("wrong at 1 to 9:", bool((errors[name][1:] > 1e-6).all()))
+    print("wrong at 1 to 9:", seen := bool((errors[name][1:] > 1e-6).all()))
+    assert errors[name][0] < 1e-12 and seen == (name != "none")
 plots.position_mistakes(np.arange(10), errors, colours)
 plt.show()
 
@@ -642,50 +616,105 @@ for text, row in zip(prompts, together, strict=True):
     assert np.array_equal(row, alone)
 
 # %% [markdown]
-# What if positions count the padding as well, `0, 1, 2, ...` from the left edge? Predict: which encodings
-# notice?
-
-# %% fold="output"
-behind = np.arange(13)
-pad_left = np.concatenate([np.zeros((1, 3), int), tokens], axis=1)  # three places of padding
-hidden = causal_mask(behind, behind) & (behind >= 3)
-notice = {}
-for name, encoding in every_encoding(13).items():
-    chosen = Model(11, 32, 4, 64, n_layers=1, encoding=encoding)
-    own = init_params(chosen, np.random.default_rng(0), np.float64)
-    shifted = one_layer(own, chosen, pad_left, behind, behind, hidden)[:, 3:]
-    notice[name] = not np.allclose(shifted, decode(own, chosen, tokens), rtol=0, atol=1e-9)
-print("wrong:", ", ".join(name for name, wrong in notice.items() if wrong))
-print("right all the same:", ", ".join(name for name, wrong in notice.items() if not wrong))
-assert notice["sinusoidal"] and notice["tupe"] and not notice["rope"] and not notice["alibi"]
-
-# %% [markdown]
-# Encodings of distances pass by accident: a common shift changes no distance. Then somebody changes the
-# encoding, and old code that "always worked" is wrong. Test with the *short* prompt of a batch: in
-# unslothai/unsloth #3699 the short prompts came out as garbage, while the longest one, which needs no
-# padding, was right.
+# What if positions count the padding as well, `0, 1, 2, ...` from the left edge? Encodings of distances pass by
+# accident ([which ones](#what-each-encoding-leaves-in-a-cache)): a common shift changes no distance. Test with the
+# *short* prompt of a batch: in unslothai/unsloth #3699 the short prompts came out as garbage, while the longest one,
+# which needs no padding, was right.
 #
 # ### Throwing rows away
 #
 # A text without end needs a cache with an end. **StreamingLLM** (Xiao et al. 2024) keeps the first four tokens
 # and the newest ones, because large models put much weight on the first tokens whatever these say
-# (**attention sinks**), and perplexity rose sharply where their keys were thrown away. Which position has a row that stays? True positions keep all
-# distances, so that the distance to the sinks grows beyond all training. StreamingLLM *renumbers*: keys stand at
-# $0, 1, 2, \dots$ in the cache, and the query after them. Then the kept window sees the same distances as before,
-# and the gap is gone. So such a cache holds keys *before* the rotation, and turns them at each step:
+# (**attention sinks**), and perplexity rose sharply where their keys were thrown away. Which position has a row that
+# stays? True positions keep all distances, so that the distance to the sinks grows beyond all training. StreamingLLM
+# *renumbers*: keys stand at $0, 1, 2, \dots$ in the cache, and the query after them. Then the kept window sees the same
+# distances as before, and the gap is gone. So such a cache holds keys *before* the rotation, and turns them at each
+# step (or turns each one on, by the difference of its two positions):
 
 # %%
 q, k = np.random.default_rng(0).standard_normal((2, 1000, 12))
 kept = np.r_[0:4, 900:1000]  # four sinks and the newest 100; the query is token 1000
+slots = np.arange(len(kept))
 query_true, query_new = rope(q[:1], [1000])[0], rope(q[:1], [len(kept)])[0]
 true = rope(k[kept], kept) @ query_true
-renumbered = rope(k[kept], np.arange(len(kept))) @ query_new
-keys_only = rope(k[kept], np.arange(len(kept))) @ query_true
+renumbered = rope(k[kept], slots) @ query_new
+keys_only = rope(k[kept], slots) @ query_true
 assert np.allclose(renumbered[4:], true[4:], rtol=0, atol=1e-9)  # the window, unchanged
 assert (np.abs(renumbered[:4] - true[:4]) > 1e-3).all()  # the sinks came nearer
 assert (np.abs(keys_only - true)[4:] > 1e-6).all()  # a mistake: the query kept its own position
+turned_on = rope(rope(k[kept], kept), slots - kept)  # from its own position to the new one
+assert np.allclose(turned_on, rope(k[kept], slots), rtol=0, atol=1e-9)
 print("distances to the sinks, true:", (1000 - kept[:4]).tolist(), end="; ")
 print("renumbered:", (len(kept) - np.arange(4)).tolist())
+
+# %% [markdown]
+# ## What each encoding leaves in a cache
+#
+# `cache_properties` tries it, on one layer with random weights, through the encoding's methods: what its class is
+# called, or says of itself, counts nothing.
+#
+# - *What is kept.* Is the newest row that of the whole text, if each key stays as it was turned when it was
+#   written? If not: if keys are kept raw and turned anew? Once there are gaps, is the row another one if keys have
+#   their slots for positions?
+# - *What may be done.* The text comes in pieces. It stands behind seven tokens of padding. Three tokens go, and the
+#   others keep their positions; or they move up, which must look like a text in which the three had never been.
+#
+# Predict: which encodings refuse to move up, even with raw keys? Which one misses the three, whatever is kept of
+# the others?
+
+# %% fold="output" alt="A grid of ten groups of encodings. Left, what is held: keys plain, coded, turned or raw, positions, sums of gates. Right, what may be done: reading in pieces, counting padding, losing tokens, moving up; mostly blue for yes, with red no and yellow for raw keys alone."
+from textwrap import fill
+
+from pe_numpy.schemes import every_scheme
+
+tried, rows, kinds = {}, {}, {}
+for name, scheme in every_scheme(40).items():
+    if scheme.encoding is not None:
+        tried[name] = found = cache_properties(scheme.encoding)
+        rows.setdefault(found, []).append(name)
+        kinds.setdefault(found.holds, []).append(name)
+for holds, names in kinds.items():
+    print(fill(f"{holds}: {', '.join(names)}", 100, subsequent_indent="    "))
+plots.cache_table(rows)
+plt.show()
+
+# %% [markdown]
+# *Plain* keys say nothing of where they stood. *Coded* ones have it from their token vectors, *turned* ones from a
+# turn that stays as it is; *raw* ones turn anew at each step.
+#
+# **What to keep.** The key alone, if its position is inside. A score or a sum that looks at positions needs them
+# beside the keys: after a gap the slot is another number. FoX (`forgetting`) adds the gates between key and query, and
+# those of tokens that went are among them: the sum up to each key must stay. In CoPE the query makes the gates of all
+# keys, so nothing that is kept can stand for a key that went.
+#
+# **Who may be renumbered.** Plain keys move freely. Turned ones must be made anew from raw ones (RoPE's may be turned
+# on). Codes in token vectors are in values and deeper layers, too: who moves must be computed again. (All this is one
+# layer. In a deeper one each key that stays was made when its token still saw those that went.)
+#
+# **Who must compute again.** Dynamic NTK and LongRoPE turn queries and keys anew as the text grows. With raw keys
+# the newest row of the first layer is right. The old rows have changed, and deeper keys, which were made from them,
+# are those of another day ([two layers](#in-practice)).
+#
+# With positions that count real tokens, padding on the left harms none of these. Positions that count it are right
+# where distances or the text decide alone. Only 40 positions were tried: what begins later is not seen.
+
+
+# %%
+show_source(cache_properties)
+
+
+def those(field, value):
+    return {name for name, found in tried.items() if getattr(found, field) == value}
+
+
+token_vectors = {"sinusoidal", "multiplicative", "learned", "hierarchical", "recurrent", "floater"}
+assert those("renumbering", "no") == those("keys", "coded") == token_vectors
+assert those("keys", "plain") == those("renumbering", "any")
+assert those("gates", "sums") == {"forgetting"} and those("eviction", False) == {"cope"}
+assert those("chunks", False) == those("keys", "raw") == {"dynamic_ntk", "longrope"}
+assert not those("padding", "no") and {"rope", "alibi"} < those("padding", "slots")
+later = Rope(scaling=lambda K, length: dynamic_ntk_scaling(K, length, trained_length=40))
+assert cache_properties(later) == tried["rope"] != cache_properties(later, length=80)
 
 # %% [markdown]
 # ## Exercises
@@ -722,38 +751,38 @@ print("renumbered:", (len(kept) - np.arange(4)).tolist())
 #
 # </details>
 #
-# ### Exercise 2: Throw a row away
+# ### Exercise 2: A centre that moves
 #
-# Remove row 2 of a cache of ten turned keys. Compute the scores of the next query in two ways: with the
-# keys as they were turned, and with the nine that remain turned anew at positions $0 \dots 8$, the query
-# staying at position 10. Which scores change?
+# xPos ([chapter 45](45_rope_relatives.ipynb)) scales queries and keys around a centre, here position 0. Let the
+# centre be the middle of the text so far. What must a cache hold now? Which old scores change?
 #
 # <details><summary>Hint 1</summary>
 #
-# `rope(k, positions)` turns keys; leave the frequencies out.
+# A subclass of `XPos` needs a new `turn` alone, which has all positions.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Which distances does the renumbering change?
+# Multiply the two scales $\zeta^{(i-\mu)/\sigma}$ and $\zeta^{-(j-\mu)/\sigma}$; $\mu$ is the centre.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# With true positions every remaining score is what it was. Renumbered, the keys after the gap move back by
-# one while the query stays: rows 3 to 9 change, rows 0 and 1 do not.
+# Raw keys and their positions: a turned key has the centre of its day. No score changes, since $\mu$ cancels;
+# so a text may come in pieces.
 #
 # ```python
-# rest = np.array([0, 1, 3, 4, 5, 6, 7, 8, 9])
-# query = rope(q[:1], [10])[0]
-# before = rope(k[:10], np.arange(10)) @ query
-# kept_positions = rope(k[rest], rest) @ query
-# renumbered = rope(k[rest], np.arange(9)) @ query
-# assert np.allclose(kept_positions, before[rest], rtol=0, atol=1e-12)
-# changes = np.abs(renumbered - before[rest]) > 1e-9
-# assert changes.tolist() == [False, False] + [True] * 7
+# from pe_numpy.transformer.encodings import XPos
+#
+# class Middle(XPos):
+#     def turn(self, params, q, k, q_at, k_at):
+#         return XPos(centre=k_at.max() / 2).turn(params, q, k, q_at, k_at)
+#
+# assert cache_properties(XPos()).holds == "turned keys"
+# found = cache_properties(Middle())
+# assert found.holds == "raw keys and positions" and found.chunks
 # ```
 #
 # </details>
@@ -792,36 +821,6 @@ print("renumbered:", (len(kept) - np.arange(4)).tolist())
 #
 # </details>
 #
-# ### Exercise 4: When the cache is the larger part
-#
-# With 8 key heads, at how many tokens does the cache of the model above weigh as much as its 7 billion
-# weights? And with a batch of 64 texts?
-#
-# <details><summary>Hint 1</summary>
-#
-# `bytes_of(1, 8)` is the weight of one token.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# 64 texts have 64 caches; the weights are there once.
-#
-# </details>
-#
-# <details><summary>Solution</summary>
-#
-# At four times the length of 32 key heads: about 107 thousand tokens. With 64 texts at one 64th of it, less
-# than two thousand tokens each.
-#
-# ```python
-# tokens_alone = 2 * 7e9 / bytes_of(1, 8)
-# assert 106_000 < tokens_alone < 107_000
-# assert tokens_alone / 64 < 2_000
-# ```
-#
-# </details>
-#
 # ## In practice
 #
 # **Frequencies that change with the length.** Dynamic NTK ([chapter 50](50_scaling.ipynb)) gives RoPE a
@@ -845,18 +844,8 @@ for layers in (1, 2):
 
 # %% [markdown]
 # In the first layer, yes. In deeper layers no cache can be exact: their keys were made from rows that the
-# first layer computed with the frequencies of that day. And keys kept turned are wrong in the first layer already:
-
-# %%
-q, k = np.random.default_rng(0).standard_normal((2, 64, 12))
-came = [rope(k[n : n + 1], [n], stretched(12, n + 1)) for n in range(64)]  # turned as they came
-anew = rope(k, np.arange(64), stretched(12, 64))
-query = rope(q[63:], [63], stretched(12, 64))[0]
-error = np.abs(np.concatenate(came) @ query - anew @ query)
-print(f"64 keys, scores up to {np.abs(anew @ query).max():.0f}, largest error {error.max():.1f}")
-assert error.max() > 1 and error[-1] < 1e-12  # the newest key is right
-
-# %% [markdown]
+# first layer computed with the frequencies of that day.
+#
 # **Caches in fewer bits, in pages, shared between texts that begin alike**: all of these change how the two
 # lists are stored (fewer bits round them). What belongs in them stays as it is here.
 #

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
 from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, in_style
+from pe_numpy.transformer.caching import CacheProperties
 
 FRESH, KEPT = "#CC6677", "#9DC3E6"
 
@@ -61,24 +63,31 @@ def token_costs(
 
 
 @in_style
-def cache_weights(
-    tokens: np.ndarray, gib: dict[str, np.ndarray], reference: tuple[str, float]
-) -> Figure:
-    """Draw the size of caches over the number of tokens, in GiB, and one size to compare with."""
-    fig, ax = plt.subplots(figsize=(WIDTH, 2.7))
-    for n, (name, values) in enumerate(gib.items()):
-        ax.plot(tokens, values, color=SERIES[n], label=name)
-    ax.axhline(reference[1], color=COLOURS["none"], ls="--", lw=1)
-    ax.text(tokens[0], reference[1] * 1.15, reference[0], va="bottom")
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log", base=2)
-    ax.set(xlabel="tokens in the cache", ylabel="GiB, one sequence")
-    ticks = tokens[::2]
-    ax.set_xticks(ticks, [f"{t:,}" for t in ticks])
-    sizes = [2.0**n for n in range(-6, 8, 2)]
-    ax.set_yticks(sizes, [f"{s:g}" if s >= 1 else f"1/{1 / s:g}" for s in sizes])
-    ax.minorticks_off()
-    ax.legend(fontsize=8, loc="lower right")
+def cache_table(rows: Mapping[CacheProperties, Sequence[str]]) -> Figure:
+    """Draw what a cache holds for each group of encodings, and what may be done to it."""
+    heads = ("keys", "positions", "gates", "in pieces", "padding\ncounted", "some gone", "moved up")
+    places = (0, 1, 2, 3.12, 4.12, 5.12, 6.12)  # a gap between the two parts
+    fig, ax = plt.subplots(figsize=(WIDTH, 4.4))
+    labels = []
+    for y, (found, names) in enumerate(rows.items()):
+        labels.append(textwrap.fill(", ".join(names), 46))
+        held = (found.keys, "yes" if found.positions else "", found.gates.replace("none", ""))
+        moved = {"any": "yes", "raw": "raw alone"}.get(found.renumbering, "no")
+        right = (found.chunks, found.padding == "slots", found.eviction)
+        words = (*held, *("yes" if each else "no" for each in right), moved)
+        for x, word in zip(places, words, strict=True):
+            colour = "#F2F2F2" if x < 3 else {"yes": KEPT, "no": FRESH}.get(word, "#DDCC77")
+            ax.add_patch(plt.Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, fc=colour, lw=0))
+            ink = "white" if colour == FRESH else "black"
+            ax.text(x, y, word, ha="center", va="center", color=ink, fontsize=8)
+    ax.set(xlim=(-0.55, places[-1] + 0.5), ylim=(len(labels) - 0.5, -0.5))
+    ax.set_yticks(range(len(labels)), labels, fontsize=7.5)
+    ax.set_xticks(places, heads, fontsize=8)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    for x, title in ((1, "what is held"), (4.62, "what may be done")):
+        ax.text(x, -1.6, title, ha="center", va="bottom")
     return fig
 
 
