@@ -22,7 +22,7 @@ plt.show()
 # ## Short answers
 #
 # - **Where is the table of all conversions?** [Here](#one-page): a row each, with who writes what, and a function.
-# - **Does a wrong convention raise an error?** Of these twelve none does: every shape is right. Between a quarter and all of the
+# - **Does a wrong convention raise an error?** Of these twelve mistakes none does: every shape is right. Between a quarter and all of the
 #   attention goes to other keys. [Measured](#one-page)
 # - **Which conversions lose something?** DeBERTa's table of $2m$ rows has one row without a mirror image
 #   ([shown](#p2c-of-deberta)); ALiBi by keys needs a causal mask ([shown](#alibi-by-key)); an additive mask of $-10^9$ does
@@ -148,7 +148,7 @@ for row, share in shares.items():
     print(f"{row:14} {share:4.0%}", end="\n" if row in list(shares)[3::4] else " " * 4)
 assert min(shares.values()) > 0.25 and shares["masks"] == max(shares.values()) > 0.99
 assert all(right[row].shape == forgot[row].shape for row in right)
-first = {row: (right[row][0, 0], forgot[row][0, 0]) for row in right}  # of one head
+first = {row: [w[row][0, 0].round(6) for w in (right, forgot)] for row in right}  # of one head
 plots.forgotten_conventions(first, list(shares.values()))
 plt.show()
 
@@ -187,7 +187,6 @@ rows = [convert_layout(W.T).T for W in (W_q, W_k)]
 assert close(summed(convert_layout(x), sines_first, *rows), right["sinusoids"])
 mended = summed(x, convert_layout(timing, "interleaved"), W_q, W_k)
 print(f"timing signal in the paper's order: {moved(right['sinusoids'], mended):.0%}")
-assert moved(right["sinusoids"], mended) > 0.01
 assert not close(np.sort(timing[1]), np.sort(sines_first[1]))  # in no order
 
 # %% [markdown]
@@ -267,7 +266,9 @@ more = (by_key - by_distance)[:, past]  # (H, pairs)
 assert close(more, slopes[:, None] * np.where(past, at[:, None], 0)[past])
 assert close(weigh(content + by_key, past), weigh(content + by_distance, past))
 print("scores are higher by up to", more.max(), "and weights are equal")
-assert not close(weigh(content + by_key), weigh(content + by_distance))
+lost = moved(weigh(content + by_distance), weigh(content + by_key))
+print(f"without the mask {lost:.0%} of the weight moves")
+assert lost == shares["ALiBi by key"]
 
 # %% [markdown]
 # The term $m\,i$ is one number for the whole row, and a softmax does not see it. But it takes a causal mask: on the other side of the query

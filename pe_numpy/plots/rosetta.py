@@ -103,9 +103,7 @@ def _renamed() -> Blocks:
 
 
 @in_style
-def forgotten_conventions(
-    maps: dict[str, tuple[np.ndarray, np.ndarray]], shares: Sequence[float]
-) -> Figure:
+def forgotten_conventions(maps: dict[str, Sequence[np.ndarray]], shares: Sequence[float]) -> Figure:
     """Draw two maps of weights (L, S) a row: as it should be, and with the convention forgotten."""
     columns = 3
     rows = -(-len(maps) // columns)
