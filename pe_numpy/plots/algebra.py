@@ -149,7 +149,7 @@ def algebra_generators(
 @in_style
 def algebra_ranks(sizes: Sequence[int], ranks: Mapping[str, Sequence[int]]) -> Figure:
     """Draw the rank of the matrix f(i - j) over its size, a line a function."""
-    fig, ax = plt.subplots(figsize=(WIDTH, 2.8))
+    fig, ax = plt.subplots(figsize=(WIDTH, 2.4))
     ends: dict[int, list[str]] = {}
     for n, (name, values) in enumerate(ranks.items()):
         grows = values[-1] == sizes[-1]
@@ -167,7 +167,7 @@ def algebra_ranks(sizes: Sequence[int], ranks: Mapping[str, Sequence[int]]) -> F
     ax.set_xticks(sizes, [str(n) for n in sizes])
     ax.set_yticks([1, 2, 4, 16, 64], ["1", "2", "4", "16", "64"])
     ax.minorticks_off()
-    ax.set_xlim(sizes[0] * 0.9, sizes[-1] * 4)
+    ax.set_xlim(sizes[0] * 0.9, sizes[-1] * 2)
     return fig
 
 
