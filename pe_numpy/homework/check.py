@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pe_numpy.detector import Scores
+
 NUMBERS = "biufc"  # the kinds of dtype that a result may have
 LARGEST = 2**23  # bytes of a result; the right ones are far smaller
 
@@ -57,6 +59,9 @@ class Exercise:
     mistakes: tuple[Mistake, ...] = ()
     chapter: int = 0
     precise: float = 1.0  # factor of the tolerance, for sums of many terms
+    scores: Callable[[Callable], Scores] | None = None  # what makes a bare score of the function
+    width: int = 8  # K, and the coordinates of a position, with which that score is measured
+    axes: int = 1
 
     def all_cases(self) -> list[Case]:
         """The cases, the same at every call."""
@@ -89,6 +94,7 @@ class Verdict:
     problem: str = ""  # one line
     mistake: str = ""  # the name of a known one
     advice: str = ""
+    measured: str = ""  # what the detector finds, where no known mistake explains it
     chapter: int = 0
     call: str = ""  # the first case that fails
     expected: str = ""
@@ -103,6 +109,8 @@ class Verdict:
             lines.append(f"    {self.problem}")
         if self.advice:
             lines.append(f"    {self.advice}")
+        if self.measured:
+            lines.append(f"    {self.measured}")
         if self.chapter:
             lines.append(f"    See chapter {self.chapter}.")
         for title, text in (
@@ -233,9 +241,15 @@ def difference(expected: Outcome, given: Outcome, precise: float = 1.0) -> str:
 
 
 def judge(
-    exercise: Exercise, outcomes: Sequence[Outcome], cases: Sequence[Case] | None = None
+    exercise: Exercise,
+    outcomes: Sequence[Outcome],
+    cases: Sequence[Case] | None = None,
+    explain: Callable[[], str] = str,
 ) -> Verdict:
-    """Compare what a function gave with the reference; name the mistake if it is known."""
+    """Compare what a function gave with the reference; name the mistake if it is known.
+
+    If it is not, and only numbers are wrong, `explain` is asked for a sentence.
+    """
     cases = exercise.all_cases() if cases is None else cases
     expected = run(exercise.reference, cases)
     for n, (want, got) in enumerate(zip(expected, outcomes, strict=True)):
@@ -246,8 +260,16 @@ def judge(
             verdict.call = describe(exercise, cases[n])
             verdict.expected, verdict.given = _side_by_side(want, got)
             _name_mistake(verdict, exercise, cases, expected, outcomes, n)
+            if not verdict.mistake and all(map(_alike, expected, outcomes)):
+                verdict.measured = explain()
             return verdict
     return Verdict(exercise.name, True, len(cases))
+
+
+def _alike(want: Outcome, got: Outcome) -> bool:
+    """Whether both gave results of the same shapes."""
+    shapes = [[part.shape for part in outcome.results] for outcome in (want, got)]
+    return bool(shapes[0]) and shapes[0] == shapes[1]
 
 
 def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pe_numpy.homework.check import Exercise, Verdict, judge, run
 from pe_numpy.homework.exercises import (
     absolute,
+    algebra,
     attention,
     content,
     counting,
@@ -21,10 +22,12 @@ from pe_numpy.homework.exercises import (
     rope_grid,
     rope_in_models,
     rope_relatives,
+    rosetta,
     rotary,
     transformer,
     windows,
 )
+from pe_numpy.homework.measured import explain, measure
 
 EXERCISES: dict[str, Exercise] = {
     e.name: e
@@ -46,6 +49,8 @@ EXERCISES: dict[str, Exercise] = {
         attention,
         transformer,
         real_models,
+        rosetta,
+        algebra,
     )
     for e in room.EXERCISES
 }
@@ -96,4 +101,7 @@ def check(name: str, function: Callable, to: Callable | None = None) -> Verdict:
     """
     exercise = exercise_of(name)
     cases = exercise.all_cases()
-    return judge(exercise, run(function, cases, to), cases)
+    outcomes = run(function, cases, to)
+    return judge(
+        exercise, outcomes, cases, lambda: explain(exercise, measure(exercise, function, to))
+    )

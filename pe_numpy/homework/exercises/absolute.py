@@ -18,6 +18,7 @@ from pe_numpy.absolute.sinusoidal import (
     wavelengths,
 )
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.measured import in_token, random
 
 DTYPES = (np.float64, np.float32)
 
@@ -160,6 +161,7 @@ SINUSOIDAL = Exercise(
         ),
     ),
     chapter=20,
+    scores=lambda f: in_token(lambda i: f(i, 8)),
 )
 
 
@@ -275,6 +277,7 @@ LEARNED = Exercise(
         ),
     ),
     chapter=21,
+    scores=lambda f: in_token(lambda i: f(random(128, 8), i)),
 )
 
 
@@ -328,6 +331,7 @@ TREE = Exercise(
         ),
     ),
     chapter=21,
+    scores=lambda f: in_token(lambda i: f(random(32, 8), i)),
 )
 
 # ---- chapter 22 ----------------------------------------------------------------------------------

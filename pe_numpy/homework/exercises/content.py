@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.measured import dot, random
 from pe_numpy.relative.cope import cope_bias
 from pe_numpy.relative.forgetting import forgetting_bias
 
@@ -26,6 +27,14 @@ def _forgetting_cases(rng: np.random.Generator) -> Iterator[Case]:
 def _before(sums):
     """The sums without the token's own gate."""
     return np.concatenate([np.zeros_like(sums[..., :1]), sums[..., :-1]], axis=-1)
+
+
+def _forgetting_score(f):
+    def scores(q, k, i, j):  # the queries are those of the last keys
+        sums = np.cumsum(-np.logaddexp(0, -k @ random(8)))
+        return dot(q, k) + f(sums[-len(q) :], sums)
+
+    return scores
 
 
 FORGETTING = Exercise(
@@ -72,6 +81,7 @@ FORGETTING = Exercise(
         ),
     ),
     chapter=37,
+    scores=_forgetting_score,
 )
 
 
@@ -108,6 +118,16 @@ def _cope(gate=None, order=-1, first=0.0, rounded=False, masked="before", scale=
         return (z * (scale if scale else 1 / math.sqrt(q.shape[-1]))).astype(q.dtype)
 
     return cope
+
+
+def _cope_score(f):
+    def scores(q, k, i, j):
+        content = dot(q, k)
+        return content + f(
+            q, content, random(16, 8), np.tri(len(q), len(k), len(k) - len(q), dtype=bool)
+        )
+
+    return scores
 
 
 COPE = Exercise(
@@ -166,6 +186,7 @@ COPE = Exercise(
         ),
     ),
     chapter=37,
+    scores=_cope_score,
 )
 
 EXERCISES = (FORGETTING, COPE)

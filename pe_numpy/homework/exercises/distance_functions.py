@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.measured import adding, apart
 from pe_numpy.relative.fire import fire_bias
 from pe_numpy.relative.kerple import kerple_log_bias, kerple_power_bias
 from pe_numpy.relative.sandwich import sandwich_bias
 
 DTYPES = (np.float64, np.float32)
+ONE = np.array([1.0])
 
 
 def _distances() -> Iterator[np.ndarray]:
@@ -85,6 +87,7 @@ KERPLE_LOG = Exercise(
         ),
     ),
     chapter=36,
+    scores=lambda f: adding(lambda i, j: f(ONE, ONE / 2, apart(i, j))),
 )
 
 KERPLE_POWER = Exercise(
@@ -124,6 +127,7 @@ KERPLE_POWER = Exercise(
         ),
     ),
     chapter=36,
+    scores=lambda f: adding(lambda i, j: f(ONE, ONE / 2, apart(i, j))),
 )
 
 
@@ -192,6 +196,7 @@ SANDWICH = Exercise(
         ),
     ),
     chapter=36,
+    scores=lambda f: adding(lambda i, j: f(1, apart(i, j), 8, 10.0)),
 )
 
 
@@ -240,6 +245,8 @@ def _fire(
     return bias
 
 
+TRAINED = _network(np.random.default_rng(0), 5, 1, 0.1, 6.0)
+
 FIRE = Exercise(
     "fire_bias",
     fire_bias,
@@ -284,6 +291,7 @@ FIRE = Exercise(
         ),
     ),
     chapter=36,
+    scores=lambda f: adding(lambda i, j: f(TRAINED, i, j)),
 )
 
 EXERCISES = (KERPLE_LOG, KERPLE_POWER, SANDWICH, FIRE)

@@ -86,6 +86,8 @@ GROUPED = Exercise(
         ),
     ),
     chapter=44,
+    scores=lambda f: lambda q, k, i, j: f(q[None], k[None], i, j)[0],
+    width=4,
 )
 
 

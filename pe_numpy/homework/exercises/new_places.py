@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.measured import apart
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.rotary.new_places import (
     chunk_distance,
@@ -93,7 +94,14 @@ SCORES = Exercise(
         ),
     ),
     chapter=52,
+    scores=lambda f: lambda q, k, i, j: f(q, k, apart(i, j)),
+    width=4,
 )
+
+
+def _turned(distance):
+    """Scores turned by a distance (L, S), a function of positions."""
+    return lambda q, k, i, j: rotary_distance_scores(q, k, distance(i, j))
 
 
 # ---- ReRoPE -------------------------------------------------------------------------------------
@@ -166,6 +174,8 @@ REROPE = Exercise(
         ),
     ),
     chapter=52,
+    scores=lambda f: _turned(lambda i, j: f(apart(i, j), 8)),
+    width=4,
 )
 
 
@@ -237,6 +247,8 @@ SELF_EXTEND = Exercise(
         ),
     ),
     chapter=52,
+    scores=lambda f: _turned(lambda i, j: f(i, j, 8, 2)),
+    width=4,
 )
 
 
@@ -319,6 +331,8 @@ CHUNKS = Exercise(
         ),
     ),
     chapter=52,
+    scores=lambda f: _turned(lambda i, j: f(i, j, 12, 4)),
+    width=4,
 )
 
 
@@ -386,6 +400,8 @@ STREAMING = Exercise(
         ),
     ),
     chapter=52,
+    scores=lambda f: _turned(lambda i, j: f(i, j, 16, 4)),
+    width=4,
 )
 
 EXERCISES = (SCORES, REROPE, SELF_EXTEND, CHUNKS, STREAMING)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pe_numpy.absolute.sinusoidal import sinusoidal
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.measured import adding, apart, random
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
 from pe_numpy.relative.distance import relative_distance
@@ -223,6 +224,7 @@ SHAW_SCORES = Exercise(
         ),
     ),
     chapter=31,
+    scores=lambda f: lambda q, k, i, j: f(q, k, random(17, 8), apart(i, j)),
 )
 
 
@@ -350,6 +352,7 @@ KEY_QUERY = Exercise(
         ),
     ),
     chapter=31,
+    scores=lambda f: lambda q, k, i, j: f(q, k, random(255, 8), apart(i, j)),
 )
 
 
@@ -424,6 +427,16 @@ def _xl_cases(rng: np.random.Generator) -> Iterator[Case]:
             yield case(q, k, r, u, v, distance)
 
 
+def _xl_score(f):
+    def scores(q, k, i, j):
+        distance = apart(i, j)
+        r = sinusoidal(np.arange(distance.min(), distance.max() + 1), 8)
+        u, v = random(2, 1, 8)
+        return f(q[None], k[None], r[None], u, v, distance)[0]
+
+    return scores
+
+
 XL = Exercise(
     "transformer_xl_scores",
     transformer_xl_scores,
@@ -467,6 +480,7 @@ XL = Exercise(
         ),
     ),
     chapter=32,
+    scores=_xl_score,
 )
 
 
@@ -607,6 +621,7 @@ T5_BUCKET = Exercise(
         ),
     ),
     chapter=33,
+    scores=lambda f: adding(lambda i, j: random(1, 32)[:, f(apart(i, j))]),
 )
 
 
@@ -657,6 +672,7 @@ T5_BIAS = Exercise(
         ),
     ),
     chapter=33,
+    scores=lambda f: adding(lambda i, j: f(random(32, 1), apart(i, j))),
 )
 
 
@@ -669,6 +685,14 @@ def _tupe_cases(rng: np.random.Generator) -> Iterator[Case]:
         pq, pk = pq.astype(dtype), pk.astype(dtype)
         yield case(q, k, pq, pk)
         yield case(q, k, pq, pk, rng.standard_normal((3, 4, 6)).astype(dtype))
+
+
+def _tupe_score(f):
+    def scores(q, k, i, j):
+        codes, (U_q, U_k) = random(128, 8), random(2, 8, 8)
+        return f(q[None], k[None], (codes[i] @ U_q)[None], (codes[j] @ U_k)[None])[0]
+
+    return scores
 
 
 TUPE = Exercise(
@@ -712,6 +736,7 @@ TUPE = Exercise(
         ),
     ),
     chapter=33,
+    scores=_tupe_score,
 )
 
 # ---- chapter 34 ----------------------------------------------------------------------------------
@@ -779,6 +804,7 @@ DEBERTA = Exercise(
         ),
     ),
     chapter=34,
+    scores=lambda f: lambda q, k, i, j: f(q[None], k[None], *random(2, 1, 16, 8), apart(i, j))[0],
 )
 
 
@@ -955,6 +981,7 @@ ALIBI = Exercise(
         ),
     ),
     chapter=35,
+    scores=lambda f: adding(lambda i, j: f(np.array([0.5]), apart(i, j))),
 )
 
 EXERCISES = (

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.measured import turning
 from pe_numpy.rotary.nd import (
     axial_frequencies,
     mixed_frequencies,
@@ -48,6 +49,8 @@ def _spans_the_head(x, coordinates, frequencies, layout="interleaved"):
     wider = np.pad(frequencies, ((0, 0), (0, K // 2 - n)))
     return rope_nd(x, coordinates, wider, layout)
 
+
+OMEGA = np.array([[1.0, 0.1], [0.3, -0.5]])
 
 TURN = Exercise(
     "rope_nd",
@@ -98,6 +101,9 @@ TURN = Exercise(
         ),
     ),
     chapter=43,
+    scores=lambda f: turning(lambda x, at: f(x, at, OMEGA)),
+    width=4,
+    axes=2,
 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.measured import dot
 from pe_numpy.rotary.pope import pope, pope_frequencies
 from pe_numpy.rotary.rope import rope, rope_frequencies
 from pe_numpy.rotary.values import rotary_values
@@ -171,6 +172,8 @@ XPOS = Exercise(
         ),
     ),
     chapter=45,
+    scores=lambda f: lambda q, k, i, j: dot(f(q, i), f(k, j, key=True)),
+    width=4,
 )
 
 
@@ -311,6 +314,8 @@ def _parts_apart(x, positions, frequencies=None, bias=0.0):
     return np.concatenate([pairs[..., ::2], pairs[..., 1::2]], axis=-1)
 
 
+PHASE = np.array([-0.3, -1.0, -2.0, -4.0])
+
 POPE = Exercise(
     "pope",
     pope,
@@ -356,6 +361,8 @@ POPE = Exercise(
         ),
     ),
     chapter=45,
+    scores=lambda f: lambda q, k, i, j: dot(f(q, i), f(k, j, bias=PHASE)),
+    width=4,
 )
 
 EXERCISES = (SCALE, XPOS, VALUES, FREQUENCIES, POPE)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.measured import turning
 from pe_numpy.rotary.rope import rope, rope_frequencies, rope_matrix, rope_permutation
 from pe_numpy.rotary.scaling import (
     dynamic_ntk_scaling,
@@ -138,6 +139,8 @@ ROPE = Exercise(
         ),
     ),
     chapter=40,
+    scores=turning,
+    width=4,
 )
 
 # ---- around it ----------------------------------------------------------------------------------
@@ -352,6 +355,8 @@ SCORES = Exercise(
         ),
     ),
     chapter=41,
+    scores=lambda f: f,
+    width=4,
 )
 
 # ---- scaling ------------------------------------------------------------------------------------
