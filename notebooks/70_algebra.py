@@ -51,8 +51,23 @@ plt.show()
 # | index, path | another number for $D$; or what lies between | ReRoPE, Self-Extend; FoX, PaTH |
 # | none | nothing | NoPE |
 #
-# The picture was *measured*: its program sees functions `score(q, k, i, j)`, no names. First, what may be
-# found at all. Two helpers: `phi` reads the matrix between $q$ and $k$ off unit vectors, if there is one; `hidden` is a
+# The picture was *measured*: its program sees functions `score(q, k, i, j)`, no names. It sets variants apart: *multiply* from add, PoPE from turn, path from
+# index. Its columns ask:
+#
+# | test | question |
+# |---|---|
+# | pairwise | do scores stay if a third token is forgotten? |
+# | relative | do they stay if all positions move by 1 (or by 2, by 16)? |
+# | one number | is position a number added, whatever the content? |
+# | bilinear | linear in $q$, and in $k$? cross term: without the terms of one side? |
+# | nothing at $q=k=0$ | or is a function of $D$ left, or of $i,j$? |
+# | turns, group | is the matrix between $q$ and $k$ orthogonal (times a gain)? are steps of $a$ and $b$ one of $a+b$? |
+# | mirror, falls | same score for $-D$? with the distance, ever less for equal tokens? |
+# | far away, bounded | free, constant from somewhere on, or no score at all? no larger than near by? |
+# | old rows stay | when the text grows? |
+# | rank | of the scores of one content at all places |
+#
+# First, what may be found at all. Two helpers: `phi` reads the matrix between $q$ and $k$ off unit vectors, if there is one; `hidden` is a
 # scheme of random matrices, one for each position.
 
 # %%
@@ -478,7 +493,7 @@ assert (found["forgetting"].zero, found["cope"].zero) == ("Toeplitz", "0")  # Fo
 # %% [markdown]
 # ### Two more surprises
 #
-# *Sinusoidal codes are not relative as they are used.* Everybody knows that $p_i\cdot p_j$ depends on $D$. Yet the score has $x_i\cdot p_j$, too; and between $p_i$ and $p_j$ stand two projections.
+# *Sinusoidal codes are not relative as they are used.* Their own product $p_i\cdot p_j$ depends on $D$ alone. Yet the score has $x_i\cdot p_j$, too; and between $p_i$ and $p_j$ stand two projections.
 # **Predict**: which of the two harms is left if there are no projections?
 
 # %% fold="output"
@@ -506,7 +521,7 @@ assert found["transformer_xl"].zero == "Toeplitz" and found["shaw"].zero == "0"
 # %% [markdown]
 # ## Wrong on purpose
 #
-# A detector earns trust by what it catches. Four mistakes in RoPE that people have made:
+# A detector earns trust by what it catches. Four ways to spoil RoPE:
 
 
 # %%
@@ -529,7 +544,7 @@ for name, got in caught.items():
     print(f"{name:27} shift {got.shift}  leak {got.leak:.0e}  pairwise {got.pairwise!s:6}", end="")
     print(f"old rows stay {got.prefix!s:6} {got.move}")
 assert caught["right"].shift == 1 and caught["right"].move == "turn" and caught["right"].prefix
-assert caught["keys turned the other way"].shift == 0
+assert caught["keys turned the other way"].shift == 0 and caught["keys turned the other way"].group
 assert 1e-7 < caught["a leak of one millionth"].leak < 1e-3
 assert not caught["keys counted from 0"].pairwise and not caught["slower in long texts"].prefix
 
@@ -541,7 +556,7 @@ assert not caught["keys counted from 0"].pairwise and not caught["slower in long
 #
 # The detector's `move` is a short tree. The *cross term* is what is left of the score without the terms of one side: $s(q,k)-s(q,0)-s(0,k)+s(0,0)$.
 
-# %% alt="A tree of questions that leads from a score function to its move. What one sees: pairwise, one number, linear, cross term, from above to below; eight leaves, each at most four questions away."
+# %% alt="A tree of questions that leads from a score function to its move. What one sees: pairwise, one number, linear, cross term, from above to below; eight leaves, each at most five questions away."
 show_source(detector.Properties.move.fget)
 plots.algebra_tree()
 plt.show()
@@ -564,7 +579,8 @@ print(answers)
 assert [*answers.values()] == ["turn", "bias", "index", "expand", "path", "multiply"]
 
 # %% [markdown]
-# (a) does not rotate: it is a decay, RetNet's, and a group: a "turn" in the wide sense, with gain none. (c) is a rotation by something else than the place.
+# (a) does not rotate: it is a decay (RetNet's, without its turn), and a group: a "turn" in the wide sense. (c) is a rotation, but by something
+# else than the place.
 #
 # ## Exercises
 #
