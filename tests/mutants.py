@@ -139,7 +139,9 @@ EXPERIMENT, STUDY = "training/experiment", "training/study"
 DETECTOR = "detector"
 SCHEMES = "schemes"
 CENSUS = "census"
+CARDS = "cards"
 CHECK, REGISTRY = "homework/check", "homework/registry"
+MEASURED, RUNNER = "homework/measured", "homework/runner"
 DEEPSEEK, WEIGHTS = "models/deepseek", "models/weights"
 GEMMA2, GEMMA3, LLAMA, PAGE = "models/gemma2", "models/gemma3", "models/llama", "models/page"
 DEBERTA_PAGE, XLNET = "models/deberta", "models/xlnet"
@@ -1270,6 +1272,22 @@ MUTANTS = [
     Mutant("infinities unseen", CHECK, "wrong |= infinite &", "wrong &= infinite &"),
     Mutant("arrays of a library not made", REGISTRY, "run(function, cases, to)", "run(function, cases)"),
     Mutant("no exercise suggested", REGISTRY, "if near else f", "if False else f"),
+    Mutant("a name does not win", CHECK, "if not verdict.mistake and all(", "if all("),
+    Mutant("other shapes explained", CHECK, "all(map(_alike, expected, outcomes))", "True"),
+    Mutant("what is measured is not told", CHECK, 'lines.append(f"    {self.measured}")', "pass"),
+    Mutant("noise is a finding", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-9, 1e-9)"),
+    Mutant("what is small is nothing", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-3, 1e-3)"),
+    Mutant("yours need not be sure", MEASURED, "for both in (right, yours))", "for both in (right,))"),
+    Mutant("NaN is measured", MEASURED, " or not np.isfinite(outcome.results[0]).all()", ""),
+    Mutant("arrays of a library not made for measuring", MEASURED, "case(*args, **options), to)", "case(*args, **options))"),
+    Mutant("an infinite leak is told", MEASURED, "if not math.isfinite(b.leak):", "if False:"),
+    Mutant("components for pairs", MEASURED, "{b.rank // 2} of {a.rank // 2} pairs", "{b.rank} of {a.rank} pairs"),
+    Mutant("right and yours exchanged", MEASURED, "found = difference(right, yours)", "found = difference(yours, right)"),
+    Mutant("a rank that depends on the cut", MEASURED, 'if "rank" not in sure or', "if"),
+    Mutant("the length is told as a shift", MEASURED, 'if turned("prefix", True, False):', 'if turned("prefix", False, True):'),
+    Mutant("any kind of value read", RUNNER, "return found if right and len(found)", "return found if len(found)"),
+    Mutant("measured once is enough", RUNNER, "if right and len(found) == len(TOLERANCES)", "if right"),
+    Mutant("deep brackets end the checker", RUNNER, "TypeError, RecursionError)", "TypeError)"),
     Mutant("bar from nothing", STUDY, "len(results), progress", "0, progress"),
     Mutant("V3's bias in the weights", DEEPSEEK, "s.used), scores, 0)", "s.used), choice, 0)"),
     Mutant("V3's bias nowhere", DEEPSEEK, "choice = scores if bias is None else scores + bias", "choice = scores"),
@@ -1680,9 +1698,8 @@ MUTANTS = [
     Mutant("leak by one step alone", DETECTOR, "leak = max(change(1), change(40))", "leak = change(1)"),
     Mutant("neighbouring places alone", DETECTOR, "places = s.q[:n], s.k[:n], s.at(WIDE)", "places = s.q[:n], s.k[:n], s.at(np.arange(n))"),
     Mutant("last token forgotten", DETECTOR, "kept = np.arange(n) != 3", "kept = np.arange(n) != 7"),
-    Mutant("one multiple alone", DETECTOR, "        and s.equal(f(q, 3 * k, places, places)[past], 3 * first)\n", ""),
-    Mutant("no sum of queries", DETECTOR, "        and s.equal(f(q + other, k, places, places)[past], first + second)\n", ""),
-    Mutant("queries not doubled", DETECTOR, "s.equal(f(2 * q, k, places, places)[past], 2 * first)", "True"),
+    Mutant("no sum of keys", DETECTOR, " and s.equal(\n        at(q, k + other), whole + at(q, other)\n    )", ""),
+    Mutant("no sum of queries", DETECTOR, "s.equal(at(q + other, k), whole + at(other, k)) and ", ""),
     Mutant("rest without the term of neither", DETECTOR, " - self(none_q, none_k, i, j)\n", "\n"),
     Mutant("bias by one content", DETECTOR, "(s.q[1], s.k[1]))", "(s.q[0], s.k[1] * 0 + s.k[0]))"),
     Mutant("main diagonal alone", DETECTOR, "for d in (np.diagonal(scores, -D) for D in range(n))", "for d in (np.diagonal(scores, -D) for D in range(1))"),
@@ -1696,12 +1713,13 @@ MUTANTS = [
     Mutant("a masked future is a difference", DETECTOR, " if np.isfinite(a).all() and np.isfinite(b).all() else None", ""),
     Mutant("falls on the whole", DETECTOR, 'return "falls" if steps.max() < s.tolerance else "rises"', 'return "falls" if steps.sum() < 0 else "rises"'),
     Mutant("falls near by", DETECTOR, "(*range(16), *range(16, 96, 5))", "range(16)"),
-    Mutant("saturated within the trained length", DETECTOR, "FAR = (200, 400, 800)", "FAR = (100, 150, 180)"),
+    Mutant("saturated within the trained length", DETECTOR, "FAR = (200, 405, 811)", "FAR = (100, 150, 181)"),
+    Mutant("a period looks like an end", DETECTOR, "FAR = (200, 405, 811)", "FAR = (200, 400, 800)"),
+    Mutant("all queries at once", DETECTOR, "last, s(q[-1:], k[kept], places[-1:], places[kept])", "last, last"),
     Mutant("bounded by any number", DETECTOR, "<= 1.5 * near for i in FAR", "<= 40 for i in FAR"),
     Mutant("rows of one length", DETECTOR, "s(s.q[:96], s.k[:96], all_of_them, all_of_them)[:24, :24]", "s(s.q[:24], s.k[:24], few, few)"),
     Mutant("rank by a coarse cut", DETECTOR, "s.tolerance * sizes[0]", "1e-2 * sizes[0]"),
     Mutant("rank of several contents", DETECTOR, "(np.tile(x[0], (32, 1)) for x in (s.q, s.k))", "(x[:32] for x in (s.q, s.k))"),
-    Mutant("an error is a measure", DETECTOR, "        except _NoScoresError:\n            raise\n", ""),
     Mutant("a class is a function", DETECTOR, " or isinstance(scores, type)", ""),
     Mutant("float32 in silence", DETECTOR, " or result.dtype != np.float64", ' or result.dtype.kind != "f"'),
     Mutant("the function's changes stay", DETECTOR, "self.scores(q.copy(), k.copy(), i.copy(), j.copy())", "self.scores(q, k, i, j)"),
@@ -1714,6 +1732,16 @@ MUTANTS = [
     Mutant("ALiBi signed the other way", SCHEMES, "bias = -alibi_slopes(1)[0]", "bias = alibi_slopes(1)[0]"),
     Mutant("a grid unscaled", SCHEMES, "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T / math.sqrt(q.shape[-1])", "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T"),
     Mutant("both lists alike", SCHEMES, "short, long = np.ones(K // 2), np.linspace(1, s, K // 2)", "short = long = np.linspace(1, s, K // 2)"),
+    Mutant("keys of xPos scaled as queries", CARDS, "xpos(k, j, key=True).T", "xpos(k, j).T"),
+    Mutant("YaRN's factor once", CARDS, '"rope(t * q, i, theta) @ rope(t * k, j, theta).T / sqrt(K)",\n    ),\n    "longrope"', '"rope(t * q, i, theta) @ rope(k, j, theta).T / sqrt(K)",\n    ),\n    "longrope"'),
+    Mutant("codes of distances one off", CARDS, "np.arange(1 - S, L)", "np.arange(-S, L - 1)"),
+    Mutant("T5 in both directions", CARDS, '("t5_bias", "scores + t5_bias(table, relative_distance(i, j), bidirectional=False)")', '("t5_bias", "scores + t5_bias(table, relative_distance(i, j))")'),
+    Mutant("CoPE unscaled", CARDS, "cope_bias(q, scores, table, mask) / sqrt(K)", "cope_bias(q, scores, table, mask)"),
+    Mutant("all users, and some again", CARDS, "{len(users) - SHOWN} more", "{len(users)} more"),
+    Mutant("the last trap", CARDS, ".mistakes[0]", ".mistakes[-1]"),
+    Mutant("another scheme's formula", CARDS, "{f for f, _ in CODE.values() if getattr(pe_numpy, f).__module__ == module}", "{module}"),
+    Mutant("lines of the whole width", CARDS, "width, indent = WIDTH - LABEL", "width, indent = WIDTH"),
+    Mutant("words of a class of many", CARDS, "if sum(thing == made[name] for thing in made.values()) > 1 or", "if"),
 ]  # fmt: skip
 
 

@@ -158,6 +158,20 @@ def test_two_mistakes_at_once_leave_a_guess():
     assert v.advice.endswith('Perhaps "squared", and something else: Add, do not multiply.')
 
 
+def test_an_explanation_is_asked_for_once_and_only_where_numbers_alone_are_wrong():
+    def told(function):
+        asked = []
+        judge(TOY, run(function, TOY.all_cases()), explain=lambda: asked.append(1) or "Look.")
+        return len(asked)
+
+    assert told(lambda x, factor=2.0: -3 * x * factor) == 1
+    assert told(double) == told(lambda x, factor=2.0: x * x) == 0
+    assert told(lambda x, factor=2.0: np.append(x, 1)) == told(lambda x: 3 * x) == 0
+    assert told(lambda x, factor=2.0: None) == told(lambda x, factor=2.0: (x, x)) == 0
+    v = judge(TOY, run(lambda x, factor=2.0: -3 * x, TOY.all_cases()), explain=lambda: "Look.")
+    assert v.measured == "Look." and "\n    Look.\n" in str(v)
+
+
 def test_results_show_as_many_digits_as_it_takes_to_see_a_difference():
     v = verdict(lambda x, factor=2.0: x * factor + 1e-6)
     assert (v.expected, v.given) == ("[2.0]", "[2.000001]")

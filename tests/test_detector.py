@@ -164,6 +164,18 @@ def test_softmax_is_not_of_pairs():
     assert properties(lambda q, k, i, j: q @ k.T).pairwise
 
 
+def test_places_counted_from_the_mean_are_not_of_pairs():
+    def centred(q, k, i, j):
+        return wave(OMEGA)(q, k, i - i.mean(), j - j.mean())
+
+    assert not properties(centred).pairwise
+
+
+@pytest.mark.parametrize("period", [5, 7, 8, 40, 200])
+def test_a_period_is_no_end(period):
+    assert of(lambda c, D, i, j: c + np.sin(2 * np.pi * D / period)).range == "free"
+
+
 def test_the_future_may_be_masked():
     def causal(q, k, i, j):
         return np.where(j <= i[:, None], q @ k.T / math.sqrt(8), -np.inf)
@@ -202,12 +214,13 @@ def test_bias_is_a_number_beside_the_content():
     assert of(lambda c, D, i, j: c).move == "none"
 
 
-def test_bilinear_needs_multiples_and_the_sum():
+def test_bilinear_is_linear_in_both():
     def norm(x):
         return np.sqrt((x**2).sum(-1))
 
     assert properties(lambda q, k, i, j: np.outer(q[:, 0] * i, k[:, 1])).bilinear
-    assert not properties(lambda q, k, i, j: np.outer(norm(q), norm(k))).bilinear  # but no sum
+    assert not properties(lambda q, k, i, j: np.outer(q[:, 0], norm(k))).bilinear
+    assert not properties(lambda q, k, i, j: np.outer(norm(q), k[:, 0])).bilinear
     assert not properties(lambda q, k, i, j: q @ k.T * norm(k)).bilinear
     assert not properties(lambda q, k, i, j: q @ k.T * norm(q)[:, None]).bilinear
 
@@ -358,7 +371,7 @@ def test_a_bare_function_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    "result", [np.zeros(3), np.zeros((2, 2), np.float32), np.zeros((12, 12), complex)]
+    "result", [np.zeros(8), np.zeros((8, 8), np.float32), np.zeros((8, 8), complex)]
 )
 def test_no_scores_are_refused(result):
     with pytest.raises(ValueError, match=r"scores must be float64 of shape \(L, S\)"):

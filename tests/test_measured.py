@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import pe_numpy as pe
-from pe_numpy.homework import runner
 from pe_numpy.homework.check import Exercise, Mistake, case, judge, run
 from pe_numpy.homework.measured import difference, explain, measure
 from pe_numpy.homework.registry import EXERCISES
-from pe_numpy.homework.runner import check_file
 
 MEASURED = [name for name, exercise in EXERCISES.items() if exercise.scores is not None]
 
@@ -183,6 +181,7 @@ QUIET = [  # wrong, and of the same kind as the right one
     ("rope", rope_of(frequencies=lambda x, p: theta(x) + 1e-7)),
     ("rope", rope_of(frequencies=lambda x, p: theta(x).astype(np.float32).astype(float))),
     ("rope", rope_of(after=lambda y: y * (1 + 1e-6 * np.cos(np.arange(y.shape[-1]))))),
+    ("rope", rope_of(frequencies=lambda x, p: theta(x) ** 2.1)),  # it turns slowly, but turns
     ("rope", rope_of(after=lambda y: y.astype(np.float16))),
     ("rope", rope_of(after=lambda y: np.full_like(y, np.nan))),
     ("rope", lambda x, *rest, **options: pe.rope(x.astype(np.float16), *rest, **options)),
@@ -192,6 +191,8 @@ QUIET = [  # wrong, and of the same kind as the right one
     ("shaw_scores", lambda q, k, table, D: pe.shaw_scores(q, k, table[:, ::-1], D)),
     ("alibi_bias", lambda s, D, future_slopes=None: pe.alibi_bias(s, D, future_slopes) / 3),
     ("t5_bias", lambda table, D, *a, **o: np.swapaxes(pe.t5_bias(table, D, *a, **o), -1, -2)),
+    ("sinusoidal", lambda p, D, base=1e4, layout="interleaved": (
+        1 + 1e-5 * pe.sinusoidal(p, D, base, layout))),  # nearly the same everywhere
     ("softmax", lambda x, axis=-1: 2 * pe.softmax(x, axis)),
 ]  # fmt: skip
 
@@ -463,79 +464,7 @@ def test_the_reference_can_be_measured_and_does_not_differ_from_itself(name):
     assert found is not None and difference(found, found) == ""
 
 
-# ---- where it runs -------------------------------------------------------------------------------
-
-WRONG = """
-import numpy as np
-def rope(x, positions, frequencies=None, layout="interleaved"):
-    {}
-    K = x.shape[-1]
-    f = 10000.0 ** (-2 * np.arange(K // 2) / K) if frequencies is None else np.asarray(frequencies)
-    angle = np.asarray(positions)[..., None] * f + 0.01 * np.asarray(positions)[..., None] ** 2
-    n, y = len(f), x.copy()
-    a, b = (slice(0, 2 * n, 2), slice(1, 2 * n, 2)) if layout == "interleaved" else (
-        slice(0, n), slice(n, 2 * n))
-    y[..., a] = x[..., a] * np.cos(angle) - x[..., b] * np.sin(angle)
-    y[..., b] = x[..., a] * np.sin(angle) + x[..., b] * np.cos(angle)
-    return y
-"""
-DETECTED = "This is no relative encoding: scores change by up to 1.6 of the largest"
-
-
-def told_of_file(tmp_path, text, **limits):
-    (tmp_path / "answers.py").write_text(text)
-    report = check_file(tmp_path / "answers.py", ["rope"], **{"seconds": 20, **limits})
-    assert not report.passed and len(report.verdicts) == 1
-    return report.verdicts[0]
-
-
-def test_a_file_is_measured_in_a_process_of_its_own(tmp_path, monkeypatch):
-    ours = []
-    monkeypatch.setattr(runner, "measure", lambda *args: ours.append(args))
-    verdict = told_of_file(tmp_path, WRONG.format(""))
-    assert DETECTED in verdict.measured and not ours
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "while len(np.shape(positions)) == 1 and len(positions) > 7: pass",
-        "assert not (len(np.shape(positions)) == 1 and len(positions) > 7)",
-        "import os; len(np.shape(positions)) == 1 and len(positions) > 7 and os._exit(0)",
-        "import os; len(np.shape(positions)) == 1 and len(positions) > 7 and os.abort()",
-    ],
-    ids=["endless", "an error", "a silent end", "a crash"],
-)
-def test_a_function_that_fails_where_it_is_measured_keeps_its_verdict(tmp_path, line):
-    verdict = told_of_file(tmp_path, WRONG.format(line), seconds=4)
-    assert "numbers differ" in verdict.problem and verdict.measured == ""
-
-
-@pytest.mark.parametrize(
-    "forged",
-    [
-        "[[", "{}", "[]", "[[1, 2]]", "[" * 1999, "null", '"words"',
-        "[" + ", ".join(["[true, 1, 0.0" + ', "x"' * 13 + "]"] * 2) + "]",
-        "[" + ", ".join(["[true, 0, NaN" + ", null" * 13 + "]"] * 2) + "]",
-        "[" + ", ".join(["[true, 0, Infinity" + ", true" * 13 + "]"] * 2) + "]",
-        "[" + ", ".join(["[[], {}, 0.5" + ", null" * 13 + "]"] * 2) + "]",
-    ],
-)  # fmt: skip
-def test_what_a_process_claims_to_have_measured_says_nothing(tmp_path, forged):
-    (tmp_path / "measure").write_text(forged)
-    assert explain(EXERCISES["rope"], runner._read_measured(tmp_path)) == ""
-
-
-def test_a_forger_of_measures_does_not_pass(tmp_path):
-    text = """
-import os, sys
-if "measure" in sys.argv:
-    with open(os.path.join(sys.argv[2], "measure"), "wb") as file:
-        file.write(bytes(range(256)))
-    os._exit(0)
-"""
-    verdict = told_of_file(tmp_path, text + WRONG.format(""))
-    assert verdict.measured == "" and "numbers differ" in verdict.problem
+# ---- how it is called ----------------------------------------------------------------------------
 
 
 def test_a_function_of_another_library_is_measured_with_its_own_arrays():

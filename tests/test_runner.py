@@ -178,3 +178,77 @@ def test_strange_results_are_refused(tmp_path, stored):
 
 def test_what_is_no_function_is_told(tmp_path):
     assert "not callable" in told(tmp_path, "rope = 3\n")[0]
+
+
+# ---- measuring -------------------------------------------------------------------------------
+
+WRONG = """
+import numpy as np
+def rope(x, positions, frequencies=None, layout="interleaved"):
+    {}
+    K = x.shape[-1]
+    f = 10000.0 ** (-2 * np.arange(K // 2) / K) if frequencies is None else np.asarray(frequencies)
+    angle = np.asarray(positions)[..., None] * f + 0.01 * np.asarray(positions)[..., None] ** 2
+    n, y = len(f), x.copy()
+    a, b = (slice(0, 2 * n, 2), slice(1, 2 * n, 2)) if layout == "interleaved" else (
+        slice(0, n), slice(n, 2 * n))
+    y[..., a] = x[..., a] * np.cos(angle) - x[..., b] * np.sin(angle)
+    y[..., b] = x[..., a] * np.sin(angle) + x[..., b] * np.cos(angle)
+    return y
+"""
+DETECTED = "This is no relative encoding: scores change by up to 1.6 of the largest"
+
+
+def verdict_of(tmp_path, text, **limits):
+    result = report(tmp_path, text, "rope", **limits)
+    assert not result.passed and len(result.verdicts) == 1
+    return result.verdicts[0]
+
+
+def test_a_file_is_measured_in_a_process_of_its_own(tmp_path, monkeypatch):
+    ours = []
+    monkeypatch.setattr(runner, "measure", lambda *args: ours.append(args))
+    verdict = verdict_of(tmp_path, WRONG.format(""))
+    assert DETECTED in verdict.measured and not ours
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "while len(np.shape(positions)) == 1 and len(positions) > 7: pass",
+        "assert not (len(np.shape(positions)) == 1 and len(positions) > 7)",
+        "import os; len(np.shape(positions)) == 1 and len(positions) > 7 and os._exit(0)",
+        "import os; len(np.shape(positions)) == 1 and len(positions) > 7 and os.abort()",
+    ],
+    ids=["endless", "an error", "a silent end", "a crash"],
+)
+def test_a_function_that_fails_where_it_is_measured_keeps_its_verdict(tmp_path, line):
+    verdict = verdict_of(tmp_path, WRONG.format(line), seconds=4)
+    assert "numbers differ" in verdict.problem and verdict.measured == ""
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "[[", "{}", "[]", "[[1, 2]]", "[" * 1999, "null", '"words"',
+        "[" + ", ".join(["[true, 1, 0.0" + ', "x"' * 13 + "]"] * 2) + "]",
+        "[" + ", ".join(["[true, 0, NaN" + ", null" * 13 + "]"] * 2) + "]",
+        "[" + ", ".join(["[true, 0, Infinity" + ", true" * 13 + "]"] * 2) + "]",
+        "[" + ", ".join(["[[], {}, 0.5" + ", null" * 13 + "]"] * 2) + "]",
+    ],
+)  # fmt: skip
+def test_what_a_process_claims_to_have_measured_says_nothing(tmp_path, forged):
+    (tmp_path / "measure").write_text(forged)
+    assert runner.explain(runner.EXERCISES["rope"], runner._read_measured(tmp_path)) == ""
+
+
+def test_a_forger_of_measures_does_not_pass(tmp_path):
+    text = """
+import os, sys
+if "measure" in sys.argv:
+    with open(os.path.join(sys.argv[2], "measure"), "wb") as file:
+        file.write(bytes(range(256)))
+    os._exit(0)
+"""
+    verdict = verdict_of(tmp_path, text + WRONG.format(""))
+    assert verdict.measured == "" and "numbers differ" in verdict.problem
