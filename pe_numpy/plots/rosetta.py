@@ -105,15 +105,16 @@ def _renamed() -> Blocks:
 @in_style
 def forgotten_conventions(maps: dict[str, Sequence[np.ndarray]], shares: Sequence[float]) -> Figure:
     """Draw two maps of weights (L, S) a row: as it should be, and with the convention forgotten."""
-    columns = 3
-    rows = -(-len(maps) // columns)
-    fig = plt.figure(figsize=(WIDTH, 1.42 * rows))
-    for part, (name, pair), share in zip(
-        fig.subfigures(rows, columns).flat, maps.items(), shares, strict=True
-    ):
-        part.suptitle(f"{name}: {share:.0%}", fontsize=8.5)
-        for ax, weights, colours in zip(part.subplots(1, 2), pair, ("Blues", "Reds"), strict=True):
-            ax.imshow(weights, cmap=colours, vmin=0, vmax=0.8)
+    gaps, size = (1, 1, 0.1, 1, 1, 0.1, 1, 1), (WIDTH, 1.34 * len(maps) / 3)
+    fig, panels = plt.subplots(-(-len(maps) // 3), 8, figsize=size, width_ratios=gaps)
+    for gap in panels[:, [2, 5]].flat:
+        gap.set_axis_off()
+    pairs = panels[:, [0, 1, 3, 4, 6, 7]].reshape(-1, 2)
+    for pair, (name, weights), share in zip(pairs, maps.items(), shares, strict=True):
+        for ax, one, colours in zip(pair, weights, ("Blues", "Reds"), strict=True):
+            ax.imshow(one, cmap=colours, vmin=0, vmax=0.8)
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set(visible=True, color="#BBBBBB")
+        pair[0].set_title(name, loc="left", fontsize=8)
+        pair[1].set_title(f"{share:.0%}", loc="right", fontsize=8)
     return fig
