@@ -277,7 +277,7 @@ assert lost == shares["ALiBi by key"]
 # ### Masks
 #
 # A boolean array can't say what it means, so `convert_mask` wants to be told. Additive masks often hold a large negative number in place
-# of $-\infty$, which does the same but in a row where all keys are blocked: there it changes nothing. *A common mistake*: True and False
+# of $-\infty$, which does the same but in a row where all keys are blocked: there it blocks none. *A common mistake*: True and False
 # added to the scores, as 1 and 0.
 
 # %%

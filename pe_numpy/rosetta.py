@@ -98,8 +98,8 @@ def relative_gather(
     Notes
     -----
     Source: `torch.gather` in microsoft/DeBERTa (c794b71), with any order of distances. For
-    consecutive positions `relative_shift` needs no index: on columns from S - 1 down to 1 - L, its
-    first S columns are this, the future included.
+    consecutive positions `relative_shift` needs no index: given the distances from S - 1 down to
+    1 - L, the first S columns of its result are the same, the future included.
 
     Examples
     --------
@@ -257,8 +257,8 @@ def convert_mask(mask: ArrayLike, source: str, to: str = "attend") -> np.ndarray
     Notes
     -----
     Source: "attend" is `scaled_dot_product_attention` of torch 2.13, "blocked" its
-    `nn.MultiheadAttention`, "additive" transformers, whose least number of the dtype is no -inf:
-    where it blocks a whole row, the softmax is that of no mask.
+    `nn.MultiheadAttention`, "additive" either, given floats. A finite number blocks no row as a
+    whole: its weights are those of no mask, or all equal where rounding drowns the scores.
 
     Examples
     --------

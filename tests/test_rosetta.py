@@ -253,9 +253,11 @@ def test_any_large_negative_number_blocks(low):
     assert_array_equal(convert_mask(np.where(may, 0.0, low), "additive"), may)
 
 
-def test_a_row_that_is_blocked_by_large_numbers_gets_the_softmax_of_no_mask():
+def test_a_row_that_is_blocked_by_finite_numbers_gets_the_softmax_of_no_mask_or_equal_weights():
     scores, low = data(L, S), np.where(np.arange(L)[:, None] == 2, -1e9, np.zeros((L, S)))
     same(softmax(scores + low)[2], softmax(scores)[2], 1e-6)
+    drowned = np.finfo(np.float32).min + scores.astype(np.float32)
+    same(softmax(drowned), np.full((L, S), 1 / S), 1e-6)
     mask = convert_mask(low, "additive")
     _, weights = attend(scores, data(S, 4), mask)
     assert not weights[2].any()
