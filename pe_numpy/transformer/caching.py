@@ -97,11 +97,13 @@ def cache_properties(encoding: Encoding, length: int = 40, d_head: int = 8) -> C
 
     Examples
     --------
-    >>> from pe_numpy.transformer.encodings import Alibi, Rope
-    >>> cache_properties(Rope()).holds, cache_properties(Alibi()).holds
-    ('turned keys', 'keys and positions')
-    >>> cache_properties(Rope()).renumbering
-    'raw'
+    >>> class Coded(Encoding):
+    ...     def embed(self, params, x, positions):
+    ...         return x + positions[..., None]
+    >>> cache_properties(Encoding()).holds, cache_properties(Coded()).holds
+    ('keys', 'keys, their positions inside')
+    >>> cache_properties(Coded()).renumbering
+    'no'
     """
     if not isinstance(encoding, Encoding):
         raise ValueError(
