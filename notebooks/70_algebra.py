@@ -46,7 +46,7 @@ plt.show()
 # |---|---|---|
 # | add | $(x_i+p_i)W_q\cdot(x_j+p_j)W_k/\sqrt K$ | sinusoidal, learned; with a product for the sum: multiply |
 # | expand | and terms of $q$ or $k$ with a table at $D$ | Shaw, Transformer-XL, DeBERTa |
-# | bias | and a number $b(i,j)$ | ALiBi, T5, TUPE |
+# | bias | and a number that $i$ and $j$ decide | ALiBi, T5, TUPE |
 # | turn | $(G^Dq)\cdot k/\sqrt K$ | RoPE, its static scalings, xPos |
 # | index, path | another number for $D$; or what lies between | ReRoPE, Self-Extend; FoX, PaTH |
 # | none | nothing | NoPE |
@@ -61,9 +61,9 @@ plt.show()
 # | one number | is position a number added, whatever the content? |
 # | bilinear | linear in $q$, and in $k$? cross term: without the terms of one side? |
 # | nothing at $q=k=0$ | or is a function of $D$ left, or of $i,j$? |
-# | turns, group | is the matrix between $q$ and $k$ orthogonal (times a gain)? are steps of $a$ and $b$ one of $a+b$? |
+# | turns, group | is the matrix between $q$ and $k$ orthogonal (times a gain)? is step after step one longer step? |
 # | mirror, falls | same score for $-D$? with the distance, ever less for equal tokens? |
-# | far away, bounded | free, constant from somewhere on, or no score at all? no larger than near by? |
+# | far away, bounded | free, constant from somewhere on, or no score at all? in the past no larger than near by? |
 # | old rows stay | when the text grows? |
 # | rank | of the scores of one content at all places |
 #
@@ -111,7 +111,7 @@ assert found["xpos"].group and properties(hidden).group
 assert not found["multiplicative"].group and not found["rerope"].group
 
 # %% [markdown]
-# The detector's test *group* is this statement: a step of $a$ and one of $b$ are one of $a+b$. (ReRoPE is relative and
+# The detector's test *group* is this statement: a step of $D$ and one of $D'$ are one of $D+D'$. (ReRoPE is relative and
 # bilinear and fails it: it chooses between two preparations of a key.)
 #
 # The key's matrix is $G^{-\top}$ per step, which is $G$ only where $G$ is orthogonal. That is why xPos must give keys the opposite
@@ -211,20 +211,21 @@ plots.algebra_generators(generators, at, {name: np.round(c, 9) for name, c in cu
 plt.show()
 
 # %% [markdown]
-# GRAPE (Zhang et al. 2026) makes a skew one of two vectors, $A=ab^\top-ba^\top$. With $s$ the area between them:
+# GRAPE (Zhang et al. 2026) makes a skew one of two vectors, $A=ab^\top-ba^\top$. With $\alpha$ the area between them (`s` in the listing below, where
+# `np.sinc` divides by it without dividing by zero):
 #
-# $$e^{nA}=I+\frac{\sin ns}{s}A+\frac{1-\cos ns}{s^2}A^2,\qquad s^2=|a|^2|b|^2-(a\cdot b)^2$$
+# $$e^{nA}=I+\frac{\sin n\alpha}{\alpha}A+\frac{1-\cos n\alpha}{\alpha^2}A^2,\qquad \alpha^2=|a|^2|b|^2-(a\cdot b)^2$$
 #
-# *Proof.* $A^3=-s^2A$, so the series has the odd terms of the sine on $A$ and the even ones of the cosine on $A^2$. ∎
-# (In the listing below `np.sinc` divides by $s$ without dividing by zero.)
+# *Proof.* $A^3=-\alpha^2A$, so the series has the odd terms of the sine on $A$ and the even ones of the cosine on $A^2$. ∎
 
 # %%
 a, b = rng.standard_normal((2, 5))
 A = np.outer(a, b) - np.outer(b, a)
-s = np.sqrt((a @ a) * (b @ b) - (a @ b) ** 2)
-assert np.allclose(A @ A @ A, -(s**2) * A, rtol=0, atol=1e-12)
+alpha = np.sqrt((a @ a) * (b @ b) - (a @ b) ** 2)
+assert np.allclose(A @ A @ A, -(alpha**2) * A, rtol=0, atol=1e-12)
 for n in (1, -3, 0.5):
-    closed = np.eye(5) + np.sin(n * s) / s * A + (1 - np.cos(n * s)) / s**2 * A @ A
+    angle = n * alpha
+    closed = np.eye(5) + np.sin(angle) / alpha * A + (1 - np.cos(angle)) / alpha**2 * A @ A
     assert np.allclose(closed, exponential(n * A), rtol=0, atol=1e-8)
     assert np.allclose(rank2_rotation(a, b, n), closed, rtol=0, atol=1e-12)
 x, e_1, e_2 = rng.standard_normal((1, 2)), *np.eye(2)
@@ -287,7 +288,7 @@ for i, j in ((8, 0), (5, 3), (4, 4)):
 # By Jordan's form, every real $A$ is, up to a change of basis that projections absorb, made of blocks with an eigenvalue $-\kappa\pm i\omega$ and ones beside them. Its exponential has entries of one
 # kind. So
 #
-# $$\sqrt K\,s(D)=\sum_c a_c\,D^{m_c}e^{-\kappa_cD}\cos(\omega_cD+\varphi_c)$$
+# $$\sqrt K\,s(D)=\sum_c u_c\,D^{m_c}e^{-\kappa_cD}\cos(\omega_cD+\varphi_c)$$
 #
 # is *every* relative score of two vectors, each prepared by a continuous matrix of its position. RoPE has $m=\kappa=0$; xPos a $\kappa$ for each pair; ALiBi $m=1$,
 # $\kappa=\omega=0$. To see it, hide a matrix in a random basis, find the coefficients from as many distances as it is wide, and foretell all others.
@@ -305,18 +306,18 @@ score = np.array([(exponential(D * A_hidden) @ q5) @ k5 for D in range(60)])
 D, fade = np.arange(60), np.exp(-kappa * np.arange(60))
 waves = fade * np.cos(w * D), fade * np.sin(w * D)
 terms = np.stack([*waves, D * waves[0], D * waves[1], np.exp(-0.05 * D)], axis=1)
-a_c = np.linalg.solve(terms[:5], score[:5])
-assert np.allclose(terms @ a_c, score, rtol=0, atol=1e-6 * np.abs(score).max())
+u = np.linalg.solve(terms[:5], score[:5])
+assert np.allclose(terms @ u, score, rtol=0, atol=1e-6 * np.abs(score).max())
 
 # %% [markdown]
 # ## What no matrix can say
 #
-# A score $f(i-j)$ from vectors of width $r$ makes a matrix of rank at most $r$, however long the text. Conversely (Kronecker), $f$ on all integers has finite
-# rank $r$ exactly if it obeys a linear recurrence of $r$ terms. *Proof.* The shifted copies of $f$ span $r$ dimensions, and shifting maps that space to itself; by Cayley and Hamilton the shift
-# obeys its characteristic polynomial: $f(D+r)=c_1f(D+r-1)+\dots+c_rf(D)$. And if it does, $r$ values make all others. ∎ **Predict** which of these stay small as the text grows:
+# A score $h(i-j)$ from vectors of width $r$ makes a matrix of rank at most $r$, however long the text. Conversely (Kronecker), $h$ on all integers has finite
+# rank $r$ exactly if it obeys a linear recurrence of $r$ terms. *Proof.* The shifted copies of $h$ span $r$ dimensions, and shifting maps that space to itself; by Cayley and Hamilton the shift
+# obeys its characteristic polynomial: $h(D+r)=\gamma_1h(D+r-1)+\dots+\gamma_rh(D)$. And if it does, $r$ values make all others. ∎ **Predict** which of these stay small as the text grows:
 # $\cos\frac D2$, $D$, $e^{-D/9}$, $|D|$, $\min(|D|,4)$, T5's buckets.
 
-# %% fold="output" alt="Rank of the matrix f(i - j) for 4 to 64 positions, on logarithmic axes. What one sees: the cosine and the line stay at 2, the exponential at 1; the absolute distance, the capped one and T5's table rise with the size."
+# %% fold="output" alt="Rank of the matrix h(i - j) for 4 to 64 positions, on logarithmic axes. What one sees: the cosine and the line stay at 2, the exponential at 1; the absolute distance, the capped one and T5's table rise with the size."
 functions = {
     "$e^{-D/9}$": lambda d: np.exp(-d / 9),
     r"$\cos\frac{D}{2}$": lambda d: np.cos(d / 2),
@@ -327,7 +328,7 @@ functions = {
 }
 n = [4, 8, 16, 32, 64]
 grids = [np.subtract.outer(np.arange(m), np.arange(m)) for m in n]
-ranks = {name: [int(np.linalg.matrix_rank(f(d))) for d in grids] for name, f in functions.items()}
+ranks = {name: [int(np.linalg.matrix_rank(h(d))) for d in grids] for name, h in functions.items()}
 assert [r[-1] for r in ranks.values()] == [1, 2, 2, 64, 64, 64]
 plots.algebra_ranks(n, ranks)
 plt.show()
@@ -360,7 +361,7 @@ print(
 # ## Several axes
 #
 # In a picture $p$ has two coordinates and the natural generalisation is $e^{p_1A_1+p_2A_2}$. It is relative *if and only if* the generators commute. *Proof.* If it is,
-# $e^{p\cdot A}e^{r\cdot A}=e^{(p+r)\cdot A}$; the right side does not care which comes first, so the exponentials commute, and their derivatives at 0. Conversely exponentials of
+# $e^{p\cdot A}e^{p'\cdot A}=e^{(p+p')\cdot A}$; the right side does not care which comes first, so the exponentials commute, and their derivatives at 0. Conversely exponentials of
 # commuting matrices multiply. ∎ Commuting skew matrices share a basis of pairs: that is mixed RoPE ([chapter 43](43_rope_grid.ipynb)). LieRE learns two skew matrices and lets them be.
 
 
@@ -541,7 +542,8 @@ wrong = {
 # %%
 caught = {name: properties(f) for name, f in wrong.items()}
 for name, got in caught.items():
-    print(f"{name:27} shift {got.shift}  leak {got.leak:.0e}  pairwise {got.pairwise!s:6}", end="")
+    leak = f"{got.leak:.0e}" if got.leak > 1e-9 else "0"
+    print(f"{name:26} shift {got.shift}  leak {leak:6} pairwise {got.pairwise!s:6}", end="")
     print(f"old rows stay {got.prefix!s:6} {got.move}")
 assert caught["right"].shift == 1 and caught["right"].move == "turn" and caught["right"].prefix
 assert caught["keys turned the other way"].shift == 0 and caught["keys turned the other way"].group
@@ -641,11 +643,11 @@ assert [*answers.values()] == ["turn", "bias", "index", "expand", "path", "multi
 #
 # ### Exercise 3: a table that repeats
 #
-# A bias $b[D\bmod 12]$ with random $b$: can a turn say it?
+# A bias $t[D\bmod 12]$ with a random table $t$: can powers of one matrix say it?
 #
 # <details><summary>Hint 1</summary>
 #
-# It obeys $f(D+12)=f(D)$.
+# It obeys $h(D+12)=h(D)$.
 #
 # </details>
 #
@@ -658,8 +660,8 @@ assert [*answers.values()] == ["turn", "bias", "index", "expand", "path", "multi
 # <details><summary>Solution</summary>
 #
 # ```python
-# b = rng.standard_normal(12)
-# repeated = b[np.subtract.outer(np.arange(60), np.arange(60)) % 12]
+# t = rng.standard_normal(12)
+# repeated = t[np.subtract.outer(np.arange(60), np.arange(60)) % 12]
 # assert np.linalg.matrix_rank(repeated) == 12  # yes, in 12 components
 # ```
 #
@@ -704,16 +706,17 @@ assert [*answers.values()] == ["turn", "bias", "index", "expand", "path", "multi
 # | path | no score without the tokens between |
 # | bias | any attention with a bias; rank 2 (ALiBi, signed): two components more in place of an array |
 #
-# In float32 the lift is worse than a bias far from position 0, as it takes two large numbers from each other:
+# In float32 the lift is worse than a bias far from position 0, since it subtracts two large numbers:
 
 # %%
-q, k = rng.standard_normal((2, 1, 8)).astype(np.float32)
+q, k = rng.standard_normal((2, 100, 8)).astype(np.float32)
 lifted_q, lifted_k, A = additive_lift(q, k, 0.5)
 i, j = 1_000_003, 1_000_000
 far = (lifted_q + i * lifted_q @ A.T) @ (lifted_k - j * lifted_k @ A).T / np.float32(8**0.5)
 near = q @ k.T / np.float32(8**0.5) - np.float32(0.5 * (i - j))
-print(f"error at position 1,000,000: {abs(far - near).item():.3f}")
-assert far.dtype == np.float32 and 0.001 < abs(far - near).item() < 0.5
+error = np.abs(far - near).max()
+print("position 1,000,000: errors above 0.001:", bool(error > 0.001))
+assert far.dtype == np.float32 and 0.001 < error < 0.5
 
 # %% [markdown]
 # ## Further reading

@@ -115,7 +115,7 @@ def _bands(ax: plt.Axes, moves: Sequence[str]) -> None:
         rows = [row for row, m in enumerate(moves) if m == move]
         words = move.replace("turn after a nonlinearity", "turn,\nnot linear")
         ax.text(
-            n - 0.35, np.mean(rows), words, color=MOVES[move], va="center", fontsize=8.5,
+            n - 0.35, float(np.mean(rows)), words, color=MOVES[move], va="center", fontsize=8.5,
             fontweight="bold", linespacing=0.9,
         )  # fmt: skip
 
@@ -148,7 +148,7 @@ def algebra_generators(
 
 @in_style
 def algebra_ranks(sizes: Sequence[int], ranks: Mapping[str, Sequence[int]]) -> Figure:
-    """Draw the rank of the matrix f(i - j) over its size, a line a function."""
+    """Draw the rank of the matrix h(i - j) over its size, a line a function."""
     fig, ax = plt.subplots(figsize=(WIDTH, 2.4))
     ends: dict[int, list[str]] = {}
     for n, (name, values) in enumerate(ranks.items()):
@@ -163,7 +163,7 @@ def algebra_ranks(sizes: Sequence[int], ranks: Mapping[str, Sequence[int]]) -> F
             (sizes[-1], value), (6, 0), textcoords="offset points", va="center", fontsize=8,
             annotation_clip=False,
         )  # fmt: skip
-    ax.set(xlabel="positions", ylabel="rank of $f(i-j)$", yscale="log", xscale="log")
+    ax.set(xlabel="positions", ylabel="rank of $h(i-j)$", yscale="log", xscale="log")
     ax.set_xticks(sizes, [str(n) for n in sizes])
     ax.set_yticks([1, 2, 4, 16, 64], ["1", "2", "4", "16", "64"])
     ax.minorticks_off()
@@ -208,7 +208,7 @@ def algebra_tree() -> Figure:
     leaf(6, "path", "FoX, CoPE, PaTH")
     arrow(2.6, 4.6, 6.8, 5.1, "yes")
     leaf(5.1, "bias", "ALiBi, T5, TUPE (or none)")
-    box(3.2, 3.2, "Do steps $a$ and $b$\nmake $a+b$?", 1.9)
+    box(3.2, 3.2, "Is step after step\none longer step?", 1.9)
     arrow(2.6, 3.2, 3.1, 3.2, "yes")
     arrow(5.2, 3.35, 6.8, 4.2, "yes")
     leaf(4.2, "turn", "RoPE, xPos")
