@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures book contents lab test test-book test-oldest ledger mutants bench study lint lock clean
+.PHONY: all help notebooks figures book contents cards lab test test-book test-oldest ledger mutants bench study lint lock clean
 
 all: notebooks figures book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -68,6 +68,9 @@ book: .venv/ok  ## build the web book from the executed notebooks and the docstr
 
 contents: .venv/ok  ## write the README's chapters and routes from notebooks/contents.toml
 	@$(BIN)/python docs/toc.py
+
+cards: .venv/ok  ## measure what the cards say of each scheme (2 minutes); writes CARDS.md
+	@$(BIN)/python docs/cards.py
 
 lab: .venv/lab  ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab notebooks

@@ -21,6 +21,7 @@ import nbformat
 import toc
 
 import pe_numpy
+from pe_numpy.cards import card
 from pe_numpy.homework import contents
 from pe_numpy.homework.contents import chapter_of
 
@@ -37,6 +38,7 @@ INPUTS = (
     "notebooks/contents.toml",
     "notebooks/exercises/**/*.py",
     "pe_numpy/**/*.py",
+    "pe_numpy/*.csv",
     "CHANGELOG.md",
 )
 
@@ -54,8 +56,8 @@ def chapter_link(number: int, words: str, up: str = "") -> str:
 
 def pages() -> dict[str, str]:
     """Every page of the book: its file, and what it says."""
-    found = {f"chapters/{p.name}": p.read_text(encoding="utf-8") for p in chapters()}
-    for name in ("INDEX.md", "SYMPTOMS.md"):
+    found = {f"chapters/{p.name}": with_cards(p) for p in chapters()}
+    for name in ("CARDS.md", "INDEX.md", "SYMPTOMS.md"):
         found[f"chapters/{name}"] = (NOTEBOOKS / name).read_text(encoding="utf-8")
     found |= {f"api/{module}.md": api_page(module) for module in modules()}
     found["api/index.md"] = api_index()
@@ -65,6 +67,18 @@ def pages() -> dict[str, str]:
     found["changes.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found["index.md"] = front()
     return found
+
+
+def with_cards(path: Path) -> str:
+    """A chapter, with the cards that its end leads to, folded."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for name in re.findall(r"\]\(CARDS\.md#(\w+)\)", cell.source):
+                head, _, text = card(name).partition("\n")
+                cell.source += f"\n\n<details><summary>{head}</summary>\n\n"
+                cell.source += f"```text\n{text}\n```\n\n</details>"
+    return nbformat.writes(notebook)
 
 
 def lay_out(source: Path) -> None:
@@ -236,7 +250,7 @@ def front() -> str:
             text.append(f"- **{c['stem'][:2]}** {link}: {c['question']} ({c['minutes']} minutes)")
         files = "\n".join(f"chapters/{c['stem']}" for c in own)
         text.append(f"\n```{{toctree}}\n:hidden:\n:caption: {part['title']}\n{files}\n```\n")
-    rest = "chapters/SYMPTOMS\nhomework\napi/index\nsymbols\n"
+    rest = "chapters/CARDS\nchapters/SYMPTOMS\nhomework\napi/index\nsymbols\n"
     rest += "chapters/GLOSSARY\nchapters/INDEX\nchanges"
     text.append(f"```{{toctree}}\n:hidden:\n:caption: Look things up\n{rest}\n```\n")
     return "\n".join(text)

@@ -762,3 +762,5 @@ assert (after_softmax < 0).any()
 # - Kazemnejad et al. 2023, "The Impact of Positional Encoding on Length Generalization in Transformers"
 #   (arXiv:2305.19466): the two theorems, and decoders with and without codes, trained short and tested
 #   long.
+#
+# **Cards**: [none](CARDS.md#none).

@@ -859,3 +859,5 @@ assert abs(weight[1] - weight[1000]) < 1e-12 and 0.9**1000 < 1e-40 < 0.9
 # - Press, Smith, Lewis 2022, "Train short, test long" (arXiv:2108.12409).
 # - Parmar et al. 2018, "Image Transformer" (arXiv:1802.05751): half of the components for each axis.
 # - Yan et al. 2019, "TENER" (arXiv:1911.04474): the even dot product, and what projections do to it.
+#
+# **Cards**: [sinusoidal](CARDS.md#sinusoidal).

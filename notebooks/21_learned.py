@@ -675,3 +675,5 @@ for positions in (np.arange(1024), [2.5]):
 #   [arXiv:2010.04903](https://arxiv.org/abs/2010.04903): the tables of trained models, compared.
 # - Su Jianlin 2020, on the hierarchical decomposition, in Chinese
 #   ([kexue.fm](https://kexue.fm/archives/7947)).
+#
+# **Cards**: [learned](CARDS.md#learned), [hierarchical](CARDS.md#hierarchical).

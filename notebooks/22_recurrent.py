@@ -627,3 +627,5 @@ assert largest < 1e-5
 #   solver is trained.
 # - Su 2021, "Positional encodings of the Transformer" (in Chinese,
 #   [kexue.fm/archives/8130](https://kexue.fm/archives/8130)): the survey that names both kinds.
+#
+# **Cards**: [multiplicative](CARDS.md#multiplicative), [recurrent](CARDS.md#recurrent), [floater](CARDS.md#floater).

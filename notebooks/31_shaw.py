@@ -810,3 +810,5 @@ assert np.allclose(in_full, expected, rtol=0, atol=1e-12)
 # - Wei et al. 2019, "NEZHA" (arXiv:1909.00204), section 2.2: sinusoids in place of learned vectors.
 # - Huang et al. 2020, "Improve Transformer models with better relative position embeddings"
 #   (arXiv:2009.13658): variants in which keys meet the vectors, too.
+#
+# **Cards**: [shaw](CARDS.md#shaw), [relative_key_query](CARDS.md#relative_key_query), [nezha](CARDS.md#nezha).

@@ -633,3 +633,5 @@ assert np.isclose(u_before @ W_q @ W_k.T @ x_j, u @ W_k.T @ x_j, rtol=0, atol=1e
 #   (arXiv:1901.02860): section 3.2 the memory, section 3.3 the four terms, appendix B the shift.
 # - Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining for Language Understanding"
 #   (arXiv:1906.08237): where the scheme looks both ways.
+#
+# **Cards**: [transformer_xl](CARDS.md#transformer_xl).

@@ -939,3 +939,5 @@ assert np.allclose(weights.sum(-1), 1, rtol=0, atol=1e-12) and np.ptp(dropped.su
 # - Press et al. 2022, "Train short, test long" (arXiv:2108.12409), section 2: T5's bias on longer
 #   texts.
 # - `tests/test_golden.py` compares with Hugging Face's T5, MPNet, WavLM and LayoutLMv3.
+#
+# **Cards**: [t5](CARDS.md#t5), [tupe](CARDS.md#tupe).

@@ -628,3 +628,5 @@ assert round(math.sqrt(3 * 64), 4) == 13.8564
 # - He et al. 2021, "DeBERTaV3" (arXiv:2111.09543): disentangled attention under another training task.
 # - Microsoft's code, [microsoft/DeBERTa at 4d7fe0b](https://github.com/microsoft/DeBERTa/tree/4d7fe0b):
 #   `disentangled_attention.py` for p2c, `da_utils.py` for the buckets.
+#
+# **Cards**: [deberta](CARDS.md#deberta).

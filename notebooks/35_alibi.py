@@ -817,3 +817,5 @@ assert abs(softmax(raw - 0.5 * away) @ away - mean["outside"]) > 0.3  # not divi
 #   [arXiv:2212.10356](https://arxiv.org/abs/2212.10356): compares ALiBi with attention behind a wall.
 # - Chi et al. 2022, *KERPLE*, [arXiv:2205.09921](https://arxiv.org/abs/2205.09921): other penalties, with
 #   trained numbers.
+#
+# **Cards**: [alibi](CARDS.md#alibi), [alibi_signed](CARDS.md#alibi_signed).

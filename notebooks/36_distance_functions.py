@@ -666,3 +666,5 @@ assert np.allclose(blocks, whole, rtol=0, atol=1e-12)
 # - S. Li et al. 2024, *Functional Interpolation for Relative Positions Improves Long Context Transformers*,
 #   [arXiv:2310.04418](https://arxiv.org/abs/2310.04418): FIRE.
 # - I. Schoenberg 1938, *Metric spaces and positive definite functions*: conditional kernels and their exponentials.
+#
+# **Cards**: [kerple](CARDS.md#kerple), [sandwich](CARDS.md#sandwich), [fire](CARDS.md#fire).

@@ -668,3 +668,5 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 # - Tan et al. 2024, *Scaling Stick-Breaking Attention: An Efficient Implementation and In-depth Study*,
 #   [arXiv:2410.17980](https://arxiv.org/abs/2410.17980), and its
 #   [reference](https://github.com/shawntan/stickbreaking-attention/blob/3147a38/stickbreaking_attention/sb_ref.py).
+#
+# **Cards**: [forgetting](CARDS.md#forgetting), [cope](CARDS.md#cope).

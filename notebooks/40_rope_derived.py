@@ -951,3 +951,5 @@ assert not close(overlapping(20).T @ overlapping(23), overlapping(0).T @ overlap
 #   Chinese, is [an essay of Su's](https://kexue.fm/archives/8265).
 # - Sun et al. 2022, *A Length-Extrapolatable Transformer* (xPos), arXiv:2212.10554.
 # - Katharopoulos et al. 2020, *Transformers are RNNs*, arXiv:2006.16236: linear attention.
+#
+# **Cards**: [rope](CARDS.md#rope).

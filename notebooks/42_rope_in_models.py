@@ -589,3 +589,5 @@ for config in (
 # - The mix of Cohere 2, windows with RoPE and full layers without: [arXiv:2501.18795](https://arxiv.org/abs/2501.18795).
 # - transformers, [`modeling_rope_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/modeling_rope_utils.py),
 #   and [google-deepmind/gemma](https://github.com/google-deepmind/gemma/tree/7691fd4).
+#
+# **Cards**: [partial_rope](CARDS.md#partial_rope), [proportional_rope](CARDS.md#proportional_rope).

@@ -615,3 +615,5 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 # - Heo et al. 2024, *Rotary Position Embedding for Vision Transformer*, [arXiv:2403.13298](https://arxiv.org/abs/2403.13298).
 # - Wang et al. 2024, *Qwen2-VL*, [arXiv:2409.12191](https://arxiv.org/abs/2409.12191).
 # - *VideoRoPE*, [arXiv:2502.05173](https://arxiv.org/abs/2502.05173).
+#
+# **Cards**: [axial](CARDS.md#axial), [mixed](CARDS.md#mixed), [mrope](CARDS.md#mrope).

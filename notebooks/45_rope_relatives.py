@@ -630,3 +630,5 @@ for encoding in (XPos(), RotaryValues(), Pope()):
 #   [arXiv:2505.16381](https://arxiv.org/abs/2505.16381);
 #   [code](https://github.com/fla-org/flash-linear-attention/blob/bc3b101/fla/ops/path_attn/naive.py).
 # - Movahedi et al. 2025, *Selective Rotary Position Embedding*, [arXiv:2511.17388](https://arxiv.org/abs/2511.17388).
+#
+# **Cards**: [xpos](CARDS.md#xpos), [pope](CARDS.md#pope), [rotary_values](CARDS.md#rotary_values).

@@ -901,3 +901,6 @@ for factor in (2, 4, 8, 16):
 #   [chapter 51](51_extrapolation.ipynb).
 # - Xiong et al. 2023, *Effective Long-Context Scaling of Foundation Models*,
 #   [arXiv:2309.16039](https://arxiv.org/abs/2309.16039): a larger base, with training.
+#
+# **Cards**: [linear](CARDS.md#linear), [ntk](CARDS.md#ntk), [dynamic_ntk](CARDS.md#dynamic_ntk),
+# [yarn](CARDS.md#yarn), [longrope](CARDS.md#longrope), [llama3](CARDS.md#llama3).

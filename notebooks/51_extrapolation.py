@@ -790,3 +790,5 @@ assert plain < divided - 0.4 and abs(divided - math.log(8192)) < 0.01
 # - Press et al. 2022, *Train Short, Test Long*, [arXiv:2108.12409](https://arxiv.org/abs/2108.12409).
 # - Xiao et al. 2023, *Efficient Streaming Language Models with Attention Sinks*,
 #   [arXiv:2309.17453](https://arxiv.org/abs/2309.17453): why a window should keep the first tokens.
+#
+# **Cards**: [temperature](CARDS.md#temperature).

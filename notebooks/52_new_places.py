@@ -501,3 +501,6 @@ for name, rule in rules.items():
 #   [arXiv:2402.17463](https://arxiv.org/abs/2402.17463).
 # - Xiao et al. 2023, *Efficient Streaming Language Models with Attention Sinks*,
 #   [arXiv:2309.17453](https://arxiv.org/abs/2309.17453).
+#
+# **Cards**: [rerope](CARDS.md#rerope), [self_extend](CARDS.md#self_extend), [dual_chunk](CARDS.md#dual_chunk),
+# [streaming](CARDS.md#streaming), [leaky_rerope](CARDS.md#leaky_rerope).

@@ -1,4 +1,4 @@
-"""The command line: python -m pe_numpy list, copy NAMES, check FILES, run FOLDER TEXT."""
+"""The command line: python -m pe_numpy list, card NAMES, copy NAMES, check FILES, run FOLDER."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pe_numpy
+from pe_numpy.cards import card
 from pe_numpy.homework import contents, runner
 from pe_numpy.homework.copy import copy
 from pe_numpy.homework.registry import EXERCISES
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pe_numpy", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="every function by place, with equation and chapter")
+    showing = commands.add_parser("card", help="what an engineer asks of a scheme, on a page")
+    showing.add_argument("names", nargs="+", metavar="NAME")
     copying = commands.add_parser("copy", help="print functions as a file that stands alone")
     copying.add_argument("names", nargs="+", metavar="NAME")
     checking = commands.add_parser("check", help="check the functions of your files")
@@ -50,6 +53,9 @@ def _run(options: argparse.Namespace) -> int:
         return _check(options)
     if options.command == "run":
         run.run(options)
+        return 0
+    if options.command == "card":
+        print("\n\n".join(map(card, options.names)))
         return 0
     print("\n".join(table()) if options.command == "list" else copy(options.names).rstrip())
     return 0

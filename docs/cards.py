@@ -1,0 +1,382 @@
+"""The cards: measure what they say of each scheme, and write pe_numpy/cards.csv and CARDS.md.
+
+Usage: python docs/cards.py        measure all (two minutes), write both
+       python docs/cards.py page   write notebooks/CARDS.md from what was measured
+
+The encodings are measured as they are plugged into the model, for heads of K = 64 numbers. A number
+of operations is a polynomial in L, so three lengths tell all of it: what it is for each pair of
+tokens, and for each token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import re
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import toc
+
+from pe_numpy import axial_frequencies, cards, mixed_frequencies, mrope_frequencies, rope_nd
+from pe_numpy.census import ENCODINGS
+from pe_numpy.detector import Properties, properties
+from pe_numpy.relative.alibi import alibi_slopes
+from pe_numpy.schemes import every_scheme
+from pe_numpy.transformer.caching import cache_properties
+from pe_numpy.transformer.encodings import Encoding, Sizes
+from pe_numpy.transformer.encodings.base import distances
+
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "pe_numpy" / "cards.csv"
+STUDY = ROOT / "notebooks" / "results" / "study.csv"
+PAGE = ROOT / "notebooks" / "CARDS.md"
+
+H, K, LAYERS, LENGTH = 8, 64, 6, 512
+D = H * K
+LANGUAGES = ("markov", "text")
+LENGTHS = np.array([256, 384, 512])
+MAKERS = ("arange", "empty", "full", "ones", "zeros")
+RANGES = {"finite": "ends with its table", "saturated": "the same for all far distances"}
+KINDS = {"turn after a nonlinearity": "turn, after a nonlinearity", "path": "path: tokens decide"}
+
+
+# ---- schemes that have no class in the package ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grid(Encoding):
+    """RoPE of an image 32 patches wide, or with three axes of a text."""
+
+    axes: int = 2
+    trained: bool = False
+
+    def layer(self, rng, sizes):  # noqa: D102
+        omega = [mixed_frequencies(rng, sizes.d_head) for _ in range(sizes.n_heads)]
+        return {"omega": np.array(omega)} if self.trained else {}
+
+    def turn(self, params, q, k, q_positions, k_positions):  # noqa: D102
+        n = q.shape[-1]
+        plain = (
+            axial_frequencies(n) if self.axes == 2 else mrope_frequencies([n // 4, n // 8, n // 8])
+        )
+        omega = params.get("omega", plain)
+        return rope_nd(q, self.points(q_positions), omega), rope_nd(
+            k, self.points(k_positions), omega
+        )
+
+    def points(self, at):
+        """Coordinates of a position."""
+        at = np.asarray(at)
+        rows = np.divmod(at, 32) if self.axes == 2 else (at, at, at)
+        points = np.stack(rows, axis=-1)
+        return points if at.ndim == 1 else points[:, None]
+
+
+class Signed(Encoding):
+    """ALiBi with its sign."""
+
+    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):  # noqa: D102
+        bias = alibi_slopes(q.shape[-3])[:, None, None] * distances(q_positions, k_positions)
+        return super().scores(params, q, k, q_positions, k_positions) - bias
+
+
+OTHERS = {
+    "alibi_signed": Signed(),
+    "axial": Grid(),
+    "mixed": Grid(trained=True),
+    "mrope": Grid(axes=3),
+}
+
+
+def encoding_of(name: str, length: int = LENGTH) -> Encoding:
+    """A scheme as the model knows it, for texts of a length."""
+    return every_scheme(length)[name].encoding or OTHERS[name]
+
+
+# ---- what is measured ----------------------------------------------------------------------------
+
+
+def place(encoding: Encoding) -> str:
+    """Which of the four methods a class has of its own."""
+    methods = ("embed", "turn", "scores", "mix")
+    own = [getattr(type(encoding), m) is not getattr(Encoding, m) for m in methods]
+    return "+".join(str(n + 1) for n, has in enumerate(own) if has) or "0"
+
+
+def kind(found: Properties) -> str:
+    """What the detector says, in words."""
+    step = {0: "absolute", 1: "relative"}.get(found.shift, f"relative in steps of {found.shift}")
+    words = [KINDS.get(found.move, found.move), step]
+    if found.range in RANGES:
+        words.append(RANGES[found.range])
+    if found.bounded is False and found.range != "finite":
+        words.append("without bound")
+    if not found.prefix:
+        words.append("old rows change as the text grows")
+    return "; ".join(words)
+
+
+def trained(name: str) -> str:
+    """Count what a model of 6 layers learns of position, and again for twice the length."""
+    once, twice = (count(encoding_of(name, n)) for n in (LENGTH, 2 * LENGTH))
+    if not once:
+        return "nothing"
+    growth = "for any length" if once == twice else f"{twice:,} for twice the length"
+    return f"{once:,} numbers (D {D}, H {H}, {LAYERS} layers, L {LENGTH}), {growth}"
+
+
+def count(encoding: Encoding) -> int:
+    """Numbers that an encoding learns in all layers."""
+    rng, sizes = np.random.default_rng(0), Sizes(D, H, LAYERS)
+    parts = [encoding.shared(rng, sizes), *(encoding.layer(rng, sizes) for _ in range(LAYERS))]
+    return sum(np.size(p) for part in parts for p in part.values())
+
+
+class Counted(np.ndarray):
+    """An array that counts the operations on it.
+
+    One for each number that NumPy's functions compute; two for each step of a product of matrices;
+    six for a product of complex numbers. Lookups and copies are free.
+    """
+
+    total = 0
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        plain = [x.view(np.ndarray) if isinstance(x, Counted) else x for x in inputs]
+        if out is not None:
+            options["out"] = tuple(x.view(np.ndarray) for x in out)
+        result = getattr(ufunc, method)(*plain, **options)
+        largest = max(map(np.size, [result, *plain] if method == "reduce" else [result]))
+        each = 2 * plain[0].shape[-1] if ufunc is np.matmul else 1
+        if any(map(np.iscomplexobj, plain)):
+            each = 6 if ufunc is np.multiply else 2
+        Counted.total += each * largest
+        return result.view(Counted) if isinstance(result, np.ndarray) else result
+
+
+def layer(encoding: Encoding, L: int, wrap: Callable) -> Callable[[], Any]:
+    """All that an encoding does in a layer, and the products of queries, keys and values."""
+    rng, sizes = np.random.default_rng(0), Sizes(D, H, LAYERS)
+    params = {**encoding.shared(rng, sizes), **encoding.layer(rng, sizes)}
+    params = {name: wrap(value) for name, value in params.items()}
+    x = wrap(rng.standard_normal((1, L, D)))
+    q, k, v = (wrap(a) for a in rng.standard_normal((3, 1, H, L, K)))
+    at, mask = wrap(np.arange(L)), np.tri(L, dtype=bool)
+    weights = wrap(np.full((1, H, L, L), 1 / L))
+
+    def run() -> None:
+        gates = encoding.gates(params, wrap(encoding.embed(params, x, at)))
+        turned = map(wrap, encoding.turn(params, q, k, at, at))
+        encoding.scores(params, *turned, at, at, gates, mask)
+        encoding.mix(params, weights, v, at, at)
+
+    return run
+
+
+@contextlib.contextmanager
+def all_counted() -> Iterator[None]:
+    """Let NumPy make such arrays alone, and keep them."""
+
+    def counted(make: Callable) -> Callable:
+        return lambda *args, **options: make(*args, **options).view(Counted)
+
+    makers = {name: counted(getattr(np, name)) for name in MAKERS}
+    with mock.patch.multiple(np, asarray=np.asanyarray, **makers):
+        yield
+
+
+def operations(encoding: Encoding, L: int) -> int:
+    """Count what is computed."""
+    run = layer(encoding, L, lambda x: np.asanyarray(x).view(Counted))
+    Counted.total = 0
+    with all_counted():
+        run()
+    return Counted.total
+
+
+def peak(encoding: Encoding, L: int) -> float:
+    """The most numbers of 8 bytes that are held at once."""
+    run = layer(encoding, L, np.asarray)
+    run()
+    tracemalloc.start()
+    run()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most / 8
+
+
+def growth(measure: Callable, encoding: Encoding) -> tuple[float, float]:
+    """What an encoding adds to attention without one: for a pair and head, for a token's number."""
+    more = [measure(encoding, L) - measure(Encoding(), L) for L in LENGTHS]
+    pairs, tokens, _ = np.linalg.solve(np.vander(LENGTHS, 3), more)
+    return round(pairs / H, 2), round(tokens / D, 2)
+
+
+def cost(encoding: Encoding) -> str:
+    """Operations that are added."""
+    return with_share(*growth(operations, encoding))
+
+
+def with_share(pair: float, token: float) -> str:
+    """Operations, and how many they are beside those of attention without position."""
+    share = 100 * (pair * LENGTH * H + token * D) * LENGTH / operations(Encoding(), LENGTH)
+    shown = f"{share:,.0f}" if share >= 10 else f"{share:.2g}"
+    words = added(pair, token, "operation")
+    return f"{words}: {shown}% of attention's own at L {LENGTH}" if share else words
+
+
+def memory(encoding: Encoding) -> str:
+    """Numbers that are added at the peak."""
+    pair, token = growth(peak, encoding)
+    return added(pair, 0 if pair >= 0.05 else token, "number")
+
+
+def added(pair: float, token: float, what: str) -> str:
+    """So many for a pair and head, and for a component of a token."""
+    words = []
+    for number, unit in ((pair, "a pair and head"), (token, "a component of each token")):
+        if number >= 0.05:
+            amount = f"{number:,.1f}".removesuffix(".0")
+            many = "" if words else f" {what}{'' if amount == '1' else 's'}"
+            words.append(f"{amount}{many} {unit}")
+    return ", ".join(words) or "nothing"
+
+
+# ---- the study -----------------------------------------------------------------------------------
+
+
+def longer() -> dict[str, str]:
+    """What the study of chapter 71 says of each scheme, at L0 and at 8 L0."""
+    found: dict[str, dict[str, list]] = {}
+    for row in study():
+        direct = row["scaling"] == "direct"
+        if row["task"] in LANGUAGES and (direct or row["encoding"] == "rope"):
+            losses = found.setdefault(row["encoding" if direct else "scaling"], {})
+            losses.setdefault(row["task"], []).append(row)
+    words = {}
+    for name in cards.CODE:
+        fitted = f"{name}_500", f"{name}_steep", name, name.removesuffix("_rope")
+        key = next((key for key in fitted if key in found), None)
+        words[name] = told(name, key, found[key]) if key else "not in the study"
+    return words
+
+
+def study() -> list[dict[str, str]]:
+    """The study's lines without tuning; of several budgets the middle one."""
+    lines = STUDY.read_text(encoding="utf-8").splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    plain = {"tuning": "0", "log_n": "0", "budget": "4"}
+    return [
+        row for row in rows if all(row.get(key, value) == value for key, value in plain.items())
+    ]
+
+
+def best(rows: list[dict[str, str]]) -> tuple[float, float]:
+    """Mean losses at L0 and at 8 L0: of the better rate, and s = L / L0 before a fixed s."""
+    groups: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for row in rows:
+        losses = float(row["loss_1x"]), float(row["loss_8x"])
+        groups.setdefault((row["factor"], row.get("rate", "")), []).append(losses)
+    means = [(factor, *np.mean(group, axis=0)) for (factor, _), group in groups.items()]
+    return min(means)[1:]
+
+
+def told(name: str, key: str, rows: dict[str, list]) -> str:
+    """In words, with the name that the study has for it."""
+    parts = ["{} {:.2f}, {:.2f}".format(task, *best(own)) for task, own in sorted(rows.items())]
+    other = f" (as {key})" if key != name else ""
+    return f"nats at the trained 32 tokens, and at 256: {'; '.join(parts)}{other}"
+
+
+# ---- the table and the page ----------------------------------------------------------------------
+
+
+def row(name: str) -> dict[str, str]:
+    """Measure all of one scheme but the study."""
+    scheme, encoding = every_scheme()[name], encoding_of(name)
+    return {
+        "name": name,
+        "place": place(encoding),
+        "kind": kind(properties(scheme.scores, axes=scheme.axes)),
+        "trained": trained(name),
+        "cost": cost(encoding),
+        "memory": memory(encoding),
+        "cache": cache_properties(encoding_of(name, 128)).holds,
+    }
+
+
+def write_table() -> None:
+    """Measure all; write the table."""
+    study = longer()
+    rows = [row(name) | {"beyond L0": study[name]} for name in cards.CODE]
+    with open(TABLE, "w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+
+
+def page() -> str:
+    """All cards in Markdown: an index by place, then one heading a scheme."""
+    own = cards.measured()
+    places: dict[str, list[str]] = {}
+    for name in cards.CODE:
+        places.setdefault(own[name]["place"], []).append(name)
+    text = ["# Cards", "", "One card a scheme. `python -m pe_numpy card rope` prints one.", ""]
+    for numbers, names in sorted(places.items()):
+        words = " and ".join(cards.PLACES[n] for n in numbers.split("+"))
+        links = " · ".join(f"[{n}](#{n})" for n in names)
+        text += [f"**Place {words}:** {links}", ""]
+    text += [HEAD.format(D=D, H=H, K=K, clip=encoding_of("shaw").clip), ""]
+    for name in cards.CODE:
+        text += section(name)
+    return "\n".join(text).rstrip() + "\n"
+
+
+HEAD = """\
+Made by `make cards`, from the docstrings, the detector (chapter 70), the cache laboratory
+(chapter 63), the study (chapter 71) and the census (chapter 72). A test runs each line of code
+beside the scheme itself.
+
+- *code*: `scores` are q @ k.T / sqrt(K); x are token vectors, i and j positions, of one head.
+- *kind*: the move, and what else the detector finds.
+- *trained*, *cost*, *memory*: what a scheme adds to layers without position, counted on this
+  package's own code at D {D}, H {H}, K {K}, with clips and windows of {clip}; lookups and copies
+  are free, memory is what is held at the peak.
+- *beyond L0*: losses of small models in two languages, a Markov chain and a text: at the
+  trained length, and at 8 times that.
+- *trap*: the first mistake that `check` knows by name."""
+
+
+def section(name: str) -> list[str]:
+    """A card as Markdown; its heading is the name, so that links find it."""
+    facts = cards.facts(name)
+    known_as = cards.title(name).partition(",")[0]
+    text = [f"## {name}", "", f"**{escape(known_as)}**: {escape(facts.pop('what'))}.", ""]
+    for part in ("equation", "code"):
+        if part in facts:
+            text += [f"```{'python' if part == 'code' else 'text'}", facts.pop(part), "```", ""]
+    text += [f"- *{part}*: {escape(fact)}" for part, fact in facts.items()]
+    return [*text, f"- *chapter*: {toc.link(ENCODINGS[name].chapter)}", ""]
+
+
+def escape(text: str) -> str:
+    """Plain text in Markdown."""
+    return re.sub(r"(`[^`]+`)|([*_$\\^`<\[\]|])", lambda m: m[1] or "\\" + m[2], text)
+
+
+def main() -> None:
+    """Write the table, if asked to, and the page."""
+    if sys.argv[1:] != ["page"]:
+        write_table()
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
