@@ -83,6 +83,28 @@ for line in str(verdict).splitlines():
 # since people make two mistakes at once.
 # (`to` turns NumPy's arrays into those of your library; what you return is read with `np.asarray`.)
 #
+# Where no name fits and only numbers are wrong, the detector of [chapter 70](70_algebra.ipynb) measures the scores
+# that come of your function, and one sentence says what tells them from the right ones. Let a little of the
+# absolute position leak into the angles:
+
+# %%
+from pe_numpy import rope
+
+
+def leaky_rope(x, positions, *rest, **options):
+    return rope(x, positions + 0.01 * positions**2, *rest, **options)
+
+
+verdict = check("rope", leaky_rope)
+print(textwrap.fill(verdict.measured, 96))
+assert verdict.mistake == "" and "no relative encoding" in verdict.measured
+assert "by up to 1.3 of the largest" in verdict.measured
+assert check("rope", lambda x, p, *rest, **o: rope(x, p + 2, *rest, **o)).measured == ""
+
+# %% [markdown]
+# It says what was measured, not which line is wrong; and where yours is of the same kind as the right one, as
+# with positions that begin at 2, it says nothing.
+#
 # ## Wrong codes and wrong scores
 #
 # Back to the picture. Do the rows of the wrong codes keep one length, as those of the right one do?
@@ -101,8 +123,6 @@ assert uneven == ["a frequency for each component"] and len(wrong) == 8
 # diagonals.
 
 # %%
-from pe_numpy import rope
-
 rng = np.random.default_rng(24)
 query, key, positions = rng.standard_normal(8), rng.standard_normal(8), np.arange(16)
 

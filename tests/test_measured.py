@@ -495,3 +495,11 @@ def test_a_toy_exercise_without_scores_is_not_measured():
     toy = Exercise("double", lambda x: 2 * x, lambda rng: iter([case(np.ones(2))]), (
         Mistake("squared", "Add.", 20, lambda x: x * x),), chapter=20)  # fmt: skip
     assert measure(toy, lambda x: 3 * x) is None and explain(toy, None) == ""
+
+
+def test_what_is_no_number_is_not_told():
+    right = measure(EXERCISES["rope"], pe.rope)
+    yours = tuple(found._replace(shift=0, leak=math.inf) for found in right)
+    assert difference(right, yours) == ""
+    yours = tuple(found._replace(shift=0, leak=0.25) for found in right)
+    assert difference(right, yours).startswith(NO.format(0.25))
