@@ -242,7 +242,10 @@ def measured() -> dict[str, dict[str, str]]:
 def _own_words(name: str) -> str:
     """What the docstring says of a class, or of a bare function, that is one scheme's alone."""
     schemes = every_scheme()
-    made = {key: type(s.encoding) if s.encoding else s.scores for key, s in schemes.items()}
+    made = {
+        key: type(s.encoding) if s.encoding else getattr(s.scores, "func", s.scores)
+        for key, s in schemes.items()
+    }
     if sum(thing == made[name] for thing in made.values()) > 1 or not inspect.getdoc(made[name]):
         return ""
     doc = " ".join((inspect.getdoc(made[name]) or "").split())
@@ -289,7 +292,7 @@ def _wrap(text: str, kept: bool) -> list[str]:
     lines = []
     for line in text.split("\n"):
         if kept and len(line) > width:  # several formulas side by side
-            line = re.sub(r"(?<=\S) {3,}(?=\S)", "\n", line)
+            line = re.sub(r"(?<=.{20}\S) {3,}(?=\S)", "\n", line)
         for part in line.split("\n"):
             lines += textwrap.wrap(part, width, subsequent_indent=indent, break_on_hyphens=False)
     return lines

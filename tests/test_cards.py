@@ -192,6 +192,7 @@ def test_a_card_names_its_own_equation_convention_users_and_first_trap():
         ("yarn", "equation", "NTK-by-parts, and every score times (0.1 ln s + 1)^2"),
         ("leaky_rerope", "equation", "D if D < w, else w + (D - w) / s"),
         ("dual_chunk", "equation", "a - j mod c, with c = size - local"),
+        ("mixed", "what", "Omega with which the training of mixed RoPE begins"),
         ("mixed", "equation", "angles = p @ Omega"),
         ("llama3", "equation", "interpolation   theta_i / s\nNTK-aware"),
         ("temperature", "equation", "Multiply queries with this, by steps: 1 + scale"),
