@@ -80,7 +80,8 @@ def check(name: str, function: Callable, to: Callable | None = None) -> Verdict:
 
     Returns
     -------
-    A verdict: print it, or look at its `passed`, `mistake`, `advice` and `chapter`.
+    A verdict: print it, or look at its `passed`, `mistake`, `advice` and `chapter`;
+    where no known mistake fits, its `measured` may say what the function does.
 
     Raises
     ------

@@ -37,7 +37,9 @@ from pe_numpy.homework.measured import TOLERANCES, Measured, explain, measure
 from pe_numpy.homework.registry import EXERCISES, exercise_of
 
 MEASURE = "measure"  # stands before the name of a function that is to be measured
-SECONDS = 20.0  # for one file; after a function that takes them all, the next gets as many
+# For one file; after a function that takes them all, the next gets as many, and so does each
+# that is measured.
+SECONDS = 20.0
 MEGABYTES = 2000  # of address space, numpy's own included
 
 
