@@ -1,7 +1,7 @@
 """The cards: measure what they say of each scheme, and write pe_numpy/cards.csv and CARDS.md.
 
-Usage: python docs/cards.py        measure all (two minutes), write both
-       python docs/cards.py page   write notebooks/CARDS.md from what was measured
+Usage: python docs/cards.py         measure all (three minutes), write both
+       python docs/cards.py study   read study, docstrings and census anew, write both
 
 The encodings are measured as they are plugged into the model, for heads of K = 64 numbers. A number
 of operations is a polynomial in L, so three lengths tell all of it: what it is for each pair of
@@ -29,6 +29,7 @@ from pe_numpy.census import ENCODINGS
 from pe_numpy.detector import Properties, properties
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.schemes import every_scheme
+from pe_numpy.training.experiment import recipe
 from pe_numpy.transformer.caching import cache_properties
 from pe_numpy.transformer.encodings import Encoding, Sizes
 from pe_numpy.transformer.encodings.base import distances
@@ -292,7 +293,8 @@ def told(name: str, key: str, rows: dict[str, list]) -> str:
     """In words, with the name that the study has for it."""
     parts = ["{} {:.2f}, {:.2f}".format(task, *best(own)) for task, own in sorted(rows.items())]
     other = f" (as {key})" if key != name else ""
-    return f"nats at the trained 32 tokens, and at 256: {'; '.join(parts)}{other}"
+    (n,) = {recipe(task).length for task in rows}  # one for all
+    return f"nats at the trained {n} tokens, and at {8 * n}: {'; '.join(parts)}{other}"
 
 
 # ---- the table and the page ----------------------------------------------------------------------
@@ -312,10 +314,13 @@ def row(name: str) -> dict[str, str]:
     }
 
 
-def write_table() -> None:
-    """Measure all; write the table."""
-    study = longer()
-    rows = [row(name) | {"beyond L0": study[name]} for name in cards.CODE]
+def write_table(anew: bool) -> None:
+    """Write the table: all measured anew, or what is there with the study as it is now."""
+    study, known = longer(), {} if anew else cards.measured()
+    rows = [
+        (row(name) if anew else {"name": name, **known[name]}) | {"beyond L0": study[name]}
+        for name in cards.CODE
+    ]
     with open(TABLE, "w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         table.writeheader()
@@ -372,9 +377,8 @@ def escape(text: str) -> str:
 
 
 def main() -> None:
-    """Write the table, if asked to, and the page."""
-    if sys.argv[1:] != ["page"]:
-        write_table()
+    """Write the table and the page."""
+    write_table(anew=sys.argv[1:] != ["study"])
     PAGE.write_text(page(), encoding="utf-8")
 
 

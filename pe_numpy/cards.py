@@ -220,7 +220,7 @@ def facts(name: str) -> dict[str, str]:
     row = measured()[name]
     found = {
         "place": "; ".join(PLACES[n] for n in row.pop("place").split("+")),
-        "what": own or summary,
+        "what": re.sub(rf"^{ENCODINGS[name].label}[.\d]*: ", "", own or summary),
         "equation": block or (summary if own else _formulas(function)),
         "convention": _convention(function),
         "code": code,
