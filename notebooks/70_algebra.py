@@ -427,6 +427,17 @@ line = np.tril(alibi_bias([np.log(2)], relative_distance(at, at))[0])
 assert np.allclose(steady, line, rtol=0, atol=1e-12)
 print(f"FoX with gates of 1/2            = ALiBi of slope {np.log(2):.4f}, ln 2")
 
+# %%
+from pe_numpy import kerple_power_bias, mrope_frequencies, rope_nd
+
+distance = relative_distance(at, at)
+kerple = kerple_power_bias([0.5], [1], distance)
+assert np.allclose(kerple, alibi_bias([0.5], distance), rtol=0, atol=1e-12)
+text = np.tile(at[:, None], 3)  # time, row and column of a word are its place
+three = rope_nd(q, text, mrope_frequencies([2, 1, 1]))
+assert np.allclose(three, rope(q, at), rtol=0, atol=1e-12)
+print("KERPLE with a power of 1         = ALiBi\nM-RoPE of a text without images  = RoPE")
+
 # %% [markdown]
 # ## The detector
 #

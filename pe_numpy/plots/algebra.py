@@ -174,8 +174,8 @@ def algebra_ranks(sizes: Sequence[int], ranks: Mapping[str, Sequence[int]]) -> F
 @in_style
 def algebra_tree() -> Figure:
     """Draw the questions that lead to a move."""
-    fig, ax = plt.subplots(figsize=(WIDTH, 4.3))
-    ax.set(xlim=(-0.05, 10), ylim=(-0.65, 6.5))
+    fig, ax = plt.subplots(figsize=(WIDTH, 4.6))
+    ax.set(xlim=(-0.05, 10), ylim=(-1.15, 6.5))
     ax.axis("off")
 
     def box(x: float, y: float, text: str, width: float, colour: str = "#EEEEEE") -> None:
@@ -223,5 +223,5 @@ def algebra_tree() -> Figure:
     arrow(5.2, 0.7, 6.8, 0.6, "no", above=False)
     leaf(0.6, "add", "sinusoidal, learned")
     arrow(1.3, 0.4, 1.3, -0.3, "no")
-    ax.text(1.42, -0.45, "PoPE: a turn after a nonlinearity", fontsize=8, va="center")
+    box(0.1, -0.7, "turn after a nonlinearity\nPoPE", 2.4, MOVES["turn after a nonlinearity"])
     return fig
