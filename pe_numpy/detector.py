@@ -102,10 +102,10 @@ def properties(
 
     Examples
     --------
-    >>> import pe_numpy
     >>> def score(q, k, i, j):
-    ...     return pe_numpy.rope(q, i) @ pe_numpy.rope(k, j).T / 8**0.5
-    >>> found = properties(score)
+    ...     content = np.outer(q @ [1, 1j], k @ [1, -1j])  # RoPE of one pair
+    ...     return (content * np.exp(1j * (i[:, None] - j))).real / 2**0.5
+    >>> found = properties(score, width=2)
     >>> found.shift, found.gain, found.group, found.move
     (1, 1.0, True, 'turn')
     """
