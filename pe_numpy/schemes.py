@@ -30,8 +30,10 @@ from pe_numpy.rotary.scaling import (
     proportional_frequencies,
     yarn_scaling,
 )
-from pe_numpy.transformer.encodings import ReRope, Rope, Tempered, every_encoding
+from pe_numpy.transformer import encodings
 from pe_numpy.transformer.encodings.base import Encoding, Sizes
+from pe_numpy.transformer.encodings.rotation import Rope, Tempered
+from pe_numpy.transformer.encodings.score import ReRope
 
 NAME = "score_function"
 BASE = 10.0
@@ -122,12 +124,11 @@ def every_scheme(length: int = 128) -> dict[str, Scheme]:
     >>> [name for name, scheme in schemes.items() if scheme.encoding is None]
     ['alibi_signed', 'axial', 'mixed', 'mrope']
     """
-    encodings = {**every_encoding(length), **rope_choices(length // 4)}
-    encodings = {
-        name: replace(e, **({"base": BASE} if hasattr(e, "base") else {}))  # type: ignore[arg-type]
-        for name, e in encodings.items()
-    }
-    schemes = {name: Scheme(score_function(e), e) for name, e in encodings.items()}
+    schemes = {}
+    for name, e in {**encodings.every_encoding(length), **rope_choices(length // 4)}.items():
+        if hasattr(e, "base"):
+            e = replace(e, base=BASE)  # type: ignore[call-arg]
+        schemes[name] = Scheme(score_function(e), e)
     schemes["alibi_signed"] = Scheme(_signed)
     grids = {
         "axial": axial_frequencies(8, base=BASE),

@@ -1728,7 +1728,7 @@ MUTANTS = [
     Mutant("no projections", SCHEMES, "        if in_token:\n", "        if False:\n"),
     Mutant("zeros stay", SCHEMES, "return value if np.any(value) else", "return value if True else"),
     Mutant("nobody's mask", SCHEMES, "seen = (j <= i[:, None])[None, None]", "seen = None"),
-    Mutant("bases of the papers", SCHEMES, '{"base": BASE} if hasattr(e, "base") else {}', "{}"),
+    Mutant("bases of the papers", SCHEMES, "replace(e, base=BASE)", "e"),
     Mutant("ALiBi signed the other way", SCHEMES, "bias = -alibi_slopes(1)[0]", "bias = alibi_slopes(1)[0]"),
     Mutant("a grid unscaled", SCHEMES, "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T / math.sqrt(q.shape[-1])", "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T"),
     Mutant("both lists alike", SCHEMES, "short, long = np.ones(K // 2), np.linspace(1, s, K // 2)", "short = long = np.linspace(1, s, K // 2)"),
