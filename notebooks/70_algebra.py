@@ -472,7 +472,8 @@ for (move, row), alike in groups.items():
     print(f"{move.split()[0]:9}{about}  {', '.join(alike)}")
 assert len(groups) == 32
 largest = max(groups.values(), key=len)
-assert set(largest) >= {"rope", "linear", "ntk", "llama3", "axial", "mixed", "mrope"}
+equal = {"rope", "rotary_values", "linear", "ntk", "llama3", "axial", "mixed", "mrope"}
+assert set(largest) == equal and len(equal) == 8
 
 # %% [markdown]
 # Eight names share one row: RoPE, with values turned or not, three scalings and three ways to use it on a grid. No score can tell them apart by *kind*; they are choices of frequencies.
