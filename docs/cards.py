@@ -337,7 +337,8 @@ def page() -> str:
     for numbers, names in sorted(places.items()):
         words = " and ".join(cards.PLACES[n] for n in numbers.split("+"))
         links = " · ".join(f"[{n}](#{n})" for n in names)
-        text += [f"**Place {words}:** {links}", ""]
+        place_of = f"Place {words}" if numbers != "0" else "No place"
+        text += [f"**{place_of}:** {links}", ""]
     text += [HEAD.format(D=D, H=H, K=K, clip=encoding_of("shaw").clip), ""]
     for name in cards.CODE:
         text += section(name)
