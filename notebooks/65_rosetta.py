@@ -22,6 +22,10 @@ plt.show()
 # ## Short answers
 #
 # - **Where is the table of all conversions?** [Here](#one-page): a row each, with who writes what, and a function.
+# - **How do I turn interleaved RoPE weights into half-split ones?** `rope_convert_weights(W_q, H)`; $W_k$ with its own number
+#   of heads. In each head the even rows (from 0) come first. [Shown](#pairs-of-rope)
+# - **T5's table is read with the other sign: what now?** Turn the sign, or the table: `flip_table(table, "t5")`. For a
+#   decoder's only the sign helps. [Shown](#halves-of-t5)
 # - **Does a wrong convention raise an error?** Of these twelve mistakes none does: every shape is right. Between a quarter and all of the
 #   attention goes to other keys. [Measured](#one-page)
 # - **Which conversions lose something?** DeBERTa's table of $2m$ rows has one row without a mirror image
@@ -34,8 +38,8 @@ plt.show()
 # %% [markdown]
 # ## One page
 #
-# Moving weights, tables or masks, ask for each row what the other code does. Here and below $i$ is the position of a query, $j$ that
-# of a key, $K$ the width of a head. The left convention is the one of this book.
+# Moving weights, tables or masks, ask for each row what the other code does. Here $i$ is the position of a query, $j$ that
+# of a key, $K$ the width of a head.
 #
 # | row | here, and in | elsewhere | conversion |
 # |---|---|---|---|
@@ -45,18 +49,17 @@ plt.show()
 # | [p2c of DeBERTa](#p2c-of-deberta) | $\delta(j,i)$: the paper | $\delta(i,j)$: DeBERTa's code, transformers | `p2c_distance`, `flip_table` |
 # | [tables by i-j](#tables-by-i-j) | $i-j$: BERT in transformers 4.30.2, DeBERTa | $j-i$: Shaw's paper, tensor2tensor, [NEZHA](https://github.com/huawei-noah/Pretrained-Language-Model/tree/0598f02), Wav2Vec2-BERT | `flip_table` |
 # | [halves of T5](#halves-of-t5) | `t5_bucket` takes $i-j$ | T5's [code](https://github.com/tensorflow/mesh/tree/da90793) takes $j-i$ | a sign, or `flip_table` |
-# | [ALiBi by key](#alibi-by-key) | $-m(i-j)$: the paper, x-transformers | $m\,j$: BLOOM, MPT | `alibi_key_bias` |
+# | [ALiBi by key](#alibi-by-key) | $-s(i-j)$: the paper, x-transformers | $s\,j$: BLOOM; MPT, from the last key | `alibi_key_bias` |
 # | [masks](#masks) | True = may attend: torch's `scaled_dot_product_attention` | True = blocked: torch's `nn.MultiheadAttention`, [burn](https://github.com/tracel-ai/burn/tree/078d2cb); additive: both of torch's, given floats | `convert_mask` |
 # | [batch first](#batch-first) | $(B, T, D)$: GPT-2, LLaMA | $(T, B, D)$: Transformer-XL, XLNet | `np.swapaxes(x, 0, 1)` |
 # | [matrices](#matrices) | (in, out): GPT-2 | (out, in): torch's `nn.Linear` | `W.T` |
 # | [fused rows](#fused-rows) | all of q, of k, of v: GPT-2, Phi-3, MPT | head by head: GPT-NeoX, BLOOM | `split_fused`, `join_fused` |
-# | [gains](#gains) | $g$: LLaMA | $1+w$, stored $w$: Gemma | `1 + w` |
+# | [gains](#gains) | $g$: LLaMA | $1+w$, stored $w$: Gemma 1 to 3 | `1 + w` |
 #
 # Without repository: transformers 5.23.0, torch 2.13.0, x-transformers 2.31.10, as recorded in the golden files.
 #
-# What does it cost to forget? One small head of random weights reads random tokens, once as it should and once with the
-# other convention. **moved** is the share of its attention that then falls on other keys. The code of the twelve wrong heads is
-# folded here.
+# What does it cost to forget? Two small random heads read random tokens, once as they should and once with the
+# other convention. **moved** is the share of their attention that then falls on other keys.
 
 # %% fold="input"
 from pe_numpy import alibi_bias, alibi_key_bias, causal_mask, deberta_scores, relative_distance
@@ -153,14 +156,14 @@ plots.forgotten_conventions(first, list(shares.values()))
 plt.show()
 
 # %% [markdown]
-# Blue is right, red forgot. Rows of a map are queries; the number counts both heads and both texts.
+# Blue is right, red forgot. Rows are queries; the numbers count both heads and both texts.
 #
 # ## Row by row
 #
 # ### Pairs of RoPE
 #
 # Vectors are reordered along their last axis, queries and keys alike; weights head by head, row by row of (out, in). Partial RoPE
-# needs the number of components that turn, `d`.
+# needs the number of components that turn, `d`. Back: `to="interleaved"`.
 
 # %%
 show_source(convert_layout)
@@ -168,13 +171,14 @@ assert close(turned(convert_layout(q), convert_layout(k), "half"), right["pairs 
 there = [rope_convert_weights(W.T, H).T for W in (W_q, W_k)]
 assert close(turned(*heads(x, *there), "half"), right["pairs of RoPE"])
 one_alone = turned(convert_layout(q), k, "half")
-print(f"keys of a cache left as they were: {moved(right['pairs of RoPE'], one_alone):.0%}")
+assert not close(convert_layout(convert_layout(q)), q)  # twice is not back
+print(f"keys left as they were: {moved(right['pairs of RoPE'], one_alone):.0%}")
 
 # %% [markdown]
 # ### Sinusoids
 #
-# The same permutation carries the paper's order to sines first. Reorder the table and keep the weights; the other way, all that meets
-# the sum must move with it: here the tokens and the rows of two matrices. Tensor2tensor's **timing signal** has
+# The same permutation carries the paper's order to sines first. Reorder the table and keep the weights; or keep the table, and reorder
+# all that meets the sum: here the tokens and the rows of two matrices. Tensor2tensor's **timing signal** has
 # other speeds as well, and no order mends that: it is the paper's code with another base.
 #
 # $$b = 10000^{D/(D-2)}$$
@@ -193,15 +197,16 @@ assert not close(np.sort(timing[1]), np.sort(sines_first[1]))  # in no order
 # ### Shift
 #
 # Products with the codes of all distances, the largest first, must come to their pairs $(i,j)$. A **gather** looks them up; a **shift**
-# (or skew) pads and reshapes. With columns from $L-1$ down to $1-L$ both are right everywhere; with the past alone,
-# under a causal mask.
+# (or skew) pads and reshapes. With columns from $L-1$ down to $1-L$ both are right everywhere; with the past's alone,
+# the shift needs a causal mask.
 
 # %%
 show_source(relative_gather)
 assert close(relative_shift(products)[..., :L], relative_gather(products, distance, L - 1))
 shifted = relative_shift(products[..., :L])  # the past alone
 assert close(weigh(content + shifted, past), right["shift"])
-print("the future, from the past alone: off by", np.abs(np.where(past, 0, shifted)).max().round(1))
+off = np.abs(shifted - relative_gather(products, distance, L - 1))[..., ~past]
+print("the future, from the past alone: off by up to", off.max().round(1))
 unmasked = weigh(content + relative_gather(products, distance, L - 1))
 print(f"without the mask: {moved(unmasked, weigh(content + shifted)):.0%}")
 assert moved(unmasked, weigh(content + shifted)) > 0.05
@@ -238,12 +243,13 @@ even = (shaw + flip_table(shaw)) / 2
 assert close(shaw_scores(q, k, even, distance), shaw_scores(q, k, even, -distance))
 
 # %% [markdown]
-# The last two lines say why a test can miss it: a symmetric table, or one of zeros, is its own mirror image.
+# The last two lines: a symmetric table, or one of zeros, hides the mistake.
 #
 # ### Halves of T5
 #
 # T5's code is fed $j-i$, ours $i-j$; in both the past has the lower half of the buckets, so **the table stays as it is**. Only who feeds
-# one code the other's sign must exchange the halves, all but rows 0 (the query itself) and $N/2$ (which serves no distance).
+# one code the other's sign must exchange the halves, all but rows 0 (the query itself) and $N/2$ (which serves no distance). In a
+# decoder all serve the past: with the other sign it reads row 0 alone, and no table helps.
 
 # %%
 assert close(weigh(content + t5_bias(flip_table(t5, "t5"), -distance, 20)), right["halves of T5"])
@@ -251,13 +257,15 @@ wholes = np.concatenate([t5[4:], t5[:4]])
 exchanged = weigh(content + t5_bias(wholes, -distance, 20))
 print(f"halves exchanged as wholes: {moved(right['halves of T5'], exchanged):.0%}")
 assert moved(right["halves of T5"], exchanged) > 0.02
+assert close(t5_bias(t5, -distance, 20, bidirectional=False)[:, past], t5[0][:, None])
 
 # %% [markdown]
 # ### ALiBi by key
 #
-# BLOOM adds $m\,j$, whatever the query. **Predict**: what is equal to ALiBi by distance, scores or weights?
+# BLOOM adds $s\,j$, $s$ being a head's slope, whatever the query. **Predict**: what is equal to ALiBi by distance, scores or
+# weights?
 #
-# $$m\,j = -m\,(i-j) + m\,i$$
+# $$s\,j = -s\,(i-j) + s\,i$$
 
 # %% fold="output"
 show_source(alibi_key_bias)
@@ -271,13 +279,13 @@ print(f"without the mask {lost:.0%} of the weight moves")
 assert lost == shares["ALiBi by key"]
 
 # %% [markdown]
-# The term $m\,i$ is one number for the whole row, and a softmax does not see it. But it takes a causal mask: on the other side of the query
-# $-m|i-j|$ falls where $m\,j$ goes on rising.
+# A softmax does not see $s\,i$, one number for the whole row. But it takes a causal mask: beyond the query $-s|i-j|$ falls
+# where $s\,j$ rises.
 #
 # ### Masks
 #
 # A boolean array can't say what it means, so `convert_mask` wants to be told. Additive masks often hold a large negative number in place
-# of $-\infty$, which does the same but in a row where all keys are blocked: there it blocks none. *A common mistake*: True and False
+# of $-\infty$: the same, but it can't block a whole row. *A common mistake*: True and False
 # added to the scores, as 1 and 0.
 
 # %%
@@ -293,7 +301,7 @@ assert not softmax(content + convert_mask(whole_row, "additive", "additive"))[..
 # %% [markdown]
 # ### Batch first
 #
-# `np.swapaxes(x, 0, 1)` goes there and back. *A common mistake* is `reshape`, which gives the same shape and mixes the
+# `np.swapaxes(x, 0, 1)` goes there and back. *A common mistake*, measured above, is `reshape`: the same shape, mixed
 # texts. Left as it is, $(T, B, D)$ lets the tokens of one position look at each other across texts.
 
 # %%
@@ -321,7 +329,8 @@ assert close(by_hand, x[0] @ theirs_q.T) and not close(by_hand, x[0] @ theirs_q)
 # %% [markdown]
 # ### Fused rows
 #
-# `split_fused` takes a projection apart, `join_fused` makes one, along the last axis: a file's (out, in) is transposed first.
+# `split_fused` takes a projection apart, `join_fused` makes one, along the last axis: a file's (out, in) is transposed first. Here
+# `"3HK"` is `"q|k|v"`, and `"H3K"` goes head by head. Falcon-40B has a third order: each group's queries, key, value.
 
 # %%
 show_source(join_fused)
@@ -333,8 +342,8 @@ assert close(join_fused(W_q, W_k, W_v, "3HK", H), ours)  # MPT's word for the sa
 # %% [markdown]
 # ### Gains
 #
-# Gemma stores $w$ and multiplies by $1+w$; LLaMA stores $g$. The mean of the stored numbers tells which: they begin
-# at 0 or at 1.
+# Gemma 1 to 3 store $w$ and multiply by $1+w$; LLaMA and Gemma 3n store $g$. They begin at 0 or at 1; the mean
+# tells which until training moves it, as in these random models.
 
 # %%
 from pathlib import Path
@@ -354,7 +363,7 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 #
 # ### Exercise 1: a test that can't fail
 #
-# Show that at distance 0 a wrong layout of RoPE goes unseen, and find the other distance at which it moves this head's scores most.
+# Show that at distance 0 a wrong layout of RoPE goes unseen, and find the other distance at which it moves these scores most.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -386,7 +395,7 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 #
 # <details><summary>Hint 1</summary>
 #
-# There are two different orders. Try both.
+# `split_fused` knows two different orders. Try both.
 #
 # </details>
 #
@@ -408,7 +417,7 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 # ### Exercise 3: one conversion forgotten on each side
 #
 # One colleague flips a table, another changes the sign of the distance. For which tables is that as if neither had, and
-# which rows does DeBERTa with $m=4$ read wrong?
+# at which distances does DeBERTa with $m=4$ read a wrong row?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -424,7 +433,7 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 #
 # <details><summary>Solution</summary>
 #
-# Always for Shaw and T5. Row 0 of DeBERTa's $2m$ rows serves the distances up to $-m$; with the sign changed those from $m$ on read it.
+# Always for Shaw, and for T5 in both directions. Row 0 of DeBERTa's $2m$ rows serves the distances up to $-m$; with the sign changed those from $m$ on read it.
 #
 # ```python
 # row = lambda d: np.clip(d + 4, 0, 7)
@@ -439,14 +448,14 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 #
 # ## In practice
 #
-# - **Ask in this order**: matrices, fused rows, pairs of RoPE, gains, masks. They are in every decoder.
-# - **Compare early**: queries and keys of the first layer before the turn, then after it, then its weights. The first
-#   that differs names the row of this page.
-# - **Use sizes that all differ**, such as $B, H, L, S, K = 2, 3, 5, 7, 8$: a swapped axis then raises.
-# - **Convert once**, when a file is loaded, and name the convention there. Two conversions cancel, and so do two mistakes.
+# - **Ask in this order**: matrices, fused rows, pairs of RoPE, gains, masks.
+# - **Compare early**: queries and keys of the first layer before the turn (reordered like their rows), then after it, then the
+#   weights. The first that differs narrows the search.
+# - **Use sizes that all differ**, such as $B, H, L, S, K = 2, 3, 5, 7, 8$: a swapped axis then raises or shows in a shape.
+# - **Convert once**, when a file is loaded, and name the convention there.
 #
 # ## Further reading
 #
-# - [Chapter 64](64_real_models.ipynb): the same rows as whole models, to the last digits of their logits.
+# - [Chapter 64](64_real_models.ipynb): the same rows as whole models.
 # - transformers issue [25199](https://github.com/huggingface/transformers/issues/25199): LLaMA's two layouts, asked and answered.
 # - Huang et al. 2018, *Music Transformer*, [arXiv:1809.04281](https://arxiv.org/abs/1809.04281): the skew.
