@@ -25,9 +25,9 @@ plt.show()
 # ## Short answers
 #
 # - **What must a cache hold for my encoding?** For each layer and key head, values and keys of all tokens so far; no
-#   queries. RoPE: turned keys, or raw ones if frequencies change with the length. Codes in token vectors: keys
-#   alone. A bias of the distance (T5, ALiBi): keys and positions. FoX: sums of gates, too. CoPE: all keys, none may go.
-#   [Tried](#what-each-encoding-leaves-in-a-cache)
+#   queries. RoPE: turned keys; raw ones and positions if frequencies change with the length (dynamic NTK). Codes in
+#   token vectors: keys alone. A bias of the distance (T5, ALiBi): keys and positions. FoX: keys and sums of gates.
+#   CoPE: all keys, none may go. [Tried](#what-each-encoding-leaves-in-a-cache)
 # - **Is the result the same?** Yes, up to rounding, if the mask is causal, positions are right and the encoding
 #   does not change with the length. [Proved](#old-rows-never-change)
 # - **Which position has the new token, and with padding?** The number of real tokens read before, not 0, though it
@@ -38,7 +38,8 @@ plt.show()
 #   redrawn from what the small model gave too little of, so the distribution stays; cheap drafts, mostly right, save
 #   time. [Proved](#a-small-model-drafts)
 # - **May I throw old rows away?** Yes, but large models need the first few; and the rest keep their positions, or
-#   all get new ones: raw keys then, not turned ones. [Shown](#throwing-rows-away)
+#   all get new ones: with a bias as they are, with RoPE from raw keys, never with codes in token vectors.
+#   [Shown](#throwing-rows-away), [for each](#what-each-encoding-leaves-in-a-cache)
 
 # %% [markdown]
 # ## Reading the same words again
@@ -629,7 +630,7 @@ for text, row in zip(prompts, together, strict=True):
 # stays? True positions keep all distances, so that the distance to the sinks grows beyond all training. StreamingLLM
 # *renumbers*: keys stand at $0, 1, 2, \dots$ in the cache, and the query after them. Then the kept window sees the same
 # distances as before, and the gap is gone. So such a cache holds keys *before* the rotation, and turns them at each
-# step (or turns each one on, by the difference of its two positions):
+# step (or turns each one further, by the difference of its two positions):
 
 # %%
 q, k = np.random.default_rng(0).standard_normal((2, 1000, 12))
@@ -680,23 +681,24 @@ plt.show()
 
 # %% [markdown]
 # *Plain* keys say nothing of where they stood. *Coded* ones have it from their token vectors, *turned* ones from a
-# turn that stays as it is; *raw* ones turn anew at each step.
+# turn that stays as it is; *raw* ones are turned anew.
 #
-# **What to keep.** The key alone, if its position is inside. A score or a sum that looks at positions needs them
-# beside the keys: after a gap the slot is another number. FoX (`forgetting`) adds the gates between key and query, and
-# those of tokens that went are among them: the sum up to each key must stay. In CoPE the query makes the gates of all
-# keys, so nothing that is kept can stand for a key that went.
+# **What to keep.** The key alone, if its position is inside or does not count. A turn, score or sum that looks at
+# positions of kept keys needs them beside these: after a gap the slot is another number. FoX (`forgetting`) adds the
+# gates between key and query, and those of tokens that went are among them: the sum up to each key must stay. In CoPE
+# the query makes the gates of all keys, so nothing that is kept can stand for a key that went.
 #
-# **Who may be renumbered.** Plain keys move freely. Turned ones must be made anew from raw ones (RoPE's may be turned
-# on). Codes in token vectors are in values and deeper layers, too: who moves must be computed again. (All this is one
-# layer. In a deeper one each key that stays was made when its token still saw those that went.)
+# **Who may be renumbered.** Plain keys move freely. Turned ones must be made anew from raw ones (or, as RoPE's,
+# turned further). Codes in token vectors are in values and deeper layers, too: who moves must be computed again.
+# (All this is one layer. In a deeper one each key that stays was made when its token still saw those that went.)
 #
-# **Who must compute again.** Dynamic NTK and LongRoPE turn queries and keys anew as the text grows. With raw keys
-# the newest row of the first layer is right. The old rows have changed, and deeper keys, which were made from them,
-# are those of another day ([two layers](#in-practice)).
+# **Who must compute again.** Beyond the trained length dynamic NTK turns queries and keys anew at each token;
+# LongRoPE once, as it is passed. With raw keys the newest row of the first layer is right. The old rows have changed,
+# and deeper keys, which were made from them, are those of another day ([two layers](#in-practice)).
 #
 # With positions that count real tokens, padding on the left harms none of these. Positions that count it are right
-# where distances or the text decide alone. Only 40 positions were tried: what begins later is not seen.
+# where distances or the text decide alone (column "padding counted"). Only 40 positions were tried: what begins
+# later is not seen.
 
 
 # %%
