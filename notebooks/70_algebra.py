@@ -5,7 +5,7 @@
 #
 # 35 minutes. Needs [37 Let the text decide: FoX and CoPE](37_content.ipynb), [43 Turn in two and three dimensions: images and films](43_rope_grid.ipynb), [45 Vary the rotation: xPos, turned values, PoPE](45_rope_relatives.ipynb), [50 Stretch RoPE to longer texts](50_scaling.ipynb), [52 Give old tokens new places: ReRoPE, Self-Extend, dual chunks](52_new_places.ipynb).
 
-# %% fold="input" alt="A table of 42 schemes in nine groups of colours and 14 tests, with a tick or a dash in each cell. What one sees: the rows of a group are alike; eight rows of the turns are equal."
+# %% fold="input" alt="A table of 42 schemes in nine groups of colours and 14 tests; in the cells ticks, dashes and words, some cells empty. What one sees: rows of one colour share most of their cells; eight rows of the turns are equal."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -30,10 +30,10 @@ plt.show()
 #   [Shown](#relative-means-powers-of-one-matrix).
 # - **Is ALiBi a rotation?** Its cousin. Both are $e^{DA}$: $A$ is skew in RoPE, nilpotent in ALiBi (with two more components), and
 #   xPos has a part on the diagonal. [Shown](#a-turn-a-line-a-decay).
-# - **What can no such matrix say?** T5's table, $|D|$ on both sides, a distance that stops growing: their rank grows
-#   with the text. [Shown](#what-no-matrix-can-say).
-# - **Is my function relative?** `properties(f)` asks: `shift` is 1 if it is, and `leak` tells how far it is from that.
-#   [Shown](#wrong-on-purpose).
+# - **What can no such matrix say?** T5's table, $|D|$ on both sides, a distance that stops growing: over all $i,j$ their rank
+#   grows with the text. [Shown](#what-no-matrix-can-say).
+# - **Is my function relative?** `properties(f)` of an `f(q, k, i, j)` in float64 asks: `shift` is 1 if it is, `leak` tells how far it
+#   is from that, `move` which move it makes. [Shown](#wrong-on-purpose).
 # - **What is PoPE, LieRE, dynamic NTK?** Turns: after a nonlinearity; in two directions that don't commute; with a speed that the
 #   length decides. [Shown](#several-axes).
 
@@ -60,15 +60,15 @@ plt.show()
 # | relative | do they stay if all positions move by 1 (or by 2, by 16)? |
 # | one number | is position a number added, whatever the content? |
 # | bilinear | linear in $q$, and in $k$? cross term: without the terms of one side? |
-# | nothing at $q=k=0$ | or is a function of $D$ left, or of $i,j$? |
+# | nothing at $q=k=0$ | or is a function of $D$ left (*Toeplitz*), or of $i,j$? |
 # | turns, group | is the matrix between $q$ and $k$ orthogonal (times a gain)? is step after step one longer step? |
-# | mirror, falls | same score for $-D$? with the distance, ever less for equal tokens? |
-# | far away, bounded | free, constant from somewhere on, or no score at all? in the past no larger than near by? |
+# | mirror, falls | same score for $-D$? with the distance, ever less for equal tokens, on average? |
+# | far away, bounded | *free*, *saturated* (constant from somewhere on) or *finite* (no score)? in the past hardly larger than near by? |
 # | old rows stay | when the text grows? |
-# | rank | of the scores of one content at all places |
+# | rank | of the scores of one content, 32 queries after 32 keys |
 #
-# First, what may be found at all. Two helpers: `phi` reads the matrix between $q$ and $k$ off unit vectors, if there is one; `hidden` is a
-# scheme of random matrices, one for each position.
+# Two helpers: `phi` reads the matrix between $q$ and $k$ off unit vectors, if there is one; `hidden` is a
+# scheme with powers of a random matrix between two others.
 
 # %%
 rng = np.random.default_rng(0)
@@ -112,15 +112,15 @@ assert not found["multiplicative"].group and not found["rerope"].group
 
 # %% [markdown]
 # The detector's test *group* is this statement: a step of $D$ and one of $D'$ are one of $D+D'$. (ReRoPE is relative and
-# bilinear and fails it: it chooses between two preparations of a key.)
+# bilinear and fails it: $D$ chooses between two preparations.)
 #
 # The key's matrix is $G^{-\top}$ per step, which is $G$ only where $G$ is orthogonal. That is why xPos must give keys the opposite
 # exponent, and RoPE may treat both alike.
 #
 # ### Lengths kept: RoPE
 #
-# Suppose $G$ is orthogonal, too. Its eigenvalues have absolute value 1 and, as it is real, come in pairs $e^{\pm i\omega}$ (or are $\pm1$). The real and
-# imaginary parts of eigenvectors are an orthonormal basis $B$, in which $G$ is a rotation in each pair:
+# Suppose $G$ is orthogonal, too. Its eigenvalues have absolute value 1 and, as it is real, come in pairs $e^{\pm i\omega}$ (or are $\pm1$: unturned, or half a turn each step). The real and
+# imaginary parts of eigenvectors, times $\sqrt2$, are an orthonormal basis $B$, in which $G$ is a rotation in each pair:
 #
 # $$(G^Dq)\cdot k=\big(\mathrm{rope}(B^\top q,\,i)\big)\cdot\big(\mathrm{rope}(B^\top k,\,j)\big)$$
 #
@@ -211,7 +211,7 @@ plots.algebra_generators(generators, at, {name: np.round(c, 9) for name, c in cu
 plt.show()
 
 # %% [markdown]
-# GRAPE (Zhang et al. 2026) makes a skew one of two vectors, $A=ab^\top-ba^\top$. With $\alpha$ the area between them (`s` in the listing below, where
+# GRAPE (Zhang et al. 2026) makes a skew generator of two vectors, $A=ab^\top-ba^\top$. With $\alpha$ the area between them (`s` in the listing below, where
 # `np.sinc` divides by it without dividing by zero):
 #
 # $$e^{nA}=I+\frac{\sin n\alpha}{\alpha}A+\frac{1-\cos n\alpha}{\alpha^2}A^2,\qquad \alpha^2=|a|^2|b|^2-(a\cdot b)^2$$
@@ -236,7 +236,7 @@ assert np.allclose(rank2_rotation(e_1, 0.1 * e_2, 7) @ x[0], rope(x, [-7], [0.1]
 show_source(rank2_rotation)
 
 # %% [markdown]
-# *A common mistake:* $a=e_1$, $b=\omega e_2$, as it comes to mind, turns *clockwise*: $Ae_2=\omega e_1$. Scores
+# *A common mistake:* $a=e_1$, $b=\omega e_2$ turns *clockwise*: $Ae_2=\omega e_1$. Scores
 # are the same if both sides do it; turned keys of another program are not.
 #
 # Now $A^2=0$: then $e^{DA}=I+DA$, a line in $D$. Lengthen both vectors, $\hat q=[q;1;0]$ and $\hat k=[k;0;1]$, and let the one entry of $A$ carry
@@ -256,7 +256,7 @@ for i, j in ((5, 2), (90, 4), (2, 5)):
     assert np.isclose(score, q[0] @ k[0] / 8**0.5 - 0.5 * D, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ALiBi is that line for the past; for the future it *raises* scores, since $|D|$ is no group. *A common mistake:* to divide by
+# ALiBi is that line for the past; for the future the line *raises* scores: no powers make $|D|$. *A common mistake:* to divide by
 # the root of the new width. **Predict**: which two things are then wrong?
 
 # %% fold="output"
@@ -290,7 +290,7 @@ for i, j in ((8, 0), (5, 3), (4, 4)):
 #
 # $$\sqrt K\,s(D)=\sum_c u_c\,D^{m_c}e^{-\kappa_cD}\cos(\omega_cD+\varphi_c)$$
 #
-# is *every* relative score of two vectors, each prepared by a continuous matrix of its position. RoPE has $m=\kappa=0$; xPos a $\kappa$ for each pair; ALiBi $m=1$,
+# is *every* relative score of two vectors, each prepared by a continuous matrix of its position. RoPE has $m=\kappa=0$; xPos a $\kappa$ for each pair; ALiBi adds a term with $m=1$,
 # $\kappa=\omega=0$. To see it, hide a matrix in a random basis, find the coefficients from as many distances as it is wide, and foretell all others.
 
 # %%
@@ -312,8 +312,8 @@ assert np.allclose(terms @ u, score, rtol=0, atol=1e-6 * np.abs(score).max())
 # %% [markdown]
 # ## What no matrix can say
 #
-# A score $h(i-j)$ from vectors of width $r$ makes a matrix of rank at most $r$, however long the text. Conversely (Kronecker), $h$ on all integers has finite
-# rank $r$ exactly if it obeys a linear recurrence of $r$ terms. *Proof.* The shifted copies of $h$ span $r$ dimensions, and shifting maps that space to itself; by Cayley and Hamilton the shift
+# A score $h(i-j)$ from vectors of width $r$ makes a matrix (all $i$, all $j$) of rank at most $r$, however long the text. And (Kronecker) $h$ on all integers has
+# rank at most $r$ exactly if it obeys a linear recurrence of $r$ terms. *Proof.* The shifted copies of $h$ span at most $r$ dimensions, and shifting maps that space to itself; by Cayley and Hamilton the shift
 # obeys its characteristic polynomial: $h(D+r)=\gamma_1h(D+r-1)+\dots+\gamma_rh(D)$. And if it does, $r$ values make all others. ∎ **Predict** which of these stay small as the text grows:
 # $\cos\frac D2$, $D$, $e^{-D/9}$, $|D|$, $\min(|D|,4)$, T5's buckets.
 
@@ -334,7 +334,7 @@ plots.algebra_ranks(n, ranks)
 plt.show()
 
 # %% [markdown]
-# The last three need vectors that grow with the text, or a number added to the score: a bias. ReRoPE's cap takes two turns and a choice between them.
+# The last three need vectors that grow with the text, or a number added to the score: a bias. The past alone does not save T5: run backwards, an invertible $G$'s recurrence keeps a constant constant. ReRoPE's cap takes two turns and a choice between them.
 #
 # RoPE's own rank counts its frequencies. For one content at all places:
 #
@@ -362,7 +362,7 @@ print(
 #
 # In a picture $p$ has two coordinates and the natural generalisation is $e^{p_1A_1+p_2A_2}$. It is relative *if and only if* the generators commute. *Proof.* If it is,
 # $e^{p\cdot A}e^{p'\cdot A}=e^{(p+p')\cdot A}$; the right side does not care which comes first, so the exponentials commute, and their derivatives at 0. Conversely exponentials of
-# commuting matrices multiply. ∎ Commuting skew matrices share a basis of pairs: that is mixed RoPE ([chapter 43](43_rope_grid.ipynb)). LieRE learns two skew matrices and lets them be.
+# commuting matrices multiply. ∎ Commuting skew matrices share a basis of pairs: that is mixed RoPE ([chapter 43](43_rope_grid.ipynb)). LieRE learns two skew matrices and does not ask this.
 
 
 # %%
@@ -399,7 +399,7 @@ for name, A in (("LieRE", lie), ("commuting", flat)):
 #
 # ## Bridges
 #
-# Where families touch, two programs must agree to the last digits: cheap tests for your own code.
+# Where families touch, two programs must agree but for rounding: cheap tests for your own code.
 
 # %%
 from pe_numpy import relative_distance
@@ -476,9 +476,9 @@ equal = {"rope", "rotary_values", "linear", "ntk", "llama3", "axial", "mixed", "
 assert set(largest) == equal and len(equal) == 8
 
 # %% [markdown]
-# Eight names share one row: RoPE, with values turned or not, three scalings and three ways to use it on a grid. No score can tell them apart by *kind*; they are choices of frequencies.
+# Eight names share one row: RoPE, with values turned or not, three scalings and three ways to use it on a grid. No score can tell them apart by *kind*: they are choices of frequencies, and turned values leave no trace in scores. Nor does the detector see caches, or places far beyond those it tries.
 #
-# Two schemes of [chapter 45](45_rope_relatives.ipynb) that let the tokens between decide, as bare functions of queries and keys:
+# Two schemes of [chapter 45](45_rope_relatives.ipynb) that let the tokens between decide, as bare functions:
 
 
 # %%
@@ -534,7 +534,7 @@ assert found["transformer_xl"].zero == "Toeplitz" and found["shaw"].zero == "0"
 # %% [markdown]
 # ## Wrong on purpose
 #
-# A detector earns trust by what it catches. Four ways to spoil RoPE:
+# Four ways to spoil RoPE:
 
 
 # %%
@@ -576,7 +576,7 @@ plots.algebra_tree()
 plt.show()
 
 # %% [markdown]
-# A quiz. Six functions without names. **Predict** each move before you unfold the answers.
+# A quiz: six functions without names. **Predict** each move.
 
 # %% fold="output"
 t = rng.standard_normal((3000, 8))
@@ -685,7 +685,7 @@ assert [*answers.values()] == ["turn", "bias", "index", "expand", "path", "multi
 #
 # <details><summary>Hint 1</summary>
 #
-# It tries a few dozen positions.
+# It tries some hundred positions.
 #
 # </details>
 #
@@ -713,7 +713,7 @@ assert [*answers.values()] == ["turn", "bias", "index", "expand", "path", "multi
 # |---|---|
 # | group, and it turns | turned keys may be cached; one kernel for all of these |
 # | group, more than turns | keys need the opposite exponent and a fixed centre; causal only |
-# | index | raw keys in the cache, or several turned ones |
+# | index | raw keys in the cache, or several turned ones; LieRE's may be turned: each needs its own place alone |
 # | old rows don't stay | a cache differs from a recomputation ([chapter 50](50_scaling.ipynb)) |
 # | path | no score without the tokens between |
 # | bias | any attention with a bias; rank 2 (ALiBi, signed): two components more in place of an array |
