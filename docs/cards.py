@@ -44,7 +44,7 @@ D = H * K
 LANGUAGES = ("markov", "text")
 LENGTHS = np.array([256, 384, 512])
 MAKERS = ("arange", "empty", "full", "ones", "zeros")
-RANGES = {"finite": "ends with its table", "saturated": "the same for all far distances"}
+RANGES = {"finite": "ends with its table", "saturated": "a far key's score no longer changes"}
 KINDS = {"turn after a nonlinearity": "turn, after a nonlinearity", "path": "path: tokens decide"}
 
 
@@ -113,7 +113,9 @@ def place(encoding: Encoding) -> str:
 
 def kind(found: Properties) -> str:
     """What the detector says, in words."""
-    step = {0: "absolute", 1: "relative"}.get(found.shift, f"relative in steps of {found.shift}")
+    step = {0: "absolute", 1: "relative"}.get(
+        found.shift, f"relative in steps of {found.shift}, a group or chunk"
+    )
     words = [KINDS.get(found.move, found.move), step]
     if found.range in RANGES:
         words.append(RANGES[found.range])
@@ -213,29 +215,31 @@ def peak(encoding: Encoding, L: int) -> float:
     return most / 8
 
 
-def growth(measure: Callable, encoding: Encoding) -> tuple[float, float]:
-    """What an encoding adds to attention without one: for a pair and head, for a token's number."""
+def growth(measure: Callable, encoding: Encoding) -> tuple[float, float, int]:
+    """What an encoding adds to one without: for a pair and head, for a token's number, once."""
     more = [measure(encoding, L) - measure(Encoding(), L) for L in LENGTHS]
-    pairs, tokens, _ = np.linalg.solve(np.vander(LENGTHS, 3), more)
-    return round(pairs / H, 2), round(tokens / D, 2)
+    pairs, tokens, once = np.linalg.solve(np.vander(LENGTHS, 3), more)
+    return round(pairs / H, 2), round(tokens / D, 2), round(once)
 
 
 def cost(encoding: Encoding) -> str:
     """Operations that are added."""
-    return with_share(*growth(operations, encoding))
+    return with_share(*growth(operations, encoding), "1" in place(encoding))
 
 
-def with_share(pair: float, token: float) -> str:
+def with_share(pair: float, token: float, once: int, first: bool) -> str:
     """Operations, and how many they are beside those of attention without position."""
-    share = 100 * (pair * LENGTH * H + token * D) * LENGTH / operations(Encoding(), LENGTH)
+    total = (pair * LENGTH * H + token * D) * LENGTH + once
+    share = 100 * total / operations(Encoding(), LENGTH)
     shown = f"{share:,.0f}" if share >= 10 else f"{share:.2g}"
-    words = added(pair, token, "operation")
-    return f"{words}: {shown}% of attention's own at L {LENGTH}" if share else words
+    words = added(pair, token, "operation") + f", {once / 1e6:.1f} million once" * (once > 1e6)
+    whose = "one layer's attention" if first else "attention"
+    return f"{words}: {shown}% of {whose} at L {LENGTH}" if share else words
 
 
 def memory(encoding: Encoding) -> str:
     """Numbers that are added at the peak."""
-    pair, token = growth(peak, encoding)
+    pair, token, _ = growth(peak, encoding)
     return added(pair, 0 if pair >= 0.05 else token, "number")
 
 
@@ -279,20 +283,22 @@ def study() -> list[dict[str, str]]:
     ]
 
 
-def best(rows: list[dict[str, str]]) -> tuple[float, float]:
-    """Mean losses at L0 and at 8 L0: of the better rate, and s = L / L0 before a fixed s."""
+def best(rows: list[dict[str, str]]) -> tuple[str, float, float]:
+    """A fixed s, if L / L0 was not tried; mean losses at L0 and at 8 L0, of the better rate."""
     groups: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in rows:
         losses = float(row["loss_1x"]), float(row["loss_8x"])
         groups.setdefault((row["factor"], row.get("rate", "")), []).append(losses)
     means = [(factor, *np.mean(group, axis=0)) for (factor, _), group in groups.items()]
-    return min(means)[1:]
+    return min(means)
 
 
 def told(name: str, key: str, rows: dict[str, list]) -> str:
     """In words, with the name that the study has for it."""
-    parts = ["{} {:.2f}, {:.2f}".format(task, *best(own)) for task, own in sorted(rows.items())]
-    other = f" (as {key})" if key != name else ""
+    found = {task: best(own) for task, own in sorted(rows.items())}
+    parts = [f"{task} {near:.2f}, {far:.2f}" for task, (_, near, far) in found.items()]
+    (s,) = {factor for factor, *_ in found.values()}
+    other = f" (as {key})" if key != name else f" (s {s})" if s else ""
     (n,) = {recipe(task).length for task in rows}  # one for all
     return f"nats at the trained {n} tokens, and at {8 * n}: {'; '.join(parts)}{other}"
 
@@ -339,7 +345,7 @@ def page() -> str:
         links = " · ".join(f"[{n}](#{n})" for n in names)
         place_of = f"Place {words}" if numbers != "0" else "No place"
         text += [f"**{place_of}:** {links}", ""]
-    text += [HEAD.format(D=D, H=H, K=K, clip=encoding_of("shaw").clip), ""]
+    text += [HEAD.format(LAYERS=LAYERS, D=D, H=H, K=K, clip=encoding_of("shaw").clip), ""]
     for name in cards.CODE:
         text += section(name)
     return "\n".join(text).rstrip() + "\n"
@@ -351,12 +357,17 @@ Made by `make cards`, from the docstrings, the detector (chapter 70), the cache 
 beside the scheme itself.
 
 - *code*: `scores` are q @ k.T / sqrt(K); x are token vectors, i and j positions, of one head.
+- *convention*: of the function, or of those of its module.
 - *kind*: the move, and what else the detector finds.
-- *trained*, *cost*, *memory*: what a scheme adds to layers without position, counted on this
-  package's own code at D {D}, H {H}, K {K}, with clips and windows of {clip}; lookups and copies
-  are free, memory is what is held at the peak.
+- *trained*: numbers in {LAYERS} layers.
+- *cost*, *memory*: what a scheme adds to a layer without position, at place 1 to the first alone,
+  counted on this package's own code at D {D}, H {H}, K {K}, with clips and windows of {clip},
+  groups of 2 and chunks of {clip}; lookups and copies are free, memory is what is held at the
+  peak. Attention is its two products, of queries with keys and of weights with values.
+- *cache*: what must be kept beside the values.
 - *beyond L0*: losses of small models in two languages, a Markov chain and a text: at the
-  trained length, and at 8 times that.
+  trained length, and at 8 times that. Scalings have s = L / L0, unless a number stands there.
+- *used by*: models of the census, which has one scheme a model, and some that it has for another.
 - *trap*: the first mistake that `check` knows by name."""
 
 

@@ -24,7 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pe_numpy", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="every function by place, with equation and chapter")
-    showing = commands.add_parser("card", help="what an engineer asks of a scheme, on a page")
+    showing = commands.add_parser(
+        "card",
+        help="what an engineer asks of a scheme, on a page",
+        epilog="What each line means: notebooks/CARDS.md",
+    )
     showing.add_argument("names", nargs="+", metavar="NAME")
     copying = commands.add_parser("copy", help="print functions as a file that stands alone")
     copying.add_argument("names", nargs="+", metavar="NAME")

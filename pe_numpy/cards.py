@@ -2,7 +2,8 @@
 
 Source: the docstrings of the package, its census and its homework, and ``cards.csv`` beside this
 module, which `docs/cards.py` measures: with the detector, by counting, and from the study. Typed
-here is one thing alone, the line of code; a test runs it beside the scheme itself.
+here are the line of code, which a test runs beside the scheme itself, and the models that use a
+scheme beside the one that the census has for them.
 Axes: L queries, S keys, D model width, H heads, K width of one head, A coordinates of a position.
 Symbols: x are token vectors, i and j the positions of queries and keys; scores are the plain
 q @ k.T / sqrt(K); what else a line uses, it names as the function's docstring does.
@@ -37,6 +38,13 @@ PLACES = {
     "2": "2, queries and keys",
     "3": "3, the score of a pair",
     "4": "4, the weighted sum",
+}
+BESIDE = {  # their settings in the census, and Llama 4's temperature
+    "none": ("Command R7B", "Llama 4", "EXAONE 4"),
+    "learned": ("Whisper",),
+    "yarn": ("DeepSeek-V2", "DeepSeek-V3"),
+    "rotary_values": ("DeepSeek-V4",),
+    "temperature": ("Llama 4",),
 }
 TURN = "rope(q, i, theta) @ rope(k, j, theta).T / sqrt(K)"
 GRID = "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T / sqrt(K)"
@@ -217,6 +225,9 @@ def facts(name: str) -> dict[str, str]:
     users, summary = users_of(name), contents.summary_of(function)
     own, block = _own_words(name), _block(name, function)
     more = f" and {len(users) - SHOWN} more" if len(users) > SHOWN else ""
+    used = [", ".join(users[:SHOWN]) + more] if users else []
+    if name in BESIDE:
+        used.append(f"beside another scheme {', '.join(BESIDE[name])}")
     row = measured()[name]
     found = {
         "place": "; ".join(PLACES[n] for n in row.pop("place").split("+")),
@@ -225,7 +236,7 @@ def facts(name: str) -> dict[str, str]:
         "convention": _convention(function),
         "code": code,
         **row,
-        "used by": ", ".join(users[:SHOWN]) + more if users else "no model of the census",
+        "used by": "; ".join(used) or "no model of the census",
     }
     of_its_name = (exercise for exercise in EXERCISES if exercise.startswith(name))
     trap = EXERCISES[function if function in EXERCISES else next(of_its_name)].mistakes[0]
@@ -262,7 +273,7 @@ def _block(name: str, function: str) -> str:
         return block
     for label, formula in re.findall(r"^(\S.*?) {2,}(.*(?:\n .*)*)", block, re.M):
         words = re.sub(r"\W", "", label.lower()), name.replace("_", "")
-        if min(map(len, words)) > 3 and (
+        if min(map(len, words)) > 2 and (
             words[0].startswith(words[1]) or words[1].startswith(words[0])
         ):
             return re.sub(r"\n +", "\n", formula)
@@ -276,6 +287,8 @@ def _formulas(function: str) -> str:
 
 
 def _convention(function: str) -> str:
+    if getattr(pe_numpy, function).__module__.count(".") < 2:
+        return ""  # it holds more than schemes
     part = r"^Convention: (.*?)(?=^[A-Z]\w+(?: from [\w ]+)?:|^`|\Z)"
     found = re.search(part, _doc_of(function), re.M | re.S)
     return " ".join(found[1].split()) if found else ""

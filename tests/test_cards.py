@@ -11,11 +11,11 @@ import pytest
 import pe_numpy
 from pe_numpy import cards
 from pe_numpy.__main__ import main
-from pe_numpy.census import ENCODINGS, users_of
+from pe_numpy.census import ENCODINGS, census, users_of
 from pe_numpy.homework.contents import CHAPTERS
 from pe_numpy.schemes import BASE, every_scheme
 from pe_numpy.transformer.caching import cache_properties
-from pe_numpy.transformer.encodings import Alibi, Encoding, Learned, Rope, Shaw, Sizes
+from pe_numpy.transformer.encodings import Alibi, Deberta, Encoding, Learned, Rope, Shaw, Sizes
 
 L, K = 40, 8  # longer than the trained length of the scalings
 SCHEMES = every_scheme()
@@ -142,6 +142,8 @@ def test_operations_are_counted_as_by_hand():
     rope = measure.operations(Rope(), 20) - plain
     assert 2 * 8 * 20 * 32 * 6 <= rope <= 2 * 8 * 20 * 32 * 6 + 2 * 20 * 32 * 10  # turns; angles
     assert measure.growth(measure.operations, Alibi())[0] == 1
+    once = measure.growth(measure.operations, Deberta(16))[2]
+    assert round(once, -3) == round(2 * 2 * 32 * 512 * 512, -3)  # two projections of 32 vectors
 
 
 def test_trained_numbers_are_counted_as_by_hand():
@@ -189,12 +191,22 @@ def test_a_card_names_its_own_equation_convention_users_and_first_trap():
         ),
         ("learned", "equation", "Look every position up in a trained table: p_k = E_k"),
         ("multiplicative", "what", "x times 1 + PE(pos), so that"),
-        ("yarn", "equation", "NTK-by-parts, and every score times (0.1 ln s + 1)^2"),
+        (
+            "yarn",
+            "equation",
+            "(1 - g_i) theta_i / s + g_i theta_i; every score times (0.1 ln s + 1)^2\ng_i a ramp",
+        ),
+        ("linear", "equation", "theta_i / s"),
+        ("ntk", "equation", "b'^(-2i/d),"),
+        ("dynamic_ntk", "equation", "NTK-aware with max"),
+        ("proportional_rope", "equation", "theta_i for i < floor(p d/2)"),
+        ("yarn", "used by", "gpt-oss, Ministral 3; beside another scheme DeepSeek-V2, DeepSeek-V3"),
+        ("rotary_values", "used by", "beside another scheme DeepSeek-V4"),
         ("leaky_rerope", "equation", "D if D < w, else w + (D - w) / s"),
         ("dual_chunk", "equation", "a - j mod c, with c = size - local"),
         ("mixed", "what", "Omega with which the training of mixed RoPE begins"),
         ("mixed", "equation", "angles = p @ Omega"),
-        ("llama3", "equation", "interpolation   theta_i / s\nNTK-aware"),
+        ("llama3", "equation", "(1 - g_i) theta_i / s + g_i theta_i\ng_i a ramp in the turns"),
         ("temperature", "equation", "Multiply queries with this, by steps: 1 + scale"),
         ("linear", "what", "Interpolate positions: every pair turns `factor` times slower"),
         ("alibi_signed", "what", "ALiBi with its sign: the future is raised"),
@@ -210,6 +222,10 @@ def test_a_card_names_its_own_equation_convention_users_and_first_trap():
         assert cards.facts(name)[label].startswith(text), (name, label)
     shown, more = cards.facts("rope")["used by"].split(" and ")
     assert len(shown.split(", ")) + int(more.split()[0]) == len(users_of("rope"))
+    beside = {model for models in cards.BESIDE.values() for model in models}
+    assert beside <= {row.model for row in census() if row.kind == "model"}
+    assert not any(set(cards.BESIDE[name]) & set(users_of(name)) for name in cards.BESIDE)
+    assert "convention" not in cards.facts("temperature")  # its module's is of other things
     assert cards.title("rope") == "RoPE (rope), chapter 40"
     assert cards.title("linear") == "linear, chapter 50"
 

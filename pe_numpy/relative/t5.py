@@ -9,8 +9,9 @@ Transformer" (arXiv:1910.10683), section 2.1; the rule of the buckets is that of
 Axes: B batch, H heads, L queries, S keys, N buckets.
 Symbols: h is the number of buckets for one direction (N/2, or N if causal); the first h/2 hold one
 distance each, the others grow geometrically up to max_distance.
-Convention: distance = i - j; that code is fed j - i. In both, the past (and the query
-itself) reads the lower half of the buckets, the future the upper half.
+Convention: distance = i - j; T5's code is fed j - i. In both, the past (and the query itself) reads
+the lower half of the buckets, the future the upper half; if causal, the past has all buckets, and
+the future reads the query's own.
 Differs from the paper: T5 does not divide q . k by sqrt(K), its initialisation does; here the bias
 is added to scaled scores, as `attention` does. The buckets are computed in float64: with it the
 boundaries are those of exact arithmetic.

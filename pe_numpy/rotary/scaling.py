@@ -6,11 +6,16 @@ Sources: position interpolation, Chen et al. 2023 (arXiv:2306.15595), section 2.
 jquesnelle/yarn at 995db5b; LongRoPE, Ding et al. 2024 (arXiv:2402.13753), microsoft/LongRoPE at
 c9e56aa; Llama 3.1, meta-llama/llama-models at a9c89c4. With theta_i = b^(-2i/d)::
 
-    interpolation   theta_i / s
+    linear          theta_i / s
     NTK-aware       b'^(-2i/d),   b' = b s^(d/(d-2))
+    dynamic NTK     NTK-aware with max(1, s L/L0 - (s - 1)) for s
     NTK-by-parts    (1 - g_i) theta_i / s + g_i theta_i
-    YaRN            NTK-by-parts, and every score times (0.1 ln s + 1)^2
+    YaRN            (1 - g_i) theta_i / s + g_i theta_i; every score times (0.1 ln s + 1)^2
+                    g_i a ramp in i: 1 from 32 turns within L0 on, 0 below 1
+    Llama 3         (1 - g_i) theta_i / s + g_i theta_i
+                    g_i a ramp in the turns within L0: 1 from 4 on, 0 below 1
     LongRoPE        theta_i / lambda_i, by two lists; every score times 1 + ln s / ln L0
+    proportional    theta_i for i < floor(p d/2), else 0
 
 Axes: d components that turn, in d/2 pairs (K, the width of a head, unless RoPE is partial).
 Symbols: s, the factor by which the sequence grows; L0, the trained length; b, the base; g_i goes

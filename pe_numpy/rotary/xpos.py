@@ -6,6 +6,7 @@ microsoft/torchscale 4d1e0e8, torchscale/component/xpos_relative_position.py::
     query pair c at i    turned by i omega_c, times zeta_c^((i - mu)/sigma)
     key pair c at j      turned by j omega_c, times zeta_c^(-(j - mu)/sigma)
     zeta_c = (2c/d + gamma) / (1 + gamma),   c = 0 .. d/2 - 1
+    gamma = 0.4; by default sigma = 512, mu = 0
 
 Axes: L positions, K width of one head (d in the formula, if all components turn).
 Symbols: omega_c are the frequencies of RoPE; sigma is `scale_base`, mu the `centre`. The score of a

@@ -641,7 +641,7 @@ T5_BIAS = Exercise(
     (
         Mistake(
             "fed with key minus query",
-            "t5_bucket takes i - j: the past has the lower half.",
+            "t5_bucket takes i - j: the past is positive.",
             33,
             lambda table, distance, *rest, **options: t5_bias(table, -distance, *rest, **options),
         ),
@@ -769,7 +769,7 @@ DEBERTA = Exercise(
     (
         Mistake(
             "the distance taken as key minus query",
-            "c2p reads k_table at i - j.",
+            "c2p, the query's term, reads k_table at i - j.",
             34,
             lambda q, k, q_table, k_table, d, p2c=None: deberta_scores(
                 q, k, q_table, k_table, -d, None if p2c is None else -p2c

@@ -46,7 +46,7 @@ class Learned(Encoding):
 
 @dataclass(frozen=True)
 class Hierarchical(Learned):
-    """Chapter 21: the same table stretched to `length` squared positions."""
+    """Chapter 21: a table of `length` rows stretched to `length` squared positions."""
 
     alpha: float = 0.4
 
