@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+import explore
 import nbformat
 import toc
 
@@ -70,8 +71,9 @@ def pages() -> dict[str, str]:
 
 
 def with_cards(path: Path) -> str:
-    """A chapter, with the cards that its end leads to, folded."""
+    """A chapter, with its figures to explore, and the cards that its end leads to, folded."""
     notebook = nbformat.read(path, as_version=4)
+    explore.add_figures(int(path.stem[:2]), notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             for name in re.findall(r"\]\(CARDS\.md#(\w+)\)", cell.source):

@@ -1,0 +1,48 @@
+"""Where the figures that answer the hand stand in the web book; `pe_numpy.explore` makes them."""
+
+from __future__ import annotations
+
+import re
+
+from nbformat import NotebookNode
+
+from pe_numpy.explore import FIGURES
+
+# Figure, number of the chapter, heading of the section that it closes.
+PLACES = (
+    ("softmax-and-masks", 10, "Hide the padding"),
+    ("one-distance", 30, "All of them side by side"),
+    ("one-distance", 33, "Two directions"),
+    ("turning-clocks", 40, "40. Derive RoPE: turn queries and keys by one rotation"),
+    ("rope-clocks", 40, "Many pairs: one clock each"),
+    ("scaling-lab", 50, "All of them at once"),
+    ("filling-cache", 63, "63. Decode with a key-value cache"),
+    ("the-cache", 63, "A cache is two lists"),
+    ("which-layout", 65, "Pairs of RoPE"),
+)
+HEADING = re.compile(r"^#+ (.+)$", re.M)
+
+
+def as_markdown(name: str, plays: bool = False) -> str:
+    """A figure as a block that Sphinx takes as it is."""
+    return f"\n\n`````{{raw}} html\n{FIGURES[name].markup(name, plays)}\n`````\n\n"
+
+
+def add_figures(number: int, notebook: NotebookNode) -> None:
+    """Put the figures of a chapter at the end of their sections, before the next heading."""
+    for name, chapter, heading in PLACES:
+        if chapter == number:
+            _close(notebook, heading, as_markdown(name))
+
+
+def _close(notebook: NotebookNode, heading: str, figure: str) -> None:
+    inside = False
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown":
+            continue
+        for found in HEADING.finditer(cell.source):
+            if inside:
+                cell.source = cell.source[: found.start()] + figure + cell.source[found.start() :]
+                return
+            inside = found[1] == heading
+    raise ValueError(f"no heading after {heading!r}")

@@ -1,0 +1,259 @@
+"""Figures that answer the hand: each state against the functions it is about, and the markup."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import pe_numpy as pe
+from pe_numpy.explore import FIGURES, state
+from pe_numpy.explore.figure import filled, number, rows, whole
+
+
+def of(name, **settings):
+    return state(name, {**FIGURES[name].start(), **settings})
+
+
+def numbers(text):
+    return np.array([float(word) for word in text.split(",")])
+
+
+def angle(transform):
+    """Of a hand, in radians, counter-clockwise."""
+    return -np.radians(float(re.fullmatch(r"rotate\((.*)\)", transform)[1]))
+
+
+@pytest.mark.parametrize("distance", [-300, -7, -1, 0, 1, 6, 7, 8, 12, 90, 91, 128, 5000])
+def test_one_distance_is_read_as_each_scheme_reads_it(distance):
+    shown = of("one-distance", distance=str(distance), heads="12")
+    assert shown["t5-encoder"] == f"bucket {pe.t5_bucket(distance)}"
+    decoder = int(pe.t5_bucket(distance, bidirectional=False))
+    assert shown["t5-decoder"].split(",")[0] == f"bucket {decoder}"
+    assert ("mask" in shown["t5-decoder"]) == (distance < 0)
+    assert shown["deberta"] == f"bucket {pe.deberta_bucket(distance, 256, 512)}"
+    penalties = -pe.alibi_slopes(12) * abs(distance)
+    np.testing.assert_allclose(numbers(shown["alibi"]), penalties, rtol=1e-3)
+    np.testing.assert_allclose(numbers(shown["rope"]), distance * 0.1 ** np.arange(4), rtol=1e-3)
+    if abs(distance) < 7:  # the middle row of a table of 13 by 13
+        assert shown["swin"] == f"row {6 * 13 + 6 + distance}"
+    else:
+        assert shown["swin"].startswith("none")
+    for c in range(4):
+        hand = angle(shown[f"face{c}-query@transform"])
+        assert np.exp(1j * hand) == pytest.approx(np.exp(1j * distance * 0.1**c), abs=2e-3)
+
+
+@pytest.mark.parametrize("m, n, scheme", [(5, 3, "none"), (9, 0, "linear"), (2, 7, "YaRN")])
+def test_the_clocks_show_turned_hands_and_their_score(m, n, scheme):
+    shown = of("rope-clocks", m=str(m), n=str(n), scheme=scheme, d="10", base="300", factor="8")
+    theta = 300.0 ** (-np.arange(5) / 5)
+    if scheme == "linear":
+        theta = theta / 8
+    if scheme == "YaRN":
+        theta = pe.yarn_scaling(10, 8, 64, 300)[0]
+    assert float(shown["score"]) == pytest.approx(np.cos((m - n) * theta).sum(), abs=1e-4)
+    np.testing.assert_allclose(numbers(shown["between"]), (m - n) * theta, rtol=1e-3)
+    for c in range(5):
+        for place, hand in ((m, "query"), (n, "key")):
+            turned = angle(shown[f"face{c}-{hand}@transform"])
+            assert np.exp(1j * turned) == pytest.approx(np.exp(1j * place * theta[c]), abs=2e-3)
+    visible = [shown[f"face{c}@visibility"] == "visible" for c in range(8)]
+    assert visible == [True] * 5 + [False] * 3
+
+
+def test_the_moving_clocks_keep_their_angles():
+    for step in (0, 7, 40):
+        shown = of("turning-clocks", step=str(step))
+        for c, theta in enumerate(pe.rope_frequencies(8, 100.0)):
+            a, b = (angle(shown[f"face{c}-{hand}@transform"]) for hand in ("query", "key"))
+            assert np.exp(1j * (a - b)) == pytest.approx(np.exp(2j * theta), abs=4e-3)
+            assert shown[f"face{c}-wedge@stroke-dasharray"] == f"{np.degrees(2 * theta):.1f} 400"
+
+
+@pytest.mark.parametrize("scheme", ["none", "linear", "NTK-aware", "YaRN", "Llama 3"])
+def test_the_scaling_lab_counts_pairs_with_new_angles(scheme):
+    shown = of("scaling-lab", trained="3000", factor="6", scheme=scheme, d="48", base="5000")
+    theta = pe.rope_frequencies(48, 5000)
+    scaled = {
+        "none": theta,
+        "linear": theta / 6,
+        "NTK-aware": pe.ntk_scaling(48, 6, 5000),
+        "YaRN": pe.yarn_scaling(48, 6, 3000, 5000)[0],
+        "Llama 3": pe.llama3_scaling(theta, 6, 3000),
+    }[scheme]
+    full = 2 * np.pi
+    new = [
+        i for i in range(24)
+        if 3000 * theta[i] < full and 18000 * scaled[i] > 3000 * theta[i] * (1 + 1e-9)
+    ]  # fmt: skip
+    assert shown["count"] == f"{len(new)} of 24"
+    assert shown["last"].endswith(f" to {full / scaled[-1]:,.0f}")
+    expected = pe.yarn_attention_factor(6) if scheme == "YaRN" else 1
+    assert float(shown["attention"]) == pytest.approx(expected, abs=1e-4)
+    assert shown["unseen@d"].count("M") == max(len(new), 1)
+
+
+@pytest.mark.parametrize("mask", ["none", "causal", "causal, padding: first two"])
+def test_weights_are_the_softmax_of_what_may_be_seen(mask):
+    scores = np.random.default_rng(3).normal(size=(6, 6)).round(2)
+    text = "\n".join(" ".join(map(str, row)) for row in scores)
+    shown = of("softmax-and-masks", scores=text, temperature="0.7", mask=mask)
+    for i in range(6):
+        seen = [
+            j for j in range(6)
+            if mask == "none" or (j <= i and (mask == "causal" or j > 1))
+        ]  # fmt: skip
+        raised = {j: np.exp(scores[i, j] / 0.7) for j in seen}
+        for j in range(6):
+            right = f"{raised[j] / sum(raised.values()):.2f}" if j in seen else "hidden"
+            assert shown[f"w{i}{j}"] == right
+    assert ("the, cat" in shown["note"]) == (mask == "causal, padding: first two")
+
+
+def test_the_decoder_computes_one_row_a_step_and_keeps_the_others():
+    for step in (1, 2, 3, 4):
+        kept = of("the-cache", step=str(step))
+        anew = of("the-cache", step=str(step), keep="no")
+        prompt = 2
+        read = prompt + step - 1
+        assert kept["computed"] == str(prompt if step == 1 else 1)
+        assert kept["held"] == str(0 if step == 1 else read - 1)
+        assert (anew["computed"], anew["held"]) == (str(read), "0")
+        assert kept["total"] == str(read)
+        assert anew["total"] == str(sum(range(prompt, read + 1)))
+        assert kept["difference"] == "below 1e-12"
+        assert [kept[f"word{t}"] for t in range(read + 1)] == [
+            "wǒ", "shì", "zhōng", "guó", "rén", "end",
+        ][: read + 1]  # fmt: skip
+        looks = [kept[f"key-box{t}@class"] for t in range(6)]
+        new = int(kept["computed"])
+        assert looks == ["kept"] * (read - new) + ["fresh"] * new + ["empty"] * (6 - read)
+
+
+def test_keys_that_are_kept_do_not_change():
+    first = of("the-cache", step="1")
+    last = of("the-cache", step="4")
+    for t in range(2):
+        assert first[f"key{t}"] == last[f"key{t}"] != ""
+
+
+def test_the_layouts_differ_and_conversion_joins_them():
+    w_q, w_k = np.random.default_rng(5).normal(size=(2, 4, 3)).round(3)
+    x_q, x_k = np.array([1.0, -2.0, 0.5]), np.array([0.3, 1.0, 1.0])
+    text = {n: "\n".join(map(str, w.tolist())) for n, w in (("w_q", w_q), ("w_k", w_k))}
+    settings = {**text, "x_q": "1 -2 .5", "x_k": "[.3, 1, 1]", "m": "11", "n": "4"}
+    shown = of("which-layout", **settings)
+    q, k = w_q @ x_q, w_k @ x_k
+    right = {}
+    for layout, pairs in (("interleaved", [(0, 1), (2, 3)]), ("half", [(0, 2), (1, 3)])):
+        terms = []
+        for (a, b), theta in zip(pairs, (1, 0.01), strict=True):
+            z, w = complex(q[a], q[b]), complex(k[a], k[b])
+            terms.append((z * w.conjugate() * np.exp(7j * theta)).real)
+        right[layout] = sum(terms)
+        assert float(shown[layout]) == pytest.approx(right[layout], abs=1e-6)
+    assert shown["converted"] == shown["interleaved"] != shown["half"]
+    assert "interleaved" in of("which-layout", **settings, own=shown["interleaved"])["note"]
+    assert "half-split" in of("which-layout", **settings, own=shown["half"])["note"]
+    assert "Neither" in of("which-layout", **settings, own="77")["note"]
+    assert "Both" in of("which-layout", **{**settings, "n": "11"})["note"]
+
+
+# ---- markup -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def markup():
+    return {name: figure.markup(name) for name, figure in FIGURES.items()}
+
+
+def unpacked(text):
+    """State of each setting that the page holds."""
+    table = json.loads(re.search(r'json">(.*?)</script>', text, re.S)[1])
+    for setting, values in table["states"].items():
+        yield (
+            setting,
+            {
+                key: first if value == 0 else value
+                for key, first, value in zip(table["keys"], table["first"], values, strict=True)
+            },
+        )
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_what_is_computed_beforehand_is_what_python_would_say(name, markup):
+    figure = FIGURES[name]
+    found = list(unpacked(markup[name]))
+    assert len(found) == len({setting for setting, _ in found}) > 4
+    first = figure.state(figure.start())
+    for setting, stored in found[:: max(1, len(found) // 7)]:
+        given = dict(zip(figure.start(), setting.split("|"), strict=True))
+        assert {**first, **stored} == figure.state(given)
+        assert "error" not in stored
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_still_picture_shows_the_first_state(name, markup):
+    figure = FIGURES[name]
+    svg = ElementTree.fromstring(re.search(r"<svg.*?</svg>", markup[name], re.S)[0])
+    assert svg.get("role") == "img" and svg.get("aria-label") == figure.alt
+    places = {e.get("data-key"): e for e in svg.iter()}
+    for key, value in figure.state(figure.start()).items():
+        place, _, attribute = key.partition("@")
+        if place in places:
+            assert (
+                places[place].get(attribute) if attribute else places[place].text or ""
+            ) == value
+        else:  # in the table or the line below
+            assert f'data-key="{place}"' in markup[name]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_each_control_has_a_name_for_those_who_hear_it(name, markup):
+    tags = re.findall(r"<(?:input|select|textarea)[^>]*>", markup[name])
+    for tag in tags:
+        key = re.search(r' id="([^"]+)"', tag)
+        labelled = key is not None and f'<label for="{key[1]}">' in markup[name]
+        assert labelled or "aria-label" in tag or 'type="hidden"' in tag
+    keys = re.findall(r' id="([^"]+)"', markup[name])
+    assert len(keys) == len(set(keys)) and "http" not in markup[name]
+
+
+def test_the_same_text_each_time():
+    assert FIGURES["the-cache"].markup("the-cache") == FIGURES["the-cache"].markup("the-cache")
+
+
+def test_an_unchanged_place_keeps_its_text():
+    tree = '<div><p data-key="a">old</p><b data-key="c" class="x">t</b></div>'
+    right = '<div><p data-key="a">new &lt;</p><b data-key="c" class="y">t</b></div>'
+    assert filled(tree, {"a": "new <", "c@class": "y", "none": "1"}) == right
+
+
+@pytest.mark.parametrize(
+    "name, settings, message",
+    [
+        ("one-distance", {"distance": "1.5"}, "distance, query minus key: a whole number"),
+        ("one-distance", {"heads": "0"}, "alibi_slopes: n_heads"),
+        ("rope-clocks", {"d": "7"}, "rope_frequencies: d must be even"),
+        ("rope-clocks", {"d": "18"}, "at most 16"),
+        ("rope-clocks", {"base": "nan"}, "base b: a number is wanted"),
+        ("scaling-lab", {"factor": "-1"}, "must be above 0"),
+        ("softmax-and-masks", {"temperature": "0"}, "temperature above 0"),
+        ("softmax-and-masks", {"scores": "1 2\n3"}, "rows of equal length"),
+        ("the-cache", {"prompt": "wo"}, "of the words"),
+        ("the-cache", {"step": "9"}, "there are 4 steps"),
+        ("which-layout", {"x_q": "1 2"}, "token vectors"),
+        ("which-layout", {"own": "x"}, "a number is wanted"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(name, settings, message):
+    found = of(name, **settings)
+    assert list(found) == ["error"] and message in found["error"]
+
+
+def test_texts_become_numbers():
+    assert whole(" -3 ") == -3 and number("1e3") == 1000
+    assert rows("[[1, 2],\n [3, 4.5]]").tolist() == [[1, 2], [3, 4.5]]
+    assert rows("1 2; 3 4").tolist() == [[1, 2], [3, 4]]
