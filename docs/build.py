@@ -242,7 +242,7 @@ def glossary() -> str:
 
 def front() -> str:
     """Give the front page: the four places, the routes, and the chapters part by part."""
-    text = [(HERE / "front.md").read_text(encoding="utf-8")]
+    text = [explore.with_motion((HERE / "front.md").read_text(encoding="utf-8"))]
     text += ["## Routes\n", toc.routes("chapters/"), "\n## The chapters\n"]
     for part in toc.read()["part"]:
         own = part["chapter"]

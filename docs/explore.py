@@ -28,6 +28,13 @@ def as_markdown(name: str, plays: bool = False) -> str:
     return f"\n\n`````{{raw}} html\n{FIGURES[name].markup(name, plays)}\n`````\n\n"
 
 
+def with_motion(page: str) -> str:
+    """The front page with its moving picture, which plays once where motion is welcome."""
+    before, here, after = page.partition("<!-- moving picture -->\n")
+    assert here, "front.md has no place for it"
+    return before + as_markdown("turning-clocks", plays=True).lstrip() + after
+
+
 def add_figures(number: int, notebook: NotebookNode) -> None:
     """Put the figures of a chapter at the end of their sections, before the next heading."""
     for name, chapter, heading in PLACES:
