@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures book contents cards lab test test-book test-oldest ledger mutants bench study lint lock clean
+.PHONY: all help notebooks figures book live contents cards lab test test-book test-oldest ledger mutants bench study lint lock clean
 
 all: notebooks figures book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -65,6 +65,9 @@ figures: .venv/ok  ## draw every figure, as PNG and SVG
 
 book: .venv/ok  ## build the web book from the executed notebooks and the docstrings
 	@$(BIN)/python docs/build.py
+
+live: .venv/ok  ## fetch Python for the browser (once), so that the pages can run their cells
+	@$(BIN)/python docs/live.py
 
 contents: .venv/ok  ## write the README's chapters and routes from notebooks/contents.toml
 	@$(BIN)/python docs/toc.py

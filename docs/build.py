@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import explore
+import live
 import nbformat
 import toc
 
@@ -33,6 +34,8 @@ NOTEBOOKS = ROOT / "notebooks"
 INPUTS = (
     "docs/*.*",
     "docs/_static/*",
+    "docs/_build/live/pyodide*",
+    "requirements/live.toml",
     "figures/00_four_places.png",
     "notebooks/*.ipynb",
     "notebooks/*.md",
@@ -285,15 +288,19 @@ def build(base: Path) -> Path:
     command += ["--keep-going", "-q", "-d", str(base / "doctrees"), str(base / "source"), str(site)]
     if subprocess.run(command).returncode:
         raise SystemExit("the web book was not built")
+    live.lay(site / "_static")
     (site / ".built").write_text(str(start))
     return site
 
 
 def main() -> None:
-    """Build the site in its usual place."""
+    """Build the site in its usual place, with live cells if Python for the browser can be had."""
+    why = live.fetch()
     site = build(BUILD)
     size = sum(f.stat().st_size for f in site.rglob("*") if f.is_file())
     print(f"the web book is in docs/_build/html ({size / 1e6:.1f} MB): open its index.html")
+    if why:
+        print(f"its cells can't be run in the page: {why}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `web`
+sys.path.insert(0, str(Path(__file__).parent))  # for `web` and `live`
+
+import live
 
 project = "pe_numpy"
 author = "The pe_numpy authors"
@@ -33,7 +35,11 @@ html_title = "pe_numpy: a textbook that runs"
 HERE = Path(__file__).parent
 html_static_path = [str(HERE / "_static"), str(HERE.parent / "figures" / "00_four_places.png")]
 html_css_files = ["book.css"]
-html_js_files = [("book.js", {"defer": "defer"}), ("explore.js", {"defer": "defer"})]
+html_js_files = [
+    ("live.js", {"defer": "defer", "data-live": "no" if live.missing() else "yes"}),
+    ("book.js", {"defer": "defer"}),
+    ("explore.js", {"defer": "defer"}),
+]
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 html_copy_source = False
 html_show_sourcelink = False

@@ -1,0 +1,112 @@
+// Python in the page. `peLive` is what cells and figures share:
+//   available         whether the runtime was built into this site
+//   ready()           a promise: Python has started (the first call starts it)
+//   run(code, {fresh, name, part})   a promise of {text, figures, error}; fresh: without earlier names
+//   call(expression)  a promise of its value as JSON; knows `np` and `pe_numpy`
+//   stop()            ends what runs; all names are gone
+(() => {
+  const here = document.currentScript;
+  const folder = new URL("live/", here.src).href;
+  const packs = {}; // name of a script in `live/`: its files
+  const fetching = {};
+  let worker, started, drawing, number;
+  let waiting = new Map(); // what the worker was asked: id to promise
+  let state = ""; // what happens now
+
+  const say = (text) => {
+    state = text;
+    dispatchEvent(new CustomEvent("pelive", { detail: text }));
+  };
+
+  // Files come as scripts, since a page that is opened without a server may load nothing else.
+  const fetchPack = (name) =>
+    (fetching[name] ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = `${folder}${name}.js`;
+      script.onload = () => resolve(packs[name]);
+      script.onerror = () => {
+        delete fetching[name];
+        reject(new Error(`${name}.js could not be fetched`));
+      };
+      document.head.append(script);
+    }));
+
+  const ask = (task, more = {}, part = () => {}) =>
+    new Promise((resolve, reject) => {
+      number = (number ?? 0) + 1;
+      waiting.set(number, { resolve, reject, part });
+      worker.postMessage({ id: number, task, ...more });
+    });
+
+  const heard = ({ data }) => {
+    const asked = waiting.get(data.id);
+    if (data.part) return asked?.part(data.part);
+    waiting.delete(data.id);
+    if ("failed" in data) asked?.reject(new Error(data.failed));
+    else asked?.resolve(data.value);
+  };
+
+  // End Python; whoever waits for it is told why.
+  const fail = (why) => {
+    worker?.terminate();
+    worker = started = drawing = undefined;
+    const left = [...waiting.values()];
+    waiting = new Map();
+    for (const { reject } of left) reject(new Error(why));
+    say("");
+  };
+
+  const start = async () => {
+    say("fetching Python …");
+    const [python, numpy, book] = await Promise.all(["python", "numpy", "book"].map(fetchPack));
+    const { "live-worker.js": code, ...rest } = book;
+    const text = await new Response(
+      (await fetch(`data:;base64,${code}`)).body.pipeThrough(new DecompressionStream("gzip")),
+    ).blob();
+    worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+    worker.onmessage = heard;
+    worker.onerror = (event) => fail(event.message || "the worker could not start");
+    say("starting Python …");
+    await ask("start", { given: { ...python, ...numpy, ...rest } });
+    say("");
+  };
+
+  const draws = /\bmatplotlib\b|\bplots\b|\bplt\b/;
+  const addFigures = async () => {
+    say("fetching matplotlib …");
+    await ask("draw", { given: await fetchPack("matplotlib") });
+    say("");
+  };
+
+  window.peLive = {
+    available: here.dataset.live === "yes",
+    state: () => state,
+    take: (name, files) => (packs[name] = files),
+    ready() {
+      if (!this.available) return Promise.reject(new Error("this book was built without Python"));
+      started ??= start().catch((error) => {
+        fail(error.message);
+        throw error;
+      });
+      return started;
+    },
+    async run(code, { fresh = false, name = "cell", part = () => {} } = {}) {
+      await this.ready();
+      if (draws.test(code)) await (drawing ??= addFigures());
+      if (fresh) await ask("fresh");
+      const result = { text: "", figures: [], error: null };
+      await ask("run", { code, name }, (one) => {
+        if (one.kind === "text") result.text += one.data;
+        if (one.kind === "figure") result.figures.push(`data:image/png;base64,${one.data}`);
+        if (one.kind === "error") result.error = one.data;
+        part(one);
+      });
+      return result;
+    },
+    async call(expression) {
+      await this.ready();
+      return ask("call", { code: expression });
+    },
+    stop: () => fail("stopped"),
+  };
+})();

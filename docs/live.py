@@ -1,0 +1,237 @@
+"""Live cells: fetch Python for the browser, check it, and lay it where the pages find it.
+
+Usage: python docs/live.py         fetch what is missing into docs/_build/live (kept between builds)
+       python docs/live.py --pin   write the hashes of `requirements/live.toml` anew
+
+A page can also be opened without a server, and then it may load nothing but scripts and pictures.
+So each group of files becomes one script that holds them as text (gzip, base64).
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+KEPT = HERE / "_build" / "live"
+PINS = ROOT / "requirements" / "live.toml"
+RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+# What the chapters read, besides the package: as it lies in the repository.
+BOOK = (
+    "pe_numpy/**/*.*",
+    "notebooks/contents.toml",
+    "notebooks/results/*.*",
+    "tests/golden/models/**/*.*",
+)
+SECONDS = 120  # to wait for one source
+
+# ---- fetch --------------------------------------------------------------------------------------
+
+
+def pins() -> dict:
+    """Return sources and hashes."""
+    return tomllib.loads(PINS.read_text(encoding="utf-8"))
+
+
+def sha256(data: bytes) -> str:
+    """Return the hash of a file's bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def missing() -> list[str]:
+    """Files that are not kept, or are not what they should be."""
+    return [
+        name
+        for name, digest in pins()["sha256"].items()
+        if not (KEPT / name).exists() or sha256((KEPT / name).read_bytes()) != digest
+    ]
+
+
+def fetch() -> str:
+    """Fetch what is missing; return why there are no live cells, or nothing."""
+    said = []
+    for source in pins()["sources"]:
+        if not missing():
+            break
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                package = download(*source.split(), Path(folder))
+            except (OSError, subprocess.SubprocessError) as error:
+                said.append(f"{source}: {reason(error)}")
+                continue
+            keep(package)
+    left = missing()
+    return f"{', '.join(left[:3])} not found ({'; '.join(said)})" if left else ""
+
+
+def download(client: str, name: str, folder: Path) -> Path:
+    """Fetch a package by name and version, without what it depends on."""
+    if client == "pip":
+        command = [sys.executable, "-m", "pip", "download", "-qqq", "--no-deps", "--no-cache-dir"]
+        command += ["--retries", "0", "--timeout", "10", "--only-binary", ":all:", name]
+    else:
+        command = ["npm", "pack", "--silent", "--fetch-retries=0", "--fetch-timeout=10000", name]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=SECONDS)
+    return next(folder.iterdir())
+
+
+def reason(error: Exception) -> str:
+    """One line of what a client said."""
+    if isinstance(error, subprocess.CalledProcessError):
+        lines = error.stderr.decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"exit {error.returncode}"
+    return (
+        f"longer than {SECONDS} s" if isinstance(error, subprocess.TimeoutExpired) else str(error)
+    )
+
+
+def keep(package: Path) -> None:
+    """Keep each file of a package that has the hash of one that is wanted."""
+    wanted = {digest: name for name, digest in pins()["sha256"].items()}
+    names = set(wanted.values())
+    KEPT.mkdir(parents=True, exist_ok=True)
+    for _, data in contents(package, names):
+        if sha256(data) in wanted:
+            (KEPT / wanted[sha256(data)]).write_bytes(data)
+
+
+def contents(package: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
+    """Files with certain names in a wheel, or in a package of npm."""
+    if package.suffix == ".whl":
+        with zipfile.ZipFile(package) as wheel:
+            for path in wheel.namelist():
+                if Path(path).name in names:
+                    yield Path(path).name, wheel.read(path)
+    else:
+        with tarfile.open(package) as archive:
+            for member in archive:
+                if Path(member.name).name in names:
+                    file = archive.extractfile(member)
+                    assert file is not None
+                    yield Path(member.name).name, file.read()
+
+
+def pin() -> None:
+    """Write the hashes anew: of the files in npm's package, and those in its lock file."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = download("npm", f"pyodide@{pins()['version']}", Path(folder))
+        files = dict(contents(package, {*RUNTIME, "pyodide-lock.json"}))
+    lock = json.loads(files["pyodide-lock.json"])
+    packages = lock["packages"]
+    rows = [(f'"{name}"', sha256(files[name])) for name in RUNTIME]
+    rows += [(f'"{p["file_name"]}"', p["sha256"]) for p in map(packages.get, pins()["wheels"])]
+    head = PINS.read_text(encoding="utf-8").partition("[info]\n")[0]
+    info, digests = (
+        [f'{key} = "{x}"\n' for key, x in pairs] for pairs in (lock["info"].items(), rows)
+    )
+    text = "".join([head, "[info]\n", *info, "\n[sha256]\n", *digests])
+    PINS.write_text(text, encoding="utf-8")
+
+
+# ---- lay out ------------------------------------------------------------------------------------
+
+
+def lay(static: Path) -> bool:
+    """Write runtime, wheels and book as scripts below a site's `_static`; say whether they are."""
+    if missing():
+        return False
+    target = static / "live"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(packed(), target)
+    worker = (HERE / "_static" / "live-worker.js").read_bytes()
+    write_script(target / "book.js", {"book.zip": book(), "live-worker.js": worker})
+    licences(target / "licences")
+    return True
+
+
+def packed() -> Path:
+    """Give the scripts that are the same for every build: runtime, numpy, matplotlib."""
+    folder = KEPT / "packed"
+    stamp, state = folder.parent / "packed.txt", PINS.read_text(encoding="utf-8")
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != state:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        wheels = sorted(path.name for path in KEPT.glob("*.whl"))
+        numpy = [name for name in wheels if name.startswith("numpy-")]
+        groups = {"python": RUNTIME, "numpy": numpy, "matplotlib": set(wheels) - set(numpy)}
+        for group, names in groups.items():
+            files = {name: (KEPT / name).read_bytes() for name in sorted(names)}
+            if group == "python":  # which wheels fit; none is to be fetched from elsewhere
+                files["lock.json"] = json.dumps({"info": pins()["info"], "packages": {}}).encode()
+            write_script(folder / f"{group}.js", files)
+        stamp.write_text(state, encoding="utf-8")
+    return folder
+
+
+def write_script(path: Path, files: dict[str, bytes]) -> None:
+    """Write files as a script that hands them to the page."""
+    text = {n: base64.b64encode(gzip.compress(d, 9, mtime=0)).decode() for n, d in files.items()}
+    path.write_text(f'peLive.take("{path.stem}",{json.dumps(text)});\n', encoding="ascii")
+
+
+def book() -> bytes:
+    """Zip the package and what the chapters read, and the code that runs cells."""
+    from IPython.lib import pretty
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for pattern in BOOK:
+            for path in sorted(ROOT.glob(pattern)):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    add(archive, str(path.relative_to(ROOT)), path.read_bytes())
+        add(archive, "cells.py", (HERE / "cells.py").read_bytes())
+        add(archive, "pretty.py", Path(pretty.__file__).read_bytes())
+    return buffer.getvalue()
+
+
+def add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    """Add a file without the time at which it was written."""
+    archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+
+
+def licences(folder: Path) -> None:
+    """Put the licences of all that is handed on beside it."""
+    from importlib.metadata import distribution
+
+    shutil.copytree(HERE / "licences", folder)
+    for path in sorted(KEPT.glob("*.whl")):
+        with zipfile.ZipFile(path) as wheel:
+            for name in wheel.namelist():
+                if re.search(r"dist-info/.*(LICEN[CS]E|COPYING|NOTICE|AUTHORS)[^/]*$", name):
+                    file = "-".join([path.name.split("-")[0], *Path(name).parts[1:]])
+                    (folder / file.replace("licenses-", "")).write_bytes(wheel.read(name))
+    for file in distribution("ipython").files or []:
+        if re.search(r"dist-info/.*(LICENSE|COPYING)", str(file)):
+            (folder / f"IPython-{file.name}").write_bytes(Path(file.locate()).read_bytes())
+
+
+def main(arguments: list[str]) -> None:
+    """Fetch, or pin."""
+    if "--pin" in arguments:
+        pin()
+        return
+    why = fetch()
+    size = sum(path.stat().st_size for path in KEPT.glob("*.*")) / 1e6 if not why else 0
+    print(
+        f"no live cells: {why}"
+        if why
+        else f"Python for the pages is in docs/_build/live ({size:.0f} MB)"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
