@@ -9,6 +9,7 @@ is made from is newer, it stays as it is.
 from __future__ import annotations
 
 import ast
+import html
 import inspect
 import re
 import shutil
@@ -36,7 +37,9 @@ INPUTS = (
     "docs/_static/*",
     "docs/_build/live/pyodide*",
     "requirements/live.toml",
+    "docs/_templates/*",
     "figures/00_four_places.png",
+    "figures/00_needs.svg",
     "notebooks/*.ipynb",
     "notebooks/*.md",
     "notebooks/contents.toml",
@@ -44,6 +47,7 @@ INPUTS = (
     "pe_numpy/**/*.py",
     "pe_numpy/*.csv",
     "CHANGELOG.md",
+    "CITATION.cff",
 )
 
 
@@ -244,21 +248,77 @@ def glossary() -> str:
 
 
 def front() -> str:
-    """Give the front page: the four places, the routes, and the chapters part by part."""
-    text = [explore.with_motion((HERE / "front.md").read_text(encoding="utf-8"))]
-    text += ["## Routes\n", toc.routes("chapters/"), "\n## The chapters\n"]
+    """Give the front page: doors, the four places, the chapters part by part, what needs what."""
+    page = explore.with_motion((HERE / "front.md").read_text(encoding="utf-8"))
+    before, here, after = page.partition("<!-- doors -->\n")
+    assert here, "front.md has no place for the doors"
+    text = [before + doors() + after, "## The chapters\n", parts()]
     for part in toc.read()["part"]:
-        own = part["chapter"]
-        text.append(f"### {part['title']}\n")
-        for c in own:
-            link = f"[{toc.title(c['stem'])}](chapters/{c['stem']}.ipynb)"
-            text.append(f"- **{c['stem'][:2]}** {link}: {c['question']} ({c['minutes']} minutes)")
-        files = "\n".join(f"chapters/{c['stem']}" for c in own)
+        files = "\n".join(f"chapters/{c['stem']}" for c in part["chapter"])
         text.append(f"\n```{{toctree}}\n:hidden:\n:caption: {part['title']}\n{files}\n```\n")
     rest = "chapters/CARDS\nchapters/SYMPTOMS\nhomework\napi/index\nsymbols\n"
     rest += "chapters/GLOSSARY\nchapters/INDEX\nchanges"
     text.append(f"```{{toctree}}\n:hidden:\n:caption: Look things up\n{rest}\n```\n")
+    text.append((HERE / "front_end.md").read_text(encoding="utf-8").replace("CITATION", citation()))
     return "\n".join(text)
+
+
+def doors() -> str:
+    """The ways into the book: three doors, and one way for those who know Transformers."""
+    ways = {
+        route["title"]: line
+        for route, line in zip(
+            toc.read()["route"], toc.routes("chapters/").splitlines(), strict=True
+        )
+    }
+    first = {
+        "I am new": "chapters/00_how_to_read.ipynb",
+        "I teach": "chapters/00_how_to_read.ipynb#plans-for-lessons",
+        "I have a bug": "chapters/SYMPTOMS.md",
+    }
+    text = ['<div class="doors">\n']
+    for title, file in first.items():
+        hours, _, way = ways[title].removeprefix(f"- **{title}**").partition(": ")
+        text.append(f'<div class="door">\n\n[**{title}**]({file}){hours}\n\n{way}\n\n</div>\n')
+    text.append("</div>\n")
+    text += [line for title, line in ways.items() if title not in first]
+    return "\n".join(text) + "\n"
+
+
+def parts() -> str:
+    """A card for each part: its chapters with their questions, minutes and needs."""
+    text = ['<p class="parts-read" role="status"></p><div class="parts">']
+    for part in toc.read()["part"]:
+        own = part["chapter"]
+        text.append(f'<section class="part"><h3>{part["title"]}</h3>')
+        text.append(f"<p>{len(own)} chapters, {toc.time_of([c['stem'] for c in own])}</p><ul>")
+        for c in own:
+            needs = ", ".join(other[:2] for other in c["needs"])
+            said = f"{c['minutes']} minutes" + (f", needs {needs}" if needs else "")
+            link = f'<a href="chapters/{c["stem"]}.html">{html.escape(toc.title(c["stem"]))}</a>'
+            text.append(f"<li><b>{c['stem'][:2]}</b> {link} <small>{said}</small><br>")
+            text.append(f"{html.escape(c['question'])}</li>")
+        text.append("</ul></section>")
+    return "```{raw} html\n" + "\n".join([*text, "</div>"]) + "\n```\n"
+
+
+def citation() -> str:
+    """How to cite the book, from CITATION.cff."""
+    said = dict(
+        re.findall(r'^(\S+): "?(.+?)"?$', (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
+    )
+    return "\n".join(
+        [
+            "```bibtex",
+            "@software{pe_numpy,",
+            f"  title   = {{{said['title']}}},",
+            "  author  = {{The pe_numpy authors}},",
+            f"  version = {{{said['version']}}},",
+            f"  year    = {{{said['date-released'][:4]}}},",
+            "}",
+            "```",
+        ]
+    )
 
 
 # ---- the site -----------------------------------------------------------------------------------
@@ -288,7 +348,7 @@ def build(base: Path) -> Path:
     command += ["--keep-going", "-q", "-d", str(base / "doctrees"), str(base / "source"), str(site)]
     if subprocess.run(command).returncode:
         raise SystemExit("the web book was not built")
-    live.lay(site / "_static")
+    live.lay(site)
     (site / ".built").write_text(str(start))
     return site
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import copy
 import io
 import json
 import linecache
@@ -24,6 +25,7 @@ from typing import Any
 Emit = Callable[[str, str], None]
 HOME = os.getcwd()  # the folder of the chapters
 _calls: dict[str, Any] = {}
+_before: dict[int, dict[str, Any]] = {}  # the names before each cell that ran
 _emit: Emit = lambda kind, data: None  # noqa: E731
 
 
@@ -61,8 +63,8 @@ def with_figures() -> None:
 
 def fresh() -> None:
     """Begin a chapter: no names, no figures, settings as they come."""
-    main = types.ModuleType("__main__")
-    sys.modules["__main__"] = main
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    _before.clear()
     os.chdir(HOME)
     if "matplotlib.pyplot" in sys.modules:
         import matplotlib
@@ -72,19 +74,26 @@ def fresh() -> None:
         matplotlib.rcdefaults()
 
 
-def run(code: str, name: str, emit: Emit) -> bool:
-    """Run a cell in the names of those before it; say whether it came to its end."""
+def run(code: str, number: int, emit: Emit) -> bool:
+    """Run a cell with the names that those above it left; say whether it came to its end.
+
+    A cell that runs again, after cells below it, sees none of what they did to the names. Number 0
+    is no cell: it sees all names that are there.
+    """
     global _emit
     _emit = emit
-    file = f"<{name}>"
+    names = sys.modules["__main__"].__dict__
+    if number:
+        come_back(names, number)
+    file = f"<cell {number}>"
     # Kept, so that an error shows its line and `inspect` finds the source of a function.
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     done = True
     with redirect_stdout(_printed), redirect_stderr(_printed):
         try:
-            value = execute(code, file, sys.modules["__main__"].__dict__)
+            value = execute(code, file, names)
             if value is not None and not code.rstrip().endswith(";"):
-                sys.modules["__main__"].__dict__["_"] = value
+                names["_"] = value
                 display(value)
         except BaseException as error:
             done = False
@@ -94,6 +103,21 @@ def run(code: str, name: str, emit: Emit) -> bool:
         show()
         _printed.flush()
     return done
+
+
+def come_back(names: dict[str, Any], number: int) -> None:
+    """Restore the names that were there before a cell, if it ran; note them if it did not."""
+    if number in _before:
+        names.clear()
+        names.update(_before[number])
+    for later in [n for n in _before if n > number]:
+        del _before[later]
+    _before[number] = {name: kept(value) for name, value in names.items()}
+
+
+def kept(value: Any) -> Any:
+    """Return a value to come back to: a generator of random numbers goes on, so it is copied."""
+    return copy.deepcopy(value) if hasattr(value, "bit_generator") else value
 
 
 def execute(code: str, file: str, names: dict[str, Any]) -> Any:

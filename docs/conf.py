@@ -33,12 +33,18 @@ mathjax3_config = {
 html_theme = "sphinx_book_theme"
 html_title = "pe_numpy: a textbook that runs"
 HERE = Path(__file__).parent
-html_static_path = [str(HERE / "_static"), str(HERE.parent / "figures" / "00_four_places.png")]
+PICTURES = ("00_four_places.png", "00_needs.svg")
+html_static_path = [str(HERE / "_static"), *(str(HERE.parent / "figures" / f) for f in PICTURES)]
+templates_path = [str(HERE / "_templates")]
+html_additional_pages = {"search": "search.html"}
+html_favicon = str(HERE / "_static" / "favicon.svg")
 html_css_files = ["book.css"]
 html_js_files = [
     ("live.js", {"defer": "defer", "data-live": "no" if live.missing() else "yes"}),
+    ("live-cells.js", {"defer": "defer"}),
     ("book.js", {"defer": "defer"}),
     ("explore.js", {"defer": "defer"}),
+    ("search.js", {"defer": "defer"}),
 ]
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 html_copy_source = False
@@ -49,5 +55,6 @@ html_theme_options = {
     "use_download_button": False,
     "use_fullscreen_button": False,
     "home_page_in_toc": True,
+    "search_bar_text": "Search the book ...",
     "extra_footer": "Text, figures and code are under the MIT licence.",
 }

@@ -10,6 +10,7 @@ So each group of files becomes one script that holds them as text (gzip, base64)
 from __future__ import annotations
 
 import base64
+import csv
 import gzip
 import hashlib
 import io
@@ -29,6 +30,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 KEPT = HERE / "_build" / "live"
 PINS = ROOT / "requirements" / "live.toml"
+TIMES = HERE / "live_times.csv"  # chapter, id of a cell, seconds
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 # What the chapters read, besides the package: as it lies in the repository.
 BOOK = (
@@ -69,7 +71,8 @@ def fetch() -> str:
             break
         with tempfile.TemporaryDirectory() as folder:
             try:
-                package = download(*source.split(), Path(folder))
+                client, name = source.split()
+                package = download(client, name, Path(folder))
             except (OSError, subprocess.SubprocessError) as error:
                 said.append(f"{source}: {reason(error)}")
                 continue
@@ -145,17 +148,38 @@ def pin() -> None:
 # ---- lay out ------------------------------------------------------------------------------------
 
 
-def lay(static: Path) -> bool:
-    """Write runtime, wheels and book as scripts below a site's `_static`; say whether they are."""
+def lay(site: Path) -> None:
+    """Write runtime, wheels and book as scripts into a site, if they are kept."""
     if missing():
-        return False
-    target = static / "live"
+        return
+    target = site / "_static" / "live"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(packed(), target)
     worker = (HERE / "_static" / "live-worker.js").read_bytes()
     write_script(target / "book.js", {"book.zip": book(), "live-worker.js": worker})
     licences(target / "licences")
-    return True
+    tell_times(site)
+
+
+def times() -> list[dict[str, str]]:
+    """Rows of what was measured."""
+    with TIMES.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def tell_times(site: Path) -> None:
+    """Note in the pages how long a cell runs, if it is long; measured, see `tests/browser`."""
+    rows = times()
+    for stem in {row["chapter"] for row in rows}:
+        path, page = ROOT / "notebooks" / f"{stem}.ipynb", site / "chapters" / f"{stem}.html"
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        ids = [cell["id"] for cell in cells if cell["cell_type"] == "code"]
+        parts = page.read_text(encoding="utf-8").split('<div class="cell ')
+        for row in rows:
+            if row["chapter"] == stem and row["cell"] in ids:
+                n = ids.index(row["cell"]) + 1
+                parts[n] = parts[n].replace('"', f'" data-seconds="{row["seconds"]}"', 1)
+        page.write_text('<div class="cell '.join(parts), encoding="utf-8")
 
 
 def packed() -> Path:
@@ -214,9 +238,9 @@ def licences(folder: Path) -> None:
                 if re.search(r"dist-info/.*(LICEN[CS]E|COPYING|NOTICE|AUTHORS)[^/]*$", name):
                     file = "-".join([path.name.split("-")[0], *Path(name).parts[1:]])
                     (folder / file.replace("licenses-", "")).write_bytes(wheel.read(name))
-    for file in distribution("ipython").files or []:
-        if re.search(r"dist-info/.*(LICENSE|COPYING)", str(file)):
-            (folder / f"IPython-{file.name}").write_bytes(Path(file.locate()).read_bytes())
+    for part in distribution("ipython").files or []:
+        if re.search(r"dist-info/.*(LICENSE|COPYING)", str(part)):
+            (folder / f"IPython-{part.name}").write_bytes(Path(part.locate()).read_bytes())
 
 
 def main(arguments: list[str]) -> None:

@@ -53,8 +53,8 @@ cells.fresh()`);
     cells.with_figures();
   },
   fresh: () => cells.fresh(),
-  run: ({ code, name, id }) =>
-    cells.run(code, name, (kind, data) => postMessage({ id, part: { kind, data } })),
+  run: ({ code, number, id }) =>
+    cells.run(code, number, (kind, data) => postMessage({ id, part: { kind, data } })),
   call: ({ code }) => JSON.parse(cells.call(code)),
 };
 

@@ -1,15 +1,19 @@
 // Python in the page. `peLive` is what cells and figures share:
 //   available         whether the runtime was built into this site
 //   ready()           a promise: Python has started (the first call starts it)
-//   run(code, {fresh, name, part})   a promise of {text, figures, error}; fresh: without earlier names
+//   run(code, {fresh, number, part})  a promise of {text, figures, error}; fresh: without earlier
+//                     names; number: of a cell, which sees the names before it; part: told at once
 //   call(expression)  a promise of its value as JSON; knows `np` and `pe_numpy`
-//   stop()            ends what runs; all names are gone
+//   begin()           forgets the names of all cells
+//   stop()            ends Python: all names are gone
 (() => {
   const here = document.currentScript;
   const folder = new URL("live/", here.src).href;
   const packs = {}; // name of a script in `live/`: its files
   const fetching = {};
-  let worker, started, drawing, number;
+  let worker, started, drawing;
+  let asked = 0;
+  let era = 0; // how often Python was ended
   let waiting = new Map(); // what the worker was asked: id to promise
   let state = ""; // what happens now
 
@@ -33,21 +37,22 @@
 
   const ask = (task, more = {}, part = () => {}) =>
     new Promise((resolve, reject) => {
-      number = (number ?? 0) + 1;
-      waiting.set(number, { resolve, reject, part });
-      worker.postMessage({ id: number, task, ...more });
+      asked += 1;
+      waiting.set(asked, { resolve, reject, part });
+      worker.postMessage({ id: asked, task, ...more });
     });
 
   const heard = ({ data }) => {
-    const asked = waiting.get(data.id);
-    if (data.part) return asked?.part(data.part);
+    const { resolve, reject, part } = waiting.get(data.id) ?? {};
+    if (data.part) return part?.(data.part);
     waiting.delete(data.id);
-    if ("failed" in data) asked?.reject(new Error(data.failed));
-    else asked?.resolve(data.value);
+    if ("failed" in data) reject?.(new Error(data.failed));
+    else resolve?.(data.value);
   };
 
   // End Python; whoever waits for it is told why.
   const fail = (why) => {
+    era += 1;
     worker?.terminate();
     worker = started = drawing = undefined;
     const left = [...waiting.values()];
@@ -57,12 +62,14 @@
   };
 
   const start = async () => {
+    const mine = era;
     say("fetching Python …");
     const [python, numpy, book] = await Promise.all(["python", "numpy", "book"].map(fetchPack));
     const { "live-worker.js": code, ...rest } = book;
     const text = await new Response(
       (await fetch(`data:;base64,${code}`)).body.pipeThrough(new DecompressionStream("gzip")),
     ).blob();
+    if (mine !== era) throw new Error("stopped");
     worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
     worker.onmessage = heard;
     worker.onerror = (event) => fail(event.message || "the worker could not start");
@@ -84,18 +91,24 @@
     take: (name, files) => (packs[name] = files),
     ready() {
       if (!this.available) return Promise.reject(new Error("this book was built without Python"));
+      const mine = era;
       started ??= start().catch((error) => {
-        fail(error.message);
+        if (mine === era) fail(error.message);
         throw error;
       });
       return started;
     },
-    async run(code, { fresh = false, name = "cell", part = () => {} } = {}) {
+    // Forget the names of all cells.
+    async begin() {
+      await this.ready();
+      return ask("fresh");
+    },
+    async run(code, { fresh = false, number = 0, part = () => {} } = {}) {
       await this.ready();
       if (draws.test(code)) await (drawing ??= addFigures());
-      if (fresh) await ask("fresh");
+      if (fresh) await this.begin();
       const result = { text: "", figures: [], error: null };
-      await ask("run", { code, name }, (one) => {
+      await ask("run", { code, number }, (one) => {
         if (one.kind === "text") result.text += one.data;
         if (one.kind === "figure") result.figures.push(`data:image/png;base64,${one.data}`);
         if (one.kind === "error") result.error = one.data;

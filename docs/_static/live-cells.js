@@ -1,0 +1,218 @@
+// Each code cell of a chapter can be run, edited and reset; see `live.js`.
+addEventListener("DOMContentLoaded", () => {
+  if (!window.peLive?.available) return;
+  const make = (tag, className, text = "") => {
+    const element = document.createElement(tag);
+    element.className = className;
+    element.textContent = text;
+    return element;
+  };
+  const lasting = (seconds) =>
+    seconds < 90 ? `about ${Math.ceil(seconds / 5) * 5} s` : `about ${Math.round(seconds / 60)} min`;
+  const LONG = 3; // seconds: a shorter cell needs no word about it
+
+  let ran = []; // the code with which the first cells ran, one after the other
+  let running = null; // the cell that the reader asked for
+
+  class Cell {
+    constructor(box, index) {
+      this.box = box;
+      this.number = index + 1;
+      this.input = box.querySelector(".cell_input");
+      this.pre = this.input.querySelector("pre");
+      this.committed = this.pre.textContent.replace(/\n$/, "");
+      this.seconds = Number(box.dataset.seconds ?? 0);
+      this.button("play", "▶ Run", `Run cell ${this.number}`, () => (running ? stop() : run(this)));
+      this.button("edit", "Edit", `Edit cell ${this.number}`, () => this.open());
+      this.button("reset", "Reset", `Reset cell ${this.number}`, () => this.reset()).hidden = true;
+      this.status = make("span", "live-status");
+      this.status.setAttribute("role", "status");
+      this.bar = make("div", "live");
+      this.bar.append(this.play, this.edit, this.reset_, this.status);
+      this.input.append(this.bar);
+    }
+
+    button(name, text, label, does) {
+      const button = make("button", "", text);
+      button.type = "button";
+      button.setAttribute("aria-label", label);
+      button.addEventListener("click", does);
+      return (this[name === "reset" ? "reset_" : name] = button);
+    }
+
+    get code() {
+      return this.area?.value ?? this.committed;
+    }
+
+    say(text) {
+      this.status.textContent = text;
+    }
+
+    // Let the reader change the code. Tab leaves the field; Enter keeps the indentation.
+    open() {
+      if (this.area) return this.area.focus();
+      const area = make("textarea", "live-code");
+      area.value = this.committed;
+      area.spellcheck = false;
+      area.setAttribute("aria-label", `Code of cell ${this.number}`);
+      const fit = () => (area.rows = area.value.split("\n").length);
+      area.addEventListener("input", fit);
+      area.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter") return;
+        if (event.ctrlKey || event.metaKey || event.shiftKey) run(this);
+        else {
+          const indent = /[ ]*/.exec(area.value.slice(0, area.selectionStart).split("\n").at(-1))[0];
+          document.execCommand("insertText", false, `\n${indent}`); // so that undo knows it
+        }
+        event.preventDefault();
+      });
+      this.area = area;
+      this.pre.hidden = true;
+      this.pre.after(area);
+      this.edit.hidden = true;
+      this.reset_.hidden = false;
+      fit();
+      area.focus();
+      this.say("Ctrl+Enter runs");
+    }
+
+    // Back to what is printed in the book: code, output and figures.
+    reset() {
+      const changed = this.code !== this.committed;
+      this.area?.remove();
+      this.area = undefined;
+      this.pre.hidden = this.edit.hidden = false;
+      if (this.held) this.output.replaceChildren(...this.held);
+      if (this.made) this.output.remove();
+      this.held = this.made = this.output = undefined;
+      this.reset_.hidden = true;
+      this.say(changed ? "as in the book; the next run uses this code again" : "");
+      this.play.focus();
+    }
+
+    // Clear the place where output goes; the book's own is kept for `reset`.
+    clear() {
+      this.result = { text: "", figures: 0, error: null };
+      this.output ??= this.box.querySelector(".cell_output");
+      if (!this.output) {
+        this.output = make("div", "cell_output docutils container");
+        this.input.after(this.output);
+        this.made = true;
+      }
+      this.held ??= [...this.output.childNodes];
+      this.output.replaceChildren();
+      this.reset_.hidden = false;
+    }
+
+    show({ kind, data }) {
+      const last = this.output.lastElementChild;
+      if (kind === "text") {
+        this.result.text += data;
+        const before = last?.classList.contains("stream") && last.querySelector("pre");
+        if (before) before.append(data);
+        else this.add("output stream highlight-myst-ansi notranslate").append(make("pre", "", data));
+      } else if (kind === "figure") {
+        const images = this.held.filter((node) => node.matches?.("img, :has(img)"));
+        const image = images[this.result.figures++];
+        const drawn = new Image();
+        const old = image?.matches("img") ? image : image?.querySelector("img");
+        drawn.alt = old?.alt || `Figure ${this.result.figures} of cell ${this.number}`;
+        drawn.src = `data:image/png;base64,${data}`;
+        this.output.append(drawn);
+      } else if (kind === "html") {
+        const box = this.add("output text_html");
+        box.innerHTML = data;
+        for (const script of box.querySelectorAll("script")) {
+          const again = document.createElement("script"); // one that is only put in does not run
+          again.type = script.type;
+          again.textContent = script.textContent;
+          script.replaceWith(again);
+        }
+      } else {
+        this.result.error = data;
+        const failed = /^AssertionError/m.test(data);
+        const box = this.add("output live-error");
+        box.append(make("p", "", failed ? "An assertion failed." : "The cell stopped with an error."));
+        box.append(make("pre", "", data));
+      }
+    }
+
+    add(className) {
+      const box = make("div", className);
+      this.output.append(box);
+      return box;
+    }
+  }
+
+  const stop = () => {
+    ran = [];
+    peLive.stop();
+  };
+
+  // The first cell that has to run before another, or with it.
+  const from = (cell) => {
+    const changed = ran.findIndex((code, n) => code !== cells[n].code);
+    return Math.min(changed < 0 ? ran.length : changed, cell.number - 1);
+  };
+
+  // Say beforehand how long a run takes, if it is long.
+  const foretell = () => {
+    for (const cell of cells) {
+      const above = cells.slice(from(cell), cell.number - 1);
+      const first = above.reduce((sum, one) => sum + one.seconds, 0);
+      const words = cell.seconds >= LONG ? [lasting(cell.seconds)] : [];
+      if (first >= LONG) words.push(`${lasting(first)} for the cells above`);
+      cell.say(words.length ? `takes ${words.join(", and ")}` : "");
+    }
+  };
+
+  const run = async (cell) => {
+    if (running) return;
+    running = cell;
+    cell.play.textContent = "■ Stop";
+    cell.play.setAttribute("aria-label", "Stop");
+    const told = ({ detail }) => detail && cell.say(detail);
+    addEventListener("pelive", told);
+    let words = "";
+    const start = performance.now();
+    try {
+      await peLive.ready();
+      if (!ran.length) await peLive.begin();
+      for (let n = from(cell); n < cell.number; n++) {
+        const one = cells[n];
+        const long = one.seconds >= LONG ? `, ${lasting(one.seconds)}` : "";
+        cell.say(one === cell ? `running${long} …` : `running cell ${n + 1} of ${cell.number}${long} …`);
+        ran.length = n;
+        one.clear();
+        if (one === cell) cell.output.closest("details")?.setAttribute("open", "");
+        const { error } = await peLive.run(one.code, { number: n + 1, part: (p) => one.show(p) });
+        if (error) {
+          if (one !== cell) words = `cell ${n + 1}, above, stopped with an error`;
+          break;
+        }
+        ran[n] = one.code;
+      }
+      words ||= `${((performance.now() - start) / 1000).toFixed(1)} s`;
+    } catch (error) {
+      ran = [];
+      words =
+        error.message === "stopped"
+          ? "stopped: all names are gone, and the next run begins with the cells above"
+          : error.message;
+    }
+    removeEventListener("pelive", told);
+    running = null;
+    cell.play.textContent = "▶ Run";
+    cell.play.setAttribute("aria-label", `Run cell ${cell.number}`);
+    foretell();
+    cell.say(words);
+    dispatchEvent(new Event("resize")); // what is wide is marked: see `book.js`
+  };
+
+  const boxes = [...document.querySelectorAll(".bd-article div.cell")];
+  const cells = boxes
+    .filter((box) => box.querySelector(".cell_input pre"))
+    .map((box, index) => new Cell(box, index));
+  peLive.cells = cells;
+  foretell();
+});

@@ -1,0 +1,198 @@
+"""Live cells: what is fetched is checked, and a cell runs as it does in a notebook."""
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import cells
+import live
+import nbformat
+import numpy as np
+import pytest
+from IPython.lib import pretty
+from reading import ROOT
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """An empty folder for what is fetched, and three files that are wanted."""
+    wanted = {"a.wasm": b"first", "b.whl": b"second", "c.zip": b"third"}
+    pins = {"sources": ["pip some==1", "npm other@2"]}
+    pins["sha256"] = {name: live.sha256(data) for name, data in wanted.items()}
+    monkeypatch.setattr(live, "KEPT", tmp_path / "live")
+    monkeypatch.setattr(live, "pins", lambda: pins)
+    return wanted
+
+
+def wheel(path, files):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(f"deep/inside/{name}", data)
+
+
+def tarball(path, files):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+def test_files_come_from_any_source_and_stay(kept, monkeypatch):
+    asked = []
+
+    def download(client, name, folder):
+        asked.append((client, name))
+        path = folder / ("some.whl" if client == "pip" else "other.tgz")
+        own = dict(list(kept.items())[:2] if client == "pip" else list(kept.items())[2:])
+        (wheel if client == "pip" else tarball)(path, own)
+        return path
+
+    monkeypatch.setattr(live, "download", download)
+    assert len(live.missing()) == 3
+    assert live.fetch() == ""
+    assert asked == [("pip", "some==1"), ("npm", "other@2")]
+    assert {name: (live.KEPT / name).read_bytes() for name in kept} == kept
+    assert live.fetch() == "" and len(asked) == 2, "what is kept is not fetched again"
+
+
+def test_a_file_with_another_hash_is_not_kept(kept, monkeypatch):
+    def download(client, name, folder):
+        wheel(folder / "some.whl", kept | {"b.whl": b"something else"})
+        return folder / "some.whl"
+
+    monkeypatch.setattr(live, "download", download)
+    assert live.fetch().startswith("b.whl not found")
+    assert live.missing() == ["b.whl"] and not (live.KEPT / "b.whl").exists()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError("no npm here"),
+        subprocess.TimeoutExpired("pip", 1),
+        subprocess.CalledProcessError(1, "pip", stderr=b"what\nno network here\n"),
+    ],
+)
+def test_without_network_the_book_is_built_and_says_why(kept, monkeypatch, error):
+    def download(client, name, folder):
+        raise error
+
+    monkeypatch.setattr(live, "download", download)
+    why = live.fetch()
+    assert "a.wasm, b.whl, c.zip not found" in why and "\n" not in why
+    assert any(word in why for word in ("no npm here", "longer than", "no network here"))
+    live.lay(live.KEPT)  # nothing to lay out
+    assert not (live.KEPT / "_static").exists()
+
+
+def test_pins_name_files_versions_and_no_address():
+    pins = live.pins()
+    assert "://" not in live.PINS.read_text(encoding="utf-8")
+    assert all(len(digest) == 64 for digest in pins["sha256"].values())
+    assert set(live.RUNTIME) < set(pins["sha256"])
+    stems = {name.split("-")[0].replace("_", "-") for name in pins["sha256"]}
+    assert set(pins["wheels"]) < stems
+
+
+def test_the_book_brings_what_the_chapters_read():
+    with zipfile.ZipFile(io.BytesIO(live.book())) as archive:
+        names = set(archive.namelist())
+    for name in ("contents.toml", "results/study.csv", "results/text.npz"):
+        assert f"notebooks/{name}" in names
+    assert {"cells.py", "pretty.py", "pe_numpy/census.csv", "pe_numpy/rotary/rope.py"} <= names
+    assert not any("__pycache__" in name for name in names)
+
+
+def test_times_are_of_cells_that_are_there():
+    rows = live.times()
+    for stem in {row["chapter"] for row in rows}:
+        notebook = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4)
+        ids = {cell.id for cell in notebook.cells if cell.cell_type == "code"}
+        assert {row["cell"] for row in rows if row["chapter"] == stem} <= ids, stem
+    assert all(float(row["seconds"]) >= 3 for row in rows)
+
+
+# ---- cells --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cell(monkeypatch):
+    """Run code as a page does, and tell what it shows."""
+    monkeypatch.setitem(sys.modules, "pretty", pretty)
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # put back afterwards
+    cells.fresh()
+
+    def run(code, number=0):
+        shown = []
+        done = cells.run(code, number, lambda kind, data: shown.append((kind, data)))
+        assert done == all(kind != "error" for kind, _ in shown)
+        text = "".join(data for kind, data in shown if kind == "text")
+        return text, [(kind, data) for kind, data in shown if kind != "text"]
+
+    return run
+
+
+def test_the_last_expression_is_shown_as_ipython_does(cell):
+    assert cell("x = 2\nx + 1") == ("3\n", [])
+    assert cell("x + 1;") == ("", [])
+    assert cell("None") == ("", [])
+    assert cell("_")[0] == "3\n"
+    assert cell("list(range(50))")[0].count("\n") == 50, "IPython's own line breaks"
+    assert cell("class A:\n    def _repr_html_(self): return '<b>a</b>'\nA()")[1] == [
+        ("html", "<b>a</b>")
+    ]
+
+
+def test_an_error_shows_the_line_of_the_cell_alone(cell):
+    text, shown = cell("print('before')\nassert 1 == 2, 'not so'", 7)
+    assert text == "before\n"
+    [(kind, trace)] = shown
+    assert kind == "error" and trace.endswith("AssertionError: not so")
+    assert 'File "<cell 7>", line 2' in trace and "assert 1 == 2" in trace
+    assert "cells.py" not in trace
+    assert cell("def f(:")[1][0][1].endswith("SyntaxError: invalid syntax")
+
+
+def test_a_cell_that_runs_again_sees_the_names_before_it(cell):
+    cell("import numpy as np\nx, rng = 1, np.random.default_rng(0)", 1)
+    first = cell("x += 1\nprint(x, rng.integers(10**9))", 2)
+    cell("x = 'lost'", 3)
+    assert cell("x += 1\nprint(x, rng.integers(10**9))", 2) == first
+    assert cell("print(x)", 3) == ("2\n", [])
+    assert cell("x = 5", 1) and "NameError" in cell("rng", 2)[1][0][1]
+
+
+def test_a_function_of_a_cell_has_a_source(cell):
+    cell("def f(x):\n    return x + 1  # here", 1)
+    assert "# here" in cell("import inspect\nprint(inspect.getsource(f))", 2)[0]
+
+
+def test_a_call_gives_json():
+    def call(code):
+        return json.loads(cells.call(code))
+
+    assert call("pe_numpy.t5_bucket(np.arange(-3, 1))") == [19, 18, 17, 0]
+    assert call("{'a': (np.float32(0.5), True, None), 1: 'x'}") == {
+        "a": [0.5, True, None],
+        "1": "x",
+    }
+    assert call("np.array([np.inf, -np.inf, np.nan])") == ["Infinity", "-Infinity", "NaN"]
+    assert call("1j + np.eye(1)") == [[[1, 1]]]
+
+
+def test_figures_come_where_they_are_shown(cell, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setattr(plt, "show", plt.show)  # put back afterwards
+    cells.with_figures()
+    shown = []
+    code = "import matplotlib.pyplot as plt\nprint(1)\nplt.plot([1, 2])\nplt.show()\nprint(2)\n"
+    cells.run(code + "plt.plot([2, 1]);", 0, lambda kind, data: shown.append((kind, data)))
+    kinds = [kind for kind, _ in shown if kind != "text"]
+    texts = "".join(data if kind == "text" else f"[{kind}]" for kind, data in shown)
+    assert kinds == ["figure", "figure"] and texts == "1\n[figure]2\n[figure]"
+    assert not plt.get_fignums()
+    assert np.all([data != "" for _, data in shown])
