@@ -90,15 +90,13 @@
       say("The nearest that was computed beforehand: this copy of the book has no Python in its pages.");
     };
 
-    // What Python computed just now goes beyond what the table changes: keep the first texts of all.
+    // The table has only what changes in it; Python may change more. So keep how all looked at first.
     const standing = {};
     for (const place of box.querySelectorAll("[data-key]")) {
       const name = place.dataset.key;
-      if (!place.children.length && /^(text|p|td)$/.test(place.localName)) {
-        standing[name] = place.textContent;
-      }
-      for (const { name: attribute, value: words } of place.attributes) {
-        if (attribute !== "data-key") standing[`${name}@${attribute}`] = words;
+      if (/^(text|p|td)$/.test(place.localName)) standing[name] = place.textContent;
+      if (place.closest("svg")) {
+        for (const one of place.attributes) standing[`${name}@${one.name}`] = one.value;
       }
     }
 
@@ -109,14 +107,17 @@
     };
     const play = box.querySelector("[data-do=play]");
     let timer = 0;
+    const note = box.querySelector("[data-key=note]");
     const rest = () => {
       clearInterval(timer);
+      note.ariaLive = "polite";
       timer = 0;
       play.textContent = "Play";
     };
     const run = () => {
       const slide = slides[0];
       if (slide.value === slide.max) step(-slide.max);
+      note.ariaLive = "off"; // nobody could listen so fast
       const pace = Number(box.dataset.interval);
       timer = setInterval(() => {
         step(1);
@@ -144,6 +145,7 @@
       } else if (what) timer ? rest() : run();
     });
 
+    box.dataset.shows = setting();
     box.querySelector(".explore-controls").hidden = false;
     for (const one of box.querySelectorAll("[data-live]")) one.disabled = !live();
     if (!live() && box.querySelector("[data-live]")) {

@@ -7,7 +7,7 @@ import numpy as np
 from pe_numpy.explore.figure import Control, Explorable, State, box, number, rows, text
 from pe_numpy.transformer.attention import causal_mask, padding_mask, softmax, window_mask
 
-WORDS = ("the", "cat", "saw", "a", "small", "dog")
+WORDS = ("the", "cat", "saw", "a", "big", "dog")
 SCORES = """\
 2 1 0 0 0 0
 1 2 1 0 0 -1
