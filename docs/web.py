@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import sections
 from docutils import nodes
 from PIL import Image
 from sphinx.addnodes import pending_xref
@@ -39,6 +41,16 @@ UNUSED = (
     "**/*.map",
     "*.html",
 )
+# The side bars are landmarks; and a page without formulas needs no MathJax.
+BARS = {
+    '<div id="pst-primary-sidebar"': ' role="navigation" aria-label="The book"',
+    '<div id="pst-secondary-sidebar"': ' role="navigation" aria-label="This page"',
+}
+MATHJAX_SCRIPTS = re.compile(
+    r"\s*<script>window\.MathJax = .*?</script>"
+    r"|\s*<script[^>]*mathjax/startup\.js\"></script>"
+)
+NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 FULL_NAMES = {n: f"{getattr(pe_numpy, n).__module__}.{n}" for n in pe_numpy.__all__}
 # Names, operators and blanks look like plain code in both styles: no need to mark each of them.
 PLAIN = re.compile(r'<span class="(?:n|p|w|o|nn|kn)">([^<]*)</span>')
@@ -48,7 +60,15 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     """Copy MathJax, so that no page asks another server for it; take out what no reader needs."""
     if error is None:
         copy_mathjax(Path(app.outdir))
+        sections.write(app)
+        for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"):
+            shutil.copy(path, Path(app.outdir) / "_downloads" / path.name)
         slim(Path(app.outdir))
+
+
+def no_own_search(app: Sphinx) -> None:
+    """Write no index of Sphinx's own search: `sections` writes another."""
+    app.builder.search = False
 
 
 def copy_mathjax(out: Path) -> None:
@@ -73,6 +93,10 @@ def slim(out: Path) -> None:
     for path in out.rglob("*.html"):
         text = PLAIN.sub(r"\1", path.read_text(encoding="utf-8"))
         text = ICON_SCRIPT.sub("", text).replace(ARROW, f'<summary aria-label="Unfold">{ARROW[9:]}')
+        for bar, landmark in BARS.items():
+            text = text.replace(bar, bar + landmark)
+        if 'class="math ' not in text and "data-tex" not in text:
+            text = MATHJAX_SCRIPTS.sub("", text)
         path.write_text(text, encoding="utf-8")
     for path in (out / "_images").glob("*.png"):
         with Image.open(path) as picture:
@@ -104,6 +128,63 @@ def link_functions(app: Sphinx, doctree: nodes.document) -> None:
         )
         parent.replace(literal, link)
         link += literal
+
+
+def link_papers(app: Sphinx, doctree: nodes.document) -> None:
+    """Make a link of each arXiv id."""
+    for text in list(doctree.findall(nodes.Text)):
+        parent = text.parent
+        if isinstance(
+            parent, nodes.reference | nodes.literal | nodes.literal_block | nodes.raw | nodes.title
+        ):
+            continue
+        parts = re.split(r"(arXiv:\d{4}\.\d{4,5})", str(text))
+        if len(parts) > 1:
+            new: list[nodes.Node] = []
+            for part in parts:
+                if part.startswith("arXiv:"):
+                    uri = f"https://arxiv.org/abs/{part.removeprefix('arXiv:')}"
+                    new.append(nodes.reference("", part, refuri=uri))
+                elif part:
+                    new.append(nodes.Text(part))
+            parent.replace(text, new)
+
+
+def fold_sources(app: Sphinx, doctree: nodes.document) -> None:
+    """Colour what `show_source` prints, and fold it under the names of its functions."""
+    for cell in doctree.findall(nodes.container):
+        if cell.get("nb_element") != "cell_code" or "show_source(" not in cell[0].astext():
+            continue
+        for output in list(cell.findall(nodes.literal_block)):
+            names = re.findall(r"^(?:def|class) (\w+)", output.astext(), re.M)
+            if "stream" not in output.get("classes", []) or not names:
+                continue
+            first = re.search(r"^(?:@\w.*\n)*(?:def|class) ", output.astext(), re.M)
+            assert first is not None
+            if first.start() == 0 and is_python(output.astext()):
+                head = f'<details class="source"><summary>Source of {", ".join(names)}</summary>'
+                output["language"] = "python"
+                wrapped = [nodes.raw("", head, format="html"), output.deepcopy()]
+                wrapped.append(nodes.raw("", "</details>", format="html"))
+                output.parent.replace(output, wrapped)
+
+
+def is_python(text: str) -> bool:
+    """Whether a text can be read as a program."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+def offer_notebook(app: Sphinx, doctree: nodes.document) -> None:
+    """Below the title of a chapter, a link that fetches its notebook."""
+    stem = app.env.current_document.docname.removeprefix("chapters/")
+    if re.match(r"\d\d_", stem):
+        needs = next(p for p in doctree.findall(nodes.paragraph) if " minutes." in p.astext())
+        link = f'<a class="notebook" download href="../_downloads/{stem}.ipynb">'
+        needs += nodes.raw("", f" {link}Fetch the notebook.</a>", format="html")
 
 
 def join_returns(
@@ -139,6 +220,10 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Join Sphinx's build."""
     app.set_html_assets_policy("always")  # titles with formulas stand in every side bar
     app.connect("doctree-read", link_functions)
+    app.connect("doctree-read", link_papers)
+    app.connect("doctree-read", fold_sources)
+    app.connect("doctree-read", offer_notebook)
+    app.connect("builder-inited", no_own_search)
     app.connect("autodoc-process-docstring", join_returns, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", add_chapter, priority=900)
     app.connect("build-finished", finish)

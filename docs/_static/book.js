@@ -28,3 +28,88 @@
     mark();
   });
 })();
+
+// Code can be copied, as it is written and without what a live cell has made of it.
+(() => {
+  for (const code of document.querySelectorAll(".bd-article div.highlight")) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "copy-code", textContent: "Copy" });
+    button.setAttribute("aria-label", "Copy this code");
+    button.addEventListener("click", async () => {
+      const text = code.querySelector("pre").textContent;
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch { // a page without a server, or a browser that asks
+        const area = Object.assign(document.createElement("textarea"), { value: text });
+        document.body.append(area);
+        area.select();
+        document.execCommand("copy");
+        area.remove();
+        button.focus();
+      }
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    code.append(button);
+  }
+})();
+
+// The contents of a page mark the section in view, and keep it in sight.
+(() => {
+  const bar = document.querySelector(".bd-sidebar-secondary");
+  const links = [...(bar?.querySelectorAll(".page-toc a.nav-link") ?? [])]
+    .map((link) => [link, document.getElementById(decodeURIComponent(link.hash.slice(1)))]).filter(([, to]) => to);
+  let waiting = false, last;
+  const follow = () => {
+    waiting = false;
+    const passed = links.filter(([, to]) => to.checkVisibility() && to.getBoundingClientRect().top < innerHeight / 3);
+    const atEnd = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
+    const now = (atEnd ? links : passed).at(-1)?.[0];
+    if (now === last) return;
+    last?.classList.remove("in-view");
+    last?.removeAttribute("aria-current");
+    now?.classList.add("in-view");
+    now?.setAttribute("aria-current", "location");
+    if (now) bar.scrollTop += now.getBoundingClientRect().top - bar.getBoundingClientRect().top - bar.clientHeight / 2;
+    last = now;
+  };
+  const ask = () => { if (!waiting) { waiting = true; requestAnimationFrame(follow); } };
+  if (links.length) {
+    for (const event of ["scroll", "resize", "load"]) addEventListener(event, ask, { passive: true });
+    document.addEventListener("toggle", ask, true);
+  }
+})();
+
+// Which chapters have been read: kept in this browser alone.
+(() => {
+  const KEY = "chapters-read";
+  const stem = (path) => /chapters\/(\d\d_\w+)\.html/.exec(path)?.[1];
+  let read;
+  try {
+    read = new Set(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
+  } catch { // a browser that keeps nothing
+    return;
+  }
+  const show = () => {
+    for (const link of document.querySelectorAll(".bd-links a, .part a")) {
+      const mark = read.has(stem(link.href ?? ""));
+      link.classList.toggle("has-read", mark);
+      if (mark) link.title = "read"; else link.removeAttribute("title");
+    }
+    const count = document.querySelector(".parts-read");
+    if (count) count.textContent = read.size ? `You have marked ${read.size} of ${document.querySelectorAll(".part li").length} chapters as read.` : "";
+  };
+  const own = stem(location.pathname);
+  const end = document.querySelector(".prev-next-footer");
+  if (own && end) {
+    const label = Object.assign(document.createElement("label"), { className: "read-mark" });
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: read.has(own) });
+    box.addEventListener("change", () => {
+      if (box.checked) read.add(own); else read.delete(own);
+      localStorage.setItem(KEY, JSON.stringify([...read].sort()));
+      show();
+    });
+    label.append(box, "I have read this chapter (kept in this browser alone)");
+    end.before(label);
+  }
+  show();
+})();

@@ -1,0 +1,242 @@
+// The search of the book: `sections.js` holds every section, MiniSearch ranks them. Both are scripts and
+// come with the first question, so that pages opened from a folder can search like those of a server.
+const peSearch = (() => {
+  const STOP = new Set(("a an and are as at be but by can could did do does for from get give had has have i if in into "
+    + "is it its just me my of on or our should so than that the their them then there these they this to use used "
+    + "using versus vs was we were while who will with would you your").split(" "));
+  const ASKS = new Set("how what when where which why".split(" ")); // in a title they tell, in a text they don't
+  // Weights, found on eighty questions: of the fields, and of what is added below.
+  const W = { home: 1, more: 0.3, label: 0.4, whole: 0.5, asks: 0.4, rare: 0.5, common: 40, cover: 0.5 };
+  const FIELDS = { title: 3, bold: 1, asked: 5, around: 0.5, page: 4, text: 0.8, code: 0.3 };
+
+  // Words, and the parts of compound ones: rope_theta is also rope and theta, LayerNorm layer and norm.
+  const split = (text) => text.replaceAll("√", " sqrt ").normalize("NFKC").split(/[^\p{L}\p{N}_]+/u).flatMap((word) => {
+    const parts = word.replace(/([a-z])([A-Z][a-z])/g, "$1_$2").toLowerCase().split("_").filter(Boolean);
+    return parts.length > 1 ? [word.toLowerCase(), ...parts] : parts;
+  });
+
+  function build(sections, MiniSearch, Stemmer) {
+    const stems = new Map(), stemmer = new Stemmer();
+    const stem = (word) => {
+      if (STOP.has(word)) return null;
+      if (!stems.has(word)) stems.set(word, /^[a-z]+$/.test(word) ? stemmer.stemWord(word) : word);
+      return stems.get(word);
+    };
+    const index = new MiniSearch({
+      fields: Object.keys(FIELDS), tokenize: split, processTerm: stem, idField: "id",
+    });
+    index.addAll(sections.map((section, id) => ({ ...section, id })));
+    const count = new Map(); // in how many sections a word stands
+    for (const s of sections) {
+      for (const w of new Set(split(`${s.title} ${s.text}`).map(stem))) count.set(w, 1 + (count.get(w) ?? 0));
+    }
+    const seen = (word) => count.get(stem(word)) ?? 0;
+
+    const rare = (word) => Math.log(1 + sections.length / (1 + seen(word))) / Math.log(1 + sections.length);
+
+    // A rare word may be two common ones: layernorm, batchnorm.
+    const apart = (word) => {
+      for (let n = word.length - 3; seen(word) < 8 && n > 2; n--) {
+        const two = [word.slice(0, n), word.slice(n)];
+        if (two.every((part) => seen(part) > 15)) return [word, ...two];
+      }
+      return [word];
+    };
+    // What the glossary says: a term in the question leads to its chapter, and to the words that explain it.
+    const glossary = sections.filter((s) => s.url.includes("GLOSSARY.html#")).flatMap((s) => {
+      const [name, ...short] = s.title.replace(/ \([^()]*[^\x00-\x7f]+[^()]*\)$/, "").split(/ \(|\)/).filter(Boolean);
+      const chapter = /\(chapter (\d+)\)/.exec(s.text)?.[1];
+      return [name, ...short].map((term) => ({ term, chapter, says: `${name} ${s.text}` }));
+    });
+    const stream = (text) => ` ${split(text).map(stem).filter(Boolean).join(" ")} `;
+
+    for (const g of glossary) g.stems = stream(g.term).trim();
+    const streams = new Map();
+    const label = (id) => {
+      if (!streams.has(id)) {
+        const { title, bold, asked, text, page, around } = sections[id];
+        streams.set(id, [stream(`${title} . ${bold}`), stream(`${asked} . ${text}`),
+          stream(title).trim().split(" ")]);
+      }
+      return streams.get(id);
+    };
+    return (query, limit = 20) => {
+      const asked = [...new Set(split(query).filter((w) => !STOP.has(w)).flatMap(apart))];
+      const found = index.search(asked.join(" "), {
+        boost: FIELDS,
+        bm25: { k: 1.2, b: 0.9, d: 0.5 },
+        boostTerm: (word) => ((ASKS.has(word) ? W.asks : 1) * rare(word) ** W.rare),
+        fuzzy: (word) => (word.length > 4 && !count.has(word) ? 0.2 : false),
+        prefix: (word, n, all) => n === all.length - 1 && word.length > 2 && !count.has(word),
+        boostDocument: (id) => sections[id].weight,
+      });
+      // Words that stand side by side in the question and in the section belong together.
+      const all = asked.map(stem);
+      const pairs = all.slice(1).map((word, n) => ` ${all[n]} ${word} `);
+      const terms = glossary.filter((g) => ` ${all.join(" ")} `.includes(` ${g.stems} `))
+        .filter((g) => g.stems.includes(" ") || (count.get(g.stems) ?? 0) < W.common)
+        .map((g) => ({ ...g, share: g.stems.split(" ").length / all.length }));
+      const home = new Map(), more = new Map();
+      for (const { chapter, says, share } of terms) {
+        home.set(chapter, Math.max(share, home.get(chapter) ?? 0));
+        for (const hit of index.search(says.replace(/\(chapter.*/, ""), { boost: FIELDS })) {
+          const extra = share * sections[hit.id].weight * hit.score / hit.queryTerms.length;
+          more.set(hit.id, Math.max(extra, more.get(hit.id) ?? 0));
+        }
+      }
+      const base = (hit) => {
+        const chapter = /^\d+(?=\. )/.exec(sections[hit.id].page)?.[0];
+        return (1 + W.home * (home.get(chapter) ?? 0)) * (hit.score + W.more * all.length * (more.get(hit.id) ?? 0));
+      };
+      const near = (id) => {
+        const [short, whole, path] = label(id);
+        const count = (where) => pairs.filter((pair) => where.includes(pair)).length / (pairs.length || 1);
+        const weigh = (words) => words.reduce((sum, word) => sum + rare(word), 0);
+        const cover = weigh(path.filter((word) => all.includes(word))) / weigh(path);
+        return (1 + W.cover * cover ** 2) * (1 + W.label * count(short) + W.whole * count(whole));
+      };
+      const rated = found.map((hit) => ({ id: hit.id, terms: hit.terms, score: base(hit) })).sort((a, b) => b.score - a.score);
+      const best = rated.slice(0, 80);
+      return best.map((hit) => ({ ...sections[hit.id], score: hit.score * near(hit.id), terms: hit.terms, words: asked }))
+        .sort((a, b) => b.score - a.score).slice(0, limit);
+    };
+  }
+  return { build, W, FIELDS };
+})();
+
+// ---- the page ----------------------------------------------------------------------------------------
+(() => {
+  const root = new URL(document.documentElement.dataset.content_root, location.href);
+  const load = (file) => new Promise((done, fail) => {
+    const script = document.createElement("script");
+    Object.assign(script, { src: new URL(`_static/${file}`, root), onload: done, onerror: fail, async: false });
+    document.head.append(script);
+  });
+  let engine; // built at the first question
+  const ready = () => engine ??= Promise.all(
+    ["minisearch.js", "base-stemmer.js", "english-stemmer.js", "sections.js"].map(load),
+  ).then(() => peSearch.build(window.sections, MiniSearch, EnglishStemmer));
+
+  // Words that begin like the stems of what was asked.
+  const like = (stems) => new RegExp(
+    `(?<![\\p{L}\\p{N}])(?:${stems.map((s) => s.length > 2 ? `${s.replace(/i$/, "[iy]")}[\\p{L}\\p{N}]*` : s)
+      .join("|")})(?![\\p{L}\\p{N}])`, "giu");
+
+  // The part of a text that has most of the words, with these marked.
+  function excerpt({ asked, text, terms }, width = 220) {
+    const pattern = like(terms);
+    const whole = [text, asked].map((t) => [new Set(t.toLowerCase().match(pattern)).size, t]).sort((a, b) => b[0] - a[0])[0][1];
+    const hits = [...whole.matchAll(pattern)];
+    const kinds = (from) => new Set(hits.filter((h) => h.index >= from && h.index < from + width).map((h) => h[0].slice(0, 4))).size;
+    const start = hits.map((h) => h.index).reduce((a, b) => (kinds(b) > kinds(a) ? b : a), hits[0]?.index ?? 0);
+    const from = start < 60 ? 0 : whole.lastIndexOf(" ", start - 40) + 1;
+    const part = whole.slice(from, whole.indexOf(" ", from + width) < 0 ? undefined : whole.indexOf(" ", from + width));
+    const box = document.createElement("p");
+    let at = 0;
+    box.append(from ? "… " : "");
+    for (const hit of part.matchAll(pattern)) {
+      const mark = document.createElement("mark");
+      mark.textContent = hit[0];
+      box.append(part.slice(at, hit.index), mark);
+      at = hit.index + hit[0].length;
+    }
+    box.append(part.slice(at), from + part.length < whole.length ? " …" : "");
+    return box;
+  }
+
+  function item(hit) {
+    const [file, anchor] = hit.url.split("#");
+    const link = Object.assign(document.createElement("a"), {
+      href: new URL(`${file}?q=${encodeURIComponent(hit.terms.join(" "))}${anchor ? `#${anchor}` : ""}`, root),
+      textContent: hit.title,
+    });
+    const where = Object.assign(document.createElement("span"), {
+      className: "search-where", textContent: [hit.page, hit.around].filter((t) => t && t !== hit.title).join(" · "),
+    });
+    const li = document.createElement("li");
+    li.append(link, where, excerpt(hit));
+    return li;
+  }
+
+  // What a form finds stands below it: eight results in the window, thirty on the page of the search.
+  function serve(form) {
+    const input = form.querySelector("input");
+    const onPage = !form.closest("dialog");
+    const box = document.getElementById(onPage ? "search-results" : "none") ?? document.createElement("div");
+    if (!box.id) form.after(box);
+    const status = Object.assign(document.createElement("p"), { role: "status", className: "search-status" });
+    const list = document.createElement("ol");
+    box.classList.add("search-found");
+    box.append(status, list);
+    let last = 0;
+    const answer = async () => {
+      const turn = ++last, query = input.value.trim();
+      if (!query) return list.replaceChildren(), status.textContent = "";
+      if (!window.sections) status.textContent = "Reading the book …";
+      try {
+        const find = await ready();
+        if (turn !== last) return; // more was typed meanwhile
+        const hits = find(query, onPage ? 30 : 8);
+        list.replaceChildren(...hits.map(item));
+        list.dataset.query = query;
+        status.textContent = hits.length ? `${hits.length} sections, the best first` : "No section has these words.";
+      } catch {
+        status.textContent = "The search could not be loaded.";
+      }
+    };
+    let wait;
+    input.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(answer, 150); });
+    input.addEventListener("focus", () => setTimeout(ready, 50), { once: true });
+    box.parentElement.addEventListener("keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      const stops = [input, ...list.querySelectorAll("a")];
+      const next = stops[stops.indexOf(document.activeElement) + step];
+      if (next) { event.preventDefault(); next.focus(); }
+    });
+    if (onPage) {
+      form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        history.replaceState(null, "", `?q=${encodeURIComponent(input.value)}`);
+        answer();
+      });
+      input.value = new URLSearchParams(location.search).get("q") ?? "";
+      input.focus();
+      answer();
+    }
+  }
+  document.querySelectorAll("form.bd-search").forEach(serve);
+
+  // Whoever comes from the search finds the heading on the screen and the words marked.
+  const words = new URLSearchParams(location.search).get("q");
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (words && !document.getElementById("search-results")) {
+    const within = target?.closest("section, dl, dt") ?? document.querySelector("article");
+    const mark = () => {
+      const pattern = like(words.split(" ")), ranges = [];
+      const walk = document.createTreeWalker(within, NodeFilter.SHOW_TEXT);
+      while (walk.nextNode()) {
+        if (walk.currentNode.parentElement.closest("mjx-container, script, pre")) continue;
+        for (const hit of walk.currentNode.data.matchAll(pattern)) {
+          const range = new Range();
+          range.setStart(walk.currentNode, hit.index);
+          range.setEnd(walk.currentNode, hit.index + hit[0].length);
+          ranges.push(range);
+        }
+      }
+      if (window.Highlight) CSS.highlights.set("asked", new Highlight(...ranges));
+    };
+    target?.classList.add("search-target");
+    addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      CSS.highlights?.delete("asked");
+      target?.classList.remove("search-target");
+    });
+    let moved = false;
+    addEventListener("wheel", () => { moved = true; }, { once: true, passive: true });
+    addEventListener("load", async () => {
+      await window.MathJax?.startup?.promise;
+      mark();
+      if (!moved) target?.scrollIntoView();
+    });
+  }
+})();
