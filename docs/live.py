@@ -24,13 +24,14 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 KEPT = HERE / "_build" / "live"
 PINS = ROOT / "requirements" / "live.toml"
-TIMES = HERE / "live_times.csv"  # chapter, id of a cell, seconds
+CELLS = HERE / "live_cells.csv"  # chapter, id of a cell, seconds if many, why it differs
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 # What the chapters read, besides the package: as it lies in the repository.
 BOOK = (
@@ -158,28 +159,30 @@ def lay(site: Path) -> None:
     worker = (HERE / "_static" / "live-worker.js").read_bytes()
     write_script(target / "book.js", {"book.zip": book(), "live-worker.js": worker})
     licences(target / "licences")
-    tell_times(site)
+    tell(site)
 
 
-def times() -> list[dict[str, str]]:
-    """Rows of what was measured."""
-    with TIMES.open(encoding="utf-8") as file:
+def said() -> list[dict[str, str]]:
+    """Rows on cells that run long in the page, or otherwise than in the book."""
+    with CELLS.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def tell_times(site: Path) -> None:
-    """Note in the pages how long a cell runs, if it is long; measured, see `tests/browser`."""
-    rows = times()
-    for stem in {row["chapter"] for row in rows}:
+def tell(site: Path) -> None:
+    """Note in the pages what is said of their cells."""
+    for stem in {row["chapter"] for row in said()}:
         path, page = ROOT / "notebooks" / f"{stem}.ipynb", site / "chapters" / f"{stem}.html"
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         ids = [cell["id"] for cell in cells if cell["cell_type"] == "code"]
-        parts = page.read_text(encoding="utf-8").split('<div class="cell ')
-        for row in rows:
+        before, *parts = page.read_text(encoding="utf-8").split('<div class="cell ')
+        for row in said():
             if row["chapter"] == stem and row["cell"] in ids:
-                n = ids.index(row["cell"]) + 1
-                parts[n] = parts[n].replace('"', f'" data-seconds="{row["seconds"]}"', 1)
-        page.write_text('<div class="cell '.join(parts), encoding="utf-8")
+                n = ids.index(row["cell"])
+                data = "".join(
+                    f' data-{k}="{escape(row[k])}"' for k in ("seconds", "note") if row[k]
+                )
+                parts[n] = parts[n].replace('"', f'"{data}', 1)
+        page.write_text('<div class="cell '.join([before, *parts]), encoding="utf-8")
 
 
 def packed() -> Path:

@@ -22,6 +22,7 @@ addEventListener("DOMContentLoaded", () => {
       this.pre = this.input.querySelector("pre");
       this.committed = this.pre.textContent.replace(/\n$/, "");
       this.seconds = Number(box.dataset.seconds ?? 0);
+      this.note = box.dataset.note ?? ""; // why it differs here from the book
       this.button("play", "▶ Run", `Run cell ${this.number}`, () => (running ? stop() : run(this)));
       this.button("edit", "Edit", `Edit cell ${this.number}`, () => this.open());
       this.button("reset", "Reset", `Reset cell ${this.number}`, () => this.reset()).hidden = true;
@@ -162,7 +163,8 @@ addEventListener("DOMContentLoaded", () => {
       const first = above.reduce((sum, one) => sum + one.seconds, 0);
       const words = cell.seconds >= LONG ? [lasting(cell.seconds)] : [];
       if (first >= LONG) words.push(`${lasting(first)} for the cells above`);
-      cell.say(words.length ? `takes ${words.join(", and ")}` : "");
+      const takes = words.length ? `takes ${words.join(", and ")}` : "";
+      cell.say([takes, cell.note].filter(Boolean).join("; "));
     }
   };
 
@@ -186,13 +188,11 @@ addEventListener("DOMContentLoaded", () => {
         one.clear();
         if (one === cell) cell.output.closest("details")?.setAttribute("open", "");
         const { error } = await peLive.run(one.code, { number: n + 1, part: (p) => one.show(p) });
-        if (error) {
-          if (one !== cell) words = `cell ${n + 1}, above, stopped with an error`;
-          break;
-        }
-        ran[n] = one.code;
+        if (error && one !== cell) words = `cell ${n + 1}, above, stopped with an error`;
+        if (error && one.code !== one.committed) break;
+        ran[n] = one.code; // the book's own code may fail here alone (see its note): go on
       }
-      words ||= `${((performance.now() - start) / 1000).toFixed(1)} s`;
+      words ||= cell.note || `${((performance.now() - start) / 1000).toFixed(1)} s`;
     } catch (error) {
       ran = [];
       words =

@@ -1,7 +1,9 @@
 """Live cells: what is fetched is checked, and a cell runs as it does in a notebook."""
 
+import html
 import io
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -107,13 +109,23 @@ def test_the_book_brings_what_the_chapters_read():
     assert not any("__pycache__" in name for name in names)
 
 
-def test_times_are_of_cells_that_are_there():
-    rows = live.times()
+def test_what_is_said_of_cells_is_said_of_cells_that_are_there(tmp_path):
+    rows = live.said()
+    assert rows
     for stem in {row["chapter"] for row in rows}:
         notebook = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4)
-        ids = {cell.id for cell in notebook.cells if cell.cell_type == "code"}
-        assert {row["cell"] for row in rows if row["chapter"] == stem} <= ids, stem
-    assert all(float(row["seconds"]) >= 3 for row in rows)
+        own = [cell.id for cell in notebook.cells if cell.cell_type == "code"]
+        assert {row["cell"] for row in rows if row["chapter"] == stem} <= set(own), stem
+        page = tmp_path / "chapters" / f"{stem}.html"
+        page.parent.mkdir(exist_ok=True)
+        page.write_text("top" + "".join(f'<div class="cell a">{cell}</div>' for cell in own))
+    live.tell(tmp_path)
+    for row in rows:
+        assert row["note"] or float(row["seconds"]) >= 3
+        text = (tmp_path / "chapters" / f"{row['chapter']}.html").read_text()
+        tag = re.search(rf"<div ([^>]*)>{row['cell']}<", text)
+        assert row["note"] in html.unescape(tag[1])
+        assert f'data-seconds="{row["seconds"]}"' in tag[1] or not row["seconds"]
 
 
 # ---- cells --------------------------------------------------------------------------------------
