@@ -5,6 +5,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "docs" / "_build" / "html"
@@ -57,3 +59,84 @@ def test_cells_print_and_draw_live_what_the_book_has_printed(stem, reader):
         same = result == {"text": printed(cell), "figures": drawn(cell), "error": None}
         assert same == (cell.id not in DIFFERENT), (cell.id, cell.source, printed(cell), result)
     assert not reader.wrong
+
+
+def test_python_is_fetched_at_the_first_click_and_works_without_a_server(chromium, reader):
+    asked = []
+    visitor = type(reader)(chromium, SITE.as_uri() + "/")
+    visitor.page.on("request", lambda request: asked.append(request.url))
+    page = visitor.open("chapters/33_t5.html")
+    assert page.locator(".live").count() == len(cells("33_t5"))
+    assert not [url for url in asked if "/live/" in url]
+    assert page.evaluate("peLive.call('pe_numpy.t5_bucket(np.arange(-2, 3))')") == [18, 17, 0, 1, 2]
+    fetched = {Path(url).name for url in asked if "/live/" in url}
+    assert fetched == {"python.js", "numpy.js", "book.js"}
+    assert visitor.wrong == []
+    visitor.context.close()
+
+
+def test_a_cell_is_edited_stopped_and_reset_by_the_keyboard(reader):
+    page = reader.open("chapters/33_t5.html")
+    cell = page.locator("div.cell:has(.live)").nth(1)
+    before = cell.inner_text(), cell.locator("pre").all_inner_texts()
+    status, code = cell.locator(".live-status"), cell.locator("textarea")
+
+    def press(name):
+        cell.get_by_role("button", name=name).focus()
+        page.keyboard.press("Enter")
+
+    def edit_and_run(text):
+        code.fill(text)
+        code.press("Control+Enter")
+
+    def ended(words):
+        expect(cell.get_by_role("button", name="Run cell 2")).to_be_visible(timeout=MINUTES)
+        assert words in status.inner_text()
+
+    press("Edit cell 2")
+    assert page.evaluate("document.activeElement.value") == cells("33_t5")[1].source
+    edit_and_run("x = [7.5]\nassert x == 1, 'not so'")
+    ended(" s")
+    assert cell.locator(".live-error").inner_text().startswith("An assertion failed.")
+    assert "line 2" in cell.locator(".live-error").inner_text()
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(f"document.documentElement.dataset.theme == '{scheme}'")
+        found = Axe().run(page, context=".bd-article", options={"resultTypes": ["violations"]})
+        assert [v["id"] for v in found.response["violations"]] == []
+    edit_and_run("for n in range(3):\n    print(n, span.shape)\nn / 4")
+    ended(" s")
+    shown = cell.locator(".cell_output")
+    assert shown.inner_text().split("\n") == ["0 (281,)", "1 (281,)", "2 (281,)", "0.5"]
+    edit_and_run("while True: pass")
+    expect(status).to_have_text("running …")
+    press("Stop")
+    ended("stopped: all names are gone")
+    press("Reset cell 2")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.evaluate("peLive.cells[1].say('')")
+    page.locator("div.cell details").evaluate_all("all => all.forEach(d => { d.open = false; })")
+    assert (cell.inner_text(), cell.locator("pre").all_inner_texts()) == before
+    assert page.evaluate("peLive.run('6 * 7')") == {"text": "42\n", "figures": [], "error": None}
+    assert reader.wrong == []
+
+
+def test_a_cell_below_runs_again_when_one_above_was_edited(reader):
+    page = reader.open("chapters/33_t5.html")
+    codes = ["n = 1\nprint('first')", "n += 1\nprint(n)", "print('last', n)"]
+    page.evaluate("peLive.cells.slice(0, 3).forEach(cell => cell.open())")
+    for n, code in enumerate(codes):
+        page.evaluate("([n, code]) => { peLive.cells[n].area.value = code; }", [n, code])
+
+    def texts():
+        return page.evaluate("peLive.cells.slice(0, 3).map(c => c.result.text.trim())")
+
+    run(page, 2)
+    assert texts() == ["first", "2", "last 2"]
+    run(page, 1)
+    assert texts()[1] == "2", "it sees the names before it"
+    page.evaluate("peLive.cells[0].area.value = 'n = 10'")
+    run(page, 2)
+    assert texts() == ["", "11", "last 11"]
