@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures book live contents cards lab test test-book test-oldest ledger mutants bench study lint lock clean
+.PHONY: all help notebooks figures book live pdf contents cards lab test test-book test-oldest ledger mutants bench study lint lock clean
 
 all: notebooks figures book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -68,6 +68,9 @@ book: .venv/ok  ## build the web book from the executed notebooks and the docstr
 
 live: .venv/ok  ## fetch Python for the browser (once), so that the pages can run their cells
 	@$(BIN)/python docs/live.py
+
+pdf: book  ## print the whole book by a headless Chromium (some minutes); writes docs/_build/pe_numpy.pdf
+	@$(BIN)/python docs/pdf.py
 
 contents: .venv/ok  ## write the README's chapters and routes from notebooks/contents.toml
 	@$(BIN)/python docs/toc.py

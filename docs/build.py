@@ -291,7 +291,8 @@ def parts() -> str:
     for part in toc.read()["part"]:
         own = part["chapter"]
         text.append(f'<section class="part"><h3>{part["title"]}</h3>')
-        text.append(f"<p>{len(own)} chapters, {toc.time_of([c['stem'] for c in own])}</p><ul>")
+        count = f"{len(own)} chapters" if len(own) > 1 else "1 chapter"
+        text.append(f"<p>{count}, {toc.time_of([c['stem'] for c in own])}</p><ul>")
         for c in own:
             needs = ", ".join(other[:2] for other in c["needs"])
             said = f"{c['minutes']} minutes" + (f", needs {needs}" if needs else "")

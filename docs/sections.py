@@ -109,7 +109,11 @@ def answers(page: nodes.document) -> dict[str, str]:
         if title_of(section) != "Short answers":
             continue
         for item in section.findall(nodes.list_item):
-            text = re.sub(r"\(?\b[Ss]hown\b\)?\.?", "", one_line(words(item)))
+            alone = item.deepcopy()
+            for link in list(alone.findall(nodes.reference)):
+                if link.get("refid"):  # "Shown", "padded": it leads to the section
+                    link.parent.remove(link)
+            text = re.sub(r"\s*\(\s*\)|(?<=[.?])\s*[.,;](?=\s|$)", "", one_line(words(alone)))
             for link in item.findall(nodes.reference):
                 target = slugs.get(link.get("refid"), link.get("refid"))
                 if target and text not in found.get(target, ""):
