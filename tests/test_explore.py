@@ -59,6 +59,11 @@ def test_the_clocks_show_turned_hands_and_their_score(m, n, scheme):
         for place, hand in ((m, "query"), (n, "key")):
             turned = angle(shown[f"face{c}-{hand}@transform"])
             assert np.exp(1j * turned) == pytest.approx(np.exp(1j * place * theta[c]), abs=2e-3)
+        # A circle's line runs clockwise: the grey part begins at the hand that has turned further.
+        further = "query" if m >= n else "key"
+        assert shown[f"face{c}-wedge@transform"] == shown[f"face{c}-{further}@transform"]
+        degrees = min(np.degrees(abs(m - n) * theta[c]), 360)
+        assert shown[f"face{c}-wedge@stroke-dasharray"] == f"{degrees:.1f} 400"
     visible = [shown[f"face{c}@visibility"] == "visible" for c in range(8)]
     assert visible == [True] * 5 + [False] * 3
 
