@@ -156,26 +156,43 @@ def fold_sources(app: Sphinx, doctree: nodes.document) -> None:
         if cell.get("nb_element") != "cell_code" or "show_source(" not in cell[0].astext():
             continue
         for output in list(cell.findall(nodes.literal_block)):
-            names = re.findall(r"^(?:def|class) (\w+)", output.astext(), re.M)
-            if "stream" not in output.get("classes", []) or not names:
+            if "stream" not in output.get("classes", []):
                 continue
-            first = re.search(r"^(?:@\w.*\n)*(?:def|class) ", output.astext(), re.M)
-            assert first is not None
-            if first.start() == 0 and is_python(output.astext()):
-                head = f'<details class="source"><summary>Source of {", ".join(names)}</summary>'
-                output["language"] = "python"
-                wrapped = [nodes.raw("", head, format="html"), output.deepcopy()]
-                wrapped.append(nodes.raw("", "</details>", format="html"))
-                output.parent.replace(output, wrapped)
+            before, source, after = split_source(output.astext())
+            if not source:
+                continue
+            parts: list[nodes.Node] = []
+            for text, language in ((before, ""), (source, "python"), (after, "")):
+                if text.strip():
+                    part = output.deepcopy()
+                    part.rawsource = text.strip("\n")
+                    part[:] = [nodes.Text(part.rawsource)]
+                    part["language"] = language or output["language"]
+                    parts += folded(part) if language else [part]
+            output.parent.replace(output, parts)
 
 
-def is_python(text: str) -> bool:
-    """Whether a text can be read as a program."""
+def split_source(text: str) -> tuple[str, str, str]:
+    """What a cell printed before some functions, these, and what it printed after them."""
+    lines = text.split("\n")
+    own = [bool(re.match(r"(?:def|class) \w|@\w|[)\]}]", line)) for line in lines]
+    inside = [own[n] or not line or line[0] == " " for n, line in enumerate(lines)]
+    first = own.index(True) if any(own) else len(lines)
+    last = next((n for n in range(first, len(lines)) if not inside[n]), len(lines))
+    source = "\n".join(lines[first:last])
     try:
-        ast.parse(text)
+        ast.parse(source)
     except SyntaxError:
-        return False
-    return True
+        return text, "", ""
+    return "\n".join(lines[:first]), source, "\n".join(lines[last:])
+
+
+def folded(block: nodes.literal_block) -> list[nodes.Node]:
+    """Code in a part that unfolds."""
+    names = ", ".join(re.findall(r"^(?:def|class) (\w+)", block.astext(), re.M))
+    head = f'<details class="source"><summary>Source of {names}</summary>'
+    ends = [nodes.raw("", text, format="html") for text in (head, "</details>")]
+    return [ends[0], block, ends[1]]
 
 
 def offer_notebook(app: Sphinx, doctree: nodes.document) -> None:

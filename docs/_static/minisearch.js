@@ -1,5 +1,5 @@
 /*
-MiniSearch 7.2.0, dist/umd/index.js of the npm package minisearch, unchanged.
+MiniSearch 7.2.0: below, dist/umd/index.js of its npm package, unchanged.
 
 Copyright 2022 Luca Ongaro
 
@@ -2021,3 +2021,4 @@ THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLI
     return MiniSearch;
 
 }));
+//# sourceMappingURL=index.js.map

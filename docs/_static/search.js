@@ -31,7 +31,6 @@ const peSearch = (() => {
       for (const w of new Set(split(`${s.title} ${s.text}`).map(stem))) count.set(w, 1 + (count.get(w) ?? 0));
     }
     const seen = (word) => count.get(stem(word)) ?? 0;
-
     const rare = (word) => Math.log(1 + sections.length / (1 + seen(word))) / Math.log(1 + sections.length);
 
     // A rare word may be two common ones: layernorm, batchnorm.
@@ -52,11 +51,11 @@ const peSearch = (() => {
 
     for (const g of glossary) g.stems = stream(g.term).trim();
     const streams = new Map();
-    const label = (id) => {
+    const read = (id) => {
       if (!streams.has(id)) {
-        const { title, bold, asked, text, page, around } = sections[id];
-        streams.set(id, [stream(`${title} . ${bold}`), stream(`${asked} . ${text}`),
-          stream(title).trim().split(" ")]);
+        const { title, bold, asked, text } = sections[id];
+        const names = stream(title).trim().split(" ");
+        streams.set(id, [names, stream(`${title} . ${bold}`), stream(`${asked} . ${text}`)]);
       }
       return streams.get(id);
     };
@@ -89,19 +88,23 @@ const peSearch = (() => {
         return (1 + W.home * (home.get(chapter) ?? 0)) * (hit.score + W.more * all.length * (more.get(hit.id) ?? 0));
       };
       const near = (id) => {
-        const [short, whole, path] = label(id);
-        const count = (where) => pairs.filter((pair) => where.includes(pair)).length / (pairs.length || 1);
+        const [names, short, whole] = read(id);
+        const part = (where) => pairs.filter((pair) => where.includes(pair)).length / (pairs.length || 1);
         const weigh = (words) => words.reduce((sum, word) => sum + rare(word), 0);
-        const cover = weigh(path.filter((word) => all.includes(word))) / weigh(path);
-        return (1 + W.cover * cover ** 2) * (1 + W.label * count(short) + W.whole * count(whole));
+        const cover = weigh(names.filter((word) => all.includes(word))) / weigh(names);
+        return (1 + W.cover * cover ** 2) * (1 + W.label * part(short) + W.whole * part(whole));
       };
       const rated = found.map((hit) => ({ id: hit.id, terms: hit.terms, score: base(hit) })).sort((a, b) => b.score - a.score);
-      const best = rated.slice(0, 80);
-      return best.map((hit) => ({ ...sections[hit.id], score: hit.score * near(hit.id), terms: hit.terms, words: asked }))
+      const best = rated.slice(0, 80).map((hit) => ({ ...hit, score: hit.score * near(hit.id) }))
         .sort((a, b) => b.score - a.score).slice(0, limit);
+      const told = new Set([...ASKS].map(stem));
+      return best.map(({ id, terms }) => {
+        const telling = terms.filter((term) => term.length > 1 && !told.has(term));
+        return { ...sections[id], terms: telling.length ? telling : terms };
+      });
     };
   }
-  return { build, W, FIELDS };
+  return { build };
 })();
 
 // ---- the page ----------------------------------------------------------------------------------------

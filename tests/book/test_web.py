@@ -1,6 +1,7 @@
 """The built web book: complete, linked, searchable, and silent towards other servers."""
 
 import ast
+import hashlib
 import json
 import re
 import urllib.parse
@@ -9,11 +10,13 @@ from html.parser import HTMLParser
 import nbformat
 import pytest
 from reading import NOTEBOOKS, ROOT, load, prose_of, tables
+from web import split_source
 
 import pe_numpy
 from pe_numpy.homework.contents import chapter_of
 
 web = load("docs")
+BARS = {"pst-primary-sidebar", "pst-secondary-sidebar"}
 STUBS = sorted((ROOT / "notebooks" / "exercises").rglob("[0-9][0-9]_*.py"))
 
 
@@ -99,14 +102,106 @@ def test_each_function_leads_to_its_chapter_and_back(pages):
         assert any(a.startswith("../_modules/") for a in page.all("a", "href")), "no source"
 
 
-def test_search_knows_each_term_of_the_glossary(site):
-    text = (site / "searchindex.js").read_text(encoding="utf-8")
-    index = json.loads(text[text.index("(") + 1 : text.rindex(")")])
+@pytest.fixture(scope="module")
+def found(site):
+    """All that the search knows: the sections of the book."""
+    text = (site / "_static" / "sections.js").read_text(encoding="utf-8")
+    return json.loads(text.removeprefix("window.sections=").rstrip(";\n"))
+
+
+def test_search_knows_each_term_of_the_glossary(found):
     page = (ROOT / "notebooks" / "GLOSSARY.md").read_text(encoding="utf-8")
-    terms = [(row[0], row[1]) for _, rows in tables(page) for row in rows]
+    terms = {f"{row[0]} ({row[1]})" for _, rows in tables(page) for row in rows}
     assert len(terms) > 200
-    for term, chinese in terms:
-        assert f"{term} ({chinese})".lower() in index["indexentries"]
+    assert terms == {s["title"] for s in found if "GLOSSARY.html#" in s["url"]}
+
+
+def test_search_knows_each_section_and_each_function(found, pages):
+    for section in found:
+        file, _, anchor = section["url"].partition("#")
+        assert not anchor or anchor in pages[file].ids, section["url"]
+    urls = {s["url"] for s in found}
+    for path in NOTEBOOKS:
+        text = "\n".join(prose_of(nbformat.read(path, as_version=4).cells))
+        own = [url for url in urls if url.startswith(f"chapters/{path.stem}.html")]
+        headings = len(re.findall(r"^#{1,4} ", re.sub(r"```.*?```", "", text, flags=re.S), re.M))
+        assert headings - 4 <= len(own) <= headings, path.stem  # some have no words of their own
+    for function in pe_numpy.__all__:
+        module = getattr(pe_numpy, function).__module__
+        assert f"api/{module}.html#{module}.{function}" in urls
+
+
+def test_the_search_is_that_of_its_package(site):
+    """The engine is the published file, below its licence."""
+    text = (site / "_static" / "minisearch.js").read_text(encoding="utf-8")
+    licence, _, code = text.partition("*/\n")
+    assert "MiniSearch 7.2.0" in licence and "Permission is hereby granted" in licence
+    sha = "03c27931eb603af1d3358579e9885eafdb6a2f5fa9929557b3e77d7e99d06d03"
+    assert hashlib.sha256(code.encode()).hexdigest() == sha
+
+
+def test_formulas_load_mathjax_and_other_pages_do_not(pages):
+    counts = {True: 0, False: 0}
+    for name, page in pages.items():
+        maths = 'class="math ' in page.text
+        scripts = [src for src in page.all("script", "src") if "mathjax" in src]
+        assert bool(scripts) == maths, name
+        counts[maths] += 1
+    assert min(counts.values()) > 10
+
+
+def test_a_chapter_hands_out_its_notebook(pages):
+    for path in NOTEBOOKS:
+        page = pages[f"chapters/{path.stem}.html"]
+        links = [a["href"] for t, a in page.tags if t == "a" and a.get("class") == "notebook"]
+        assert len(links) == 1
+        assert (page.path.parent / links[0]).read_bytes() == path.read_bytes()
+
+
+def test_arxiv_ids_are_links(pages):
+    for path in NOTEBOOKS:
+        text = "\n".join(prose_of(nbformat.read(path, as_version=4).cells))
+        links = pages[f"chapters/{path.stem}.html"].all("a", "href")
+        for number in re.findall(r"(?<!`)arXiv:(\d{4}\.\d{4,5})", text):
+            assert f"https://arxiv.org/abs/{number}" in links, (path.stem, number)
+
+
+def test_sources_fold_and_are_coloured(pages):
+    page = pages["chapters/33_t5.html"].text
+    source = page.partition("<summary>Source of t5_bias</summary>")[2].partition("</details>")[0]
+    assert 'class="k">def</span>' in source and 'class="k">return</span>' in source
+    assert "shapes:" not in source  # what else the cell prints stays open
+
+
+def test_what_is_printed_around_a_source_stays():
+    source = "@cached\ndef f(x):\n    return (\n        x\n    )\n\n\nclass A:\n    x: int"
+    for before, after in (("", ""), ("1\n", ""), ("", "\nshapes: (1, 2)"), ("a\nb\n", "\nc")):
+        parts = split_source(before + source + after)
+        assert parts[1] == source
+        assert (parts[0], parts[2]) == (before.strip("\n"), after.strip("\n"))
+    assert split_source("plain: 3") == ("plain: 3", "", "")
+    assert split_source("def no code at all") == ("def no code at all", "", "")
+
+
+def test_the_front_page_has_doors_cards_and_a_way_to_cite(pages):
+    page = pages["index.html"]
+    assert page.text.count('class="door"') == 3
+    listed = page.text.partition('<div class="parts">')[2].partition("</div>")[0]
+    chapters = web.toc.chapters()
+    assert re.findall(r'href="chapters/(\w+).html"', listed) == list(chapters)
+    assert re.findall(r"<small>(\d+) minutes", listed) == [
+        str(c["minutes"]) for c in chapters.values()
+    ]
+    assert "@software" in page.text and "MIT licence" in page.text
+    assert any("00_needs.svg" in src for src in page.all("img", "src"))
+
+
+def test_side_bars_are_landmarks_and_each_page_has_its_icon(pages):
+    for name, page in pages.items():
+        bars = [a for t, a in page.tags if a.get("id", "") in BARS]
+        assert bars and all(a.get("role") == "navigation" and a["aria-label"] for a in bars), name
+        icons = [a["href"] for t, a in page.tags if t == "link" and a.get("rel") == "icon"]
+        assert len(icons) == 1 and (page.path.parent / icons[0].partition("?")[0]).exists(), name
 
 
 def test_symbols_have_a_page(pages):
