@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from nbformat import NotebookNode
@@ -23,6 +24,7 @@ PLACES = (
 HEADING = re.compile(r"^#+ (.+)$", re.M)
 
 
+@functools.cache
 def as_markdown(name: str, plays: bool = False) -> str:
     """A figure as a block that Sphinx takes as it is."""
     return f"\n\n`````{{raw}} html\n{FIGURES[name].markup(name, plays)}\n`````\n\n"
