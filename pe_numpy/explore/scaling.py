@@ -82,7 +82,7 @@ FIGURE = Explorable(
     controls=(
         Control("trained", "trained length", "2048", number, ["2048", "8192"]),
         Control("factor", "factor s", "4", number, ["1", "2", "4", "8", "16", "32"]),
-        Control("scheme", "scaling", "linear", str, SCHEMES, "choice"),
+        Control("scheme", "scaling", "NTK-aware", str, SCHEMES, "choice"),
         Control("d", "width of the head", "64", kind="field"),
         Control("base", "base b", "10000", number, kind="field"),
     ),
