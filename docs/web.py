@@ -61,8 +61,10 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     if error is None:
         copy_mathjax(Path(app.outdir))
         sections.write(app)
+        downloads = Path(app.outdir) / "_downloads"
+        downloads.mkdir(exist_ok=True)
         for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"):
-            shutil.copy(path, Path(app.outdir) / "_downloads" / path.name)
+            shutil.copy(path, downloads / path.name)
         slim(Path(app.outdir))
 
 

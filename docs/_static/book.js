@@ -53,8 +53,10 @@
   }
 })();
 
-// The contents of a page mark the section in view, and keep it in sight.
+// The contents of a page mark the section in view, and keep it in sight. (The theme's own marks miss
+// what one jumps over; it finds the contents by their id.)
 (() => {
+  document.getElementById("pst-page-toc-nav")?.removeAttribute("id");
   const bar = document.querySelector(".bd-sidebar-secondary");
   const links = [...(bar?.querySelectorAll(".page-toc a.nav-link") ?? [])]
     .map((link) => [link, document.getElementById(decodeURIComponent(link.hash.slice(1)))]).filter(([, to]) => to);
@@ -65,9 +67,9 @@
     const atEnd = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
     const now = (atEnd ? links : passed).at(-1)?.[0];
     if (now === last) return;
-    last?.classList.remove("in-view");
+    last?.classList.remove("active");
     last?.removeAttribute("aria-current");
-    now?.classList.add("in-view");
+    now?.classList.add("active");
     now?.setAttribute("aria-current", "location");
     if (now) bar.scrollTop += now.getBoundingClientRect().top - bar.getBoundingClientRect().top - bar.clientHeight / 2;
     last = now;
