@@ -40,7 +40,7 @@ html_additional_pages = {"search": "search.html"}
 html_favicon = str(HERE / "_static" / "favicon.svg")
 html_css_files = ["book.css"]
 html_js_files = [
-    ("live.js", {"defer": "defer", "data-live": "no" if live.missing() else "yes"}),
+    ("live.js", {"defer": "defer", "data-live": str(live.megabytes())}),
     ("live-cells.js", {"defer": "defer"}),
     ("book.js", {"defer": "defer"}),
     ("explore.js", {"defer": "defer"}),

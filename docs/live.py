@@ -64,6 +64,12 @@ def missing() -> list[str]:
     ]
 
 
+def megabytes() -> int:
+    """How large it is all together, to a megabyte; 0 if something is missing."""
+    names = [] if missing() else pins()["sha256"]
+    return round(sum((KEPT / name).stat().st_size for name in names) / 1e6)
+
+
 def fetch() -> str:
     """Fetch what is missing; return why there are no live cells, or nothing."""
     said = []
@@ -252,12 +258,8 @@ def main(arguments: list[str]) -> None:
         pin()
         return
     why = fetch()
-    size = sum(path.stat().st_size for path in KEPT.glob("*.*")) / 1e6 if not why else 0
-    print(
-        f"no live cells: {why}"
-        if why
-        else f"Python for the pages is in docs/_build/live ({size:.0f} MB)"
-    )
+    here = f"Python for the pages is in docs/_build/live ({megabytes()} MB)"
+    print(f"no live cells: {why}" if why else here)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ addEventListener("DOMContentLoaded", () => {
       this.seconds = Number(box.dataset.seconds ?? 0);
       this.note = box.dataset.note ?? ""; // why it differs here from the book
       this.button("play", "▶ Run", `Run cell ${this.number}`, () => (running ? stop() : run(this)));
+      this.play.title = `Python runs in this page; ${peLive.size} MB come with the book, at the first run`;
       this.button("edit", "Edit", `Edit cell ${this.number}`, () => this.open());
       this.button("reset", "Reset", `Reset cell ${this.number}`, () => this.reset()).hidden = true;
       this.status = make("span", "live-status");
@@ -192,13 +193,11 @@ addEventListener("DOMContentLoaded", () => {
         if (error && one.code !== one.committed) break;
         ran[n] = one.code; // the book's own code may fail here alone (see its note): go on
       }
-      words ||= cell.note || `${((performance.now() - start) / 1000).toFixed(1)} s`;
+      words ||= cell.note || `ran in ${((performance.now() - start) / 1000).toFixed(1)} s`;
     } catch (error) {
-      ran = [];
-      words =
-        error.message === "stopped"
-          ? "stopped: all names are gone, and the next run begins with the cells above"
-          : error.message;
+      const why = error.message === "stopped" ? "stopped" : `Python ended (${error.message})`;
+      words = `${why}: all names are gone, and the next run begins with the cells above`;
+      stop();
     }
     removeEventListener("pelive", told);
     running = null;

@@ -1,5 +1,5 @@
 // Python in the page. `peLive` is what cells and figures share:
-//   available         whether the runtime was built into this site
+//   available         whether the runtime was built into this site; size: its megabytes
 //   ready()           a promise: Python has started (the first call starts it)
 //   run(code, {fresh, number, part})  a promise of {text, figures, error}; fresh: without earlier
 //                     names; number: of a cell, which sees the names before it; part: told at once
@@ -86,7 +86,8 @@
   };
 
   window.peLive = {
-    available: here.dataset.live === "yes",
+    available: Number(here.dataset.live) > 0,
+    size: Number(here.dataset.live),
     state: () => state,
     take: (name, files) => (packs[name] = files),
     ready() {
