@@ -1,6 +1,7 @@
 """Print the whole web book: one page of all chapters, which a headless Chromium turns into a PDF.
 
-Usage: python docs/pdf.py
+Usage: python docs/pdf.py              the book
+       python docs/pdf.py STEM...      some chapters, to look at
 
 The PDF is docs/_build/pe_numpy.pdf, with contents, bookmarks, links between chapters, and hints and
 solutions at the end. Where there is no Chromium, this says so and leaves it at that.
@@ -18,14 +19,13 @@ from pathlib import Path
 import toc
 from bs4 import BeautifulSoup, Tag
 
-SITE = Path(__file__).parent / "_build" / "html"
+SITE = Path(__file__).resolve().parent / "_build" / "html"
 TARGET = SITE.parent / "pe_numpy.pdf"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 EXTRA = {"SYMPTOMS": "Symptoms", "GLOSSARY": "Glossary"}  # pages behind the chapters
 # What moves, asks or copies has no place on paper.
-DROPPED = (
-    "script, button, input, select, .headerlink, .notebook, .tag_hide-input .cell_input, .controls"
-)
+DROPPED = "script, button, input, select, .headerlink, .notebook, .tag_hide-input .cell_input, "
+DROPPED += "details.hide > summary, .explore-controls"
 STYLE = Path(__file__).parent / "print.css"
 
 
@@ -47,6 +47,9 @@ def chapter(stem: str, solutions: list[str]) -> str:
     put_behind(article, stem, solutions)
     for tag in article.find_all("details"):
         tag["open"] = ""
+        if "hide" in (tag.get("class") or []):  # an output to predict: nothing unfolds on paper
+            tag.name = "div"
+            tag.attrs.clear()
     return str(article)
 
 
@@ -105,21 +108,22 @@ def contents() -> str:
     return "".join(rows)
 
 
-def book() -> str:
-    """The page of all chapters."""
+def book(stems: list[str]) -> str:
+    """The page of some chapters, or of all."""
     page = (SITE / "chapters" / "00_how_to_read.html").read_text(encoding="utf-8")
     maths = re.search(r"<script>window\.MathJax = .*?</script>", page)
     style = re.search(r'href="\.\./(_static/pygments\.css[^"]*)"', page)
     assert maths is not None and style is not None
     solutions = ['<h1 id="solutions">Hints and solutions</h1>']
-    stems = [*toc.chapters(), *EXTRA]
+    stems = stems or [*toc.chapters(), *EXTRA]
     body = [f'<div id="{stem}">{chapter(stem, solutions)}</div>' for stem in stems]
     return "\n".join(
         [
             '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8">',
             "<title>pe_numpy: a textbook that runs</title>",
-            f'<link rel="stylesheet" href="html/{style[1]}"><style>{STYLE.read_text()}</style>',
-            maths[0],
+            f'<link rel="stylesheet" href="html/{style[1]}">',
+            '<link rel="stylesheet" href="html/_static/book.css">',
+            f"<style>{STYLE.read_text(encoding='utf-8')}</style>{maths[0]}",
             '<script defer src="html/_static/mathjax/startup.js"></script></head><body>',
             '<h1 class="book">pe_numpy: a textbook that runs</h1>',
             "<p>Positional encodings and the Transformer, in pure NumPy. MIT licence.</p>",
@@ -139,7 +143,7 @@ def main() -> None:
         return
     start = time.time()
     page = SITE.parent / "print.html"
-    page.write_text(book(), encoding="utf-8")
+    page.write_text(book(sys.argv[1:]), encoding="utf-8")
     command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
     command += ["--disable-background-networking", "--generate-pdf-document-outline"]
     command += ["--virtual-time-budget=100000", f"--print-to-pdf={TARGET}", page.as_uri()]
