@@ -15,7 +15,8 @@ const peSearch = (() => {
     return parts.length > 1 ? [word.toLowerCase(), ...parts] : parts;
   });
 
-  function build(sections, MiniSearch, Stemmer) {
+  // In pieces, so that a page can be read and typed into meanwhile.
+  async function build(sections, MiniSearch, Stemmer) {
     const stems = new Map(), stemmer = new Stemmer();
     const stem = (word) => {
       if (STOP.has(word)) return null;
@@ -25,9 +26,10 @@ const peSearch = (() => {
     const index = new MiniSearch({
       fields: Object.keys(FIELDS), tokenize: split, processTerm: stem, idField: "id",
     });
-    index.addAll(sections.map((section, id) => ({ ...section, id })));
+    await index.addAllAsync(sections.map((section, id) => ({ ...section, id })), { chunkSize: 50 });
     const count = new Map(); // in how many sections a word stands
-    for (const s of sections) {
+    for (const [n, s] of sections.entries()) {
+      if (n % 200 === 0) await new Promise((go) => setTimeout(go));
       for (const w of new Set(split(`${s.title} ${s.text}`).map(stem))) count.set(w, 1 + (count.get(w) ?? 0));
     }
     const seen = (word) => count.get(stem(word)) ?? 0;
