@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import base64
+import hashlib
 import importlib.util
+import json
 import re
 import shutil
 from pathlib import Path
@@ -36,7 +39,9 @@ ICON_SCRIPT = re.compile(
 ARROW = '<summary><span class="toctree-toggle"'  # in the side bar; has no name for those who listen
 UNUSED = (
     "locales",
+    "language_data.js",
     "scripts/fontawesome.js*",
+    "searchtools.js",
     "vendor/fontawesome/webfonts/fa-brands*",
     "**/*.map",
     "*.html",
@@ -61,11 +66,8 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     if error is None:
         copy_mathjax(Path(app.outdir))
         sections.write(app)
-        downloads = Path(app.outdir) / "_downloads"
-        downloads.mkdir(exist_ok=True)
-        for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"):
-            shutil.copy(path, downloads / path.name)
         slim(Path(app.outdir))
+        hand_out_notebooks(Path(app.outdir))
 
 
 def no_own_search(app: Sphinx) -> None:
@@ -104,6 +106,22 @@ def slim(out: Path) -> None:
         with Image.open(path) as picture:
             small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
         small.save(path, optimize=True)
+
+
+def hand_out_notebooks(out: Path) -> None:
+    """Write the chapters as notebooks to fetch, with the figures as small as those of the pages."""
+    (out / "_downloads").mkdir(exist_ok=True)
+    for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        outputs = [o for cell in notebook["cells"] for o in cell.get("outputs", [])]
+        for data in (output.get("data", {}) for output in outputs):
+            if "image/png" in data:
+                name = hashlib.sha256(base64.b64decode(data["image/png"])).hexdigest()
+                picture = out / "_images" / f"{name}.png"  # so the pages name it
+                if picture.exists():
+                    data["image/png"] = base64.b64encode(picture.read_bytes()).decode()
+        text = json.dumps(notebook, ensure_ascii=False, indent=1)
+        (out / "_downloads" / path.name).write_text(text + "\n", encoding="utf-8")
 
 
 def link_functions(app: Sphinx, doctree: nodes.document) -> None:
