@@ -80,6 +80,7 @@ addEventListener("DOMContentLoaded", () => {
 
     // Back to what is printed in the book: code, output and figures.
     reset() {
+      if (running) return;
       const changed = this.code !== this.committed;
       this.area?.remove();
       this.area = undefined;
@@ -92,9 +93,22 @@ addEventListener("DOMContentLoaded", () => {
       this.play.focus();
     }
 
+    // Whether it printed something else than what the book has.
+    get differs() {
+      const book = [...this.box.querySelectorAll(".cell_output pre")].map((pre) => pre.textContent);
+      const words = (text) => text.replace(/\s+/g, "");
+      return this.result.error || words(this.result.text) !== words(book.join(""));
+    }
+
+    count({ kind, data }) {
+      if (kind === "text") this.result.text += data;
+      if (kind === "figure") this.result.figures += 1;
+      if (kind === "error") this.result.error = data;
+    }
+
     // Clear the place where output goes; the book's own is kept for `reset`.
     clear() {
-      this.result = { text: "", figures: 0, error: null };
+      this.drawn = 0;
       this.output ??= this.box.querySelector(".cell_output");
       if (!this.output) {
         this.output = make("div", "cell_output docutils container");
@@ -109,16 +123,15 @@ addEventListener("DOMContentLoaded", () => {
     show({ kind, data }) {
       const last = this.output.lastElementChild;
       if (kind === "text") {
-        this.result.text += data;
         const before = last?.classList.contains("stream") && last.querySelector("pre");
         if (before) before.append(data);
         else this.add("output stream highlight-myst-ansi notranslate").append(make("pre", "", data));
       } else if (kind === "figure") {
         const images = this.held.filter((node) => node.matches?.("img, :has(img)"));
-        const image = images[this.result.figures++];
+        const image = images[this.drawn++];
         const drawn = new Image();
         const old = image?.matches("img") ? image : image?.querySelector("img");
-        drawn.alt = old?.alt || `Figure ${this.result.figures} of cell ${this.number}`;
+        drawn.alt = old?.alt || `Figure ${this.drawn} of cell ${this.number}`;
         drawn.src = `data:image/png;base64,${data}`;
         this.output.append(drawn);
       } else if (kind === "html") {
@@ -131,7 +144,6 @@ addEventListener("DOMContentLoaded", () => {
           script.replaceWith(again);
         }
       } else {
-        this.result.error = data;
         const failed = /^AssertionError/m.test(data);
         const box = this.add("output live-error");
         box.append(make("p", "", failed ? "An assertion failed." : "The cell stopped with an error."));
@@ -169,6 +181,27 @@ addEventListener("DOMContentLoaded", () => {
     }
   };
 
+  // Run a cell and show what it gives. One above that shows what the book shows is left alone.
+  const show = async (cell, asked) => {
+    const book = cells.slice(0, cell.number).every((one) => one.code === one.committed);
+    const quiet = book && !asked && !cell.held;
+    const parts = [];
+    cell.result = { text: "", figures: 0, error: null };
+    if (!quiet) cell.clear();
+    if (asked) cell.output.closest("details")?.setAttribute("open", "");
+    const part = (one) => {
+      cell.count(one);
+      if (quiet) parts.push(one);
+      else cell.show(one);
+    };
+    const { error } = await peLive.run(cell.code, { number: cell.number, part });
+    if (quiet && cell.differs) {
+      cell.clear();
+      for (const one of parts) cell.show(one);
+    }
+    return error;
+  };
+
   const run = async (cell) => {
     if (running) return;
     running = cell;
@@ -186,9 +219,7 @@ addEventListener("DOMContentLoaded", () => {
         const long = one.seconds >= LONG ? `, ${lasting(one.seconds)}` : "";
         cell.say(one === cell ? `running${long} …` : `running cell ${n + 1} of ${cell.number}${long} …`);
         ran.length = n;
-        one.clear();
-        if (one === cell) cell.output.closest("details")?.setAttribute("open", "");
-        const { error } = await peLive.run(one.code, { number: n + 1, part: (p) => one.show(p) });
+        const error = await show(one, one === cell);
         if (error && one !== cell) words = `cell ${n + 1}, above, stopped with an error`;
         if (error && one.code !== one.committed) break;
         ran[n] = one.code; // the book's own code may fail here alone (see its note): go on
