@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 import pe_numpy
-from pe_numpy.homework.check import Exercise, Mistake, Outcome, call, case, judge, run
+from pe_numpy.homework.check import (
+    Exercise,
+    Mistake,
+    Outcome,
+    call,
+    case,
+    in_a_row,
+    judge,
+    run,
+)
 from pe_numpy.homework.registry import EXERCISES, exercise_of
 
 
@@ -158,6 +167,42 @@ def test_two_mistakes_at_once_leave_a_guess():
     assert v.advice.endswith('Perhaps "squared", and something else: Add, do not multiply.')
 
 
+def test_calls_in_a_row_get_what_the_one_before_gave_back():
+    def add(x, state=None):
+        total = x if state is None else state["sum"] + x
+        return total, {"sum": total}
+
+    def twice(function, x, more):
+        first, state = function(x)
+        return first, function(more, state)[0]
+
+    def forgetful(x, state=None):
+        return add(x)
+
+    def changes(x, state=None):
+        return x.copy() if state is None else state + x, np.multiply(x, 2, out=x)
+
+    one = in_a_row(twice, np.array([1.0]), np.array([5.0]))
+    toy = Exercise("add", add, lambda rng: iter([one]), chapter=60)
+    assert judge(toy, run(add, [one])).passed
+    assert [r.tolist() for r in call(add, one).results] == [[1.0], [6.0]]
+    v = judge(toy, run(forgetful, [one]))
+    assert not v.passed and v.call == "add(x=[1.0], state=[5.0]) in a row"
+    assert call(changes, one).changed == ["x", "state"] and one.args[0].tolist() == [1.0]
+
+
+def test_a_change_of_what_stands_in_a_tuple_is_told():
+    def in_place(grads):
+        grads[1]["W"][0] = 7
+        return 0.0
+
+    kept = case(({"W": np.ones(2)}, {"W": np.zeros(2)}))
+    assert call(in_place, kept).changed == ["grads"]
+    toy = Exercise("f", in_place, lambda rng: iter([kept]))
+    v = judge(toy, [Outcome([np.array(1.0)])])
+    assert v.call == "f(grads=({'W': [1.0, 1.0]}, {'W': [0.0, 0.0]}))"
+
+
 def test_an_explanation_is_asked_for_once_and_only_where_numbers_alone_are_wrong():
     def told(function):
         asked = []
@@ -250,11 +295,17 @@ def test_promotion_and_changes_in_place_are_recognised(name):
     one = exercise.all_cases()
 
     def promoted(*args, **options):
-        result = exercise.reference(*args, **options)
-        parts = result if isinstance(result, tuple) else (result,)
-        wide = [np.asarray(p) for p in parts]
-        wide = tuple(p.astype(np.float64) if p.dtype == np.float32 else p for p in wide)
-        return wide if isinstance(result, tuple) else wide[0]
+        return widened(exercise.reference(*args, **options))
+
+    def widened(result):
+        if isinstance(result, tuple):
+            return tuple(map(widened, result))
+        if isinstance(result, dict):
+            return {key: widened(part) for key, part in result.items()}
+        if isinstance(result, int | None):
+            return result
+        result = np.asarray(result)
+        return result.astype(np.float64) if result.dtype == np.float32 else result
 
     def in_place(*args, **options):
         result = copy.deepcopy(exercise.reference(*args, **options))  # it may be a view

@@ -28,15 +28,24 @@ LARGEST = 2**23  # bytes of a result; the right ones are far smaller
 
 
 class Case(NamedTuple):
-    """One call: what stands in the brackets."""
+    """One call: what stands in the brackets; or several calls in a row, which `drive` makes."""
 
     args: tuple
     options: dict[str, Any]
+    drive: Callable | None = None  # drive(function, *args, **options) gives the arrays
 
 
 def case(*args: Any, **options: Any) -> Case:
     """Write a case as the call that it is."""
     return Case(args, options)
+
+
+def in_a_row(drive: Callable, *args: Any, **options: Any) -> Case:
+    """Write a case of several calls, each of which gets what the one before gave back.
+
+    `drive` gets the function first, then copies of the arguments, and gives an array or a tuple.
+    """
+    return Case(args, options, drive)
 
 
 @dataclass(frozen=True)
@@ -63,9 +72,9 @@ class Exercise:
     width: int = 8  # K, and the coordinates of a position, with which that score is measured
     axes: int = 1
 
-    def all_cases(self) -> list[Case]:
-        """The cases, the same at every call."""
-        return list(self.cases(np.random.default_rng(0)))
+    def all_cases(self, seed: int = 0) -> list[Case]:
+        """The cases, the same at every call with the same seed."""
+        return list(self.cases(np.random.default_rng(seed)))
 
 
 @dataclass
@@ -99,6 +108,7 @@ class Verdict:
     call: str = ""  # the first case that fails
     expected: str = ""
     given: str = ""
+    right: list[bool] = field(default_factory=list)  # case by case, if it was run
 
     def __str__(self) -> str:
         """Lines for a person: the mistake first, then the first case that shows it."""
@@ -133,12 +143,15 @@ def run(function: Callable, cases: Sequence[Case], to: Callable | None = None) -
 
 def call(function: Callable, one: Case, to: Callable | None = None) -> Outcome:
     """Call a function once, with copies of the arguments (made by `to`, if there is one)."""
-    args, options = copy.deepcopy(one)
+    args, options, drive = copy.deepcopy(one)
     if to is not None:
         args, options = _convert(args, to), _convert(options, to)
     try:
         with np.errstate(all="ignore"):
-            result = function(*args, **options)
+            if drive is None:
+                result = function(*args, **options)
+            else:
+                result = drive(function, *args, **options)
         outcome = Outcome(nothing=result is None)
         if result is not None:
             parts = result if isinstance(result, tuple) else (result,)
@@ -202,6 +215,8 @@ def _same(after: Any, before: Any) -> bool:
     if isinstance(before, dict):
         same_keys = after.keys() == before.keys()
         return same_keys and all(_same(after[key], before[key]) for key in before)
+    if isinstance(before, tuple):
+        return all(map(_same, after, before))
     if isinstance(before, np.ndarray):
         try:
             after = np.asarray(after)
@@ -256,6 +271,9 @@ def judge(
         problem, advice = _problem(exercise, want, got)
         if problem:
             verdict = Verdict(exercise.name, False, len(cases), problem, advice=advice)
+            verdict.right = [
+                not _problem(exercise, *pair)[0] for pair in zip(expected, outcomes, strict=True)
+            ]
             verdict.chapter = exercise.chapter
             verdict.call = describe(exercise, cases[n])
             verdict.expected, verdict.given = _side_by_side(want, got)
@@ -355,7 +373,7 @@ def describe(exercise: Exercise, one: Case) -> str:
     names = [*inspect.signature(exercise.reference).parameters][: len(one.args)]
     named = [*zip(names, one.args, strict=True), *one.options.items()]
     parts = [f"{name}={_short(value)}" for name, value in named]
-    return f"{exercise.name}({', '.join(parts)})"
+    return f"{exercise.name}({', '.join(parts)})" + (" in a row" if one.drive else "")
 
 
 def _side_by_side(want: Outcome, got: Outcome) -> tuple[str, str]:
@@ -381,6 +399,10 @@ def _short(value: Any, digits: int = 4) -> str:
     if isinstance(value, dict):
         inner = ", ".join(f"{key!r}: {_short(part)}" for key, part in value.items())
         return f"{{{inner}}}"
+    if isinstance(value, tuple) and any(isinstance(part, np.ndarray | dict) for part in value):
+        return f"({', '.join(map(_short, value))})"
     if callable(value):
         return getattr(value, "__name__", "a function")
+    if isinstance(value, np.random.Generator):
+        return "a generator"
     return repr(value)
