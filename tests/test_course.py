@@ -60,6 +60,7 @@ def rope_verdict(week, student, *wrong):
 
 
 def given(week, student="anna", *verdicts, **options):
+    options = {"seed": week.seed_of(student), **options}
     return grade(week, Report(f"{student}.py", list(verdicts), **options), student)
 
 
