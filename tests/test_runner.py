@@ -1,10 +1,26 @@
 """Files of students: right, wrong, broken, endless, greedy and hostile ones."""
 
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+import pe_numpy
 from pe_numpy.homework import runner
-from pe_numpy.homework.runner import check_file
+from pe_numpy.homework.check import Outcome
+from pe_numpy.homework.copy import copy
+from pe_numpy.homework.runner import check_file, check_files
 
+ROOT = Path(__file__).parents[1]
 RIGHT = "from pe_numpy import rope_frequencies\n"  # a name that is imported is not their own
 OWN = """
 def rope_frequencies(d, base=10000.0):
@@ -105,20 +121,82 @@ def test_a_name_may_have_spaces_and_no_ending(tmp_path):
         assert check_file(tmp_path / name).passed
 
 
-def test_a_notebook_is_refused(tmp_path):
-    (tmp_path / "a.ipynb").write_text("{}")
-    assert "a notebook is not read" in check_file(tmp_path / "a.ipynb").problem
-
-
 def test_a_class_is_no_function(tmp_path):
     text = "class rope_frequencies:\n    def __init__(self, d, base=1e4): pass\n"
-    assert "got rope_frequencies" in told(tmp_path, text)[0]
+    assert told(tmp_path, text) == ["it is a class; a function is asked for"]
+
+
+def test_a_method_is_found_in_its_class(tmp_path):
+    text = "class Answers:" + OWN.replace("\n", "\n    ")
+    problem = report(tmp_path, text).problem
+    assert problem.startswith("it defines rope_frequencies as a method of class Answers")
+    (problem,) = told(tmp_path, text, "rope_frequencies")
+    assert problem == "the file does not define it, but a method of class Answers"
+
+
+def test_a_function_that_exists_in_a_script_alone_is_told(tmp_path):
+    text = 'if __name__ == "__main__":' + OWN.replace("\n", "\n    ")
+    assert "is it under `if __name__ == '__main__'`" in told(tmp_path, text)[0]
+    (problem,) = told(tmp_path, "from __main__ import other\n" + OWN)
+    assert "it can't be imported: ImportError: cannot import name 'other'" in problem
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet\n"])
+def test_an_empty_file_is_told(tmp_path, text):
+    result = report(tmp_path, text)
+    assert "the file is empty" in result.problem and not result.passed
+
+
+def test_a_folder_and_what_has_no_end_are_told(tmp_path):
+    assert "it is a folder" in check_file(tmp_path).problem
+    os.mkfifo(tmp_path / "a.py")
+    assert "no file that can be read" in check_file(tmp_path / "a.py").problem
+
+
+def test_a_file_too_large_or_too_deep_is_told(tmp_path, monkeypatch):
+    assert "nested too deeply" in report(tmp_path, "x = " + "-" * 20000 + "1\n" + OWN).problem
+    assert report(tmp_path, f"x = [{'+'.join('1' * 2000)}]\n" + OWN).passed
+    monkeypatch.setattr(runner, "LARGEST_FILE", 100)
+    assert "that is no homework" in report(tmp_path, "#" * 99 + OWN).problem
+
+
+# ---- notebooks ----------------------------------------------------------------------------------
+
+
+def notebook(tmp_path, *cells):
+    path = tmp_path / "a.ipynb"
+    made = [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": "def"}, *made]}))
+    return check_file(path, seconds=10)
+
+
+def test_the_code_cells_of_a_notebook_are_read(tmp_path):
+    magic = "%matplotlib inline\nfiles = !ls\nif files:\n    !pwd\n?print\nprint?"
+    timed, shell = f"%%time\n{OWN}", "%%bash\nls *.py ("
+    future = "from __future__ import annotations\n'%s' \\\n  % 3"
+    assert notebook(tmp_path, magic, timed, shell, future).passed
+    assert notebook(tmp_path, OWN.replace("2 * i", "i")).verdicts[0].mistake
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.ipynb"]
+
+
+def test_lines_of_a_notebook_are_counted_in_their_cell(tmp_path):
+    assert "syntax error in line 2 of code cell 2" in notebook(tmp_path, OWN, "\nx = (").problem
+    (verdict,) = notebook(tmp_path, "x = 1", OWN + "\n1 / 0").verdicts
+    assert "(line 5 of code cell 2: 1 / 0)" in verdict.problem
+    (verdict,) = notebook(tmp_path, "x = 1", OWN.replace("return", "return y +")).verdicts
+    assert "(line 3 of code cell 2: return y" in verdict.problem
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"cells": 3}', '{"cells": [{}]}', "[" * 9999, "\x00"])
+def test_what_is_no_notebook_is_told(tmp_path, text):
+    (tmp_path / "a.ipynb").write_text(text)
+    assert "it is no notebook" in check_file(tmp_path / "a.ipynb").problem
 
 
 def test_an_endless_import_is_waited_for_once(tmp_path, monkeypatch):
     processes = []
-    run = runner._run
-    monkeypatch.setattr(runner, "_run", lambda *args: processes.append(1) or run(*args))
+    start = runner._start
+    monkeypatch.setattr(runner, "_start", lambda *args: processes.append(1) or start(*args))
     problems = told(tmp_path, "while True: pass\n" + ENDLESS + OWN, seconds=1)
     assert problems == ["it did not end within 1 seconds (line 1)"] * 2 and len(processes) == 1
 
@@ -160,24 +238,250 @@ import numpy as np
 import pe_numpy.homework.check as check, pe_numpy.homework.runner as runner
 check.judge = runner.judge = lambda *args: 1 / 0
 check.difference = lambda *args: ""
-np.savez = lambda *args, **options: None
+runner._write = lambda *args, **options: None
 print("passed", flush=True)
 def rope_frequencies(d, base=10000.0):
     return np.zeros(d // 2)
 """
     assert told(tmp_path, forger) == ["the process ended before the function did"]
-    assert not report(tmp_path, forger.replace("np.savez =", "ignored =")).passed
+    assert not report(tmp_path, forger.replace("runner._write =", "ignored =")).passed
     assert report(tmp_path, OWN).passed
 
 
-@pytest.mark.parametrize("stored", [b"", b"PK", b"no zip at all"])
+def test_results_are_read_as_they_were_written(tmp_path):
+    arrays = [np.arange(6.0).reshape(2, 3).T, np.array(3), np.zeros((0, 2), "f4"), np.array([True])]
+    arrays += [np.array([1 + 2j]), np.arange(3, dtype=np.longdouble)]
+    outcomes = [Outcome(arrays), Outcome(error="ValueError: no"), Outcome([], "", ["x"], True)]
+    runner._write(tmp_path / "a.out", outcomes)
+    found = runner._read(tmp_path / "a.out", 3)
+    for want, got in zip(arrays, found[0].results, strict=True):
+        assert want.dtype == got.dtype and want.shape == got.shape and np.array_equal(want, got)
+    assert found[1:] == outcomes[1:] and runner._read(tmp_path / "a.out", 4) is None
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "", "PK", "[", "[" * 10**5, "[1, 2]", '["", [[]]]', '["", 3]', "null",
+        '["", [[[["<f8", [1000000000000]]], "", [], false]]]',
+        '["", [[[["<f8", [-1]]], "", [], false]]]',
+        '["", [[[["<f8", [0, 1e99]]], "", [], false]]]',
+        '["", [[[["<f8", [true]]], "", [], false]]]\n12345678',
+        '["", [[[["O", [1]]], "", [], false]]]\n12345678',
+        '["", [[[["f4,f4", [1]]], "", [], false]]]\n12345678',
+        '["", [[[["no", [1]]], "", [], false]]]\n12345678',
+    ],
+)  # fmt: skip
 def test_strange_results_are_refused(tmp_path, stored):
-    (tmp_path / "rope.npz").write_bytes(stored)
-    assert runner._read(tmp_path, runner.EXERCISES["rope"]) is None
+    (tmp_path / "rope.out").write_text(stored)
+    assert runner._read(tmp_path / "rope.out", 1) is None
+
+
+def test_words_of_a_forged_result_can_be_printed(tmp_path):
+    (tmp_path / "a.out").write_text('["", [[[], "a\\u001b[31m\\u0000b", ["\\n\\u0007"], 0]]]')
+    (outcome,) = runner._read(tmp_path / "a.out", 1)
+    assert (outcome.error, outcome.changed) == ("a?[31m?b", ["\n?"])
+
+
+def test_results_that_fill_the_disk_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "LARGEST_WRITTEN", 100)
+    runner._write(tmp_path / "a.out", [Outcome([np.zeros(7)])] * 2)
+    assert runner._read(tmp_path / "a.out", 2) == "its results are far too large"
 
 
 def test_what_is_no_function_is_told(tmp_path):
-    assert "not callable" in told(tmp_path, "rope = 3\n")[0]
+    assert told(tmp_path, "rope = 3\n") == ["it is no function, but int"]
+
+
+# ---- the import path ----------------------------------------------------------------------------
+
+SHADOWS = ("numpy", "json", "random", "copy", "types", "functools", "secrets", "importlib")
+
+
+def test_files_of_a_librarys_name_take_nothings_place(tmp_path):
+    for name in SHADOWS:
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')\n")
+    text = "import numpy as np, json, random, copy, types\nnp.random.default_rng(0)\n" + OWN
+    result = report(tmp_path, text)
+    assert result.passed and result.flags == []
+
+
+def test_the_current_folder_is_not_on_the_path_of_the_command(tmp_path):
+    for name in ("numpy", "json", "random", "copy", "argparse"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')\n")
+    (tmp_path / "answers.py").write_text(OWN)
+    command = ["-m", "pe_numpy", "check", "answers.py"]
+    done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == f"answers.py\n  rope_frequencies: right in all {CASES} cases\n", done
+
+
+CASES = len(runner.EXERCISES["rope_frequencies"].all_cases())
+
+
+def test_what_python_itself_takes_from_the_folder_ends_the_command(tmp_path):
+    (tmp_path / "warnings.py").touch()
+    command = [sys.executable, "-m", "pe_numpy", "list"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "warnings.py in this folder took the place" in done.stderr
+    command.insert(1, "-P")
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 0
+
+
+def test_a_program_that_imports_the_package_keeps_its_path(tmp_path):
+    (tmp_path / "beside.py").write_text("print('found')\n")
+    (tmp_path / "program.py").write_text("import pe_numpy\nimport beside\n")
+    command = [sys.executable, "-m", "program"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "found\n", done
+
+
+def test_the_command_has_a_script():
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    module, _, name = metadata["scripts"]["pe-numpy"].partition(":")
+    assert getattr(importlib.import_module(module), name)(["list"]) == 0
+
+
+# ---- Windows ------------------------------------------------------------------------------------
+
+
+def test_a_system_without_groups_and_signals_is_served(tmp_path, monkeypatch):
+    for module, name in ((os, "killpg"), (os, "sched_getaffinity"), (signal, "SIGXCPU")):
+        monkeypatch.delattr(module, name)
+    monkeypatch.setattr(runner, "HAS_LIMITS", False)
+    monkeypatch.setattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0, raising=False)
+    ended = []
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **o: ended.append(a[0]) or run(*a, **o))
+    assert report(tmp_path, OWN).passed and not ended
+    stopped = "import faulthandler, time\nfaulthandler.cancel_dump_traceback_later()\n"
+    problem = told(tmp_path, stopped + "time.sleep(60)\n" + OWN, seconds=1, budget=1)[0]
+    assert problem.startswith("the file has used up its 1 seconds")
+    assert [command[:4] for command in ended] == [["taskkill", "/F", "/T", "/PID"]]
+
+
+def test_signals_that_a_system_lacks_are_named_by_number(monkeypatch):
+    assert runner._signal(-11) == "SIGSEGV" and runner._signal(-40) == "signal 40"
+    assert runner._signal(0xC0000005) == "0xc0000005"
+
+
+# ---- what is left behind ------------------------------------------------------------------------
+
+
+def test_a_detached_child_does_not_outlive_the_check(tmp_path):
+    text = """
+import subprocess, sys
+open("../../{0}", "w").write(str(subprocess.Popen(
+    [sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True).pid))
+"""
+    place = tmp_path / "child"
+    assert report(tmp_path, text.replace("../../{0}", str(place)) + OWN).passed
+    state = Path(f"/proc/{place.read_text()}/stat")
+    assert not state.exists() or state.read_text().split(")")[1].split()[0] in "ZX"
+
+
+def test_what_the_process_says_may_be_long(tmp_path):
+    text = "import os\nfor _ in range(300): os.write(2, b'x' * 10**5)\nos._exit(3)\n"
+    start = time.monotonic()
+    assert told(tmp_path, text + OWN) == ["it stopped with exit status 3"]
+    assert time.monotonic() - start < 20
+
+
+# ---- whose function it is -----------------------------------------------------------------------
+
+FLAG = "uses the package's own function: it "
+
+
+@pytest.mark.parametrize(
+    ("text", "flag"),
+    [
+        ("import pe_numpy.homework.registry as r\n" + OWN, "imports pe_numpy in line 1"),
+        (
+            "def rope_frequencies(d, base=1e4):\n    from pe_numpy import rope_frequencies as f\n"
+            "    return f(d, base)\n",
+            "imports pe_numpy in line 2",
+        ),
+        (
+            "rope_frequencies = __import__('pe_' + 'numpy').rope_frequencies\n",
+            "imports pe_numpy while it runs",
+        ),
+        ("import helper\nrope_frequencies = helper.its\n", "imports pe_numpy while it runs"),
+        (
+            "from other import rope_frequencies as f\nrope_frequencies = f\n",
+            "imports other.py beside it, which has rope_frequencies",
+        ),
+        (
+            "import importlib\n"
+            "rope_frequencies = importlib.import_module('oth' + 'er').rope_frequencies\n",
+            "imports other.py beside it, which has rope_frequencies",
+        ),
+    ],
+    ids=["registry", "inside", "hidden", "through a helper", "neighbour", "hidden neighbour"],
+)
+def test_an_answer_that_is_not_their_own_gets_a_flag(tmp_path, text, flag):
+    (tmp_path / "other.py").write_text(OWN)
+    (tmp_path / "helper.py").write_text("from pe_numpy import rope_frequencies as its\n")
+    result = report(tmp_path, text)
+    assert result.passed and result.flags == [FLAG + flag]
+    assert f"\n  flag: {FLAG + flag}\n" in str(result)
+    assert report(tmp_path, text, allow_package=True).flags == []
+
+
+def test_a_copy_gets_a_flag_and_still_runs(tmp_path):
+    result = report(tmp_path, copy(["rope_frequencies"]), "rope_frequencies")
+    assert result.passed and result.flags == [
+        FLAG + "carries the licence notice of `pe_numpy copy`"
+    ]
+
+
+def test_what_is_their_own_gets_no_flag(tmp_path):
+    (tmp_path / "helper.py").write_text("def half(d):\n    return d // 2\n")
+    text = '"""python -m pe_numpy check"""\nimport helper, json\n' + OWN
+    result = report(tmp_path, text.replace("d // 2", "helper.half(d)"))
+    assert result.passed and result.flags == []
+
+
+@pytest.mark.parametrize("forged", ["", "3", "[1]", "[0, 3]", "[0, [3]]", "[" * 9999])
+def test_what_a_process_claims_to_have_imported_may_be_anything(tmp_path, forged):
+    (tmp_path / "used").write_text(forged)
+    assert runner._read_used(tmp_path) == {}
+
+
+# ---- many files ---------------------------------------------------------------------------------
+
+
+def test_sixty_endless_functions_cost_one_budget(tmp_path):
+    names = [*runner.EXERCISES][:60]
+    text = "".join(f"def {name}(*a, **o):\n    while True: pass\n" for name in names)
+    start = time.monotonic()
+    problems = told(tmp_path, text, seconds=1, budget=4)
+    assert time.monotonic() - start < 15 and len(problems) == 60
+    assert problems[0] == "it did not end within 1 seconds (line 2)"
+    assert problems[-1] == "not run: the file has used up its 4 seconds"
+
+
+def test_each_function_has_its_own_time(tmp_path):
+    slow = "import time\n" + OWN.replace("return", "time.sleep(0.3); return")
+    text = slow + slow.replace("rope_frequencies", "softmax").replace("import time", "")
+    assert not told(tmp_path, text, "softmax", "rope_frequencies", seconds=3)[1]
+
+
+def test_files_run_in_parallel_and_come_in_order(tmp_path):
+    paths = [tmp_path / f"{n}.py" for n in range(5)]
+    for n, path in enumerate(paths):
+        path.write_text(f"import time\ntime.sleep({0.3 * (n == 0)})\n" + OWN)
+    seen, threads = [], threading.active_count()
+    reports = check_files(paths, jobs=3, progress=lambda *numbers: seen.append(numbers))
+    assert [report.path for report in reports] == [*map(str, paths)]
+    assert all(report.passed for report in reports)
+    assert seen == [(n, 5) for n in range(1, 6)] and threading.active_count() == threads
+
+
+def test_a_report_carries_seed_and_version(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(OWN)
+    first, second = check_files([path], seed=7)[0], check_files([path], seed=len)[0]
+    assert (first.seed, second.seed) == (7, len(str(path)))
+    assert first.version == pe_numpy.__version__ and first.passed
 
 
 # ---- measuring -------------------------------------------------------------------------------
@@ -246,7 +550,7 @@ def test_a_forger_of_measures_does_not_pass(tmp_path):
     text = """
 import os, sys
 if "measure" in sys.argv:
-    with open(os.path.join(sys.argv[2], "measure"), "wb") as file:
+    with open(os.path.join(sys.argv[3], "measure"), "wb") as file:
         file.write(bytes(range(256)))
     os._exit(0)
 """
