@@ -2,8 +2,8 @@
 
 An exercise has cases, a small one first, and a list of known mistakes: wrong functions, made from
 the right one. A function that fails is compared with each of them: the mistake whose results equal
-its own, in every case, is the one that was made. If one alone equals them up to the first case that
-fails, there may be another mistake beside it: then it is a guess, and told so.
+its own, in every case, is the one that was made. If one alone equals them in most of the cases that
+fail, and in two at least, there may be another mistake beside it: then it is a guess, and told so.
 
 `run` calls a function and keeps what came out; `judge` compares. They are apart so that a strange
 file can run in a process of its own, which never sees what is expected.
@@ -24,6 +24,7 @@ import numpy as np
 from pe_numpy.detector import Scores
 
 NUMBERS = "biufc"  # the kinds of dtype that a result may have
+LEAST, ROUNDS = 12, 12  # cases of an exercise, and how often they are drawn at most to get them
 LARGEST = 2**23  # bytes of a result; the right ones are far smaller
 
 
@@ -73,8 +74,18 @@ class Exercise:
     axes: int = 1
 
     def all_cases(self, seed: int = 0) -> list[Case]:
-        """The cases, the same at every call with the same seed."""
-        return list(self.cases(np.random.default_rng(seed)))
+        """At least `LEAST` cases, the same at every call with the same seed.
+
+        They are drawn in rounds; a case that a round before has had, number by number, is left out.
+        """
+        rng = np.random.default_rng(seed)
+        found: list[Case] = []
+        for _ in range(ROUNDS):
+            had = len(found)
+            found += [one for one in self.cases(rng) if not any(_repeats(one, f) for f in found)]
+            if len(found) >= LEAST or len(found) == had:
+                break
+        return found
 
 
 @dataclass
@@ -102,6 +113,7 @@ class Verdict:
     cases: int
     problem: str = ""  # one line
     mistake: str = ""  # the name of a known one
+    guess: str = ""  # the name of one that explains several of the cases that fail, not all
     advice: str = ""
     measured: str = ""  # what the detector finds, where no known mistake explains it
     chapter: int = 0
@@ -117,6 +129,8 @@ class Verdict:
         lines = [f"{self.name}: {self.mistake or self.problem}"]
         if self.mistake:
             lines.append(f"    {self.problem}")
+        if self.guess:
+            lines.append(f'    Perhaps "{self.guess}", and something else.')
         if self.advice:
             lines.append(f"    {self.advice}")
         if self.measured:
@@ -228,6 +242,28 @@ def _same(after: Any, before: Any) -> bool:
     return True  # numbers, words and functions can't be changed in place
 
 
+def _repeats(one: Case, other: Case) -> bool:
+    """Whether two cases are the same call; a generator of random numbers is never the same."""
+    return (
+        one.drive is other.drive
+        and _equal(one.args, other.args)
+        and _equal(one.options, other.options)
+    )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        a, b = np.asarray(a), np.asarray(b)
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    if callable(a) and callable(b):
+        return getattr(a, "__code__", a) is getattr(b, "__code__", b)
+    return type(a) is type(b) and bool(a == b)
+
+
 # ---- comparing ----------------------------------------------------------------------------------
 
 
@@ -277,7 +313,7 @@ def judge(
             verdict.chapter = exercise.chapter
             verdict.call = describe(exercise, cases[n])
             verdict.expected, verdict.given = _side_by_side(want, got)
-            _name_mistake(verdict, exercise, cases, expected, outcomes, n)
+            _name_mistake(verdict, exercise, cases, expected, outcomes)
             if not verdict.mistake and all(map(_alike, expected, outcomes)):
                 verdict.measured = explain()
             return verdict
@@ -302,7 +338,7 @@ def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str]
         return "it returned nothing", "Is there a return?"
     apart = difference(want, got, exercise.precise)
     if apart:
-        return apart, _likeness(want, got)
+        return apart, ""
     if got.changed:
         return f"it changed its argument {got.changed[0]} in place", "Work on a copy."
     for a, b in zip(want.results, got.results, strict=True):
@@ -318,22 +354,32 @@ def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str]
     return "", ""
 
 
-def _likeness(want: Outcome, got: Outcome) -> str:
-    """A hint at a mistake that no list knows: a factor, a swapped axis, NaN."""
-    if len(want.results) != len(got.results):
-        return "Return a tuple of them." if len(want.results) > 1 else ""
-    for a, b in zip(want.results, got.results, strict=True):
-        if np.isnan(b.astype(np.complex128)).any() > np.isnan(a.astype(np.complex128)).any():
-            return "There are NaNs: 0/0, or infinity minus infinity?"
-        if a.ndim > 1 and a.swapaxes(-1, -2).shape == b.shape and a.size > 1:
-            if np.allclose(a.swapaxes(-1, -2), b, rtol=1e-5, atol=1e-8):
-                return "The last two axes are swapped."
-        if a.shape == b.shape and a.size > 1 and np.isfinite(a).all() and np.isfinite(b).all():
-            large = np.abs(a) > 1e-6 * np.abs(a).max()
-            ratios = b[large] / a[large]
-            if large.sum() > 1 and np.allclose(ratios, ratios[0], rtol=1e-4) and abs(ratios[0]):
+def _likeness(pairs: Sequence[tuple[Outcome, Outcome]]) -> str:
+    """A hint at a mistake that no list knows, where all the cases that fail give the same."""
+    hints = {_hint(a, b) for want, got in pairs for a, b in _arrays(want, got)}
+    return hints.pop() if len(hints) == 1 and len(pairs) > 1 else ""
+
+
+def _arrays(want: Outcome, got: Outcome) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """The results of a case side by side, if it has as many as expected."""
+    alike = len(want.results) == len(got.results) and not got.error
+    yield from zip(want.results, got.results if alike else [None] * len(want.results), strict=True)
+
+
+def _hint(a: np.ndarray, b: np.ndarray | None) -> str:
+    """A swapped axis, or a factor."""
+    if b is None or a.size < 2:
+        return "none"
+    if a.ndim > 1 and a.swapaxes(-1, -2).shape == b.shape:
+        if np.allclose(a.swapaxes(-1, -2), b, rtol=1e-5, atol=1e-8):
+            return "The last two axes are swapped."
+    if a.shape == b.shape and np.isfinite(a).all() and np.isfinite(b).all():
+        large = np.abs(a) > 1e-6 * np.abs(a).max()
+        ratios = b[large] / a[large]
+        if large.sum() > 1 and np.allclose(ratios, ratios[0], rtol=1e-4) and abs(ratios[0]):
+            if abs(ratios[0] - 1) > 1e-2:
                 return f"Every number is {ratios[0]:.4g} times the expected one."
-    return ""
+    return "none"
 
 
 def _name_mistake(
@@ -342,27 +388,42 @@ def _name_mistake(
     cases: Sequence[Case],
     expected: Sequence[Outcome],
     outcomes: Sequence[Outcome],
-    first: int,
 ) -> None:
-    """Find the known mistake whose results equal those given in every case, or up to the first."""
+    """Find the mistake whose results equal those given in every case; else what else helps."""
+    from pe_numpy.homework import common  # which builds on this module
+
     if all(o.error or o.nothing for o in outcomes):
         return
     near = []
-    for mistake in exercise.mistakes:
+    wrong_at = [n for n, right in enumerate(verdict.right) if not right]
+    failing = [(expected[n], outcomes[n]) for n in wrong_at]
+    known = (m for some in (exercise.mistakes, common.mistakes(exercise, cases)) for m in some)
+    for mistake in known:
         wrong = run(mistake.function, cases)
         alike = [a.agrees(b, exercise.precise) for a, b in zip(wrong, outcomes, strict=True)]
-        if all(alike):
-            if all(a.agrees(b, exercise.precise) for a, b in zip(wrong, expected, strict=True)):
-                continue
+        shows = [not a.agrees(b, exercise.precise) for a, b in zip(wrong, expected, strict=True)]
+        if all(alike) and any(shows):
             verdict.mistake, verdict.advice = mistake.name, mistake.advice
             verdict.chapter = mistake.chapter
             return
-        if all(alike[: first + 1]):
+        explained = sum(alike[n] and shows[n] and bool(wrong[n].results) for n in wrong_at)
+        if explained > max(1, len(failing) / 2):
             near.append(mistake)
-    here = outcomes[first]
-    if len(near) == 1 and not here.error and difference(expected[first], here, exercise.precise):
-        guess = f'Perhaps "{near[0].name}", and something else: {near[0].advice}'
-        verdict.advice = f"{verdict.advice} {guess}".strip()
+    name, advice = common.of_results(expected, outcomes, exercise.precise)
+    if name:
+        verdict.mistake, verdict.advice = name, advice
+        return
+    if any(_new_nan(a, b) for want, got in failing for a, b in _arrays(want, got)):
+        verdict.advice = "There are NaNs: 0/0, or infinity minus infinity?"
+    elif not verdict.advice:
+        verdict.advice = _likeness(failing).replace("none", "")
+    if len(near) == 1:
+        verdict.guess = near[0].name
+        verdict.advice = f"{near[0].advice} {verdict.advice}".strip()
+
+
+def _new_nan(a: np.ndarray, b: np.ndarray | None) -> bool:
+    return b is not None and bool(np.isnan(b).any()) and not np.isnan(a).any()
 
 
 # ---- telling ------------------------------------------------------------------------------------
