@@ -53,6 +53,64 @@ def adam_step(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9)
     raise NotImplementedError
 
 
+def clip_gradients(grads, max_norm):
+    """Shorten the gradients, all by one factor, to a norm of at most max_norm.
+
+    grads     nested dictionaries of arrays, such as {"W": ..., "norm": {"gain": ..., "bias": ...}}
+    max_norm  number
+    returns   new dictionaries of the same keys and dtypes, and the norm before clipping
+
+    norm = sqrt(sum of the squares of all numbers of all arrays)
+    if norm > max_norm: every array times max_norm / norm
+    """
+    raise NotImplementedError
+
+
+def sgd(params, grads, learning_rate, momentum=0.0, state=None):
+    """One step of gradient descent with momentum; it is called again with what it returned.
+
+    params, grads  nested dictionaries of arrays, of the same keys and shapes
+    learning_rate  number   eta
+    momentum       number   mu
+    state          the velocities u of the step before, or None at the first: then they are 0
+    returns        new params, new state; nothing that came in is changed
+
+    for each array:
+        u     = mu u - eta g
+        theta = theta + u
+    """
+    raise NotImplementedError
+
+
+def adamw(
+    params,
+    grads,
+    state,
+    learning_rate,
+    betas=(0.9, 0.98),
+    eps=1e-9,
+    weight_decay=0.01,
+    decay=None,
+):
+    """One step of AdamW; it is called again with what it returned.
+
+    params, grads  nested dictionaries of arrays, of the same keys and shapes
+    state          {"m": ..., "v": ..., "step": n}: moments like params, 0 before the first step
+    decay          function of (path, array) that tells whether it decays; a path is "norm/gain";
+                   None: arrays of two axes or more
+    returns        new params, new state; nothing that came in is changed
+
+    step = step + 1
+    for each array:
+        m = beta_1 m + (1 - beta_1) g
+        v = beta_2 v + (1 - beta_2) g^2
+        change = (m / (1 - beta_1^step)) / (sqrt(v / (1 - beta_2^step)) + eps)
+        if it decays: change = change + weight_decay theta
+        theta = theta - learning_rate change
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # numerical_gradient, 1: np.ndindex(x.shape) runs through all entries.
@@ -62,3 +120,14 @@ def adam_step(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9)
 
 # adam_step, 1: the moments that are returned are not the corrected ones.
 # adam_step, 2: the first step moves each entry by about the learning rate.
+
+# clip_gradients, 1: one function for the sum of squares, one for the product; each calls itself
+#   where a value is a dictionary.
+# clip_gradients, 2: a Python float as the factor keeps float32.
+
+# sgd, 1: the state that goes back is u itself, a dictionary like params.
+# sgd, 2: at the first step mu u is 0.
+
+# adamw, 1: the decay does not pass through the moments: that is what the W stands for.
+# adamw, 2: carry the path along while you walk through the dictionaries.
+# adamw, 3: the moments that go back are not the corrected ones; the step goes back, too.
