@@ -50,9 +50,8 @@ def run(options: argparse.Namespace, assignment: Assignment, files: Sequence[str
     reports = runner.check_files(
         files,
         [*assignment.points],
-        options.seconds,
-        options.megabytes,
-        lambda path: assignment.seed_of(whose[path]),
+        seed=lambda path: assignment.seed_of(whose[path]),
+        **runner.settings(options),
     )
     return write(options, assignment, whose, reports)
 

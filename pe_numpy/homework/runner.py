@@ -14,6 +14,7 @@ that leaves its group is found again on Linux alone, and on Windows only while i
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import difflib
@@ -178,6 +179,40 @@ def check_files(
             pool.shutdown(cancel_futures=True)
             raise
     return [reports[n] for n in range(len(paths))]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what files may take to the options of a command."""
+    add = parser.add_argument
+    add("--seconds", type=float, default=SECONDS, help=f"for a function; {SECONDS:g}")
+    add("--budget", type=float, help=f"seconds for a file; {BUDGET:g}, or 3 x --seconds")
+    where = "" if HAS_LIMITS else "; this system has no such limit"
+    add("--megabytes", type=int, default=MEGABYTES, help=f"of memory; {MEGABYTES}{where}")
+    add("--jobs", type=int, help="files at a time; as many as there are cores")
+    add(
+        "--allow-package",
+        action="store_true",
+        help="no flag for a file that uses this package's own functions",
+    )
+
+
+def settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of `check_files` that those options stand for, with a line that tells progress."""
+    names = ("seconds", "budget", "megabytes", "jobs", "allow_package")
+    for name in names[:4]:
+        if (value := getattr(options, name)) is not None and not value > 0:
+            raise ValueError(f"check: --{name} must be positive; got {value}")
+    if not HAS_LIMITS:
+        print("check: this system has no limit of memory for a process", file=sys.stderr)
+    shown = tell_progress if sys.stderr.isatty() else None
+    return {**{name: getattr(options, name) for name in names}, "progress": shown}
+
+
+def tell_progress(done: int, total: int) -> None:
+    """Write how many files are done, on one line of the terminal."""
+    if total > 1:
+        end = "\n" if done == total else ""
+        print(f"\r{done} of {total} files", end=end, file=sys.stderr, flush=True)
 
 
 def _cores() -> int:
