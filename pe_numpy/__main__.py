@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pe_numpy
 from pe_numpy.cards import card
-from pe_numpy.homework import contents, course, grading, runner
+from pe_numpy.homework import contents, course, grading, release, runner
 from pe_numpy.homework.copy import copy
 from pe_numpy.homework.registry import EXERCISES
 from pe_numpy.models import run
@@ -43,6 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     checking.add_argument("--salt", metavar="WORD", help="other cases for each file, by its name")
     runner.add_options(checking)
     grading.add_options(checking)
+    releasing = commands.add_parser("release", help="write what students get of an assignment")
+    releasing.add_argument("assignment", metavar="TOML")
+    releasing.add_argument("folder", metavar="FOLDER")
+    releasing.add_argument("--nbgrader", metavar="COURSE", help="write its notebook there, too")
+    releasing.add_argument("--exercises", metavar="FOLDER", help="of stubs, if not the book's")
     run.add_options(commands.add_parser("run", help="let a released model write"))
     options = parser.parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):  # a terminal may lack letters
@@ -63,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.command == "check":
         return _check(options)
+    if options.command == "release":
+        release.run(options)
+        return 0
     if options.command == "run":
         run.run(options)
         return 0

@@ -26,7 +26,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ import numpy as np
 
 import pe_numpy
 from pe_numpy.homework.check import Case, Exercise, Verdict
-from pe_numpy.homework.registry import EXERCISES, exercise_of
+from pe_numpy.homework.registry import EXERCISES, check, exercise_of
 from pe_numpy.homework.runner import Report
 
 FEEDBACK = ("full", "name", "none")
@@ -44,7 +44,7 @@ ALL = "all"  # the group that every case is in
 GROUPS = {
     "options": "an argument away from its default",
     "types": "data in float32 or float16",
-    "numbers": "all others",
+    "numbers": "the defaults, in float64",
 }
 KEYS = ("title", "deadline", "feedback", "seed", "salt", "install", "points")
 
@@ -290,6 +290,34 @@ def _earned(verdict: Verdict, groups: dict[str, float], seed: int) -> float:
     # A drawn set of cases may lack a group: nobody gets its points by failing the rest.
     whole = (set(of) - lost) | ({ALL} if not lost else set())
     return sum(points for group, points in groups.items() if group in whole)
+
+
+def require(
+    name: str, function: Callable, group: str = ALL, feedback: str = "full", seed: int = 0
+) -> None:
+    """Fail, in a test cell of a notebook, unless a function is right in a group of cases.
+
+    Parameters
+    ----------
+    name : str
+        The exercise.
+    function : function
+        The student's.
+    group : str
+        One of `GROUPS`, or "all".
+    feedback : str
+        What a failure tells.
+    seed : int
+        Of the cases.
+
+    Raises
+    ------
+    AssertionError
+        With what the level of feedback allows.
+    """
+    verdict = check(name, function, seed=seed)
+    if not _earned(verdict, {group: 1.0}, seed):
+        raise AssertionError(str(limited(verdict, feedback)))
 
 
 # ---- what students are told ----------------------------------------------------------------------
