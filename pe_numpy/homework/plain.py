@@ -258,10 +258,8 @@ class _Code:
                 yield from self._first_sentence(node)
             elif only_checks(node) or _refuses(node) or self._is_check(node):
                 yield from self._check(node)
-            elif isinstance(node, ast.Assign) and "checks.queries_and_keys" in self._text(
-                node.value
-            ):
-                yield Edit(*self._span(node), self._queries_and_keys(node))
+            elif two := self._queries_and_keys(node):
+                yield Edit(*self._span(node), two)
             else:
                 for part in ast.iter_child_nodes(node):
                     if not isinstance(part, ast.stmt | ast.excepthandler):
@@ -270,14 +268,16 @@ class _Code:
                     edits = list(self._body(inner))
                     yield from edits if self._is_left(inner, edits) else self._emptied(inner, node)
 
-    def _queries_and_keys(self, node: ast.Assign) -> bytes:
-        """Two lines for `q, k, batch = checks.queries_and_keys(name, q, k)`."""
-        q, k, batch = (ast.unparse(x) for x in ast.walk(node.targets[0]) if isinstance(x, ast.Name))
-        left = "{q}, {k} = 1.0 * {array}({q}), 1.0 * {array}({k})\n"
-        left += (
-            " " * node.col_offset + "{batch} = np.broadcast_shapes({q}.shape[:-2], {k}.shape[:-2])"
-        )
-        return left.format(q=q, k=k, batch=batch, array=self.array).encode()
+    def _queries_and_keys(self, node: ast.stmt) -> bytes:
+        """Two lines for `q, k, batch = checks.queries_and_keys(name, q, k)`; else none."""
+        match node:
+            case ast.Assign([ast.Tuple([*three])], ast.Call(ast.Attribute(attr=name), [_, x, y])):
+                if name == "queries_and_keys":
+                    q, k, batch = map(ast.unparse, three)
+                    arrays = ", ".join(f"1.0 * {self.array}({self._text(z)})" for z in (x, y))
+                    shapes = f"{batch} = np.broadcast_shapes({q}.shape[:-2], {k}.shape[:-2])"
+                    return f"{q}, {k} = {arrays}\n{' ' * node.col_offset}{shapes}".encode()
+        return b""
 
     def _check(self, node: ast.stmt) -> Iterator[Edit]:
         """Edits of a statement that only checks: what it gives back, if that is used."""
