@@ -100,6 +100,37 @@ def longrope_scaling(d, length, short_factor, long_factor, trained_length, facto
     raise NotImplementedError
 
 
+def yarn_scaling(
+    d,
+    factor,
+    trained_length,
+    base=10000.0,
+    beta_fast=32.0,
+    beta_slow=1.0,
+    truncate=True,
+):
+    """YaRN: keep the fast pairs, interpolate the slow ones, mix between; and sharpen attention.
+
+    d                     int      number of components
+    factor                number   s
+    trained_length        number   L0
+    base                  float    b
+    beta_fast, beta_slow  numbers  turns within L0 at which the ramp begins and ends
+    truncate              bool     whether it begins and ends at whole pairs
+    returns               (d/2,) float64, float
+
+    the pair that turns r times within L0:  index(r) = d ln(L0 / (2 pi r)) / (2 ln b)
+    low, high = index(beta_fast), index(beta_slow)
+    truncate: low down, high up, to whole numbers
+    low at least 0, high at most d - 1; if they are equal, high - low = 0.001
+    for i in 0 .. d/2 - 1:
+        ramp = (i - low) / (high - low), cut off at 0 below and at 1 above
+        new[i] = (1 - ramp) theta[i] + ramp theta[i] / s
+    attention factor = 0.1 ln s + 1   for s > 1; 1 for s <= 1
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # linear_scaling, 1: a longer text must not turn farther than the trained one did.
@@ -118,3 +149,7 @@ def longrope_scaling(d, length, short_factor, long_factor, trained_length, facto
 
 # longrope_scaling, 1: at L = L0 the short list still holds.
 # longrope_scaling, 2: the attention factor does not ask for L.
+
+# yarn_scaling, 1: many turns: a fast pair, of small index, ramp 0, kept.
+# yarn_scaling, 2: np.clip cuts off; the frequencies are those of ntk_scaling with factor 1.
+# yarn_scaling, 3: for d = 8, L0 = 256 the ramp is 0, 0.5, 1, 1.

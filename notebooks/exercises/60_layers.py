@@ -92,6 +92,39 @@ def pre_norm_block(x, gain, bias, W):
     raise NotImplementedError
 
 
+def silu(x):
+    """Weigh x by its own sigmoid: x / (1 + exp(-x)).
+
+    x        any shape
+    returns  of x's shape and dtype; no NaN, however large x is
+
+    for each number: x times sigmoid(x), which is 1 / (1 + exp(-x))
+    """
+    raise NotImplementedError
+
+
+def multi_head_attention(params, x, source, n_heads, mask=None):
+    """Multi-head attention: Concat(head_1 ... head_H) W_o.
+
+    params   dictionary with W_q (D, H K), W_k and W_v (D, G K), W_o (H K, D) and, where there are
+             biases, b_q, b_k, b_v, b_o; G divides H
+    x        (B, L, D)   what asks: queries are made from it
+    source   (B, S, D)   what answers: keys and values are made from it
+    n_heads  int         H
+    mask     booleans that broadcast to (B, H, L, S), or None: True = may attend
+    returns  output (B, L, D), weights (B, H, L, S)
+
+    q = x W_q + b_q;  k, v = source W_k + b_k, source W_v + b_v
+    head h has the components h K .. h K + K - 1; query head h reads key head h G // H
+    for each head h:
+        scores  = q_h k_h^T / sqrt(K)
+        weights = softmax over the keys that may be attended to (0 for all, if there are none)
+        mixed_h = weights v_h
+    output = all mixed_h, side by side, times W_o, + b_o
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # layer_norm, 1: the last axis, with keepdims=True.
@@ -110,3 +143,10 @@ def pre_norm_block(x, gain, bias, W):
 
 # pre_norm_block, 1: nothing stands on the residual path.
 # pre_norm_block, 2: write layer_norm first.
+
+# silu, 1: 1 / (1 + exp(-x)) is 0 where exp overflows; exp(x) / (1 + exp(x)) is NaN there.
+
+# multi_head_attention, 1: reshape to (B, L, H, K), then exchange the axes of tokens and heads.
+# multi_head_attention, 2: K is the width of W_q over H; with it, W_k tells G.
+# multi_head_attention, 3: np.repeat along the heads gives each query head its key head.
+# multi_head_attention, 4: the largest score of a row of -inf alone is -inf: subtract 0 there.

@@ -70,6 +70,22 @@ def cosine_schedule(step, steps, peak, warmup=0.05, floor=0.02):
     raise NotImplementedError
 
 
+def dropout(x, rate, rng=None):
+    """Set a share of all components to zero, at random, and scale up the rest.
+
+    x        any shape
+    rate     number   the share to drop, from 0 to below 1
+    rng      numpy.random.Generator, or None: then nothing is dropped, as at inference
+    returns  of x's shape and dtype
+
+    draw = rng.random(x.shape, dtype=np.float32)
+    for each component n:
+        y[n] = x[n] / (1 - rate)   if draw[n] >= rate
+        y[n] = 0                   else
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # shift_right, 1: the last target is never an input.
@@ -82,3 +98,6 @@ def cosine_schedule(step, steps, peak, warmup=0.05, floor=0.02):
 # warmup_schedule, 1: both branches are equal at step = warmup.
 
 # cosine_schedule, 1: at step = rising the rate is the peak, at the last step floor times the peak.
+
+# dropout, 1: without a generator x comes back as it is.
+# dropout, 2: a comparison gives booleans; cast them to x.dtype.

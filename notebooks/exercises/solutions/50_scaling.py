@@ -33,3 +33,24 @@ def longrope_scaling(d, length, short_factor, long_factor, trained_length, facto
     divisors = long_factor if length > trained_length else short_factor
     growth = math.log(factor) / math.log(trained_length) if factor > 1 else 0
     return base ** (-2 * np.arange(d // 2) / d) / divisors, math.sqrt(1 + growth)
+
+
+def yarn_scaling(
+    d,
+    factor,
+    trained_length,
+    base=10000.0,
+    beta_fast=32.0,
+    beta_slow=1.0,
+    truncate=True,
+):
+    def index(turns):
+        return d * math.log(trained_length / (2 * math.pi * turns)) / (2 * math.log(base))
+
+    low, high = index(beta_fast), index(beta_slow)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, d - 1)
+    ramp = np.clip((np.arange(d // 2) - low) / ((high - low) or 0.001), 0, 1)
+    theta = base ** (-2 * np.arange(d // 2) / d)
+    return (1 - ramp) * theta + ramp * theta / factor, yarn_attention_factor(factor)

@@ -30,3 +30,10 @@ def cosine_schedule(step, steps, peak, warmup=0.05, floor=0.02):
         return peak * step / rising
     fallen = (step - rising) / (steps - rising)
     return peak * (floor + (1 - floor) * (1 + math.cos(math.pi * fallen)) / 2)
+
+
+def dropout(x, rate, rng=None):
+    if rng is None:
+        return x
+    kept = rng.random(x.shape, dtype=np.float32) >= rate
+    return x * kept.astype(x.dtype) / (1 - rate)
