@@ -238,24 +238,35 @@ class Limits:
 
 def _check(path: Path, wanted: list[str], limits: Limits, allow_package: bool) -> Report:
     report = Report(str(path), seed=limits.seed)
+    try:
+        _fill(report, path, wanted, limits, allow_package)
+    except Exception as error:  # the other files of a class are checked all the same
+        report.problem = printable(f"the checker itself failed: {type(error).__name__}: {error}")
+    return report
+
+
+def _fill(
+    report: Report, path: Path, wanted: list[str], limits: Limits, allow_package: bool
+) -> None:
+    """Read a file, run it, and say in a report what came of it."""
     cells: list[int] = []
     try:
         text, cells = _code(path)
         tree = ast.parse(text, str(path))
     except _StrangeFileError as error:
         report.problem = str(error)
-        return report
+        return
     except OSError as error:
         report.problem = f"the file can't be read: {error.strerror}"
-        return report
+        return
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         report.problem = f"syntax error{f' in line {line}' if line else ''}: {error.args[0]}"
         report.problem = printable(_of_cells(report.problem, cells))
-        return report
+        return
     except (RecursionError, MemoryError):
         report.problem = "the file can't be read: its code is nested too deeply"
-        return report
+        return
     limits.end = time.monotonic() + limits.budget
     defined, methods = _defined(tree), _methods(tree)
     found = [name for name in wanted or EXERCISES if name in defined]
@@ -281,7 +292,6 @@ def _check(path: Path, wanted: list[str], limits: Limits, allow_package: bool) -
             verdict.problem = _of_cells(verdict.problem, cells)
     if not allow_package:
         report.flags = _flags(text, tree, path, used)
-    return report
 
 
 # ---- reading a file -----------------------------------------------------------------------------
@@ -488,9 +498,9 @@ def _start(run: _Run, names: list[str]) -> str:
     command = [sys.executable, "-I", "-B", "-c", START, json.dumps(_path(run.beside))]
     kept = ("PATH", "SYSTEMROOT")
     scratch = folder / "scratch"  # what the file writes, it writes there
-    scratch.mkdir(exist_ok=True)
-    log, late = folder / "errors", False
-    with log.open("wb") as errors:
+    scratch.mkdir(parents=True, exist_ok=True)
+    late = False
+    with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [*command, *map(str, (*places, *numbers)), *names],
             stdin=subprocess.DEVNULL,
@@ -499,8 +509,9 @@ def _start(run: _Run, names: list[str]) -> str:
             cwd=scratch,
             env={
                 **{key: os.environ[key] for key in kept if key in os.environ},
-                **dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP"), str(folder)),
+                **dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP"), str(scratch)),
                 "OPENBLAS_NUM_THREADS": "1",
+                **_drawing(),
             },
             **_apart(),
         )
@@ -509,13 +520,15 @@ def _start(run: _Run, names: list[str]) -> str:
         except subprocess.TimeoutExpired:
             late = True
         finally:
-            _end(process, folder)
+            _end(process, scratch)
         code = process.wait()
-    text = _tail(log)
+        errors.seek(max(0, os.fstat(errors.fileno()).st_size - 10**5))
+        text = errors.read(10**5).decode(errors="replace")
     line = _line_in(text, run.path)
     message = folder / "import error"
     if message.exists():
-        return printable(_tail(message))[:1000]
+        with message.open("rb") as file:
+            return printable(file.read(1000).decode(errors="replace"))
     if late or "Timeout (" in text or code == -getattr(signal, "SIGXCPU", 0) != 0:
         return f"it did not end within {limits.seconds:g} seconds{line}"
     if code < 0 or code >= 0xC0000000:  # the second is how Windows tells it
@@ -531,6 +544,15 @@ def _path(beside: Path) -> list[str]:
     return path if root in path else [root, *path]
 
 
+def _drawing() -> dict[str, str]:
+    """Let matplotlib, where an answer draws, open no window and not look for all fonts anew."""
+    usual = map(os.path.expanduser, ("~/.cache/matplotlib", "~/.matplotlib"))
+    for place in (os.environ.get("MPLCONFIGDIR", ""), *usual):
+        if os.path.isdir(place):
+            return {"MPLBACKEND": "Agg", "MPLCONFIGDIR": place}
+    return {"MPLBACKEND": "Agg"}
+
+
 def _apart() -> dict[str, Any]:
     """Options that start a process in a group of its own, by the means of the system."""
     if hasattr(os, "killpg"):
@@ -538,7 +560,7 @@ def _apart() -> dict[str, Any]:
     return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
 
 
-def _end(process: subprocess.Popen, folder: Path) -> None:
+def _end(process: subprocess.Popen, scratch: Path) -> None:
     """End a process and whatever it has started, as far as the system can tell."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -549,7 +571,7 @@ def _end(process: subprocess.Popen, folder: Path) -> None:
             subprocess.run(ended, capture_output=True, check=False)
     process.kill()
     for _ in range(10):  # each may start another before it ends
-        left = list(_left_behind(folder))
+        left = list(_left_behind(scratch))
         for number in left:
             with contextlib.suppress(OSError):
                 os.kill(number, signal.SIGKILL)
@@ -557,9 +579,9 @@ def _end(process: subprocess.Popen, folder: Path) -> None:
             return
 
 
-def _left_behind(folder: Path) -> Iterator[int]:
+def _left_behind(scratch: Path) -> Iterator[int]:
     """Processes that have left the group: on Linux, their environment still names the folder."""
-    mark = b"HOME=" + os.fsencode(folder)
+    mark = b"HOME=" + os.fsencode(scratch)
     for place in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if mark in place.read_bytes().split(b"\0"):
@@ -573,18 +595,11 @@ def _signal(code: int) -> str:
         return f"signal {-code}" if code < 0 else hex(code)
 
 
-def _tail(path: Path) -> str:
-    """The end of what a process wrote, which may be long."""
-    with path.open("rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - 10**5))
-        return file.read(10**5).decode(errors="replace")
-
-
 def _line_in(trace: str, path: Path) -> str:
     """Where faulthandler found a file: the innermost of its lines."""
     for row in trace.splitlines():
         if f'File "{path}", line ' in row:
-            return f" (line {row.partition(', line ')[2].split()[0]})"
+            return f" (line {row.partition(', line ')[2].split()[0].strip(',')})"
     return ""
 
 
@@ -715,7 +730,8 @@ def _import(path: Path, beside: str) -> ModuleType:
 
 def _note_imports(folder: Path, beside: str, watch: _Watch) -> None:
     """Write which modules of the answers' folder were imported, and whether this package was."""
-    files = [getattr(m, "__file__", None) for m in list(sys.modules.values())]
+    modules = [m for m in list(sys.modules.values()) if isinstance(m, ModuleType)]
+    files = [vars(module).get("__file__") for module in modules]
     near = {Path(f).stem for f in files if isinstance(f, str) and os.path.dirname(f) == beside}
     (folder / "used").write_text(json.dumps([watch.asked, sorted(near)]), encoding="utf-8")
 
@@ -756,24 +772,22 @@ def _main(
     wind_up()
     _limit(float(left), int(megabytes))
     watch = _Watch()
+    sys.argv = [path]  # what an answer finds there, if it reads its command line
     try:
         module = _import(Path(path), beside)
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
         told_so = f"it can't be imported: {told(error)}"
         (folder / "import error").write_text(told_so, encoding="utf-8")
         os._exit(0)
     if measuring:
-        wanted: Any = getattr(module, names[0], None)
-        found = measure(EXERCISES[names[0]], wanted)
+        found = measure(EXERCISES[names[0]], vars(module)[names[0]])
         (folder / MEASURE).write_text(json.dumps(found), encoding="utf-8")
         os._exit(0)
     (folder / "imported").touch()
     _note_imports(folder, beside, watch)
     for name in names:
         wind_up()
-        answer: Any = getattr(module, name, None)
+        answer = vars(module).get(name)
         note = _no_function(answer)
         outcomes = [] if note else [call(answer, one) for one in cases[name]]
         _write(folder / f"{name}.out", outcomes, note)
