@@ -138,11 +138,18 @@ def f(x, y, mask=None, n=2, which="a"):
         raise ValueError(f"f: {most}")
     for part in (x, y):
         _check(part, name)
-    return checks.real_array(name, "x", x).sum() * 2  # stays
+    y = 2 * _same(name, x + 1, which)
+    return checks.real_array(name, "x", x).sum() * add_to(y, x - y)  # stays
 
 
 def _half(function, x):
     x = checks.exact_shape(function, "x", x, (2,), "(2,)")
+    return x
+
+
+def _same(function, x, which):
+    if x.size == 0:
+        raise ValueError(f"{function}: {which}")
     return x
 
 
@@ -160,11 +167,16 @@ def f(x, y, mask=None, n=2, which="a"):
         mask = np.asarray(mask)
     if which == "a":
         x = _half(x) - n
-    return (1.0 * np.asarray(x)).sum() * 2  # stays
+    y = 2 * (x + 1)
+    return (1.0 * np.asarray(x)).sum() * (y + (x - y))  # stays
 
 
 def _half(x):
     return 1.0 * np.asarray(x)
+
+
+def _same(function, x, which):
+    return x
 
 
 def _check(x, function):

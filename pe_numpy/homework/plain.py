@@ -171,7 +171,9 @@ class _Code:
             calls = self._calls_of(function)
             if alone and calls and value.id in parameters:
                 call, n = calls[-1], parameters.index(value.id)
-                return self.edited([Edit(*self._span(call), self._text(call.args[n]).encode())])
+                if n < len(call.args):
+                    given = _bracketed(self._text(call.args[n]))
+                    return self.edited([Edit(*self._span(call), given.encode())])
         return ""
 
     def without_parameter(self, read: Sequence[set[str]]) -> str:
@@ -180,7 +182,9 @@ class _Code:
             if not (calls := self._calls_of(function)):
                 continue
             lost, parameters = once - _names(function, ast.Load), function.args.args
-            for n, parameter in enumerate(parameters):
+            named = len(parameters) - len(function.args.defaults)
+            placed = min(named, *(len(call.args) for call in calls))  # never given by its name
+            for n, parameter in enumerate(parameters[:placed]):
                 if parameter.arg in lost and len(parameters) > 1:
                     edits = [self._omit(call.args, n) for call in calls]
                     return self.edited([self._omit(parameters, n), *edits])
@@ -230,8 +234,7 @@ class _Code:
     def _calls(self, node: ast.AST, whole: bool = True) -> Iterator[Edit]:
         """What becomes of the checks in an expression; `whole` if nothing stands around it."""
         if isinstance(node, ast.Call) and (left := self._left(node)):
-            bare = whole or re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])*", left)
-            yield Edit(*self._span(node), (left if bare else f"({left})").encode())
+            yield Edit(*self._span(node), (left if whole else _bracketed(left)).encode())
             return
         for child in ast.iter_child_nodes(node):
             inside = isinstance(node, ast.Call | ast.GeneratorExp | ast.ListComp | ast.Tuple)
@@ -249,7 +252,10 @@ class _Code:
             return f"np.broadcast_shapes({', '.join(map(self._text, parts))})"
         if name not in LEFT:
             return ""
-        return LEFT[name].format(*map(self._text, call.args), array=self.array)
+        given = [self._text(argument) for argument in call.args]
+        if name in OURS:
+            given = [_bracketed(code) for code in given]
+        return LEFT[name].format(*given, array=self.array)
 
     def _body(self, statements: Sequence[ast.stmt]) -> Iterator[Edit]:
         """Edits of some statements that follow each other."""
@@ -319,6 +325,11 @@ class _Code:
         sentence = text.partition(b"\n\n")[0]
         if sentence != text:
             yield Edit(start, end, sentence + text[-3:])
+
+
+def _bracketed(code: str) -> str:
+    """An expression that may stand beside an operator."""
+    return code if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])*", code) else f"({code})"
 
 
 def _refuses(node: ast.stmt) -> bool:
