@@ -1,4 +1,6 @@
-"""The command line: python -m pe_numpy list, card NAMES, copy NAMES, check FILES, run FOLDER."""
+"""The command line: python -m pe_numpy list, card NAMES, copy NAMES, check FILES, run FOLDER;
+for a course, release TOML FOLDER.
+"""
 
 from __future__ import annotations
 

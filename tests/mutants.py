@@ -142,6 +142,8 @@ CENSUS = "census"
 CARDS = "cards"
 CHECK, REGISTRY = "homework/check", "homework/registry"
 MEASURED, RUNNER = "homework/measured", "homework/runner"
+PLAIN = "homework/plain"
+COURSE, GRADING, RELEASE = "homework/course", "homework/grading", "homework/release"
 DEEPSEEK, WEIGHTS = "models/deepseek", "models/weights"
 GEMMA2, GEMMA3, LLAMA, PAGE = "models/gemma2", "models/gemma3", "models/llama", "models/page"
 DEBERTA_PAGE, XLNET = "models/deberta", "models/xlnet"
@@ -1288,6 +1290,40 @@ MUTANTS = [
     Mutant("any kind of value read", RUNNER, "return found if right and len(found)", "return found if len(found)"),
     Mutant("measured once is enough", RUNNER, "if right and len(found) == len(TOLERANCES)", "if right"),
     Mutant("deep brackets end the checker", RUNNER, "TypeError, RecursionError)", "TypeError)"),
+    Mutant("plain: whole numbers stay whole", PLAIN, 'FLOATS = "1.0 * {array}({2})"', 'FLOATS = "{array}({2})"'),
+    Mutant("plain: positions lose their fractions", PLAIN, '"position_array": "{array}({2})"', '"position_array": "np.asarray({2}, np.int64)"'),
+    Mutant("plain: what has brackets loses them", PLAIN, "left if whole else _bracketed(left)", "left"),
+    Mutant("plain: a sum in another order", PLAIN, "if name in OURS:", "if not OURS:"),
+    Mutant("plain: the first argument goes, whichever is unread", PLAIN, "self._omit(call.args, n)", "self._omit(call.args, 0)"),
+    Mutant("plain: a check leaves nothing", PLAIN, "            if value == target:\n", "            if value:\n"),
+    Mutant("plain: starred arguments are counted as one", PLAIN, "len(calls) == self.names.get(function.name)", "bool(calls)"),
+    Mutant("plain: no tape", PLAIN, '"checks.as_array" if tape else "np.asarray"', '"np.asarray"'),
+    Mutant("plain: the whole docstring", PLAIN, "if sentence != text:", "if not sentence:"),
+    Mutant("plain: an empty branch stays", PLAIN, "if isinstance(node, ast.If) and block == node.orelse:", "if not block:"),
+    Mutant("points for one right case of a group", COURSE, "if not right}", "if not any(verdict.right)}"),
+    Mutant("points for a group without cases", COURSE, "whole = (set(of) - lost)", "whole = (set(groups) - lost)"),
+    Mutant("all cases are a group like the others", COURSE, "({ALL} if not lost else set())", "{ALL}"),
+    Mutant("the salt alone makes the seed", COURSE, 'f"{salt}\\n{student}"', 'f"{salt}"'),
+    Mutant("a name with its advice", COURSE, "problem=verdict.problem, mistake=verdict.mistake)", "problem=verdict.problem, mistake=verdict.mistake, advice=verdict.advice)"),
+    Mutant("none hides a syntax error", COURSE, 'if verdict.cases == 0 or feedback == "name":', 'if feedback == "name":'),
+    Mutant("control characters in XML", COURSE, "\\x20-\\ud7ff\\ue000-\\ufffd", "\\x20-\\uffff"),
+    Mutant("Gradescope shows all at once", COURSE, '"visibility": "after_due_date"', '"visibility": "visible"'),
+    Mutant("JSON tells what is held back", COURSE, "dataclasses.asdict(limited(one.verdict(name), assignment.feedback))", "dataclasses.asdict(one.verdict(name))"),
+    Mutant("an argument at its default is an option", COURSE, "not _equal(value, default)", "True"),
+    Mutant("the file's name for the folder's", COURSE, "if path.stem == assignment else path.stem", "if path.stem != assignment else path.stem"),
+    Mutant("the reporter gets no parts", COURSE, '"score": one.points[name],\n                "message"', '"score": assignment.possible(name) * said.passed,\n                "message"'),
+    Mutant("a seed of the file, not of the student", GRADING, "assignment.seed_of(whose[path])", "assignment.seed_of(path)"),
+    Mutant("outputs of earlier steps are lost", GRADING, 'open(options.classroom, "a"', 'open(options.classroom, "w"'),
+    Mutant("the level of the command has no say", GRADING, "feedback=options.feedback or found.feedback", "feedback=found.feedback"),
+    Mutant("a wrong class exits with 0", GRADING, "return 0 if all(", "return 0 if any("),
+    Mutant("the salt leaves the teacher", RELEASE, '"feedback", "install"):', '"feedback", "install", "salt"):'),
+    Mutant("a stub with its answer", RELEASE, "{self.head}\\n    raise NotImplementedError\\n", "{self.head}\\n{self.body}\\n"),
+    Mutant("answers are overwritten", RELEASE, "if path.exists()]", "if path.is_dir()]"),
+    Mutant("another chapter's stub", RELEASE, "not path.name.startswith(chapter)", "path.name.startswith(chapter)"),
+    Mutant("a solution without what it calls", RELEASE, "for other in _needs(written[name], written)", "for other in ()"),
+    Mutant("tests that students may change", RELEASE, '{"grade": True, "locked": True,', '{"grade": True, "locked": False,'),
+    Mutant("hidden tests with the seed of all", RELEASE, "seed={seed})", "seed=0)"),
+    Mutant("the job has another name", RELEASE, "run-autograding-tests:", "autograding:"),
     Mutant("bar from nothing", STUDY, "len(results), progress", "0, progress"),
     Mutant("V3's bias in the weights", DEEPSEEK, "s.used), scores, 0)", "s.used), choice, 0)"),
     Mutant("V3's bias nowhere", DEEPSEEK, "choice = scores if bias is None else scores + bias", "choice = scores"),

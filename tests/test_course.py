@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 import pe_numpy
+from pe_numpy.__main__ import _junit
 from pe_numpy.homework import course
 from pe_numpy.homework.check import Case, Exercise, Verdict
 from pe_numpy.homework.course import Assignment, Grade, grade, groups_of, read_assignment
@@ -278,6 +279,46 @@ def test_junit_counts_what_is_in_it(week, grades):
         assert int(suite.get("failures")) == len(suite.findall("testcase/failure")) == failures
     facts = {p.get("name"): p.get("value") for p in root[1].iter("property")}
     assert facts["seed"] == str(week.seed_of("ben")) and facts["points"] == "2.5"
+
+
+# What Jenkins' schema (dtkit's junit-4.xsd) allows: of each element the attributes that it must
+# have, those that it may have, and its children in their order.
+JENKINS = {
+    "testsuites": ("", "name time tests failures disabled errors", "testsuite"),
+    "testsuite": (
+        "name tests",
+        "failures errors time disabled skipped timestamp hostname id package",
+        "properties testcase system-out system-err",
+    ),
+    "properties": ("", "", "property"),
+    "property": ("name value", "", ""),
+    "testcase": (
+        "name",
+        "assertions time classname status",
+        "skipped error failure system-out system-err",
+    ),
+    "failure": ("", "type message", ""),
+}
+
+
+def follows_the_schema(element):
+    must, may, inside = (words.split() for words in JENKINS[element.tag])
+    places = [inside.index(child.tag) if child.tag in inside else -1 for child in element]
+    return (
+        set(must) <= set(element.keys()) <= {*must, *may}
+        and places == sorted(places)
+        and -1 not in places
+        and all(map(follows_the_schema, element))
+    )
+
+
+def test_junit_follows_the_schema_of_jenkins(week, grades):
+    root = ElementTree.fromstring(course.as_junit(week, grades))
+    assert follows_the_schema(root)
+    plain = ElementTree.fromstring(_junit([one.report for one in grades]))
+    assert follows_the_schema(plain)
+    root[1].append(root[1][0])  # properties after the test cases
+    assert not follows_the_schema(root)
 
 
 def test_junit_stays_xml_whatever_a_student_writes(week):

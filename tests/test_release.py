@@ -3,6 +3,7 @@
 import ast
 import json
 import tomllib
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -13,7 +14,9 @@ from pe_numpy.__main__ import main
 from pe_numpy.homework import course, release
 from pe_numpy.homework.course import Assignment, groups_of, read_assignment
 from pe_numpy.homework.registry import EXERCISES
-from pe_numpy.homework.release import BOOK, read_sheets
+from pe_numpy.homework.release import read_sheets
+
+BOOK = Path(__file__).parents[1] / "notebooks" / "exercises"
 
 WEEK = r"""
 title = 'Week 3: "turns" \ and é'
@@ -24,6 +27,12 @@ salt = "autumn"
 rope = { numbers = 2, options = 0.5 }
 layer_norm = 1
 """
+
+
+@pytest.fixture(autouse=True)
+def book(monkeypatch):
+    """The book's stubs, also for a copy of the package that stands alone."""
+    monkeypatch.setattr(release, "BOOK", BOOK)
 
 
 @pytest.fixture
