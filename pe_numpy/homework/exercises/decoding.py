@@ -168,6 +168,12 @@ CACHED = Exercise(
             _cached(join=lambda old, new: np.concatenate([new, old], axis=-2)),
         ),
         Mistake(
+            "not turned",
+            "Where frequencies are given, RoPE turns queries and keys, at positions that go on.",
+            63,
+            lambda q, k, v, cache=None, frequencies=None: cached_attention(q, k, v, cache),
+        ),
+        Mistake(
             "one cache changed in place",
             "A list that grows is the same list for all who hold it. Return a new cache: whoever "
             "goes back to an older one, as beams and drafts do, must find it as it was.",
