@@ -24,6 +24,7 @@ import numpy as np
 from pe_numpy.detector import Scores
 
 NUMBERS = "biufc"  # the kinds of dtype that a result may have
+WIDE = (np.dtype(np.float64), np.dtype(np.float32))  # expected, given
 LEAST, ROUNDS = 12, 12  # cases of an exercise, and how often they are drawn at most to get them
 LARGEST = 2**23  # bytes of a result; the right ones are far smaller
 
@@ -399,7 +400,7 @@ def _name_mistake(
     failing = [(expected[n], outcomes[n]) for n in wrong_at]
     known = (m for some in (exercise.mistakes, common.mistakes(exercise, cases)) for m in some)
     for mistake in known:
-        wrong = run(mistake.function, cases)
+        wrong = list(map(_narrowed, run(mistake.function, cases), outcomes))
         alike = [a.agrees(b, exercise.precise) for a, b in zip(wrong, outcomes, strict=True)]
         shows = [not a.agrees(b, exercise.precise) for a, b in zip(wrong, expected, strict=True)]
         if all(alike) and any(shows):
@@ -420,6 +421,15 @@ def _name_mistake(
     if len(near) == 1:
         verdict.guess = near[0].name
         verdict.advice = f"{near[0].advice} {verdict.advice}".strip()
+
+
+def _narrowed(wrong: Outcome, got: Outcome) -> Outcome:
+    """A mistake's results in the float32 of those given: they are wrong for another reason, too."""
+    if [a.shape for a in wrong.results] != [b.shape for b in got.results]:
+        return wrong
+    pairs = zip(wrong.results, got.results, strict=True)
+    narrow = [a.astype(b.dtype) if (a.dtype, b.dtype) == WIDE else a for a, b in pairs]
+    return Outcome(narrow, wrong.error, wrong.changed, wrong.nothing)
 
 
 def _new_nan(a: np.ndarray, b: np.ndarray | None) -> bool:

@@ -46,6 +46,14 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
                     f"That is one of the values of {n}; use the one that is given, or the default.",
                     lambda a, n=n, value=value: a.update({n: value}),
                 )
+    for known in exercise.mistakes:
+        for n in given:
+            yield Mistake(
+                f"{known.name}; and {n} ignored",
+                f"{known.advice} And use the {n} that is given.",
+                known.chapter,
+                _with_default(known.function, exercise.reference, n),
+            )
     placed = [n for n in parameters if n.endswith("positions") and _are_arrays(used[n])]
     for names in [placed, *([n] for n in placed if len(placed) > 1)]:
         if names:
@@ -164,6 +172,18 @@ def _changed(reference: Callable, change: Change) -> Callable:
         bound = signature.bind(*args, **options)
         change(bound.arguments)
         return reference(*bound.args, **bound.kwargs)
+
+    return wrong
+
+
+def _with_default(function: Callable, reference: Callable, name: str) -> Callable:
+    """A function that gets one argument's default, whatever is given."""
+    parameters = inspect.signature(reference).parameters
+    place, default = [*parameters].index(name), parameters[name].default
+
+    def wrong(*args: Any, **options: Any) -> Any:
+        args = tuple(default if n == place else value for n, value in enumerate(args))
+        return function(*args, **{key: v for key, v in options.items() if key != name})
 
     return wrong
 

@@ -6,7 +6,9 @@ code get these functions wrong. Each has its exercise's name and a line that say
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -35,3 +37,25 @@ def wrong(flaw: str) -> Callable:
 
 
 right = wrong("")  # a right answer has no flaw
+
+
+def collected() -> list[Answer]:
+    """All answers, file by file."""
+    for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
+        importlib.import_module(f"answers.{file.stem}")
+    return ANSWERS
+
+
+def summary(rows: Sequence[dict[str, str]]) -> str:
+    """The table of what was measured."""
+    wrong, right = [r for r in rows if r["flaw"]], [r for r in rows if not r["flaw"]]
+    names = [r for r in wrong if r["name"]]
+    guesses = [r for r in wrong if r["guess"]]
+    counts = {
+        "wrong answers caught": (sum(r["passed"] == "no" for r in wrong), len(wrong)),
+        "wrong answers named": (len(names), len(wrong)),
+        "names that do not fit": (sum(r["fits"] != "yes" for r in names), len(names)),
+        "guesses that do not fit": (sum(r["fits"] != "yes" for r in guesses), len(guesses)),
+        "right answers accepted": (sum(r["passed"] == "yes" for r in right), len(right)),
+    }
+    return "\n".join(f"{what:24}{n:4} of {of:4}" for what, (n, of) in counts.items())

@@ -86,18 +86,35 @@ def _code_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([[0, 7], [0.5, -3]]), 4)
     yield case(np.arange(3), 8, layout="concatenated")
     yield case(np.array([10**6]), 64)
+    for n in range(6):
+        layout = ("interleaved", "concatenated")[n % 2]
+        at, D = rng.integers(0, 5000, (2, n + 1)[n % 2 :]), 2 * int(rng.integers(2, 9))
+        yield case(at, D, float(rng.integers(50, 10**5)), layout)
 
 
-def _code(exponent=lambda i, D: -2 * i / D, layout=None, start=0, trade=False):
-    def code(positions, d_model, base=10000.0, **options):
-        kind = options.get("layout", "interleaved") if layout is None else layout
-        angles = (np.asarray(positions) + start)[..., None] * base ** exponent(
-            np.arange(d_model // 2), d_model
-        )
-        parts = [np.sin(angles), np.cos(angles)][:: -1 if trade else 1]
-        if kind == "concatenated":
+def _code(exponent=lambda i, D: -2 * i / D, always=None, start=0, trade=False, cosine=None):
+    def code(positions, d_model, base=10000.0, layout="interleaved"):
+        i, at = np.arange(d_model // 2), (np.asarray(positions) + start)[..., None]
+        angles = at * base ** exponent(i, d_model)
+        others = at * base ** (cosine or exponent)(i, d_model)
+        parts = [np.sin(angles), np.cos(others)][:: -1 if trade else 1]
+        if (always or layout) == "concatenated":
             return np.concatenate(parts, axis=-1)
         return np.stack(parts, axis=-1).reshape(*angles.shape[:-1], d_model)
+
+    return code
+
+
+def _component_code(sine, cosine, dtype=np.float64):
+    """Sines and cosines with exponents of their own."""
+
+    def code(positions, d_model, base=10000.0, layout="interleaved"):
+        i, at = np.arange(d_model // 2), np.asarray(positions).astype(dtype)[..., None]
+        s = np.sin(at * (base ** sine(i, d_model)).astype(dtype))
+        c = np.cos(at * (base ** cosine(i, d_model)).astype(dtype))
+        if layout == "concatenated":
+            return np.concatenate([s, c], axis=-1).astype(np.float64)
+        return np.stack([s, c], axis=-1).reshape(*s.shape[:-1], d_model).astype(np.float64)
 
     return code
 
@@ -147,16 +164,42 @@ SINUSOIDAL = Exercise(
             "all sines first",
             "Interleaved: sine, cosine, sine, cosine.",
             20,
-            _code(layout="concatenated"),
+            _code(always="concatenated"),
         ),
         Mistake(
             "a frequency for each component",
             "A sine and its cosine share a frequency; else a shift is no rotation.",
             20,
-            lambda positions, d_model, base=10000.0, layout="interleaved": np.where(
-                np.arange(d_model) % 2 == 0,
-                np.sin(np.asarray(positions)[..., None] * base ** (-np.arange(d_model) / d_model)),
-                np.cos(np.asarray(positions)[..., None] * base ** (-np.arange(d_model) / d_model)),
+            _code(lambda i, D: -2 * i / D, cosine=lambda i, D: -(2 * i + 1) / D),
+        ),
+        Mistake(
+            "a loop over even i that doubles them, with 2(i + 1) for the cosine",
+            "If i counts components (0, 2, 4, ...), it is 2i already; and a sine and "
+            "its cosine share a frequency.",
+            20,
+            _component_code(lambda i, D: -4 * i / D, lambda i, D: -2 * (2 * i + 1) / D),
+        ),
+        Mistake(
+            "D/2 - 1 in the exponent",
+            "That is the spacing of tensor2tensor; in the paper the last wave is below 2 pi base.",
+            25,
+            _code(lambda i, D: -i / max(D // 2 - 1, 1)),
+        ),
+        Mistake(
+            "angles in float32",
+            "Far positions times a frequency lose their digits: compute in float64.",
+            20,
+            _component_code(lambda i, D: -2 * i / D, lambda i, D: -2 * i / D, np.float32),
+        ),
+        Mistake(
+            "sines alone",
+            "The odd components are cosines.",
+            20,
+            lambda positions, d_model, base=10000.0, layout="interleaved": np.sin(
+                np.asarray(positions)[..., None]
+                * (np.tile if layout == "concatenated" else np.repeat)(
+                    base ** (-np.arange(0, d_model, 2) / d_model), 2
+                )
             ),
         ),
     ),
@@ -170,6 +213,9 @@ def _shift_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(3, 4)
     yield case(-2, 6, base=100.0)
     yield case(0.5, 16)
+    for _ in range(9):
+        offset, D = round(float(rng.normal(0, 9)), 2), 2 * int(rng.integers(2, 9))
+        yield case(offset, D, float(rng.integers(50, 10**5)))
 
 
 SHIFT = Exercise(
@@ -206,6 +252,8 @@ def _wave_cases(rng: np.random.Generator) -> Iterator[Case]:
     for d in (2, 4, 64):
         yield case(d)
     yield case(8, base=500000.0)
+    for _ in range(9):
+        yield case(2 * int(rng.integers(2, 40)), float(rng.integers(50, 10**6)))
 
 
 WAVES = Exercise(
@@ -232,6 +280,12 @@ WAVES = Exercise(
             lambda d_model, base=10000.0: (
                 2 * math.pi * base ** (np.arange(1, d_model // 2 + 1) * 2 / d_model)
             ),
+        ),
+        Mistake(
+            "spread up to 2 pi times the base",
+            "Pair i has 2 pi base^(2i/d): the last is below 2 pi base.",
+            20,
+            lambda d_model, base=10000.0: 2 * math.pi * np.geomspace(1, base, d_model // 2),
         ),
     ),
     chapter=20,

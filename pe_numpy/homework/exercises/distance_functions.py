@@ -139,6 +139,10 @@ def _sandwich_cases(rng: np.random.Generator) -> Iterator[Case]:
     for distance in _distances():
         yield case(8, distance)
         yield case(3, distance, 6, 50.0)
+    for n in range(4):
+        distance = rng.integers(-20, 20, (2, 3, 4)[n % 2 :])
+        H, d = (int(size) for size in rng.integers(1, 9, 2))
+        yield case(H, distance, 2 * d, float(rng.integers(20, 10**5)))
 
 
 def _sandwich(first=1, width=2.0, below=0.5, share=lambda h, H: 8 * h / H):
@@ -224,6 +228,10 @@ def _fire_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(
         _network(rng, 5, 3, 0.1, 6.0), np.array([[0, 8], [7, 9]]), np.array([[0, 1], [5, 6]])
     )
+    for eps in (1e-3, 0.1, 0.5):
+        yield case(
+            _network(rng, 5, 3, 0.3, 4.0), rng.integers(0, 20, 5), rng.integers(0, 20, 6), eps
+        )
 
 
 def _fire(

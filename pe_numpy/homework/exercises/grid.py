@@ -20,6 +20,9 @@ def _timing_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([7, 8]), 2)
     yield case(np.array([[0, 10], [0.5, -3]]), 8)
     yield case(np.arange(4), 6, min_timescale=2.0, max_timescale=50.0)
+    for n in range(8):
+        low, high = round(float(rng.uniform(0.2, 4)), 2), float(rng.integers(10, 10**4))
+        yield case(rng.integers(0, 500, (2, n + 1)[n % 2 :]), int(rng.integers(4, 14)), low, high)
 
 
 def _timing(exponent=lambda h: np.arange(h) / max(h - 1, 1), lo=lambda x: x, order=(0, 1, 2)):
@@ -83,6 +86,9 @@ def _grid_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(2, 1, 4)
     yield case(3, 5, 8)
     yield case(1, 4, 12, base=100.0)
+    for n in range(9):
+        height, width = n % 4 + 1, int(rng.integers(2, 7))
+        yield case(height, width, 4 * int(rng.integers(1, 5)), float(rng.integers(20, 10**5)))
 
 
 GRID = Exercise(
@@ -123,6 +129,23 @@ GRID = Exercise(
                 np.arange(height * width).reshape(height, width), d_model, base
             ),
         ),
+        Mistake(
+            "the frequencies of the whole width",
+            "Each half runs through all its frequencies: the exponent is 2i over D/2.",
+            25,
+            lambda height, width, d_model, base=10000.0: sinusoidal_2d(
+                height, width, d_model, base**0.5
+            ),
+        ),
+        Mistake(
+            "row and column added up",
+            "Each has half of the components.",
+            25,
+            lambda height, width, d_model, base=10000.0: (
+                sinusoidal(np.arange(height), d_model, base, "concatenated")[:, None]
+                + sinusoidal(np.arange(width), d_model, base, "concatenated")
+            ),
+        ),
     ),
     chapter=25,
 )
@@ -135,6 +158,11 @@ def _mask_cases(rng: np.random.Generator) -> Iterator[Case]:
     padded[:3, :2] = True
     yield case(padded, 12)
     yield case(padded, 12, temperature=20.0, normalize=False)
+    for n in range(8):
+        mask = rng.random((n % 3 + 2, 5)) < 0.7
+        mask[0, 0] = True
+        T = float(rng.integers(20, 10**5))
+        yield case(mask, 4 * int(rng.integers(1, 5)), temperature=T, normalize=n % 2 == 0)
 
 
 def _counted(start=0, axes=(0, 1), end=2 * math.pi, mask_of=lambda m: m, layout="interleaved"):
@@ -204,6 +232,9 @@ def _resize_cases(rng: np.random.Generator) -> Iterator[Case]:
             yield case(old, new, mode)
             yield case(old, new, mode, True)
             yield case(old, new, mode, antialias=True)
+    for n in range(6):
+        old, new = (int(size) for size in rng.integers(2, 12, 2))
+        yield case(old, new, ("linear", "cubic")[n % 2], n % 3 == 1, n % 3 == 2)
 
 
 def _resized(at=None, a=None, wide=None, whole=True, beyond=True):

@@ -115,6 +115,9 @@ def _rerope_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(distance, window)
         yield case(distance, window, stretch=3.0)
     yield case(distance, 20)
+    for n in range(6):
+        stretch = round(float(rng.uniform(1.5, 6)), 1) if n % 2 else None
+        yield case(rng.integers(-40, 40, (2, n + 3)), int(rng.integers(2, 20)), stretch)
 
 
 def _rerope(far):
@@ -188,6 +191,9 @@ def _extend_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(np.arange(14), np.arange(14), window, group)
         yield case(np.arange(7, 12), np.arange(12), window, group)
     yield case(np.arange(6) + np.array([[0], [3]]), np.arange(8), 4, 3)  # a batch
+    for _ in range(4):
+        window, group = int(rng.integers(3, 9)), int(rng.integers(2, 5))
+        yield case(rng.integers(0, 60, 6), rng.integers(0, 60, 9), window, group)
 
 
 def _extend(far=lambda i, j, g: i // g - j // g, shift=lambda w, g: w - w / g, inside=np.less):
@@ -261,6 +267,11 @@ def _chunk_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(np.arange(16), np.arange(16), size, local)
         yield case(np.arange(9, 15), np.arange(15), size, local)
     yield case(np.arange(6) + np.array([[0], [5]]), np.arange(12), 5, 2)  # a batch
+    for _ in range(4):
+        size = int(rng.integers(4, 12))
+        yield case(
+            rng.integers(0, 60, 6), rng.integers(0, 60, 9), size, int(rng.integers(0, size - 1))
+        )
 
 
 def _chunks(
@@ -345,6 +356,9 @@ def _streaming_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(np.arange(14), np.arange(14), window, sinks)
         yield case(np.arange(10, 13), np.arange(13), window, sinks)
     yield case(np.arange(6) + np.array([[0], [5]]), np.arange(11), 3, 2)  # a batch
+    for _ in range(4):
+        window, sinks = int(rng.integers(2, 9)), int(rng.integers(0, 5))
+        yield case(np.sort(rng.integers(9, 60, 6)), np.arange(60), window, sinks)
 
 
 def _streaming(sink, recent=lambda i, j, w, z: i - j):

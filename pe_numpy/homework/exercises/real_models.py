@@ -85,6 +85,12 @@ FUSED = Exercise(
             64,
             _scattered,
         ),
+        Mistake(
+            "cut in thirds, always",
+            "With fewer key heads the parts are not equal; and in H3K each head has its own three.",
+            64,
+            lambda x, *rest, **options: tuple(np.split(x, 3, axis=-1)),
+        ),
     ),
     chapter=64,
 )

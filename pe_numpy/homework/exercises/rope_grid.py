@@ -118,6 +118,10 @@ def _axial_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(24, 3, 100.0, "alternate")
     yield case(12, 3)
     yield case(64)
+    for n in range(6):
+        A = n % 3 + 1
+        spacing = ("split", "alternate")[n % 2]
+        yield case(2 * A * int(rng.integers(2, 9)), A, float(rng.integers(20, 10**5)), spacing)
 
 
 def _neighbours(d, axes=2, base=100.0, spacing="split"):
@@ -257,6 +261,9 @@ def _patch_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(1, 3, trained=2)
     yield case(2, 3, "index", (4, 6))
     yield case(6, 4, trained=(3, 8))
+    for n in range(6):
+        height, width, *trained = (int(side) for side in rng.integers(2, 12, 4))
+        yield case(height, width, *(("centred",), ("index", tuple(trained)))[n % 2])
 
 
 def _centred(place):
@@ -351,6 +358,9 @@ def _mrope_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case((16, 24, 24), 1e6)
     yield case((24, 20, 20), 5e6, True)
     yield case((11, 11, 10), interleaved=True)
+    for n in range(6):
+        few = int(rng.integers(2, 9))
+        yield case((few + 2, few, few + n % 2), float(rng.integers(50, 10**6)), n % 2 == 1)
 
 
 def _by_axis(axis_of, exponent=lambda c, n: -c / n):
@@ -436,6 +446,9 @@ def _position_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case([(1, 1, 4), 2])
     yield case([1, (1, 3, 2), 0, (1, 2, 2), 3])
     yield case([2, (5, 2, 3), 2])  # a film longer than it is wide
+    for _ in range(8):
+        t, h, w, before, after = (int(size) for size in rng.integers(1, 6, 5))
+        yield case([before, (t, h, w), after, (1, w, h)])
 
 
 def _with(block=lambda t, h, w: np.indices((t, h, w)).reshape(3, -1).T, step=max):

@@ -33,6 +33,9 @@ def _norm_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(3 * x + 7, *rng.standard_normal((2, 6)).astype(dtype))
         yield case(x, *rng.standard_normal((2, 6)).astype(dtype), eps=0.1)
     yield case(np.ones((2, 4)), np.ones(4), np.zeros(4))  # no variance
+    for n in range(3):  # eps decides, and one sentence
+        x = rng.standard_normal((1, 3, 4 + n))
+        yield case(0.05 * x - 2, *rng.standard_normal((2, 4 + n)), eps=10.0 ** -(n + 1))
 
 
 def _norm(axis=-1, ddof=0, root=lambda var, eps: np.sqrt(var + eps)):
@@ -92,6 +95,42 @@ LAYER_NORM = Exercise(
             60,
             _norm(root=lambda var, eps: np.sqrt(var)),
         ),
+        Mistake(
+            "variance by D - 1, and eps outside the root",
+            "The variance divides by D, and eps is added to it, under the root.",
+            60,
+            _norm(ddof=1, root=lambda var, eps: np.sqrt(var) + eps),
+        ),
+        Mistake(
+            "over the tokens",
+            "Mean and variance are those of each token, over its components: the last axis.",
+            60,
+            _norm(axis=-2),
+        ),
+        Mistake(
+            "over the whole array",
+            "Each token has a mean and a variance of its own.",
+            60,
+            _norm(axis=None),
+        ),
+        Mistake(
+            "without the bias",
+            "Add the bias at the end.",
+            60,
+            lambda x, gain, bias, eps=1e-5: layer_norm(x, gain, 0 * bias, eps),
+        ),
+        Mistake(
+            "without the gain",
+            "Multiply by the gain.",
+            60,
+            lambda x, gain, bias, eps=1e-5: layer_norm(x, 0 * gain + 1, bias, eps),
+        ),
+        Mistake(
+            "1 + gain for the gain",
+            "That is Gemma's RMS norm; here the gain is 1 before training.",
+            60,
+            lambda x, gain, bias, eps=1e-5: layer_norm(x, 1 + gain, bias, eps),
+        ),
     ),
     chapter=60,
 )
@@ -103,6 +142,9 @@ def _rms_cases(rng: np.random.Generator) -> Iterator[Case]:
         x = rng.standard_normal((2, 5, 6)).astype(dtype) + 1
         yield case(x.astype(dtype), rng.standard_normal(6).astype(dtype))
         yield case(x.astype(dtype), rng.standard_normal(6).astype(dtype), eps=0.1)
+    for n in range(3):
+        x = rng.standard_normal((1, 3, 4 + n))
+        yield case(0.05 * x, rng.standard_normal(4 + n), eps=10.0 ** -(n + 1))
 
 
 RMS_NORM = Exercise(
@@ -138,6 +180,18 @@ RMS_NORM = Exercise(
             60,
             lambda x, gain, eps=1e-6: gain * x / np.sqrt((x * x).mean() + x.dtype.type(eps)),
         ),
+        Mistake(
+            "1 + gain for the gain",
+            "That is Gemma's; here the gain is 1 before training.",
+            60,
+            lambda x, gain, eps=1e-6: rms_norm(x, 1 + gain, eps),
+        ),
+        Mistake(
+            "without the gain",
+            "Multiply by the gain.",
+            60,
+            lambda x, gain, eps=1e-6: rms_norm(x, 0 * gain + 1, eps),
+        ),
     ),
     chapter=60,
 )
@@ -153,6 +207,11 @@ def _network_cases(rng: np.random.Generator) -> Iterator[Case]:
             "b_2": rng.standard_normal(4).astype(dtype),
         }
         yield case(params, rng.standard_normal((2, 5, 4)).astype(dtype))
+    for n in range(4):
+        own = {"W_1": rng.standard_normal((3, 5)), "W_2": rng.standard_normal((5, 3))}
+        more = {"b_1": rng.standard_normal(5), "b_2": rng.standard_normal(3)}
+        names = (("b_1", "b_2"), ("b_1",), ("b_2",), ())[n]
+        yield case({**own, **{name: more[name] for name in names}}, rng.standard_normal((1, 4, 3)))
 
 
 def _hidden(params, x):
@@ -196,6 +255,30 @@ FEED_FORWARD = Exercise(
             60,
             lambda params, x, activation="relu": feed_forward(params, x, "gelu"),
         ),
+        Mistake(
+            "activated at the end alone",
+            "The activation stands between the two projections.",
+            60,
+            lambda params, x, activation="relu": relu(
+                linear(_hidden(params, x), params["W_2"], params.get("b_2"))
+            ),
+        ),
+        Mistake(
+            "the first bias forgotten",
+            "b_1, where it is given, stands before the activation.",
+            60,
+            lambda params, x, activation="relu": feed_forward(
+                {k: v for k, v in params.items() if k != "b_1"}, x
+            ),
+        ),
+        Mistake(
+            "the second bias forgotten",
+            "b_2, where it is given, is added at the end.",
+            60,
+            lambda params, x, activation="relu": feed_forward(
+                {k: v for k, v in params.items() if k != "b_2"}, x
+            ),
+        ),
     ),
     chapter=60,
 )
@@ -207,6 +290,8 @@ def _gelu_cases(rng: np.random.Generator) -> Iterator[Case]:
     for dtype in DTYPES:
         yield case(3 * rng.standard_normal((2, 7)).astype(dtype))
     yield case(np.array([-30.0, 30.0, -6.0]))
+    for n in range(3):
+        yield case(2 * rng.standard_normal((2, 7)).astype(DTYPES[n % 2]), approximate="tanh")
 
 
 GELU = Exercise(
@@ -231,7 +316,9 @@ GELU = Exercise(
             "Phi(x) = (1 + erf(x / sqrt(2))) / 2.",
             60,
             lambda x, approximate="none": (
-                x
+                gelu(x, "tanh")
+                if approximate == "tanh"
+                else x
                 * (1 + np.array([math.erf(t) for t in x.ravel().tolist()]).reshape(x.shape)).astype(
                     x.dtype
                 )
@@ -239,6 +326,16 @@ GELU = Exercise(
             ),
         ),
         Mistake("ReLU", "GELU weighs x by Phi(x); ReLU cuts it off.", 60, lambda x, *rest: relu(x)),
+        Mistake(
+            "x squared for x cubed",
+            "The approximation has 0.044715 x^3.",
+            60,
+            lambda x, approximate="none": (
+                gelu(x)
+                if approximate == "none"
+                else x * (1 + np.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x * x))) / 2
+            ),
+        ),
     ),
     chapter=60,
 )
@@ -249,6 +346,9 @@ def _embedding_cases(rng: np.random.Generator) -> Iterator[Case]:
     for dtype in DTYPES:
         yield case(rng.standard_normal((11, 6)).astype(dtype), rng.integers(0, 11, (2, 5)))
     yield case(rng.standard_normal((11, 6)), rng.integers(0, 11, 4), scale=1.0)
+    for n in range(4):
+        table, scale = rng.standard_normal((7, 4)), round(float(rng.uniform(0.1, 3)), 2)
+        yield case(table, rng.integers(0, 7, (1, n + 2)), scale=scale)
 
 
 EMBED = Exercise(
@@ -260,14 +360,16 @@ EMBED = Exercise(
             "not scaled",
             "The vectors are multiplied by sqrt(D), unless another scale is given.",
             62,
-            lambda table, tokens, scale=None: table[tokens],
+            lambda table, tokens, scale=None: embed_tokens(
+                table, tokens, 1.0 if scale is None else scale
+            ),
         ),
         Mistake(
             "divided by the root",
             "Multiplied by sqrt(D): a shared embedding has small entries.",
             62,
             lambda table, tokens, scale=None: (
-                table[tokens] / table.dtype.type(table.shape[1] ** 0.5 if scale is None else scale)
+                table[tokens] * table.dtype.type(table.shape[1] ** -0.5 if scale is None else scale)
             ),
         ),
         Mistake(
@@ -357,6 +459,18 @@ def _teacher_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(rng.integers(3, 20, (2, 1)), 1)
 
 
+def _rolled_over_all(targets, begin):
+    rolled = np.roll(targets, 1)
+    rolled.flat[0] = begin
+    return rolled
+
+
+def _begin_at_the_end(targets, begin):
+    rolled = np.roll(targets, -1, axis=1)
+    rolled[:, -1] = begin
+    return rolled
+
+
 RIGHT = Exercise(
     "shift_right",
     shift_right,
@@ -388,6 +502,18 @@ RIGHT = Exercise(
                 [np.full((len(targets), 1), begin, targets.dtype), targets], axis=1
             ),
         ),
+        Mistake(
+            "shifted left, with the begin at the end",
+            "The inputs are the targets one step earlier, after the token that begins.",
+            62,
+            _begin_at_the_end,
+        ),
+        Mistake(
+            "rolled over all sequences",
+            "Each sequence is shifted by itself: axis=1.",
+            62,
+            _rolled_over_all,
+        ),
     ),
     chapter=62,
 )
@@ -403,6 +529,10 @@ def _loss_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(logits, targets, ignore=0)
         yield case(logits, targets, ignore=0, label_smoothing=0.1)
     yield case(np.array([[1000.0, 0.0]]), np.array([1]))
+    for n in range(4):
+        V, targets = n + 3, rng.integers(0, n + 3, (n + 1, 4))
+        targets[0, 0] = 2
+        yield case(rng.standard_normal((n + 1, 4, V)), targets, (None, 2)[n % 2], 0.1 * n)
 
 
 def _loss(total=lambda losses, counts: losses[counts].mean(), smooth=lambda V: 1 / V):
@@ -416,6 +546,20 @@ def _loss(total=lambda losses, counts: losses[counts].mean(), smooth=lambda V: 1
         losses = (1 - label_smoothing) * own + label_smoothing * spread
         counts = np.ones(targets.shape, bool) if ignore is None else targets != ignore
         return logits.dtype.type(total(losses, counts))
+
+    return loss
+
+
+def _loss_of(log_p=lambda logits: log_softmax(logits), others=lambda V: None):
+    """Cross-entropy with other logarithms, or smoothed over others than all classes."""
+
+    def loss(logits, targets, ignore=None, label_smoothing=0.0):
+        counts = np.ones(targets.shape, bool) if ignore is None else targets != ignore
+        logs, e = log_p(logits[counts]), label_smoothing
+        own = np.take_along_axis(logs, targets[counts][..., None], -1)[..., 0]
+        n = others(logits.shape[-1])
+        spread = logs.mean(axis=-1) if n is None else (logs.sum(axis=-1) - own) / n
+        return logits.dtype.type(-((1 - e) * own + e * spread).mean())
 
     return loss
 
@@ -450,8 +594,8 @@ LOSS = Exercise(
             _loss(lambda losses, counts: -losses[counts].mean()),
         ),
         Mistake(
-            "smoothing over the other classes",
-            "Here the smoothing is spread over all V classes, the right one included.",
+            "the smoothing of V classes divided by V - 1",
+            "The smoothing is spread over all V classes, the right one included: by their mean.",
             62,
             _loss(smooth=lambda V: 1 / (V - 1)),
         ),
@@ -463,6 +607,30 @@ LOSS = Exercise(
                 logits, targets, ignore
             ),
         ),
+        Mistake(
+            "smoothing over the V - 1 others",
+            "Here the smoothing is spread over all V classes, the right one included.",
+            62,
+            _loss_of(others=lambda V: V - 1),
+        ),
+        Mistake(
+            "smoothing over V - 2 others",
+            "Here the smoothing is spread over all V classes: the padding token is not taken out.",
+            62,
+            _loss_of(others=lambda V: V - 2),
+        ),
+        Mistake(
+            "an epsilon within the logarithm",
+            "Take the logarithm of the softmax as a difference, which needs no epsilon.",
+            62,
+            _loss_of(lambda logits: np.log(softmax(logits) + logits.dtype.type(1e-9))),
+        ),
+        Mistake(
+            "bits for nats",
+            "The natural logarithm.",
+            62,
+            _loss_of(lambda logits: log_softmax(logits) / logits.dtype.type(math.log(2))),
+        ),
     ),
     chapter=62,
 )
@@ -472,6 +640,10 @@ def _warm_cases(rng: np.random.Generator) -> Iterator[Case]:
     for step in (1, 2, 4000, 4001, 100000):
         yield case(step, 512, 4000)
     yield case(10, 64, 40)
+    for n in range(8):
+        warmup = int(rng.integers(20, 5000))
+        step = int(rng.integers(1, warmup) if n % 2 else rng.integers(warmup, 9 * warmup))
+        yield case(step, int(rng.integers(16, 1024)), warmup)
 
 
 WARMUP = Exercise(
@@ -503,6 +675,12 @@ WARMUP = Exercise(
             62,
             lambda step, d_model, warmup: warmup_schedule(step + 1, d_model, warmup),
         ),
+        Mistake(
+            "multiplied by the root of the width",
+            "d_model^(-1/2): wider models take smaller steps.",
+            62,
+            lambda step, d_model, warmup: d_model * warmup_schedule(step, d_model, warmup),
+        ),
     ),
     chapter=62,
 )
@@ -512,6 +690,10 @@ def _cosine_cases(rng: np.random.Generator) -> Iterator[Case]:
     for step in (1, 5, 6, 50, 100):
         yield case(step, 100, 0.5)
     yield case(30, 40, 1.0, warmup=0.25, floor=0.0)
+    for n in range(8):
+        steps, peak = int(rng.integers(40, 900)), round(float(rng.uniform(0.01, 2)), 3)
+        share = (round(float(rng.uniform(0.1, 0.4)), 2), round(float(rng.uniform(0.05, 0.5)), 2))
+        yield case(int(rng.integers(1, steps + 1)), steps, peak, *share[: n % 3])
 
 
 COSINE = Exercise(
@@ -549,6 +731,24 @@ COSINE = Exercise(
                     * (1 + math.cos(2 * math.pi * (step / steps - warmup) / (1 - warmup)))
                     / 2
                 )
+            ),
+        ),
+        Mistake(
+            "the cosine over all steps",
+            "It begins where the warm-up ends: (step - rising) / (steps - rising).",
+            62,
+            lambda step, steps, peak, warmup=0.05, floor=0.02: (
+                peak * step / round(warmup * steps)
+                if step <= round(warmup * steps)
+                else cosine_schedule(step, steps, peak, 0.0, floor)
+            ),
+        ),
+        Mistake(
+            "the floor as a rate",
+            "The floor is a share of the peak.",
+            62,
+            lambda step, steps, peak, warmup=0.05, floor=0.02: cosine_schedule(
+                step, steps, peak, warmup, min(1.0, floor / peak)
             ),
         ),
     ),
@@ -607,6 +807,21 @@ NEXT = Exercise(
                 / temperature
             ),
         ),
+        Mistake(
+            "the temperature ignored",
+            "Divide the logits by the temperature.",
+            63,
+            lambda logits, temperature, top_k: next_probabilities(logits, 1.0, top_k),
+        ),
+        Mistake(
+            "0 for -inf",
+            "exp(0) is 1: a hidden logit must be -inf.",
+            63,
+            lambda logits, temperature, top_k: softmax(
+                np.where(logits >= np.sort(logits, axis=-1)[:, -top_k, None], logits, 0)
+                / temperature
+            ),
+        ),
     ),
     chapter=63,
 )
@@ -621,6 +836,8 @@ def _row_cases(rng: np.random.Generator) -> Iterator[Case]:
     for prefixes, first in ((4, 2), (1, 5), (256, 1)):
         yield case(prefixes, first, False)
         yield case(prefixes, first, True)
+    for n in range(8):
+        yield case(*(int(size) for size in rng.integers(2, 40, 2)), n % 2 == 0)
 
 
 ROWS = Exercise(
@@ -918,6 +1135,12 @@ PULL = Exercise(
             61,
             lambda w, g: g - (g * w).sum(axis=-1, keepdims=True),
         ),
+        Mistake(
+            "a sum without keepdims",
+            "Keep the axis of the sum, keepdims=True.",
+            61,
+            lambda w, g: w * (g - (g * w).sum(axis=-1)),
+        ),
     ),
     chapter=61,
 )
@@ -937,6 +1160,10 @@ def _adam_cases(rng: np.random.Generator) -> Iterator[Case]:
     p, g, m, v = rng.standard_normal((4, 3, 2))
     yield case(p, g, m, v * v, 7)
     yield case(p, 1e-9 * g, 1e-9 * m, 1e-18 * v * v, 3, betas=(0.8, 0.9))
+    for n in range(3):
+        p, g, m = rng.standard_normal((3, 4, 3))
+        options = {"learning_rate": 0.1 / (n + 1), "betas": (0.8, 0.99), "eps": 1e-3}
+        yield case(p, g, m, rng.random((4, 3)), n + 2, **options)
 
 
 def _adam(corrected=(True, True), root=lambda v, eps: np.sqrt(v) + eps, square=lambda g: g * g):
@@ -948,6 +1175,19 @@ def _adam(corrected=(True, True), root=lambda v, eps: np.sqrt(v) + eps, square=l
         return p - learning_rate * mean / root(power, eps), m, v
 
     return step_of
+
+
+def _corrected_moments(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
+    p, m, v = adam_step(p, g, m, v, step, learning_rate, betas, eps)
+    return p, m / (1 - betas[0] ** step), v / (1 - betas[1] ** step)
+
+
+def _other_betas(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
+    return adam_step(p, g, m, v, step, learning_rate, (0.9, 0.999), eps)
+
+
+def _one_step_later(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
+    return adam_step(p, g, m, v, step + 1, learning_rate, betas, eps)
 
 
 ADAM = Exercise(
@@ -992,6 +1232,24 @@ ADAM = Exercise(
             "The second moment is the mean of the squares.",
             61,
             _adam(square=np.abs),
+        ),
+        Mistake(
+            "the corrected moments returned",
+            "The corrections serve the step alone: return the moments without them.",
+            61,
+            _corrected_moments,
+        ),
+        Mistake(
+            "betas of 0.9 and 0.999 whatever was given",
+            "Use the betas that are given.",
+            61,
+            _other_betas,
+        ),
+        Mistake(
+            "corrected for one step more",
+            "The first step has the number 1 already.",
+            61,
+            _one_step_later,
         ),
     ),
     chapter=61,

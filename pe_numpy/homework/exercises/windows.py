@@ -24,6 +24,8 @@ DTYPES = (np.float64, np.float32)
 def _index_cases(rng: np.random.Generator) -> Iterator[Case]:
     for height, width in ((1, 2), (2, 3), (3, 2), (4, 4), (1, 1), (5, 1), (7, 7)):
         yield case(height, width)
+    for _ in range(6):
+        yield case(*(int(side) for side in rng.integers(1, 9, 2)))
 
 
 def _index(row=lambda dy, h, w: (dy + h - 1) * (2 * w - 1), column=lambda dx, h, w: dx + w - 1):
@@ -245,6 +247,9 @@ def _coordinate_cases(rng: np.random.Generator) -> Iterator[Case]:
         for pretrained in (2, 8, (3, 6)):
             yield case(height, width, pretrained=pretrained)
     yield case(1, 4, 3)
+    for n in range(4):
+        height, width, *trained = (int(side) for side in rng.integers(2, 9, 4))
+        yield case(height, width, pretrained=tuple(trained) if n % 2 else trained[0])
 
 
 def _coordinates(size=lambda d, P: np.log2(1 + 8 * d / (P - 1)) / 3, keep=True, order="ij"):
