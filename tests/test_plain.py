@@ -192,3 +192,15 @@ def test_arrays_of_the_tape_stay_what_they_are():
     assert "x = 1.0 * checks.as_array(x)" in plain(
         "def f(x):\n    x = checks.real_array('f', 'x', x)\n    return x + x\n", tape=True
     )
+
+
+def test_distances_become_a_window_only_where_something_reads_one():
+    alone, read = (copy([name], plain=True) for name in ("relative_distance", "shaw_scores"))
+    both = copy(["relative_distance", "shaw_scores"], plain=True)
+    assert "_consecutive" not in alone and "_is_window(" in read and "_consecutive(q)" in both
+    q, k = np.arange(3, 8), np.arange(6)
+    names = copied_plainly("relative_distance")
+    want = pe_numpy.relative_distance(q, k)
+    np.testing.assert_array_equal(names["relative_distance"](q, k), want)
+    names = copied_plainly("relative_distance", "shaw_scores")
+    assert names["relative_distance"](q, k).strides == want.strides

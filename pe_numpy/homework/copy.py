@@ -43,10 +43,11 @@ TAPE = "pe_numpy.training.autodiff"  # functions join its protocol by the decora
 
 
 class Form(NamedTuple):
-    """How modules are read: as they are, or without checks of input, for NumPy or the tape."""
+    """How modules are read: as they are, or plain; see `plain` for the others."""
 
     plain: bool = False
     tape: bool = False
+    windows: bool = True
 
 
 AS_IT_IS = Form()
@@ -76,7 +77,7 @@ class Module:
         self.name, self.form = name, form
         self.source = Path(spec.origin).read_text(encoding="utf-8")
         if form.plain:
-            self.source = plain_source(self.source, form.tape)
+            self.source = plain_source(self.source, form.tape, form.windows)
         self.definitions: dict[str, ast.stmt] = {}
         self.elsewhere: dict[str, Place | str] = {}
         self.modules: dict[str, str] = {}  # modules of this package, by the name they have here
@@ -154,13 +155,16 @@ def _bound(function: ast.FunctionDef) -> set[str]:
 # ---- what is needed -----------------------------------------------------------------------------
 
 
-def closure(wanted: Iterable[Place]) -> tuple[list[Place], bool]:
+def closure(wanted: Sequence[Place]) -> tuple[list[Place], bool]:
     """All that some definitions need, in an order that can run; and whether the tape is in."""
     found = _closure(wanted, tape=False)
     tape = any(place.module == TAPE for place in found)
-    if tape:
-        wanted = [place._replace(form=place.form._replace(tape=True)) for place in wanted]
-        found = _closure(wanted, tape=True)
+    windows = any(place.name == "_is_window" for place in found)
+    wanted = [
+        place._replace(form=Form(True, tape, windows) if place.form.plain else AS_IT_IS)
+        for place in wanted
+    ]
+    found = _closure(wanted, tape)
     return sorted(found, key=lambda place: (_depth(place.module), place.module, _line(place))), tape
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from pe_numpy.book import only_checks
 
 OURS = ("check_distance", "each_distance", "add_to")  # of pe_numpy.relative.distance
+WINDOW = "_consecutive("  # asked before distances become a window
 FLOATS = "1.0 * {array}({2})"  # whole numbers become float64, a floating dtype stays what it is
 LEFT = {  # what is left of a check; {0}, {1}, ... are its arguments
     "as_array": "{array}({0})",
@@ -44,7 +45,7 @@ class Edit(NamedTuple):
     new: bytes
 
 
-def plain(source: str, tape: bool = False) -> str:
+def plain(source: str, tape: bool = False, windows: bool = True) -> str:
     """Return the source of a module without checks of input, docstrings cut to a sentence.
 
     Parameters
@@ -53,6 +54,8 @@ def plain(source: str, tape: bool = False) -> str:
         Of a module of this package.
     tape : bool
         Whether arrays may be those of `value_and_grad`, which `np.asarray` can't read.
+    windows : bool
+        Whether anything reads distances as a window of one line; else none is made.
 
     Returns
     -------
@@ -76,15 +79,15 @@ def plain(source: str, tape: bool = False) -> str:
         return 2 * x
     """
     read = [_names(node, ast.Load) for node in _functions(ast.parse(source))]
-    source, before = _Code(source, tape).without_checks(), ""
+    source, before = _Code(source, tape, windows).without_checks(), ""
     while source != before:
-        code, before = _Code(source, tape), source
+        code, before = _Code(source, tape, windows), source
         source = (
             code.without(_unneeded(code.tree, read))
             or code.shorter()
             or code.without_parameter(read)
         )
-    code = _Code(source, tape)
+    code = _Code(source, tape, windows)
     checked = [n for n in _functions(code.tree) if n.name == "__post_init__" and _is_empty(n)]
     return re.sub(r"\n\n\n( +)", r"\n\n\1", code.without(checked) or source)
 
@@ -126,7 +129,8 @@ def _is_empty(function: ast.FunctionDef) -> bool:
 class _Code:
     """A source to be edited: its tree, its bytes, and where each line begins."""
 
-    def __init__(self, source: str, tape: bool) -> None:
+    def __init__(self, source: str, tape: bool, windows: bool) -> None:
+        self.windows = windows
         self.data = source.encode()
         self.tree = ast.parse(source)
         self.names: dict[str, int] = {}  # how often each is read
@@ -264,6 +268,8 @@ class _Code:
                 yield from self._first_sentence(node)
             elif only_checks(node) or _refuses(node) or self._is_check(node):
                 yield from self._check(node)
+            elif not self.windows and isinstance(node, ast.If) and WINDOW in ast.unparse(node.test):
+                yield self.cut(node)
             elif two := self._queries_and_keys(node):
                 yield Edit(*self._span(node), two)
             else:
