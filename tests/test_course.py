@@ -105,7 +105,7 @@ def test_points_alone_are_an_assignment(tmp_path):
         ("[points]\nrope = {}", "rope: there must be points for something; got {}"),
         ("[points]\nrope = {option = 1}", "no group of cases 'option'; did you mean options"),
         ("[points]\nto_digits = {types = 1}", "no group of cases 'types'; there are all, "),
-        ("titel = 'x'\n[points]\nrope = 1", "no key 'titel'; did you mean title"),
+        ("titles = 'x'\n[points]\nrope = 1", "no key 'titles'; did you mean title"),
         ("feedback = 'some'\n[points]\nrope = 1", "must be one of full, name, none; got 'some'"),
         ("seed = -1\n[points]\nrope = 1", "seed must be a whole number from 0; got -1"),
         ("seed = true\n[points]\nrope = 1", "seed must be a whole number from 0; got True"),

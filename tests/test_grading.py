@@ -85,7 +85,7 @@ def test_a_student_can_be_named_and_feedback_changed(week, capsys):
         (["anna.py", "ben.py", "--student", "a"], "--student is for one file; got 2"),
         (["anna.py", "ben.py", "--gradescope", "x"], "--gradescope is for one file; got 2"),
         (["anna.py", "rope"], "the assignment names the exercises; got rope"),
-        (["anna.py", "anna.py"], "one file a student; got two of"),
+        (["anna.py", "./anna.py"], "one file a student; got two of"),
     ],
 )
 def test_a_wrong_call_is_told(week, monkeypatch, capsys, words, message):
