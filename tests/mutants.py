@@ -142,6 +142,7 @@ CENSUS = "census"
 CARDS = "cards"
 CHECK, REGISTRY = "homework/check", "homework/registry"
 MEASURED, RUNNER = "homework/measured", "homework/runner"
+STARTUP = "startup"
 PLAIN = "homework/plain"
 COURSE, GRADING, RELEASE = "homework/course", "homework/grading", "homework/release"
 DEEPSEEK, WEIGHTS = "models/deepseek", "models/weights"
@@ -1324,6 +1325,22 @@ MUTANTS = [
     Mutant("tests that students may change", RELEASE, '{"grade": True, "locked": True,', '{"grade": True, "locked": False,'),
     Mutant("hidden tests with the seed of all", RELEASE, "seed={seed})", "seed=0)"),
     Mutant("the job has another name", RELEASE, "run-autograding-tests:", "autograding:"),
+    Mutant("the folder of the answers comes first", RUNNER, "sys.path.append(beside)", "sys.path.insert(0, beside)"),
+    Mutant("detached children live on", RUNNER, "left = list(_left_behind(scratch))", "left = []"),
+    Mutant("one time for all functions", RUNNER, "        wind_up()\n        answer", "        answer"),
+    Mutant("no budget", RUNNER, "        if run.limits.left() < 0.5:", "        if False:"),
+    Mutant("hidden imports unseen", RUNNER, "self.asked = True", "self.asked = False"),
+    Mutant("hidden neighbours unseen", RUNNER, '{*imported, *used.get("beside", [])}', "{*imported}"),
+    Mutant("helpers are flagged", RUNNER, "(answers := _answers(beside))", "(answers := [name])"),
+    Mutant("reports as they come", RUNNER, "[reports[n] for n in range(len(paths))]", "[*reports.values()]"),
+    Mutant("the process has seed 0", RUNNER, "EXERCISES[name].all_cases(int(seed))", "EXERCISES[name].all_cases(0)"),
+    Mutant("forged letters", RUNNER, "Outcome([], printable(str(error))", "Outcome([], str(error)"),
+    Mutant("any dtype is read", RUNNER, "dtype.kind not in NUMBERS or", "False or"),
+    Mutant("cells of the shell run", RUNNER, 'in (["time"], ["capture"]) else', "else"),
+    Mutant("lines of all cells together", RUNNER, "place, problem) if starts else problem", "place, problem) if False else problem"),
+    Mutant("every program loses its folder", STARTUP, "if not ours or", "if"),
+    Mutant("what took the place of Python's own runs", STARTUP, "    if hiding:", "    if False:"),
+    Mutant("the folder stays", STARTUP, "    del sys.path[0]", "    pass"),
     Mutant("bar from nothing", STUDY, "len(results), progress", "0, progress"),
     Mutant("V3's bias in the weights", DEEPSEEK, "s.used), scores, 0)", "s.used), choice, 0)"),
     Mutant("V3's bias nowhere", DEEPSEEK, "choice = scores if bias is None else scores + bias", "choice = scores"),
