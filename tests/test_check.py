@@ -1,16 +1,20 @@
 """The checker: what it says of right, wrong and strange functions."""
 
 import copy
+import inspect
 import sys
 
 import numpy as np
 import pytest
 
 import pe_numpy
+from pe_numpy.homework import common
 from pe_numpy.homework.check import (
+    LEAST,
     Exercise,
     Mistake,
     Outcome,
+    _repeats,
     call,
     case,
     in_a_row,
@@ -280,6 +284,47 @@ def test_the_reference_passes_its_own_exercise(name):
     assert not any(outcome.error or outcome.nothing for outcome in outcomes)
     assert judge(exercise, outcomes).passed
     assert len(exercise.mistakes) >= 2 and exercise.chapter
+
+
+# Parameters whose specification in the exercise leaves them out, or that several calls carry.
+LEFT_OUT = {
+    "feed_forward": {"activation"},
+    "attention_blockwise": {"mask"},
+    "multi_head_attention": {
+        *("encoding", "places", "q_positions", "k_positions", "remember", "real"),
+    },
+    "cached_attention": {"cache", "frequencies"},
+}
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_cases_are_many_and_drawn_and_leave_no_default_alone(name):
+    exercise = EXERCISES[name]
+    some, others = exercise.all_cases(), exercise.all_cases(7)
+    assert len(some) >= LEAST and len(others) >= LEAST
+    assert not any(_repeats(a, b) for n, a in enumerate(some) for b in some[:n])
+    assert sum(not any(_repeats(a, b) for b in some) for a in others) >= 3
+    given = common._values(exercise, some)
+    for parameter in inspect.signature(exercise.reference).parameters.values():
+        if parameter.default is parameter.empty or parameter.name in LEFT_OUT.get(name, ()):
+            continue
+        values = given[parameter.name]
+        assert sum(not common._equal(v, parameter.default) for v in values) >= 2, parameter.name
+
+
+def test_the_same_seed_gives_the_same_cases():
+    a, b, other = (exercise_of("rope").all_cases(seed) for seed in (5, 5, 6))
+    assert all(map(_repeats, a, b)) and not all(map(_repeats, a, other))
+
+
+def test_a_case_of_a_round_before_is_left_out():
+    def of_one(rng):
+        yield case(np.array([1.0]))
+        yield case(rng.random(2))
+
+    one = Exercise("double", double, of_one)
+    assert [len(c.args[0]) for c in one.all_cases()] == [1] + [2] * (LEAST - 1)
+    assert len(TOY.all_cases()) == 3  # there are no others
 
 
 @pytest.mark.parametrize(("name", "mistake"), MISTAKES, ids=lambda words: words.replace(" ", "-"))

@@ -399,7 +399,8 @@ def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([4.0]), _halved, 3)
     yield case(np.array([1.0, 0.0]), _halved, 1)
     yield case(np.array([1.0, 0.0]), lambda p: np.array([p[1], -p[0]]), 6)
-    yield case(rng.standard_normal(4).astype(np.float32), np.tanh, 5)
+    for n in range(8):
+        yield case(rng.standard_normal(n % 3 + 2).astype(DTYPES[n % 2]), np.tanh, n + 3)
 
 
 RECURRENT = Exercise(
@@ -439,6 +440,9 @@ def _flow_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([1.0, 0.0]), lambda p, t: np.array([p[1], -p[0]]), np.arange(5.0))
     yield case(np.array([1.0]), lambda p, t: t * p, np.array([0.0, 0.5, 2.0]))
     yield case(np.array([2.0]), lambda p, t: -p + t, np.array([1.0, 1.5]), 2)
+    for n in range(8):
+        times = np.sort(rng.uniform(0, 3, n % 4 + 2)).round(2)
+        yield case(rng.standard_normal(n % 3 + 1), lambda p, t: np.cos(t) - p * p, times, n + 1)
 
 
 def _euler(start, derivative, times, substeps=8, order=1):

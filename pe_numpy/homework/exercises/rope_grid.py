@@ -193,6 +193,9 @@ AXIAL = Exercise(
 def _mixed_cases(rng: np.random.Generator) -> Iterator[Case]:
     for d, base in ((4, 10.0), (8, 10.0), (8, 100.0), (64, 10.0)):
         yield case(np.random.default_rng(d), d, base)
+    for n in range(2, 10):
+        base = float(rng.integers(5, 200))
+        yield case(np.random.default_rng(int(rng.integers(2**32))), 4 * n, base)
 
 
 def _mixed(direction, size=lambda c, d, base: base ** (-4 * c / d)):
