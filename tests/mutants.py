@@ -141,6 +141,7 @@ SCHEMES = "schemes"
 CENSUS = "census"
 CARDS = "cards"
 CHECK, REGISTRY = "homework/check", "homework/registry"
+COMMON = "homework/common"
 MEASURED, RUNNER = "homework/measured", "homework/runner"
 STARTUP = "startup"
 PLAIN = "homework/plain"
@@ -1277,6 +1278,19 @@ MUTANTS = [
     Mutant("no exercise suggested", REGISTRY, "if near else f", "if False else f"),
     Mutant("a name does not win", CHECK, "if not verdict.mistake and all(", "if all("),
     Mutant("other shapes explained", CHECK, "all(map(_alike, expected, outcomes))", "True"),
+    Mutant("a name for one case of all", CHECK, "if all(alike) and any(shows):", "if any(alike) and any(shows):"),
+    Mutant("a guess from one case", CHECK, "if explained > max(1, len(failing) / 2):", "if explained > 0:"),
+    Mutant("a guess from few of the cases", CHECK, "if explained > max(1, len(failing) / 2):", "if explained > 1:"),
+    Mutant("a hint from one case", CHECK, "if len(hints) == 1 and len(pairs) > 1", "if len(hints) == 1"),
+    Mutant("once is a factor", CHECK, "if abs(ratios[0] - 1) > 1e-2:", "if True:"),
+    Mutant("one round of cases", CHECK, "if len(found) >= LEAST or", "if True or"),
+    Mutant("the same numbers for every seed", CHECK, "rng = np.random.default_rng(seed)", "rng = np.random.default_rng(0)"),
+    Mutant("cases that repeat", CHECK, "if not any(_repeats(one, other) for other in found):", "if True:"),
+    Mutant("ignored alone, not together", COMMON, "for count in (1, 2):", "for count in (1,):"),
+    Mutant("one sequence's positions are all", COMMON, "if any(v.ndim > max(least, 1)", "if any(v.ndim < max(least, 1)"),
+    Mutant("any digits are those of float32", COMMON, "if not narrow.agrees(Outcome(got.results), precise):", "if False:"),
+    Mutant("two flaws have no name", COMMON, "    for known in exercise.mistakes:", "    for known in ():"),
+    Mutant("exchanged in one case is exchanged", COMMON, "                return False\n        return True", "                continue\n        return True"),
     Mutant("what is measured is not told", CHECK, 'lines.append(f"    {self.measured}")', "pass"),
     Mutant("noise is a finding", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-9, 1e-9)"),
     Mutant("what is small is nothing", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-3, 1e-3)"),
@@ -1306,7 +1320,8 @@ MUTANTS = [
     Mutant("all cases are a group like the others", COURSE, "({ALL} if not lost else set())", "{ALL}"),
     Mutant("the salt alone makes the seed", COURSE, 'f"{salt}\\n{student}"', 'f"{salt}"'),
     Mutant("a name with its advice", COURSE, "problem=verdict.problem, mistake=verdict.mistake)", "problem=verdict.problem, mistake=verdict.mistake, advice=verdict.advice)"),
-    Mutant("none hides a syntax error", COURSE, 'if verdict.cases == 0 or feedback == "name":', 'if feedback == "name":'),
+    Mutant("none hides a syntax error", COURSE, 'if not _ran(verdict) or feedback == "name":', 'if feedback == "name":'),
+    Mutant("a stub is a mistake", COURSE, ' and not verdict.problem.endswith(" not written yet")', ""),
     Mutant("control characters in XML", COURSE, "\\x20-\\ud7ff\\ue000-\\ufffd", "\\x20-\\uffff"),
     Mutant("Gradescope shows all at once", COURSE, '"visibility": "after_due_date"', '"visibility": "visible"'),
     Mutant("JSON tells what is held back", COURSE, "dataclasses.asdict(limited(one.verdict(name), assignment.feedback))", "dataclasses.asdict(one.verdict(name))"),

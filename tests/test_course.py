@@ -13,7 +13,7 @@ from pe_numpy.__main__ import _junit
 from pe_numpy.homework import course
 from pe_numpy.homework.check import Case, Exercise, Verdict
 from pe_numpy.homework.course import Assignment, Grade, grade, groups_of, read_assignment
-from pe_numpy.homework.registry import EXERCISES
+from pe_numpy.homework.registry import EXERCISES, check
 from pe_numpy.homework.runner import Report
 
 WEEK = """
@@ -207,6 +207,8 @@ def test_none_tells_that_it_is_wrong_and_no_more():
 def test_what_kept_a_function_from_being_run_is_told_at_every_level(level):
     verdict = Verdict("rope", False, 0, "it did not end within 20 seconds (line 3)")
     assert "did not end" in str(course.limited(verdict, level))
+    stub = check("rope", lambda *_: exec("raise NotImplementedError"))
+    assert stub.cases and "is not written yet" in str(course.limited(stub, level))
 
 
 @pytest.mark.parametrize("level", ["name", "none"])
@@ -230,6 +232,7 @@ def test_a_student_reads_points_version_and_seed(week, grades):
     assert "  rope_frequencies: right in all 12 cases (2 of 2)" in right.splitlines()
     assert "  rope_frequencies: exponent i/d for 2i/d (0 of 2)" in wrong.splitlines()
     assert "  rope: numbers differ (2.5 of 3.5)" in wrong.splitlines()
+    assert "  flag: copied" in wrong.splitlines() and "flag" not in right
     assert broken.splitlines()[1] == "  syntax error in line 2"
     stamp = f"pe_numpy {pe_numpy.__version__}, week3, seed {week.seed_of('ben')}"
     assert wrong.splitlines()[-1].strip() == stamp
@@ -374,6 +377,8 @@ def test_the_summary_counts_mistakes(week, grades):
     assert found["rope_frequencies"] == {"right": 1, "exponent i/d for 2i/d": 2, "not run": 1}
     assert next(iter(found["rope_frequencies"])) == "exponent i/d for 2i/d"  # the commonest first
     assert found["rope"] == {"right": 1, "another mistake": 1, "not run": 2}
+    stub = check("rope", lambda *_: exec("raise NotImplementedError"))
+    assert course.summary(week, [given(week, "eva", stub)])["rope"] == {"not run": 1}
     lines = course.summary_text(found).splitlines()
     assert lines[0] == "rope_frequencies: 1 of 4 right"
     assert lines[1] == "     2  exponent i/d for 2i/d"

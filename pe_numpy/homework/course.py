@@ -341,7 +341,7 @@ def limited(verdict: Verdict, feedback: str) -> Verdict:
     if feedback == "full" or verdict.passed:
         return verdict
     short = Verdict(verdict.name, False, verdict.cases, chapter=verdict.chapter)
-    if verdict.cases == 0 or feedback == "name":
+    if not _ran(verdict) or feedback == "name":
         return dataclasses.replace(short, problem=verdict.problem, mistake=verdict.mistake)
     return dataclasses.replace(short, problem="not right in all cases", chapter=0)
 
@@ -364,6 +364,7 @@ def told(assignment: Assignment, one: Grade, feedback: str = "") -> str:
     """
     level = feedback or assignment.feedback
     lines = [f"{assignment.title}: {one.student}, {_of(one.total, assignment.total)} points"]
+    lines += [f"  flag: {flag}" for flag in one.report.flags]
     if one.report.problem:
         lines.append(f"  {one.report.problem}")
     for name in assignment.points:
@@ -582,7 +583,12 @@ def summary(assignment: Assignment, grades: Sequence[Grade]) -> dict[str, Counte
 def _in_a_word(verdict: Verdict) -> str:
     if verdict.passed:
         return "right"
-    return verdict.mistake or ("another mistake" if verdict.cases else "not run")
+    return verdict.mistake or ("another mistake" if _ran(verdict) else "not run")
+
+
+def _ran(verdict: Verdict) -> bool:
+    """Whether there was a function to run."""
+    return verdict.cases > 0 and not verdict.problem.endswith(" not written yet")
 
 
 def summary_text(found: dict[str, Counter[str]]) -> str:
