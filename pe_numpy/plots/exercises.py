@@ -65,6 +65,7 @@ def class_summary(found: Mapping[str, Mapping[str, int]]) -> Figure:
         ax.bar_label(bars, padding=2)
         ax.invert_yaxis()  # the first on top
         ax.set_title(name, loc="left", weight="bold")
+    fig.set_layout_engine("constrained", h_pad=0.08)  # inches: the first title stands at the edge
     ax.set_xlabel("students")
     ax.xaxis.get_major_locator().set_params(integer=True)
     return fig
