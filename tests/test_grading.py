@@ -73,6 +73,10 @@ def test_the_classroom_gets_an_output_of_a_step(week):
 
 
 def test_a_student_can_be_named_and_feedback_changed(week, capsys):
+    letters = ["--letters", str(week)]
+    check(week, "--json", "--student", "../s:1", *letters, files=["ben"])
+    assert (week / ".._s_1.txt").exists()
+    capsys.readouterr()
     check(week, "--json", "--student", "s1234", "--feedback", "full", files=["ben"])
     (one,) = json.loads(capsys.readouterr().out)["grades"]
     assert one["student"] == "s1234" and one["seed"] == seed_of("autumn", "s1234")

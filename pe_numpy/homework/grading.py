@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -108,7 +109,7 @@ def _write(path: str | Path, text: str) -> None:
 def _write_letters(folder: Path, assignment: Assignment, grades: Sequence[Grade]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for one in grades:
-        name = one.student.replace("/", "_").replace("\\", "_")
+        name = re.sub(r"[^\w.@+-]", "_", one.student)  # letters that every system has in names
         _write(folder / f"{name}.txt", course.told(assignment, one) + "\n")
 
 
