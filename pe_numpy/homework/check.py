@@ -404,14 +404,11 @@ def _name_mistake(
     failing = [(expected[n], outcomes[n]) for n in wrong_at]
     known = (m for some in (exercise.mistakes, common.mistakes(exercise, cases)) for m in some)
     for mistake in known:
-        wrong = list(map(_narrowed, run(mistake.function, cases), outcomes))
-        alike = [a.agrees(b, exercise.precise) for a, b in zip(wrong, outcomes, strict=True)]
-        shows = [not a.agrees(b, exercise.precise) for a, b in zip(wrong, expected, strict=True)]
-        if all(alike) and any(shows):
+        exact, explained = _compared(exercise, mistake, cases, expected, outcomes, wrong_at)
+        if exact:
             verdict.mistake, verdict.advice = mistake.name, mistake.advice
             verdict.chapter = mistake.chapter
             return
-        explained = sum(alike[n] and shows[n] and bool(wrong[n].results) for n in wrong_at)
         if explained > max(1, len(failing) / 2):
             near.append(mistake)
     name, advice = common.of_results(expected, outcomes, exercise.precise)
@@ -422,9 +419,31 @@ def _name_mistake(
         verdict.advice = "There are NaNs: 0/0, or infinity minus infinity?"
     elif not verdict.advice:
         verdict.advice = _likeness(failing).replace("none", "")
-    if len(near) == 1:
+    if near and all(mistake.name.startswith(near[0].name) for mistake in near):
         verdict.guess = near[0].name
         verdict.advice = f"{near[0].advice} {verdict.advice}".strip()
+
+
+def _compared(
+    exercise: Exercise,
+    mistake: Mistake,
+    cases: Sequence[Case],
+    expected: Sequence[Outcome],
+    outcomes: Sequence[Outcome],
+    failing: Sequence[int],
+) -> tuple[bool, int]:
+    """Whether a mistake gives what was given in every case, and how many that fail it explains."""
+    exact, shown, explained, missed = True, False, 0, 0
+    for n, (one, want, got) in enumerate(zip(cases, expected, outcomes, strict=True)):
+        wrong = _narrowed(call(mistake.function, one), got)
+        alike = wrong.agrees(got, exercise.precise)
+        shows = not wrong.agrees(want, exercise.precise)
+        exact, shown = exact and alike, shown or shows
+        explained += alike and shows and bool(wrong.results) and n in failing
+        missed += not alike and n in failing
+        if 2 * missed >= len(failing):
+            return False, 0  # neither a name nor a guess can come of it
+    return exact and shown, explained
 
 
 def _narrowed(wrong: Outcome, got: Outcome) -> Outcome:
