@@ -392,6 +392,11 @@ def _heads_first(parts):
     return np.stack(parts, axis=-2)  # (..., H, 3, K)
 
 
+def _exchanged(q, k, v, order, n_heads, n_kv_heads=None):
+    order = {"H3K": "3HK", "3HK": "H3K"}.get(order, order)
+    return join_fused(q, k, v, order, n_heads, n_kv_heads)
+
+
 def _repeated(q, k, v, order, n_heads, n_kv_heads=None):
     times = n_heads // (n_kv_heads or n_heads)
     heads = [x.reshape(*x.shape[:-1], -1, q.shape[-1] // n_heads) for x in (k, v)]
@@ -420,9 +425,7 @@ FUSED = Exercise(
             "3HK for H3K and back",
             "H3K has the heads outside, three parts in each; 3HK the parts outside.",
             65,
-            lambda q, k, v, order, n_heads, n_kv_heads=None: join_fused(
-                q, k, v, {"H3K": "3HK", "3HK": "H3K"}.get(order, order), n_heads, n_kv_heads
-            ),
+            _exchanged,
         ),
         Mistake(
             "keys before queries",
