@@ -3,7 +3,8 @@
 Which statements only check, `book.only_checks` tells, for the listings of the chapters, too. What
 a check gives back is used on: `x = checks.real_array("rope", "x", x, "LK")` becomes
 `x = 1.0 * np.asarray(x)`, so that lists and whole numbers stay welcome. Names that only checks
-read go as well, and docstrings keep their first sentence.
+read go as well, and docstrings keep their first sentence. Numbers are taken as they are: a float64
+of NumPy among float32 arrays is no longer made a float of Python, and may change the last bit.
 """
 
 from __future__ import annotations
