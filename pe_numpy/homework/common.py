@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import combinations, permutations
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, Outcome
 
-Change = Callable[[dict[str, Any]], None]  # of the arguments, by their names
+Change = Callable[[dict[str, Any]], object]  # of the arguments, by their names
 
 
 def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
@@ -36,7 +37,7 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
                 f"{text} ignored",
                 f"Use the {text} that {'is' if count == 1 else 'are'} given: {were} "
                 f"{'is' if count == 1 else 'are'} for calls without.",
-                lambda a, names=names: [a.pop(n, None) for n in names],
+                partial(_dropped, names),
             )
     for n in given:
         if isinstance(defaults[n], str | bool):
@@ -44,7 +45,7 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
                 yield wrong(
                     f"always {n}={value!r}",
                     f"That is one of the values of {n}; use the one that is given, or the default.",
-                    lambda a, n=n, value=value: a.update({n: value}),
+                    partial(_put, n, value),
                 )
     for known in exercise.mistakes:
         for n in given:
@@ -55,9 +56,9 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
                 _with_default(known.function, exercise.reference, n),
             )
     placed = [n for n in parameters if n.endswith("positions") and _are_arrays(used[n])]
-    for names in [placed, *([n] for n in placed if len(placed) > 1)]:
-        if names:
-            yield from _at_other_places(wrong, names)
+    for some in [placed, *([n] for n in placed if len(placed) > 1)]:
+        if some:
+            yield from _at_other_places(wrong, some)
     for n in parameters:
         arrays = [v for v in used[n] if isinstance(v, np.ndarray)]
         least = min((v.ndim for v in arrays), default=0)
@@ -65,8 +66,22 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
             yield wrong(
                 f"the batch axes of {n} lost",
                 f"{n} may differ from sequence to sequence: here the first one's serves all.",
-                lambda a, n=n, least=least: a.update({n: _first(a.get(n), least)}),
+                partial(_first_alone, n, least),
             )
+
+
+def _dropped(names: Sequence[str], a: dict[str, Any]) -> None:
+    for n in names:
+        a.pop(n, None)
+
+
+def _put(name: str, value: Any, a: dict[str, Any]) -> None:
+    a[name] = value
+
+
+def _first_alone(name: str, least: int, a: dict[str, Any]) -> None:
+    if name in a:
+        a[name] = _first(a[name], least)
 
 
 def _at_other_places(wrong: Callable[..., Mistake], names: list[str]) -> Iterator[Mistake]:
@@ -105,10 +120,10 @@ def of_results(
 
     n = len(pairs[0][0].results)
     for order in permutations(range(n)) if n > 1 else ():
-        if order != tuple(range(n)) and all_are(lambda r, o=order: [r[i] for i in o]):
+        if order != tuple(range(n)) and all_are(partial(_chosen, order)):
             return "the results in another order", "Return them as the specification lists them."
     for i in range(n) if n > 1 else ():
-        if all_are(lambda r, i=i: [r[i]]):
+        if all_are(partial(_chosen, (i,))):
             return f"result {i + 1} of {n} alone", f"Return a tuple of all {n} results."
     if all_are(lambda r: [-a for a in r] if all(a.dtype.kind in "fci" for a in r) else None):
         return "the opposite sign", "Every number is right but for its sign."
@@ -116,7 +131,7 @@ def of_results(
         ndim = max(want.results[0].ndim for want, _ in pairs)
         for order in permutations(range(-ndim, 0)):
             moved = [k for k in range(-ndim, 0) if order[k] != k]
-            if moved and all_are(lambda r, o=order, m=moved: _moved(r[0], o, m)):
+            if moved and all_are(partial(_moved, order, moved)):
                 return "axes in another order", "The numbers are right; look at the axes' order."
     if _in_float32(pairs, precise):
         return (
@@ -126,8 +141,15 @@ def of_results(
     return "", ""
 
 
-def _moved(a: np.ndarray, order: tuple[int, ...], moved: list[int]) -> list[np.ndarray] | None:
+def _chosen(places: Sequence[int], results: list[np.ndarray]) -> list[np.ndarray]:
+    return [results[n] for n in places]
+
+
+def _moved(
+    order: tuple[int, ...], moved: list[int], results: list[np.ndarray]
+) -> list[np.ndarray] | None:
     """Axes counted from the end, so that one order serves arrays with and without batch axes."""
+    (a,) = results
     if a.ndim < -min(moved):
         return None
     return [np.transpose(a, [*range(a.ndim - len(order)), *(a.ndim + k for k in order[-a.ndim :])])]
