@@ -1289,7 +1289,7 @@ MUTANTS = [
     Mutant("ignored alone, not together", COMMON, "for count in (1, 2):", "for count in (1,):"),
     Mutant("one sequence's positions are all", COMMON, "if any(v.ndim > max(least, 1)", "if any(v.ndim < max(least, 1)"),
     Mutant("any digits are those of float32", COMMON, "if not narrow.agrees(Outcome(got.results), precise):", "if False:"),
-    Mutant("two flaws have no name", COMMON, "    for known in exercise.mistakes:", "    for known in ():"),
+    Mutant("two flaws have no name", COMMON, "    for known in (*exercise.mistakes, *exercise.further):", "    for known in ():"),
     Mutant("exchanged in one case is exchanged", COMMON, "                return False\n        return True", "                continue\n        return True"),
     Mutant("what is measured is not told", CHECK, 'lines.append(f"    {self.measured}")', "pass"),
     Mutant("noise is a finding", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-9, 1e-9)"),

@@ -69,6 +69,7 @@ class Exercise:
     cases: Callable[[np.random.Generator], Iterator[Case]]
     mistakes: tuple[Mistake, ...] = ()
     chapter: int = 0
+    further: tuple[Mistake, ...] = ()  # those of public code, which the book does not show
     precise: float = 1.0  # factor of the tolerance, for sums of many terms
     scores: Callable[[Callable], Scores] | None = None  # what makes a bare score of the function
     width: int = 8  # K, and the coordinates of a position, with which that score is measured
@@ -402,7 +403,11 @@ def _name_mistake(
     near = []
     wrong_at = [n for n, right in enumerate(verdict.right) if not right]
     failing = [(expected[n], outcomes[n]) for n in wrong_at]
-    known = (m for some in (exercise.mistakes, common.mistakes(exercise, cases)) for m in some)
+    known = (
+        m
+        for some in (exercise.mistakes, exercise.further, common.mistakes(exercise, cases))
+        for m in some
+    )
     for mistake in known:
         exact, explained = _compared(exercise, mistake, cases, expected, outcomes, wrong_at)
         if exact:

@@ -47,7 +47,7 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
                     f"That is one of the values of {n}; use the one that is given, or the default.",
                     partial(_put, n, value),
                 )
-    for known in exercise.mistakes:
+    for known in (*exercise.mistakes, *exercise.further):
         for n in given:
             yield Mistake(
                 f"{known.name}; and {n} ignored",

@@ -172,6 +172,10 @@ SINUSOIDAL = Exercise(
             20,
             _code(lambda i, D: -2 * i / D, cosine=lambda i, D: -(2 * i + 1) / D),
         ),
+    ),
+    chapter=20,
+    scores=lambda f: in_token(lambda i: f(i, 8)),
+    further=(
         Mistake(
             "a loop over even i that doubles them, with 2(i + 1) for the cosine",
             "If i counts components (0, 2, 4, ...), it is 2i already; and a sine and "
@@ -203,8 +207,6 @@ SINUSOIDAL = Exercise(
             ),
         ),
     ),
-    chapter=20,
-    scores=lambda f: in_token(lambda i: f(i, 8)),
 )
 
 
@@ -281,6 +283,9 @@ WAVES = Exercise(
                 2 * math.pi * base ** (np.arange(1, d_model // 2 + 1) * 2 / d_model)
             ),
         ),
+    ),
+    chapter=20,
+    further=(
         Mistake(
             "spread up to 2 pi times the base",
             "Pair i has 2 pi base^(2i/d): the last is below 2 pi base.",
@@ -288,7 +293,6 @@ WAVES = Exercise(
             lambda d_model, base=10000.0: 2 * math.pi * np.geomspace(1, base, d_model // 2),
         ),
     ),
-    chapter=20,
 )
 
 # ---- chapter 21 ----------------------------------------------------------------------------------

@@ -109,6 +109,9 @@ SOFTMAX = Exercise(
             10,
             lambda x, axis=-1: np.exp(x) / x.sum(axis=axis, keepdims=True),
         ),
+    ),
+    chapter=10,
+    further=(
         Mistake(
             "a sum without keepdims",
             "Keep the axis of the sum, keepdims=True: else it meets another one.",
@@ -152,7 +155,6 @@ SOFTMAX = Exercise(
             _guarded(empty=1.0),
         ),
     ),
-    chapter=10,
 )
 
 
@@ -206,6 +208,9 @@ LOG_SOFTMAX = Exercise(
                 - np.log(np.exp(x - x.max(axis=axis, keepdims=True)).sum(axis=axis, keepdims=True))
             ),
         ),
+    ),
+    chapter=10,
+    further=(
         Mistake(
             "an epsilon within the logarithm",
             "It hides small weights: take a difference, which needs none.",
@@ -213,7 +218,6 @@ LOG_SOFTMAX = Exercise(
             lambda x, axis=-1: np.log(softmax(x, axis) + x.dtype.type(1e-12)),
         ),
     ),
-    chapter=10,
 )
 
 
@@ -283,6 +287,9 @@ CAUSAL = Exercise(
             10,
             lambda q, k: np.where(causal_mask(q, k), 0.0, -np.inf),
         ),
+    ),
+    chapter=10,
+    further=(
         Mistake(
             "a triangle of the lengths alone",
             "Positions have batch axes, and with a cache the query is at the end: "
@@ -315,7 +322,6 @@ CAUSAL = Exercise(
             lambda q, k: causal_mask(np.atleast_2d(q)[0], np.atleast_2d(k)[0]),
         ),
     ),
-    chapter=10,
 )
 
 
@@ -360,6 +366,9 @@ PADDING = Exercise(
             10,
             lambda *args, **options: padding_mask(*args, **options)[:, 0, 0],
         ),
+    ),
+    chapter=10,
+    further=(
         Mistake(
             "on the left, as many hidden as are real",
             "Of the `size` places the last ones are real: size - length of them are hidden.",
@@ -369,7 +378,6 @@ PADDING = Exercise(
             ),
         ),
     ),
-    chapter=10,
 )
 
 
@@ -612,6 +620,9 @@ ATTENTION = Exercise(
             10,
             lambda q, k, v, mask=None, bias=None, scale=None: attention(q, k, v, mask, bias),
         ),
+    ),
+    chapter=10,
+    further=(
         Mistake(
             "scaled by the number of keys",
             "K is the width of a key, its last axis.",
@@ -689,7 +700,6 @@ ATTENTION = Exercise(
             _scores_for_weights,
         ),
     ),
-    chapter=10,
 )
 
 # ---- chapter 12 ---------------------------------------------------------------------------------
@@ -825,6 +835,9 @@ CHUNK = Exercise(
             12,
             _chunks_by_place,
         ),
+    ),
+    chapter=12,
+    further=(
         Mistake(
             "places for positions, without batch axes",
             "Use the positions: with padding or a cache they are not the places in the array.",
@@ -832,7 +845,6 @@ CHUNK = Exercise(
             lambda q, k, chunk: chunk_mask(np.arange(q.shape[-1]), np.arange(k.shape[-1]), chunk),
         ),
     ),
-    chapter=12,
 )
 
 
@@ -976,6 +988,9 @@ ATTEND = Exercise(
             12,
             _scaled(plain=_unguarded_attend),
         ),
+    ),
+    chapter=12,
+    further=(
         Mistake(
             "the sink itself in the sum",
             "The sink is a score: exp(sink) joins the sum.",
@@ -989,7 +1004,6 @@ ATTEND = Exercise(
             _in_the_sum(lambda sink, top: np.exp(sink)),
         ),
     ),
-    chapter=12,
 )
 
 EXERCISES = (

@@ -129,6 +129,9 @@ GRID = Exercise(
                 np.arange(height * width).reshape(height, width), d_model, base
             ),
         ),
+    ),
+    chapter=25,
+    further=(
         Mistake(
             "the frequencies of the whole width",
             "Each half runs through all its frequencies: the exponent is 2i over D/2.",
@@ -147,7 +150,6 @@ GRID = Exercise(
             ),
         ),
     ),
-    chapter=25,
 )
 
 

@@ -85,6 +85,9 @@ FUSED = Exercise(
             64,
             _scattered,
         ),
+    ),
+    chapter=64,
+    further=(
         Mistake(
             "cut in thirds, always",
             "With fewer key heads the parts are not equal; and in H3K each head has its own three.",
@@ -92,7 +95,6 @@ FUSED = Exercise(
             lambda x, *rest, **options: tuple(np.split(x, 3, axis=-1)),
         ),
     ),
-    chapter=64,
 )
 
 EXERCISES = (FUSED,)

@@ -86,6 +86,9 @@ DISTANCE = Exercise(
                 (*q.shape[:-1], q.shape[-1], k.shape[-1]),
             ),
         ),
+    ),
+    chapter=30,
+    further=(
         Mistake(
             "places for positions, without batch axes",
             "Use the positions: with padding or a cache they are not the places in the array.",
@@ -99,7 +102,6 @@ DISTANCE = Exercise(
             lambda q, k: np.subtract.outer(q, k),
         ),
     ),
-    chapter=30,
 )
 
 
@@ -253,6 +255,10 @@ SHAW_SCORES = Exercise(
             31,
             lambda q, k, table, distance: _content(q, k),
         ),
+    ),
+    chapter=31,
+    scores=lambda f: lambda q, k, i, j: f(q, k, random(17, 8), apart(i, j)),
+    further=(
         Mistake(
             "the key meets the relative vector",
             "The query meets it: q . (k + R).",
@@ -267,8 +273,6 @@ SHAW_SCORES = Exercise(
             _gathered(lambda d, m: d),
         ),
     ),
-    chapter=31,
-    scores=lambda f: lambda q, k, i, j: f(q, k, random(17, 8), apart(i, j)),
 )
 
 
@@ -526,6 +530,10 @@ XL = Exercise(
                 else transformer_xl_scores(q, k, r, u, v, d)
             ),
         ),
+    ),
+    chapter=32,
+    scores=_xl_score,
+    further=(
         Mistake(
             "v forgotten",
             "(q + v) meets the relative vector.",
@@ -539,8 +547,6 @@ XL = Exercise(
             lambda q, k, r, u, v, d: transformer_xl_scores(q, k, r, 0 * u, v, d),
         ),
     ),
-    chapter=32,
-    scores=_xl_score,
 )
 
 
@@ -683,6 +689,10 @@ T5_BUCKET = Exercise(
             33,
             _bucket(more=1),
         ),
+    ),
+    chapter=33,
+    scores=lambda f: adding(lambda i, j: random(1, 32)[:, f(apart(i, j))]),
+    further=(
         Mistake(
             "the query itself in the future",
             "The distance 0 reads bucket 0.",
@@ -693,8 +703,6 @@ T5_BUCKET = Exercise(
             ),
         ),
     ),
-    chapter=33,
-    scores=lambda f: adding(lambda i, j: random(1, 32)[:, f(apart(i, j))]),
 )
 
 
@@ -932,6 +940,9 @@ DEBERTA_BUCKET = Exercise(
             34,
             lambda d, num_buckets, max_distance: np.clip(d, -num_buckets + 1, num_buckets - 1),
         ),
+    ),
+    chapter=34,
+    further=(
         Mistake(
             "floor for ceil",
             "DeBERTa rounds up, where T5 cuts off.",
@@ -952,7 +963,6 @@ DEBERTA_BUCKET = Exercise(
             _log_bucket(clamp=False),
         ),
     ),
-    chapter=34,
 )
 
 # ---- chapter 35 ---------------------------------------------------------------------------------
@@ -1018,6 +1028,9 @@ SLOPES = Exercise(
             35,
             lambda n: alibi_slopes(n)[::-1],
         ),
+    ),
+    chapter=35,
+    further=(
         Mistake(
             "the first of the further slopes, not every second",
             "Those of the next higher power are taken by twos: h = 1, 3, 5, ...",
@@ -1050,7 +1063,6 @@ SLOPES = Exercise(
             _cut_off,
         ),
     ),
-    chapter=35,
 )
 
 
@@ -1154,6 +1166,10 @@ ALIBI = Exercise(
                 )
             ),
         ),
+    ),
+    chapter=35,
+    scores=lambda f: adding(lambda i, j: f(np.array([0.5]), apart(i, j))),
+    further=(
         Mistake(
             "the future rewarded, with slopes of its own, too",
             "Without abs, keys in the future get a positive bias.",
@@ -1167,8 +1183,6 @@ ALIBI = Exercise(
             _sided(lambda d: d, lambda d, own: -d if own else 0 * d),
         ),
     ),
-    chapter=35,
-    scores=lambda f: adding(lambda i, j: f(np.array([0.5]), apart(i, j))),
 )
 
 EXERCISES = (

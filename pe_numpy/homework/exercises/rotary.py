@@ -203,6 +203,11 @@ ROPE = Exercise(
             40,
             _one_sign,
         ),
+    ),
+    chapter=40,
+    scores=turning,
+    width=4,
+    further=(
         Mistake(
             "repeated angles with rotate_half",
             "rotate_half pairs i and i + K/2: its angles are (theta_0, theta_1, ..., "
@@ -263,9 +268,6 @@ ROPE = Exercise(
             _by_hand(lambda a, b, cos, sin: a + sin, lambda a, b, cos, sin, done: b + cos),
         ),
     ),
-    chapter=40,
-    scores=turning,
-    width=4,
 )
 
 # ---- around it ----------------------------------------------------------------------------------
@@ -321,6 +323,9 @@ FREQUENCIES = Exercise(
             50,
             lambda d, base=10000.0: 2 * np.pi / rope_frequencies(d, base),
         ),
+    ),
+    chapter=40,
+    further=(
         Mistake(
             "exponent 4i/d for 2i/d",
             "If i counts components (0, 2, 4, ...), it is already twice the number of the pair.",
@@ -340,7 +345,6 @@ FREQUENCIES = Exercise(
             lambda d, base=10000.0: np.repeat(rope_frequencies(d, base), 2),
         ),
     ),
-    chapter=40,
 )
 
 
@@ -588,6 +592,9 @@ NTK = Exercise(
             50,
             lambda d, factor, base=10000.0: rope_frequencies(d, base / factor ** (d / (d - 2))),
         ),
+    ),
+    chapter=50,
+    further=(
         Mistake(
             "all pairs divided, too",
             "The larger base alone does it: the fastest pair stays as it is.",
@@ -595,7 +602,6 @@ NTK = Exercise(
             lambda d, factor, base=10000.0: ntk_scaling(d, factor, base) / factor,
         ),
     ),
-    chapter=50,
 )
 
 
@@ -639,6 +645,9 @@ DYNAMIC = Exercise(
                 d, factor * max(1, length / trained_length), base
             ),
         ),
+    ),
+    chapter=50,
+    further=(
         Mistake(
             "the factor alone, whatever the length",
             "The factor grows with the length: s g - (s - 1), with g = max(1, L/L0).",
@@ -648,7 +657,6 @@ DYNAMIC = Exercise(
             ),
         ),
     ),
-    chapter=50,
 )
 
 

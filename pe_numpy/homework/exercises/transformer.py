@@ -95,6 +95,9 @@ LAYER_NORM = Exercise(
             60,
             _norm(root=lambda var, eps: np.sqrt(var)),
         ),
+    ),
+    chapter=60,
+    further=(
         Mistake(
             "variance by D - 1, and eps outside the root",
             "The variance divides by D, and eps is added to it, under the root.",
@@ -132,7 +135,6 @@ LAYER_NORM = Exercise(
             lambda x, gain, bias, eps=1e-5: layer_norm(x, 1 + gain, bias, eps),
         ),
     ),
-    chapter=60,
 )
 
 
@@ -180,6 +182,9 @@ RMS_NORM = Exercise(
             60,
             lambda x, gain, eps=1e-6: gain * x / np.sqrt((x * x).mean() + x.dtype.type(eps)),
         ),
+    ),
+    chapter=60,
+    further=(
         Mistake(
             "1 + gain for the gain",
             "That is Gemma's; here the gain is 1 before training.",
@@ -193,7 +198,6 @@ RMS_NORM = Exercise(
             lambda x, gain, eps=1e-6: rms_norm(x, 0 * gain + 1, eps),
         ),
     ),
-    chapter=60,
 )
 
 
@@ -255,6 +259,9 @@ FEED_FORWARD = Exercise(
             60,
             lambda params, x, activation="relu": feed_forward(params, x, "gelu"),
         ),
+    ),
+    chapter=60,
+    further=(
         Mistake(
             "activated at the end alone",
             "The activation stands between the two projections.",
@@ -280,7 +287,6 @@ FEED_FORWARD = Exercise(
             ),
         ),
     ),
-    chapter=60,
 )
 
 
@@ -326,6 +332,9 @@ GELU = Exercise(
             ),
         ),
         Mistake("ReLU", "GELU weighs x by Phi(x); ReLU cuts it off.", 60, lambda x, *rest: relu(x)),
+    ),
+    chapter=60,
+    further=(
         Mistake(
             "x squared for x cubed",
             "The approximation has 0.044715 x^3.",
@@ -337,7 +346,6 @@ GELU = Exercise(
             ),
         ),
     ),
-    chapter=60,
 )
 
 
@@ -502,6 +510,9 @@ RIGHT = Exercise(
                 [np.full((len(targets), 1), begin, targets.dtype), targets], axis=1
             ),
         ),
+    ),
+    chapter=62,
+    further=(
         Mistake(
             "shifted left, with the begin at the end",
             "The inputs are the targets one step earlier, after the token that begins.",
@@ -515,7 +526,6 @@ RIGHT = Exercise(
             _rolled_over_all,
         ),
     ),
-    chapter=62,
 )
 
 
@@ -607,6 +617,9 @@ LOSS = Exercise(
                 logits, targets, ignore
             ),
         ),
+    ),
+    chapter=62,
+    further=(
         Mistake(
             "smoothing over the V - 1 others",
             "Here the smoothing is spread over all V classes, the right one included.",
@@ -632,7 +645,6 @@ LOSS = Exercise(
             _loss_of(lambda logits: log_softmax(logits) / logits.dtype.type(math.log(2))),
         ),
     ),
-    chapter=62,
 )
 
 
@@ -675,6 +687,9 @@ WARMUP = Exercise(
             62,
             lambda step, d_model, warmup: warmup_schedule(step + 1, d_model, warmup),
         ),
+    ),
+    chapter=62,
+    further=(
         Mistake(
             "multiplied by the root of the width",
             "d_model^(-1/2): wider models take smaller steps.",
@@ -682,7 +697,6 @@ WARMUP = Exercise(
             lambda step, d_model, warmup: d_model * warmup_schedule(step, d_model, warmup),
         ),
     ),
-    chapter=62,
 )
 
 
@@ -733,6 +747,9 @@ COSINE = Exercise(
                 )
             ),
         ),
+    ),
+    chapter=62,
+    further=(
         Mistake(
             "the cosine over all steps",
             "It begins where the warm-up ends: (step - rising) / (steps - rising).",
@@ -752,7 +769,6 @@ COSINE = Exercise(
             ),
         ),
     ),
-    chapter=62,
 )
 
 # ---- chapter 63 ---------------------------------------------------------------------------------
@@ -807,6 +823,9 @@ NEXT = Exercise(
                 / temperature
             ),
         ),
+    ),
+    chapter=63,
+    further=(
         Mistake(
             "the temperature ignored",
             "Divide the logits by the temperature.",
@@ -823,7 +842,6 @@ NEXT = Exercise(
             ),
         ),
     ),
-    chapter=63,
 )
 
 
@@ -1135,6 +1153,9 @@ PULL = Exercise(
             61,
             lambda w, g: g - (g * w).sum(axis=-1, keepdims=True),
         ),
+    ),
+    chapter=61,
+    further=(
         Mistake(
             "a sum without keepdims",
             "Keep the axis of the sum, keepdims=True.",
@@ -1142,7 +1163,6 @@ PULL = Exercise(
             lambda w, g: w * (g - (g * w).sum(axis=-1)),
         ),
     ),
-    chapter=61,
 )
 
 
@@ -1233,6 +1253,9 @@ ADAM = Exercise(
             61,
             _adam(square=np.abs),
         ),
+    ),
+    chapter=61,
+    further=(
         Mistake(
             "the corrected moments returned",
             "The corrections serve the step alone: return the moments without them.",
@@ -1252,7 +1275,6 @@ ADAM = Exercise(
             _one_step_later,
         ),
     ),
-    chapter=61,
 )
 
 EXERCISES = (
