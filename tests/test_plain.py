@@ -204,3 +204,11 @@ def test_distances_become_a_window_only_where_something_reads_one():
     np.testing.assert_array_equal(names["relative_distance"](q, k), want)
     names = copied_plainly("relative_distance", "shaw_scores")
     assert names["relative_distance"](q, k).strides == want.strides
+
+
+def test_an_inner_function_that_is_called_in_other_ways_keeps_its_parameters():
+    source = (
+        "def f(x, *more):\n    return _g('f', x) + _g(*more)\n\n\n"
+        "def _g(function, x):\n    checks.integer(function, 'x', x)\n    return x + 1\n"
+    )
+    assert "def _g(function, x)" in plain(source) and "_g('f', x) + _g(*more)" in plain(source)
