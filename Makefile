@@ -69,7 +69,7 @@ book: .venv/ok  ## build the web book from the executed notebooks and the docstr
 contents: .venv/ok  ## write the README's chapters and routes from notebooks/contents.toml
 	@$(BIN)/python docs/toc.py
 
-cards: .venv/ok  ## measure what the cards say of each scheme (3 minutes); writes CARDS.md
+cards: .venv/ok  ## measure what the cards say of each scheme (a minute); writes CARDS.md
 	@$(BIN)/python docs/cards.py
 
 lab: .venv/lab  ## open JupyterLab on the notebooks

@@ -1,6 +1,6 @@
 """The cards: measure what they say of each scheme, and write pe_numpy/cards.csv and CARDS.md.
 
-Usage: python docs/cards.py         measure all (three minutes), write both
+Usage: python docs/cards.py         measure all (a minute), write both
        python docs/cards.py study   read study, docstrings and census anew, write both
 
 The encodings are measured as they are plugged into the model, for heads of K = 64 numbers. A number

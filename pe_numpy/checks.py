@@ -241,6 +241,15 @@ def fits(
         )
 
 
+def fused_heads(function: str, order: str, H: int, G: int) -> None:
+    """Refuse heads of keys that do not go with those of the queries in a fused projection."""
+    if H % G or (G != H and order != "q|k|v"):
+        raise ValueError(
+            f"{function}: n_kv_heads must divide n_heads, and equal it unless the order is "
+            f"'q|k|v'; got {G} and {H} with {order!r}"
+        )
+
+
 def mask_array(function: str, mask: Any, shape: tuple[int, ...]) -> np.ndarray:
     """A boolean mask, True = may attend, that broadcasts to the scores' `shape`."""
     mask = as_array(mask)

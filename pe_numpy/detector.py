@@ -17,7 +17,7 @@ deceived by a function that is made for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,23 +116,18 @@ def properties(
     box = _Box(scores, width, axes, np.random.default_rng(seed), tolerance)
     pairwise = _pairwise(box)
     shift, leak = _shift(box)
-    zero = _zero(box)
-    prefix = bool(box.try_to(_prefix))
-    if not pairwise:
-        nothing = [None] * 9
-        bias, bilinear, expansion, gain, group, exchange, mirror, fall, end = nothing
-        bounded = rank = None
-    else:
-        bias, bilinear, expansion = _bias(box), _bilinear(box, box), _bilinear(box, box.rest)
-        gain = box.try_to(_gain) if bilinear else None
-        group = bool(box.try_to(_group)) if bilinear else None
-        exchange, mirror = box.try_to(_exchange), box.try_to(_mirror)
-        fall, end = box.try_to(_fall), box.try_to(_range) or "finite"
-        bounded, rank = box.try_to(_bounded), box.try_to(_rank)
-    return Properties(
-        pairwise, shift, leak, bias, bilinear, expansion, zero, gain, group, exchange, mirror,
-        fall, end, bounded, prefix, rank,
-    )  # fmt: skip
+    found: dict[str, Any] = dict.fromkeys(Properties._fields)
+    found |= {"pairwise": pairwise, "shift": shift, "leak": leak, "zero": _zero(box)}
+    found["prefix"] = bool(box.try_to(_prefix))
+    if pairwise:
+        found |= {"bias": _bias(box), "bilinear": _bilinear(box, box)}
+        found |= {"expansion": _bilinear(box, box.rest), "range": box.try_to(_range) or "finite"}
+        found |= {"exchange": box.try_to(_exchange), "mirror": box.try_to(_mirror)}
+        found |= {"fall": box.try_to(_fall), "bounded": box.try_to(_bounded)}
+        found["rank"] = box.try_to(_rank)
+    if found["bilinear"]:
+        found |= {"gain": box.try_to(_gain), "group": bool(box.try_to(_group))}
+    return Properties(**found)
 
 
 class _Box:

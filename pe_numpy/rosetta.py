@@ -337,11 +337,7 @@ def join_fused(
     order = checks.choice(name, "order", order, ("q|k|v", "3HK", "H3K"))
     H = checks.integer(name, "n_heads", n_heads)
     G = H if n_kv_heads is None else checks.integer(name, "n_kv_heads", n_kv_heads)
-    if H % G or (G != H and order != "q|k|v"):
-        raise ValueError(
-            f"{name}: n_kv_heads must divide n_heads, and equal it unless the order is 'q|k|v'; "
-            f"got {G} and {H} with {order!r}"
-        )
+    checks.fused_heads(name, order, H, G)
     K = parts[0].shape[-1] // H
     if [x.shape for x in parts] != [(*parts[0].shape[:-1], n * K) for n in (H, G, G)]:
         raise ValueError(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from pe_numpy.rotary.scaling import (
     yarn_scaling,
 )
 from pe_numpy.transformer import encodings
-from pe_numpy.transformer.encodings.base import Encoding, Sizes
+from pe_numpy.transformer.encodings.base import Encoding, Sizes, as_if_trained
 from pe_numpy.transformer.encodings.rotation import Rope, Tempered
 from pe_numpy.transformer.encodings.score import ReRope
 
@@ -85,9 +85,7 @@ def score_function(encoding: Encoding, width: int = 8, seed: int = 0) -> Scores:
         raise ValueError(f"{NAME}: encoding must be an Encoding, an object; got {encoding!r}")
     width = checks.integer(NAME, "width", width)
     rng = np.random.default_rng(seed)
-    sizes = Sizes(d_model=width, n_heads=1, n_layers=1)
-    params = {**encoding.shared(rng, sizes), **encoding.layer(rng, sizes)}
-    params = {name: _trained(rng, value) for name, value in params.items()}
+    params = as_if_trained(encoding, rng, Sizes(d_model=width, n_heads=1, n_layers=1))
     W_q, W_k = rng.standard_normal((2, width, width)) / math.sqrt(width)
     in_token = type(encoding).embed is not Encoding.embed
 
@@ -106,11 +104,6 @@ def score_function(encoding: Encoding, width: int = 8, seed: int = 0) -> Scores:
         return encoding.scores(params, q_in, k_in, i, j, gates, seen)[0, 0, :, :S]
 
     return scores
-
-
-def _trained(rng: np.random.Generator, value: Any) -> Any:
-    """Numbers in place of zeros."""
-    return value if np.any(value) else 0.3 * rng.standard_normal(np.shape(value))
 
 
 def every_scheme(length: int = 128) -> dict[str, Scheme]:

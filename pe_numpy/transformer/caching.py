@@ -21,7 +21,7 @@ import numpy as np
 
 from pe_numpy import checks
 from pe_numpy.transformer.attention import attend, causal_mask, split_heads
-from pe_numpy.transformer.encodings.base import Encoding, Sizes
+from pe_numpy.transformer.encodings.base import Encoding, Sizes, as_if_trained
 
 HEADS = 2
 PADDING = 7  # odd: a scheme of groups or chunks shall not take it for a whole number of them
@@ -139,12 +139,7 @@ class _Layer:
     def __init__(self, encoding: Encoding, d_head: int) -> None:
         self.encoding, self.rng = encoding, np.random.default_rng(0)
         D = HEADS * d_head
-        sizes = Sizes(D, HEADS, 1)
-        params = {**encoding.shared(self.rng, sizes), **encoding.layer(self.rng, sizes)}
-        self.params = {
-            name: np.where(p == 0, 0.5 * self.rng.standard_normal(p.shape), p)
-            for name, p in params.items()
-        }
+        self.params = as_if_trained(encoding, self.rng, Sizes(D, HEADS, 1))
         self.weights = self.rng.standard_normal((3, D, D)) / np.sqrt(D)
 
     def make(self, x: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, Tokens]:

@@ -101,6 +101,15 @@ class Encoding:
         return weights @ v
 
 
+def as_if_trained(encoding: Encoding, rng: np.random.Generator, sizes: Sizes) -> Params:
+    """Parameters of one layer and those shared; what begins as zeros alone is drawn, too."""
+    params = {**encoding.shared(rng, sizes), **encoding.layer(rng, sizes)}
+    return {
+        name: value if np.any(value) else 0.3 * rng.standard_normal(np.shape(value))
+        for name, value in params.items()
+    }
+
+
 def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Draw numbers for a table or a projection of (..., fan in, fan out)."""
     return rng.standard_normal(shape) / math.sqrt(shape[-2])
