@@ -10,6 +10,31 @@ Hints stand at the end of the file, the gentle ones first.
 import numpy as np
 
 
+def linear(x, W, b=None):
+    """Project every token.
+
+    x        (..., D)
+    W        (D, F)
+    b        (F,), or None: there is no bias
+    returns  (..., F)   of x's dtype
+
+    for each token and each f:
+        y[f] = sum over d of x[d] W[d, f], + b[f]
+    """
+    raise NotImplementedError
+
+
+def relu(x):
+    """Cut off what is below zero.
+
+    x        any shape
+    returns  of x's shape and dtype
+
+    for each number: x where x is above 0, else 0
+    """
+    raise NotImplementedError
+
+
 def layer_norm(x, gain, bias, eps=1e-5):
     """Give every token mean 0 and variance 1, then scale and shift.
 
@@ -126,6 +151,10 @@ def multi_head_attention(params, x, source, n_heads, mask=None):
 
 
 # ---- hints --------------------------------------------------------------------------------------
+
+# linear, 1: @ multiplies the last axis of x with the first of W, whatever stands before.
+
+# relu, 1: np.maximum compares number by number; np.max gives one number.
 
 # layer_norm, 1: the last axis, with keepdims=True.
 # layer_norm, 2: eps stands under the root; x.var divides by D already.

@@ -38,6 +38,40 @@ def softmax_gradient(w, g):
     raise NotImplementedError
 
 
+def linear_gradient(x, W, g):
+    """The gradients of a loss with respect to x, W and b, where y = x W + b.
+
+    x        (..., D)   token vectors
+    W        (D, F)
+    g        (..., F)   the gradient with respect to y
+    returns  (..., D), (D, F), (F,)
+
+    dx[d]    = sum over f of g[f] W[d, f]   for each token
+    dW[d, f] = sum over all tokens of x[d] g[f]
+    db[f]    = sum over all tokens of g[f]
+    """
+    raise NotImplementedError
+
+
+def layer_norm_gradient(x, gain, g, eps=1e-5):
+    """The gradients of a loss with respect to x, gain and bias of a layer norm.
+
+    x        (..., D)   token vectors
+    gain     (D,)
+    g        (..., D)   the gradient with respect to the result, gain n + bias
+    eps      number     std = sqrt(variance + eps)
+    returns  (..., D), (D,), (D,)
+
+    for each token:
+        n = (x - mean) / std
+        h = g gain
+        dx[d] = (h[d] - mean of h - n[d] (mean of h n)) / std
+    dgain[d] = sum over all tokens of g[d] n[d]
+    dbias[d] = sum over all tokens of g[d]
+    """
+    raise NotImplementedError
+
+
 def adam_step(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
     """One step of Adam for one array.
 
@@ -117,6 +151,12 @@ def adamw(
 # numerical_gradient, 2: work on copies of x.
 
 # softmax_gradient, 1: dw_j / ds_m = w_j (delta_jm - w_m): multiply by g_j and sum over j.
+
+# linear_gradient, 1: shapes tell: dx has the shape of x, dW that of W, db that of b.
+# linear_gradient, 2: x.reshape(-1, D) puts all tokens of all sequences below each other.
+
+# layer_norm_gradient, 1: check it with numerical_gradient, on the sum of g times the layer norm.
+# layer_norm_gradient, 2: means are over the last axis, with keepdims=True; sums over all others.
 
 # adam_step, 1: the moments that are returned are not the corrected ones.
 # adam_step, 2: the first step moves each entry by about the learning rate.

@@ -86,6 +86,22 @@ def dropout(x, rate, rng=None):
     raise NotImplementedError
 
 
+def init_feed_forward(d_model, d_ff, n_layers, rng):
+    """The parameters with which the feed-forward network of one of n layers begins.
+
+    d_model, d_ff  int   D and F
+    n_layers       int   n
+    rng            numpy.random.Generator
+    returns        {"W_1": (D, F), "b_1": (F,), "W_2": (F, D), "b_2": (D,)}, float64
+
+    W_1 first, then W_2: numbers from rng.standard_normal, over sqrt(fan-in)
+        fan-in = how many terms each sum of x W has
+    W_2 ends a sublayer, of which 2 n add up: over sqrt(2 n), too
+    biases = 0
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # shift_right, 1: the last target is never an input.
@@ -101,3 +117,6 @@ def dropout(x, rate, rng=None):
 
 # dropout, 1: without a generator x comes back as it is.
 # dropout, 2: a comparison gives booleans; cast them to x.dtype.
+
+# init_feed_forward, 1: the rows of W are its fan-in: D for W_1, F for W_2.
+# init_feed_forward, 2: rng.standard_normal((D, F)) draws all at once.

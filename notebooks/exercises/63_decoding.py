@@ -10,6 +10,22 @@ Hints stand at the end of the file, the gentle ones first.
 import numpy as np
 
 
+def greedy_tokens(next_logits, prompt, steps, end=None):
+    """Continue each prompt with the most probable token, again and again.
+
+    next_logits  function   takes all tokens so far, (B, L); gives the logits (B, V) of the next
+    prompt       (B, L)     integers
+    steps        int        the most tokens to add
+    end          int        the token that ends a row; None: there is none
+    returns      (B, n)     the new tokens, without the prompt; n = steps, or less if all have ended
+
+    in each step:
+        for each row: the token with the largest logit; `end` for a row that has ended
+        stop when all rows have ended
+    """
+    raise NotImplementedError
+
+
 def next_probabilities(logits, temperature, top_k):
     """Probabilities of the next token among the k best.
 
@@ -130,6 +146,9 @@ def sample_tokens(next_logits, prompt, steps, rng, temperature=1.0, top_k=None, 
 
 
 # ---- hints --------------------------------------------------------------------------------------
+
+# greedy_tokens, 1: argmax with axis=-1 finds one token a row.
+# greedy_tokens, 2: an array of booleans, one a row, tells who has ended.
 
 # next_probabilities, 1: np.sort ascends: the k-th largest is at -k.
 # next_probabilities, 2: hide before the softmax.

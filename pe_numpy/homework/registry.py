@@ -17,6 +17,7 @@ from pe_numpy.homework.exercises import (
     decoding,
     distance_functions,
     fewer_keys,
+    gradients,
     grid,
     length,
     new_places,
@@ -59,6 +60,7 @@ EXERCISES: dict[str, Exercise] = {
         scaling,
         blocks,
         conversions,
+        gradients,
         training,
         decoding,
     )

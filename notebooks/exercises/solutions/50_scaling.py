@@ -54,3 +54,30 @@ def yarn_scaling(
     ramp = np.clip((np.arange(d // 2) - low) / ((high - low) or 0.001), 0, 1)
     theta = base ** (-2 * np.arange(d // 2) / d)
     return (1 - ramp) * theta + ramp * theta / factor, yarn_attention_factor(factor)
+
+
+def rope_settings(config, layer=0, length=None):
+    p = config.get("rope_scaling", {})
+    if "rope_parameters" in config:
+        p = config["rope_parameters"][config["layer_types"][layer]]
+    base = p.get("rope_theta", config.get("rope_theta"))
+    if "head_dim" in config:
+        d = config["head_dim"]
+    else:
+        d = config["hidden_size"] // config["num_attention_heads"]
+    theta = base ** (-np.arange(0, d, 2) / d)
+    kind = p.get("rope_type", p.get("type", "default"))
+    trained = p.get("original_max_position_embeddings")
+    if kind == "linear":
+        theta = linear_scaling(theta, p["factor"])
+    elif kind == "dynamic":
+        longest = config["max_position_embeddings"]
+        theta = dynamic_ntk_scaling(d, length, longest, p["factor"], base)
+    elif kind == "llama3":
+        low, high = p["low_freq_factor"], p["high_freq_factor"]
+        theta = llama3_scaling(theta, p["factor"], trained, low, high)
+    elif kind == "yarn":
+        betas = p.get("beta_fast", 32.0), p.get("beta_slow", 1.0)
+        theta, own = yarn_scaling(d, p["factor"], trained, base, *betas)
+        return theta, p.get("attention_factor", own)
+    return theta, 1.0

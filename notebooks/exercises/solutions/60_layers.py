@@ -5,6 +5,14 @@ import math
 import numpy as np
 
 
+def linear(x, W, b=None):
+    return x @ W if b is None else x @ W + b
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
 def layer_norm(x, gain, bias, eps=1e-5):
     mean = x.mean(axis=-1, keepdims=True)
     variance = x.var(axis=-1, keepdims=True)  # divides by D

@@ -19,6 +19,21 @@ def softmax_gradient(w, g):
     return w * (g - (g * w).sum(axis=-1, keepdims=True))
 
 
+def linear_gradient(x, W, g):
+    rows, changes = x.reshape(-1, x.shape[-1]), g.reshape(-1, g.shape[-1])
+    return g @ W.T, rows.T @ changes, changes.sum(axis=0)
+
+
+def layer_norm_gradient(x, gain, g, eps=1e-5):
+    def mean(y):
+        return y.mean(axis=-1, keepdims=True)
+
+    std = np.sqrt(x.var(axis=-1, keepdims=True) + x.dtype.type(eps))
+    n, h = (x - mean(x)) / std, g * gain
+    tokens = tuple(range(x.ndim - 1))
+    return (h - mean(h) - n * mean(h * n)) / std, (g * n).sum(axis=tokens), g.sum(axis=tokens)
+
+
 def adam_step(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
     m = betas[0] * m + (1 - betas[0]) * g
     v = betas[1] * v + (1 - betas[1]) * g * g

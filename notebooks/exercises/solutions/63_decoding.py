@@ -5,6 +5,19 @@ import math
 import numpy as np
 
 
+def greedy_tokens(next_logits, prompt, steps, end=None):
+    tokens, over = prompt, np.zeros(len(prompt), bool)
+    for _ in range(steps):
+        new = next_logits(tokens).argmax(axis=-1)
+        if end is not None:
+            new = np.where(over, end, new)
+            over = over | (new == end)
+        tokens = np.concatenate([tokens, new[:, None]], axis=1)
+        if over.all():
+            break
+    return tokens[:, prompt.shape[1] :]
+
+
 def next_probabilities(logits, temperature, top_k):
     scaled = logits / temperature
     least = np.sort(scaled, axis=-1)[:, -top_k, None]

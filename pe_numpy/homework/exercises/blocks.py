@@ -1,4 +1,6 @@
-"""Exercises of the parts of a layer: heads, blocks of scores, gates, dropout (chapters 12, 60)."""
+"""Exercises of the parts of a layer: projections, heads, blocks of scores, gates, dropout, and how
+they begin (chapters 12, 60, 62).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.check import Case, Exercise, Mistake, case, in_a_row
 from pe_numpy.transformer.attention import attention, attention_blockwise
-from pe_numpy.transformer.layers import dropout, silu
+from pe_numpy.transformer.layers import dropout, gelu, linear, relu, silu
 from pe_numpy.transformer.model import multi_head_attention
 
 DTYPES = (np.float64, np.float32)
@@ -442,4 +444,218 @@ DROPOUT = Exercise(
     chapter=62,
 )
 
-EXERCISES = (BLOCKWISE, HEADS, SILU, DROPOUT)
+# ---- projections --------------------------------------------------------------------------------
+
+
+def _linear_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0, 3.0], [0.0, 1.0, 4.0]]))
+    yield case(np.array([[1.0, 2.0]]), np.array([[0.0, 1.0], [3.0, 0.0]]), np.array([10.0, 20.0]))
+    for dtype in DTYPES:
+        for batch in ((5,), (2, 5), (2, 3, 4), ()):
+            for D, F in ((4, 6), (3, 3)):
+                x, W, b = (rng.standard_normal(size) for size in ((*batch, D), (D, F), F))
+                given = (x.astype(dtype), W.astype(dtype), b.astype(dtype))
+                yield case(*given[: 2 + (len(batch) != 1)])
+
+
+LINEAR = Exercise(
+    "linear",
+    linear,
+    _linear_cases,
+    (
+        Mistake(
+            "W transposed",
+            "Here W is (D, F), and tokens are rows: x W. PyTorch keeps it as (F, D).",
+            60,
+            lambda x, W, b=None: linear(x, W.T, b),
+        ),
+        Mistake(
+            "the bias before the projection",
+            "First the projection, then the bias.",
+            60,
+            lambda x, W, b=None: linear(x if b is None else x + b, W),
+        ),
+        Mistake(
+            "the bias in each term of the sum",
+            "Add the bias once, after the sum over the D components.",
+            60,
+            lambda x, W, b=None: linear(x, W, None if b is None else len(W) * b),
+        ),
+        Mistake(
+            "the axes of the batch joined",
+            "The result has all axes of x; its last one is F long.",
+            60,
+            lambda x, W, b=None: linear(x, W, b).reshape(-1, W.shape[1]),
+        ),
+        Mistake(
+            "an activation at the end",
+            "A projection alone: what is below zero stays.",
+            60,
+            lambda x, W, b=None: relu(linear(x, W, b)),
+        ),
+    ),
+    chapter=60,
+    precise=10,
+)
+
+
+def _relu_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield case(np.array([-2.0, 0.0, 3.0]))
+    for dtype in DTYPES:
+        for size in ((7,), (2, 5), (2, 3, 4), (1, 1), (6, 1, 2)):
+            yield case(4 * rng.standard_normal(size).astype(dtype))
+    yield case(np.array([[-1e30, 1e30], [-1e-30, 1e-30]]))
+
+
+RELU = Exercise(
+    "relu",
+    relu,
+    _relu_cases,
+    (
+        Mistake("the absolute value", "What is below zero becomes 0.", 60, np.abs),
+        Mistake(
+            "its slope",
+            "1 above zero and 0 below is the derivative; the function itself keeps x there.",
+            60,
+            lambda x: (x > 0).astype(x.dtype),
+        ),
+        Mistake(
+            "the other half kept",
+            "max(0, x), not min: what is above zero stays.",
+            60,
+            lambda x: np.minimum(x, 0),
+        ),
+        Mistake(
+            "leaky",
+            "What is below zero becomes 0; leaky ReLU leaves a hundredth of it.",
+            60,
+            lambda x: np.where(x > 0, x, x * x.dtype.type(0.01)),
+        ),
+        Mistake("GELU", "ReLU cuts x off at zero; it knows no weight between.", 60, gelu),
+        Mistake(
+            "negative numbers left out",
+            "The result has the shape of x.",
+            60,
+            lambda x: x[x > 0],
+        ),
+        Mistake(
+            "cut off at 6, too",
+            "ReLU has no upper end; with one at 6 it is ReLU6.",
+            60,
+            lambda x: np.clip(x, 0, 6),
+        ),
+    ),
+    chapter=60,
+)
+
+# ---- how a network begins -----------------------------------------------------------------------
+
+
+def init_feed_forward(
+    d_model: int, d_ff: int, n_layers: int, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Draw the parameters of the feed-forward network of one of n layers."""
+    return _begun()(d_model, d_ff, n_layers, rng)
+
+
+def _begun(
+    *,
+    draw=lambda rng, size: rng.standard_normal(size),
+    spread=lambda fan_in, fan_out: 1 / math.sqrt(fan_in),
+    last=lambda n_layers: 1 / math.sqrt(2 * n_layers),
+    bias=lambda rng, count: np.zeros(count),
+) -> Callable:
+    """The first parameters of a feed-forward network, with one part replaced."""
+
+    def wrong(d_model, d_ff, n_layers, rng):
+        W_1 = draw(rng, (d_model, d_ff)) * spread(d_model, d_ff)
+        W_2 = draw(rng, (d_ff, d_model)) * spread(d_ff, d_model) * last(n_layers)
+        return {"W_1": W_1, "b_1": bias(rng, d_ff), "W_2": W_2, "b_2": bias(rng, d_model)}
+
+    return wrong
+
+
+def _parameters(function: Callable, *sizes: Any) -> tuple:
+    params, names = function(*sizes), ("W_1", "b_1", "W_2", "b_2")
+    if not isinstance(params, dict) or params.keys() != {*names}:
+        got = f"the keys {list(params)}" if isinstance(params, dict) else type(params).__name__
+        raise TypeError(f"it must return a dictionary with the keys {', '.join(names)}; got {got}")
+    return tuple(params[name] for name in names)
+
+
+def _begin_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for D, F, n in ((1, 2, 2), (4, 9, 1), (4, 16, 6), (6, 3, 12), (25, 7, 3), (8, 8, 2)):
+        for _ in range(2):
+            yield in_a_row(_parameters, D, F, n, np.random.default_rng(int(rng.integers(2**32))))
+
+
+BEGIN = Exercise(
+    "init_feed_forward",
+    init_feed_forward,
+    _begin_cases,
+    (
+        Mistake(
+            "not scaled",
+            "A sum of fan-in terms grows with their number: divide by its root.",
+            62,
+            _begun(spread=lambda fan_in, fan_out: 1.0),
+        ),
+        Mistake(
+            "divided by fan-in",
+            "The variance is 1/fan-in, so the numbers are divided by its root.",
+            62,
+            _begun(spread=lambda fan_in, fan_out: 1 / fan_in),
+        ),
+        Mistake(
+            "fan-out for fan-in",
+            "The terms of a sum are counted: the rows of W.",
+            62,
+            _begun(spread=lambda fan_in, fan_out: 1 / math.sqrt(fan_out)),
+        ),
+        Mistake(
+            "He's factor",
+            "sqrt(2 / fan-in) is another rule; here the variance is 1/fan-in.",
+            62,
+            _begun(spread=lambda fan_in, fan_out: math.sqrt(2 / fan_in)),
+        ),
+        Mistake(
+            "Glorot's mean of both sides",
+            "sqrt(2 / (fan-in + fan-out)) is another rule; here the variance is 1/fan-in.",
+            62,
+            _begun(spread=lambda fan_in, fan_out: math.sqrt(2 / (fan_in + fan_out))),
+        ),
+        Mistake(
+            "the last projection as large as the first",
+            "2 n sublayers add up on the residual path: W_2 is divided by sqrt(2 n).",
+            62,
+            _begun(last=lambda n_layers: 1.0),
+        ),
+        Mistake(
+            "the root of n for that of 2 n",
+            "A layer has two sublayers, attention and this one: 2 n in all.",
+            62,
+            _begun(last=lambda n_layers: 1 / math.sqrt(n_layers)),
+        ),
+        Mistake(
+            "biases drawn",
+            "Biases begin at zero.",
+            62,
+            _begun(bias=lambda rng, count: rng.standard_normal(count)),
+        ),
+        Mistake(
+            "all zero",
+            "With weights of zero all hidden units stay alike: draw them.",
+            62,
+            _begun(draw=lambda rng, size: np.zeros(size)),
+        ),
+        Mistake(
+            "drawn evenly from 0 to 1",
+            "rng.random is never negative: draw from the normal distribution.",
+            62,
+            _begun(draw=lambda rng, size: rng.random(size)),
+        ),
+    ),
+    chapter=62,
+)
+
+EXERCISES = (BLOCKWISE, HEADS, SILU, DROPOUT, LINEAR, RELU, BEGIN)

@@ -1,4 +1,4 @@
-"""Exercises of decoding (chapter 63): a key-value cache, tokens that are drawn."""
+"""Exercises of decoding (chapter 63): a key-value cache, the best token, tokens that are drawn."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ CACHED = Exercise(
     chapter=63,
 )
 
-# ---- tokens that are drawn ----------------------------------------------------------------------
+# ---- the best token, again and again ------------------------------------------------------------
 
 
 class Bigram:
@@ -198,6 +198,117 @@ class Bigram:
         """Logits after these tokens (B, L)."""
         tokens = np.asarray(tokens)
         return self.table[tokens.shape[1] % len(self.table), tokens[:, -1]]
+
+
+def greedy_tokens(
+    next_logits: Callable, prompt: np.ndarray, steps: int, end: int | None = None
+) -> np.ndarray:
+    """Continue each prompt (B, L) with the most probable tokens (B, n)."""
+    return _best_tokens()(next_logits, prompt, steps, end)
+
+
+def _best_tokens(
+    *,
+    choose=lambda logits: logits.argmax(axis=-1),
+    read=lambda tokens: tokens,
+    ends=True,
+    stop=lambda over: over.all(),
+    give=lambda tokens, L: tokens[:, L:],
+) -> Callable:
+    """Greedy decoding with one part of it replaced."""
+
+    def wrong(next_logits, prompt, steps, end=None):
+        tokens, over = prompt, np.zeros(len(prompt), bool)
+        for _ in range(steps):
+            new = choose(next_logits(read(tokens)))
+            if end is not None and ends:
+                new = np.where(over, end, new)
+            tokens = np.concatenate([tokens, new[:, None]], axis=1)
+            over |= new == end
+            if stop(over):
+                break
+        return give(tokens, prompt.shape[1])
+
+    return wrong
+
+
+def _greedy_cases(rng: np.random.Generator) -> Iterator[Case]:
+    def model(V, places=3):
+        return Bigram(2 * rng.standard_normal((places, V, V)))
+
+    turns = Bigram(np.eye(3)[[1, 2, 0]][None])  # after 0 comes 1, then 2, then 0
+    yield case(turns, np.array([[0]]), 4)
+    yield case(turns, np.array([[0], [1]]), 4, end=2)
+    for B, L, V, steps in ((1, 3, 7, 9), (4, 2, 5, 6), (2, 1, 11, 1), (3, 4, 6, 12)):
+        yield case(model(V), rng.integers(0, V, (B, L)), steps)
+        yield case(model(V), rng.integers(0, V, (B, L)), steps + 3, end=int(rng.integers(V)))
+    for B in (3, 6):
+        yield case(model(3), rng.integers(0, 3, (B, 2)), 15, end=1)  # it comes soon
+    yield case(turns, np.array([[2, 2], [0, 1], [1, 0]]), 9, 0)
+
+
+GREEDY = Exercise(
+    "greedy_tokens",
+    greedy_tokens,
+    _greedy_cases,
+    (
+        Mistake(
+            "the prompt given back, too",
+            "Return the new tokens alone.",
+            63,
+            _best_tokens(give=lambda tokens, L: tokens),
+        ),
+        Mistake(
+            "the model reads the last token alone",
+            "It reads the prompt and all that was added.",
+            63,
+            _best_tokens(read=lambda tokens: tokens[:, -1:]),
+        ),
+        Mistake(
+            "the model reads the prompt alone",
+            "Put each new token behind the others before the model is asked again.",
+            63,
+            lambda next_logits, prompt, *rest, **options: greedy_tokens(
+                lambda tokens: next_logits(prompt), prompt, *rest, **options
+            ),
+        ),
+        Mistake(
+            "it goes on after the end",
+            "After its end a row gets `end` alone.",
+            63,
+            _best_tokens(ends=False),
+        ),
+        Mistake(
+            "all stop when one has ended",
+            "Stop when all rows have ended; a row that has gets `end` until then.",
+            63,
+            _best_tokens(stop=lambda over: over.any()),
+        ),
+        Mistake(
+            "it never stops before the last step",
+            "Stop when all rows have ended: the result is then shorter.",
+            63,
+            _best_tokens(stop=lambda over: False),
+        ),
+        Mistake(
+            "the least probable token",
+            "The largest logit is the most probable token: argmax.",
+            63,
+            _best_tokens(choose=lambda logits: logits.argmin(axis=-1)),
+        ),
+        Mistake(
+            "one choice for all rows",
+            "Each row has a largest logit of its own: argmax over the last axis.",
+            63,
+            _best_tokens(
+                choose=lambda logits: np.full(len(logits), logits.argmax() % logits.shape[-1])
+            ),
+        ),
+    ),
+    chapter=63,
+)
+
+# ---- tokens that are drawn ----------------------------------------------------------------------
 
 
 def sample_tokens(
@@ -329,4 +440,4 @@ SAMPLE = Exercise(
     chapter=63,
 )
 
-EXERCISES = (CACHED, SAMPLE)
+EXERCISES = (CACHED, GREEDY, SAMPLE)

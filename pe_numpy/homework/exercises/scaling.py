@@ -1,14 +1,18 @@
-"""Exercise of YaRN (chapter 50)."""
+"""Exercises of YaRN and of configurations that stretch RoPE (chapter 50)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
-from pe_numpy.rotary.scaling import yarn_attention_factor, yarn_scaling
+from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.rotary.scaling import ntk_scaling, yarn_attention_factor, yarn_scaling
+
+# ---- YaRN ---------------------------------------------------------------------------------------
 
 
 def _yarn_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -141,4 +145,174 @@ YARN = Exercise(
     chapter=50,
 )
 
-EXERCISES = (YARN,)
+# ---- a configuration ----------------------------------------------------------------------------
+
+
+def rope_settings(
+    config: dict[str, Any], layer: int = 0, length: float | None = None
+) -> tuple[np.ndarray, float]:
+    """Frequencies of a layer as a configuration has them, and the factor of queries and keys."""
+    settings = rope_from_config(config, layer, length)
+    assert settings.frequencies is not None
+    return settings.frequencies, settings.attention_factor
+
+
+def _settings_cases(rng: np.random.Generator) -> Iterator[Case]:
+    def words(**scaling: Any) -> dict[str, Any]:
+        return {
+            "hidden_size": 96,
+            "num_attention_heads": 3,
+            "rope_theta": float(rng.integers(300, 9000)),
+            "max_position_embeddings": 32768,
+            **({"rope_scaling": scaling} if scaling else {}),
+        }
+
+    def s() -> float:
+        return round(float(rng.uniform(2, 9)), 2)
+
+    llama = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    yield case({"head_dim": 4, "rope_theta": 100.0})
+    yield case(words())
+    yield case(words(type="linear", factor=s()))
+    yield case({**words(rope_type="linear", factor=s()), "head_dim": 16}, 3)
+    yield case(words(**llama, factor=s(), original_max_position_embeddings=2048))
+    yield case(words(**llama, factor=s(), original_max_position_embeddings=300), length=70000)
+    yield case(words(type="dynamic", factor=s()), length=20000)  # as trained
+    yield case(words(type="dynamic", factor=s()), 1, 32768 * s())
+    yield case(words(rope_type="dynamic", factor=1.0), length=32768 * s())
+    yield case(words(rope_type="yarn", factor=s(), original_max_position_embeddings=4096))
+    yield case(words(type="yarn", factor=s(), original_max_position_embeddings=900), 5)
+    own = {"attention_factor": 1.25, "beta_fast": 16.0, "beta_slow": 2.0}
+    yield case(words(rope_type="yarn", factor=s(), original_max_position_embeddings=900, **own))
+    parameters = {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 200.0},
+        "full_attention": {"rope_type": "linear", "rope_theta": 5e5, "factor": s()},
+    }
+    types = ["sliding_attention", "sliding_attention", "full_attention"]
+    for layer in (1, 2):
+        yield case({"head_dim": 16, "layer_types": types, "rope_parameters": parameters}, layer)
+
+
+def _edited(change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> Callable:
+    """`rope_settings` of a configuration whose RoPE parameters `change` has edited."""
+
+    def wrong(config, layer=0, length=None):
+        config, scaling = dict(config), dict(config.get("rope_scaling", {}))
+        change(scaling, config)
+        if scaling:
+            config["rope_scaling"] = scaling
+        else:
+            config.pop("rope_scaling", None)
+        return rope_settings(config, layer, length)
+
+    return wrong
+
+
+def _type_alone(scaling, config):
+    if "type" not in scaling:
+        scaling.clear()
+
+
+def _always_linear(scaling, config):
+    factor = scaling.get("factor")
+    scaling.clear()
+    scaling.update({"type": "linear", "factor": factor} if factor else {})
+
+
+def _longest_as_trained(scaling, config):
+    if "original_max_position_embeddings" in scaling:
+        scaling["original_max_position_embeddings"] = config["max_position_embeddings"]
+
+
+def _own_factor_unread(scaling, config):
+    scaling.pop("attention_factor", None)
+
+
+def _kind(config):
+    scaling = config.get("rope_scaling", {})
+    return scaling.get("rope_type", scaling.get("type"))
+
+
+def _at_any_length(config, layer=0, length=None):
+    if _kind(config) != "dynamic":
+        return rope_settings(config, layer, length)
+    d = 2 * len(rope_settings(config, layer, length)[0])
+    return ntk_scaling(d, config["rope_scaling"]["factor"], config["rope_theta"]), 1.0
+
+
+def _growth_alone(config, layer=0, length=None):
+    if _kind(config) == "dynamic":
+        config = {**config, "rope_scaling": {"type": "dynamic", "factor": 1.0}}
+    return rope_settings(config, layer, length)
+
+
+def _quotient(config, layer=0, length=None):
+    if "hidden_size" in config:
+        config = {key: value for key, value in config.items() if key != "head_dim"}
+    return rope_settings(config, layer, length)
+
+
+CONFIGURED = Exercise(
+    "rope_settings",
+    rope_settings,
+    _settings_cases,
+    (
+        Mistake(
+            "the type in one spelling alone",
+            'The type stands under "rope_type", or under "type" in older files.',
+            50,
+            _edited(_type_alone),
+        ),
+        Mistake(
+            "every type read as linear",
+            "Only the type linear divides all frequencies by the factor.",
+            50,
+            _edited(_always_linear),
+        ),
+        Mistake(
+            "not stretched",
+            'What "rope_scaling" says changes the frequencies.',
+            50,
+            _edited(lambda scaling, config: scaling.clear()),
+        ),
+        Mistake(
+            "the longest length for the trained one",
+            'L0 is "original_max_position_embeddings" where it is given.',
+            50,
+            _edited(_longest_as_trained),
+        ),
+        Mistake(
+            "dynamic NTK at any length",
+            "The frequencies depend on the present length; up to the trained one they stay.",
+            50,
+            _at_any_length,
+        ),
+        Mistake(
+            "dynamic NTK without its factor",
+            "The factor of NTK is s g - (s - 1), where g is L / L0; that is g for s = 1 alone.",
+            50,
+            _growth_alone,
+        ),
+        Mistake(
+            "YaRN without its attention factor",
+            "YaRN has two results, frequencies and 0.1 ln s + 1.",
+            50,
+            lambda config, layer=0, length=None: (rope_settings(config, layer, length)[0], 1.0),
+        ),
+        Mistake(
+            "the file's own attention factor not read",
+            'Where there is an "attention_factor", it takes the place of 0.1 ln s + 1.',
+            50,
+            _edited(_own_factor_unread),
+        ),
+        Mistake(
+            "the quotient before head_dim",
+            "Where there is a head_dim, it is the width of a head.",
+            42,
+            _quotient,
+        ),
+    ),
+    chapter=50,
+)
+
+EXERCISES = (YARN, CONFIGURED)
