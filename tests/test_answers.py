@@ -1,7 +1,7 @@
 """What the homework says of answers that were written before anybody looked at its names."""
 
 import pytest
-from answers import Answer, collected, summary
+from answers import Answer, collected, counts, summary
 from answers.record import measured, read
 
 ANSWERS = collected()
@@ -31,3 +31,11 @@ def test_all_are_caught_most_are_named_and_no_name_is_wrong(capsys):
     assert {r["passed"] for r in wrong} == {"no"} and {r["passed"] for r in right} == {"yes"}
     assert sum(bool(r["name"]) for r in wrong) >= 0.85 * len(wrong)
     assert {r["fits"] for r in wrong if r["name"] or r["guess"]} == {"yes"}
+
+
+def test_the_book_shows_these_counts():
+    assert counts.FILE.read_text(encoding="utf-8") == counts.as_csv(read()), "python tests/answers"
+    rows = [{"place": "held_out 1", "flaw": "x", "passed": "yes", "name": "", "guess": "y"}]
+    rows = [{**row, "fits": fits} for row in rows for fits in ("yes", "no")]
+    none, held = counts.as_csv(rows).splitlines()[1:]
+    assert (none, held) == ("first list" + 8 * ",0", "held out,2,0,0,0,2,1,0,0")

@@ -9,6 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from answers import collected, summary
+from answers.counts import write as write_counts
 from answers.record import measured, read, write
 
 if __name__ == "__main__":
@@ -21,4 +22,5 @@ if __name__ == "__main__":
         named = row["name"] or row["guess"]
         rows.append({**row, "fits": old["fits"] if same else "?" if named else ""})
     write(rows)
+    write_counts(rows)
     print(summary(rows))
