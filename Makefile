@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures book contents cards lab test test-book test-course test-oldest ledger mutants bench study lint lock clean
+.PHONY: all help notebooks figures book contents cards class lab test test-book test-course test-oldest ledger mutants bench study lint lock clean
 
 all: notebooks figures book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -71,6 +71,9 @@ contents: .venv/ok  ## write the README's chapters and routes from notebooks/con
 
 cards: .venv/ok  ## measure what the cards say of each scheme (a minute); writes CARDS.md
 	@$(BIN)/python docs/cards.py
+
+class: .venv/ok  ## check a class of sixty files of all kinds (a minute); writes notebooks/results/class.csv
+	@$(BIN)/python tests/trial
 
 lab: .venv/lab  ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab notebooks

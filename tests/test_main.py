@@ -79,8 +79,9 @@ def test_a_folder_and_a_pattern_name_their_files(files, tmp_path, capsys):
         found = [line for line in capsys.readouterr().out.splitlines() if line[0] != " "]
         assert found == [*files]
     (tmp_path / "empty").mkdir()
-    assert main(["check", str(tmp_path / "empty")]) == 2
-    assert "no .py or .ipynb file in the folder" in capsys.readouterr().err
+    assert main(["check", str(tmp_path / "empty"), files[0]]) == 1  # the others are checked
+    out = capsys.readouterr().out
+    assert "it is a folder: name a file" in out and "right in all" in out
     assert main(["check", str(tmp_path / "none.ipynb")]) == 1
     assert "can't be read: No such file" in capsys.readouterr().out
 
