@@ -143,6 +143,7 @@ CARDS = "cards"
 CHECK, REGISTRY = "homework/check", "homework/registry"
 COMMON = "homework/common"
 MEASURED, RUNNER = "homework/measured", "homework/runner"
+SUBMISSION = "homework/submission"
 STARTUP = "startup"
 PLAIN = "homework/plain"
 COURSE, GRADING, RELEASE = "homework/course", "homework/grading", "homework/release"
@@ -218,8 +219,9 @@ MUTANTS = [
     Mutant("half-split turns back", ROPE, "[-second, first]", "[second, -first]"),
     Mutant("cosine for sine", ROPE, "turned *= sin\n", "turned *= cos\n"),
     Mutant("rest of partial RoPE dropped", ROPE,
-           "return turned if n == x.shape[-1] // 2 else np.concatenate([turned, rest], axis=-1)",
+           "return turned if 2 * n == x.shape[-1] else np.concatenate([turned, rest], axis=-1)",
            "return np.concatenate([turned, 0 * rest], axis=-1)"),
+    Mutant("an odd component dropped", ROPE, "turned if 2 * n == x.shape[-1]", "turned if n == x.shape[-1] // 2"),
     Mutant("partial RoPE by the whole width", ROPE, "first, second, rest = x[..., :n], x[..., n : 2",
            "first, second, rest = x[..., :n], x[..., -n:], x[..., 2 * n :]; _ = x[..., n : 2"),
     Mutant("layouts swapped", ROPE, 'if layout == "interleaved" else _turn_half',
@@ -1345,14 +1347,23 @@ MUTANTS = [
     Mutant("one time for all functions", RUNNER, "        wind_up()\n        answer", "        answer"),
     Mutant("no budget", RUNNER, "        if run.limits.left() < 0.5:", "        if False:"),
     Mutant("hidden imports unseen", RUNNER, "self.asked = True", "self.asked = False"),
-    Mutant("hidden neighbours unseen", RUNNER, '{*imported, *used.get("beside", [])}', "{*imported}"),
-    Mutant("helpers are flagged", RUNNER, "(answers := _answers(beside))", "(answers := [name])"),
+    Mutant("hidden neighbours unseen", SUBMISSION, '{*own, *used.get("beside", [])}', "{*own}"),
+    Mutant("the folder is on the path of libraries", SUBMISSION, "if place and Path(place).resolve() != folder.resolve()", "if place"),
+    Mutant("a library's name is a neighbour's", SUBMISSION, "return known or importlib", "return importlib"),
+    Mutant("helpers are flagged", SUBMISSION, "(answers := _answers(beside))", "(answers := [name])"),
     Mutant("reports as they come", RUNNER, "[reports[n] for n in range(len(paths))]", "[*reports.values()]"),
     Mutant("the process has seed 0", RUNNER, "EXERCISES[name].all_cases(int(seed))", "EXERCISES[name].all_cases(0)"),
     Mutant("forged letters", RUNNER, "Outcome([], printable(str(error))", "Outcome([], str(error)"),
     Mutant("any dtype is read", RUNNER, "dtype.kind not in NUMBERS or", "False or"),
-    Mutant("cells of the shell run", RUNNER, 'in (["time"], ["capture"]) else', "else"),
-    Mutant("lines of all cells together", RUNNER, "place, problem) if starts else problem", "place, problem) if False else problem"),
+    Mutant("cells of the shell run", SUBMISSION, 'in (["time"], ["capture"]) else', "else"),
+    Mutant("no name of a magic's result", SUBMISSION, 'm[1] + (m[2] + "[]" if m[2] else "pass")', 'm[1] + "pass"'),
+    Mutant("the future stays in its cell", SUBMISSION, 'cell.replace(ahead, "")', "cell"),
+    Mutant("names of arguments and inner functions", SUBMISSION, "names.add(child.name)", "names.add(child.name) or todo.append(child)"),
+    Mutant("any name is near", SUBMISSION, "cutoff=0.8", "cutoff=0.1"),
+    Mutant("a licence in one line alone", SUBMISSION, 'LICENCE in b" ".join(text.split())', "LICENCE in text"),
+    Mutant("a file is its own neighbour", SUBMISSION, "name != path.stem and", ""),
+    Mutant("relative imports are the package's", SUBMISSION, "and node.module:", "and True:"),
+    Mutant("lines of all cells together", SUBMISSION, "place, problem) if starts else problem", "place, problem) if False else problem"),
     Mutant("every program loses its folder", STARTUP, "if not ours or", "if"),
     Mutant("what took the place of Python's own runs", STARTUP, "    if hiding:", "    if False:"),
     Mutant("the folder stays", STARTUP, "    del sys.path[0]", "    pass"),

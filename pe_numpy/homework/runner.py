@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import difflib
 import faulthandler
 import importlib.abc
 import importlib.machinery
@@ -25,7 +24,6 @@ import importlib.util
 import json
 import math
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -47,17 +45,24 @@ from pe_numpy.detector import Properties
 from pe_numpy.homework.check import NUMBERS, Exercise, Outcome, Verdict, call, judge, told
 from pe_numpy.homework.measured import TOLERANCES, Measured, explain, measure
 from pe_numpy.homework.registry import EXERCISES, exercise_of
+from pe_numpy.homework.submission import (
+    StrangeFileError,
+    code_of,
+    defined_in,
+    flags_of,
+    methods_in,
+    none_of_them,
+    of_cells,
+    printable,
+)
 
 MEASURE = "measure"  # stands before the name of a function that is to be measured
 SECONDS = 20.0  # for a function
 BUDGET = 60.0  # seconds for a file, if it is not three times those of a function
 MEGABYTES = 2000  # of address space, numpy's own included
-LARGEST_FILE = 2**24  # bytes that are read of an answer
 LARGEST_WRITTEN = 2**26  # bytes of the results of one function, in all cases together
 HAS_LIMITS = importlib.util.find_spec("resource") is not None  # of memory
 
-OWN = "uses the package's own function"
-LICENCE = b"The pe_numpy authors"  # in the notice of `pe_numpy copy`
 # What the process runs: the path of this one, since an isolated process gets none.
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
@@ -251,9 +256,9 @@ def _fill(
     """Read a file, run it, and say in a report what came of it."""
     cells: list[int] = []
     try:
-        text, cells = _code(path)
+        text, cells = code_of(path)
         tree = ast.parse(text, str(path))
-    except _StrangeFileError as error:
+    except StrangeFileError as error:
         report.problem = str(error)
         return
     except OSError as error:
@@ -262,19 +267,19 @@ def _fill(
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         report.problem = f"syntax error{f' in line {line}' if line else ''}: {error.args[0]}"
-        report.problem = printable(_of_cells(report.problem, cells))
+        report.problem = printable(of_cells(report.problem, cells))
         return
     except (RecursionError, MemoryError):
         report.problem = "the file can't be read: its code is nested too deeply"
         return
     limits.end = time.monotonic() + limits.budget
-    defined, methods = _defined(tree), _methods(tree)
+    defined, methods = defined_in(tree), methods_in(tree)
     found = [name for name in wanted or EXERCISES if name in defined]
     used: dict[str, Any] = {}
     if not tree.body:
         report.problem = "the file is empty: there is no code in it"
     elif not found and not wanted:
-        report.problem = _none_of_them(defined, methods)
+        report.problem = none_of_them(defined, methods)
     else:
         for name in wanted:
             if name not in defined:
@@ -289,155 +294,9 @@ def _fill(
             report.verdicts += _verdicts(run, found)
             used = _read_used(run.folder)
         for verdict in report.verdicts:
-            verdict.problem = _of_cells(verdict.problem, cells)
+            verdict.problem = of_cells(verdict.problem, cells)
     if not allow_package:
-        report.flags = _flags(text, tree, path, used)
-
-
-# ---- reading a file -----------------------------------------------------------------------------
-
-
-class _StrangeFileError(Exception):
-    """A file that holds no Python code."""
-
-
-def _code(path: Path) -> tuple[bytes, list[int]]:
-    """The code of a file; for a notebook, also the line before each of its cells."""
-    if path.is_dir():
-        raise _StrangeFileError("it is a folder, not a file: name the files in it")
-    if path.exists() and not path.is_file():
-        raise _StrangeFileError("it is no file that can be read to its end")
-    with path.open("rb") as file:
-        text = file.read(LARGEST_FILE + 1)
-    if len(text) > LARGEST_FILE:
-        raise _StrangeFileError(f"it is larger than {LARGEST_FILE >> 20} MB: that is no homework")
-    if path.suffix != ".ipynb":
-        return text, []
-    cells = _cells(text)
-    ahead = "from __future__ import annotations"
-    lines = [ahead if any(ahead in cell for cell in cells) else ""]
-    starts = []
-    for cell in cells:
-        starts.append(len(lines))
-        lines += cell.replace(ahead, "").split("\n")
-    return "\n".join(lines).encode(errors="replace"), starts
-
-
-def _cells(text: bytes) -> list[str]:
-    """The code cells of a notebook, without what is IPython's."""
-    try:
-        cells = [c["source"] for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
-        return [_plain("".join(source)) for source in cells]
-    except (ValueError, TypeError, LookupError, RecursionError):
-        raise _StrangeFileError("it is no notebook of Jupyter's format 4") from None
-
-
-def _plain(cell: str) -> str:
-    """A cell as Python: lines of IPython (%magic, !command, name?) do nothing."""
-    first, _, rest = cell.lstrip().partition("\n")
-    if first.startswith("%%"):
-        return "\n" + rest if first[2:].split()[:1] in (["time"], ["capture"]) else ""
-    try:
-        ast.parse(cell)
-    except (SyntaxError, ValueError):
-        magic = r"^([ \t]*)(\w+ *= *)?(?:[%!]{1,2}\w.*|\?.*|[\w.]+\?+[ \t]*)$"
-        return re.sub(magic, lambda m: m[1] + (m[2] + "[]" if m[2] else "pass"), cell, flags=re.M)
-    return cell
-
-
-def _of_cells(problem: str, starts: list[int]) -> str:
-    """Count the lines of a message from the cell that each is in."""
-
-    def place(found: re.Match) -> str:
-        n = sum(start < int(found[1]) for start in starts)
-        return f"line {int(found[1]) - starts[n - 1]} of code cell {n}" if n else found[0]
-
-    return re.sub(r"\bline (\d+)\b", place, problem) if starts else problem
-
-
-def _defined(tree: ast.AST) -> set[str]:
-    """Names that a file gives to functions, classes and values of its own, at its top level."""
-    names, todo = set(), [tree]
-    while todo:
-        for child in ast.iter_child_nodes(todo.pop()):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                names.add(child.name)
-            elif not isinstance(child, ast.Lambda):
-                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-                    names.add(child.id)
-                todo.append(child)
-    return names
-
-
-def _methods(tree: ast.AST) -> dict[str, str]:
-    """Functions that stand in a class, with its name."""
-    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return {m.name: f"class {c.name}" for c in classes for m in c.body if isinstance(m, kinds)}
-
-
-def _none_of_them(defined: set[str], methods: dict[str, str]) -> str:
-    """Say that a file has no exercise, and which one it may mean."""
-    for name in methods:
-        if name in EXERCISES:
-            return f"it defines {name} as a method of {methods[name]}: write a function of its own"
-    for name in sorted(defined):
-        if near := difflib.get_close_matches(name.lower(), EXERCISES, n=1, cutoff=0.8):
-            return f"it defines none of the exercises; did you mean {near[0]} for {name}?"
-    return f"it defines none of the exercises: {', '.join(EXERCISES)}"
-
-
-def printable(text: str) -> str:
-    """A text in letters that can be printed, and stand in XML."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
-
-
-# ---- whose function it is -----------------------------------------------------------------------
-
-
-def _flags(text: bytes, tree: ast.AST, path: Path, used: dict[str, Any]) -> list[str]:
-    """Say how a file uses what is not its own: this package, or a neighbour's answers."""
-    flags = []
-    imported = {name: line for name, line in _imported(tree)}
-    if "pe_numpy" in imported:
-        flags.append(f"{OWN}: it imports pe_numpy in line {imported['pe_numpy']}")
-    elif used.get("package"):
-        flags.append(f"{OWN}: it imports pe_numpy while it runs")
-    if LICENCE in b" ".join(text.split()):
-        flags.append(f"{OWN}: it carries the licence notice of `pe_numpy copy`")
-    for name in sorted({*imported, *used.get("beside", [])}):
-        beside = path.parent / f"{name}.py"
-        if name != path.stem and (answers := _answers(beside)):
-            flags.append(f"{OWN}: it imports {beside.name} beside it, which has {answers[0]}")
-    return flags
-
-
-def _imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Modules that a file imports, without what stands behind a dot, and the line."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name.partition(".")[0], node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.partition(".")[0], node.lineno
-
-
-def _answers(path: Path) -> list[str]:
-    """Exercises that a file beside the answers has itself."""
-    try:
-        defined = _defined(ast.parse(_code(path)[0]))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError, _StrangeFileError):
-        return []
-    return [name for name in EXERCISES if name in defined]
-
-
-def _read_used(folder: Path) -> dict[str, Any]:
-    """Read what a process has imported: that may be anything."""
-    try:
-        with (folder / "used").open(encoding="utf-8") as file:
-            package, beside = json.loads(file.read(10**5))
-        return {"package": bool(package), "beside": [n for n in beside if n.isidentifier()]}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}
+        report.flags = flags_of(text, tree, path, used)
 
 
 # ---- running it ---------------------------------------------------------------------------------
@@ -650,6 +509,16 @@ def _array(numbers: bytes, at: int, kind: str, shape: list[int]) -> tuple[np.nda
         raise ValueError("no array of numbers")
     end = at + dtype.itemsize * math.prod(shape)
     return np.frombuffer(bytearray(numbers[at:end]), dtype).reshape(shape), end
+
+
+def _read_used(folder: Path) -> dict[str, Any]:
+    """Read what a process has imported: that may be anything."""
+    try:
+        with (folder / "used").open(encoding="utf-8") as file:
+            package, beside = json.loads(file.read(10**5))
+        return {"package": bool(package), "beside": [n for n in beside if n.isidentifier()]}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def _read_measured(folder: Path) -> Measured | None:
