@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pe_numpy
 from pe_numpy.cards import card
@@ -122,7 +121,7 @@ def _check(options: argparse.Namespace) -> int:
     else:
         print("\n".join(map(str, reports)))
     if options.junit:
-        Path(options.junit).write_bytes(_junit(reports))
+        Path(options.junit).write_bytes(course.junit_of(reports))
     return 0 if all(report.passed for report in reports) else 1
 
 
@@ -146,33 +145,6 @@ def _seed(options: argparse.Namespace) -> int | Callable[[str], int]:
     if options.seed is not None:
         raise ValueError("check: give --seed or --salt, not both")
     return lambda path: course.seed_of(options.salt, course.student_of(path))
-
-
-def _junit(reports: Sequence[runner.Report]) -> bytes:
-    suites = ElementTree.Element("testsuites")
-    clean = runner.printable
-    for report in reports:
-        verdicts = report.verdicts or [
-            runner.Verdict("file", not report.problem, 0, report.problem)
-        ]
-        failures = sum(not verdict.passed for verdict in verdicts)
-        name = clean(report.path)
-        suite = ElementTree.SubElement(
-            suites, "testsuite", name=name, tests=str(len(verdicts)), failures=str(failures)
-        )
-        facts = {"version": report.version, "seed": report.seed, "flags": "; ".join(report.flags)}
-        properties = ElementTree.SubElement(suite, "properties")
-        for key, value in facts.items():
-            ElementTree.SubElement(properties, "property", name=key, value=clean(str(value)))
-        for verdict in verdicts:
-            test = ElementTree.SubElement(
-                suite, "testcase", classname=Path(name).stem, name=verdict.name
-            )
-            if not verdict.passed:
-                message = clean(verdict.mistake or verdict.problem)
-                failure = ElementTree.SubElement(test, "failure", message=message)
-                failure.text = clean(str(verdict))
-    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 import pytest
 
 import pe_numpy
-from pe_numpy.__main__ import _junit
 from pe_numpy.homework import course
 from pe_numpy.homework.check import Case, Exercise, Verdict
 from pe_numpy.homework.course import Assignment, Grade, grade, groups_of, read_assignment
@@ -318,7 +317,7 @@ def follows_the_schema(element):
 def test_junit_follows_the_schema_of_jenkins(week, grades):
     root = ElementTree.fromstring(course.as_junit(week, grades))
     assert follows_the_schema(root)
-    plain = ElementTree.fromstring(_junit([one.report for one in grades]))
+    plain = ElementTree.fromstring(course.junit_of([one.report for one in grades]))
     assert follows_the_schema(plain)
     root[1].append(root[1][0])  # properties after the test cases
     assert not follows_the_schema(root)

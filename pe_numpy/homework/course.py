@@ -29,7 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -452,34 +452,62 @@ def as_json(assignment: Assignment, grades: Sequence[Grade]) -> str:
     return json.dumps(whole, indent=1)
 
 
+class Suite(NamedTuple):
+    """What JUnit's XML holds of one file."""
+
+    name: str
+    owner: str  # of each test case: its "class"
+    facts: dict[str, Any]
+    verdicts: Sequence[Verdict]
+
+
+def junit(title: str, suites: Sequence[Suite]) -> bytes:
+    """JUnit's XML, as Jenkins' schema has it: a suite a file, a test case a function."""
+    root = ElementTree.Element("testsuites", name=_characters(title))
+    for name, owner, facts, verdicts in suites:
+        failures = sum(not verdict.passed for verdict in verdicts)
+        suite = ElementTree.SubElement(root, "testsuite", name=_characters(name))
+        suite.set("tests", str(len(verdicts)))
+        suite.set("failures", str(failures))
+        properties = ElementTree.SubElement(suite, "properties")
+        for key, value in facts.items():
+            ElementTree.SubElement(properties, "property", name=key, value=_characters(str(value)))
+        for verdict in verdicts:
+            test = ElementTree.SubElement(suite, "testcase", name=verdict.name)
+            test.set("classname", _characters(owner))
+            if not verdict.passed:
+                message = _characters(verdict.mistake or verdict.problem)
+                failure = ElementTree.SubElement(test, "failure", message=message)
+                failure.text = _characters(str(verdict))
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+
+
 def as_junit(assignment: Assignment, grades: Sequence[Grade]) -> bytes:
-    """JUnit's XML, as Jenkins' schema has it: a suite a student, a test case an exercise."""
-    root = ElementTree.Element("testsuites", name=_characters(assignment.title))
+    """JUnit's XML of a class, with what the level of feedback allows: a suite a student."""
+    suites = []
     for one in grades:
-        wrong = [name for name in assignment.points if not one.verdict(name).passed]
-        suite = ElementTree.SubElement(root, "testsuite", name=_characters(one.student))
-        suite.set("tests", str(len(assignment.points)))
-        suite.set("failures", str(len(wrong)))
         facts = {
             "assignment": assignment.name,
-            "version": one.report.version,
-            "seed": str(one.report.seed),
+            **_facts(one.report),
             "points": f"{one.total:g}",
             "possible": f"{assignment.total:g}",
-            "flags": "; ".join(one.report.flags),
         }
-        properties = ElementTree.SubElement(suite, "properties")
-        for name, value in facts.items():
-            ElementTree.SubElement(properties, "property", name=name, value=_characters(value))
-        for name in assignment.points:
-            test = ElementTree.SubElement(suite, "testcase", name=name)
-            test.set("classname", _characters(one.student))
-            if name in wrong:
-                said = limited(one.verdict(name), assignment.feedback)
-                message = _characters(said.mistake or said.problem)
-                failure = ElementTree.SubElement(test, "failure", message=message)
-                failure.text = _characters(str(said))
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+        verdicts = [limited(one.verdict(name), assignment.feedback) for name in assignment.points]
+        suites.append(Suite(one.student, one.student, facts, verdicts))
+    return junit(assignment.title, suites)
+
+
+def junit_of(reports: Sequence[Report]) -> bytes:
+    """JUnit's XML of files without points: a suite a file, also if it could not be run."""
+    suites = []
+    for one in reports:
+        verdicts = one.verdicts or [Verdict("file", not one.problem, 0, one.problem)]
+        suites.append(Suite(one.path, Path(one.path).stem, _facts(one), verdicts))
+    return junit("check", suites)
+
+
+def _facts(report: Report) -> dict[str, Any]:
+    return {"version": report.version, "seed": report.seed, "flags": "; ".join(report.flags)}
 
 
 def _characters(text: str) -> str:
