@@ -103,13 +103,14 @@ def plant(words: str) -> None:
     """Put a known mistake, named as "exercise: mistake", in place of its function."""
     exercise, _, name = words.partition(": ")
     right = EXERCISES[exercise].reference
-    (wrong,) = (m.function for m in EXERCISES[exercise].mistakes if m.name == name)
+    known = (*EXERCISES[exercise].mistakes, *EXERCISES[exercise].further)
+    (wrong,) = (m.function for m in known if m.name == name)
     for room in (pe_numpy, importlib.import_module(right.__module__)):
         setattr(room, exercise, wrong)
 
 
 KNOWN = [Wrong(e.name, m.name) for e in EXERCISES.values() if e.name in pe_numpy.__all__
-         for m in e.mistakes]  # fmt: skip
+         for m in (*e.mistakes, *e.further)]  # fmt: skip
 
 SINUSOIDAL, ROPE, ATTENTION = "absolute/sinusoidal", "rotary/rope", "transformer/attention"
 POSITIONS, LAPLACIAN = "absolute/positions", "absolute/laplacian"
@@ -1273,6 +1274,7 @@ MUTANTS = [
     Mutant("whole numbers for parameters", MODEL, "if not np.issubdtype(dtype, np.floating):", "if False:"),
     Mutant("a seed taken for a generator", MODEL, "if not isinstance(rng, np.random.Generator):", "if False:"),
     Mutant("all numbers must differ", CHECK, "if wrong.any():", "if wrong.all():"),
+    Mutant("complex numbers of half width judged as wide", CHECK, 'want.dtype.kind in "fc" else 0', 'want.dtype.kind == "f" else 0'),
     Mutant("shapes not compared", CHECK, "if want.shape != got.shape:", "if False:"),
     Mutant("changed arguments unseen", CHECK, "if not _same(a, b)]", "if False]"),
     Mutant("infinities unseen", CHECK, "wrong |= infinite &", "wrong &= infinite &"),

@@ -65,13 +65,15 @@ def rms_norm(x, gain, eps=1e-6):
 
 
 def feed_forward(params, x, activation="relu"):
-    """Two projections with max(0, x) between them.
+    """Two projections with an activation f between them.
 
-    params   dictionary with W_1 (D, F), W_2 (F, D) and, where there are biases, b_1 (F,), b_2 (D,)
-    x        (..., D)
-    returns  (..., D)
+    params      dictionary: W_1 (D, F), W_2 (F, D) and, where there are biases, b_1 (F,), b_2 (D,)
+    x           (..., D)
+    activation  "relu", "gelu", "gelu_tanh" or "silu": f, as written here; gelu_tanh is gelu
+                with approximate="tanh"
+    returns     (..., D)
 
-    hidden = max(0, x W_1 + b_1)
+    hidden = f(x W_1 + b_1)
     result = hidden W_2 + b_2
     """
     raise NotImplementedError
@@ -163,6 +165,7 @@ def multi_head_attention(params, x, source, n_heads, mask=None):
 
 # feed_forward, 1: params.get("b_1", 0) is 0 where there is no bias.
 # feed_forward, 2: the residual connection is not part of it.
+# feed_forward, 3: write relu, gelu and silu first; a dictionary finds them by their names.
 
 # gelu, 1: math.erf knows one number: np.vectorize, or a loop.
 # gelu, 2: cast the result to x.dtype.

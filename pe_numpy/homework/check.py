@@ -17,6 +17,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -280,10 +281,8 @@ def difference(expected: Outcome, given: Outcome, precise: float = 1.0) -> str:
     for want, got in zip(expected.results, given.results, strict=True):
         if want.shape != got.shape:
             return f"the result should have the shape {want.shape}; got {got.shape}"
-        if want.dtype.kind == "f" and want.dtype.itemsize < 8:
-            error = 2e-2 if want.dtype == np.float16 else 2e-5
-        else:
-            error = 1e-9
+        eps = np.finfo(want.dtype).eps if want.dtype.kind in "fc" else 0
+        error = 2e-2 if eps > 1e-4 else 2e-5 if eps > 1e-8 else 1e-9  # float16, float32, float64
         a, b = want.astype(np.complex128), got.astype(np.complex128)
         infinite = ~np.isfinite(a) | ~np.isfinite(b)
         apart = np.where(infinite, 0, np.abs(np.where(infinite, 0, a) - np.where(infinite, 0, b)))
@@ -476,24 +475,37 @@ def describe(exercise: Exercise, one: Case) -> str:
 
 
 def _side_by_side(want: Outcome, got: Outcome) -> tuple[str, str]:
-    """Both results, with as many digits as it takes to see that they differ."""
+    """Both results, with as many digits as it takes to see that they differ, and where they do."""
+    first = [_first_apart(a, b) for a, b in _arrays(want, got)]
     pairs = [
-        tuple("\n".join(_short(r, digits) for r in o.results) for o in (want, got))
+        tuple(
+            "\n".join(_short(r, digits, start) for r, start in zip(o.results, starts, strict=False))
+            for o in (want, got)
+        )
+        for starts in (repeat(0), first)
         for digits in (4, 12)
     ]
     expected, given = next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
     return expected, given
 
 
-def _short(value: Any, digits: int = 4) -> str:
-    """A value in one line: a small array with its numbers, a large one with its first."""
+def _first_apart(a: np.ndarray, b: np.ndarray | None) -> int:
+    """The place of the first number that is another, in reading order; 0 if there is none."""
+    if b is None or a.shape != b.shape:
+        return 0
+    places = np.flatnonzero(~np.isclose(a, b, rtol=1e-5, atol=1e-9, equal_nan=True))
+    return int(places[0]) if places.size else 0
+
+
+def _short(value: Any, digits: int = 4, start: int = 0) -> str:
+    """A value in one line: a small array with its numbers, a large one with four of them."""
     if isinstance(value, np.ndarray):
-        numbers = value.ravel()[:4] if value.size > 24 else value
+        numbers = value.ravel()[start : start + 4] if value.size > 24 else value
         if value.dtype.kind in "fc":
             numbers = numbers.astype(np.result_type(value, np.float64)).round(digits) + 0
         if value.size > 24:
-            start = str(numbers.tolist())[:-1]
-            return f"{start}, ...] of shape {value.shape}, {value.dtype}"
+            shown = ("[..., " if start else "[") + str(numbers.tolist())[1:-1]
+            return f"{shown}, ...] of shape {value.shape}, {value.dtype}"
         return str(numbers.tolist())
     if isinstance(value, dict):
         inner = ", ".join(f"{key!r}: {_short(part)}" for key, part in value.items())

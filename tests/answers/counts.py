@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FILE = Path(__file__).parents[2] / "notebooks" / "results" / "answers.csv"
-HELD_OUT = "held_out "  # how the places of those begin that no name was made for
+HELD_OUT = "held_out "  # how the places of those begin that no name was made for, at first
+FIRST = Path(__file__).with_name("held_out.csv")  # what was said of them then
 
 
 def counts(rows: Sequence[dict[str, str]]) -> dict[str, int]:
@@ -25,8 +26,14 @@ def counts(rows: Sequence[dict[str, str]]) -> dict[str, int]:
     }
 
 
-def as_csv(rows: Sequence[dict[str, str]]) -> str:
-    """A line for the answers that were there before the names, and one for those held out."""
+def at_first() -> list[dict[str, str]]:
+    """What was said of the answers held out, before any name was mended with them."""
+    with FIRST.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def as_csv(rows: Sequence[dict[str, str]], before: Sequence[dict[str, str]]) -> str:
+    """Lines for the first answers, and for those held out: as they were at first, and now."""
     held = [r for r in rows if r["place"].startswith(HELD_OUT)]
     first = [r for r in rows if r not in held]
     text = io.StringIO()
@@ -34,10 +41,11 @@ def as_csv(rows: Sequence[dict[str, str]]) -> str:
     writer.writeheader()
     writer.writerow({"answers": "first list", **counts(first)})
     if held:
-        writer.writerow({"answers": "held out", **counts(held)})
+        writer.writerow({"answers": "held out", **counts(before)})
+        writer.writerow({"answers": "held out; mended since", **counts(held)})
     return text.getvalue()
 
 
 def write(rows: Sequence[dict[str, str]]) -> None:
     """Write the counts."""
-    FILE.write_text(as_csv(rows), encoding="utf-8", newline="\n")
+    FILE.write_text(as_csv(rows, at_first()), encoding="utf-8", newline="\n")

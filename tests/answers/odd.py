@@ -341,3 +341,26 @@ def shaw_scores(q, k, key_table, distance):
 def numerical_gradient(f, x, h):
     eye = np.eye(x.size).reshape(-1, *x.shape) * h
     return np.array([(f(x + e) - f(x - e)) / (2 * h) for e in eye]).reshape(x.shape)
+
+
+@right
+def complex_attention(z_q, z_k, z_v):
+    scores = np.einsum("...ld,...sd->...ls", z_q, z_k.conj()).real / math.sqrt(z_q.shape[-1])
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = e / np.einsum("...s->...", e)[..., None]
+    return np.einsum("...ls,...sd->...ld", weights, z_v), weights
+
+
+@right
+def feed_forward(params, x, activation="relu"):
+    erf = np.vectorize(math.erf, otypes=[float])
+    if activation == "relu":
+        f = functools.partial(np.maximum, 0)
+    elif activation == "silu":
+        f = lambda h: h * (1 + np.tanh(h / 2)) / 2  # noqa: E731
+    elif activation == "gelu":
+        f = lambda h: (h * (1 + erf(h / math.sqrt(2))) / 2).astype(h.dtype)  # noqa: E731
+    else:
+        f = lambda h: h / (1 + np.exp(-1.5957691216057308 * (h + 0.044715 * h**3)))  # noqa: E731
+    hidden = f(np.einsum("...d,df->...f", x, params["W_1"]) + params.get("b_1", 0))
+    return np.einsum("...f,fd->...d", hidden, params["W_2"]) + params.get("b_2", 0)

@@ -1,6 +1,7 @@
 """Solutions of the exercises of chapter 60."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,9 @@ def rms_norm(x, gain, eps=1e-6):
 
 
 def feed_forward(params, x, activation="relu"):
-    hidden = np.maximum(x @ params["W_1"] + params.get("b_1", 0), 0)
+    tanh = partial(gelu, approximate="tanh")
+    functions = {"relu": relu, "gelu": gelu, "gelu_tanh": tanh, "silu": silu}
+    hidden = functions[activation](x @ params["W_1"] + params.get("b_1", 0))
     return hidden @ params["W_2"] + params.get("b_2", 0)
 
 

@@ -19,6 +19,7 @@ from pe_numpy.absolute.sinusoidal import (
 )
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
 from pe_numpy.homework.measured import in_token, random
+from pe_numpy.transformer.attention import softmax
 
 DTYPES = (np.float64, np.float32)
 
@@ -82,9 +83,9 @@ def _code_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([0, 1]), 2)
     yield case(np.array([2]), 4)
     yield case(np.arange(5), 6)
-    yield case(np.arange(100, 104), 8, base=100.0)
+    yield case(np.arange(100, 104), 8, base=float(rng.integers(50, 900)))
     yield case(np.array([[0, 7], [0.5, -3]]), 4)
-    yield case(np.arange(3), 8, layout="concatenated")
+    yield case(np.arange(3) + int(rng.integers(90)), 8, layout="concatenated")
     yield case(np.array([10**6]), 64)
     for n in range(6):
         layout = ("interleaved", "concatenated")[n % 2]
@@ -514,6 +515,14 @@ def _signal_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(rng.standard_normal(3), np.array([2.0]))
 
 
+def _border_repeated(x, kernel, padding="zero"):
+    if padding == "circular":
+        return convolve(x, kernel, padding)
+    m, L = len(kernel) // 2, x.shape[-1]
+    wide = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(m, m)], mode="edge")
+    return convolve(wide, kernel)[..., m : m + L]
+
+
 CONVOLVE = Exercise(
     "convolve",
     convolve,
@@ -547,6 +556,14 @@ CONVOLVE = Exercise(
         ),
     ),
     chapter=23,
+    further=(
+        Mistake(
+            "the border repeated",
+            "Zeros lie beyond the border, not the first and the last number again.",
+            23,
+            _border_repeated,
+        ),
+    ),
 )
 
 
@@ -601,6 +618,12 @@ def _complex_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(q[:, :5], k, 2 * k)
 
 
+def _of_the_modulus(q, k, v):
+    product = q @ np.swapaxes(k, -1, -2).conj()
+    weights = softmax(np.abs(product) / math.sqrt(q.shape[-1]))
+    return weights @ v, weights
+
+
 COMPLEX = Exercise(
     "complex_attention",
     complex_attention,
@@ -632,6 +655,21 @@ COMPLEX = Exercise(
         ),
     ),
     chapter=24,
+    further=(
+        Mistake(
+            "the modulus",
+            "Scores are the real part of the product, in place of the modulus that the paper "
+            "prints: that hides the angle between query and key.",
+            24,
+            _of_the_modulus,
+        ),
+        Mistake(
+            "scaled by the root of 2 D",
+            "D counts complex components: divide by the root of D.",
+            24,
+            lambda q, k, v: complex_attention(q * q.real.dtype.type(0.5**0.5), k, v),
+        ),
+    ),
 )
 
 EXERCISES = (

@@ -186,6 +186,15 @@ BLOCKWISE = Exercise(
     ),
     chapter=12,
     precise=10,
+    further=(
+        Mistake(
+            "neither sum nor output shrunk",
+            "When the largest score grows, all that was summed so far is too large: multiply it by "
+            "exp(old top - new top).",
+            12,
+            _blockwise(shrink_total=lambda by: 1.0, shrink_mixed=lambda by: 1.0),
+        ),
+    ),
 )
 
 # ---- multi_head_attention -----------------------------------------------------------------------
@@ -442,6 +451,16 @@ DROPOUT = Exercise(
         ),
     ),
     chapter=62,
+    further=(
+        Mistake(
+            "the share that is kept, but for 0",
+            "rate is the share that is dropped, as in PyTorch; the papers' p is often the other.",
+            62,
+            _dropped(
+                lambda drawn, rate: (drawn < rate) | (rate == 0), lambda rate: 1 / (rate or 1)
+            ),
+        ),
+    ),
 )
 
 # ---- projections --------------------------------------------------------------------------------

@@ -137,8 +137,8 @@ KERPLE_POWER = Exercise(
 def _sandwich_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(2, np.array([[0, -1], [1, 0]]), d=4)
     for distance in _distances():
-        yield case(8, distance)
-        yield case(3, distance, 6, 50.0)
+        yield case(int(rng.integers(2, 17)), distance)
+        yield case(3, distance, 6, float(rng.integers(20, 900)))
     for n in range(4):
         distance = rng.integers(-20, 20, (2, 3, 4)[n % 2 :])
         H, d = (int(size) for size in rng.integers(1, 9, 2))
@@ -302,6 +302,14 @@ FIRE = Exercise(
         ),
     ),
     chapter=36,
+    further=(
+        Mistake(
+            "distances for their logarithms",
+            "psi(x) = ln(1 + |c| x) is taken of distance and position, then they are divided.",
+            36,
+            _fire(psi=lambda c, x: x),
+        ),
+    ),
     scores=lambda f: adding(lambda i, j: f(_trained(), i, j)),
 )
 

@@ -167,11 +167,13 @@ def _mask_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(mask, 4 * int(rng.integers(1, 5)), temperature=T, normalize=n % 2 == 0)
 
 
-def _counted(start=0, axes=(0, 1), end=2 * math.pi, mask_of=lambda m: m, layout="interleaved"):
+def _counted(
+    start=0, axes=(0, 1), end=2 * math.pi, mask_of=lambda m: m, layout="interleaved", first=1
+):
     def code(mask, d_model, temperature=10000.0, normalize=True):
         real, halves = mask_of(np.asarray(mask)), []
         for axis in axes:
-            at = real.cumsum(axis=axis, dtype=float)
+            at = real.cumsum(axis=axis, dtype=float) - 1 + first
             if normalize:
                 at = at / (np.take(at, [-1], axis) + 1e-6) * end
             halves.append(sinusoidal(at + start, d_model // 2, temperature, layout))
@@ -224,12 +226,21 @@ DETR = Exercise(
         ),
     ),
     chapter=25,
+    further=(
+        Mistake(
+            "counted from 0, then divided",
+            "The first real cell counts 1, also before the counts are divided by the last.",
+            25,
+            _counted(first=0),
+        ),
+    ),
 )
 
 
 def _resize_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(2, 4)
-    for old, new in ((4, 6), (5, 2), (3, 3), (7, 1), (1, 3)):
+    n, m = (int(size) for size in rng.integers(3, 10, 2))
+    for old, new in ((n, n + m), (n + m, m), (n, n), (m, 1), (1, n)):
         for mode in ("linear", "cubic"):
             yield case(old, new, mode)
             yield case(old, new, mode, True)

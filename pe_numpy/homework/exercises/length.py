@@ -301,6 +301,14 @@ PERPLEXITY = Exercise(
         ),
     ),
     chapter=71,
+    further=(
+        Mistake(
+            "the sum of the surprises",
+            "Divide by the number of targets: perplexity does not grow with the text.",
+            71,
+            lambda logits, targets: perplexity(logits, targets) ** len(targets),
+        ),
+    ),
 )
 
 # ---- chapter 72 ---------------------------------------------------------------------------------
@@ -317,10 +325,11 @@ def _relative_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(0.5 * (i[:, None] - i))
     yield case(1.0 * np.outer(i, i))
     yield case(1.0 * (i[:, None] + i))  # the other diagonals are constant
-    yield case(np.ones((3, 3)))
-    yield case(np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 9))
-    yield case(np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 6))
-    yield case(np.sin(i[:, None] - i))
+    a = rng.uniform(0.5, 2)
+    yield case(a * np.ones((3, 3)))
+    yield case(a * np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 9))
+    yield case(a * np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 6))
+    yield case(np.sin(a * (i[:, None] - i)))
     yield case(np.tile(1.0 * i, (4, 1)))
     yield case(0.4e-9 * (i[:, None] + i))  # neighbours within 1e-9, ends not
     for n in range(6):

@@ -113,8 +113,8 @@ TURN = Exercise(
 def _axial_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(4)
     yield case(8)
-    yield case(8, 2, 10000.0)
-    yield case(8, base=10000.0, spacing="alternate")
+    yield case(8, 2, float(rng.integers(200, 10**5)))
+    yield case(8, base=float(rng.integers(200, 10**5)), spacing="alternate")
     yield case(24, 3, 100.0, "alternate")
     yield case(12, 3)
     yield case(64)
@@ -258,7 +258,8 @@ MIXED = Exercise(
 
 
 def _patch_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for height, width in ((1, 2), (2, 3), (3, 2), (4, 4)):
+    for height, width in ((1, 2), rng.integers(2, 9, 2), rng.integers(2, 9, 2), (4, 4)):
+        height, width = int(height), int(width)
         yield case(height, width)
         yield case(height, width, "centred")
     yield case(1, 3, trained=2)
@@ -357,9 +358,9 @@ def _mrope_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case((2, 1, 1))
     yield case((2, 1, 1), interleaved=True)
     yield case((2, 3, 3))
-    yield case((4, 2, 2), 10000.0, True)
+    yield case((4, 2, 2), float(rng.integers(50, 10**5)), True)
     yield case((16, 24, 24), 1e6)
-    yield case((24, 20, 20), 5e6, True)
+    yield case((24, 20, 20), float(rng.integers(10**5, 10**7)), True)
     yield case((11, 11, 10), interleaved=True)
     for n in range(6):
         few = int(rng.integers(2, 9))

@@ -149,12 +149,13 @@ def _config_cases(rng: np.random.Generator) -> Iterator[Case]:
     sizes = {"hidden_size": 24, "num_attention_heads": 3}
     linear = {"factor": 4.0, "type": "linear"}
     yield case({**sizes, "rope_theta": 100.0}, 0)
-    yield case({**sizes, "rope_theta": 100.0, "head_dim": 12}, 0)
-    yield case({"head_dim": 16, "rope_theta": 500.0, "partial_rotary_factor": 0.25}, 1)
+    theta = float(rng.integers(50, 10**6))
+    yield case({**sizes, "rope_theta": theta, "head_dim": 12}, 0)
+    yield case({"head_dim": 16, "rope_theta": theta, "partial_rotary_factor": 0.25}, 1)
     for layer in (0, 1, 2):
-        yield case({"head_dim": 4, "rope_theta": 1e4, "no_rope_layers": [1, 0, 1]}, layer)
-    yield case({**sizes, "rope_theta": 100.0, "rope_scaling": linear}, 0)
-    parameters = {"rope_type": "linear", "factor": 4.0, "rope_theta": 300.0}
+        yield case({"head_dim": 4, "rope_theta": theta, "no_rope_layers": [1, 0, 1]}, layer)
+    yield case({**sizes, "rope_theta": theta, "rope_scaling": linear}, 0)
+    parameters = {"rope_type": "linear", "factor": 4.0, "rope_theta": theta}
     yield case({**sizes, "rope_parameters": parameters}, 3)
     for n in range(5):
         base = {

@@ -410,7 +410,7 @@ MATRIX = Exercise(
 def _permutation_cases(rng: np.random.Generator) -> Iterator[Case]:
     for d in (4, 2, 8, 14):
         yield case(d)
-    for d in 2 * rng.permutation(np.arange(3, 30))[:10]:
+    for d in 2 * rng.permutation(np.arange(3, 90))[:10]:
         yield case(int(d))
 
 
@@ -835,6 +835,18 @@ LONGROPE = Exercise(
         ),
     ),
     chapter=50,
+    further=(
+        Mistake(
+            "multiplied by the lists",
+            "The numbers of both lists stretch wavelengths: frequencies are divided by them.",
+            50,
+            lambda d, length, short_factor, long_factor, trained_length, factor, base=10000.0: (
+                longrope_scaling(
+                    d, length, 1 / short_factor, 1 / long_factor, trained_length, factor, base
+                )
+            ),
+        ),
+    ),
 )
 
 EXERCISES = (

@@ -143,6 +143,20 @@ YARN = Exercise(
         ),
     ),
     chapter=50,
+    further=(
+        Mistake(
+            "both ends rounded down",
+            "The ramp begins at the floor of its index and ends at the ceiling.",
+            50,
+            _yarn(up=math.floor),
+        ),
+        Mistake(
+            "both ends rounded up",
+            "The ramp begins at the floor of its index and ends at the ceiling.",
+            50,
+            _yarn(down=math.ceil),
+        ),
+    ),
 )
 
 # ---- a configuration ----------------------------------------------------------------------------

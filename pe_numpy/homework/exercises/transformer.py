@@ -12,6 +12,7 @@ from pe_numpy.training.loss import cross_entropy
 from pe_numpy.training.optimiser import cosine_schedule, warmup_schedule
 from pe_numpy.transformer.attention import log_softmax, softmax
 from pe_numpy.transformer.layers import (
+    ACTIVATIONS,
     embed_tokens,
     feed_forward,
     gelu,
@@ -215,11 +216,26 @@ def _network_cases(rng: np.random.Generator) -> Iterator[Case]:
         own = {"W_1": rng.standard_normal((3, 5)), "W_2": rng.standard_normal((5, 3))}
         more = {"b_1": rng.standard_normal(5), "b_2": rng.standard_normal(3)}
         names = (("b_1", "b_2"), ("b_1",), ("b_2",), ())[n]
-        yield case({**own, **{name: more[name] for name in names}}, rng.standard_normal((1, 4, 3)))
+        own |= {name: more[name] for name in names}
+        yield case(own, rng.standard_normal((1, 4, 3)))
+        activation = ("gelu", "silu", "gelu_tanh", "relu")[n]
+        yield case(own, rng.standard_normal((2, 1, 3)), activation)
 
 
-def _hidden(params, x):
-    return linear(x, params["W_1"], params.get("b_1"))
+def _network(
+    between=lambda hidden, f: f(hidden),
+    after=lambda y, x, f: y,
+    biases=("b_1", "b_2"),
+):
+    """The two projections, with one part of them replaced."""
+
+    def wrong(params, x, activation="relu"):
+        f = ACTIVATIONS[activation]
+        b_1, b_2 = (params.get(name) if name in biases else None for name in ("b_1", "b_2"))
+        hidden = between(linear(x, params["W_1"], b_1), f)
+        return after(linear(hidden, params["W_2"], b_2), x, f)
+
+    return wrong
 
 
 FEED_FORWARD = Exercise(
@@ -231,33 +247,31 @@ FEED_FORWARD = Exercise(
             "no activation",
             "Without max(0, x) the two projections are one.",
             60,
-            lambda params, x, activation="relu": linear(
-                _hidden(params, x), params["W_2"], params.get("b_2")
-            ),
+            _network(between=lambda hidden, f: hidden),
         ),
         Mistake(
             "activated at the end, too",
             "The activation stands between the two projections.",
             60,
-            lambda params, x, activation="relu": relu(feed_forward(params, x)),
+            _network(after=lambda y, x, f: f(y)),
         ),
         Mistake(
             "biases forgotten",
             "b_1 and b_2, where they are given.",
             60,
-            lambda params, x, activation="relu": relu(x @ params["W_1"]) @ params["W_2"],
+            _network(biases=()),
         ),
         Mistake(
             "the residual added",
             "x + FFN(x) is the block's affair.",
             60,
-            lambda params, x, activation="relu": x + feed_forward(params, x),
+            _network(after=lambda y, x, f: x + y),
         ),
         Mistake(
             "GELU for ReLU",
-            "The paper's activation is max(0, x).",
+            "The paper's activation is max(0, x), and so is the one of calls without.",
             60,
-            lambda params, x, activation="relu": feed_forward(params, x, "gelu"),
+            lambda params, x, activation="gelu": feed_forward(params, x, activation),
         ),
     ),
     chapter=60,
@@ -266,25 +280,19 @@ FEED_FORWARD = Exercise(
             "activated at the end alone",
             "The activation stands between the two projections.",
             60,
-            lambda params, x, activation="relu": relu(
-                linear(_hidden(params, x), params["W_2"], params.get("b_2"))
-            ),
+            _network(between=lambda hidden, f: hidden, after=lambda y, x, f: f(y)),
         ),
         Mistake(
             "the first bias forgotten",
             "b_1, where it is given, stands before the activation.",
             60,
-            lambda params, x, activation="relu": feed_forward(
-                {k: v for k, v in params.items() if k != "b_1"}, x
-            ),
+            _network(biases=("b_2",)),
         ),
         Mistake(
             "the second bias forgotten",
             "b_2, where it is given, is added at the end.",
             60,
-            lambda params, x, activation="relu": feed_forward(
-                {k: v for k, v in params.items() if k != "b_2"}, x
-            ),
+            _network(biases=("b_1",)),
         ),
     ),
 )
