@@ -212,3 +212,18 @@ def test_an_inner_function_that_is_called_in_other_ways_keeps_its_parameters():
         "def _g(function, x):\n    checks.integer(function, 'x', x)\n    return x + 1\n"
     )
     assert "def _g(function, x)" in plain(source) and "_g('f', x) + _g(*more)" in plain(source)
+
+
+def test_what_a_helper_hands_on_to_itself_alone_is_not_read():
+    source = (
+        "def f(tree):\n    names = [n for n in tree]\n    return _walk(names, tree)\n\n\n"
+        "def _walk(names, tree):\n"
+        "    if not tree:\n        raise ValueError(names)\n"
+        "    return [_walk(names, part) for part in tree]\n"
+    )
+    assert plain(source) == (
+        "def f(tree):\n    return _walk(tree)\n\n\n"
+        "def _walk(tree):\n    return [_walk(part) for part in tree]\n"
+    )
+    used = source.replace("for part", "or names for part")
+    assert "_walk(names, part) or names" in plain(used)

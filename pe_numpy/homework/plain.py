@@ -108,7 +108,8 @@ def _unneeded(tree: ast.Module, read: Sequence[set[str]]) -> Iterator[ast.stmt]:
         lost = once - _names(function, ast.Load)
         for node in ast.walk(function):
             if isinstance(node, ast.Assign):
-                into = [x for x in ast.walk(node) if isinstance(getattr(x, "ctx", None), ast.Store)]
+                parts = [x for target in node.targets for x in ast.walk(target)]
+                into = [x for x in parts if isinstance(getattr(x, "ctx", None), ast.Store)]
                 only_lost = all(
                     isinstance(x, ast.Tuple) or (isinstance(x, ast.Name) and x.id in lost)
                     for x in into
@@ -182,15 +183,21 @@ class _Code:
         return ""
 
     def without_parameter(self, read: Sequence[set[str]]) -> str:
-        """The source without one parameter of an inner function that only checks have read."""
+        """The source without one parameter of an inner function that only checks have read.
+
+        Handing it on to itself, a function does not read it.
+        """
         for function, once in zip(_functions(self.tree), read, strict=True):
             if not (calls := self._calls_of(function)):
                 continue
-            lost, parameters = once - _names(function, ast.Load), function.args.args
+            parameters = function.args.args
             named = len(parameters) - len(function.args.defaults)
             placed = min(named, *(len(call.args) for call in calls))  # never given by its name
             for n, parameter in enumerate(parameters[:placed]):
-                if parameter.arg in lost and len(parameters) > 1:
+                passed = [call.args[n] for call in calls]
+                names = [x for x in ast.walk(function) if isinstance(x, ast.Name)]
+                unread = all(x in passed for x in names if x.id == parameter.arg)
+                if unread and parameter.arg in once and len(parameters) > 1:
                     edits = [self._omit(call.args, n) for call in calls]
                     return self.edited([self._omit(parameters, n), *edits])
         return self.edited([])
