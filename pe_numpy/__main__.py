@@ -36,11 +36,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     copying = commands.add_parser("copy", help="print functions as a file that stands alone")
     copying.add_argument("names", nargs="+", metavar="NAME")
     copying.add_argument("--plain", action="store_true", help="short, without checks of input")
-    checking = commands.add_parser("check", help="check the functions of your files")
-    checking.add_argument("what", nargs="+", metavar="FILE or NAME")
+    checking = commands.add_parser(
+        "check",
+        help="check the functions of your files",
+        epilog="What each line of a report means: notebooks/73_exercises.ipynb",
+    )
+    checking.add_argument(
+        "what",
+        nargs="+",
+        metavar="FILE or NAME",
+        help="files (.py, .ipynb), folders or patterns; exercises, if not all that they define",
+    )
     checking.add_argument("--json", action="store_true", help="print the reports as JSON")
     checking.add_argument("--junit", metavar="XML", help="write the reports as JUnit's XML")
-    checking.add_argument("--seed", type=int, help="of the cases; 0")
+    checking.add_argument("--seed", type=int, help="from which the cases are drawn; 0")
     checking.add_argument("--salt", metavar="WORD", help="other cases for each file, by its name")
     runner.add_options(checking)
     grading.add_options(checking)

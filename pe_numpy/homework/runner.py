@@ -88,7 +88,8 @@ class Report:
 
     def __str__(self) -> str:
         """Lines for a person."""
-        lines = [printable(self.path), *(f"flag: {flag}" for flag in self.flags)]
+        seed = f" (seed {self.seed})" if self.seed else ""
+        lines = [printable(self.path) + seed, *(f"flag: {flag}" for flag in self.flags)]
         lines += [self.problem for _ in [0] if self.problem] + [str(v) for v in self.verdicts]
         return "\n".join(lines).replace("\n", "\n  ")
 

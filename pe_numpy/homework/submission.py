@@ -110,7 +110,7 @@ def none_of_them(defined: set[str], methods: dict[str, str]) -> str:
     for name in sorted(defined):
         if near := difflib.get_close_matches(name.lower(), EXERCISES, n=1, cutoff=0.8):
             return f"it defines none of the exercises; did you mean {near[0]} for {name}?"
-    return f"it defines none of the exercises: {', '.join(EXERCISES)}"
+    return "it defines none of the exercises, which `python -m pe_numpy list` tells"
 
 
 def printable(text: str) -> str:
