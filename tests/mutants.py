@@ -146,7 +146,7 @@ COMMON = "homework/common"
 MEASURED, RUNNER = "homework/measured", "homework/runner"
 SUBMISSION = "homework/submission"
 STARTUP = "startup"
-PLAIN = "homework/plain"
+COPY, PLAIN = "homework/copy", "homework/plain"
 COURSE, GRADING, RELEASE = "homework/course", "homework/grading", "homework/release"
 DEEPSEEK, WEIGHTS = "models/deepseek", "models/weights"
 GEMMA2, GEMMA3, LLAMA, PAGE = "models/gemma2", "models/gemma3", "models/llama", "models/page"
@@ -1319,6 +1319,17 @@ MUTANTS = [
     Mutant("plain: no tape", PLAIN, '"checks.as_array" if tape else "np.asarray"', '"np.asarray"'),
     Mutant("plain: the whole docstring", PLAIN, "if sentence != text:", "if not sentence:"),
     Mutant("plain: an empty branch stays", PLAIN, "if isinstance(node, ast.If) and block == node.orelse:", "if not block:"),
+    Mutant("plain: what is handed on counts as read", PLAIN, "all(x in passed for x in names if x.id == parameter.arg)", "parameter.arg not in _names(function, ast.Load)"),
+    Mutant("plain: names within a value count as made", PLAIN, "parts = [x for target in node.targets for x in ast.walk(target)]", "parts = [*ast.walk(node)]"),
+    Mutant("copy: two of one name", COPY, "or names.count(place.name) > 1", "or names.count(place.name) > 9"),
+    Mutant("copy: the decorator stays", COPY, "    if not tape:\n        drop", "    if tape:\n        drop"),
+    Mutant("copy: what a doctest calls stays behind", COPY, "    if asked:\n        for example", "    if not asked:\n        for example"),
+    Mutant("copy: what is used stands below", COPY, "key=lambda place: (_depth(place.module), place.module, _line(place))", "key=lambda place: (-_depth(place.module), place.module, _line(place))"),
+    Mutant("copy: names of its own are renamed", COPY, "if not (isinstance(use.node, ast.Name) and use.node.id in own):", "if use.node:"),
+    Mutant("copy: helpers keep their examples", COPY, "keep = plain or place in asked", "keep = True"),
+    Mutant("copy: needs the package in silence", COPY, "    for name in WHOLE:", "    for name in ():"),
+    Mutant("copy: asked twice, told twice", COPY, "known_name(name) for name in dict.fromkeys(names)", "known_name(name) for name in names"),
+    Mutant("copy: the comment above stays behind", COPY, 'return first if "----" in "".join(lines[above:first]) else above', "return first"),
     Mutant("points for one right case of a group", COURSE, "if not right}", "if not any(verdict.right)}"),
     Mutant("points for a group without cases", COURSE, "whole = (set(of) - lost)", "whole = (set(groups) - lost)"),
     Mutant("all cases are a group like the others", COURSE, "({ALL} if not lost else set())", "{ALL}"),
@@ -1331,9 +1342,10 @@ MUTANTS = [
     Mutant("JSON tells what is held back", COURSE, "dataclasses.asdict(limited(one.verdict(name), assignment.feedback))", "dataclasses.asdict(one.verdict(name))"),
     Mutant("an argument at its default is an option", COURSE, "not _equal(value, default)", "True"),
     Mutant("the file's name for the folder's", COURSE, "if path.stem == assignment else path.stem", "if path.stem != assignment else path.stem"),
-    Mutant("the reporter gets no parts", COURSE, '"score": one.points[name],\n                "message"', '"score": assignment.possible(name) * said.passed,\n                "message"'),
+    Mutant("cells are computed", COURSE, 'text[:1] in ("=", "+", "-", "@", "\\t", "\\r")', "False"),
+    Mutant("the total is hidden with the rest", COURSE, "lines = [points, one.report.problem,", "lines = [one.report.problem,"),
+    Mutant("HTML of a student", COURSE, '"output_format": "text",', '"output_format": "html",'),
     Mutant("a seed of the file, not of the student", GRADING, "assignment.seed_of(whose[path])", "assignment.seed_of(path)"),
-    Mutant("outputs of earlier steps are lost", GRADING, 'open(options.classroom, "a"', 'open(options.classroom, "w"'),
     Mutant("the level of the command has no say", GRADING, "feedback=options.feedback or found.feedback", "feedback=found.feedback"),
     Mutant("a wrong class exits with 0", GRADING, "return 0 if all(", "return 0 if any("),
     Mutant("the salt leaves the teacher", RELEASE, '"feedback", "install"):', '"feedback", "install", "salt"):'),
@@ -1343,7 +1355,9 @@ MUTANTS = [
     Mutant("a solution without what it calls", RELEASE, "for other in _needs(written[name], written)", "for other in ()"),
     Mutant("tests that students may change", RELEASE, '{"grade": True, "locked": True,', '{"grade": True, "locked": False,'),
     Mutant("hidden tests with the seed of all", RELEASE, "seed={seed})", "seed=0)"),
-    Mutant("the job has another name", RELEASE, "run-autograding-tests:", "autograding:"),
+    Mutant("green whatever is wrong", RELEASE, '--student "$WHO" | sed', '--student "$WHO" || true | sed'),
+    Mutant("no summary of a push", RELEASE, "| tee -a", "| tee -i"),
+    Mutant("the same is said at every level", RELEASE, "{TOLD[assignment.feedback]} Your", "{TOLD['full']} Your"),
     Mutant("the folder of the answers comes first", RUNNER, "sys.path.append(beside)", "sys.path.insert(0, beside)"),
     Mutant("detached children live on", RUNNER, "left = list(_left_behind(scratch))", "left = []"),
     Mutant("one time for all functions", RUNNER, "        wind_up()\n        answer", "        answer"),

@@ -1,6 +1,5 @@
 """A class on the command line: an assignment, files of students, and what is written of them."""
 
-import base64
 import csv
 import json
 import sys
@@ -61,15 +60,6 @@ def test_one_student_gets_points_and_gradescope_its_file(week, capsys):
     assert capsys.readouterr().out.startswith("Week 3: ben, 0 of 2 points\n")
     result = json.loads((week / "results.json").read_text())
     assert result["score"] == 0 and result["extra_data"]["seed"] == seed_of("autumn", "ben")
-
-
-def test_the_classroom_gets_an_output_of_a_step(week):
-    path = week / "output"
-    path.write_text("other=1\n")
-    check(week, "--classroom", str(path), "--student", "octo", status=0, files=["anna"])
-    other, result = path.read_text().splitlines()
-    assert other == "other=1"
-    assert json.loads(base64.b64decode(result.removeprefix("result=")))["max_score"] == 2
 
 
 def test_a_student_can_be_named_and_feedback_changed(week, capsys):

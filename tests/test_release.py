@@ -1,7 +1,12 @@
 """What students get of an assignment, and what they don't; nbgrader's notebook."""
 
 import ast
+import dataclasses
 import json
+import os
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -106,19 +111,64 @@ def test_a_stub_comes_from_the_chapter_of_its_exercise():
     assert sheet.hints in text
 
 
-def test_readme_and_workflow_say_what_to_do(week, files):
-    assert "| `rope` | 2.5 | 2: the defaults, in float64; 0.5: an argument" in files["README.md"]
-    assert "# Week 3: " in files["README.md"] and "Deadline: Friday, 18:00" in files["README.md"]
-    flow = yaml.safe_load(files[".github/workflows/classroom.yml"])
-    steps = flow["jobs"]["run-autograding-tests"]["steps"]  # the name that the reporter looks for
-    assert steps[2]["run"] == f"python -m pip install pe_numpy=={pe_numpy.__version__}"
-    assert steps[3]["run"].startswith("pe-numpy check --assignment week3.toml week3.py --student")
-    (runner,) = steps[4]["with"].values()
-    assert steps[4]["env"] == {
-        f"{runner.upper()}_RESULTS": f"${{{{ steps.{steps[3]['id']}.outputs.result }}}}"
-    }
+def words(text):
+    return " ".join(text.split())
+
+
+def test_the_readme_says_what_to_do(week, files):
+    text = words(files["README.md"])
+    assert "| `rope` | 2.5 | 2: the defaults, in float64; 0.5: an argument" in text
+    assert "# Week 3: " in text and "Deadline: Friday, 18:00" in text
+    assert "pe-numpy check week3.py rope " in text and "Python 3.11 or newer" in text
+    assert "names a mistake that is known. Your" in text
+    assert "other numbers than those that you can try" in text
+    plain = dataclasses.replace(week, salt="", feedback="none")
+    assert "other numbers" not in release.readme(plain)
+    assert "The report tells the points alone." in release.readme(plain)
+
+
+def test_the_workflow_says_what_to_do(files):
+    flow = yaml.safe_load(files[".github/workflows/homework.yml"])
+    (job,) = flow["jobs"].values()
+    install, checking = (step for step in job["steps"] if "run" in step)
+    assert install["run"] == f"python -m pip install pe_numpy=={pe_numpy.__version__}"
+    assert checking["run"].startswith("pe-numpy check --assignment week3.toml week3.py --student")
     container = json.loads(files[".devcontainer/devcontainer.json"])
-    assert container["postCreateCommand"] == steps[2]["run"]
+    assert container["postCreateCommand"] == install["run"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash, as GitHub's workflows do")
+@pytest.mark.parametrize("right", [True, False])
+def test_the_workflow_writes_a_summary_and_is_red_until_all_is_right(week, files, tmp_path, right):
+    (step,) = (
+        step
+        for step in yaml.safe_load(files[".github/workflows/homework.yml"])["jobs"]["check"][
+            "steps"
+        ]
+        if "WHO" in step.get("env", {})
+    )
+    text = files["week3.py"]
+    for sheet in read_sheets(week) if right else ():
+        text = text.replace(sheet.stub, f"{sheet.head}\n{sheet.body}\n")
+    (tmp_path / "week3.py").write_text(text)
+    (tmp_path / "week3.toml").write_text(files["week3.toml"])
+    (tmp_path / "pe-numpy").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pe_numpy "$@"\n')
+    (tmp_path / "pe-numpy").chmod(0o755)
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(Path(pe_numpy.__file__).parents[1]),
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+            "WHO": "octo",
+        },
+    )
+    assert step["shell"] == "bash" and done.returncode == (0 if right else 1)
+    summary = (tmp_path / "summary").read_text()
+    assert f"octo, {'3.5' if right else '0'} of 3.5 points" in summary
+    assert all(line.startswith("    ") for line in summary.splitlines())
 
 
 def test_a_course_can_install_the_package_from_where_it_likes(tmp_path):
@@ -192,8 +242,10 @@ def test_release_writes_both_folders(week, tmp_path, capsys):
     toml = str(tmp_path / "week3.toml")
     places = [str(tmp_path / "students"), "--nbgrader", str(tmp_path / "course")]
     assert main(["release", toml, *places]) == 0
-    told = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr()
+    told = said.out.splitlines()
     assert len(told) == 6 and told[-1].endswith("week3.ipynb")
+    assert 'say so in week3.toml: install = "..."' in said.err
     assert (tmp_path / "course" / "source" / "week3" / "week3.ipynb").exists()
     assert read_assignment(tmp_path / "students" / "week3.toml").points == week.points
     assert main(["release", toml, *places]) == 2

@@ -15,7 +15,6 @@ cases, each for the whole of its group. All here are functions of reports: none 
 
 from __future__ import annotations
 
-import base64
 import csv
 import dataclasses
 import difflib
@@ -411,7 +410,7 @@ def table(assignment: Assignment, grades: Sequence[Grade]) -> str:
 
 
 def as_csv(assignment: Assignment, grades: Sequence[Grade]) -> str:
-    """A line for each student and exercise."""
+    """A line for each student and exercise; no cell is a formula for a spreadsheet."""
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n").writerow
     names = "student exercise points possible mistake flags assignment seed version"
@@ -421,12 +420,18 @@ def as_csv(assignment: Assignment, grades: Sequence[Grade]) -> str:
             said = one.verdict(name)
             write(
                 [
-                    *(one.student, name, f"{one.points[name]:g}", f"{assignment.possible(name):g}"),
-                    *(said.mistake or said.problem, "; ".join(one.report.flags)),
-                    *(assignment.name, one.report.seed, one.report.version),
+                    *(_cell(one.student), name, f"{one.points[name]:g}"),
+                    *(f"{assignment.possible(name):g}", _cell(said.mistake or said.problem)),
+                    *("; ".join(one.report.flags), assignment.name),
+                    *(one.report.seed, one.report.version),
                 ]
             )
     return text.getvalue()
+
+
+def _cell(text: str) -> str:
+    """A text of a student, which a spreadsheet must not compute."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def as_json(assignment: Assignment, grades: Sequence[Grade]) -> str:
@@ -519,7 +524,7 @@ def as_gradescope(assignment: Assignment, one: Grade) -> str:
     """Gradescope's results.json of one submission.
 
     What the level of feedback holds back stands in tests without points that Gradescope shows
-    after the deadline.
+    after the deadline. Until then it shows no total of its own: the text above the tests does.
     """
     tests: list[dict[str, Any]] = []
     for number, name in enumerate(assignment.points, 1):
@@ -545,9 +550,12 @@ def as_gradescope(assignment: Assignment, one: Grade) -> str:
                 "output": str(whole),
             }
             tests.append(row)
+    points = f"{_of(one.total, assignment.total)} points"
+    lines = [points, one.report.problem, _stamp(assignment, one)]
     whole_file = {
         "score": one.total,
-        "output": "\n".join(filter(None, [one.report.problem, _stamp(assignment, one)])),
+        "output": "\n".join(filter(None, lines)),
+        "output_format": "text",  # no HTML in what a student's file may say
         "visibility": "visible",
         "stdout_visibility": "hidden",
         "extra_data": {
@@ -559,29 +567,6 @@ def as_gradescope(assignment: Assignment, one: Grade) -> str:
         "tests": tests,
     }
     return json.dumps(whole_file, indent=1)
-
-
-def as_classroom(assignment: Assignment, one: Grade) -> str:
-    """The result of a step of GitHub Classroom's workflow: JSON in base64, as its reporter reads.
-
-    Points in parts reach it, which no grader of its own gives.
-    """
-    tests = []
-    for name in assignment.points:
-        said = limited(one.verdict(name), assignment.feedback)
-        tests.append(
-            {
-                "name": f"{name} ({_of(one.points[name], assignment.possible(name))})",
-                "status": "pass" if said.passed else "fail",
-                "score": one.points[name],
-                "message": "" if said.passed else str(said),
-                "line_no": 0,
-                "execution_time": "0s",
-            }
-        )
-    status = "pass" if all(test["status"] == "pass" for test in tests) else "fail"
-    result = {"version": 1, "status": status, "max_score": assignment.total, "tests": tests}
-    return base64.b64encode(json.dumps(result).encode()).decode()
 
 
 # ---- the class -----------------------------------------------------------------------------------

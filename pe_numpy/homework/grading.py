@@ -13,8 +13,6 @@ from pe_numpy.homework import course, runner
 from pe_numpy.homework.course import Assignment, Grade
 from pe_numpy.homework.runner import Report
 
-ONE = ("gradescope", "classroom")  # files about one student
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what a course needs to the options of `check`."""
@@ -27,9 +25,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--csv", metavar="FILE", help="write a line a student and exercise")
     group.add_argument("--letters", metavar="FOLDER", help="write a text for each student")
     group.add_argument("--gradescope", metavar="FILE", help="write results.json, for one student")
-    group.add_argument(
-        "--classroom", metavar="FILE", help="append a result for GitHub Classroom, of one student"
-    )
     group.add_argument("--summary", action="store_true", help="print how often each mistake is")
     group.add_argument("--figure", metavar="FILE", help="draw the summary (needs matplotlib)")
 
@@ -37,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def assignment_of(options: argparse.Namespace) -> Assignment | None:
     """The assignment that the options name, if they name one."""
     if options.assignment is None:
-        for name in ("student", "csv", "letters", *ONE, "figure", "summary", "feedback"):
+        for name in ("student", "csv", "letters", "gradescope", "figure", "summary", "feedback"):
             if getattr(options, name):
                 raise ValueError(f"check: --{name} needs an assignment: --assignment week3.toml")
         return None
@@ -61,7 +56,7 @@ def students(
     options: argparse.Namespace, assignment: Assignment, files: Sequence[str]
 ) -> dict[str, str]:
     """Whose each file is."""
-    given = [name for name in ("student", *ONE) if getattr(options, name)]
+    given = [name for name in ("student", "gradescope") if getattr(options, name)]
     if given and len(files) != 1:
         raise ValueError(f"check: --{given[0]} is for one file; got {len(files)}")
     if options.student:
@@ -94,9 +89,6 @@ def write(
         _write_letters(Path(options.letters), assignment, grades)
     if options.gradescope:
         _write(options.gradescope, course.as_gradescope(assignment, grades[0]))
-    if options.classroom:  # the file that a step of a workflow adds its outputs to
-        with open(options.classroom, "a", encoding="utf-8") as file:
-            file.write(f"result={course.as_classroom(assignment, grades[0])}\n")
     if options.figure:
         _draw(options.figure, found)
     return 0 if all(one.report.passed for one in grades) else 1

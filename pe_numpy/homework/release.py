@@ -11,6 +11,7 @@ import argparse
 import ast
 import json
 import re
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,12 @@ from pe_numpy.homework.registry import EXERCISES
 
 BOOK = Path(__file__).parents[2] / "notebooks" / "exercises"
 PYTHON = "3.12"  # of the workflow and the container
+OLDEST = "3.11"
+TOLD = {
+    "full": "The report names a mistake that is known, and shows the first case that fails.",
+    "name": "The report names a mistake that is known.",
+    "none": "The report tells the points alone.",
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,12 @@ def run(options: argparse.Namespace) -> None:
         files[place] = notebook(assignment, sheets)
     write(files)
     print("\n".join(map(str, files)))
+    if not assignment.install:
+        print(
+            f"release: students install by `{_install(assignment)}`; if your course has the "
+            f'package elsewhere, say so in {assignment.name}.toml: install = "..."',
+            file=sys.stderr,
+        )
 
 
 # ---- stubs and solutions -------------------------------------------------------------------------
@@ -168,19 +181,19 @@ def release(assignment: Assignment, sheets: Sequence[Sheet]) -> dict[str, str]:
 
     Returns
     -------
-    The file to fill in, the assignment without seed and salt, a README, a workflow for GitHub
-    Classroom, and a container for editors that read devcontainer.json.
+    The file to fill in, the assignment without seed and salt, a README, a workflow for GitHub,
+    and a container for editors that read devcontainer.json.
     """
     container = {
         "name": assignment.title,
-        "image": f"python:{PYTHON}-slim",
+        "image": f"python:{PYTHON}",  # not its slim form, which has no git
         "postCreateCommand": _install(assignment),
     }
     return {
         f"{assignment.name}.py": answers(assignment, sheets),
         f"{assignment.name}.toml": toml(assignment),
         "README.md": readme(assignment),
-        ".github/workflows/classroom.yml": workflow(assignment),
+        ".github/workflows/homework.yml": workflow(assignment),
         ".devcontainer/devcontainer.json": json.dumps(container, indent=2) + "\n",
     }
 
@@ -260,22 +273,35 @@ def readme(assignment: Assignment) -> str:
         for name, groups in assignment.points.items()
     ]
     deadline = [f"Deadline: {assignment.deadline}", ""] if assignment.deadline else []
+    drawn = assignment.seed or assignment.salt
+    told = textwrap.fill(
+        f"{TOLD[assignment.feedback]} Your functions are called with many sizes, types and options."
+        f"{' Those that count have other numbers than those that you can try.' if drawn else ''} "
+        "Don't change the names of the functions or their arguments. Use NumPy and nothing else; a "
+        "function that calls the package's own is noted in the report.",
+        98,
+    )
     text = f"""\
 Write the functions in `{assignment.name}.py`: each has its specification, and hints stand at the
-end of the file. Then ask what is still wrong:
+end of the file. You need Python {OLDEST} or newer and NumPy, which comes with the checker:
 
     {_install(assignment)}
+
+Then ask, as often as you like, what is still wrong in all of them, or in one:
+
     {_check(assignment)}
+    pe-numpy check {assignment.name}.py {next(iter(assignment.points))}
+
+(Where the command is not found, `python -m pe_numpy` is the same.)
 
 | function | points | for |
 |---|---:|---|
 {chr(10).join(rows)}
 
-Your functions are called with many sizes, types and options; the cases that count have other
-numbers than those that you can try here. Don't change the names of the functions or their
-arguments. You need NumPy and nothing else.
+{told}
 
-In an editor that reads `.devcontainer/devcontainer.json` all is installed for you.
+On GitHub, each push is checked, and its summary tells the points. In an editor that reads
+`.devcontainer/devcontainer.json` all is installed for you.
 """
     return "\n".join([f"# {assignment.title}", "", *deadline, text])
 
@@ -288,37 +314,29 @@ def _parts(groups: dict[str, float]) -> str:
 
 
 def workflow(assignment: Assignment) -> str:
-    """A workflow that GitHub Classroom reads the points from.
+    """A workflow of GitHub that writes the points into the summary of each push.
 
-    The reporter looks for a job of just this name. The step's status says nothing: the points do.
+    It is red until all is right, and needs nothing but GitHub and the package.
     """
     return f"""\
-name: Autograding Tests
-on: [push, workflow_dispatch, repository_dispatch]
+name: Homework
+on: [push, workflow_dispatch]
 permissions:
-  checks: write
-  actions: read
   contents: read
 jobs:
-  run-autograding-tests:
+  check:
     runs-on: ubuntu-latest
     timeout-minutes: 10
-    if: github.actor != 'github-classroom[bot]'
     steps:
       - uses: actions/checkout@v4
       - uses: actions/setup-python@v5
         with:
           python-version: "{PYTHON}"
       - run: {json.dumps(_install(assignment))}
-      - id: homework
-        run: {_check(assignment)} --student "$WHO" --classroom "$GITHUB_OUTPUT" || test $? -eq 1
+      - run: {_check(assignment)} --student "$WHO" | sed "s/^/    /" | tee -a "$GITHUB_STEP_SUMMARY"
+        shell: bash  # in which a pipe fails with the first of its commands
         env:
           WHO: ${{{{ github.actor }}}}
-      - uses: classroom-resources/autograding-grading-reporter@v1
-        env:
-          HOMEWORK_RESULTS: ${{{{ steps.homework.outputs.result }}}}
-        with:
-          runners: homework
 """
 
 
