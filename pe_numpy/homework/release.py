@@ -11,7 +11,6 @@ import argparse
 import ast
 import json
 import re
-import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,11 +60,8 @@ def run(options: argparse.Namespace) -> None:
     write(files)
     print("\n".join(map(str, files)))
     if not assignment.install:
-        print(
-            f"release: students install by `{_install(assignment)}`; if your course has the "
-            f'package elsewhere, say so in {assignment.name}.toml: install = "..."',
-            file=sys.stderr,
-        )
+        print(f"Students install by `{_install(assignment)}`;")
+        print(f'if that is elsewhere, say so in {assignment.name}.toml: install = "..."')
 
 
 # ---- stubs and solutions -------------------------------------------------------------------------
