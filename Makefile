@@ -92,7 +92,7 @@ test-book: .venv/browser book  ## open every page of the web book in a headless 
 	@$(BIN)/uv pip install -q --python .venv-nbgrader/bin/python --require-hashes -r requirements/nbgrader.lock
 	@touch $@
 
-test-course: .venv-nbgrader/ok  ## let nbgrader read and grade the notebook that we write for it
+test-course: .venv-nbgrader/ok  ## let nbgrader itself release and grade a notebook of ours (minutes; in an environment of its own)
 	@PYTHONPATH="$(CURDIR)" .venv-nbgrader/bin/python -m pytest -c tests/nbgrader/pytest.ini tests/nbgrader
 
 .venv-oldest/ok: .venv/ok
