@@ -287,6 +287,17 @@ def test_junit_counts_what_is_in_it(week, grades):
     assert facts["seed"] == str(week.seed_of("ben")) and facts["points"] == "2.5"
 
 
+def test_junit_without_points_has_the_files_that_could_not_be_run(grades):
+    root = ElementTree.fromstring(course.junit_of([one.report for one in grades]))
+    assert [(s.get("name"), s.get("tests"), s.get("failures")) for s in root] == [
+        *(("anna.py", "2", "0"), ("ben.py", "2", "2"), ("cleo.py", "1", "1"))
+    ]
+    (case,) = root[2].findall("testcase")
+    assert (case.get("name"), case.get("classname")) == ("file", "cleo")
+    assert case.find("failure").get("message") == "syntax error in line 2"
+    assert root[1].find(".//property[@name='flags']").get("value") == "copied"
+
+
 # What Jenkins' schema (dtkit's junit-4.xsd) allows: of each element the attributes that it must
 # have, those that it may have, and its children in their order.
 JENKINS = {
