@@ -21,14 +21,6 @@ sys.exit(result.failed)
 """
 
 
-@pytest.mark.parametrize("name", sorted({*pe_numpy.__all__} - {"check", "load_model"}))
-def test_a_copied_function_passes_its_doctest_without_the_package(name, tmp_path):
-    (tmp_path / "copied.py").write_text(copy([name]))
-    script = ALONE.format(folder=str(tmp_path))
-    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr
-
-
 def copied(*names):
     namespace = {"__name__": "copied"}
     exec(compile(copy(names), "copied", "exec"), namespace)
@@ -99,3 +91,14 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_what_needs_the_package_stays(name):
     with pytest.raises(ValueError, match=f"{name} needs the whole package"):
         copy([name])
+
+
+# ---- every public function, the slowest test last -----------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted({*pe_numpy.__all__} - {"check", "load_model"}))
+def test_a_copied_function_passes_its_doctest_without_the_package(name, tmp_path):
+    (tmp_path / "copied.py").write_text(copy([name]))
+    script = ALONE.format(folder=str(tmp_path))
+    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -37,43 +37,6 @@ def examples_of(name):
     return [e for e in parsed if not e.exc_msg and "from pe_numpy import" not in e.source]
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_the_plain_form_passes_the_doctest_of_the_full_one(name):
-    examples = examples_of(name)
-    words = re.findall(r"\w+", " ".join(e.source for e in examples))
-    names = {**copied_plainly(name, *(w for w in words if w in PUBLIC))}
-    module = sys.modules[getattr(pe_numpy, name).__module__]
-    shared = {n: x for n, x in vars(module).items() if not hasattr(x, "__wrapped__")}
-    test = doctest.DocTest(examples, {**shared, **names}, name, None, 0, None)
-    out = StringIO()
-    result = doctest.DocTestRunner().run(test, out=out.write)
-    assert result.attempted and not result.failed, out.getvalue()
-
-
-def as_lists(value):
-    kinds = (np.float64, np.int64, np.bool_)
-    return value.tolist() if isinstance(value, np.ndarray) and value.dtype in kinds else value
-
-
-@pytest.mark.parametrize("name", sorted({*EXERCISES} & {*PUBLIC}))
-def test_the_plain_form_gives_the_same_bits(name):
-    cases, function = EXERCISES[name].all_cases(), copied_plainly(name)[name]
-    lists = [
-        Case(tuple(map(as_lists, c.args)), {k: as_lists(v) for k, v in c.options.items()})
-        for c in cases
-    ]
-    for given in (cases, lists):
-        pairs = zip(run(getattr(pe_numpy, name), given), run(function, given), strict=True)
-        for want, got in pairs:
-            if want.error:  # bad input; and some want arrays
-                continue
-            assert not got.error
-            assert want.changed == got.changed
-            for a, b in zip(want.results, got.results, strict=True):
-                assert a.dtype == b.dtype
-                np.testing.assert_array_equal(a, b)
-
-
 def test_the_plain_form_is_what_the_chapters_show(capsys):
     text = copy(["sinusoidal"], plain=True)
     show_source(pe_numpy.sinusoidal)
@@ -227,3 +190,43 @@ def test_what_a_helper_hands_on_to_itself_alone_is_not_read():
     )
     used = source.replace("for part", "or names for part")
     assert "_walk(names, part) or names" in plain(used)
+
+
+# ---- every public function, the slowest tests last ----------------------------------------------
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_plain_form_passes_the_doctest_of_the_full_one(name):
+    examples = examples_of(name)
+    words = re.findall(r"\w+", " ".join(e.source for e in examples))
+    names = {**copied_plainly(name, *(w for w in words if w in PUBLIC))}
+    module = sys.modules[getattr(pe_numpy, name).__module__]
+    shared = {n: x for n, x in vars(module).items() if not hasattr(x, "__wrapped__")}
+    test = doctest.DocTest(examples, {**shared, **names}, name, None, 0, None)
+    out = StringIO()
+    result = doctest.DocTestRunner().run(test, out=out.write)
+    assert result.attempted and not result.failed, out.getvalue()
+
+
+def as_lists(value):
+    kinds = (np.float64, np.int64, np.bool_)
+    return value.tolist() if isinstance(value, np.ndarray) and value.dtype in kinds else value
+
+
+@pytest.mark.parametrize("name", sorted({*EXERCISES} & {*PUBLIC}))
+def test_the_plain_form_gives_the_same_bits(name):
+    cases, function = EXERCISES[name].all_cases(), copied_plainly(name)[name]
+    lists = [
+        Case(tuple(map(as_lists, c.args)), {k: as_lists(v) for k, v in c.options.items()})
+        for c in cases
+    ]
+    for given in (cases, lists):
+        pairs = zip(run(getattr(pe_numpy, name), given), run(function, given), strict=True)
+        for want, got in pairs:
+            if want.error:  # bad input; and some want arrays
+                continue
+            assert not got.error
+            assert want.changed == got.changed
+            for a, b in zip(want.results, got.results, strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_array_equal(a, b)

@@ -79,32 +79,29 @@ def plain(source: str, tape: bool = False, windows: bool = True) -> str:
         x = 1.0 * np.asarray(x)
         return 2 * x
     """
-    read = [_names(node, ast.Load) for node in _functions(ast.parse(source))]
-    source, before = _Code(source, tape, windows).without_checks(), ""
+    code, before = _Code(source, tape, windows), ""
+    read = [_names(node, ast.Load) for node in code.functions]
+    source = code.without_checks()
     while source != before:
         code, before = _Code(source, tape, windows), source
         source = (
-            code.without(_unneeded(code.tree, read))
+            code.without(_unneeded(code.functions, read))
             or code.shorter()
             or code.without_parameter(read)
         )
     code = _Code(source, tape, windows)
-    checked = [n for n in _functions(code.tree) if n.name == "__post_init__" and _is_empty(n)]
+    checked = [n for n in code.functions if n.name == "__post_init__" and _is_empty(n)]
     return re.sub(r"\n\n\n( +)", r"\n\n\1", code.without(checked) or source)
-
-
-def _functions(tree: ast.AST) -> list[ast.FunctionDef]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
 
 
 def _names(node: ast.AST, kind: type[ast.expr_context]) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, kind)}
 
 
-def _unneeded(tree: ast.Module, read: Sequence[set[str]]) -> Iterator[ast.stmt]:
+def _unneeded(functions: Sequence[ast.FunctionDef], read: Sequence[set[str]]) -> Iterator[ast.stmt]:
     """Assignments to names that nothing reads any more, and what only checked and is empty."""
-    empty = {node.name for node in _functions(tree) if _is_empty(node)}
-    for function, once in zip(_functions(tree), read, strict=True):
+    empty = {node.name for node in functions if _is_empty(node)}
+    for function, once in zip(functions, read, strict=True):
         lost = once - _names(function, ast.Load)
         for node in ast.walk(function):
             if isinstance(node, ast.Assign):
@@ -135,10 +132,13 @@ class _Code:
         self.windows = windows
         self.data = source.encode()
         self.tree = ast.parse(source)
+        self.functions: list[ast.FunctionDef] = []
         self.names: dict[str, int] = {}  # how often each is read
         self.calls: dict[str, list[ast.Call]] = {}
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Name):
+            if isinstance(node, ast.FunctionDef):
+                self.functions.append(node)
+            elif isinstance(node, ast.Name):
                 self.names[node.id] = self.names.get(node.id, 0) + 1
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 if not any(isinstance(argument, ast.Starred) for argument in node.args):
@@ -163,7 +163,7 @@ class _Code:
 
     def shorter(self) -> str:
         """The source without one name that only holds a result, or one call that gives back x."""
-        for function in _functions(self.tree):
+        for function in self.functions:
             *before, last = function.body
             value = last.value if isinstance(last, ast.Return) else None
             if not isinstance(value, ast.Name):
@@ -187,7 +187,7 @@ class _Code:
 
         Handing it on to itself, a function does not read it.
         """
-        for function, once in zip(_functions(self.tree), read, strict=True):
+        for function, once in zip(self.functions, read, strict=True):
             if not (calls := self._calls_of(function)):
                 continue
             parameters = function.args.args
