@@ -66,6 +66,7 @@ def my_rope(x, positions, frequencies=None, layout="interleaved"):
 import textwrap
 
 from pe_numpy import check
+from pe_numpy.book import show_source
 
 
 def show(text):
@@ -74,9 +75,9 @@ def show(text):
 
 
 verdict = check("rope", my_rope)
-show(str(verdict))
-assert not verdict.passed and verdict.mistake == "turned the other way"
-assert all(len(e.all_cases()) >= 12 for e in EXERCISES.values())
+show_source(check)
+show("\n" + str(verdict))
+assert verdict.mistake == "turned the other way"
 
 # %% [markdown]
 # The call is the first that fails; what was expected and what came stand below it, so that you see the sign.
@@ -96,6 +97,7 @@ for what, numbers in counted.items():
 assert counted["caught"] == counted["wrong"] and counted["accepted"] == counted["right"]
 assert {*counted["misnamed"], *counted["wrong guesses"]} == {"0"}
 assert sum(map(int, counted["wrong"][:2])) > 300
+assert all(len(e.all_cases()) >= 12 for e in EXERCISES.values())
 known = [len(e.mistakes) + len(e.further) for e in EXERCISES.values()]
 print(len(known), "exercises,", sum(known), "known mistakes")
 
@@ -228,6 +230,7 @@ kept = tempfile.TemporaryDirectory()
 folder = Path(kept.name)
 
 
+# %%
 def shell(words):
     print("$ pe-numpy", words)
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as out:
@@ -240,14 +243,9 @@ def shell(words):
 anna = """import numpy as np
 import pe_numpy
 
-def rope_frequencies(d, base=10000.0):
-    return base ** (-np.arange(d // 2) / d)
-
-def alibi_bias(slopes, distance, future_slopes=None):
-    return -slopes[:, None, None] * distance
-
-def rope(x, positions, *rest, **options):
-    return pe_numpy.rope(x, positions + 0.01 * positions**2, *rest, **options)
+rope_frequencies = lambda d, base=10000.0: base ** (-np.arange(d // 2) / d)
+alibi_bias = lambda slopes, distance, future_slopes=None: -slopes[:, None, None] * distance
+rope = lambda x, m, *rest, **options: pe_numpy.rope(x, m + 0.01 * m**2, *rest, **options)
 """
 
 # %% [markdown]
@@ -361,9 +359,8 @@ assert f"week3, seed {seed_of('autumn', 'cleo')}" in letter
 
 # %%
 (folder / "eve.py").write_text("""from pathlib import Path
-
-def softmax(x, axis=-1):
-    raise ValueError((Path(__file__).parent / "week3.toml").read_text().splitlines()[3])
+secret = (Path(__file__).parent / "week3.toml").read_text().splitlines()[3]
+softmax = lambda x, axis=-1: int(secret)
 """)
 assert 'salt = "autumn"' in shell("check eve.py")
 
@@ -423,7 +420,7 @@ with open("results/homework.csv", encoding="utf-8") as file:
 #
 # <details><summary>Hint 2</summary>
 #
-# What if keys were turned by someone else: read from a file, or made by a pretrained model?
+# What if keys were turned by someone else?
 #
 # </details>
 #
