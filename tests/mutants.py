@@ -1276,7 +1276,7 @@ MUTANTS = [
     Mutant("all numbers must differ", CHECK, "if wrong.any():", "if wrong.all():"),
     Mutant("complex numbers of half width judged as wide", CHECK, 'want.dtype.kind in "fc" else 0', 'want.dtype.kind == "f" else 0'),
     Mutant("shapes not compared", CHECK, "if want.shape != got.shape:", "if False:"),
-    Mutant("changed arguments unseen", CHECK, "if not _same(a, b)]", "if False]"),
+    Mutant("changed arguments unseen", CHECK, "if not _same(*pair)]", "if False]"),
     Mutant("infinities unseen", CHECK, "wrong |= infinite &", "wrong &= infinite &"),
     Mutant("arrays of a library not made", REGISTRY, "run(function, cases, to)", "run(function, cases)"),
     Mutant("no exercise suggested", REGISTRY, "if near else f", "if False else f"),

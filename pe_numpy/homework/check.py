@@ -177,10 +177,12 @@ def call(function: Callable, one: Case, to: Callable | None = None) -> Outcome:
             outcome.results = [_numbers(part) for part in parts]
     except (Exception, SystemExit) as error:
         return Outcome(error=told(error))
-    names = _argument_names(function, one)
     after = (*args, *options.values())
     before = (*one.args, *one.options.values())
-    outcome.changed = [n for n, a, b in zip(names, after, before, strict=True) if not _same(a, b)]
+    changed = [n for n, pair in enumerate(zip(after, before, strict=True)) if not _same(*pair)]
+    if changed:  # to ask for a signature takes longer than most calls
+        names = _argument_names(function, one)
+        outcome.changed = [names[n] for n in changed]
     return outcome
 
 
