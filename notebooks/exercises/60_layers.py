@@ -162,6 +162,7 @@ def multi_head_attention(params, x, source, n_heads, mask=None):
 # layer_norm, 2: eps stands under the root; x.var divides by D already.
 
 # rms_norm, 1: no mean is subtracted.
+# rms_norm, 2: (x * x).mean(axis=-1, keepdims=True); eps is added before the root.
 
 # feed_forward, 1: params.get("b_1", 0) is 0 where there is no bias.
 # feed_forward, 2: the residual connection is not part of it.

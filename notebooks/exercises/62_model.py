@@ -112,6 +112,7 @@ def init_feed_forward(d_model, d_ff, n_layers, rng):
 # cross_entropy, 3: the mean is over the targets that count.
 
 # warmup_schedule, 1: both branches are equal at step = warmup.
+# warmup_schedule, 2: the rate is the smaller of the two: Python's min.
 
 # cosine_schedule, 1: at step = rising the rate is the peak, at the last step floor times the peak.
 

@@ -277,8 +277,8 @@ WAVES = Exercise(
             lambda d_model, base=10000.0: 4 * math.pi**2 / wavelengths(d_model, base),
         ),
         Mistake(
-            "up to 2 pi times the base",
-            "The last pair has i = d/2 - 1, so the longest wave is below 2 pi base.",
+            "pairs counted from 1",
+            "i runs from 0 to d/2 - 1: the first wave is 2 pi, the longest below 2 pi base.",
             20,
             lambda d_model, base=10000.0: (
                 2 * math.pi * base ** (np.arange(1, d_model // 2 + 1) * 2 / d_model)

@@ -550,7 +550,7 @@ RELU = Exercise(
             60,
             lambda x: np.where(x > 0, x, x * x.dtype.type(0.01)),
         ),
-        Mistake("GELU", "ReLU cuts x off at zero; it knows no weight between.", 60, gelu),
+        Mistake("GELU", "ReLU keeps x or gives 0; GELU weighs x.", 60, gelu),
         Mistake(
             "negative numbers left out",
             "The result has the shape of x.",

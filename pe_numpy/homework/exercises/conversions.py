@@ -422,7 +422,7 @@ FUSED = Exercise(
             _fuse(lambda parts: np.stack(parts, axis=-1)),
         ),
         Mistake(
-            "3HK for H3K and back",
+            "the orders exchanged",
             "H3K has the heads outside, three parts in each; 3HK the parts outside.",
             65,
             _exchanged,

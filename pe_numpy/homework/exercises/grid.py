@@ -219,7 +219,7 @@ DETR = Exercise(
             _counted(layout="concatenated"),
         ),
         Mistake(
-            "ends at 1",
+            "2 pi forgotten",
             "Normalised counts are multiplied by 2 pi.",
             25,
             _counted(end=1.0),

@@ -341,7 +341,7 @@ PATCHES = Exercise(
             _upside_down,
         ),
         Mistake(
-            "last on last",
+            "the last patch laid on the last one",
             "The index is multiplied by trained/height; first patches agree, last ones do not.",
             43,
             _ends_meet,

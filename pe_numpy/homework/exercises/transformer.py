@@ -612,14 +612,15 @@ LOSS = Exercise(
             _loss(lambda losses, counts: -losses[counts].mean()),
         ),
         Mistake(
-            "the smoothing of V classes divided by V - 1",
+            "smoothing over V classes, divided by V - 1",
             "The smoothing is spread over all V classes, the right one included: by their mean.",
             62,
             _loss(smooth=lambda V: 1 / (V - 1)),
         ),
         Mistake(
             "no smoothing",
-            "Use label_smoothing.",
+            "With label_smoothing e the loss is 1 - e times that of the target, and e times the "
+            "mean over all classes.",
             62,
             lambda logits, targets, ignore=None, label_smoothing=0.0: cross_entropy(
                 logits, targets, ignore
@@ -1259,7 +1260,7 @@ ADAM = Exercise(
             "g for g squared",
             "The second moment is the mean of the squares.",
             61,
-            _adam(square=np.abs),
+            _adam(square=lambda g: g),
         ),
     ),
     chapter=61,
