@@ -77,6 +77,11 @@ def test_an_unknown_mistake_is_described():
     assert judge(one, run(lambda x: -6 * x, one.all_cases())).advice == ""  # it may be chance
     two = Exercise("double", double, lambda rng: iter([case(rng.random(3)) for _ in range(2)]))
     assert "Every number is -3 times" in str(judge(two, run(lambda x: -6 * x, two.all_cases())))
+    ones = [case(np.array([1.0])), case(np.array([0.0, 1.0]))]  # one number shows no factor
+    for more, told in ((ones, True), ([case(np.array([[0.0], [1.0]]))], False)):
+        some = Exercise("double", double, lambda rng, more=more: iter([*two.cases(rng), *more]))
+        wrong = run(lambda x: -6 * x + (x == 0) * (x.ndim > 1), some.all_cases())
+        assert ("Every number is -3 times" in str(judge(some, wrong))) == told
     almost = judge(two, run(lambda x: 2.00001 * x, two.all_cases()))
     assert almost.advice == almost.guess == almost.mistake == ""
 

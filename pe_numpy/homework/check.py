@@ -363,8 +363,9 @@ def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str]
 
 def _likeness(pairs: Sequence[tuple[Outcome, Outcome]]) -> str:
     """A hint at a mistake that no list knows, where all the cases that fail give the same."""
-    hints = {_hint(a, b) for want, got in pairs for a, b in _arrays(want, got)}
-    return hints.pop() if len(hints) == 1 and len(pairs) > 1 else ""
+    hints = [_hint(a, b) for want, got in pairs for a, b in _arrays(want, got)]
+    some = [hint for hint in hints if hint]  # a case with one number tells nothing
+    return some[0] if len(some) > 1 and len(set(some)) == 1 else ""
 
 
 def _arrays(want: Outcome, got: Outcome) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
@@ -374,16 +375,20 @@ def _arrays(want: Outcome, got: Outcome) -> Iterator[tuple[np.ndarray, np.ndarra
 
 
 def _hint(a: np.ndarray, b: np.ndarray | None) -> str:
-    """A swapped axis, or a factor."""
-    if b is None or a.size < 2:
+    """A swapped axis, or a factor; nothing, if there are too few numbers to see one."""
+    if b is None:
         return "none"
+    if a.size < 2:
+        return ""
     if a.ndim > 1 and a.swapaxes(-1, -2).shape == b.shape:
         if np.allclose(a.swapaxes(-1, -2), b, rtol=1e-5, atol=1e-8):
             return "The last two axes are swapped."
     if a.shape == b.shape and np.isfinite(a).all() and np.isfinite(b).all():
         large = np.abs(a) > 1e-6 * np.abs(a).max()
         ratios = b[large] / a[large]
-        if large.sum() > 1 and np.allclose(ratios, ratios[0], rtol=1e-4) and abs(ratios[0]):
+        if large.sum() < 2:
+            return "none" if b[~large].any() else ""
+        if np.allclose(ratios, ratios[0], rtol=1e-4) and abs(ratios[0]):
             if abs(ratios[0] - 1) > 1e-2:
                 return f"Every number is {ratios[0]:.4g} times the expected one."
     return "none"
