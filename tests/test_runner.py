@@ -444,10 +444,12 @@ def test_each_function_has_its_own_time(tmp_path):
 
 def test_files_run_in_parallel_and_come_in_order(tmp_path):
     paths = [tmp_path / f"{n}.py" for n in range(5)]
+    sign = str(tmp_path / "sign")  # the first file waits until the last one has begun
+    wait = f"import os, time\nwhile not os.path.exists({sign!r}):\n    time.sleep(0.02)\n"
     for n, path in enumerate(paths):
-        path.write_text(f"import time\ntime.sleep({0.3 * (n == 0)})\n" + OWN)
+        path.write_text((wait if n == 0 else f"open({sign!r}, 'w').close()\n" * (n == 4)) + OWN)
     seen, threads = [], threading.active_count()
-    reports = check_files(paths, jobs=3, progress=lambda *numbers: seen.append(numbers))
+    reports = check_files(paths, seconds=60, jobs=3, progress=lambda *numbers: seen.append(numbers))
     assert [report.path for report in reports] == [*map(str, paths)]
     assert all(report.passed for report in reports)
     assert seen == [(n, 5) for n in range(1, 6)] and threading.active_count() == threads
