@@ -5,7 +5,7 @@
 #
 # 25 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb).
 
-# %% fold="input" alt="Nine heat maps of codes over 40 positions and 16 components: the right one and eight wrong ones, among them all sines first, sines and cosines exchanged, and waves that get faster to the right."
+# %% fold="input" alt="Nine heat maps of codes over 40 positions and 16 components: the right one and eight wrong ones, among them all sines first, and waves that get faster to the right."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -125,7 +125,7 @@ def relative(scores):
 # %% [markdown]
 # **Predict**: how many of ten wrong versions still have them?
 
-# %% fold="output" alt="Nine heat maps of scores over query and key position: the right one with constant diagonals, and eight wrong ones, of which only that with both sines positive has no constant diagonals."
+# %% fold="output" alt="Nine heat maps of scores over query and key position: the right one with constant diagonals, and eight wrong ones; only both sines with a plus has none."
 from pe_numpy import rope
 
 right = scores_with(rope)
@@ -199,7 +199,7 @@ for what, (name, degenerate, decent) in inputs.items():
     hidden, left = lets_go(name, *degenerate), lets_go(name, *decent)
     only_here = [mistake for mistake in hidden if mistake not in left]
     known = len(EXERCISES[name].mistakes)
-    print(f"{what:13} {name}: {len(hidden)} of {known}, decent: {len(left)};", only_here[0])
+    print(f"{what:13} {name}: lets go {len(hidden)} of {known}, decent {len(left)};", only_here[0])
     assert set(left) < set(hidden)
 assert len(lets_go("rope", *inputs["position 0"][1])) == 9
 
@@ -316,7 +316,8 @@ assert "salt" not in handed_out and "rope = { numbers" in handed_out
 
 # %% [markdown]
 # Stubs, the assignment without salt or seed, a README, a workflow for GitHub, a container for editors; solutions
-# stay with you. Nothing enforces the deadline.
+# stay with you. Nothing enforces the deadline; `install` is the command that installs this package. A `salt` gives each
+# student other numbers, a `seed` all the same.
 #
 # **Check.** Ben hands in the book's solution, Cleo ignores `layout`, Dan has done nothing. **Predict** Cleo's points.
 
@@ -334,8 +335,8 @@ assert "cleo, 5 of 6 points" in letter and "layout ignored (3 of 4)" in letter
 assert f"week3, seed {seed_of('autumn', 'cleo')}" in letter
 
 # %% [markdown]
-# Whose file it is its name tells, or its folder's (`*/week3.py`). Version, assignment and seed stand in each report, so
-# that a late check is comparable; whoever reads a seed can try its cases at home.
+# Whose file it is its name tells, or its folder's (`*/week3.py`). Version, assignment and seed stand in each letter and
+# file, so that a late check is comparable; whoever reads a seed can try its cases at home.
 #
 # **Feedback** `full` tells all, `name` the mistake and a line, `none` points, and what kept a function from
 # running. At home students choose.
@@ -345,7 +346,7 @@ assert f"week3, seed {seed_of('autumn', 'cleo')}" in letter
 # | people | `--letters FOLDER` | a text for each student |
 # | a spreadsheet | `--csv FILE` | a line for each student and exercise |
 # | Gradescope | `--gradescope results.json` | one file a run; what the level holds back is shown after the due date |
-# | GitHub (Classroom) | `release` | a workflow: points in the summary of each push, with the students' assignment, so seed 0 |
+# | GitHub (Classroom) | `release` | a workflow: points in the summary of each push, with seed 0 |
 # | nbgrader | `release --nbgrader COURSE` | a notebook with solutions; hidden tests, one seed for all |
 # | CI | `--junit FILE` | and exit status 1 if anything is wrong |
 # | programs | `--json` | what the level allows; it has the salt |
@@ -476,7 +477,7 @@ with open("results/homework.csv", encoding="utf-8") as file:
 #
 # ### Exercise 3: Find one that the checker doesn't know
 #
-# Break `softmax` in a way that `check` notices but can't name. What does it tell you instead?
+# Break `softmax` in a way that `check` notices but can't name.
 #
 # <details><summary>Hint 1</summary>
 #
