@@ -10,9 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-import nbformat
 import pytest
-import yaml
 
 import pe_numpy
 from pe_numpy.__main__ import main
@@ -127,10 +125,14 @@ def test_the_readme_says_what_to_do(week, files):
     assert "The report tells the points alone." in release.readme(plain)
 
 
+def steps(files):
+    yaml = pytest.importorskip("yaml")
+    (job,) = yaml.safe_load(files[".github/workflows/homework.yml"])["jobs"].values()
+    return job["steps"]
+
+
 def test_the_workflow_says_what_to_do(files):
-    flow = yaml.safe_load(files[".github/workflows/homework.yml"])
-    (job,) = flow["jobs"].values()
-    install, checking = (step for step in job["steps"] if "run" in step)
+    install, checking = (step for step in steps(files) if "run" in step)
     assert install["run"] == f"python -m pip install pe_numpy=={pe_numpy.__version__}"
     assert checking["run"].startswith("pe-numpy check --assignment week3.toml week3.py --student")
     container = json.loads(files[".devcontainer/devcontainer.json"])
@@ -140,13 +142,7 @@ def test_the_workflow_says_what_to_do(files):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash, as GitHub's workflows do")
 @pytest.mark.parametrize("right", [True, False])
 def test_the_workflow_writes_a_summary_and_is_red_until_all_is_right(week, files, tmp_path, right):
-    (step,) = (
-        step
-        for step in yaml.safe_load(files[".github/workflows/homework.yml"])["jobs"]["check"][
-            "steps"
-        ]
-        if "WHO" in step.get("env", {})
-    )
+    step = steps(files)[-1]
     text = files["week3.py"]
     for sheet in read_sheets(week) if right else ():
         text = text.replace(sheet.stub, f"{sheet.head}\n{sheet.body}\n")
@@ -184,6 +180,7 @@ def test_a_course_can_install_the_package_from_where_it_likes(tmp_path):
 
 
 def test_the_notebook_is_one(week):
+    nbformat = pytest.importorskip("nbformat")
     nbformat.validate(nbformat.reads(release.notebook(week, read_sheets(week)), as_version=4))
 
 
