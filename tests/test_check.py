@@ -177,6 +177,18 @@ def test_the_end_of_the_process_ends_one_call_alone():
     assert "SystemExit: no message (line" in verdict(leaves).problem
 
 
+def test_one_case_alone_makes_no_guess():
+    v = verdict(lambda x, factor=2.0: x * x if x.size == 1 else x * factor)
+    assert (v.passed, v.mistake, v.guess) == (False, "", "")
+
+
+def test_what_shows_in_no_case_is_not_the_mistake():
+    hidden = Exercise("double", double, cases, (Mistake("hidden", "Nothing.", 21, double),))
+    given = run(lambda x, factor=2.0: (x * factor).astype(float), hidden.all_cases())
+    v = judge(hidden, given)
+    assert "dtype should be float32" in v.problem and v.mistake == ""
+
+
 def test_two_mistakes_at_once_leave_a_guess_if_one_explains_two_cases_and_most():
     v = verdict(lambda x, factor=2.0: x * x * x)  # in the first case, x is 1
     assert v.mistake == v.guess == v.advice == "" and v.chapter == 34
