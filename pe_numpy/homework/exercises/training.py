@@ -213,7 +213,7 @@ def _adamw(
         betas=default, eps=default_eps, weight_decay=0.01, decay=None,
     ):  # fmt: skip
         t = step(state)
-        new: dict[str, Any] = {"params": {}, "m": {}, "v": {}}
+        new = {"params": {}, "m": {}, "v": {}}
 
         def walk(p, g, m, v, into, path=""):
             for key in p:
