@@ -349,7 +349,7 @@ assert f"week3, seed {seed_of('autumn', 'cleo')}" in letter
 # | GitHub (Classroom) | `release` | a workflow: points in the summary of each push, with seed 0 |
 # | nbgrader | `release --nbgrader COURSE` | a notebook with solutions; hidden tests, one seed for all |
 # | CI | `--junit FILE` | and exit status 1 if anything is wrong |
-# | programs | `--json` | what the level allows; it has the salt |
+# | programs | `--json` | what the level allows, and each seed |
 #
 # **Flags** take no points: the file imports this package or a neighbour's answers, or carries the notice of `copy`. A
 # copy without it has none.

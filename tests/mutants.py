@@ -1342,6 +1342,7 @@ MUTANTS = [
     Mutant("JUnit tells what is held back", COURSE, "verdicts = [limited(one.verdict(name), assignment.feedback) for name in assignment.points]", "verdicts = [one.verdict(name) for name in assignment.points]"),
     Mutant("right answers are failures", COURSE, "failures = sum(not verdict.passed for verdict in verdicts)", "failures = len(verdicts)"),
     Mutant("Gradescope shows all at once", COURSE, '"visibility": "after_due_date"', '"visibility": "visible"'),
+    Mutant("JSON tells the salt", COURSE, '    del about["salt"]\n', ""),
     Mutant("JSON tells what is held back", COURSE, "dataclasses.asdict(limited(one.verdict(name), assignment.feedback))", "dataclasses.asdict(one.verdict(name))"),
     Mutant("an argument at its default is an option", COURSE, "not _equal(value, default)", "True"),
     Mutant("the file's name for the folder's", COURSE, "if path.stem == assignment else path.stem", "if path.stem != assignment else path.stem"),

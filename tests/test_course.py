@@ -273,6 +273,7 @@ def test_json_has_seed_version_and_assignment(week, grades):
     assert [one["seed"] for one in whole["grades"]] == [
         week.seed_of(student) for student in ("anna", "ben", "cleo")
     ]
+    assert week.salt == "autumn" and "salt" not in whole["assignment"]
     assert whole["grades"][1]["points"] == {"rope_frequencies": 0, "rope": 2.5}
     assert whole["grades"][2]["verdicts"][0]["problem"] == "syntax error in line 2"
 
