@@ -1325,7 +1325,6 @@ MUTANTS = [
     Mutant("copy: the decorator stays", COPY, "    if not tape:\n        drop", "    if tape:\n        drop"),
     Mutant("copy: what a doctest calls stays behind", COPY, "    if asked:\n        for example", "    if not asked:\n        for example"),
     Mutant("copy: what is used stands below", COPY, "key=lambda place: (_depth(place.module), place.module, _line(place))", "key=lambda place: (-_depth(place.module), place.module, _line(place))"),
-    Mutant("copy: names of its own are renamed", COPY, "if not (isinstance(use.node, ast.Name) and use.node.id in own):", "if use.node:"),
     Mutant("copy: helpers keep their examples", COPY, "keep = plain or place in asked", "keep = True"),
     Mutant("copy: needs the package in silence", COPY, "    for name in WHOLE:", "    for name in ():"),
     Mutant("copy: asked twice, told twice", COPY, "known_name(name) for name in dict.fromkeys(names)", "known_name(name) for name in names"),

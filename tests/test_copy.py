@@ -80,6 +80,13 @@ def test_what_two_modules_call_by_one_name_stays_apart():
     assert place_of("rope").module == "pe_numpy.rotary.rope"
 
 
+def test_a_helper_keeps_one_sentence_and_a_constant_the_comment_above_it():
+    text = copy(["attention"])
+    assert "with at least one axis for each letter" in text
+    assert "Integers and booleans become float64; a floating" not in text
+    assert "\n# What transformers fills in where" in copy(["rope_from_config"])
+
+
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(ValueError, match=r"no 'Rop' in pe_numpy; did you mean .*rope"):
         copy(["Rop"])
