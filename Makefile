@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures book live pdf contents cards lab test test-book test-oldest ledger mutants bench study lint lock clean
+.PHONY: all help notebooks figures book live pdf contents cards class lab test test-book test-course test-oldest ledger mutants bench study lint lock clean
 
 all: notebooks figures book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -78,6 +78,9 @@ contents: .venv/ok  ## write the README's chapters and routes from notebooks/con
 cards: .venv/ok  ## measure what the cards say of each scheme (a minute); writes CARDS.md
 	@$(BIN)/python docs/cards.py
 
+class: .venv/ok  ## check a class of sixty files of all kinds (a minute); writes notebooks/results/class.csv
+	@$(BIN)/python tests/trial
+
 lab: .venv/lab  ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab notebooks
 
@@ -88,6 +91,15 @@ test-book: .venv/browser book  ## open every page of the web book in a headless 
 	@command -v chromium >/dev/null || { \
 	  echo "make: this test needs Chromium; on Debian: apt install chromium" >&2; exit 1; }
 	@$(BIN)/python -m pytest -n 2 -c tests/browser/pytest.ini tests/browser
+
+.venv-nbgrader/ok: .venv/ok requirements/nbgrader.lock
+	@echo "Setting up .venv-nbgrader from requirements/nbgrader.lock ..."
+	@$(BIN)/python -m venv --clear --without-pip .venv-nbgrader
+	@$(BIN)/uv pip install -q --python .venv-nbgrader/bin/python --require-hashes -r requirements/nbgrader.lock
+	@touch $@
+
+test-course: .venv-nbgrader/ok  ## let nbgrader itself release and grade a notebook of ours (minutes; in an environment of its own)
+	@PYTHONPATH="$(CURDIR)" .venv-nbgrader/bin/python -m pytest -c tests/nbgrader/pytest.ini tests/nbgrader
 
 .venv-oldest/ok: .venv/ok
 	@$(BIN)/python -m venv --clear --without-pip .venv-oldest
@@ -127,7 +139,7 @@ lint: .venv/ok  ## style, types, docstrings, spelling
 	@echo "lint: clean"
 
 lock: .venv/ok  ## resolve the requirements anew and write the locks (pins and hashes, no addresses)
-	@for set in "bootstrap requirements/bootstrap.in" "dev pyproject.toml --extra dev" \
+	@for set in "bootstrap requirements/bootstrap.in" "nbgrader requirements/nbgrader.in" "dev pyproject.toml --extra dev" \
 	  "lab pyproject.toml --extra dev --extra lab -c requirements/dev.lock" \
 	  "browser pyproject.toml --extra dev --extra browser -c requirements/dev.lock"; do set -- $$set; name=$$1; shift; \
 	  $(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-header --no-annotate \

@@ -304,24 +304,24 @@ plt.show()
 # %% [markdown]
 # ### Plans for lessons
 #
-# For lessons of about 90 minutes; the columns say in which lesson a chapter comes. The homework is checked
-# for a whole class at once ([chapter 73](73_exercises.ipynb)), and each figure is drawn by one function of
-# `pe_numpy/plots/`.
+# For lessons of about 90 minutes; the columns say in which lesson a chapter comes. The homework stands ready, with
+# points, in `notebooks/assignments/`, and is checked for a whole class at once
+# ([chapter 73](73_exercises.ipynb)); each figure is drawn by one function of `pe_numpy/plots/`.
 #
 # | chapter | homework | 4 lessons | 8 | 12 |
 # |---|---|---|---|---|
 # | [10](10_attention.ipynb) | `softmax`, `attention` | 1 | 1 | 1 |
-# | [11](11_why_position.ipynb) | its exercises | 1 | 2 | 2 |
+# | [11](11_why_position.ipynb) | `pooled_attention` | 1 | 2 | 2 |
 # | [20](20_sinusoidal.ipynb) | `sinusoidal` | 2 | 3 | 3 |
-# | [30](30_expansion.ipynb) | `relative_distance` | 3 | 4 | 4 |
+# | [30](30_expansion.ipynb) | `relative_distance`, `four_terms` | 3 | 4 | 4 |
 # | [33](33_t5.ipynb) | `t5_bucket` | | | 5 |
 # | [35](35_alibi.ipynb) | `alibi_slopes`, `alibi_bias` | 3 | 5 | 6 |
 # | [40](40_rope_derived.ipynb) | `rope_matrix`, `rope` | 4 | 6 | 7 |
-# | [41](41_rope_computed.ipynb) | its exercises | | 7 | 8 |
-# | [50](50_scaling.ipynb) | `ntk_scaling` | | 8 | 9 |
-# | [60](60_layers.ipynb) | `layer_norm` | | | 10 |
-# | [61](61_autodiff.ipynb) | its exercises | | | 11 |
-# | [62](62_model.ipynb) | `cross_entropy` | | | 12 |
+# | [41](41_rope_computed.ipynb) | `rotary_scores` | | 7 | 8 |
+# | [50](50_scaling.ipynb) | `ntk_scaling`, `yarn_scaling` | | 8 | 9 |
+# | [60](60_layers.ipynb) | `layer_norm`, `multi_head_attention` | | | 10 |
+# | [61](61_autodiff.ipynb) | `softmax_gradient`, `adamw` | | | 11 |
+# | [62](62_model.ipynb) | `cross_entropy`, `shift_right` | | | 12 |
 #
 # ## Exercises
 #

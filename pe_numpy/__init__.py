@@ -55,6 +55,7 @@ are arrays, never lengths. A function of data keeps the dtype of its data; a fun
 alone gives float64.
 """
 
+from pe_numpy import startup  # noqa: F401  (first: it looks after the import path)
 from pe_numpy.absolute.complex_order import complex_attention, complex_order
 from pe_numpy.absolute.convolution import convolve
 from pe_numpy.absolute.fourier import fourier_features

@@ -1,19 +1,22 @@
-"""The command line: python -m pe_numpy list, card NAMES, copy NAMES, check FILES, run FOLDER."""
+"""The command line: python -m pe_numpy list, card NAMES, copy NAMES, check FILES, run FOLDER;
+for a course, release TOML FOLDER.
+"""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import glob
+import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pe_numpy
 from pe_numpy.cards import card
-from pe_numpy.homework import contents, runner
+from pe_numpy.homework import contents, course, grading, release, runner
 from pe_numpy.homework.copy import copy
 from pe_numpy.homework.registry import EXERCISES
 from pe_numpy.models import run
@@ -32,14 +35,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     showing.add_argument("names", nargs="+", metavar="NAME")
     copying = commands.add_parser("copy", help="print functions as a file that stands alone")
     copying.add_argument("names", nargs="+", metavar="NAME")
-    checking = commands.add_parser("check", help="check the functions of your files")
-    checking.add_argument("what", nargs="+", metavar="FILE or NAME")
+    copying.add_argument("--plain", action="store_true", help="short, without checks of input")
+    checking = commands.add_parser(
+        "check",
+        help="check the functions of your files",
+        epilog="What each line of a report means: notebooks/73_exercises.ipynb",
+    )
+    checking.add_argument(
+        "what",
+        nargs="+",
+        metavar="FILE or NAME",
+        help="files (.py, .ipynb), folders or patterns; exercises, if not all that they define",
+    )
     checking.add_argument("--json", action="store_true", help="print the reports as JSON")
     checking.add_argument("--junit", metavar="XML", help="write the reports as JUnit's XML")
-    checking.add_argument("--seconds", type=float, default=runner.SECONDS, help="for one file")
-    checking.add_argument("--megabytes", type=int, default=runner.MEGABYTES, help="of memory")
+    checking.add_argument("--seed", type=int, help="from which the cases are drawn; 0")
+    checking.add_argument("--salt", metavar="WORD", help="other cases for each file, by its name")
+    runner.add_options(checking)
+    grading.add_options(checking)
+    releasing = commands.add_parser("release", help="write what students get of an assignment")
+    releasing.add_argument("assignment", metavar="TOML")
+    releasing.add_argument("folder", metavar="FOLDER")
+    releasing.add_argument("--nbgrader", metavar="COURSE", help="write its notebook there, too")
+    releasing.add_argument("--exercises", metavar="FOLDER", help="of stubs, if not the book's")
     run.add_options(commands.add_parser("run", help="let a released model write"))
     options = parser.parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):  # a terminal may lack letters
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = _run(options)
         sys.stdout.flush()
@@ -55,13 +78,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.command == "check":
         return _check(options)
+    if options.command == "release":
+        release.run(options)
+        return 0
     if options.command == "run":
         run.run(options)
         return 0
     if options.command == "card":
         print("\n\n".join(map(card, options.names)))
         return 0
-    print("\n".join(table()) if options.command == "list" else copy(options.names).rstrip())
+    if options.command == "copy":
+        print(copy(options.names, options.plain).rstrip())
+        return 0
+    print("\n".join(table()))
     return 0
 
 
@@ -83,41 +112,48 @@ def table() -> list[str]:
 
 
 def _check(options: argparse.Namespace) -> int:
-    files = [word for word in options.what if word.endswith(".py") or Path(word).exists()]
-    names = [word for word in options.what if word not in files]
+    found = {word: _files(word) for word in options.what}
+    files = [file for own in found.values() for file in own]
+    names = [word for word, own in found.items() if not own]
     if not files:
         raise ValueError(f"check: name a file to look at; got {' '.join(options.what)}")
-    reports = [runner.check_file(file, names, options.seconds, options.megabytes) for file in files]
+    if assignment := grading.assignment_of(options):
+        if names:
+            raise ValueError(f"check: the assignment names the exercises; got {' '.join(names)}")
+        if options.seed is not None or options.salt is not None:
+            raise ValueError("check: the assignment says which seed or salt; leave --seed, --salt")
+        return grading.run(options, assignment, files)
+    reports = runner.check_files(files, names, seed=_seed(options), **runner.settings(options))
     if options.json:
         rows = [{**dataclasses.asdict(report), "passed": report.passed} for report in reports]
         print(json.dumps(rows, indent=1))
     else:
         print("\n".join(map(str, reports)))
     if options.junit:
-        Path(options.junit).write_bytes(_junit(reports))
+        Path(options.junit).write_bytes(course.junit_of(reports))
     return 0 if all(report.passed for report in reports) else 1
 
 
-def _junit(reports: Sequence[runner.Report]) -> bytes:
-    suites = ElementTree.Element("testsuites")
-    for report in reports:
-        verdicts = report.verdicts or [
-            runner.Verdict("file", not report.problem, 0, report.problem)
-        ]
-        failures = sum(not verdict.passed for verdict in verdicts)
-        suite = ElementTree.SubElement(
-            suites, "testsuite", name=report.path, tests=str(len(verdicts)), failures=str(failures)
-        )
-        for verdict in verdicts:
-            test = ElementTree.SubElement(
-                suite, "testcase", classname=Path(report.path).stem, name=verdict.name
-            )
-            if not verdict.passed:
-                failure = ElementTree.SubElement(
-                    test, "failure", message=verdict.mistake or verdict.problem
-                )
-                failure.text = str(verdict)
-    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+def _files(word: str) -> list[str]:
+    """Files that a word of the command line names: those of a folder, or of a pattern."""
+    kinds = (".py", ".ipynb")
+    if word in EXERCISES and not Path(word).is_file():
+        return []
+    if Path(word).is_dir():
+        inside = sorted(str(file) for file in Path(word).iterdir() if file.suffix in kinds)
+        return inside or [word]  # one of a class: the others are checked all the same
+    if Path(word).exists():
+        return [word]
+    several = sorted(glob.glob(word))  # not every shell does this
+    return several or [word for _ in [0] if word.endswith(kinds)]
+
+
+def _seed(options: argparse.Namespace) -> int | Callable[[str], int]:
+    if options.salt is None:
+        return options.seed or 0
+    if options.seed is not None:
+        raise ValueError("check: give --seed or --salt, not both")
+    return lambda path: course.seed_of(options.salt, course.student_of(path))
 
 
 if __name__ == "__main__":

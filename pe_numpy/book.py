@@ -54,7 +54,7 @@ def _shown(function: Callable) -> str:
     hidden = {
         line
         for node in ast.walk(definition)
-        if isinstance(node, ast.stmt) and _only_checks(node)
+        if isinstance(node, ast.stmt) and only_checks(node)
         for line in range(node.lineno - 1, (node.end_lineno or node.lineno))
     }
     if ast.get_docstring(definition) is not None:
@@ -73,15 +73,31 @@ def _shown(function: Callable) -> str:
     return re.sub(r"^((?:class|def) [^#]*?:)\n\n", r"\1\n", "\n".join(shown))
 
 
-def _only_checks(node: ast.stmt) -> bool:
-    """Whether a statement does nothing but refuse bad input, or make an array of a good one."""
+def only_checks(node: ast.stmt) -> bool:
+    r"""Whether a statement does nothing but refuse bad input, or make an array of a good one.
+
+    Parameters
+    ----------
+    node : statement
+        As Python's `ast` reads it.
+
+    Returns
+    -------
+    True if a reader who has good arrays can do without it.
+
+    Examples
+    --------
+    >>> code = "x = checks.real_array('f', 'x', x)\nif x.ndim < 2: raise ValueError\nx = x + 1"
+    >>> [only_checks(statement) for statement in ast.parse(code).body]
+    [True, True, False]
+    """
     if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
         given = [ast.unparse(argument) for argument in node.value.args]
         targets = [ast.unparse(x) for x in node.targets] if isinstance(node, ast.Assign) else []
         check = ast.unparse(node.value.func).startswith("checks.") or given[:1] == ["name"]
         return check and all(target in given for target in targets)
     if (isinstance(node, ast.If) and not node.orelse) or isinstance(node, ast.For):
-        return all(isinstance(x, ast.Raise) or _only_checks(x) for x in node.body)
+        return all(isinstance(x, ast.Raise) or only_checks(x) for x in node.body)
     return False
 
 

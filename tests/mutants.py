@@ -103,13 +103,14 @@ def plant(words: str) -> None:
     """Put a known mistake, named as "exercise: mistake", in place of its function."""
     exercise, _, name = words.partition(": ")
     right = EXERCISES[exercise].reference
-    (wrong,) = (m.function for m in EXERCISES[exercise].mistakes if m.name == name)
+    known = (*EXERCISES[exercise].mistakes, *EXERCISES[exercise].further)
+    (wrong,) = (m.function for m in known if m.name == name)
     for room in (pe_numpy, importlib.import_module(right.__module__)):
         setattr(room, exercise, wrong)
 
 
 KNOWN = [Wrong(e.name, m.name) for e in EXERCISES.values() if e.name in pe_numpy.__all__
-         for m in e.mistakes]  # fmt: skip
+         for m in (*e.mistakes, *e.further)]  # fmt: skip
 
 SINUSOIDAL, ROPE, ATTENTION = "absolute/sinusoidal", "rotary/rope", "transformer/attention"
 POSITIONS, LAPLACIAN = "absolute/positions", "absolute/laplacian"
@@ -141,7 +142,12 @@ SCHEMES = "schemes"
 CENSUS = "census"
 CARDS = "cards"
 CHECK, REGISTRY = "homework/check", "homework/registry"
+COMMON = "homework/common"
 MEASURED, RUNNER = "homework/measured", "homework/runner"
+SUBMISSION = "homework/submission"
+STARTUP = "startup"
+COPY, PLAIN = "homework/copy", "homework/plain"
+COURSE, GRADING, RELEASE = "homework/course", "homework/grading", "homework/release"
 DEEPSEEK, WEIGHTS = "models/deepseek", "models/weights"
 GEMMA2, GEMMA3, LLAMA, PAGE = "models/gemma2", "models/gemma3", "models/llama", "models/page"
 DEBERTA_PAGE, XLNET = "models/deberta", "models/xlnet"
@@ -214,8 +220,9 @@ MUTANTS = [
     Mutant("half-split turns back", ROPE, "[-second, first]", "[second, -first]"),
     Mutant("cosine for sine", ROPE, "turned *= sin\n", "turned *= cos\n"),
     Mutant("rest of partial RoPE dropped", ROPE,
-           "return turned if n == x.shape[-1] // 2 else np.concatenate([turned, rest], axis=-1)",
+           "return turned if 2 * n == x.shape[-1] else np.concatenate([turned, rest], axis=-1)",
            "return np.concatenate([turned, 0 * rest], axis=-1)"),
+    Mutant("an odd component dropped", ROPE, "turned if 2 * n == x.shape[-1]", "turned if n == x.shape[-1] // 2"),
     Mutant("partial RoPE by the whole width", ROPE, "first, second, rest = x[..., :n], x[..., n : 2",
            "first, second, rest = x[..., :n], x[..., -n:], x[..., 2 * n :]; _ = x[..., n : 2"),
     Mutant("layouts swapped", ROPE, 'if layout == "interleaved" else _turn_half',
@@ -1267,13 +1274,27 @@ MUTANTS = [
     Mutant("whole numbers for parameters", MODEL, "if not np.issubdtype(dtype, np.floating):", "if False:"),
     Mutant("a seed taken for a generator", MODEL, "if not isinstance(rng, np.random.Generator):", "if False:"),
     Mutant("all numbers must differ", CHECK, "if wrong.any():", "if wrong.all():"),
+    Mutant("complex numbers of half width judged as wide", CHECK, 'want.dtype.kind in "fc" else 0', 'want.dtype.kind == "f" else 0'),
     Mutant("shapes not compared", CHECK, "if want.shape != got.shape:", "if False:"),
-    Mutant("changed arguments unseen", CHECK, "if not _same(a, b)]", "if False]"),
+    Mutant("changed arguments unseen", CHECK, "if not _same(*pair)]", "if False]"),
     Mutant("infinities unseen", CHECK, "wrong |= infinite &", "wrong &= infinite &"),
     Mutant("arrays of a library not made", REGISTRY, "run(function, cases, to)", "run(function, cases)"),
     Mutant("no exercise suggested", REGISTRY, "if near else f", "if False else f"),
     Mutant("a name does not win", CHECK, "if not verdict.mistake and all(", "if all("),
     Mutant("other shapes explained", CHECK, "all(map(_alike, expected, outcomes))", "True"),
+    Mutant("a name for one case of all", CHECK, "exact, shown = exact and alike,", "exact, shown = exact or alike,"),
+    Mutant("a guess from one case", CHECK, "if explained > max(1, len(failing) / 2):", "if explained > 0:"),
+    Mutant("a mistake that shows nowhere has a name", CHECK, "return exact and shown, explained", "return exact, explained"),
+    Mutant("a hint from one case", CHECK, "len(some) > 1 and len(set(some)) == 1", "len(set(some)) == 1"),
+    Mutant("once is a factor", CHECK, "if abs(ratios[0] - 1) > 1e-2:", "if True:"),
+    Mutant("one round of cases", CHECK, "if len(found) >= LEAST or", "if True or"),
+    Mutant("the same numbers for every seed", CHECK, "rng = np.random.default_rng(seed)", "rng = np.random.default_rng(0)"),
+    Mutant("cases that repeat", CHECK, "if not any(_repeats(one, other) for other in found):", "if True:"),
+    Mutant("ignored alone, not together", COMMON, "for count in (1, 2):", "for count in (1,):"),
+    Mutant("one sequence's positions are all", COMMON, "if any(v.ndim > max(least, 1)", "if any(v.ndim < max(least, 1)"),
+    Mutant("any digits are those of float32", COMMON, "if not narrow.agrees(Outcome(got.results), precise):", "if False:"),
+    Mutant("two flaws have no name", COMMON, "    for known in (*exercise.mistakes, *exercise.further):", "    for known in ():"),
+    Mutant("exchanged in one case is exchanged", COMMON, "                return False\n        return True", "                continue\n        return True"),
     Mutant("what is measured is not told", CHECK, 'lines.append(f"    {self.measured}")', "pass"),
     Mutant("noise is a finding", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-9, 1e-9)"),
     Mutant("what is small is nothing", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-3, 1e-3)"),
@@ -1288,6 +1309,83 @@ MUTANTS = [
     Mutant("any kind of value read", RUNNER, "return found if right and len(found)", "return found if len(found)"),
     Mutant("measured once is enough", RUNNER, "if right and len(found) == len(TOLERANCES)", "if right"),
     Mutant("deep brackets end the checker", RUNNER, "TypeError, RecursionError)", "TypeError)"),
+    Mutant("plain: whole numbers stay whole", PLAIN, 'FLOATS = "1.0 * {array}({2})"', 'FLOATS = "{array}({2})"'),
+    Mutant("plain: positions lose their fractions", PLAIN, '"position_array": "{array}({2})"', '"position_array": "np.asarray({2}, np.int64)"'),
+    Mutant("plain: what has brackets loses them", PLAIN, "left if whole else _bracketed(left)", "left"),
+    Mutant("plain: a sum in another order", PLAIN, "if name in OURS:", "if not OURS:"),
+    Mutant("plain: the first argument goes, whichever is unread", PLAIN, "self._omit(call.args, n)", "self._omit(call.args, 0)"),
+    Mutant("plain: a check leaves nothing", PLAIN, "            if value == target:\n", "            if value:\n"),
+    Mutant("plain: starred arguments are counted as one", PLAIN, "len(calls) == self.names.get(function.name)", "bool(calls)"),
+    Mutant("plain: no tape", PLAIN, '"checks.as_array" if tape else "np.asarray"', '"np.asarray"'),
+    Mutant("plain: the whole docstring", PLAIN, "if sentence != text:", "if not sentence:"),
+    Mutant("plain: an empty branch stays", PLAIN, "if isinstance(node, ast.If) and block == node.orelse:", "if not block:"),
+    Mutant("plain: what is handed on counts as read", PLAIN, "all(x in passed for x in names if x.id == parameter.arg)", "parameter.arg not in _names(function, ast.Load)"),
+    Mutant("plain: names within a value count as made", PLAIN, "parts = [x for target in node.targets for x in ast.walk(target)]", "parts = [*ast.walk(node)]"),
+    Mutant("copy: two of one name", COPY, "or names.count(place.name) > 1", "or names.count(place.name) > 9"),
+    Mutant("copy: the decorator stays", COPY, "    if not tape:\n        drop", "    if tape:\n        drop"),
+    Mutant("copy: what a doctest calls stays behind", COPY, "    if asked:\n        for example", "    if not asked:\n        for example"),
+    Mutant("copy: what is used stands below", COPY, "key=lambda place: (_depth(place.module), place.module, _line(place))", "key=lambda place: (-_depth(place.module), place.module, _line(place))"),
+    Mutant("copy: helpers keep their examples", COPY, "keep = plain or place in asked", "keep = True"),
+    Mutant("copy: needs the package in silence", COPY, "    for name in WHOLE:", "    for name in ():"),
+    Mutant("copy: asked twice, told twice", COPY, "known_name(name) for name in dict.fromkeys(names)", "known_name(name) for name in names"),
+    Mutant("copy: the comment above stays behind", COPY, 'return first if "----" in "".join(lines[above:first]) else above', "return first"),
+    Mutant("points for one right case of a group", COURSE, "if not right}", "if not any(verdict.right)}"),
+    Mutant("points for a group without cases", COURSE, "whole = (set(of) - lost)", "whole = (set(groups) - lost)"),
+    Mutant("all cases are a group like the others", COURSE, "({ALL} if not lost else set())", "{ALL}"),
+    Mutant("the salt alone makes the seed", COURSE, 'f"{salt}\\n{student}"', 'f"{salt}"'),
+    Mutant("a name with its advice", COURSE, "problem=verdict.problem, mistake=verdict.mistake)", "problem=verdict.problem, mistake=verdict.mistake, advice=verdict.advice)"),
+    Mutant("none hides a syntax error", COURSE, 'if not _ran(verdict) or feedback == "name":', 'if feedback == "name":'),
+    Mutant("a stub is a mistake", COURSE, ' and not verdict.problem.endswith(" not written yet")', ""),
+    Mutant("control characters in XML", COURSE, "\\x20-\\ud7ff\\ue000-\\ufffd", "\\x20-\\uffff"),
+    Mutant("a file that can't be run is no failure", COURSE, 'one.verdicts or [Verdict("file", not one.problem, 0, one.problem)]', "one.verdicts"),
+    Mutant("JUnit tells what is held back", COURSE, "verdicts = [limited(one.verdict(name), assignment.feedback) for name in assignment.points]", "verdicts = [one.verdict(name) for name in assignment.points]"),
+    Mutant("right answers are failures", COURSE, "failures = sum(not verdict.passed for verdict in verdicts)", "failures = len(verdicts)"),
+    Mutant("Gradescope shows all at once", COURSE, '"visibility": "after_due_date"', '"visibility": "visible"'),
+    Mutant("JSON tells the salt", COURSE, '    del about["salt"]\n', ""),
+    Mutant("JSON tells what is held back", COURSE, "dataclasses.asdict(limited(one.verdict(name), assignment.feedback))", "dataclasses.asdict(one.verdict(name))"),
+    Mutant("an argument at its default is an option", COURSE, "not _equal(value, default)", "True"),
+    Mutant("the file's name for the folder's", COURSE, "if path.stem == assignment else path.stem", "if path.stem != assignment else path.stem"),
+    Mutant("cells are computed", COURSE, 'text[:1] in ("=", "+", "-", "@", "\\t", "\\r")', "False"),
+    Mutant("the total is hidden with the rest", COURSE, "lines = [points, one.report.problem,", "lines = [one.report.problem,"),
+    Mutant("HTML of a student", COURSE, '"output_format": "text",', '"output_format": "html",'),
+    Mutant("a seed of the file, not of the student", GRADING, "assignment.seed_of(whose[path])", "assignment.seed_of(path)"),
+    Mutant("the level of the command has no say", GRADING, "feedback=options.feedback or found.feedback", "feedback=found.feedback"),
+    Mutant("a wrong class exits with 0", GRADING, "return 0 if all(", "return 0 if any("),
+    Mutant("the salt leaves the teacher", RELEASE, '"feedback", "install"):', '"feedback", "install", "salt"):'),
+    Mutant("a stub with its answer", RELEASE, "{self.head}\\n    raise NotImplementedError\\n", "{self.head}\\n{self.body}\\n"),
+    Mutant("answers are overwritten", RELEASE, "if path.exists()]", "if path.is_dir()]"),
+    Mutant("another chapter's stub", RELEASE, "not path.name.startswith(chapter)", "path.name.startswith(chapter)"),
+    Mutant("a solution without what it calls", RELEASE, "for other in _needs(written[name], written)", "for other in ()"),
+    Mutant("tests that students may change", RELEASE, '{"grade": True, "locked": True,', '{"grade": True, "locked": False,'),
+    Mutant("hidden tests with the seed of all", RELEASE, "seed={seed})", "seed=0)"),
+    Mutant("green whatever is wrong", RELEASE, '--student "$WHO" | sed', '--student "$WHO" || true | sed'),
+    Mutant("no summary of a push", RELEASE, '| tee -a "$GITHUB_STEP_SUMMARY"', "| cat"),
+    Mutant("the same is said at every level", RELEASE, "{TOLD[assignment.feedback]} Your", "{TOLD['full']} Your"),
+    Mutant("the folder of the answers comes first", RUNNER, "sys.path.append(beside)", "sys.path.insert(0, beside)"),
+    Mutant("detached children live on", RUNNER, "left = list(_left_behind(scratch))", "left = []"),
+    Mutant("one time for all functions", RUNNER, "        wind_up()\n        answer", "        answer"),
+    Mutant("no budget", RUNNER, "        if run.limits.left() < 0.5:", "        if False:"),
+    Mutant("hidden imports unseen", RUNNER, "self.asked = True", "self.asked = False"),
+    Mutant("hidden neighbours unseen", SUBMISSION, '{*own, *used.get("beside", [])}', "{*own}"),
+    Mutant("the folder is on the path of libraries", SUBMISSION, "if place and Path(place).resolve() != folder.resolve()", "if place"),
+    Mutant("a library's name is a neighbour's", SUBMISSION, "return known or importlib", "return importlib"),
+    Mutant("helpers are flagged", SUBMISSION, "(answers := _answers(beside))", "(answers := [name])"),
+    Mutant("reports as they come", RUNNER, "[reports[n] for n in range(len(paths))]", "[*reports.values()]"),
+    Mutant("the process has seed 0", RUNNER, "EXERCISES[name].all_cases(int(seed))", "EXERCISES[name].all_cases(0)"),
+    Mutant("forged letters", RUNNER, "Outcome([], printable(str(error))", "Outcome([], str(error)"),
+    Mutant("any dtype is read", RUNNER, "dtype.kind not in NUMBERS or", "False or"),
+    Mutant("cells of the shell run", SUBMISSION, 'in (["time"], ["capture"]) else', "else"),
+    Mutant("no name of a magic's result", SUBMISSION, 'm[1] + (m[2] + "[]" if m[2] else "pass")', 'm[1] + "pass"'),
+    Mutant("the future stays in its cell", SUBMISSION, 'cell.replace(ahead, "")', "cell"),
+    Mutant("names of arguments and inner functions", SUBMISSION, "names.add(child.name)", "names.add(child.name) or todo.append(child)"),
+    Mutant("any name is near", SUBMISSION, "cutoff=0.8", "cutoff=0.1"),
+    Mutant("a licence in one line alone", SUBMISSION, 'LICENCE in b" ".join(text.split())', "LICENCE in text"),
+    Mutant("a file is its own neighbour", SUBMISSION, "name != path.stem and", ""),
+    Mutant("relative imports are the package's", SUBMISSION, "and node.module:", "and True:"),
+    Mutant("lines of all cells together", SUBMISSION, "place, problem) if starts else problem", "place, problem) if False else problem"),
+    Mutant("every program loses its folder", STARTUP, "if not ours or", "if"),
+    Mutant("what took the place of Python's own runs", STARTUP, "    if hiding:", "    if False:"),
+    Mutant("the folder stays", STARTUP, "    del sys.path[0]", "    pass"),
     Mutant("bar from nothing", STUDY, "len(results), progress", "0, progress"),
     Mutant("V3's bias in the weights", DEEPSEEK, "s.used), scores, 0)", "s.used), choice, 0)"),
     Mutant("V3's bias nowhere", DEEPSEEK, "choice = scores if bias is None else scores + bias", "choice = scores"),

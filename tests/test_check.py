@@ -1,13 +1,28 @@
 """The checker: what it says of right, wrong and strange functions."""
 
 import copy
+import inspect
 import sys
 
 import numpy as np
 import pytest
 
 import pe_numpy
-from pe_numpy.homework.check import Exercise, Mistake, Outcome, call, case, judge, run
+from pe_numpy.homework import common
+from pe_numpy.homework.check import (
+    LEAST,
+    Exercise,
+    Mistake,
+    Outcome,
+    _repeats,
+    _side_by_side,
+    call,
+    case,
+    difference,
+    in_a_row,
+    judge,
+    run,
+)
 from pe_numpy.homework.registry import EXERCISES, exercise_of
 
 
@@ -59,7 +74,16 @@ def test_an_unknown_mistake_is_described():
     assert (v.mistake, v.chapter) == ("", 34)
     assert v.problem == "1 of 1 numbers differ, by up to 8"
     one = Exercise("double", double, lambda rng: iter([case(np.array([1.0, 2.0]))]))
-    assert "Every number is -3 times" in str(judge(one, run(lambda x: -6 * x, one.all_cases())))
+    assert judge(one, run(lambda x: -6 * x, one.all_cases())).advice == ""  # it may be chance
+    two = Exercise("double", double, lambda rng: iter([case(rng.random(3)) for _ in range(2)]))
+    assert "Every number is -3 times" in str(judge(two, run(lambda x: -6 * x, two.all_cases())))
+    ones = [case(np.array([1.0])), case(np.array([0.0, 1.0]))]  # one number shows no factor
+    for more, told in ((ones, True), ([case(np.array([[0.0], [1.0]]))], False)):
+        some = Exercise("double", double, lambda rng, more=more: iter([*two.cases(rng), *more]))
+        wrong = run(lambda x: -6 * x + (x == 0) * (x.ndim > 1), some.all_cases())
+        assert ("Every number is -3 times" in str(judge(some, wrong))) == told
+    almost = judge(two, run(lambda x: 2.00001 * x, two.all_cases()))
+    assert almost.advice == almost.guess == almost.mistake == ""
 
 
 @pytest.mark.parametrize(
@@ -87,7 +111,8 @@ def test_a_strange_result_is_told(function, words):
 
 def test_a_swapped_axis_is_told():
     one = Exercise("T", lambda x: x, lambda rng: iter([case(rng.standard_normal((3, 3)))]))
-    assert "The last two axes are swapped" in str(judge(one, run(np.transpose, one.all_cases())))
+    v = judge(one, run(np.transpose, one.all_cases()))
+    assert v.mistake == "axes in another order"
 
 
 def test_a_change_in_place_is_told_and_does_not_reach_the_next_case():
@@ -152,10 +177,60 @@ def test_the_end_of_the_process_ends_one_call_alone():
     assert "SystemExit: no message (line" in verdict(leaves).problem
 
 
-def test_two_mistakes_at_once_leave_a_guess():
+def test_one_case_alone_makes_no_guess():
+    v = verdict(lambda x, factor=2.0: x * x if x.size == 1 else x * factor)
+    assert (v.passed, v.mistake, v.guess) == (False, "", "")
+
+
+def test_what_shows_in_no_case_is_not_the_mistake():
+    hidden = Exercise("double", double, cases, (Mistake("hidden", "Nothing.", 21, double),))
+    given = run(lambda x, factor=2.0: (x * factor).astype(float), hidden.all_cases())
+    v = judge(hidden, given)
+    assert "dtype should be float32" in v.problem and v.mistake == ""
+
+
+def test_two_mistakes_at_once_leave_a_guess_if_one_explains_two_cases_and_most():
     v = verdict(lambda x, factor=2.0: x * x * x)  # in the first case, x is 1
-    assert v.mistake == "" and v.chapter == 34
-    assert v.advice.endswith('Perhaps "squared", and something else: Add, do not multiply.')
+    assert v.mistake == v.guess == v.advice == "" and v.chapter == 34
+    v = verdict(lambda x, factor=2.0: x * x if factor == 2 else -x)
+    assert (v.mistake, v.guess, v.advice) == ("", "squared", "Add, do not multiply.")
+    assert '\n    Perhaps "squared", and something else.\n' in str(v)
+
+
+def test_calls_in_a_row_get_what_the_one_before_gave_back():
+    def add(x, state=None):
+        total = x if state is None else state["sum"] + x
+        return total, {"sum": total}
+
+    def twice(function, x, more):
+        first, state = function(x)
+        return first, function(more, state)[0]
+
+    def forgetful(x, state=None):
+        return add(x)
+
+    def changes(x, state=None):
+        return x.copy() if state is None else state + x, np.multiply(x, 2, out=x)
+
+    one = in_a_row(twice, np.array([1.0]), np.array([5.0]))
+    toy = Exercise("add", add, lambda rng: iter([one]), chapter=60)
+    assert judge(toy, run(add, [one])).passed
+    assert [r.tolist() for r in call(add, one).results] == [[1.0], [6.0]]
+    v = judge(toy, run(forgetful, [one]))
+    assert not v.passed and v.call == "add(x=[1.0], state=[5.0]) in a row"
+    assert call(changes, one).changed == ["x", "state"] and one.args[0].tolist() == [1.0]
+
+
+def test_a_change_of_what_stands_in_a_tuple_is_told():
+    def in_place(grads):
+        grads[1]["W"][0] = 7
+        return 0.0
+
+    kept = case(({"W": np.ones(2)}, {"W": np.zeros(2)}))
+    assert call(in_place, kept).changed == ["grads"]
+    toy = Exercise("f", in_place, lambda rng: iter([kept]))
+    v = judge(toy, [Outcome([np.array(1.0)])])
+    assert v.call == "f(grads=({'W': [1.0, 1.0]}, {'W': [0.0, 0.0]}))"
 
 
 def test_an_explanation_is_asked_for_once_and_only_where_numbers_alone_are_wrong():
@@ -175,6 +250,13 @@ def test_an_explanation_is_asked_for_once_and_only_where_numbers_alone_are_wrong
 def test_results_show_as_many_digits_as_it_takes_to_see_a_difference():
     v = verdict(lambda x, factor=2.0: x * factor + 1e-6)
     assert (v.expected, v.given) == ("[2.0]", "[2.000001]")
+
+
+def test_large_results_show_the_first_number_that_differs():
+    want = Outcome([np.arange(30.0)])
+    got = Outcome([np.where(want.results[0] < 27, 1 + 1e-13, -1) * want.results[0]])
+    shown = [text.partition(" of shape")[0] for text in _side_by_side(want, got)]
+    assert shown == ["[..., 27.0, 28.0, 29.0, ...]", "[..., -27.0, -28.0, -29.0, ...]"]
 
 
 def test_a_truth_is_no_number():
@@ -218,7 +300,7 @@ def test_the_public_function_finds_the_exercise():
 
 # ---- every exercise of the book -----------------------------------------------------------------
 
-MISTAKES = [(e.name, m.name) for e in EXERCISES.values() for m in e.mistakes]
+MISTAKES = [(e.name, m.name) for e in EXERCISES.values() for m in (*e.mistakes, *e.further)]
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -230,10 +312,60 @@ def test_the_reference_passes_its_own_exercise(name):
     assert len(exercise.mistakes) >= 2 and exercise.chapter
 
 
+# Parameters whose specification in the exercise leaves them out, or that several calls carry.
+LEFT_OUT = {
+    "attention_blockwise": {"mask"},
+    "multi_head_attention": {
+        *("encoding", "places", "q_positions", "k_positions", "remember", "real"),
+    },
+    "cached_attention": {"cache", "frequencies"},
+}
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_cases_are_many_and_drawn_and_leave_no_default_alone(name):
+    exercise = EXERCISES[name]
+    some, others = exercise.all_cases(), exercise.all_cases(7)
+    assert len(some) >= LEAST and len(others) >= LEAST
+    assert not any(_repeats(a, b) for n, a in enumerate(some) for b in some[:n])
+    assert sum(not any(_repeats(a, b) for b in some) for a in others) >= len(others) / 2
+    given = common._values(exercise, some)
+    for parameter in inspect.signature(exercise.reference).parameters.values():
+        if parameter.default is parameter.empty or parameter.name in LEFT_OUT.get(name, ()):
+            continue
+        values = given[parameter.name]
+        assert sum(not common._equal(v, parameter.default) for v in values) >= 2, parameter.name
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("f2", 2e-2), ("f4", 2e-5), ("c8", 2e-5), ("f8", 1e-9), ("c16", 1e-9)]
+)
+def test_what_rounding_may_change_goes_by_the_dtype(dtype, size):
+    want = np.array([100, 1], dtype)  # the largest number counts
+    near, far = (Outcome([want + 100 * size * share]) for share in (0.9, 1.1))
+    assert difference(Outcome([want]), near) == ""
+    assert difference(Outcome([want]), far).startswith("2 of 2 numbers differ")
+
+
+def test_the_same_seed_gives_the_same_cases():
+    a, b, other = (exercise_of("rope").all_cases(seed) for seed in (5, 5, 6))
+    assert all(map(_repeats, a, b)) and not all(map(_repeats, a, other))
+
+
+def test_a_case_of_a_round_before_is_left_out():
+    def of_one(rng):
+        yield case(np.array([1.0]))
+        yield case(rng.random(2))
+
+    one = Exercise("double", double, of_one)
+    assert [len(c.args[0]) for c in one.all_cases()] == [1] + [2] * (LEAST - 1)
+    assert len(TOY.all_cases()) == 3  # there are no others
+
+
 @pytest.mark.parametrize(("name", "mistake"), MISTAKES, ids=lambda words: words.replace(" ", "-"))
 def test_each_known_mistake_is_recognised_by_name(name, mistake):
     exercise = exercise_of(name)
-    wrong = next(m for m in exercise.mistakes if m.name == mistake)
+    wrong = next(m for m in (*exercise.mistakes, *exercise.further) if m.name == mistake)
     outcomes = run(wrong.function, exercise.all_cases())
     v = judge(exercise, outcomes, explain=lambda: pytest.fail("a name is enough"))
     assert (v.passed, v.mistake, v.advice, v.chapter) == (
@@ -250,11 +382,17 @@ def test_promotion_and_changes_in_place_are_recognised(name):
     one = exercise.all_cases()
 
     def promoted(*args, **options):
-        result = exercise.reference(*args, **options)
-        parts = result if isinstance(result, tuple) else (result,)
-        wide = [np.asarray(p) for p in parts]
-        wide = tuple(p.astype(np.float64) if p.dtype == np.float32 else p for p in wide)
-        return wide if isinstance(result, tuple) else wide[0]
+        return widened(exercise.reference(*args, **options))
+
+    def widened(result):
+        if isinstance(result, tuple):
+            return tuple(map(widened, result))
+        if isinstance(result, dict):
+            return {key: widened(part) for key, part in result.items()}
+        if isinstance(result, int | None):
+            return result
+        result = np.asarray(result)
+        return result.astype(np.float64) if result.dtype == np.float32 else result
 
     def in_place(*args, **options):
         result = copy.deepcopy(exercise.reference(*args, **options))  # it may be a view

@@ -21,14 +21,6 @@ sys.exit(result.failed)
 """
 
 
-@pytest.mark.parametrize("name", sorted({*pe_numpy.__all__} - {"check", "load_model"}))
-def test_a_copied_function_passes_its_doctest_without_the_package(name, tmp_path):
-    (tmp_path / "copied.py").write_text(copy([name]))
-    script = ALONE.format(folder=str(tmp_path))
-    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr
-
-
 def copied(*names):
     namespace = {"__name__": "copied"}
     exec(compile(copy(names), "copied", "exec"), namespace)
@@ -88,6 +80,13 @@ def test_what_two_modules_call_by_one_name_stays_apart():
     assert place_of("rope").module == "pe_numpy.rotary.rope"
 
 
+def test_a_helper_keeps_one_sentence_and_a_constant_the_comment_above_it():
+    text = copy(["attention"])
+    assert "with at least one axis for each letter" in text
+    assert "Integers and booleans become float64; a floating" not in text
+    assert "\n# What transformers fills in where" in copy(["rope_from_config"])
+
+
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(ValueError, match=r"no 'Rop' in pe_numpy; did you mean .*rope"):
         copy(["Rop"])
@@ -99,3 +98,14 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_what_needs_the_package_stays(name):
     with pytest.raises(ValueError, match=f"{name} needs the whole package"):
         copy([name])
+
+
+# ---- every public function, the slowest test last -----------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted({*pe_numpy.__all__} - {"check", "load_model"}))
+def test_a_copied_function_passes_its_doctest_without_the_package(name, tmp_path):
+    (tmp_path / "copied.py").write_text(copy([name]))
+    script = ALONE.format(folder=str(tmp_path))
+    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -9,6 +9,7 @@ import pytest
 
 import pe_numpy
 from pe_numpy.__main__ import main
+from pe_numpy.homework import runner
 from pe_numpy.homework.registry import EXERCISES
 
 OWN = """
@@ -59,6 +60,60 @@ def test_json_and_junit_say_the_same(files, tmp_path, capsys):
     assert suites[1].find("testcase/failure").get("message") == "exponent i/d for 2i/d"
 
 
+def test_junit_holds_what_xml_can_not(tmp_path, capsys):
+    path = tmp_path / "a\x07\udcff.py"
+    path.write_text(OWN.format("'\\x1b' * "))
+    xml = tmp_path / "report.xml"
+    assert main(["check", "--junit", str(xml), str(path)]) == 1
+    (suite,) = ElementTree.parse(xml).getroot()
+    assert suite.get("name").endswith("a??.py") and suite.find("testcase").get("classname") == "a??"
+    assert f"{tmp_path}/a??.py\n" in capsys.readouterr().out
+    facts = {p.get("name"): p.get("value") for p in suite.find("properties")}
+    assert facts == {"version": pe_numpy.__version__, "seed": "0", "flags": ""}
+
+
+def test_a_folder_and_a_pattern_name_their_files(files, tmp_path, capsys):
+    (tmp_path / "notes.txt").touch()
+    for word in (tmp_path, tmp_path / "*.py"):
+        assert main(["check", str(word)]) == 1
+        found = [line for line in capsys.readouterr().out.splitlines() if line[0] != " "]
+        assert found == [*files]
+    (tmp_path / "empty").mkdir()
+    assert main(["check", str(tmp_path / "empty"), files[0]]) == 1  # the others are checked
+    out = capsys.readouterr().out
+    assert "it is a folder: name a file" in out and "right in all" in out
+    assert main(["check", str(tmp_path / "none.ipynb")]) == 1
+    assert "can't be read: No such file" in capsys.readouterr().out
+
+
+def test_an_exercise_is_no_folder_of_its_name(files, tmp_path, monkeypatch, capsys):
+    (tmp_path / "rope_frequencies").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "right.py", "rope_frequencies"]) == 0
+
+
+def test_options_reach_the_checker(files, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(runner, "check_files", lambda *a, **o: asked.append(o) or [])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    words = "--seed 7 --seconds 3 --budget 9 --megabytes 800 --jobs 2 --allow-package"
+    assert main(["check", files[0], *words.split()]) == 0
+    assert asked.pop() == {
+        "seed": 7, "seconds": 3.0, "budget": 9.0, "megabytes": 800, "jobs": 2,
+        "allow_package": True, "progress": runner.tell_progress,
+    }  # fmt: skip
+    assert main(["check", files[0], "--salt", "autumn"]) == 0
+    seed = asked.pop()["seed"]
+    assert seed("x/anna.py") == seed("anna.py") != seed("ben.py")
+
+
+def test_progress_is_one_line_of_a_terminal(capsys):
+    for done in (1, 2):
+        runner.tell_progress(done, 2)
+    runner.tell_progress(1, 1)
+    assert capsys.readouterr().err == "\r1 of 2 files\r2 of 2 files\n"
+
+
 def test_a_reader_may_stop_early():
     command = [sys.executable, "-m", "pe_numpy", "list"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -73,6 +128,8 @@ def test_a_reader_may_stop_early():
         (["check", "rope"], "name a file to look at"),
         (["check", __file__, "--junit", "no/such/folder.xml"], "No such file or directory"),
         (["check", __file__, "ropee"], "did you mean rope"),
+        (["check", __file__, "--jobs", "0"], "check: --jobs must be positive; got 0"),
+        (["check", __file__, "--seed", "1", "--salt", "a"], "give --seed or --salt, not both"),
     ],
 )
 def test_a_wrong_call_gets_a_line_and_status_2(words, message, capsys):

@@ -53,7 +53,7 @@ def modulo_five(q, k, table, distance):
 
 
 def without_v(q, k, r, u, v, distance):
-    return pe.transformer_xl_scores(q, k, r, u, 0 * v, distance)
+    return pe.transformer_xl_scores(q, k, r, 2 * u, 0 * v, distance)
 
 
 def keys_moved(q, k, pq, pk, bias=None):
@@ -64,8 +64,8 @@ def stopped(p, a, distance):
     return pe.kerple_log_bias(p, a, np.clip(distance, -60, 60))
 
 
-def no_future(slopes, distance, future_slopes=None):
-    return pe.alibi_bias(slopes, np.maximum(distance, 0), future_slopes)
+def short_future(slopes, distance, future_slopes=None):
+    return pe.alibi_bias(slopes, np.maximum(distance, -2), future_slopes)
 
 
 def fading(q, k, distance, f=None, layout="interleaved"):
@@ -157,7 +157,7 @@ PLANTED = [
      "A distance of 1 has the score of 193, 398 and 804, where near and far should differ"),
     # biases
     ("kerple_log_bias", stopped, "Distances of 193, 398 and 804 have one score"),
-    ("alibi_bias", no_future, "Past and future differ: places (9, 2) and (2, 9) should have one"),
+    ("alibi_bias", short_future, "Past and future differ: places (9, 2) and (2, 9) should have"),
     ("alibi_bias", waves, "Scores of a token with itself rise at times, where they should fall"),
     ("sandwich_bias", unbounded, "Scores grow with the distance: one at 193, 398 and 804 is more"),
     ("fire_bias", fire_unlimited, YES),
@@ -270,7 +270,9 @@ def xl_by_terms(q, k, r, u, v, distance):
 
 def loops_of_distance(q, k):
     q, k = np.asarray(q), np.asarray(k)
-    return np.array([[a - b for b in k] for a in q]) if q.ndim == 1 else q[..., None] - k[:, None]
+    if q.ndim == k.ndim == 1:
+        return np.array([[a - b for b in k] for a in q])
+    return q[..., None] - k[..., None, :]
 
 
 def alibi_both(slopes, distance, future_slopes=None):

@@ -96,6 +96,15 @@ def test_no_vectors_or_no_frequencies_leave_the_input(layout):
     assert_array_equal(rope([[1.0, 2.0, 3.0]], [7], [], layout), [[1.0, 2.0, 3.0]])
 
 
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_an_odd_component_behind_all_pairs_stays(layout, n):
+    x, theta = data((5, 2 * n + 1)), np.geomspace(1, 0.01, n)
+    turned = rope(x, np.arange(5), theta, layout)
+    assert_array_equal(turned[:, 2 * n :], x[:, 2 * n :])
+    assert_array_equal(turned[:, : 2 * n], rope(x[:, : 2 * n], np.arange(5), theta, layout))
+
+
 # ---- theorems -----------------------------------------------------------------------------------
 
 

@@ -93,6 +93,43 @@ def attend(scores, v, mask=None, sink=None):
     raise NotImplementedError
 
 
+def attention_blockwise(
+    q,
+    k,
+    v,
+    mask=None,
+    bias=None,
+    block=256,
+    causal=False,
+    q_positions=None,
+    k_positions=None,
+    window=None,
+):
+    """Attention in blocks of keys: the same output, without an array of all scores.
+
+    q, k, v       (..., L, K), (..., S, K), (..., S, Kv)
+    mask          booleans that broadcast to (..., L, S), or None: True = may attend
+    bias          array that broadcasts to (..., L, S), or a function of the distances (..., l, s)
+                  of a block, query minus key position; or None
+    block         int     keys taken at a time; the last block may be shorter
+    causal        bool    whether a query may attend only to positions up to its own
+    q_positions   (..., L)  by default the last L of 0 .. S-1
+    k_positions   (..., S)  by default 0 .. S-1
+    window        int     a query sees no key that stands `window` positions or more before it
+    returns       (..., L, Kv)
+
+    for each query: top = -inf, total = 0, mixed = 0
+    for each block of keys, for each query i:
+        score[j] = q[i] k[j] / sqrt(K) + bias[i, j], or -inf where i must not see j
+        higher = max(top, the largest score of the block)
+        total  = total exp(top - higher) + sum over j of exp(score[j] - higher)
+        mixed  = mixed exp(top - higher) + sum over j of exp(score[j] - higher) v[j]
+        top    = higher
+    output = mixed / total, or 0 where nothing may be seen
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # softmax, 1: np.moveaxis(x, axis, 0) lets you loop over the scores of all rows at once.
@@ -110,3 +147,9 @@ def attend(scores, v, mask=None, sink=None):
 # attend, 1: the sink is one more key whose value is 0.
 # attend, 2: set it beside the scores, as a last column, take your softmax, drop the column.
 # attend, 3: the mask comes before it, so that no row is without a score.
+
+# attention_blockwise, 1: all queries at once: top and total have the axes (..., L, 1).
+# attention_blockwise, 2: a slice of the keys, of the values, and of the last axis of mask and bias;
+#   np.broadcast_to gives mask and bias that axis.
+# attention_blockwise, 3: while a row has seen -inf alone, subtract 0; at the end divide by 1 there.
+# attention_blockwise, 4: q_at[..., :, None] - k_at[..., None, columns] are the distances.

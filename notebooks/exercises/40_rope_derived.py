@@ -69,6 +69,24 @@ def rope_permutation(d):
     raise NotImplementedError
 
 
+def rope_convert_weights(weight, n_heads, to="half", d=None):
+    """Reorder the rows of W_q or W_k, head by head, so that they serve the other layout.
+
+    weight   (H K, D)   k = W_k x, head after head; or a bias (H K,)
+    n_heads  int        H
+    to       "half" or "interleaved": the layout wanted; the weight is made for the other one
+    d        int        components of each head that turn, the first ones; K by default
+    returns  of the weight's shape and dtype
+
+    for each head h, and i in 0 .. d/2 - 1:
+        to half:        row h K + i        is the old row h K + 2i
+                        row h K + d/2 + i  is the old row h K + 2i + 1
+        to interleaved: the way back
+    rows h K + d .. h K + K - 1 stay
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # rope_frequencies, 1: the first frequency is 1 for every d.
@@ -84,3 +102,6 @@ def rope_permutation(d):
 
 # rope_permutation, 1: for d = 4 it is 0 2 1 3.
 # rope_permutation, 2: np.arange has a step.
+
+# rope_convert_weights, 1: rope_permutation(d) orders one head; add h K for head h.
+# rope_convert_weights, 2: np.argsort of a permutation undoes it.

@@ -100,6 +100,62 @@ def longrope_scaling(d, length, short_factor, long_factor, trained_length, facto
     raise NotImplementedError
 
 
+def yarn_scaling(
+    d,
+    factor,
+    trained_length,
+    base=10000.0,
+    beta_fast=32.0,
+    beta_slow=1.0,
+    truncate=True,
+):
+    """YaRN: keep the fast pairs, interpolate the slow ones, mix between; and sharpen attention.
+
+    d                     int      number of components
+    factor                number   s
+    trained_length        number   L0
+    base                  float    b
+    beta_fast, beta_slow  numbers  turns within L0 at which the ramp begins and ends
+    truncate              bool     whether it begins and ends at whole pairs
+    returns               (d/2,) float64, float
+
+    the pair that turns r times within L0:  index(r) = d ln(L0 / (2 pi r)) / (2 ln b)
+    low, high = index(beta_fast), index(beta_slow)
+    truncate: low down, high up, to whole numbers
+    low at least 0, high at most d - 1; if they are equal, high - low = 0.001
+    for i in 0 .. d/2 - 1:
+        ramp = (i - low) / (high - low), cut off at 0 below and at 1 above
+        new[i] = (1 - ramp) theta[i] + ramp theta[i] / s
+    attention factor = 0.1 ln s + 1   for s > 1; 1 for s <= 1
+    """
+    raise NotImplementedError
+
+
+def rope_settings(config, layer=0, length=None):
+    """The frequencies of RoPE in one layer, read from a configuration, stretched as it says.
+
+    config   dict     its words, of which these may occur:
+                      "head_dim", or else "hidden_size" and "num_attention_heads"
+                      "rope_theta", the base
+                      "max_position_embeddings", the longest length
+                      "rope_scaling", a dictionary with "rope_type", or "type" in older files
+                      or all in "rope_parameters": for each word of "layer_types", which has an
+                      entry a layer, a dictionary with "rope_theta", "rope_type" and the rest
+    layer    int      from 0
+    length   number   L, of the present sequence; only the type dynamic looks at it
+    returns  (K/2,) float64, float: frequencies, and the factor of queries and keys
+
+    s is "factor"; L0 is "original_max_position_embeddings", next to it
+    default: theta, 1
+    linear:  theta / s, 1
+    dynamic: your dynamic_ntk_scaling, with the longest length for L0; 1
+    llama3:  your llama3_scaling, with "low_freq_factor" and "high_freq_factor"; 1
+    yarn:    your yarn_scaling, with "beta_fast" and "beta_slow" where they are given; its second
+             result, or "attention_factor" where that is given
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # linear_scaling, 1: a longer text must not turn farther than the trained one did.
@@ -118,3 +174,11 @@ def longrope_scaling(d, length, short_factor, long_factor, trained_length, facto
 
 # longrope_scaling, 1: at L = L0 the short list still holds.
 # longrope_scaling, 2: the attention factor does not ask for L.
+
+# yarn_scaling, 1: many turns: a fast pair, of small index, ramp 0, kept.
+# yarn_scaling, 2: np.clip cuts off; the frequencies are those of ntk_scaling with factor 1.
+# yarn_scaling, 3: for d = 8, L0 = 256 the ramp is 0, 0.5, 1, 1.
+
+# rope_settings, 1: first one dictionary p of the layer, with "rope_theta" in it; then the type.
+# rope_settings, 2: p.get("rope_type", p.get("type", "default")) reads both spellings.
+# rope_settings, 3: chapter 42 reads other words; rope_from_config reads them all.

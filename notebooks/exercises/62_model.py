@@ -70,6 +70,38 @@ def cosine_schedule(step, steps, peak, warmup=0.05, floor=0.02):
     raise NotImplementedError
 
 
+def dropout(x, rate, rng=None):
+    """Set a share of all components to zero, at random, and scale up the rest.
+
+    x        any shape
+    rate     number   the share to drop, from 0 to below 1
+    rng      numpy.random.Generator, or None: then nothing is dropped, as at inference
+    returns  of x's shape and dtype
+
+    draw = rng.random(x.shape, dtype=np.float32)
+    for each component n:
+        y[n] = x[n] / (1 - rate)   if draw[n] >= rate
+        y[n] = 0                   else
+    """
+    raise NotImplementedError
+
+
+def init_feed_forward(d_model, d_ff, n_layers, rng):
+    """The parameters with which the feed-forward network of one of n layers begins.
+
+    d_model, d_ff  int   D and F
+    n_layers       int   n
+    rng            numpy.random.Generator
+    returns        {"W_1": (D, F), "b_1": (F,), "W_2": (F, D), "b_2": (D,)}, float64
+
+    W_1 first, then W_2: numbers from rng.standard_normal, over sqrt(fan-in)
+        fan-in = how many terms each sum of x W has
+    W_2 ends a sublayer, of which 2 n add up: over sqrt(2 n), too
+    biases = 0
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # shift_right, 1: the last target is never an input.
@@ -80,5 +112,12 @@ def cosine_schedule(step, steps, peak, warmup=0.05, floor=0.02):
 # cross_entropy, 3: the mean is over the targets that count.
 
 # warmup_schedule, 1: both branches are equal at step = warmup.
+# warmup_schedule, 2: the rate is the smaller of the two: Python's min.
 
 # cosine_schedule, 1: at step = rising the rate is the peak, at the last step floor times the peak.
+
+# dropout, 1: without a generator x comes back as it is.
+# dropout, 2: a comparison gives booleans; cast them to x.dtype.
+
+# init_feed_forward, 1: the rows of W are its fan-in: D for W_1, F for W_2.
+# init_feed_forward, 2: rng.standard_normal((D, F)) draws all at once.

@@ -10,6 +10,22 @@ Hints stand at the end of the file, the gentle ones first.
 import numpy as np
 
 
+def greedy_tokens(next_logits, prompt, steps, end=None):
+    """Continue each prompt with the most probable token, again and again.
+
+    next_logits  function   takes all tokens so far, (B, L); gives the logits (B, V) of the next
+    prompt       (B, L)     integers
+    steps        int        the most tokens to add
+    end          int        the token that ends a row; None: there is none
+    returns      (B, n)     the new tokens, without the prompt; n = steps, or less if all have ended
+
+    in each step:
+        for each row: the token with the largest logit; `end` for a row that has ended
+        stop when all rows have ended
+    """
+    raise NotImplementedError
+
+
 def next_probabilities(logits, temperature, top_k):
     """Probabilities of the next token among the k best.
 
@@ -90,7 +106,49 @@ def speculative_accept(p, q, drafted, u):
     raise NotImplementedError
 
 
+def cached_attention(q, k, v, cache=None, frequencies=None):
+    """Causal attention of the newest tokens over all so far; it is called piece after piece.
+
+    q, k, v      (..., n, K)   of the n newest tokens; they stand behind those of the cache
+    cache        None at first, then what you returned: anything you like
+    frequencies  (K/2,)        if given, RoPE turns q and k at their positions, the first token of
+                               the text at 0; pair c is the components c and c + K/2
+    returns      output (..., n, K), new cache; the old one stays as it was, for whoever goes back
+
+    for each new token at position i:
+        score[j]  = q[i] k[j] / sqrt(K)   for all j so far, up to i
+        output[i] = sum over j of softmax(score)[j] v[j]
+    """
+    raise NotImplementedError
+
+
+def sample_tokens(next_logits, prompt, steps, rng, temperature=1.0, top_k=None, end=None):
+    """Continue each prompt with tokens drawn by their probability.
+
+    next_logits  function   takes all tokens so far, (B, L); gives the logits (B, V) of the next
+    prompt       (B, L)     integers
+    steps        int        the most tokens to add
+    rng          numpy.random.Generator
+    temperature  number     above 0
+    top_k        int        draw among the k largest logits alone; None: among all
+    end          int        the token that ends a row; None: there is none
+    returns      (B, n)     the new tokens, without the prompt; n = steps, or less if all have ended
+
+    in each step:
+        p = softmax(logits / temperature), the logits outside the k largest -inf
+        for each row in turn, one that has ended as well:
+            u = rng.random()
+            token = the first one at which the sum of p up to it is above u
+        a row that has ended gets `end` instead
+        stop when all rows have ended
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
+
+# greedy_tokens, 1: argmax with axis=-1 finds one token a row.
+# greedy_tokens, 2: an array of booleans, one a row, tells who has ended.
 
 # next_probabilities, 1: np.sort ascends: the k-th largest is at -k.
 # next_probabilities, 2: hide before the softmax.
@@ -105,3 +163,12 @@ def speculative_accept(p, q, drafted, u):
 
 # speculative_accept, 1: row n of p and q is what both expected where drafted[n] stands.
 # speculative_accept, 2: after the first that is refused, later ones do not count.
+
+# cached_attention, 1: a pair of arrays (keys, values) is a good cache; None is 0 tokens.
+# cached_attention, 2: with S keys, new token n of L stands at S - L + n: it sees keys up to there.
+# cached_attention, 3: keep the keys turned; then each is turned once, where it stands.
+# cached_attention, 4: np.concatenate makes a new array; a list that grows is the same for all.
+
+# sample_tokens, 1: rng.random(B) gives the same numbers as B calls.
+# sample_tokens, 2: p.cumsum(axis=-1) <= u counts the tokens to pass over.
+# sample_tokens, 3: your next_probabilities serves here.

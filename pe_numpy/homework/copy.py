@@ -5,6 +5,8 @@ doctest takes from this package is looked up, and so on, until nothing is missin
 is only needed by another keeps the first sentence of its docstring. `checks.even` becomes
 `checks_even`; what two modules call by one name gets its module's name in front, too. The decorator
 `differentiable` stays behind, unless the tape that it speaks to comes along.
+
+The plain form is read from sources without checks of input, see `plain`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import NamedTuple
 
 import pe_numpy
 from pe_numpy.homework.contents import known_name, source_of
+from pe_numpy.homework.plain import plain as plain_source
 
 HEADER = '''\
 """{names}: from pe_numpy {version}, a textbook that runs.
@@ -29,8 +32,25 @@ HEADER = '''\
 This file needs numpy and nothing else. Licence: MIT, Copyright (c) 2026 The pe_numpy authors; keep
 this notice. Cite the paper when you use a function, and the book if it helped.
 """'''
+PLAIN_HEADER = '''\
+"""{sources}
+
+From pe_numpy {version}, without checks of input; with them: python -m pe_numpy copy {name}
+Licence: MIT, Copyright (c) 2026 The pe_numpy authors; keep this notice.
+"""'''
 WHOLE = ("check", "load_model")  # the checker; and what looks up its pages by name
 TAPE = "pe_numpy.training.autodiff"  # functions join its protocol by the decorator
+
+
+class Form(NamedTuple):
+    """How modules are read: as they are, or plain; see `plain` for the others."""
+
+    plain: bool = False
+    tape: bool = False
+    windows: bool = True
+
+
+AS_IT_IS = Form()
 
 
 class Place(NamedTuple):
@@ -38,6 +58,7 @@ class Place(NamedTuple):
 
     module: str
     name: str
+    form: Form = AS_IT_IS
 
 
 class Use(NamedTuple):
@@ -50,11 +71,13 @@ class Use(NamedTuple):
 class Module:
     """A module of the package, read: what it defines and what it imports."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, form: Form) -> None:
         spec = importlib.util.find_spec(name)
         assert spec is not None and spec.origin is not None
-        self.name = name
+        self.name, self.form = name, form
         self.source = Path(spec.origin).read_text(encoding="utf-8")
+        if form.plain:
+            self.source = plain_source(self.source, form.tape, form.windows)
         self.definitions: dict[str, ast.stmt] = {}
         self.elsewhere: dict[str, Place | str] = {}
         self.modules: dict[str, str] = {}  # modules of this package, by the name they have here
@@ -77,17 +100,18 @@ class Module:
             elif _is_package(origin):
                 self.modules[name] = inner
             else:
-                self.elsewhere[name] = Place(origin, alias.name)
+                self.elsewhere[name] = Place(origin, alias.name, self.form)
 
     def look_up(self, name: str) -> Place | str | None:
         """What a bare name stands for at the top level of this module."""
-        return Place(self.name, name) if name in self.definitions else self.elsewhere.get(name)
+        own = Place(self.name, name, self.form)
+        return own if name in self.definitions else self.elsewhere.get(name)
 
     def uses(self, node: ast.AST) -> Iterator[Use]:
         """All uses of names from elsewhere within a piece of code."""
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.value.id in self.modules:  # checks.even
-                yield Use(node, Place(self.modules[node.value.id], node.attr))
+                yield Use(node, Place(self.modules[node.value.id], node.attr, self.form))
                 return
         if isinstance(node, ast.Name) and (target := self.look_up(node.id)):
             yield Use(node, target)
@@ -99,9 +123,9 @@ class Module:
 
 
 @cache
-def read(module: str) -> Module:
-    """Read a module once."""
-    return Module(module)
+def read(module: str, form: Form = AS_IT_IS) -> Module:
+    """Read a module once in each form."""
+    return Module(module, form)
 
 
 def _is_package(name: str) -> bool:
@@ -131,12 +155,16 @@ def _bound(function: ast.FunctionDef) -> set[str]:
 # ---- what is needed -----------------------------------------------------------------------------
 
 
-def closure(wanted: Iterable[Place]) -> tuple[list[Place], bool]:
+def closure(wanted: Sequence[Place]) -> tuple[list[Place], bool]:
     """All that some definitions need, in an order that can run; and whether the tape is in."""
     found = _closure(wanted, tape=False)
     tape = any(place.module == TAPE for place in found)
-    if tape:
-        found = _closure(wanted, tape=True)
+    windows = any(place.name == "_is_window" for place in found)
+    wanted = [
+        place._replace(form=Form(True, tape, windows) if place.form.plain else AS_IT_IS)
+        for place in wanted
+    ]
+    found = _closure(wanted, tape)
     return sorted(found, key=lambda place: (_depth(place.module), place.module, _line(place))), tape
 
 
@@ -156,7 +184,7 @@ def _closure(wanted: Iterable[Place], tape: bool) -> set[Place]:
 
 def _uses(place: Place, asked: bool, tape: bool) -> Iterator[Use]:
     """What a definition uses; with its doctest, if it was asked for."""
-    module = read(place.module)
+    module = read(place.module, place.form)
     node = module.definitions[place.name]
     skipped = set() if tape else {n for d in _plain_decorators(node) for n in ast.walk(d)}
     yield from (use for use in module.uses(node) if use.node not in skipped)
@@ -167,7 +195,7 @@ def _uses(place: Place, asked: bool, tape: bool) -> Iterator[Use]:
             for imported in (n for n in tree.body if isinstance(n, ast.ImportFrom)):
                 if imported.module == "pe_numpy":
                     for alias in imported.names:
-                        yield Use(ast.Name(alias.name), place_of(alias.name))
+                        yield Use(ast.Name(alias.name), place_of(alias.name, place.form))
 
 
 def _plain_decorators(node: ast.stmt) -> list[ast.expr]:
@@ -191,24 +219,27 @@ def _depth(module: str) -> int:
 
 
 def _line(place: Place) -> int:
-    return read(place.module).definitions[place.name].lineno
+    return read(place.module, place.form).definitions[place.name].lineno
 
 
-def place_of(name: str) -> Place:
+def place_of(name: str, form: Form = AS_IT_IS) -> Place:
     """Where a public function or class is defined."""
-    return Place(getattr(pe_numpy, name).__module__, name)
+    return Place(getattr(pe_numpy, name).__module__, name, form)
 
 
 # ---- how it is written --------------------------------------------------------------------------
 
 
-def copy(names: Sequence[str]) -> str:
+def copy(names: Sequence[str], plain: bool = False) -> str:
     """Return a file that holds public functions and what they need.
 
     Parameters
     ----------
     names : sequence of words
         Names of public functions or classes of `pe_numpy`.
+    plain : bool
+        The short form: no checks of input, and one sentence for a docstring. On good input it
+        computes the same.
 
     Returns
     -------
@@ -223,7 +254,7 @@ def copy(names: Sequence[str]) -> str:
     for name in WHOLE:
         if name in names:
             raise ValueError(f"copy: {name} needs the whole package; install pe_numpy for it")
-    asked = [place_of(name) for name in names]
+    asked = [place_of(name, Form(plain)) for name in names]
     places, tape = closure(asked)
     called = _out_names(places)
     imports: set[str] = set()
@@ -232,9 +263,11 @@ def copy(names: Sequence[str]) -> str:
         uses = list(_uses(place, False, tape))
         imports |= {use.target for use in uses if isinstance(use.target, str)}
         edits = [(u.node, called[u.target]) for u in uses if isinstance(u.target, Place)]
-        pieces[place.module, _line(place)] = _piece(place, edits, called, place in asked, tape)
-    head = HEADER.format(
+        keep = plain or place in asked
+        pieces[place.module, _line(place)] = _piece(place, edits, called, keep, tape)
+    head = (PLAIN_HEADER if plain else HEADER).format(
         names=", ".join(names),
+        name=names[0] if len(names) == 1 else "NAME",
         version=pe_numpy.__version__,
         sources="\n".join(f"{name}: {source_of(name)}." for name in names),
     )
@@ -251,7 +284,8 @@ def _out_names(places: Sequence[Place]) -> dict[Place, str]:
     names = [place.name for place in places]
     return {
         place: f"{place.module.rpartition('.')[2]}_{place.name}"
-        if place.module == "pe_numpy.checks" or names.count(place.name) > 1
+        if (place.module == "pe_numpy.checks" and not place.form.plain)
+        or names.count(place.name) > 1
         else place.name
         for place in places
     }
@@ -279,7 +313,7 @@ def _piece(
     tape: bool,
 ) -> str:
     """The code of one definition, under its new name and with the new names of what it uses."""
-    module = read(place.module)
+    module = read(place.module, place.form)
     node = module.definitions[place.name]
     lines = [line.encode() for line in module.source.splitlines()]  # ast counts bytes
     for used, name in sorted(edits, key=lambda e: (e[0].lineno, e[0].col_offset), reverse=True):

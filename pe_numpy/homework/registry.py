@@ -10,10 +10,14 @@ from pe_numpy.homework.exercises import (
     absolute,
     algebra,
     attention,
+    blocks,
     content,
+    conversions,
     counting,
+    decoding,
     distance_functions,
     fewer_keys,
+    gradients,
     grid,
     length,
     new_places,
@@ -24,6 +28,8 @@ from pe_numpy.homework.exercises import (
     rope_relatives,
     rosetta,
     rotary,
+    scaling,
+    training,
     transformer,
     windows,
 )
@@ -51,6 +57,12 @@ EXERCISES: dict[str, Exercise] = {
         real_models,
         rosetta,
         algebra,
+        scaling,
+        blocks,
+        conversions,
+        gradients,
+        training,
+        decoding,
     )
     for e in room.EXERCISES
 }
@@ -65,7 +77,7 @@ def exercise_of(name: str) -> Exercise:
     raise ValueError(f"check: there is no exercise {name!r}; {hint}")
 
 
-def check(name: str, function: Callable, to: Callable | None = None) -> Verdict:
+def check(name: str, function: Callable, to: Callable | None = None, seed: int = 0) -> Verdict:
     """Check a function of your own against the reference, over many sizes, dtypes and edge cases.
 
     Parameters
@@ -77,6 +89,8 @@ def check(name: str, function: Callable, to: Callable | None = None) -> Verdict:
         that `numpy.asarray` can read.
     to : function, optional
         Makes your library's array of a NumPy array, if your function needs it.
+    seed : int, optional
+        From which the numbers of the cases are drawn.
 
     Returns
     -------
@@ -101,7 +115,7 @@ def check(name: str, function: Callable, to: Callable | None = None) -> Verdict:
     (False, 'exponent i/d for 2i/d')
     """
     exercise = exercise_of(name)
-    cases = exercise.all_cases()
+    cases = exercise.all_cases(seed)
     outcomes = run(function, cases, to)
     return judge(
         exercise, outcomes, cases, lambda: explain(exercise, measure(exercise, function, to))

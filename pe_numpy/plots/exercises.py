@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from pe_numpy.plots.style import WIDTH, heat, in_style
+from pe_numpy.plots.style import COLOURS, WIDTH, heat, in_style
 
 
 @in_style
@@ -36,4 +38,34 @@ def wrong_scores(scores: dict[str, np.ndarray], right: np.ndarray) -> Figure:
         ax.set_ylabel("query $i$")
     for ax in axes[-1]:
         ax.set_xlabel("key $j$")
+    return fig
+
+
+@in_style
+def class_summary(found: Mapping[str, Mapping[str, int]]) -> Figure:
+    """Draw, for each exercise of a class, how many were right and how often each mistake was made.
+
+    What could not be run is grey, an answer that is right green.
+    """
+    colours = {"right": COLOURS["rope"], "not run": COLOURS["none"]}
+    counts = [len(words) for words in found.values()]
+    height = 0.24 * sum(counts) + 0.45 * len(counts) + 0.3  # inches
+    fig, axes = plt.subplots(
+        len(counts),
+        1,
+        figsize=(WIDTH, height),
+        sharex=True,
+        squeeze=False,
+        height_ratios=[n + 1 for n in counts],
+    )
+    for ax, (name, words) in zip(axes[:, 0], found.items(), strict=True):
+        bars = ax.barh(
+            [*words], [*words.values()], color=[colours.get(w, COLOURS["t5"]) for w in words]
+        )
+        ax.bar_label(bars, padding=2)
+        ax.invert_yaxis()  # the first on top
+        ax.set_title(name, loc="left", weight="bold")
+    fig.set_layout_engine("constrained", h_pad=0.08)  # inches: the first title stands at the edge
+    ax.set_xlabel("students")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     return fig

@@ -159,7 +159,7 @@ def _turn_half(x: np.ndarray, table: np.ndarray) -> np.ndarray:
     turned = np.concatenate([-second, first], axis=-1)  # x turned by a quarter
     turned *= sin
     turned += x[..., : 2 * n] * cos
-    return turned if n == x.shape[-1] // 2 else np.concatenate([turned, rest], axis=-1)
+    return turned if 2 * n == x.shape[-1] else np.concatenate([turned, rest], axis=-1)
 
 
 def rope_matrix(position: float, frequencies: ArrayLike) -> np.ndarray:

@@ -33,3 +33,10 @@ def rope(x, positions, frequencies=None, layout="interleaved"):
 
 def rope_permutation(d):
     return np.concatenate([np.arange(0, d, 2), np.arange(1, d, 2)])
+
+
+def rope_convert_weights(weight, n_heads, to="half", d=None):
+    K = len(weight) // n_heads
+    order, d = np.arange(K), K if d is None else d
+    order[:d] = rope_permutation(d) if to == "half" else np.argsort(rope_permutation(d))
+    return weight[(K * np.arange(n_heads)[:, None] + order).ravel()]

@@ -1,8 +1,17 @@
 """Solutions of the exercises of chapter 60."""
 
 import math
+from functools import partial
 
 import numpy as np
+
+
+def linear(x, W, b=None):
+    return x @ W if b is None else x @ W + b
+
+
+def relu(x):
+    return np.maximum(x, 0)
 
 
 def layer_norm(x, gain, bias, eps=1e-5):
@@ -17,7 +26,9 @@ def rms_norm(x, gain, eps=1e-6):
 
 
 def feed_forward(params, x, activation="relu"):
-    hidden = np.maximum(x @ params["W_1"] + params.get("b_1", 0), 0)
+    tanh = partial(gelu, approximate="tanh")
+    functions = {"relu": relu, "gelu": gelu, "gelu_tanh": tanh, "silu": silu}
+    hidden = functions[activation](x @ params["W_1"] + params.get("b_1", 0))
     return hidden @ params["W_2"] + params.get("b_2", 0)
 
 
@@ -35,3 +46,28 @@ def embed_tokens(table, tokens, scale=None):
 
 def pre_norm_block(x, gain, bias, W):
     return x + np.maximum(layer_norm(x, gain, bias) @ W, 0)
+
+
+def silu(x):
+    return x / (1 + np.exp(-np.maximum(x, -80)))  # exp(80) is still finite in float32
+
+
+def multi_head_attention(params, x, source, n_heads, mask=None):
+    K = params["W_q"].shape[1] // n_heads
+
+    def heads(name, of):
+        y = of @ params[f"W_{name}"] + params.get(f"b_{name}", np.zeros(1, of.dtype))
+        return y.reshape(*y.shape[:-1], -1, K).swapaxes(-2, -3)  # (B, H or G, L, K)
+
+    q, k, v = heads("q", x), heads("k", source), heads("v", source)
+    k, v = (np.repeat(part, n_heads // part.shape[-3], axis=-3) for part in (k, v))
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(K)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf)
+    top = scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores - np.where(top == -np.inf, 0, top))
+    total = weights.sum(axis=-1, keepdims=True)
+    weights = weights / np.where(total == 0, 1, total)
+    mixed = (weights @ v).swapaxes(-2, -3)  # (B, L, H, K)
+    output = mixed.reshape(*mixed.shape[:-2], -1) @ params["W_o"]
+    return output + params.get("b_o", np.zeros(1, output.dtype)), weights

@@ -30,3 +30,17 @@ def cosine_schedule(step, steps, peak, warmup=0.05, floor=0.02):
         return peak * step / rising
     fallen = (step - rising) / (steps - rising)
     return peak * (floor + (1 - floor) * (1 + math.cos(math.pi * fallen)) / 2)
+
+
+def dropout(x, rate, rng=None):
+    if rng is None:
+        return x
+    kept = rng.random(x.shape, dtype=np.float32) >= rate
+    return x * kept.astype(x.dtype) / (1 - rate)
+
+
+def init_feed_forward(d_model, d_ff, n_layers, rng):
+    W_1 = rng.standard_normal((d_model, d_ff)) / math.sqrt(d_model)
+    W_2 = rng.standard_normal((d_ff, d_model)) / math.sqrt(d_ff)
+    W_2 = W_2 / math.sqrt(2 * n_layers)  # it ends a sublayer
+    return {"W_1": W_1, "b_1": np.zeros(d_ff), "W_2": W_2, "b_2": np.zeros(d_model)}

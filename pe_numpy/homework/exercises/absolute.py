@@ -19,6 +19,7 @@ from pe_numpy.absolute.sinusoidal import (
 )
 from pe_numpy.homework.check import Case, Exercise, Mistake, case
 from pe_numpy.homework.measured import in_token, random
+from pe_numpy.transformer.attention import softmax
 
 DTYPES = (np.float64, np.float32)
 
@@ -82,22 +83,39 @@ def _code_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([0, 1]), 2)
     yield case(np.array([2]), 4)
     yield case(np.arange(5), 6)
-    yield case(np.arange(100, 104), 8, base=100.0)
+    yield case(np.arange(100, 104), 8, base=float(rng.integers(50, 900)))
     yield case(np.array([[0, 7], [0.5, -3]]), 4)
-    yield case(np.arange(3), 8, layout="concatenated")
+    yield case(np.arange(3) + int(rng.integers(90)), 8, layout="concatenated")
     yield case(np.array([10**6]), 64)
+    for n in range(6):
+        layout = ("interleaved", "concatenated")[n % 2]
+        at, D = rng.integers(0, 5000, (2, n + 1)[n % 2 :]), 2 * int(rng.integers(2, 9))
+        yield case(at, D, float(rng.integers(50, 10**5)), layout)
 
 
-def _code(exponent=lambda i, D: -2 * i / D, layout=None, start=0, trade=False):
-    def code(positions, d_model, base=10000.0, **options):
-        kind = options.get("layout", "interleaved") if layout is None else layout
-        angles = (np.asarray(positions) + start)[..., None] * base ** exponent(
-            np.arange(d_model // 2), d_model
-        )
-        parts = [np.sin(angles), np.cos(angles)][:: -1 if trade else 1]
-        if kind == "concatenated":
+def _code(exponent=lambda i, D: -2 * i / D, always=None, start=0, trade=False, cosine=None):
+    def code(positions, d_model, base=10000.0, layout="interleaved"):
+        i, at = np.arange(d_model // 2), (np.asarray(positions) + start)[..., None]
+        angles = at * base ** exponent(i, d_model)
+        others = at * base ** (cosine or exponent)(i, d_model)
+        parts = [np.sin(angles), np.cos(others)][:: -1 if trade else 1]
+        if (always or layout) == "concatenated":
             return np.concatenate(parts, axis=-1)
         return np.stack(parts, axis=-1).reshape(*angles.shape[:-1], d_model)
+
+    return code
+
+
+def _component_code(sine, cosine, dtype=np.float64):
+    """Sines and cosines with exponents of their own."""
+
+    def code(positions, d_model, base=10000.0, layout="interleaved"):
+        i, at = np.arange(d_model // 2), np.asarray(positions).astype(dtype)[..., None]
+        s = np.sin(at * (base ** sine(i, d_model)).astype(dtype))
+        c = np.cos(at * (base ** cosine(i, d_model)).astype(dtype))
+        if layout == "concatenated":
+            return np.concatenate([s, c], axis=-1).astype(np.float64)
+        return np.stack([s, c], axis=-1).reshape(*s.shape[:-1], d_model).astype(np.float64)
 
     return code
 
@@ -147,21 +165,49 @@ SINUSOIDAL = Exercise(
             "all sines first",
             "Interleaved: sine, cosine, sine, cosine.",
             20,
-            _code(layout="concatenated"),
+            _code(always="concatenated"),
         ),
         Mistake(
             "a frequency for each component",
             "A sine and its cosine share a frequency; else a shift is no rotation.",
             20,
-            lambda positions, d_model, base=10000.0, layout="interleaved": np.where(
-                np.arange(d_model) % 2 == 0,
-                np.sin(np.asarray(positions)[..., None] * base ** (-np.arange(d_model) / d_model)),
-                np.cos(np.asarray(positions)[..., None] * base ** (-np.arange(d_model) / d_model)),
-            ),
+            _code(lambda i, D: -2 * i / D, cosine=lambda i, D: -(2 * i + 1) / D),
         ),
     ),
     chapter=20,
     scores=lambda f: in_token(lambda i: f(i, 8)),
+    further=(
+        Mistake(
+            "a loop over even i that doubles them, with 2(i + 1) for the cosine",
+            "If i counts components (0, 2, 4, ...), it is 2i already; and a sine and "
+            "its cosine share a frequency.",
+            20,
+            _component_code(lambda i, D: -4 * i / D, lambda i, D: -2 * (2 * i + 1) / D),
+        ),
+        Mistake(
+            "D/2 - 1 in the exponent",
+            "That is the spacing of tensor2tensor; in the paper the last wave is below 2 pi base.",
+            25,
+            _code(lambda i, D: -i / max(D // 2 - 1, 1)),
+        ),
+        Mistake(
+            "angles in float32",
+            "Far positions times a frequency lose their digits: compute in float64.",
+            20,
+            _component_code(lambda i, D: -2 * i / D, lambda i, D: -2 * i / D, np.float32),
+        ),
+        Mistake(
+            "sines alone",
+            "The odd components are cosines.",
+            20,
+            lambda positions, d_model, base=10000.0, layout="interleaved": np.sin(
+                np.asarray(positions)[..., None]
+                * (np.tile if layout == "concatenated" else np.repeat)(
+                    base ** (-np.arange(0, d_model, 2) / d_model), 2
+                )
+            ),
+        ),
+    ),
 )
 
 
@@ -170,6 +216,9 @@ def _shift_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(3, 4)
     yield case(-2, 6, base=100.0)
     yield case(0.5, 16)
+    for _ in range(9):
+        offset, D = round(float(rng.normal(0, 9)), 2), 2 * int(rng.integers(2, 9))
+        yield case(offset, D, float(rng.integers(50, 10**5)))
 
 
 SHIFT = Exercise(
@@ -206,6 +255,8 @@ def _wave_cases(rng: np.random.Generator) -> Iterator[Case]:
     for d in (2, 4, 64):
         yield case(d)
     yield case(8, base=500000.0)
+    for _ in range(9):
+        yield case(2 * int(rng.integers(2, 40)), float(rng.integers(50, 10**6)))
 
 
 WAVES = Exercise(
@@ -226,8 +277,8 @@ WAVES = Exercise(
             lambda d_model, base=10000.0: 4 * math.pi**2 / wavelengths(d_model, base),
         ),
         Mistake(
-            "up to 2 pi times the base",
-            "The last pair has i = d/2 - 1, so the longest wave is below 2 pi base.",
+            "pairs counted from 1",
+            "i runs from 0 to d/2 - 1: the first wave is 2 pi, the longest below 2 pi base.",
             20,
             lambda d_model, base=10000.0: (
                 2 * math.pi * base ** (np.arange(1, d_model // 2 + 1) * 2 / d_model)
@@ -235,6 +286,14 @@ WAVES = Exercise(
         ),
     ),
     chapter=20,
+    further=(
+        Mistake(
+            "spread up to 2 pi times the base",
+            "Pair i has 2 pi base^(2i/d): the last is below 2 pi base.",
+            20,
+            lambda d_model, base=10000.0: 2 * math.pi * np.geomspace(1, base, d_model // 2),
+        ),
+    ),
 )
 
 # ---- chapter 21 ----------------------------------------------------------------------------------
@@ -345,7 +404,8 @@ def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([4.0]), _halved, 3)
     yield case(np.array([1.0, 0.0]), _halved, 1)
     yield case(np.array([1.0, 0.0]), lambda p: np.array([p[1], -p[0]]), 6)
-    yield case(rng.standard_normal(4).astype(np.float32), np.tanh, 5)
+    for n in range(8):
+        yield case(rng.standard_normal(n % 3 + 2).astype(DTYPES[n % 2]), np.tanh, n + 3)
 
 
 RECURRENT = Exercise(
@@ -385,6 +445,9 @@ def _flow_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([1.0, 0.0]), lambda p, t: np.array([p[1], -p[0]]), np.arange(5.0))
     yield case(np.array([1.0]), lambda p, t: t * p, np.array([0.0, 0.5, 2.0]))
     yield case(np.array([2.0]), lambda p, t: -p + t, np.array([1.0, 1.5]), 2)
+    for n in range(8):
+        times = np.sort(rng.uniform(0, 3, n % 4 + 2)).round(2)
+        yield case(rng.standard_normal(n % 3 + 1), lambda p, t: np.cos(t) - p * p, times, n + 1)
 
 
 def _euler(start, derivative, times, substeps=8, order=1):
@@ -452,6 +515,14 @@ def _signal_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(rng.standard_normal(3), np.array([2.0]))
 
 
+def _border_repeated(x, kernel, padding="zero"):
+    if padding == "circular":
+        return convolve(x, kernel, padding)
+    m, L = len(kernel) // 2, x.shape[-1]
+    wide = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(m, m)], mode="edge")
+    return convolve(wide, kernel)[..., m : m + L]
+
+
 CONVOLVE = Exercise(
     "convolve",
     convolve,
@@ -485,6 +556,14 @@ CONVOLVE = Exercise(
         ),
     ),
     chapter=23,
+    further=(
+        Mistake(
+            "the border repeated",
+            "Zeros lie beyond the border, not the first and the last number again.",
+            23,
+            _border_repeated,
+        ),
+    ),
 )
 
 
@@ -539,6 +618,12 @@ def _complex_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(q[:, :5], k, 2 * k)
 
 
+def _of_the_modulus(q, k, v):
+    product = q @ np.swapaxes(k, -1, -2).conj()
+    weights = softmax(np.abs(product) / math.sqrt(q.shape[-1]))
+    return weights @ v, weights
+
+
 COMPLEX = Exercise(
     "complex_attention",
     complex_attention,
@@ -570,6 +655,21 @@ COMPLEX = Exercise(
         ),
     ),
     chapter=24,
+    further=(
+        Mistake(
+            "the modulus",
+            "Scores are the real part of the product, in place of the modulus that the paper "
+            "prints: that hides the angle between query and key.",
+            24,
+            _of_the_modulus,
+        ),
+        Mistake(
+            "scaled by the root of 2 D",
+            "D counts complex components: divide by the root of D.",
+            24,
+            lambda q, k, v: complex_attention(q * q.real.dtype.type(0.5**0.5), k, v),
+        ),
+    ),
 )
 
 EXERCISES = (

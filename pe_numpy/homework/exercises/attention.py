@@ -31,6 +31,11 @@ def _softmax_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(x, axis=-2)
     yield case(np.array([[1000.0, 999.0, -np.inf], [-1000.0, -1001.0, -1002.0]]))
     yield case(np.array([[-np.inf, -np.inf], [0.0, -np.inf]]))
+    for axis in (0, 1):
+        yield case(rng.standard_normal((3, 4, 5)), axis=axis)
+    for scores in (rng.standard_normal(6), 100 * rng.standard_normal((1, 2, 4))):
+        yield case(scores)
+        yield case(np.where(rng.random(scores.shape) < 0.3, -np.inf, scores))
 
 
 def _plain_softmax(x, axis=-1):
@@ -41,6 +46,32 @@ def _plain_softmax(x, axis=-1):
 def _unguarded_softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
+
+
+def _without_keepdims(of_top: bool = True):
+    def weights(x, axis=-1):
+        e = np.exp(x - x.max(axis=axis, keepdims=of_top))
+        return e / e.sum(axis=axis)
+
+    return weights
+
+
+def _first_axis(x, axis=-1):
+    e = np.exp(x - x.max(axis=0))
+    return e / e.sum(axis=0)
+
+
+def _guarded(power=np.exp, more=0.0, empty=0.0):
+    """The softmax with another power, a larger sum, or other weights of an empty row."""
+
+    def weights(x, axis=-1):
+        top = x.max(axis=axis, keepdims=True)
+        e = power(x - np.where(np.isfinite(top), top, 0))
+        total = e.sum(axis=axis, keepdims=True)
+        w = e / np.where(total == 0, 1, total + x.dtype.type(more))
+        return np.where(total == 0, x.dtype.type(empty / x.shape[axis]), w)
+
+    return weights
 
 
 SOFTMAX = Exercise(
@@ -80,6 +111,50 @@ SOFTMAX = Exercise(
         ),
     ),
     chapter=10,
+    further=(
+        Mistake(
+            "a sum without keepdims",
+            "Keep the axis of the sum, keepdims=True: else it meets another one.",
+            10,
+            _without_keepdims(),
+        ),
+        Mistake(
+            "neither maximum nor sum with keepdims",
+            "Keep the axis of both, keepdims=True: else they meet another one.",
+            10,
+            _without_keepdims(of_top=False),
+        ),
+        Mistake(
+            "always over the first axis",
+            "Use the axis that is given.",
+            10,
+            _first_axis,
+        ),
+        Mistake(
+            "powers of 2",
+            "exp has the base e.",
+            10,
+            _guarded(np.exp2),
+        ),
+        Mistake(
+            "1e-6 added to the sum",
+            "The weights then sum to less than 1: a sum of 0 needs care, no other.",
+            10,
+            _guarded(more=1e-6),
+        ),
+        Mistake(
+            "1e-8 added to the sum",
+            "The weights then sum to less than 1: a sum of 0 needs care, no other.",
+            10,
+            _guarded(more=1e-8),
+        ),
+        Mistake(
+            "equal weights for a row of -inf alone",
+            "Where nothing may be attended to, all weights are 0.",
+            10,
+            _guarded(empty=1.0),
+        ),
+    ),
 )
 
 
@@ -89,6 +164,11 @@ def _log_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([0.0, -1000.0]))
     yield case(np.array([1000.0, 0.0, -np.inf]))
     yield case(np.array([1e6, 1e6 + 1], np.float32))
+    for axis in (0, 1):
+        yield case(rng.standard_normal((3, 4, 5)), axis=axis)
+    for scores in (rng.standard_normal(6), 100 * rng.standard_normal((1, 2, 4))):
+        yield case(scores)
+        yield case(np.where(rng.random(scores.shape) < 0.3, -np.inf, scores))
 
 
 def _log_softmax_by_its_sum(x: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -130,6 +210,14 @@ LOG_SOFTMAX = Exercise(
         ),
     ),
     chapter=10,
+    further=(
+        Mistake(
+            "an epsilon within the logarithm",
+            "It hides small weights: take a difference, which needs none.",
+            10,
+            lambda x, axis=-1: np.log(softmax(x, axis) + x.dtype.type(1e-12)),
+        ),
+    ),
 )
 
 
@@ -137,6 +225,22 @@ def _causal_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.arange(3), np.arange(3))
     yield case(np.array([3, 4]), np.arange(5))  # a cache
     yield case(np.array([[0, 1], [2, 2]]), np.array([[0, 1, 2], [1, 2, 3]]))
+    for n in range(9):
+        q = rng.integers(0, 12, (2, 3, n + 1)[n % 3 :])
+        yield case(q, rng.integers(0, 12, (3, n % 4 + 2)[n % 2 :]))
+
+
+def _triangle(keep=np.tri, batch=False, bottom=False):
+    """A triangle of the lengths alone."""
+
+    def mask(q, k):
+        L, S = q.shape[-1], k.shape[-1]
+        shown = keep(L, S, S - L if bottom else 0).astype(bool)
+        if not batch:
+            return shown
+        return np.broadcast_to(shown, (*np.broadcast_shapes(q.shape[:-1], k.shape[:-1]), L, S))
+
+    return mask
 
 
 CAUSAL = Exercise(
@@ -185,6 +289,39 @@ CAUSAL = Exercise(
         ),
     ),
     chapter=10,
+    further=(
+        Mistake(
+            "a triangle of the lengths alone",
+            "Positions have batch axes, and with a cache the query is at the end: "
+            "compare positions.",
+            63,
+            _triangle(),
+        ),
+        Mistake(
+            "an upper triangle",
+            "The future is hidden: and positions say what it is, not places.",
+            10,
+            _triangle(lambda L, S, k: np.triu(np.ones((L, S)), 1)),
+        ),
+        Mistake(
+            "a triangle at the bottom right",
+            "That is right if the queries are the newest of the keys: compare positions.",
+            63,
+            _triangle(bottom=True),
+        ),
+        Mistake(
+            "a triangle at the bottom right of each sequence",
+            "That is right if the queries are the newest of the keys: compare positions.",
+            63,
+            _triangle(batch=True, bottom=True),
+        ),
+        Mistake(
+            "the first sequence's positions for all",
+            "Positions may have batch axes: (..., L) and (..., S).",
+            10,
+            lambda q, k: causal_mask(np.atleast_2d(q)[0], np.atleast_2d(k)[0]),
+        ),
+    ),
 )
 
 
@@ -192,6 +329,10 @@ def _padding_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([1, 3]), 3)
     yield case(np.array([1, 3]), 3, side="left")
     yield case(np.array([0, 2, 5, 4]), 5)
+    for n in range(9):
+        size = int(rng.integers(3, 12))
+        lengths = rng.integers(0, size + 1, n % 4 + 1)
+        yield case(lengths, size, ("left", "right")[n % 2])
 
 
 PADDING = Exercise(
@@ -227,6 +368,16 @@ PADDING = Exercise(
         ),
     ),
     chapter=10,
+    further=(
+        Mistake(
+            "on the left, as many hidden as are real",
+            "Of the `size` places the last ones are real: size - length of them are hidden.",
+            10,
+            lambda lengths, size, side="right": (
+                padding_mask(lengths, size) if side == "right" else ~padding_mask(lengths, size)
+            ),
+        ),
+    ),
 )
 
 
@@ -316,6 +467,13 @@ def _attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     none = mask.copy()
     none[1] = False  # a query that may attend to nothing
     yield case(q, k, v, none)
+    for B, L, S, K in ((1, 3, 5, 4), (2, 5, 2, 6), (3, 1, 4, 2)):
+        q, k = rng.standard_normal((B, 2, L, K)), rng.standard_normal((B, 2, S, K))
+        v, shown = rng.standard_normal((B, 2, S, 3)), rng.random((B, 1, L, S)) < 0.6
+        shown[..., 0] = True
+        shown[0] = B != 2  # or a sequence that may attend to nothing
+        yield case(q, k, v, shown)  # each sequence has a mask of its own
+        yield case(q, k, v, shown, rng.standard_normal((2, L, S)), scale=float(B) / 4)
 
 
 def _scores(q, k, scale, bias):
@@ -345,6 +503,53 @@ def _shown(s, mask):
     return s
 
 
+def _naive(scores, mask):
+    return _unguarded_softmax(scores if mask is None else np.where(mask, scores, -np.inf))
+
+
+def _over_all(scores, mask):
+    shown = scores if mask is None else np.where(mask, scores, -np.inf)
+    e = np.exp(shown - shown.max())
+    return e / e.sum()
+
+
+def _weighed(weigh=_naive, given=lambda scale, K: scale, scores=_scores):
+    """Attention with its softmax or its scale replaced."""
+
+    def wrong(q, k, v, mask=None, bias=None, scale=None):
+        K = q.shape[-1]
+        scale = K**-0.5 if scale is None else given(scale, K)
+        weights = weigh(scores(q, k, q.dtype.type(scale), bias), mask)
+        return weights @ v, weights
+
+    return wrong
+
+
+def _scaled_by(size):
+    """Attention with another default of the scale."""
+
+    def wrong(q, k, v, mask=None, bias=None, scale=None):
+        return attention(q, k, v, mask, bias, size(q, k, v) ** -0.5 if scale is None else scale)
+
+    return wrong
+
+
+def _all_axes_swapped(q, k, scale, bias):
+    s = (q @ k.T) * scale
+    return s if bias is None else s + bias
+
+
+def _scores_for_weights(q, k, v, mask=None, bias=None, scale=None):
+    s = _scores(q, k, q.dtype.type(q.shape[-1] ** -0.5 if scale is None else scale), bias)
+    return attention(q, k, v, mask, bias, scale)[0], (
+        s if mask is None else np.where(mask, s, -np.inf)
+    )
+
+
+def _as_weights(scores, mask):
+    return softmax(scores if mask is None else np.where(mask, scores, -np.inf))
+
+
 ATTENTION = Exercise(
     "attention",
     attention,
@@ -354,7 +559,7 @@ ATTENTION = Exercise(
             "not scaled",
             "Scores are divided by the root of K, the width of a key.",
             10,
-            lambda q, k, v, mask=None, bias=None, scale=None: attention(q, k, v, mask, bias, 1.0),
+            _scaled_by(lambda q, k, v: 1),
         ),
         Mistake(
             "scaled by K for its root",
@@ -417,6 +622,84 @@ ATTENTION = Exercise(
         ),
     ),
     chapter=10,
+    further=(
+        Mistake(
+            "scaled by the number of keys",
+            "K is the width of a key, its last axis.",
+            10,
+            _scaled_by(lambda q, k, v: k.shape[-2]),
+        ),
+        Mistake(
+            "scaled by the width of the values",
+            "K is the width of a key, which values need not share.",
+            10,
+            _scaled_by(lambda q, k, v: v.shape[-1]),
+        ),
+        Mistake(
+            "a given scale multiplied on top of 1/sqrt(K)",
+            "A scale that is given takes the place of 1/sqrt(K).",
+            10,
+            _weighed(_as_weights, lambda scale, K: scale * K**-0.5),
+        ),
+        Mistake(
+            "divided by the scale that is given",
+            "Scores are multiplied by the scale.",
+            10,
+            _weighed(_as_weights, lambda scale, K: 1 / scale),
+        ),
+        Mistake(
+            "equal weights for a query without keys",
+            "That comes of -1e9, or the least number there is, in the place of hidden scores: put "
+            "-inf, and make the weights of such a row 0.",
+            10,
+            _weighed(
+                lambda s, mask: _unguarded_softmax(
+                    s if mask is None else np.where(mask, s, s.dtype.type(-1e9))
+                )
+            ),
+        ),
+        Mistake(
+            "-10000 added",
+            "Where all keys are hidden, that gives back the unmasked weights: put "
+            "-inf, and make the weights of such a row 0.",
+            10,
+            _weighed(
+                lambda s, mask: _unguarded_softmax(
+                    s if mask is None else np.where(mask, s, s - s.dtype.type(1e4))
+                )
+            ),
+        ),
+        Mistake(
+            "0 for -inf",
+            "exp(0) is 1: a hidden score must be -inf.",
+            10,
+            _weighed(lambda s, mask: softmax(s if mask is None else s * mask)),
+        ),
+        Mistake(
+            "NaN for a query without keys",
+            "Where nothing may be attended to, all weights are 0.",
+            10,
+            _weighed(),
+        ),
+        Mistake(
+            "softmax over all scores at once",
+            "The weights of each query sum to 1: the last axis, with keepdims=True.",
+            10,
+            _weighed(_over_all),
+        ),
+        Mistake(
+            "all axes of k swapped",
+            "k.T turns all axes round; swap the last two alone.",
+            10,
+            _weighed(scores=_all_axes_swapped),
+        ),
+        Mistake(
+            "scores for weights",
+            "The second result is what the softmax makes of the scores.",
+            10,
+            _scores_for_weights,
+        ),
+    ),
 )
 
 # ---- chapter 12 ---------------------------------------------------------------------------------
@@ -429,6 +712,12 @@ def _window_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([8, 9]), np.array([0, 1, 2, 3, 6, 7, 8, 9]), 3, sinks=4)  # a cache
     yield case(np.array([7]), np.array([4, 5, 6, 7]), 2, sinks=2)  # the sinks are gone
     yield case(np.array([[0, 1], [2, 2]]), np.array([[0, 1, 2], [1, 2, 3]]), 1)
+    for n in range(7):
+        q, k = (
+            np.sort(rng.integers(0, 30, 5)),
+            np.sort(rng.integers(0, 30, (2, 8)[n % 2 :]), axis=-1),
+        )
+        yield case(q, k, int(rng.integers(1, 9)), sinks=n % 4)
 
 
 def _down_and_across(q, k):
@@ -499,6 +788,12 @@ def _chunk_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.arange(6), np.arange(6), 3)
     yield case(np.array([5, 6]), np.arange(7), 2)  # a cache
     yield case(np.array([[1, 2, 3], [0, 1, 2]]), np.array([[0, 1, 2, 3], [-1, 0, 1, 2]]), 2)
+    for n in range(9):
+        q, k = (
+            np.sort(rng.integers(0, 30, 5)),
+            np.sort(rng.integers(0, 30, (2, 8)[n % 2 :]), axis=-1),
+        )
+        yield case(q, k, int(rng.integers(2, 9)))
 
 
 def _whole_chunks(q, k, chunk):
@@ -542,6 +837,14 @@ CHUNK = Exercise(
         ),
     ),
     chapter=12,
+    further=(
+        Mistake(
+            "places for positions, without batch axes",
+            "Use the positions: with padding or a cache they are not the places in the array.",
+            12,
+            lambda q, k, chunk: chunk_mask(np.arange(q.shape[-1]), np.arange(k.shape[-1]), chunk),
+        ),
+    ),
 )
 
 
@@ -560,6 +863,12 @@ def _sink_cases(rng: np.random.Generator) -> Iterator[Case]:
     none = mask.copy()
     none[1] = False  # a query that may attend to nothing
     yield case(scores, v, none, sink)
+    for B, L, S in ((1, 3, 5), (2, 5, 2), (3, 1, 4)):
+        scores, v = rng.standard_normal((B, 2, L, S)), rng.standard_normal((B, 2, S, 3))
+        shown = rng.random((B, 1, L, S)) < 0.6
+        shown[..., 0] = True
+        yield case(scores, v, shown)
+        yield case(scores, v, shown, rng.standard_normal(2))
 
 
 def _log_of_sum(scores):
@@ -592,6 +901,30 @@ def _overflowing_sink(scores, v, mask=None, sink=None):
         return attend(scores, v, mask)
     e = np.exp(scores if mask is None else np.where(mask, scores, -np.inf))
     weights = e / (e.sum(axis=-1, keepdims=True) + np.exp(sink[:, None, None]))
+    return weights @ v, weights
+
+
+def _in_the_sum(of_sink):
+    """Attention with something else of the sink in the shifted sum."""
+
+    def wrong(scores, v, mask=None, sink=None):
+        shown = scores if mask is None else np.where(mask, scores, -np.inf)
+        top = shown.max(axis=-1, keepdims=True)
+        top = np.where(np.isfinite(top), top, 0)
+        e = np.exp(shown - top)
+        total = e.sum(axis=-1, keepdims=True)
+        if sink is not None:
+            total = total + of_sink(sink[:, None, None], top)
+        weights = e / np.where(total == 0, 1, total)
+        return weights @ v, weights
+
+    return wrong
+
+
+def _summed_to_1(scores, v, mask=None, sink=None):
+    weights = attend(scores, v, mask, sink)[1]
+    total = weights.sum(axis=-1, keepdims=True)
+    weights = weights / np.where(total == 0, 1, total)
     return weights @ v, weights
 
 
@@ -657,6 +990,20 @@ ATTEND = Exercise(
         ),
     ),
     chapter=12,
+    further=(
+        Mistake(
+            "the sink itself in the sum",
+            "The sink is a score: exp(sink) joins the sum.",
+            12,
+            _in_the_sum(lambda sink, top: sink * np.exp(-top)),
+        ),
+        Mistake(
+            "the largest score not taken off the sink",
+            "exp(sink - top) joins the sum of exp(score - top).",
+            12,
+            _in_the_sum(lambda sink, top: np.exp(sink)),
+        ),
+    ),
 )
 
 EXERCISES = (

@@ -15,6 +15,9 @@ def _draw_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.random.default_rng(1), 4, 4)  # no choice is left
     for seed, length, max_length in ((2, 1, 9), (3, 5, 12), (4, 20, 1000), (5, 7, 8)):
         yield case(np.random.default_rng(seed), length, max_length)
+    for length in range(3, 11):
+        most = int(rng.integers(length, 90))
+        yield case(np.random.default_rng(int(rng.integers(2**32))), length, most)
 
 
 DRAWN = Exercise(

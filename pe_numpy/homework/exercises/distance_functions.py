@@ -137,8 +137,12 @@ KERPLE_POWER = Exercise(
 def _sandwich_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(2, np.array([[0, -1], [1, 0]]), d=4)
     for distance in _distances():
-        yield case(8, distance)
-        yield case(3, distance, 6, 50.0)
+        yield case(int(rng.integers(2, 17)), distance)
+        yield case(3, distance, 6, float(rng.integers(20, 900)))
+    for n in range(4):
+        distance = rng.integers(-20, 20, (2, 3, 4)[n % 2 :])
+        H, d = (int(size) for size in rng.integers(1, 9, 2))
+        yield case(H, distance, 2 * d, float(rng.integers(20, 10**5)))
 
 
 def _sandwich(first=1, width=2.0, below=0.5, share=lambda h, H: 8 * h / H):
@@ -224,6 +228,10 @@ def _fire_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(
         _network(rng, 5, 3, 0.1, 6.0), np.array([[0, 8], [7, 9]]), np.array([[0, 1], [5, 6]])
     )
+    for eps in (1e-3, 0.1, 0.5):
+        yield case(
+            _network(rng, 5, 3, 0.3, 4.0), rng.integers(0, 20, 5), rng.integers(0, 20, 6), eps
+        )
 
 
 def _fire(
@@ -294,6 +302,14 @@ FIRE = Exercise(
         ),
     ),
     chapter=36,
+    further=(
+        Mistake(
+            "distances for their logarithms",
+            "psi(x) = ln(1 + |c| x) is taken of distance and position, then they are divided.",
+            36,
+            _fire(psi=lambda c, x: x),
+        ),
+    ),
     scores=lambda f: adding(lambda i, j: f(_trained(), i, j)),
 )
 

@@ -20,6 +20,9 @@ def _timing_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([7, 8]), 2)
     yield case(np.array([[0, 10], [0.5, -3]]), 8)
     yield case(np.arange(4), 6, min_timescale=2.0, max_timescale=50.0)
+    for n in range(8):
+        low, high = round(float(rng.uniform(0.2, 4)), 2), float(rng.integers(10, 10**4))
+        yield case(rng.integers(0, 500, (2, n + 1)[n % 2 :]), int(rng.integers(4, 14)), low, high)
 
 
 def _timing(exponent=lambda h: np.arange(h) / max(h - 1, 1), lo=lambda x: x, order=(0, 1, 2)):
@@ -83,6 +86,9 @@ def _grid_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(2, 1, 4)
     yield case(3, 5, 8)
     yield case(1, 4, 12, base=100.0)
+    for n in range(9):
+        height, width = n % 4 + 1, int(rng.integers(2, 7))
+        yield case(height, width, 4 * int(rng.integers(1, 5)), float(rng.integers(20, 10**5)))
 
 
 GRID = Exercise(
@@ -125,6 +131,25 @@ GRID = Exercise(
         ),
     ),
     chapter=25,
+    further=(
+        Mistake(
+            "the frequencies of the whole width",
+            "Each half runs through all its frequencies: the exponent is 2i over D/2.",
+            25,
+            lambda height, width, d_model, base=10000.0: sinusoidal_2d(
+                height, width, d_model, base**0.5
+            ),
+        ),
+        Mistake(
+            "row and column added up",
+            "Each has half of the components.",
+            25,
+            lambda height, width, d_model, base=10000.0: (
+                sinusoidal(np.arange(height), d_model, base, "concatenated")[:, None]
+                + sinusoidal(np.arange(width), d_model, base, "concatenated")
+            ),
+        ),
+    ),
 )
 
 
@@ -135,13 +160,20 @@ def _mask_cases(rng: np.random.Generator) -> Iterator[Case]:
     padded[:3, :2] = True
     yield case(padded, 12)
     yield case(padded, 12, temperature=20.0, normalize=False)
+    for n in range(8):
+        mask = rng.random((n % 3 + 2, 5)) < 0.7
+        mask[0, 0] = True
+        T = float(rng.integers(20, 10**5))
+        yield case(mask, 4 * int(rng.integers(1, 5)), temperature=T, normalize=n % 2 == 0)
 
 
-def _counted(start=0, axes=(0, 1), end=2 * math.pi, mask_of=lambda m: m, layout="interleaved"):
+def _counted(
+    start=0, axes=(0, 1), end=2 * math.pi, mask_of=lambda m: m, layout="interleaved", first=1
+):
     def code(mask, d_model, temperature=10000.0, normalize=True):
         real, halves = mask_of(np.asarray(mask)), []
         for axis in axes:
-            at = real.cumsum(axis=axis, dtype=float)
+            at = real.cumsum(axis=axis, dtype=float) - 1 + first
             if normalize:
                 at = at / (np.take(at, [-1], axis) + 1e-6) * end
             halves.append(sinusoidal(at + start, d_model // 2, temperature, layout))
@@ -187,23 +219,35 @@ DETR = Exercise(
             _counted(layout="concatenated"),
         ),
         Mistake(
-            "ends at 1",
+            "2 pi forgotten",
             "Normalised counts are multiplied by 2 pi.",
             25,
             _counted(end=1.0),
         ),
     ),
     chapter=25,
+    further=(
+        Mistake(
+            "counted from 0, then divided",
+            "The first real cell counts 1, also before the counts are divided by the last.",
+            25,
+            _counted(first=0),
+        ),
+    ),
 )
 
 
 def _resize_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(2, 4)
-    for old, new in ((4, 6), (5, 2), (3, 3), (7, 1), (1, 3)):
+    n, m = (int(size) for size in rng.integers(3, 10, 2))
+    for old, new in ((n, n + m), (n + m, m), (n, n), (m, 1), (1, n)):
         for mode in ("linear", "cubic"):
             yield case(old, new, mode)
             yield case(old, new, mode, True)
             yield case(old, new, mode, antialias=True)
+    for n in range(6):
+        old, new = (int(size) for size in rng.integers(2, 12, 2))
+        yield case(old, new, ("linear", "cubic")[n % 2], n % 3 == 1, n % 3 == 2)
 
 
 def _resized(at=None, a=None, wide=None, whole=True, beyond=True):

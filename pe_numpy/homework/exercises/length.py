@@ -24,6 +24,10 @@ def _digit_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(1749, 16, 3)
     yield case(np.array([[0, 7], [63, 8]]), 2, 7)
     yield case(np.array([874.5, 3.25]), 10, 3)
+    for n in range(9):
+        base = int(rng.integers(2, 20))
+        numbers = rng.integers(0, base**4, (2, n + 1)[n % 2 :])
+        yield case(numbers if n % 3 else numbers + 0.25, base, 4 + n % 3)
 
 
 TO_DIGITS = Exercise(
@@ -111,6 +115,8 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([1, 10, 100]), 10)
     yield case(np.arange(1, 9), 4)
     yield case(np.array([512, 4096]), 512)
+    for n in range(9):
+        yield case(rng.integers(1, 9000, (2, n + 1)[n % 2 :]), int(rng.integers(4, 900)))
 
 
 LOG_N = Exercise(
@@ -151,6 +157,9 @@ def _temperature_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([0, 8190, 8191, 131071]))
     yield case(np.arange(12), 4, 0.3)
     yield case(np.array([[7, 15], [16, 500]]), floor_scale=8)
+    for n in range(9):
+        at, step = rng.integers(0, 900, (2, n + 2)[n % 2 :]), int(rng.integers(2, 90))
+        yield case(at, step, round(float(rng.uniform(0.05, 2)), 2))
 
 
 def _temperature(steps=lambda i, floor_scale: np.floor((i + 1) / floor_scale), log=np.log1p):
@@ -292,6 +301,14 @@ PERPLEXITY = Exercise(
         ),
     ),
     chapter=71,
+    further=(
+        Mistake(
+            "the sum of the surprises",
+            "Divide by the number of targets: perplexity does not grow with the text.",
+            71,
+            lambda logits, targets: perplexity(logits, targets) ** len(targets),
+        ),
+    ),
 )
 
 # ---- chapter 72 ---------------------------------------------------------------------------------
@@ -308,12 +325,18 @@ def _relative_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(0.5 * (i[:, None] - i))
     yield case(1.0 * np.outer(i, i))
     yield case(1.0 * (i[:, None] + i))  # the other diagonals are constant
-    yield case(np.ones((3, 3)))
-    yield case(np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 9))
-    yield case(np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 6))
-    yield case(np.sin(i[:, None] - i))
+    a = rng.uniform(0.5, 2)
+    yield case(a * np.ones((3, 3)))
+    yield case(a * np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 9))
+    yield case(a * np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 6))
+    yield case(np.sin(a * (i[:, None] - i)))
     yield case(np.tile(1.0 * i, (4, 1)))
     yield case(0.4e-9 * (i[:, None] + i))  # neighbours within 1e-9, ends not
+    for n in range(6):
+        line, i = rng.standard_normal(9), np.arange(5)
+        scores = line[i[:, None] - i + 4]
+        scores[n % 5, (n + 2) % 5] += (n % 2) * 0.5
+        yield case(scores)
 
 
 RELATIVE = Exercise(

@@ -112,9 +112,12 @@ def _rerope_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.arange(8), 4, 2.0)
     distance = np.arange(12)[:, None] - np.arange(14)
     for window in (1, 3, 5):
-        yield case(distance, window)
-        yield case(distance, window, stretch=3.0)
+        yield case(distance + int(rng.integers(-4, 9)), window)
+        yield case(distance, window, stretch=round(float(rng.uniform(1.5, 6)), 1))
     yield case(distance, 20)
+    for n in range(6):
+        stretch = round(float(rng.uniform(1.5, 6)), 1) if n % 2 else None
+        yield case(rng.integers(-40, 40, (2, n + 3)), int(rng.integers(2, 20)), stretch)
 
 
 def _rerope(far):
@@ -185,9 +188,13 @@ REROPE = Exercise(
 def _extend_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([9]), np.arange(10), 4, 2)
     for window, group in ((4, 2), (5, 3), (6, 1), (3, 4), (1, 2)):
-        yield case(np.arange(14), np.arange(14), window, group)
-        yield case(np.arange(7, 12), np.arange(12), window, group)
+        at = np.arange(14) + int(rng.integers(50))
+        yield case(at, at, window, group)
+        yield case(at[7:12], at[:12], window, group)
     yield case(np.arange(6) + np.array([[0], [3]]), np.arange(8), 4, 3)  # a batch
+    for _ in range(4):
+        window, group = int(rng.integers(3, 9)), int(rng.integers(2, 5))
+        yield case(rng.integers(0, 60, 6), rng.integers(0, 60, 9), window, group)
 
 
 def _extend(far=lambda i, j, g: i // g - j // g, shift=lambda w, g: w - w / g, inside=np.less):
@@ -258,9 +265,15 @@ SELF_EXTEND = Exercise(
 def _chunk_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([11]), np.arange(12), 6, 2)
     for size, local in ((6, 2), (7, 3), (8, 6), (5, 0), (9, 1)):
-        yield case(np.arange(16), np.arange(16), size, local)
-        yield case(np.arange(9, 15), np.arange(15), size, local)
+        at = np.arange(16) + int(rng.integers(50))
+        yield case(at, at, size, local)
+        yield case(at[9:15], at[:15], size, local)
     yield case(np.arange(6) + np.array([[0], [5]]), np.arange(12), 5, 2)  # a batch
+    for _ in range(4):
+        size = int(rng.integers(4, 12))
+        yield case(
+            rng.integers(0, 60, 6), rng.integers(0, 60, 9), size, int(rng.integers(0, size - 1))
+        )
 
 
 def _chunks(
@@ -342,9 +355,13 @@ CHUNKS = Exercise(
 def _streaming_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([9]), np.array([0, 1, 5, 6, 7, 8]), 5, 2)
     for window, sinks in ((5, 2), (3, 4), (4, 0), (1, 1)):
-        yield case(np.arange(14), np.arange(14), window, sinks)
-        yield case(np.arange(10, 13), np.arange(13), window, sinks)
+        L = int(rng.integers(12, 24))
+        yield case(np.arange(L), np.arange(L), window, sinks)
+        yield case(np.arange(L - 4, L - 1), np.arange(L - 1), window, sinks)
     yield case(np.arange(6) + np.array([[0], [5]]), np.arange(11), 3, 2)  # a batch
+    for _ in range(4):
+        window, sinks = int(rng.integers(2, 9)), int(rng.integers(0, 5))
+        yield case(np.sort(rng.integers(9, 60, 6)), np.arange(60), window, sinks)
 
 
 def _streaming(sink, recent=lambda i, j, w, z: i - j):

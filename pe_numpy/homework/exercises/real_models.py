@@ -87,6 +87,14 @@ FUSED = Exercise(
         ),
     ),
     chapter=64,
+    further=(
+        Mistake(
+            "cut in thirds, always",
+            "With fewer key heads the parts are not equal; and in H3K each head has its own three.",
+            64,
+            lambda x, *rest, **options: tuple(np.split(x, 3, axis=-1)),
+        ),
+    ),
 )
 
 EXERCISES = (FUSED,)

@@ -46,6 +46,12 @@ def _distance_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([5, 6]), np.arange(7))  # a cache
     yield case(np.array([[0, 1], [3, 9]]), np.array([[0, 1, 2], [2, 4, 8]]))  # two sentences
     yield case(np.array([4]), np.array([100]))
+    for n in range(8):
+        q, k = (
+            rng.integers(0, 50, (3, 1, n + 1)[n % 3 :]),
+            rng.integers(0, 50, (2, n % 4 + 2)[n % 2 :]),
+        )
+        yield case(q, k)
 
 
 DISTANCE = Exercise(
@@ -82,6 +88,20 @@ DISTANCE = Exercise(
         ),
     ),
     chapter=30,
+    further=(
+        Mistake(
+            "places for positions, without batch axes",
+            "Use the positions: with padding or a cache they are not the places in the array.",
+            63,
+            lambda q, k: np.arange(q.shape[-1])[:, None] - np.arange(k.shape[-1]),
+        ),
+        Mistake(
+            "every sequence with every other",
+            "Batch axes stand beside each other: q[..., :, None] - k[..., None, :].",
+            30,
+            lambda q, k: np.subtract.outer(q, k),
+        ),
+    ),
 )
 
 
@@ -155,6 +175,19 @@ def _content(q, k):
     return (q * q.dtype.type(q.shape[-1] ** -0.5)) @ np.swapaxes(k, -1, -2)
 
 
+def _gathered(rows, of_key=False):
+    """Shaw's scores with other rows of the table, or the key's product with them."""
+
+    def scores(q, k, key_table, distance):
+        m = key_table.shape[-2] // 2
+        r = key_table[..., rows(np.clip(distance, -m, m), m), :]  # (..., L, S, K)
+        how = "...jk,...ijk->...ij" if of_key else "...ik,...ijk->...ij"
+        position = np.einsum(how, k if of_key else q, r) * q.dtype.type(q.shape[-1] ** -0.5)
+        return _content(q, k) + position
+
+    return scores
+
+
 SHAW_SCORES = Exercise(
     "shaw_scores",
     shaw_scores,
@@ -225,6 +258,21 @@ SHAW_SCORES = Exercise(
     ),
     chapter=31,
     scores=lambda f: lambda q, k, i, j: f(q, k, random(17, 8), apart(i, j)),
+    further=(
+        Mistake(
+            "the key meets the relative vector",
+            "The query meets it: q . (k + R).",
+            31,
+            _gathered(lambda d, m: d + m, of_key=True),
+        ),
+        Mistake(
+            "rows counted without the shift",
+            "Add m: the table begins with the distance -m, and a negative index "
+            "counts from its end.",
+            31,
+            _gathered(lambda d, m: d),
+        ),
+    ),
 )
 
 
@@ -360,6 +408,10 @@ def _nezha_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(1, 2)
     yield case(2, 6)
     yield case(3, 4, 100.0)
+    for _ in range(9):
+        yield case(
+            int(rng.integers(1, 9)), 2 * int(rng.integers(2, 8)), float(rng.integers(20, 10**5))
+        )
 
 
 NEZHA = Exercise(
@@ -481,6 +533,20 @@ XL = Exercise(
     ),
     chapter=32,
     scores=_xl_score,
+    further=(
+        Mistake(
+            "v forgotten",
+            "(q + v) meets the relative vector.",
+            32,
+            lambda q, k, r, u, v, d: transformer_xl_scores(q, k, r, u, 0 * v, d),
+        ),
+        Mistake(
+            "u forgotten",
+            "(q + u) meets the key.",
+            32,
+            lambda q, k, r, u, v, d: transformer_xl_scores(q, k, r, 0 * u, v, d),
+        ),
+    ),
 )
 
 
@@ -534,11 +600,15 @@ SHIFT = Exercise(
 
 def _bucket_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([-1, 0, 1]))
-    d = np.arange(-200, 201)
     for both in (True, False):
+        d = np.arange(*(int(end) for end in rng.integers(200, 240, 2) * [-1, 1]))
         yield case(d, bidirectional=both)
         yield case(d, num_buckets=8, max_distance=20, bidirectional=both)
         yield case(np.array([[0, 5000], [-5000, 17]]), 32, 128, both)
+    for n in range(6):
+        N = 2 * int(rng.integers(2, 20))
+        d = rng.integers(-300, 300, (3, n + 5))
+        yield case(d, N, int(rng.integers(N, 300)), n % 2 == 0)
 
 
 def _bucket(cut=np.floor, last=lambda half, far: np.minimum(far, half - 1), more=0):
@@ -622,6 +692,17 @@ T5_BUCKET = Exercise(
     ),
     chapter=33,
     scores=lambda f: adding(lambda i, j: random(1, 32)[:, f(apart(i, j))]),
+    further=(
+        Mistake(
+            "the query itself in the future",
+            "The distance 0 reads bucket 0.",
+            33,
+            lambda distance, num_buckets=32, max_distance=128, bidirectional=True: (
+                t5_bucket(distance, num_buckets, max_distance, bidirectional)
+                + num_buckets // 2 * (bidirectional & (distance == 0))
+            ),
+        ),
+    ),
 )
 
 
@@ -813,6 +894,21 @@ def _log_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.arange(-60, 61), 8, 20)
     yield case(np.arange(-600, 600, 7), 256, 512)
     yield case(np.array([[0, 9], [-9, 4000]]), 16, 32)
+    for n in range(8):
+        N = 2 * int(rng.integers(2, 20))
+        yield case(rng.integers(-300, 300, (3, n + 5)), N, int(rng.integers(N + 2, 300)))
+
+
+def _log_bucket(cut=np.ceil, less=1, clamp=True):
+    """DeBERTa's rule with one part of it replaced."""
+
+    def bucket(d, num_buckets, max_distance):
+        mid, far = num_buckets // 2, max_distance - less
+        n = np.clip(np.abs(d), mid, far if clamp else None)
+        growth = np.log(n / mid) / math.log(far / mid) * (mid - 1)
+        return np.where(np.abs(d) <= mid, d, np.sign(d) * (mid + cut(growth))).astype(np.int64)
+
+    return bucket
 
 
 DEBERTA_BUCKET = Exercise(
@@ -846,14 +942,55 @@ DEBERTA_BUCKET = Exercise(
         ),
     ),
     chapter=34,
+    further=(
+        Mistake(
+            "floor for ceil",
+            "DeBERTa rounds up, where T5 cuts off.",
+            34,
+            _log_bucket(np.floor),
+        ),
+        Mistake(
+            "max_distance for max_distance - 1",
+            "The last bucket is that of the distance max_distance - 1.",
+            34,
+            _log_bucket(less=0),
+        ),
+        Mistake(
+            "far distances not cut off",
+            "Distances from max_distance - 1 on share the last bucket. (Hugging "
+            "Face's code goes on, and clips the row of the table.)",
+            34,
+            _log_bucket(clamp=False),
+        ),
+    ),
 )
 
 # ---- chapter 35 ---------------------------------------------------------------------------------
 
 
 def _slope_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for n in (8, 1, 2, 4, 16, 6, 12, 3):
+    for n in (8, 1, 6, *rng.permutation([2, 4, 16, 32, 64])[:3].tolist()):
         yield case(n)
+    others = [n for n in range(3, 64) if n & (n - 1)]  # no powers of two
+    for n in rng.permutation(others)[:8].tolist():
+        yield case(n)
+
+
+def _slopes(more, first=1):
+    """The authors' rule with other slopes beyond the power of two."""
+
+    def slopes(n):
+        power = 1 << (n.bit_length() - 1)
+        own = 2.0 ** (-8 * np.arange(first, power + first) / power)
+        double = 2.0 ** (-8 * np.arange(first, 2 * power + first) / (2 * power))
+        return np.concatenate([own, more(double)[: n - power]])
+
+    return slopes
+
+
+def _cut_off(n):
+    power = 1 << (n - 1).bit_length()
+    return 2.0 ** (-8 * np.arange(1, power + 1) / power)[:n]
 
 
 SLOPES = Exercise(
@@ -894,6 +1031,39 @@ SLOPES = Exercise(
         ),
     ),
     chapter=35,
+    further=(
+        Mistake(
+            "the first of the further slopes, not every second",
+            "Those of the next higher power are taken by twos: h = 1, 3, 5, ...",
+            35,
+            _slopes(lambda double: double),
+        ),
+        Mistake(
+            "the even ones of the further slopes",
+            "Those of the next higher power are the odd ones: h = 1, 3, 5, ...; the "
+            "even ones are there already.",
+            35,
+            _slopes(lambda double: double[1::2]),
+        ),
+        Mistake(
+            "counted from 0 in both parts",
+            "The first head has h = 1: for 8 heads its slope is a half.",
+            35,
+            _slopes(lambda double: double[::2], first=0),
+        ),
+        Mistake(
+            "sorted",
+            "The further slopes come after the first ones, in the order of the authors.",
+            35,
+            lambda n: np.sort(alibi_slopes(n))[::-1],
+        ),
+        Mistake(
+            "the next higher power, cut off",
+            "First come all slopes of the next lower power of two.",
+            35,
+            _cut_off,
+        ),
+    ),
 )
 
 
@@ -901,10 +1071,28 @@ def _alibi_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([0.5]), np.array([[0, -1], [1, 0]]))
     for dtype in DTYPES:
         for distance in _distances():
-            yield case(alibi_slopes(8).astype(dtype), distance)
+            yield case(rng.uniform(0.01, 1, 8).astype(dtype), distance)
     yield case(alibi_slopes(2), np.stack([np.arange(6).reshape(2, 3), -np.ones((2, 3), int)]))
     for distance in _distances():  # an encoder's
-        yield case(alibi_slopes(4), distance, future_slopes=np.array([0.1, 0.2, 0.3, 0.7]))
+        yield case(alibi_slopes(4), distance, future_slopes=rng.uniform(0.1, 0.9, 4))
+    for n in range(4):
+        distance = rng.integers(-20, 20, (2, 3, 4)[n % 2 :])
+        slopes, later = rng.uniform(0.1, 2, (2, 3)).astype(DTYPES[n % 2])
+        yield case(slopes, distance, later if n > 1 else None)
+
+
+def _sided(past, future):
+    """The bias with another distance on each side."""
+
+    def bias(slopes, distance, future_slopes=None):
+        d = distance[..., None, :, :].astype(slopes.dtype)
+        later = slopes if future_slopes is None else future_slopes
+        own = -slopes[:, None, None] * past(d)
+        if future_slopes is None:
+            return np.where(d < 0, -later[:, None, None] * future(d, False), own)
+        return np.where(d < 0, -later[:, None, None] * future(d, True), own)
+
+    return bias
 
 
 ALIBI = Exercise(
@@ -982,6 +1170,20 @@ ALIBI = Exercise(
     ),
     chapter=35,
     scores=lambda f: adding(lambda i, j: f(np.array([0.5]), apart(i, j))),
+    further=(
+        Mistake(
+            "the future rewarded, with slopes of its own, too",
+            "Without abs, keys in the future get a positive bias.",
+            35,
+            _sided(lambda d: d, lambda d, own: d),
+        ),
+        Mistake(
+            "no bias in the future",
+            "The distance counts on both sides: a mask hides the future where it must.",
+            35,
+            _sided(lambda d: d, lambda d, own: -d if own else 0 * d),
+        ),
+    ),
 )
 
 EXERCISES = (

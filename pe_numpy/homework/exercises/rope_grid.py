@@ -113,11 +113,15 @@ TURN = Exercise(
 def _axial_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(4)
     yield case(8)
-    yield case(8, 2, 10000.0)
-    yield case(8, base=10000.0, spacing="alternate")
+    yield case(8, 2, float(rng.integers(200, 10**5)))
+    yield case(8, base=float(rng.integers(200, 10**5)), spacing="alternate")
     yield case(24, 3, 100.0, "alternate")
     yield case(12, 3)
     yield case(64)
+    for n in range(6):
+        A = n % 3 + 1
+        spacing = ("split", "alternate")[n % 2]
+        yield case(2 * A * int(rng.integers(2, 9)), A, float(rng.integers(20, 10**5)), spacing)
 
 
 def _neighbours(d, axes=2, base=100.0, spacing="split"):
@@ -189,6 +193,9 @@ AXIAL = Exercise(
 def _mixed_cases(rng: np.random.Generator) -> Iterator[Case]:
     for d, base in ((4, 10.0), (8, 10.0), (8, 100.0), (64, 10.0)):
         yield case(np.random.default_rng(d), d, base)
+    for n in range(2, 10):
+        base = float(rng.integers(5, 200))
+        yield case(np.random.default_rng(int(rng.integers(2**32))), 4 * n, base)
 
 
 def _mixed(direction, size=lambda c, d, base: base ** (-4 * c / d)):
@@ -251,12 +258,16 @@ MIXED = Exercise(
 
 
 def _patch_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for height, width in ((1, 2), (2, 3), (3, 2), (4, 4)):
+    for height, width in ((1, 2), rng.integers(2, 9, 2), rng.integers(2, 9, 2), (4, 4)):
+        height, width = int(height), int(width)
         yield case(height, width)
         yield case(height, width, "centred")
     yield case(1, 3, trained=2)
     yield case(2, 3, "index", (4, 6))
     yield case(6, 4, trained=(3, 8))
+    for n in range(6):
+        height, width, *trained = (int(side) for side in rng.integers(2, 12, 4))
+        yield case(height, width, *(("centred",), ("index", tuple(trained)))[n % 2])
 
 
 def _centred(place):
@@ -330,7 +341,7 @@ PATCHES = Exercise(
             _upside_down,
         ),
         Mistake(
-            "last on last",
+            "the last patch laid on the last one",
             "The index is multiplied by trained/height; first patches agree, last ones do not.",
             43,
             _ends_meet,
@@ -347,10 +358,13 @@ def _mrope_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case((2, 1, 1))
     yield case((2, 1, 1), interleaved=True)
     yield case((2, 3, 3))
-    yield case((4, 2, 2), 10000.0, True)
+    yield case((4, 2, 2), float(rng.integers(50, 10**5)), True)
     yield case((16, 24, 24), 1e6)
-    yield case((24, 20, 20), 5e6, True)
+    yield case((24, 20, 20), float(rng.integers(10**5, 10**7)), True)
     yield case((11, 11, 10), interleaved=True)
+    for n in range(6):
+        few = int(rng.integers(2, 9))
+        yield case((few + 2, few, few + n % 2), float(rng.integers(50, 10**6)), n % 2 == 1)
 
 
 def _by_axis(axis_of, exponent=lambda c, n: -c / n):
@@ -436,6 +450,9 @@ def _position_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case([(1, 1, 4), 2])
     yield case([1, (1, 3, 2), 0, (1, 2, 2), 3])
     yield case([2, (5, 2, 3), 2])  # a film longer than it is wide
+    for _ in range(8):
+        t, h, w, before, after = (int(size) for size in rng.integers(1, 6, 5))
+        yield case([before, (t, h, w), after, (1, w, h)])
 
 
 def _with(block=lambda t, h, w: np.indices((t, h, w)).reshape(3, -1).T, step=max):

@@ -20,6 +20,10 @@ def _proportional_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(12, 0.25, 100.0)  # 1.5 pairs: one
     yield case(16, 1.0, 500.0, 4.0)
     yield case(512, 0.25, base=1e6)
+    for _ in range(9):
+        d, p = 2 * int(rng.integers(4, 20)), round(float(rng.uniform(0.1, 1)), 2)
+        base, s = float(rng.integers(50, 10**6)), round(float(rng.uniform(1.1, 9)), 1)
+        yield case(d, p, base, s)
 
 
 def _turned(d: int, fraction: float) -> int:
@@ -94,6 +98,11 @@ def _layer_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(7, 6, 1e6, 1e4)
     yield case(8, 4, 5e5, 300.0)
     yield case(5, 1, 2e6, 1e4)
+    for _ in range(9):
+        n, pattern = (int(size) for size in rng.integers(2, 20, 2))
+        yield case(
+            n, min(n, pattern), 1e4 * float(rng.integers(2, 99)), float(rng.integers(20, 10**4))
+        )
 
 
 LAYERS = Exercise(
@@ -140,13 +149,21 @@ def _config_cases(rng: np.random.Generator) -> Iterator[Case]:
     sizes = {"hidden_size": 24, "num_attention_heads": 3}
     linear = {"factor": 4.0, "type": "linear"}
     yield case({**sizes, "rope_theta": 100.0}, 0)
-    yield case({**sizes, "rope_theta": 100.0, "head_dim": 12}, 0)
-    yield case({"head_dim": 16, "rope_theta": 500.0, "partial_rotary_factor": 0.25}, 1)
+    theta = float(rng.integers(50, 10**6))
+    yield case({**sizes, "rope_theta": theta, "head_dim": 12}, 0)
+    yield case({"head_dim": 16, "rope_theta": theta, "partial_rotary_factor": 0.25}, 1)
     for layer in (0, 1, 2):
-        yield case({"head_dim": 4, "rope_theta": 1e4, "no_rope_layers": [1, 0, 1]}, layer)
-    yield case({**sizes, "rope_theta": 100.0, "rope_scaling": linear}, 0)
-    parameters = {"rope_type": "linear", "factor": 4.0, "rope_theta": 300.0}
+        yield case({"head_dim": 4, "rope_theta": theta, "no_rope_layers": [1, 0, 1]}, layer)
+    yield case({**sizes, "rope_theta": theta, "rope_scaling": linear}, 0)
+    parameters = {"rope_type": "linear", "factor": 4.0, "rope_theta": theta}
     yield case({**sizes, "rope_parameters": parameters}, 3)
+    for n in range(5):
+        base = {
+            "rope_theta": float(rng.integers(50, 10**6)),
+            "head_dim": 4 * int(rng.integers(2, 12)),
+        }
+        scaling = {"factor": float(rng.integers(2, 9)), "type": "linear"}
+        yield case({**base, "partial_rotary_factor": 0.5, "rope_scaling": scaling}, n)
 
 
 def _without(*names: str, config: dict[str, Any]) -> dict[str, Any]:

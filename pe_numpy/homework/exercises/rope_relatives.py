@@ -26,6 +26,8 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(64)
     yield case(6, 1.5)
     yield case(12, gamma=0.1)
+    for _ in range(8):
+        yield case(2 * int(rng.integers(2, 40)), round(float(rng.uniform(0.05, 3)), 2))
 
 
 SCALE = Exercise(
@@ -250,6 +252,8 @@ def _frequency_cases(rng: np.random.Generator) -> Iterator[Case]:
     for d in (4, 3, 1, 64):
         yield case(d)
     yield case(8, 500.0)
+    for _ in range(8):
+        yield case(int(rng.integers(2, 40)), float(rng.integers(50, 10**6)))
 
 
 FREQUENCIES = Exercise(

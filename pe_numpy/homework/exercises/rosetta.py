@@ -112,6 +112,17 @@ def _infinity_alone(mask, source, to="attend"):
     return convert_mask(mask, source, to)
 
 
+def _never_turned(mask, source, to="attend"):
+    if to == "additive":
+        return _taken_for_true(mask, source, to)
+    return mask == 0 if source == "additive" else mask.copy()
+
+
+def _very_low(mask, source, to="attend"):
+    found = convert_mask(mask, source, to)
+    return np.where(found == 0, found, found.dtype.type(-1e9)) if to == "additive" else found
+
+
 MASK = Exercise(
     "convert_mask",
     convert_mask,
@@ -143,6 +154,20 @@ MASK = Exercise(
         ),
     ),
     chapter=65,
+    further=(
+        Mistake(
+            "blocked and attend taken for the same",
+            "True means may attend in one and may not in the other: turn it round in between.",
+            65,
+            _never_turned,
+        ),
+        Mistake(
+            "-1e9 for -inf",
+            "A finite number does not block a row as a whole: add -inf.",
+            65,
+            _very_low,
+        ),
+    ),
 )
 
 EXERCISES = (TABLE, MASK)

@@ -81,6 +81,72 @@ def _one_sign(x, positions, frequencies=None, layout="interleaved"):
     return result
 
 
+def _parts(x, positions, frequencies, layout, dtype=np.float64):
+    """Angles (..., L, n), and where the first and second components of all pairs stand."""
+    K = x.shape[-1]
+    f = rope_frequencies(K) if frequencies is None else np.asarray(frequencies)
+    n = len(f)
+    angles = np.asarray(positions).astype(dtype)[..., None] * f.astype(dtype)
+    if layout == "interleaved":
+        return angles, slice(0, 2 * n, 2), slice(1, 2 * n, 2)
+    return angles, slice(0, n), slice(n, 2 * n)
+
+
+def _by_hand(first_of, second_of, dtype=np.float64):
+    """RoPE component by component, with another rule for the two of a pair."""
+
+    def turned(x, positions, frequencies=None, layout="interleaved"):
+        angles, one, two = _parts(x, positions, frequencies, layout, dtype)
+        cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
+        y = x.copy()
+        y[..., one] = first_of(x[..., one], x[..., two], cos, sin)
+        y[..., two] = second_of(x[..., one], x[..., two], cos, sin, y[..., one])
+        return y
+
+    return turned
+
+
+def _first(a, b, cos, sin):
+    return a * cos - b * sin
+
+
+def _second(a, b, cos, sin, done):
+    return a * sin + b * cos
+
+
+def _repeated_angles(always):
+    """Half-split code with the angles of interleaved pairs."""
+
+    def turned(x, positions, frequencies=None, layout="interleaved"):
+        if layout == "interleaved" and not always:
+            return rope(x, positions, frequencies)
+        angles = np.repeat(_parts(x, positions, frequencies, layout)[0], 2, axis=-1)
+        n = angles.shape[-1]
+        half = np.concatenate([-x[..., n // 2 : n], x[..., : n // 2]], axis=-1)
+        y = x[..., :n] * np.cos(angles).astype(x.dtype) + half * np.sin(angles).astype(x.dtype)
+        return np.concatenate([y, x[..., n:]], axis=-1)
+
+    return turned
+
+
+def _wide_pairs(x, positions, frequencies=None, layout="interleaved"):
+    if frequencies is None or layout == "interleaved":
+        return rope(x, positions, frequencies, layout)
+    rest = np.zeros(x.shape[-1] // 2 - len(frequencies))
+    return rope(x, positions, np.concatenate([frequencies, rest]), layout)
+
+
+def _rest(of_rest):
+    """The components beyond the pairs dropped, or set to 0."""
+
+    def turned(x, positions, frequencies=None, layout="interleaved"):
+        y = rope(x, positions, frequencies, layout)
+        n = x.shape[-1] if frequencies is None else 2 * len(frequencies)
+        return np.concatenate([y[..., :n], of_rest(y[..., n:])], axis=-1)
+
+    return turned
+
+
 ROPE = Exercise(
     "rope",
     rope,
@@ -141,6 +207,67 @@ ROPE = Exercise(
     chapter=40,
     scores=turning,
     width=4,
+    further=(
+        Mistake(
+            "repeated angles with rotate_half",
+            "rotate_half pairs i and i + K/2: its angles are (theta_0, theta_1, ..., "
+            "theta_0, theta_1, ...), not each one twice.",
+            42,
+            _repeated_angles(always=True),
+        ),
+        Mistake(
+            "repeated angles with rotate_half, in the layout half",
+            "Half-split pairs take the angles (theta_0, theta_1, ..., theta_0, "
+            "theta_1, ...), not each one twice.",
+            42,
+            _repeated_angles(always=False),
+        ),
+        Mistake(
+            "the second component from a half-filled copy",
+            "Both new components come from the old ones: keep the first until the second is done.",
+            41,
+            _by_hand(_first, lambda a, b, cos, sin, done: done * sin + b * cos),
+        ),
+        Mistake(
+            "pairs i and i + K/2 where fewer turn",
+            "With n frequencies half-split pairs are i and i + n.",
+            42,
+            _wide_pairs,
+        ),
+        Mistake(
+            "components that do not turn dropped",
+            "Those beyond the pairs stay as they are.",
+            42,
+            _rest(lambda rest: rest[..., :0]),
+        ),
+        Mistake(
+            "components that do not turn set to 0",
+            "Those beyond the pairs stay as they are.",
+            42,
+            _rest(lambda rest: 0 * rest),
+        ),
+        Mistake(
+            "angles in float32",
+            "Far positions times a frequency lose their digits: multiply in float64, then cast.",
+            41,
+            _by_hand(_first, _second, np.float32),
+        ),
+        Mistake(
+            "each component by itself",
+            "A turn mixes the two of a pair: (a cos - b sin, a sin + b cos).",
+            40,
+            _by_hand(
+                lambda a, b, cos, sin: a * cos + a * sin,
+                lambda a, b, cos, sin, done: b * cos + b * sin,
+            ),
+        ),
+        Mistake(
+            "sines and cosines added",
+            "RoPE turns; what is added is the encoding of chapter 20.",
+            40,
+            _by_hand(lambda a, b, cos, sin: a + sin, lambda a, b, cos, sin, done: b + cos),
+        ),
+    ),
 )
 
 # ---- around it ----------------------------------------------------------------------------------
@@ -151,6 +278,8 @@ def _frequency_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(d)
     yield case(8, 500000.0)
     yield case(10, base=100.0)
+    for _ in range(7):
+        yield case(2 * int(rng.integers(2, 40)), float(rng.integers(50, 10**6)))
 
 
 FREQUENCIES = Exercise(
@@ -196,6 +325,26 @@ FREQUENCIES = Exercise(
         ),
     ),
     chapter=40,
+    further=(
+        Mistake(
+            "exponent 4i/d for 2i/d",
+            "If i counts components (0, 2, 4, ...), it is already twice the number of the pair.",
+            40,
+            lambda d, base=10000.0: rope_frequencies(d, base) ** 2,
+        ),
+        Mistake(
+            "spread up to 1/base",
+            "Pair i has the exponent -2i/d: the last is above 1/base.",
+            20,
+            lambda d, base=10000.0: base ** -np.linspace(0, 1, d // 2),
+        ),
+        Mistake(
+            "each frequency twice",
+            "Two components make a pair and share a frequency: d/2 of them.",
+            40,
+            lambda d, base=10000.0: np.repeat(rope_frequencies(d, base), 2),
+        ),
+    ),
 )
 
 
@@ -204,6 +353,8 @@ def _matrix_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(3, np.array([1.0, 0.1]))
     yield case(-2.5, rope_frequencies(6))
     yield case(1000, rope_frequencies(16, 500.0))
+    for n in range(9):
+        yield case(round(float(rng.normal(0, 20)), 1), rng.uniform(0.001, 1, n % 4 + 1))
 
 
 def _blocks_apart(position: float, frequencies: np.ndarray) -> np.ndarray:
@@ -259,6 +410,8 @@ MATRIX = Exercise(
 def _permutation_cases(rng: np.random.Generator) -> Iterator[Case]:
     for d in (4, 2, 8, 14):
         yield case(d)
+    for d in 2 * rng.permutation(np.arange(3, 90))[:10]:
+        yield case(int(d))
 
 
 PERMUTATION = Exercise(
@@ -366,6 +519,8 @@ def _linear_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([1.0, 0.5]), 2)
     yield case(rope_frequencies(8), 4.0)
     yield case(rope_frequencies(64, 500000.0), 1.5)
+    for n in range(9):
+        yield case(rng.uniform(0.001, 1, n + 2), round(float(rng.uniform(1.1, 9)), 2))
 
 
 LINEAR = Exercise(
@@ -403,6 +558,9 @@ def _ntk_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(6, 2.0, 100.0)
     yield case(64, 8)
     yield case(128, 1)
+    for _ in range(9):
+        s, base = round(float(rng.uniform(1.1, 9)), 2), float(rng.integers(50, 10**6))
+        yield case(2 * int(rng.integers(2, 40)), s, base)
 
 
 NTK = Exercise(
@@ -436,6 +594,14 @@ NTK = Exercise(
         ),
     ),
     chapter=50,
+    further=(
+        Mistake(
+            "all pairs divided, too",
+            "The larger base alone does it: the fastest pair stays as it is.",
+            50,
+            lambda d, factor, base=10000.0: ntk_scaling(d, factor, base) / factor,
+        ),
+    ),
 )
 
 
@@ -444,6 +610,10 @@ def _dynamic_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(8, 100, 2048)  # shorter than trained: nothing changes
     yield case(64, 4096, 2048)
     yield case(64, 6000, 2048, factor=2.0, base=500.0)
+    for n in range(8):
+        length, s = int(rng.integers(64, 9000)), round(float(rng.uniform(1.1, 4)), 2)
+        base = float(rng.integers(50, 10**6))
+        yield case(2 * int(rng.integers(2, 40)), length, 512, s if n % 2 else 1.0, base)
 
 
 DYNAMIC = Exercise(
@@ -477,6 +647,16 @@ DYNAMIC = Exercise(
         ),
     ),
     chapter=50,
+    further=(
+        Mistake(
+            "the factor alone, whatever the length",
+            "The factor grows with the length: s g - (s - 1), with g = max(1, L/L0).",
+            50,
+            lambda d, length, trained_length, factor=1.0, base=10000.0: ntk_scaling(
+                d, factor, base
+            ),
+        ),
+    ),
 )
 
 
@@ -485,6 +665,14 @@ def _llama_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(2 * np.pi * turns / 8192, 8, 8192)
     yield case(rope_frequencies(128, 500000.0), 8.0, 8192)
     yield case(rope_frequencies(64), 4.0, 2048, low_freq_factor=2.0, high_freq_factor=8.0)
+    for n in range(9):
+        f, trained = (
+            rope_frequencies(2 * int(rng.integers(4, 20)), 1e4),
+            int(rng.integers(64, 9000)),
+        )
+        low = round(float(rng.uniform(0.5, 2)), 2)
+        ramp = (low, low + round(float(rng.uniform(1, 30)), 1)) if n % 2 else ()
+        yield case(f, round(float(rng.uniform(2, 9)), 1), trained, *ramp)
 
 
 LLAMA = Exercise(
@@ -538,6 +726,9 @@ def _factor_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(40.0, 0.707)
     yield case(0.5, 2.0)  # shorter than trained
     yield case(1)
+    for n in range(9):
+        s = round(float(rng.uniform(0.2, 40)), 2)
+        yield case(s, round(float(rng.uniform(0.1, 3)), 2)) if n % 2 else case(s)
 
 
 YARN_FACTOR = Exercise(
@@ -644,6 +835,18 @@ LONGROPE = Exercise(
         ),
     ),
     chapter=50,
+    further=(
+        Mistake(
+            "multiplied by the lists",
+            "The numbers of both lists stretch wavelengths: frequencies are divided by them.",
+            50,
+            lambda d, length, short_factor, long_factor, trained_length, factor, base=10000.0: (
+                longrope_scaling(
+                    d, length, 1 / short_factor, 1 / long_factor, trained_length, factor, base
+                )
+            ),
+        ),
+    ),
 )
 
 EXERCISES = (

@@ -12,6 +12,7 @@ from pe_numpy.training.loss import cross_entropy
 from pe_numpy.training.optimiser import cosine_schedule, warmup_schedule
 from pe_numpy.transformer.attention import log_softmax, softmax
 from pe_numpy.transformer.layers import (
+    ACTIVATIONS,
     embed_tokens,
     feed_forward,
     gelu,
@@ -33,6 +34,9 @@ def _norm_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(3 * x + 7, *rng.standard_normal((2, 6)).astype(dtype))
         yield case(x, *rng.standard_normal((2, 6)).astype(dtype), eps=0.1)
     yield case(np.ones((2, 4)), np.ones(4), np.zeros(4))  # no variance
+    for n in range(3):  # eps decides, and one sentence
+        x = rng.standard_normal((1, 3, 4 + n))
+        yield case(0.05 * x - 2, *rng.standard_normal((2, 4 + n)), eps=10.0 ** -(n + 1))
 
 
 def _norm(axis=-1, ddof=0, root=lambda var, eps: np.sqrt(var + eps)):
@@ -94,6 +98,44 @@ LAYER_NORM = Exercise(
         ),
     ),
     chapter=60,
+    further=(
+        Mistake(
+            "variance by D - 1, and eps outside the root",
+            "The variance divides by D, and eps is added to it, under the root.",
+            60,
+            _norm(ddof=1, root=lambda var, eps: np.sqrt(var) + eps),
+        ),
+        Mistake(
+            "over the tokens",
+            "Mean and variance are those of each token, over its components: the last axis.",
+            60,
+            _norm(axis=-2),
+        ),
+        Mistake(
+            "over the whole array",
+            "Each token has a mean and a variance of its own.",
+            60,
+            _norm(axis=None),
+        ),
+        Mistake(
+            "without the bias",
+            "Add the bias at the end.",
+            60,
+            lambda x, gain, bias, eps=1e-5: layer_norm(x, gain, 0 * bias, eps),
+        ),
+        Mistake(
+            "without the gain",
+            "Multiply by the gain.",
+            60,
+            lambda x, gain, bias, eps=1e-5: layer_norm(x, 0 * gain + 1, bias, eps),
+        ),
+        Mistake(
+            "1 + gain for the gain",
+            "That is Gemma's RMS norm; here the gain is 1 before training.",
+            60,
+            lambda x, gain, bias, eps=1e-5: layer_norm(x, 1 + gain, bias, eps),
+        ),
+    ),
 )
 
 
@@ -103,6 +145,9 @@ def _rms_cases(rng: np.random.Generator) -> Iterator[Case]:
         x = rng.standard_normal((2, 5, 6)).astype(dtype) + 1
         yield case(x.astype(dtype), rng.standard_normal(6).astype(dtype))
         yield case(x.astype(dtype), rng.standard_normal(6).astype(dtype), eps=0.1)
+    for n in range(3):
+        x = rng.standard_normal((1, 3, 4 + n))
+        yield case(0.05 * x, rng.standard_normal(4 + n), eps=10.0 ** -(n + 1))
 
 
 RMS_NORM = Exercise(
@@ -140,6 +185,20 @@ RMS_NORM = Exercise(
         ),
     ),
     chapter=60,
+    further=(
+        Mistake(
+            "1 + gain for the gain",
+            "That is Gemma's; here the gain is 1 before training.",
+            60,
+            lambda x, gain, eps=1e-6: rms_norm(x, 1 + gain, eps),
+        ),
+        Mistake(
+            "without the gain",
+            "Multiply by the gain.",
+            60,
+            lambda x, gain, eps=1e-6: rms_norm(x, 0 * gain + 1, eps),
+        ),
+    ),
 )
 
 
@@ -153,10 +212,30 @@ def _network_cases(rng: np.random.Generator) -> Iterator[Case]:
             "b_2": rng.standard_normal(4).astype(dtype),
         }
         yield case(params, rng.standard_normal((2, 5, 4)).astype(dtype))
+    for n in range(4):
+        own = {"W_1": rng.standard_normal((3, 5)), "W_2": rng.standard_normal((5, 3))}
+        more = {"b_1": rng.standard_normal(5), "b_2": rng.standard_normal(3)}
+        names = (("b_1", "b_2"), ("b_1",), ("b_2",), ())[n]
+        own |= {name: more[name] for name in names}
+        yield case(own, rng.standard_normal((1, 4, 3)))
+        activation = ("gelu", "silu", "gelu_tanh", "relu")[n]
+        yield case(own, rng.standard_normal((2, 1, 3)), activation)
 
 
-def _hidden(params, x):
-    return linear(x, params["W_1"], params.get("b_1"))
+def _network(
+    between=lambda hidden, f: f(hidden),
+    after=lambda y, x, f: y,
+    biases=("b_1", "b_2"),
+):
+    """The two projections, with one part of them replaced."""
+
+    def wrong(params, x, activation="relu"):
+        f = ACTIVATIONS[activation]
+        b_1, b_2 = (params.get(name) if name in biases else None for name in ("b_1", "b_2"))
+        hidden = between(linear(x, params["W_1"], b_1), f)
+        return after(linear(hidden, params["W_2"], b_2), x, f)
+
+    return wrong
 
 
 FEED_FORWARD = Exercise(
@@ -168,36 +247,54 @@ FEED_FORWARD = Exercise(
             "no activation",
             "Without max(0, x) the two projections are one.",
             60,
-            lambda params, x, activation="relu": linear(
-                _hidden(params, x), params["W_2"], params.get("b_2")
-            ),
+            _network(between=lambda hidden, f: hidden),
         ),
         Mistake(
             "activated at the end, too",
             "The activation stands between the two projections.",
             60,
-            lambda params, x, activation="relu": relu(feed_forward(params, x)),
+            _network(after=lambda y, x, f: f(y)),
         ),
         Mistake(
             "biases forgotten",
             "b_1 and b_2, where they are given.",
             60,
-            lambda params, x, activation="relu": relu(x @ params["W_1"]) @ params["W_2"],
+            _network(biases=()),
         ),
         Mistake(
             "the residual added",
             "x + FFN(x) is the block's affair.",
             60,
-            lambda params, x, activation="relu": x + feed_forward(params, x),
+            _network(after=lambda y, x, f: x + y),
         ),
         Mistake(
             "GELU for ReLU",
-            "The paper's activation is max(0, x).",
+            "The paper's activation is max(0, x), and so is the one of calls without.",
             60,
-            lambda params, x, activation="relu": feed_forward(params, x, "gelu"),
+            lambda params, x, activation="gelu": feed_forward(params, x, activation),
         ),
     ),
     chapter=60,
+    further=(
+        Mistake(
+            "activated at the end alone",
+            "The activation stands between the two projections.",
+            60,
+            _network(between=lambda hidden, f: hidden, after=lambda y, x, f: f(y)),
+        ),
+        Mistake(
+            "the first bias forgotten",
+            "b_1, where it is given, stands before the activation.",
+            60,
+            _network(biases=("b_2",)),
+        ),
+        Mistake(
+            "the second bias forgotten",
+            "b_2, where it is given, is added at the end.",
+            60,
+            _network(biases=("b_1",)),
+        ),
+    ),
 )
 
 
@@ -207,6 +304,8 @@ def _gelu_cases(rng: np.random.Generator) -> Iterator[Case]:
     for dtype in DTYPES:
         yield case(3 * rng.standard_normal((2, 7)).astype(dtype))
     yield case(np.array([-30.0, 30.0, -6.0]))
+    for n in range(3):
+        yield case(2 * rng.standard_normal((2, 7)).astype(DTYPES[n % 2]), approximate="tanh")
 
 
 GELU = Exercise(
@@ -231,7 +330,9 @@ GELU = Exercise(
             "Phi(x) = (1 + erf(x / sqrt(2))) / 2.",
             60,
             lambda x, approximate="none": (
-                x
+                gelu(x, "tanh")
+                if approximate == "tanh"
+                else x
                 * (1 + np.array([math.erf(t) for t in x.ravel().tolist()]).reshape(x.shape)).astype(
                     x.dtype
                 )
@@ -241,6 +342,18 @@ GELU = Exercise(
         Mistake("ReLU", "GELU weighs x by Phi(x); ReLU cuts it off.", 60, lambda x, *rest: relu(x)),
     ),
     chapter=60,
+    further=(
+        Mistake(
+            "x squared for x cubed",
+            "The approximation has 0.044715 x^3.",
+            60,
+            lambda x, approximate="none": (
+                gelu(x)
+                if approximate == "none"
+                else x * (1 + np.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x * x))) / 2
+            ),
+        ),
+    ),
 )
 
 
@@ -249,6 +362,9 @@ def _embedding_cases(rng: np.random.Generator) -> Iterator[Case]:
     for dtype in DTYPES:
         yield case(rng.standard_normal((11, 6)).astype(dtype), rng.integers(0, 11, (2, 5)))
     yield case(rng.standard_normal((11, 6)), rng.integers(0, 11, 4), scale=1.0)
+    for n in range(4):
+        table, scale = rng.standard_normal((7, 4)), round(float(rng.uniform(0.1, 3)), 2)
+        yield case(table, rng.integers(0, 7, (1, n + 2)), scale=scale)
 
 
 EMBED = Exercise(
@@ -260,14 +376,16 @@ EMBED = Exercise(
             "not scaled",
             "The vectors are multiplied by sqrt(D), unless another scale is given.",
             62,
-            lambda table, tokens, scale=None: table[tokens],
+            lambda table, tokens, scale=None: embed_tokens(
+                table, tokens, 1.0 if scale is None else scale
+            ),
         ),
         Mistake(
             "divided by the root",
             "Multiplied by sqrt(D): a shared embedding has small entries.",
             62,
             lambda table, tokens, scale=None: (
-                table[tokens] / table.dtype.type(table.shape[1] ** 0.5 if scale is None else scale)
+                table[tokens] * table.dtype.type(table.shape[1] ** -0.5 if scale is None else scale)
             ),
         ),
         Mistake(
@@ -357,6 +475,18 @@ def _teacher_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(rng.integers(3, 20, (2, 1)), 1)
 
 
+def _rolled_over_all(targets, begin):
+    rolled = np.roll(targets, 1)
+    rolled.flat[0] = begin
+    return rolled
+
+
+def _begin_at_the_end(targets, begin):
+    rolled = np.roll(targets, -1, axis=1)
+    rolled[:, -1] = begin
+    return rolled
+
+
 RIGHT = Exercise(
     "shift_right",
     shift_right,
@@ -390,6 +520,20 @@ RIGHT = Exercise(
         ),
     ),
     chapter=62,
+    further=(
+        Mistake(
+            "shifted left, with the begin at the end",
+            "The inputs are the targets one step earlier, after the token that begins.",
+            62,
+            _begin_at_the_end,
+        ),
+        Mistake(
+            "rolled over all sequences",
+            "Each sequence is shifted by itself: axis=1.",
+            62,
+            _rolled_over_all,
+        ),
+    ),
 )
 
 
@@ -403,6 +547,10 @@ def _loss_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(logits, targets, ignore=0)
         yield case(logits, targets, ignore=0, label_smoothing=0.1)
     yield case(np.array([[1000.0, 0.0]]), np.array([1]))
+    for n in range(4):
+        V, targets = n + 3, rng.integers(0, n + 3, (n + 1, 4))
+        targets[0, 0] = 2
+        yield case(rng.standard_normal((n + 1, 4, V)), targets, (None, 2)[n % 2], 0.1 * n)
 
 
 def _loss(total=lambda losses, counts: losses[counts].mean(), smooth=lambda V: 1 / V):
@@ -416,6 +564,20 @@ def _loss(total=lambda losses, counts: losses[counts].mean(), smooth=lambda V: 1
         losses = (1 - label_smoothing) * own + label_smoothing * spread
         counts = np.ones(targets.shape, bool) if ignore is None else targets != ignore
         return logits.dtype.type(total(losses, counts))
+
+    return loss
+
+
+def _loss_of(log_p=lambda logits: log_softmax(logits), others=lambda V: None):
+    """Cross-entropy with other logarithms, or smoothed over others than all classes."""
+
+    def loss(logits, targets, ignore=None, label_smoothing=0.0):
+        counts = np.ones(targets.shape, bool) if ignore is None else targets != ignore
+        logs, e = log_p(logits[counts]), label_smoothing
+        own = np.take_along_axis(logs, targets[counts][..., None], -1)[..., 0]
+        n = others(logits.shape[-1])
+        spread = logs.mean(axis=-1) if n is None else (logs.sum(axis=-1) - own) / n
+        return logits.dtype.type(-((1 - e) * own + e * spread).mean())
 
     return loss
 
@@ -450,14 +612,15 @@ LOSS = Exercise(
             _loss(lambda losses, counts: -losses[counts].mean()),
         ),
         Mistake(
-            "smoothing over the other classes",
-            "Here the smoothing is spread over all V classes, the right one included.",
+            "smoothing over V classes, divided by V - 1",
+            "The smoothing is spread over all V classes, the right one included: by their mean.",
             62,
             _loss(smooth=lambda V: 1 / (V - 1)),
         ),
         Mistake(
             "no smoothing",
-            "Use label_smoothing.",
+            "With label_smoothing e the loss is 1 - e times that of the target, and e times the "
+            "mean over all classes.",
             62,
             lambda logits, targets, ignore=None, label_smoothing=0.0: cross_entropy(
                 logits, targets, ignore
@@ -465,6 +628,32 @@ LOSS = Exercise(
         ),
     ),
     chapter=62,
+    further=(
+        Mistake(
+            "smoothing over the V - 1 others",
+            "Here the smoothing is spread over all V classes, the right one included.",
+            62,
+            _loss_of(others=lambda V: V - 1),
+        ),
+        Mistake(
+            "smoothing over V - 2 others",
+            "Here the smoothing is spread over all V classes: the padding token is not taken out.",
+            62,
+            _loss_of(others=lambda V: V - 2),
+        ),
+        Mistake(
+            "an epsilon within the logarithm",
+            "Take the logarithm of the softmax as a difference, which needs no epsilon.",
+            62,
+            _loss_of(lambda logits: np.log(softmax(logits) + logits.dtype.type(1e-9))),
+        ),
+        Mistake(
+            "bits for nats",
+            "The natural logarithm.",
+            62,
+            _loss_of(lambda logits: log_softmax(logits) / logits.dtype.type(math.log(2))),
+        ),
+    ),
 )
 
 
@@ -472,6 +661,10 @@ def _warm_cases(rng: np.random.Generator) -> Iterator[Case]:
     for step in (1, 2, 4000, 4001, 100000):
         yield case(step, 512, 4000)
     yield case(10, 64, 40)
+    for n in range(8):
+        warmup = int(rng.integers(20, 5000))
+        step = int(rng.integers(1, warmup) if n % 2 else rng.integers(warmup, 9 * warmup))
+        yield case(step, int(rng.integers(16, 1024)), warmup)
 
 
 WARMUP = Exercise(
@@ -505,6 +698,14 @@ WARMUP = Exercise(
         ),
     ),
     chapter=62,
+    further=(
+        Mistake(
+            "multiplied by the root of the width",
+            "d_model^(-1/2): wider models take smaller steps.",
+            62,
+            lambda step, d_model, warmup: d_model * warmup_schedule(step, d_model, warmup),
+        ),
+    ),
 )
 
 
@@ -512,6 +713,10 @@ def _cosine_cases(rng: np.random.Generator) -> Iterator[Case]:
     for step in (1, 5, 6, 50, 100):
         yield case(step, 100, 0.5)
     yield case(30, 40, 1.0, warmup=0.25, floor=0.0)
+    for n in range(8):
+        steps, peak = int(rng.integers(40, 900)), round(float(rng.uniform(0.01, 2)), 3)
+        share = (round(float(rng.uniform(0.1, 0.4)), 2), round(float(rng.uniform(0.05, 0.5)), 2))
+        yield case(int(rng.integers(1, steps + 1)), steps, peak, *share[: n % 3])
 
 
 COSINE = Exercise(
@@ -553,6 +758,26 @@ COSINE = Exercise(
         ),
     ),
     chapter=62,
+    further=(
+        Mistake(
+            "the cosine over all steps",
+            "It begins where the warm-up ends: (step - rising) / (steps - rising).",
+            62,
+            lambda step, steps, peak, warmup=0.05, floor=0.02: (
+                peak * step / round(warmup * steps)
+                if step <= round(warmup * steps)
+                else cosine_schedule(step, steps, peak, 0.0, floor)
+            ),
+        ),
+        Mistake(
+            "the floor as a rate",
+            "The floor is a share of the peak.",
+            62,
+            lambda step, steps, peak, warmup=0.05, floor=0.02: cosine_schedule(
+                step, steps, peak, warmup, min(1.0, floor / peak)
+            ),
+        ),
+    ),
 )
 
 # ---- chapter 63 ---------------------------------------------------------------------------------
@@ -609,6 +834,23 @@ NEXT = Exercise(
         ),
     ),
     chapter=63,
+    further=(
+        Mistake(
+            "the temperature ignored",
+            "Divide the logits by the temperature.",
+            63,
+            lambda logits, temperature, top_k: next_probabilities(logits, 1.0, top_k),
+        ),
+        Mistake(
+            "0 for -inf",
+            "exp(0) is 1: a hidden logit must be -inf.",
+            63,
+            lambda logits, temperature, top_k: softmax(
+                np.where(logits >= np.sort(logits, axis=-1)[:, -top_k, None], logits, 0)
+                / temperature
+            ),
+        ),
+    ),
 )
 
 
@@ -621,6 +863,8 @@ def _row_cases(rng: np.random.Generator) -> Iterator[Case]:
     for prefixes, first in ((4, 2), (1, 5), (256, 1)):
         yield case(prefixes, first, False)
         yield case(prefixes, first, True)
+    for n in range(8):
+        yield case(*(int(size) for size in rng.integers(2, 40, 2)), n % 2 == 0)
 
 
 ROWS = Exercise(
@@ -920,6 +1164,14 @@ PULL = Exercise(
         ),
     ),
     chapter=61,
+    further=(
+        Mistake(
+            "a sum without keepdims",
+            "Keep the axis of the sum, keepdims=True.",
+            61,
+            lambda w, g: w * (g - (g * w).sum(axis=-1)),
+        ),
+    ),
 )
 
 
@@ -937,6 +1189,10 @@ def _adam_cases(rng: np.random.Generator) -> Iterator[Case]:
     p, g, m, v = rng.standard_normal((4, 3, 2))
     yield case(p, g, m, v * v, 7)
     yield case(p, 1e-9 * g, 1e-9 * m, 1e-18 * v * v, 3, betas=(0.8, 0.9))
+    for n in range(3):
+        p, g, m = rng.standard_normal((3, 4, 3))
+        options = {"learning_rate": 0.1 / (n + 1), "betas": (0.8, 0.99), "eps": 1e-3}
+        yield case(p, g, m, rng.random((4, 3)), n + 2, **options)
 
 
 def _adam(corrected=(True, True), root=lambda v, eps: np.sqrt(v) + eps, square=lambda g: g * g):
@@ -948,6 +1204,19 @@ def _adam(corrected=(True, True), root=lambda v, eps: np.sqrt(v) + eps, square=l
         return p - learning_rate * mean / root(power, eps), m, v
 
     return step_of
+
+
+def _corrected_moments(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
+    p, m, v = adam_step(p, g, m, v, step, learning_rate, betas, eps)
+    return p, m / (1 - betas[0] ** step), v / (1 - betas[1] ** step)
+
+
+def _other_betas(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
+    return adam_step(p, g, m, v, step, learning_rate, (0.9, 0.999), eps)
+
+
+def _one_step_later(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9):
+    return adam_step(p, g, m, v, step + 1, learning_rate, betas, eps)
 
 
 ADAM = Exercise(
@@ -991,10 +1260,30 @@ ADAM = Exercise(
             "g for g squared",
             "The second moment is the mean of the squares.",
             61,
-            _adam(square=np.abs),
+            _adam(square=lambda g: g),
         ),
     ),
     chapter=61,
+    further=(
+        Mistake(
+            "the corrected moments returned",
+            "The corrections serve the step alone: return the moments without them.",
+            61,
+            _corrected_moments,
+        ),
+        Mistake(
+            "betas of 0.9 and 0.999 whatever was given",
+            "Use the betas that are given.",
+            61,
+            _other_betas,
+        ),
+        Mistake(
+            "corrected for one step more",
+            "The first step has the number 1 already.",
+            61,
+            _one_step_later,
+        ),
+    ),
 )
 
 EXERCISES = (

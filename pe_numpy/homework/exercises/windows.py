@@ -22,8 +22,10 @@ DTYPES = (np.float64, np.float32)
 
 
 def _index_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for height, width in ((1, 2), (2, 3), (3, 2), (4, 4), (1, 1), (5, 1), (7, 7)):
+    for height, width in ((1, 2), (2, 3), (3, 2), (4, 4), (1, 1), (5, 1)):
         yield case(height, width)
+    for _ in range(9):
+        yield case(*(int(side) for side in rng.integers(1, 13, 2)))
 
 
 def _index(row=lambda dy, h, w: (dy + h - 1) * (2 * w - 1), column=lambda dx, h, w: dx + w - 1):
@@ -240,11 +242,16 @@ DECOMPOSED = Exercise(
 
 def _coordinate_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(2, 2)
-    for height, width in ((3, 3), (2, 5), (8, 8)):
+    side, *sides = (int(side) for side in rng.integers(3, 10, 3))
+    for height, width in ((side, side), (2, sides[0]), sides):
         yield case(height, width)
-        for pretrained in (2, 8, (3, 6)):
+        P = int(rng.integers(2, 10))
+        for pretrained in (2, 8, (P, P + 3)):
             yield case(height, width, pretrained=pretrained)
     yield case(1, 4, 3)
+    for n in range(4):
+        height, width, *trained = (int(side) for side in rng.integers(2, 9, 4))
+        yield case(height, width, pretrained=tuple(trained) if n % 2 else trained[0])
 
 
 def _coordinates(size=lambda d, P: np.log2(1 + 8 * d / (P - 1)) / 3, keep=True, order="ij"):

@@ -1,0 +1,164 @@
+"""Read a file of answers: its code, the cells of a notebook, what it defines and what it borrows.
+
+Nothing is run here. A file that is no Python is told in a sentence; a function that is the
+package's own, or a neighbour's, gets a flag, and the teacher decides.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib.machinery
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pe_numpy.homework.registry import EXERCISES
+
+LARGEST_FILE = 2**24  # bytes that are read of an answer
+OWN = "uses the package's own function"
+LICENCE = b"The pe_numpy authors"  # in the notice of `pe_numpy copy`
+
+
+class StrangeFileError(Exception):
+    """A file that holds no Python code."""
+
+
+def code_of(path: Path) -> tuple[bytes, list[int]]:
+    """The code of a file; for a notebook, also the line before each of its cells."""
+    if path.is_dir():
+        raise StrangeFileError("it is a folder: name a file, or a folder of .py or .ipynb files")
+    if path.exists() and not path.is_file():
+        raise StrangeFileError("it is no file that can be read to its end")
+    with path.open("rb") as file:
+        text = file.read(LARGEST_FILE + 1)
+    if len(text) > LARGEST_FILE:
+        raise StrangeFileError(f"it is larger than {LARGEST_FILE >> 20} MB: that is no homework")
+    if path.suffix != ".ipynb":
+        return text, []
+    cells = _cells(text)
+    ahead = "from __future__ import annotations"
+    lines = [ahead if any(ahead in cell for cell in cells) else ""]
+    starts = []
+    for cell in cells:
+        starts.append(len(lines))
+        lines += cell.replace(ahead, "").split("\n")
+    return "\n".join(lines).encode(errors="replace"), starts
+
+
+def _cells(text: bytes) -> list[str]:
+    """The code cells of a notebook, without what is IPython's."""
+    try:
+        cells = [c["source"] for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+        return [_plain("".join(source)) for source in cells]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise StrangeFileError("it is no notebook of Jupyter's format 4") from None
+
+
+def _plain(cell: str) -> str:
+    """A cell as Python: lines of IPython (%magic, !command, name?) do nothing."""
+    first, _, rest = cell.lstrip().partition("\n")
+    if first.startswith("%%"):
+        return "\n" + rest if first[2:].split()[:1] in (["time"], ["capture"]) else ""
+    try:
+        ast.parse(cell)
+    except (SyntaxError, ValueError):
+        magic = r"^([ \t]*)(\w+ *= *)?(?:[%!]{1,2}\w.*|\?.*|[\w.]+\?+[ \t]*)$"
+        return re.sub(magic, lambda m: m[1] + (m[2] + "[]" if m[2] else "pass"), cell, flags=re.M)
+    return cell
+
+
+def of_cells(problem: str, starts: list[int]) -> str:
+    """Count the lines of a message from the cell that each is in."""
+
+    def place(found: re.Match) -> str:
+        n = sum(start < int(found[1]) for start in starts)
+        return f"line {int(found[1]) - starts[n - 1]} of code cell {n}" if n else found[0]
+
+    return re.sub(r"\bline (\d+)\b", place, problem) if starts else problem
+
+
+def defined_in(tree: ast.AST) -> set[str]:
+    """Names that a file gives to functions, classes and values of its own, at its top level."""
+    names, todo = set(), [tree]
+    while todo:
+        for child in ast.iter_child_nodes(todo.pop()):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names.add(child.name)
+            elif not isinstance(child, ast.Lambda):
+                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+                    names.add(child.id)
+                todo.append(child)
+    return names
+
+
+def methods_in(tree: ast.AST) -> dict[str, str]:
+    """Functions that stand in a class, with its name."""
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return {m.name: f"class {c.name}" for c in classes for m in c.body if isinstance(m, kinds)}
+
+
+def none_of_them(defined: set[str], methods: dict[str, str]) -> str:
+    """Say that a file has no exercise, and which one it may mean."""
+    for name in methods:
+        if name in EXERCISES:
+            return f"it defines {name} as a method of {methods[name]}: write a function of its own"
+    for name in sorted(defined):
+        if near := difflib.get_close_matches(name.lower(), EXERCISES, n=1, cutoff=0.8):
+            return f"it defines none of the exercises; did you mean {near[0]} for {name}?"
+    return "it defines none of the exercises, which `python -m pe_numpy list` tells"
+
+
+def printable(text: str) -> str:
+    """A text in letters that can be printed, and stand in XML."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+
+
+# ---- whose function it is -----------------------------------------------------------------------
+
+
+def flags_of(text: bytes, tree: ast.AST, path: Path, used: dict[str, Any]) -> list[str]:
+    """Say how a file uses what is not its own: this package, or a neighbour's answers."""
+    flags = []
+    imported = {name: line for name, line in _imported(tree)}
+    if "pe_numpy" in imported:
+        flags.append(f"{OWN}: it imports pe_numpy in line {imported['pe_numpy']}")
+    elif used.get("package"):
+        flags.append(f"{OWN}: it imports pe_numpy while it runs")
+    if LICENCE in b" ".join(text.split()):
+        flags.append(f"{OWN}: it carries the licence notice of `pe_numpy copy`")
+    own = {name for name in imported if not _is_elsewhere(name, path.parent)}
+    for name in sorted({*own, *used.get("beside", [])}):
+        beside = path.parent / f"{name}.py"
+        if name != path.stem and (answers := _answers(beside)):
+            flags.append(f"{OWN}: it imports {beside.name} beside it, which has {answers[0]}")
+    return flags
+
+
+def _imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Modules that a file imports, without what stands behind a dot, and the line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.partition(".")[0], node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0], node.lineno
+
+
+def _is_elsewhere(name: str, folder: Path) -> bool:
+    """Whether a module is found before a file in this folder, which comes last."""
+    path = [place for place in sys.path if place and Path(place).resolve() != folder.resolve()]
+    known = name in sys.stdlib_module_names
+    return known or importlib.machinery.PathFinder.find_spec(name, path) is not None
+
+
+def _answers(path: Path) -> list[str]:
+    """Exercises that a file beside the answers has itself."""
+    try:
+        defined = defined_in(ast.parse(code_of(path)[0]))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError, StrangeFileError):
+        return []
+    return [name for name in EXERCISES if name in defined]

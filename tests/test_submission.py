@@ -1,0 +1,169 @@
+"""What is read of a file before any of it runs: code, cells, names, and what is not its own."""
+
+import ast
+import json
+import os
+
+import pytest
+
+from pe_numpy.homework import submission
+from pe_numpy.homework.copy import copy
+from pe_numpy.homework.submission import (
+    StrangeFileError,
+    code_of,
+    defined_in,
+    flags_of,
+    methods_in,
+    none_of_them,
+    of_cells,
+    printable,
+)
+
+OWN = """
+def rope_frequencies(d, base=10000.0):
+    return [base ** (-2 * i / d) for i in range(d // 2)]
+"""
+
+
+def notebook(tmp_path, *cells):
+    path = tmp_path / "a.ipynb"
+    made = [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": "def"}, *made]}))
+    return path
+
+
+def flags(tmp_path, text, **used):
+    path = tmp_path / "answers.py"
+    path.write_text(text)
+    return flags_of(text.encode(), ast.parse(text), path, used)
+
+
+# ---- code ---------------------------------------------------------------------------------------
+
+
+def test_a_file_is_read_as_it_is(tmp_path):
+    (tmp_path / "answers").write_text(OWN)
+    assert code_of(tmp_path / "answers") == (OWN.encode(), [])
+
+
+def test_a_folder_and_what_has_no_end_are_told(tmp_path, monkeypatch):
+    with pytest.raises(StrangeFileError, match="it is a folder"):
+        code_of(tmp_path)
+    with pytest.raises(StrangeFileError, match="no file that can be read to its end"):
+        code_of(type(tmp_path)(os.devnull))
+    with pytest.raises(OSError, match="No such file"):
+        code_of(tmp_path / "none.py")
+    (tmp_path / "a.py").write_text("#" * 101)
+    monkeypatch.setattr(submission, "LARGEST_FILE", 100)
+    with pytest.raises(StrangeFileError, match="that is no homework"):
+        code_of(tmp_path / "a.py")
+    (tmp_path / "a.py").write_text("#" * 100)
+    assert code_of(tmp_path / "a.py")[0] == b"#" * 100
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"cells": 3}', '{"cells": [{}]}', "[" * 9999, "\x00"])
+def test_what_is_no_notebook_is_told(tmp_path, text):
+    (tmp_path / "a.ipynb").write_text(text)
+    with pytest.raises(StrangeFileError, match="it is no notebook"):
+        code_of(tmp_path / "a.ipynb")
+
+
+def test_what_is_the_notebooks_own_does_nothing(tmp_path):
+    magic = "%matplotlib inline\nfiles = !ls\nif files:\n    !pwd\n?print\nprint?\n5 % 3"
+    future = "from __future__ import annotations\n'%s' \\\n  % 3"
+    cells = magic, "%%time\nx = 1", "%%bash\nls *.py (", future
+    text, starts = code_of(notebook(tmp_path, *cells))
+    assert text.decode().split("\n") == [
+        "from __future__ import annotations",
+        *("pass", "files = []", "if files:", "    pass", "pass", "pass", "5 % 3"),
+        *("", "x = 1", "", "", "'%s' \\", "  % 3"),
+    ]
+    ast.parse(text)
+    assert starts == [1, 8, 10, 11]
+
+
+def test_lines_are_counted_in_their_cell():
+    assert of_cells("in line 7 (line 2: x)", [1, 3, 6]) == (
+        "in line 1 of code cell 3 (line 1 of code cell 1: x)"
+    )
+    assert of_cells("in line 1", [1]) == "in line 1"  # before the first cell
+    assert of_cells("in line 7", []) == "in line 7"
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+def test_names_of_the_top_level_are_found_under_conditions_too():
+    text = """
+import json
+from numpy import pi
+one, (two, *three) = 1, (2, 3)
+if one:
+    def four(five): six = 5
+class Seven:
+    def eight(self): pass
+nine = lambda ten: ten
+async def eleven(): pass
+thirteen[0] = 14
+"""
+    tree = ast.parse(text)
+    assert defined_in(tree) == {
+        *("one", "two", "three", "four", "Seven", "nine", "eleven"),
+    }
+    assert methods_in(tree) == {"eight": "class Seven"}
+
+
+def test_a_file_without_exercises_is_told_which_it_may_mean():
+    assert none_of_them({"rope_frequency"}, {}).endswith(
+        "did you mean rope_frequencies for rope_frequency?"
+    )
+    assert none_of_them({"main"}, {"rope": "class A"}).startswith(
+        "it defines rope as a method of class A"
+    )
+    text = none_of_them({"main", "helper"}, {"run": "class A"})
+    assert text == "it defines none of the exercises, which `python -m pe_numpy list` tells"
+
+
+def test_what_can_not_be_printed_is_a_question_mark():
+    assert printable("a\x1b[31m\n\0\udcffé") == "a?[31m\n??é"
+
+
+# ---- whose function it is -----------------------------------------------------------------------
+
+FLAG = "uses the package's own function: it "
+
+
+def test_the_package_and_a_neighbours_answers_are_flagged(tmp_path):
+    (tmp_path / "other.py").write_text(OWN)
+    (tmp_path / "answers.py").write_text(OWN)
+    inside = "def f():\n    from pe_numpy.rotary import rope\n"
+    assert flags(tmp_path, inside) == [FLAG + "imports pe_numpy in line 2"]
+    assert flags(tmp_path, "import numpy, pe_numpy as p") == [FLAG + "imports pe_numpy in line 1"]
+    assert flags(tmp_path, OWN, package=True) == [FLAG + "imports pe_numpy while it runs"]
+    other = [FLAG + "imports other.py beside it, which has rope_frequencies"]
+    assert flags(tmp_path, "from other import f") == other
+    assert flags(tmp_path, OWN, beside=["other"]) == other
+
+
+def test_a_copy_is_flagged_however_its_lines_break(tmp_path):
+    text = copy(["rope_frequencies"])
+    licence = [FLAG + "carries the licence notice of `pe_numpy copy`"]
+    assert flags(tmp_path, text) == licence
+    assert flags(tmp_path, text.replace("The pe_numpy authors", "The pe_numpy\n\nauthors")) == (
+        licence
+    )
+
+
+def test_what_is_their_own_gets_no_flag(tmp_path):
+    (tmp_path / "helper.py").write_text("def half(d):\n    return d // 2\n")
+    (tmp_path / "broken.py").write_text("def (")
+    text = '"""python -m pe_numpy check"""\nimport helper, json, broken\nfrom . import pe_numpy\n'
+    assert flags(tmp_path, text + OWN, beside=["answers", "helper"], package=False) == []
+
+
+def test_a_neighbour_of_a_librarys_name_is_not_what_is_imported(tmp_path, monkeypatch):
+    for name in ("time", "json", "numpy", "other"):
+        (tmp_path / f"{name}.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    (flag,) = flags(tmp_path, "import time, json, numpy as np, other\n")
+    assert flag.endswith("imports other.py beside it, which has rope_frequencies")
