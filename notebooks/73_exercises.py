@@ -346,7 +346,7 @@ assert f"week3, seed {seed_of('autumn', 'cleo')}" in letter
 # | people | `--letters FOLDER` | a text for each student |
 # | a spreadsheet | `--csv FILE` | a line for each student and exercise |
 # | Gradescope | `--gradescope results.json` | one file a run; what the level holds back is shown after the due date |
-# | GitHub (Classroom) | `release` | a workflow: points in the summary of each push, with seed 0 |
+# | GitHub | `release` | a workflow: points in the summary of each push, with seed 0 |
 # | nbgrader | `release --nbgrader COURSE` | a notebook with solutions; hidden tests, one seed for all |
 # | CI | `--junit FILE` | and exit status 1 if anything is wrong |
 # | programs | `--json` | what the level allows, and each seed |
