@@ -1343,7 +1343,7 @@ MUTANTS = [
     Mutant("Gradescope shows all at once", COURSE, '"visibility": "after_due_date"', '"visibility": "visible"'),
     Mutant("JSON tells the salt", COURSE, '    del about["salt"]\n', ""),
     Mutant("JSON tells what is held back", COURSE, "dataclasses.asdict(limited(one.verdict(name), assignment.feedback))", "dataclasses.asdict(one.verdict(name))"),
-    Mutant("an argument at its default is an option", COURSE, "not _equal(value, default)", "True"),
+    Mutant("an argument at its default is an option", COURSE, "not at_default(value, default)", "True"),
     Mutant("the file's name for the folder's", COURSE, "if path.stem == assignment else path.stem", "if path.stem != assignment else path.stem"),
     Mutant("cells are computed", COURSE, 'text[:1] in ("=", "+", "-", "@", "\\t", "\\r")', "False"),
     Mutant("the total is hidden with the rest", COURSE, "lines = [points, one.report.problem,", "lines = [one.report.problem,"),

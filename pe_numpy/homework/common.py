@@ -28,7 +28,7 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
         return Mistake(name, advice, exercise.chapter, _changed(exercise.reference, change))
 
     defaults = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
-    given = [n for n in defaults if any(not _equal(v, defaults[n]) for v in used[n])]
+    given = [n for n in defaults if any(not at_default(v, defaults[n]) for v in used[n])]
     for count in (1, 2):
         for names in combinations(given, count):
             text = " and ".join(names)
@@ -223,10 +223,11 @@ def _are_arrays(values: list[Any]) -> bool:
     return any(isinstance(v, np.ndarray) and v.ndim for v in values)
 
 
-def _equal(a: Any, b: Any) -> bool:
-    if a is None or b is None:
-        return a is b
-    return bool(np.array_equal(np.asarray(a), np.asarray(b)))
+def at_default(value: Any, default: Any) -> bool:
+    """Whether an argument is what a call without it has."""
+    if value is None or default is None:
+        return value is default
+    return bool(np.array_equal(np.asarray(value), np.asarray(default)))
 
 
 def _told(value: Any) -> str:

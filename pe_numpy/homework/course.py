@@ -35,6 +35,7 @@ import numpy as np
 
 import pe_numpy
 from pe_numpy.homework.check import Case, Exercise, Verdict
+from pe_numpy.homework.common import at_default
 from pe_numpy.homework.registry import EXERCISES, check, exercise_of
 from pe_numpy.homework.runner import Report
 
@@ -185,16 +186,10 @@ def _group(one: Case, defaults: dict[str, Any]) -> str:
     given = {**dict(zip(defaults, one.args, strict=False)), **one.options}
     for name, value in () if one.drive else given.items():  # its arguments are not the function's
         default = defaults.get(name, inspect.Parameter.empty)
-        if default is not inspect.Parameter.empty and not _equal(value, default):
+        if default is not inspect.Parameter.empty and not at_default(value, default):
             return "options"
     narrow = (np.dtype(np.float32), np.dtype(np.float16))
     return "types" if any(array.dtype in narrow for array in _arrays(one)) else "numbers"
-
-
-def _equal(value: Any, default: Any) -> bool:
-    if isinstance(value, np.ndarray) or isinstance(default, np.ndarray):
-        return isinstance(default, np.ndarray) and np.array_equal(value, default)
-    return value is default or (type(value) is type(default) and bool(value == default))
 
 
 def _arrays(value: Any) -> list[np.ndarray]:
