@@ -32,6 +32,7 @@
 // Code can be copied, as it is written and without what a live cell has made of it.
 (() => {
   for (const code of document.querySelectorAll(".bd-article div.highlight")) {
+    if (code.closest(".cell_output") && !code.closest(".source")) continue; // what a cell has printed
     const button = Object.assign(document.createElement("button"), { type: "button", className: "copy-code", textContent: "Copy" });
     button.setAttribute("aria-label", "Copy this code");
     button.addEventListener("click", async () => {

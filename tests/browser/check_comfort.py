@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 SITE = Path(__file__).parent.parent.parent / "docs" / "_build" / "html"
 CHAPTER = "chapters/33_t5.html"
@@ -37,6 +38,59 @@ def test_code_is_copied_as_it_is_written(where, chromium, address):
         assert text == code.locator("pre").text_content()
         assert "assert" in text
     context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_lies_on_the_code_and_the_end_of_a_chapter_is_legible(
+    scheme, chromium, address
+):
+    context = chromium.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme=scheme
+    )
+    page = context.new_page()
+    page.goto(address + CHAPTER)
+    buttons = page.locator(".copy-code:visible")
+    assert buttons.count() > 10
+    # A button that is always seen lies on no line of code, and on no other button.
+    covers = """all => all.filter(b => {
+      const own = b.getBoundingClientRect();
+      return [...b.closest(".highlight").parentElement.parentElement
+        .querySelectorAll("pre, .live button, .live-status")].some(e => {
+          const r = e.getBoundingClientRect();
+          return e.textContent && r.left < own.right && own.left < r.right
+            && r.top < own.bottom && own.top < r.bottom;
+        });
+    }).length"""
+    assert buttons.evaluate_all(covers) == 0
+    page.locator(".live-status").evaluate_all(
+        "all => all.forEach(s => { s.textContent = 'w '.repeat(99) })"
+    )
+    assert buttons.evaluate_all(covers) == 0
+    assert (
+        buttons.evaluate_all("all => all.filter(b => getComputedStyle(b).opacity !== '1').length")
+        == 0
+    )
+    end = page.locator(".prev-next-area a > *, .read-mark > *, .prev-next-area p")
+    boxes = [box for box in (one.bounding_box() for one in end.all()) if box]
+    assert len(boxes) > 5
+    assert all(8 <= box["x"] and box["x"] + box["width"] <= 382 for box in boxes)
+    titles = page.locator(".prev-next-title").evaluate_all(
+        "all => all.map(p => parseFloat(getComputedStyle(p).fontSize))"
+    )
+    assert len(titles) == 2 and min(titles) >= 14
+    options = {"runOnly": ["color-contrast"], "resultTypes": ["violations"], "preload": False}
+    found = Axe().run(page, options=options)
+    assert found.response["violations"] == []
+    context.close()
+
+
+def test_what_a_cell_has_printed_has_no_button_and_a_source_has_one(reader):
+    page = reader.open(CHAPTER)
+    assert (
+        page.locator(".cell_output .copy-code").count()
+        == page.locator("details.source").count()
+        > 0
+    )
 
 
 def test_chapters_are_ticked_off_in_this_browser_alone(reader):
