@@ -1,5 +1,7 @@
 """Figures that answer the hand: each state against the functions it is about, and the markup."""
 
+import base64
+import io
 import json
 import re
 from xml.etree import ElementTree
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 import pe_numpy as pe
-from pe_numpy.explore import FIGURES, state
+from pe_numpy.explore import FIGURES, from_npy, state
 from pe_numpy.explore.figure import filled, number, rows, whole
 
 
@@ -256,6 +258,34 @@ def test_an_unchanged_place_keeps_its_text():
 def test_what_is_wrong_is_said_in_words(name, settings, message):
     found = of(name, **settings)
     assert list(found) == ["error"] and message in found["error"]
+
+
+def npy(array):
+    """As a page hands a .npy file on."""
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, np.int64])
+def test_rows_of_a_file_keep_every_digit(kind):
+    array = (100 * np.random.default_rng(2).normal(size=(4, 3))).astype(kind)
+    for stored in (array, np.asfortranarray(array)):
+        found = rows(from_npy(npy(stored))["rows"]).astype(kind)
+        assert np.array_equal(found, array)
+
+
+def test_a_file_without_rows_is_refused_in_words():
+    for bad in (np.ones(3), np.ones((2, 2, 2)), np.array([["a"]]), np.array([[1j]])):
+        assert "rows and columns are wanted" in from_npy(npy(bad))["error"]
+    pickled = npy(np.array([[None]], dtype=object))
+    for text in (
+        pickled,
+        npy(np.ones((2, 2)))[:-8],
+        "",
+        base64.b64encode(b"PK\x03\x04 zip").decode(),
+    ):
+        assert from_npy(text)["error"].startswith("this .npy file: ")
 
 
 def test_texts_become_numbers():

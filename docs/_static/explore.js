@@ -5,6 +5,21 @@
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const live = () => Boolean(window.peLive?.available);
 
+  const call = (name, ...given) => {
+    const words = given.map((one) => JSON.stringify(one)).join();
+    return window.peLive.call(`__import__("pe_numpy.explore", fromlist=["${name}"]).${name}(${words})`);
+  };
+
+  // The text of a file. Python reads .npy, which comes to it as base64.
+  const textOf = async (file) => {
+    if (!file.name.endsWith(".npy")) return (await file.text()).trim();
+    if (file.size > 1e6) throw new Error("it is larger than a megabyte; rows of one head are wanted");
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const { rows, error } = await call("from_npy", btoa([...bytes].map((n) => String.fromCharCode(n)).join("")));
+    if (error) throw new Error(error);
+    return rows;
+  };
+
   const wake = (box) => {
     const table = JSON.parse(box.querySelector("script").textContent);
     const fields = [...box.querySelectorAll("[data-name]")];
@@ -50,10 +65,9 @@
       do {
         asked = setting();
         const given = Object.fromEntries(names.map((name) => [name, value(name)]));
-        const code = `state(${JSON.stringify(box.dataset.explore)}, ${JSON.stringify(given)})`;
         say("Python is computing; its first start takes some seconds.");
         try {
-          state = await window.peLive.call(`__import__("pe_numpy.explore", fromlist=["state"]).${code}`);
+          state = await call("state", box.dataset.explore, given);
         } catch (error) {
           state = { error: `Python in the page says: ${error.message ?? error}` };
         }
@@ -133,7 +147,13 @@
     });
     box.addEventListener("change", async ({ target }) => {
       if (target.type === "file" && target.files.length) {
-        field(target.dataset.into).value = (await target.files[0].text()).trim();
+        const [file] = target.files;
+        say(`Reading ${file.name} …`);
+        try {
+          field(target.dataset.into).value = await textOf(file);
+        } catch (error) {
+          return show({ error: `${file.name}: ${error.message}` }, "");
+        }
       }
       if (!target.dataset.slides) update();
     });

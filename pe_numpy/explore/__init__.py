@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pe_numpy.explore import cache, clocks, distance, layouts, scaling, weights
-from pe_numpy.explore.figure import State
+from pe_numpy.explore.figure import State, from_npy
+
+__all__ = ["FIGURES", "from_npy", "state"]
 
 FIGURES = {
     "one-distance": distance.FIGURE,

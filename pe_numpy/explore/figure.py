@@ -11,8 +11,10 @@ Controls hand over texts, as a page has them; `read` makes numbers of them.
 
 from __future__ import annotations
 
+import base64
 import html
 import inspect
+import io
 import itertools
 import json
 import math
@@ -58,6 +60,24 @@ def rows(text: str) -> np.ndarray:
     return np.array(found)
 
 
+def from_npy(packed: str) -> dict[str, str]:
+    r"""A matrix of a .npy file (in base64) as text, under "rows"; what is wrong, under "error".
+
+    >>> buffer = io.BytesIO()
+    >>> np.save(buffer, np.float32([[0.1, 2], [3, -4e-5]]))
+    >>> from_npy(base64.b64encode(buffer.getvalue()).decode())
+    {'rows': '0.1 2.0\n3.0 -4e-05'}
+    """
+    try:
+        found = np.lib.format.read_array(io.BytesIO(base64.b64decode(packed)), allow_pickle=False)
+        if found.ndim != 2 or found.dtype.kind not in "fiu":
+            got = f"{found.dtype} {found.shape}"
+            raise ValueError(f"numbers in rows and columns are wanted; got {got}")
+    except ValueError as error:
+        return {"error": f"this .npy file: {error}"}
+    return {"rows": "\n".join(" ".join(map(str, row)) for row in found)}
+
+
 @dataclass(frozen=True)
 class Control:
     """One thing that a reader sets.
@@ -74,7 +94,7 @@ class Control:
         Those that are computed beforehand, in order; any others need Python in the page.
     kind : "number", "choice", "steps", "field", "rows" or "cells"
         A slider with a number to type; a menu; a slider with buttons; a line of text; lines of
-        text, also from a file; a square of numbers.
+        text, also from a file (text or .npy); a square of numbers.
     heads : texts
         Words of the rows and columns of "cells".
     """
@@ -108,8 +128,8 @@ class Control:
             return (
                 f'<label for="{key}">{label}</label><textarea {attributes} data-live '
                 f'rows="{lines}" spellcheck="false">{start}</textarea>'
-                f'<input type="file" data-into="{self.name}" data-live accept=".txt,.csv,text/*" '
-                f'aria-label="{label}, from a file">'
+                f'<input type="file" data-into="{self.name}" data-live '
+                f'accept=".txt,.csv,.npy,text/*" aria-label="{label}, from a file: text or .npy">'
             )
         values = html.escape(json.dumps(self.values))
         slide = (

@@ -5,11 +5,13 @@ test lets the real one answer, if the site has it. What is right is computed her
 `pe_numpy.explore`, by the functions that a figure is about.
 """
 
+import io
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import pe_numpy as pe
 
@@ -290,6 +292,44 @@ def test_rows_come_from_a_file(live):
     q, k = np.array([8, 1, 4, 4.0]), np.array([1, 3, 3, 2.0])  # of the vectors that stand there
     right = (pe.rope(q[None], [5]) @ pe.rope(k[None], [2]).T).item()
     assert figure.number("interleaved") == pytest.approx(right, abs=1e-6)
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def test_rows_come_from_a_file_of_numpy_and_what_is_none_is_refused(live):
+    """The figure keeps what it shows while a file is wrong; then it goes on."""
+    figure = Figure(live, "which-layout")
+    w = np.random.default_rng(8).normal(size=(4, 3)).astype("f4")
+
+    def give(name, data):
+        figure.box.locator("[data-into=w_q]").set_input_files(
+            {"name": name, "mimeType": "application/octet-stream", "buffer": data}
+        )
+
+    before = figure.says("interleaved"), figure.box.locator("#which-layout-w_q").input_value()
+    for name, data, words in (
+        ("all.npy", b"PK\x03\x04 is a zip file", "magic string"),
+        ("one.npy", npy(np.ones(4)), "rows and columns are wanted"),
+        ("large.npy", npy(np.ones((400, 400))), "larger than a megabyte"),
+    ):
+        give(name, data)
+        expect(figure.box.locator("[data-key=note]")).to_contain_text(f"{name}: ")
+        assert words in figure.says("note")
+        assert before == (
+            figure.says("interleaved"),
+            figure.box.locator("#which-layout-w_q").input_value(),
+        )
+    give("w_q.npy", npy(w))
+    expect(figure.box.locator("#which-layout-w_q")).not_to_have_value(before[1])
+    figure.wait()
+    q, k = w.astype(float) @ [1, 2, 1], np.array([1, 3, 3, 2.0])  # the other rows stay
+    for layout in ("interleaved", "half"):
+        score = pe.rope(q[None], [5], layout=layout) @ pe.rope(k[None], [2], layout=layout).T
+        assert figure.number(layout) == pytest.approx(score.item(), abs=1e-6)
 
 
 # ---- what moves ---------------------------------------------------------------------------------
