@@ -4,6 +4,7 @@ Usage: python tests/browser/live_times.py [STEM ...]   all chapters without a st
 
 It needs the site that `make test-book` opens. What it prints are rows of docs/live_cells.csv: cells
 that take 3 s or more on this machine, and those that differ, for which a reason is to be written.
+Seconds are those in which a processor worked for the browser: they are the same beside other work.
 """
 
 import functools
@@ -13,6 +14,7 @@ import sys
 import threading
 
 import nbformat
+import psutil
 from conftest import ROOT, SITE, Quiet
 from playwright.sync_api import sync_playwright
 
@@ -23,13 +25,21 @@ RUN = """async ([code, number]) => {
 }"""
 
 
+def worked():
+    """Seconds of all processes of the browser."""
+    own = psutil.Process().children(recursive=True)
+    return sum(sum(process.cpu_times()[:2]) for process in own)
+
+
 def rows(page, path):
     """Run the code cells of a chapter one after the other; yield what is to be said of them."""
     page.evaluate("peLive.run('import matplotlib.pyplot', { fresh: true })")
     page.evaluate("peLive.begin()")
     code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     for n, cell in enumerate(code, 1):
-        seconds, text, figures, error = page.evaluate(RUN, [cell.source, n])
+        before = worked()
+        passed, text, figures, error = page.evaluate(RUN, [cell.source, n])
+        seconds = min(passed, worked() - before)
         printed = "".join(o.text for o in cell.outputs if o.output_type == "stream")
         drawn = sum("image/png" in o.get("data", {}) for o in cell.outputs)
         differs = (text, figures, error) != (printed, drawn, None)
