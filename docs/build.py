@@ -36,6 +36,8 @@ INPUTS = (
     "docs/*.*",
     "docs/_static/*",
     "docs/_build/live/pyodide*",
+    "docs/_build/live/*.whl",
+    "docs/licences/*",
     "requirements/live.toml",
     "docs/_templates/*",
     "figures/00_four_places.png",
@@ -44,10 +46,12 @@ INPUTS = (
     "notebooks/*.md",
     "notebooks/contents.toml",
     "notebooks/exercises/**/*.py",
+    "notebooks/results/*.*",
     "pe_numpy/**/*.py",
     "pe_numpy/*.csv",
     "CHANGELOG.md",
     "CITATION.cff",
+    "tests/golden/models/**/*.*",
 )
 
 
@@ -327,11 +331,12 @@ def citation() -> str:
 
 def fresh(base: Path) -> bool:
     """Whether a site is there that is newer than all that it is made from."""
-    stamp = base / "html" / ".built"
-    if not stamp.exists():
+    try:
+        built = float((base / "html" / ".built").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none, or none that was written whole
         return False
     inputs = (path for pattern in INPUTS for path in ROOT.glob(pattern))
-    return max(path.stat().st_mtime for path in inputs) < float(stamp.read_text())
+    return max(path.stat().st_mtime for path in inputs) < built
 
 
 def build(base: Path) -> Path:
@@ -342,6 +347,8 @@ def build(base: Path) -> Path:
     site = base / "html"
     if fresh(base):
         return site
+    mark = site / ".built"
+    mark.unlink(missing_ok=True)  # first: what is half deleted, or half built, is not fresh
     shutil.rmtree(site, ignore_errors=True)
     start = time.time()
     lay_out(base / "source")
@@ -350,7 +357,9 @@ def build(base: Path) -> Path:
     if subprocess.run(command).returncode:
         raise SystemExit("the web book was not built")
     live.lay(site)
-    (site / ".built").write_text(str(start))
+    part = site / ".built.part"
+    part.write_text(str(start), encoding="utf-8")
+    part.replace(mark)
     return site
 
 

@@ -194,8 +194,9 @@ def tell(site: Path) -> None:
 def packed() -> Path:
     """Give the scripts that are the same for every build: runtime, numpy, matplotlib."""
     folder = KEPT / "packed"
-    stamp, state = folder.parent / "packed.txt", PINS.read_text(encoding="utf-8")
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != state:
+    stamp, state = folder.parent / "packed.txt", PINS.read_bytes()
+    if not stamp.exists() or stamp.read_bytes() != state:
+        stamp.unlink(missing_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         wheels = sorted(path.name for path in KEPT.glob("*.whl"))
@@ -206,7 +207,9 @@ def packed() -> Path:
             if group == "python":  # which wheels fit; none is to be fetched from elsewhere
                 files["lock.json"] = json.dumps({"info": pins()["info"], "packages": {}}).encode()
             write_script(folder / f"{group}.js", files)
-        stamp.write_text(state, encoding="utf-8")
+        part = stamp.with_suffix(".part")
+        part.write_bytes(state)
+        part.replace(stamp)
     return folder
 
 

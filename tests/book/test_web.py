@@ -4,7 +4,10 @@ import ast
 import base64
 import hashlib
 import json
+import os
 import re
+import time
+import types
 import urllib.parse
 from html.parser import HTMLParser
 
@@ -45,6 +48,59 @@ def site(tmp_path_factory):
     if web.fresh(web.BUILD):
         return web.BUILD / "html"
     return web.build(tmp_path_factory.mktemp("book"))
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A book that is made from one file, and its folder; Sphinx has no complaint."""
+    (tmp_path / "input.txt").write_text("first")
+    monkeypatch.setattr(web, "ROOT", tmp_path)
+    monkeypatch.setattr(web, "INPUTS", ("*.txt",))
+    monkeypatch.setattr(web, "lay_out", lambda source: None)
+    monkeypatch.setattr(web.live, "lay", lambda site: None)
+
+    def sphinx(command):
+        (tmp_path / "html").mkdir()
+        return types.SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(web.subprocess, "run", sphinx)
+    (tmp_path / "html").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("mark", [None, b"", b"17", b"12:30", b"\xff", b"nan"], ids=repr)
+def test_without_a_whole_mark_the_site_is_built_anew(mark, small):
+    if mark is not None:
+        (small / "html" / ".built").write_bytes(mark)
+    os.utime(small / "input.txt", (99, 99))
+    assert not web.fresh(small)
+    (small / "html" / "old.html").write_text("of an earlier build")
+    os.utime(small / "input.txt")
+    time.sleep(0.02)
+    assert not (web.build(small) / "old.html").exists()
+    assert web.fresh(small)
+
+
+def test_a_fresh_site_stays_and_one_that_is_older_does_not(small):
+    (small / "html" / ".built").write_text("100")
+    os.utime(small / "input.txt", (99, 99))
+    (small / "html" / "page.html").write_text("as it was")
+    assert (web.build(small) / "page.html").exists()
+    os.utime(small / "input.txt", (101, 101))
+    assert not (web.build(small) / "page.html").exists()
+
+
+@pytest.mark.parametrize("place", ["rmtree", "run", "lay"])
+def test_a_build_that_is_broken_off_leaves_no_mark(place, small, monkeypatch):
+    def broken(*_, **__):
+        raise KeyboardInterrupt
+
+    (small / "html" / ".built").write_text("100")
+    owner = {"rmtree": web.shutil, "run": web.subprocess, "lay": web.live}[place]
+    monkeypatch.setattr(owner, place, broken)
+    with pytest.raises(KeyboardInterrupt):
+        web.build(small)
+    assert not (small / "html" / ".built").exists() and not web.fresh(small)
 
 
 @pytest.fixture(scope="module")
