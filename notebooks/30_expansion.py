@@ -252,7 +252,7 @@ line = np.arange(-5, 4)
 window = relative_distance([0, 1, 2, 3], [0, 1, 2, 3, 4, 5])
 for i, j in np.ndindex(4, 6):
     assert window[i, j] == line[i - j + 5]
-assert window.strides == (8, -8) and not window.flags.writeable
+assert window.strides == (line.itemsize, -line.itemsize) and not window.flags.writeable
 plots.line_and_window(line, L=4, S=6)
 plt.show()
 
@@ -726,7 +726,7 @@ for name, (n_products, biases, shared) in extra.items():
 # ```python
 # packed = np.array([0, 1, 2, 0, 1])
 # both = relative_distance(packed, packed)
-# assert both.strides != (8, -8) and both[3, 0] == 0
+# assert both.strides != (both.itemsize, -both.itemsize) and both[3, 0] == 0
 # text = np.array([0, 0, 0, 1, 1])
 # scores = shaw_scores(q[:5], k[:5], R, both)
 # _, mixed = attend(scores, x[:5])
