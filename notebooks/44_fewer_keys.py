@@ -415,7 +415,7 @@ for name, a, square in (("V2", 0.707, "1.589626"), ("V3", 1.0, "1.873854")):
 
 # %% alt="Two panels over cached tokens, DeepSeek-V3's sizes: products of a step and numbers read, three ways. What one sees: making keys again takes some hundred times the products; stored keys are 43 times as much to read; absorbed is low in both, with up to 3 times the products of stored keys."
 H, d_n, d_r, r = 128, 128, 64, 512
-S = 2 ** np.arange(8, 18)
+S = 2 ** np.arange(8, 18, dtype=np.int64)
 head, long = H * (d_n + d_r), H * (r + d_r)
 products = {
     "keys made again": S * H * d_n * r + S * head,

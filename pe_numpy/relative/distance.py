@@ -72,7 +72,7 @@ def relative_distance(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndar
     checks.common_batch(name, q_positions=q.shape[:-1], k_positions=k.shape[:-1])
     if q.ndim == k.ndim == 1 and q.size and k.size and _consecutive(q) and _consecutive(k):
         least = int(q[0]) - int(k[-1])
-        return _window(np.arange(least, least + len(q) + len(k) - 1), len(q), len(k))
+        return _window(np.arange(least, least + len(q) + len(k) - 1, dtype=q.dtype), len(q), len(k))
     return q[..., :, None] - k[..., None, :]  # (..., L, S)
 
 
