@@ -59,6 +59,9 @@ def test_files_come_from_any_source_and_stay(kept, monkeypatch):
     assert asked == [("pip", "some==1"), ("npm", "other@2")]
     assert {name: (live.KEPT / name).read_bytes() for name in kept} == kept
     assert live.fetch() == "" and len(asked) == 2, "what is kept is not fetched again"
+    (live.KEPT / "b.whl").write_bytes(b"seconds")  # not what was fetched
+    assert live.missing() == ["b.whl"] and live.megabytes() == 0
+    assert live.fetch() == "" and (live.KEPT / "b.whl").read_bytes() == b"second"
 
 
 def test_a_file_with_another_hash_is_not_kept(kept, monkeypatch):

@@ -1,6 +1,7 @@
 """Cells that run in the page: what they print is what the book has printed."""
 
 import csv
+import re
 from pathlib import Path
 
 import nbformat
@@ -14,9 +15,10 @@ CHAPTERS = [
     next(p.stem for p in (ROOT / "notebooks").glob(f"{number}_*.ipynb"))
     for number in (10, 20, 31, 33, 35, 40, 41, 63)
 ]
-# Cells that may differ, since the page says why: by their ids.
 with (ROOT / "docs" / "live_cells.csv").open(encoding="utf-8") as file:
-    DIFFERENT = {row["cell"] for row in csv.DictReader(file) if row["note"]}
+    SAID = list(csv.DictReader(file))
+# Cells that may differ, since the page says why: by their ids.
+DIFFERENT = {row["cell"] for row in SAID if row["note"]}
 MINUTES = 10 * 60 * 1000
 
 pytestmark = pytest.mark.skipif(
@@ -141,3 +143,62 @@ def test_a_cell_below_runs_again_when_one_above_was_edited(reader):
     page.evaluate("peLive.cells[0].area.value = 'n = 10'")
     run(page, 2)
     assert texts() == ["", "11", "last 11"]
+    page.evaluate("peLive.cells[0].area.value = 'assert n < 10'")
+    assert run(page, 2) == "cell 1, above, stopped with an error"
+    assert "assert n < 10" in page.locator("div.cell:has(.live) .live-error").inner_text()
+    assert texts()[2] == "last 11", "it did not run"
+    page.evaluate("peLive.cells[0].area.value = 'n = 20'")
+    run(page, 2)
+    assert texts() == ["", "21", "last 21"]
+    assert page.locator(".live-error").count() == 0
+
+
+def test_what_replaced_the_book_goes_at_reset_and_the_next_run_is_the_book(reader):
+    page = reader.open("chapters/33_t5.html")
+    committed = cells("33_t5")
+    outputs = page.locator("div.cell:has(.live) .cell_output")
+    image = outputs.nth(0).locator("img")
+
+    def shown(n):
+        return outputs.nth(n).evaluate("e => [e.innerText, e.querySelector('img')?.src]")
+
+    page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
+    before = [shown(n) for n in range(3)]
+    alt = image.get_attribute("alt")
+    assert drawn(committed[0]) == 1 and alt
+    run(page, 1)
+    assert shown(0) == before[0], "above, and as in the book: nothing moves"
+    run(page, 0)
+    assert image.get_attribute("src").startswith("data:image/png")
+    assert image.get_attribute("alt") == alt and image.evaluate("i => i.naturalWidth") > 200
+    page.evaluate("peLive.cells[1].open()")
+    page.evaluate("peLive.cells[1].area.value = 'span = 1\\nprint(span)'")
+    run(page, 1)
+    assert outputs.nth(1).inner_text().strip() == "1"
+    for n in (1, 0):
+        page.get_by_role("button", name=f"Reset cell {n + 1}", exact=True).click()
+        assert shown(n) == before[n]
+    assert page.locator("textarea.live-code").count() == 0
+    run(page, 2)
+    results = page.evaluate("peLive.cells.slice(0, 3).map(c => c.result.text)")
+    assert results == [printed(cell) for cell in committed[:3]]
+    assert [shown(n) for n in (0, 1)] == before[:2]
+    assert page.evaluate("peLive.cells.map(c => c.code)") == [c.source for c in committed]
+
+
+@pytest.mark.parametrize("stem", ["21_learned", "31_shaw", "35_alibi"])
+def test_what_takes_long_or_differs_is_said_beforehand(stem, reader):
+    page = reader.open(f"chapters/{stem}.html")
+    ids = [cell.id for cell in cells(stem)]
+    said = page.locator(".live-status").all_text_contents()
+    rows = [row for row in SAID if row["chapter"] == stem]
+    assert rows
+    above = 0.0
+    for n, cell in enumerate(ids):
+        row = next((row for row in rows if row["cell"] == cell), {"seconds": "", "note": ""})
+        seconds = float(row["seconds"] or 0)
+        assert row["note"] in said[n]
+        assert bool(re.search(r"takes about \d+ (s|min)(?! for)", said[n])) == (seconds >= 3)
+        assert ("for the cells above" in said[n]) == (above >= 3)
+        above += seconds
+    assert reader.wrong == []
