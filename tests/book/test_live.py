@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 
 import cells
@@ -179,6 +180,19 @@ def test_a_cell_that_runs_again_sees_the_names_before_it(cell):
     assert cell("x += 1\nprint(x, rng.integers(10**9))", 2) == first
     assert cell("print(x)", 3) == ("2\n", [])
     assert cell("x = 5", 1) and "NameError" in cell("rng", 2)[1][0][1]
+
+
+def test_the_time_of_the_processor_does_not_end_in_a_page(cell, monkeypatch):
+    def ended():
+        raise RuntimeError("the processor time used is not available")
+
+    monkeypatch.setattr(time, "process_time", ended)
+    monkeypatch.setattr(sys, "platform", "emscripten")
+    cells.fresh()
+    assert cell("import time\nprint(0 <= time.process_time() - time.process_time() + 1)") == (
+        "True\n",
+        [],
+    )
 
 
 def test_a_function_of_a_cell_has_a_source(cell):
