@@ -240,11 +240,11 @@ def homework() -> str:
 def glossary() -> str:
     """The glossary as entries that the search and the index know."""
     page = (NOTEBOOKS / "GLOSSARY.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (?!term|---)(.+?) \| (.+?) \| (.+?) \| \[(\d+)\].* \|$", page, re.M)
-    entries = []
-    for term, chinese, meaning, chapter in rows:
-        where = chapter_link(int(chapter), f"chapter {int(chapter)}", "../")
-        entries.append(f"{term} ({chinese})\n  {meaning} ({where})")
+    row = r"^\| (?!term|---)(.+?) \| (.+?) \| (.+?) \| \[(\d+)\]\((.+?)\) \|$"
+    entries = [
+        f"{term} ({chinese})\n  {meaning} ([chapter {int(chapter)}](../chapters/{place}))"
+        for term, chinese, meaning, chapter, place in re.findall(row, page, re.M)
+    ]
     return "# Glossary\n\n```{glossary}\n" + "\n\n".join(entries) + "\n```\n"
 
 

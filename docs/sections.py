@@ -170,6 +170,7 @@ def records(name: str, page: nodes.document) -> Iterator[dict[str, Any]]:
                 "bold": "",
                 "code": "",
                 "weight": weight,
+                "place": place_of(item[1]),
             }
     for item in page.findall(addnodes.desc):
         sign = item[0]
@@ -187,13 +188,40 @@ def records(name: str, page: nodes.document) -> Iterator[dict[str, Any]]:
             }
 
 
-def write(app: Sphinx) -> None:
-    """Write all records as a script, so that pages without a server can load them, too."""
+def place_of(entry: nodes.Node) -> str:
+    """Where the book explains a term: page and heading, as its link has them."""
+    for link in entry.findall(addnodes.pending_xref):
+        return f"{link['reftarget']}.html#{link.get('reftargetid') or ''}".rstrip("#")
+    return ""
+
+
+def letters(url: str) -> str:
+    """An address without signs: headings' ids are written in two ways."""
+    return re.sub(r"[^a-z0-9#]", "", url.lower())
+
+
+def collect(app: Sphinx) -> list[dict[str, Any]]:
+    """All records of the book; terms know the section that explains them by its address."""
     assert app.env is not None
     found: list[dict[str, Any]] = []
     for name in sorted(app.env.found_docs):
         if name not in SKIP:
             found += records(name, app.env.get_doctree(name))
+    known = {letters(record["url"]): record for record in found}
+    for record in found:
+        if "place" in record:
+            explained = known[letters(record["place"])]
+            record["place"] = explained["url"]
+            if "#" in record["place"]:  # what the glossary says of a term leads there, too
+                term = re.sub(r" \([^()]*\)$", "", record["title"])
+                said = re.sub(r" \(chapter \d+\)$", "", record["text"])
+                explained["said"] = f"{explained.get('said', '')} {term}: {said}".strip()
+    return found
+
+
+def write(app: Sphinx) -> None:
+    """Write all records as a script, so that pages without a server can load them, too."""
+    found = collect(app)
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     target = Path(app.outdir) / "_static" / "sections.js"
     stemmers = Path(search.__file__).parent / "minified-js"

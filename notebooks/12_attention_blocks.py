@@ -398,7 +398,7 @@ plt.show()
 # ## A learned sink
 #
 # If a head only wants a place to put its weight, no token is needed. Give each head a trained number
-# $\alpha_h$, a score without a key and without a value. The weights $A_{ij}$ of the keys then sum to less than 1:
+# $\alpha_h$ (gpt-oss does), an extra logit in the softmax's denominator, without a key and without a value. The weights $A_{ij}$ of the keys then sum to less than 1:
 #
 # $$
 # A_{ij} = \frac{e^{s_{ij}}}{e^{\alpha_h} + \sum_{j'} e^{s_{ij'}}}

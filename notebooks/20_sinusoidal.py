@@ -353,8 +353,9 @@ assert [round(float(p[m] @ W @ p[m - 1]), 4) for m in (1, 2, 3)] == [1.6682, 3.2
 # Move every clock forward by $k$ positions: the hand of pair $i$ turns by $k\theta_i$, wherever it
 # stands. By the addition theorems, with $\alpha=pos\,\theta_i$ and $\beta=k\,\theta_i$, the new pair
 # is $\sin(\alpha+\beta)=\sin\alpha\cos\beta+\cos\alpha\sin\beta$ and
-# $\cos(\alpha+\beta)=\cos\alpha\cos\beta-\sin\alpha\sin\beta$. This is linear in the old pair, with
-# coefficients that hold $k$ but not $pos$:
+# $\cos(\alpha+\beta)=\cos\alpha\cos\beta-\sin\alpha\sin\beta$. That is why a pair needs both
+# sine and cosine: each is made of both. The new pair is linear in the old one, with coefficients that hold $k$ but not
+# $pos$:
 #
 # $$\begin{pmatrix}PE_{(pos+k,\,2i)}\\PE_{(pos+k,\,2i+1)}\end{pmatrix}=\begin{pmatrix}\cos k\theta_i&\sin k\theta_i\\-\sin k\theta_i&\cos k\theta_i\end{pmatrix}\begin{pmatrix}PE_{(pos,\,2i)}\\PE_{(pos,\,2i+1)}\end{pmatrix}$$
 #

@@ -312,7 +312,7 @@ assert padded.tolist() == [False] * 6 + [True]
 # %% [markdown]
 # ## Digits: Abacus
 #
-# To add 758 and 64, people write units under units. In a text the units of the two numbers stand at some
+# Addition of long numbers: to add 758 and 64, people write units under units. In a text the units of the two numbers stand at some
 # distance that depends on how long the numbers are, and a model must count. McLeish et al. (2024) hand it
 # the column: the **place of a digit in its number**. Let $\ell_i$ be the index of the last token before $i$ that is no
 # digit ($-1$ if there is none). A digit gets

@@ -487,7 +487,7 @@ print(f"score at m = 7, n = 2: {(R[m] @ x) @ (R[n] @ y):.12f}")
 #
 # Which components form a pair is a convention. **Interleaved** pairs are neighbours, $2c$ and $2c + 1$.
 # **Half-split** pairs take one component of each half, $c$ and $c + d/2$; a program then works on two
-# contiguous halves. The rotation of one vector $x$ at position $m$, as a matrix, as a complex product,
+# contiguous halves. The rotation of one vector $x$ at position $m$, as a matrix, by complex multiplication,
 # by interleaved components and by halves:
 #
 # $$\begin{aligned}&\text{(1)} && x' = R_m\,x\\

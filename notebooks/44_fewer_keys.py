@@ -220,8 +220,8 @@ plt.show()
 #
 # ## One short vector for all heads
 #
-# GQA makes fewer keys. **Multi-head latent attention** (MLA, DeepSeek-V2) keeps a key for each head, but makes all of
-# them from one short vector: the token's *latent vector* $c_j = W_d\,x_j$ of width $r$. Head $h$'s key is
+# GQA makes fewer keys. **Multi-head latent attention** (MLA, DeepSeek-V2) compresses keys and values: it keeps a key for
+# each head, but makes all of them from one short vector: the token's *latent vector* $c_j = W_d\,x_j$ of width $r$. Head $h$'s key is
 # $k_{hj} = W_{uk,h}\,c_j$, of width $d_n$, and its value $W_{uv,h}\,c_j$. ($d$: down, $u$: up.) The cache holds $c$.
 #
 # That looks expensive: at every step the keys of all tokens before would have to be made again. But

@@ -400,7 +400,7 @@ assert np.ptp(tempered_by_loops(z, 1e6)) < 1e-4
 # %% [markdown]
 # $T=1$ is the model's own distribution. Toward $T=0$ all probability moves to the largest logit, which is
 # greedy again; toward infinity all characters become equally likely. **Top-k** draws among the $k$ most
-# probable alone.
+# probable alone; top-p, or nucleus sampling, among the fewest whose probabilities add up to $p$ (exercise 3).
 
 # %% alt="Four bar charts of the next character after of the re. At temperature 0.5 f dominates; at 1 f, d and s share; at 2 many characters have some chance; top-k 3 leaves f, d and s alone."
 panels = {f"$T$ = {T}": tempered_by_loops(z, T)[order[:10]] for T in (0.5, 1.0, 2.0)}

@@ -6,8 +6,9 @@ const peSearch = (() => {
     + "using versus vs was we were while who will with would you your").split(" "));
   const ASKS = new Set("how what when where which why".split(" ")); // in a title they tell, in a text they don't
   // Weights, found on eighty questions: of the fields, and of what is added below.
-  const W = { home: 1, more: 0.3, label: 0.4, whole: 0.5, asks: 0.4, rare: 0.5, common: 40, cover: 0.5 };
-  const FIELDS = { title: 3, bold: 1, asked: 5, around: 0.5, page: 4, text: 0.8, code: 0.3 };
+  const W = { home: 1, more: 0.3, label: 0.4, whole: 0.5, asks: 0.4, rare: 0.5, common: 40, cover: 0.5, part: 1.5, least: 0.75,
+    loose: 0.7 };
+  const FIELDS = { title: 3, bold: 1, asked: 5, said: 4, around: 0.5, page: 4, text: 0.8, code: 0.3 };
 
   // Words, and the parts of compound ones: rope_theta is also rope and theta, LayerNorm layer and norm.
   const split = (text) => text.replaceAll("√", " sqrt ").normalize("NFKC").split(/[^\p{L}\p{N}_]+/u).flatMap((word) => {
@@ -15,12 +16,16 @@ const peSearch = (() => {
     return parts.length > 1 ? [word.toLowerCase(), ...parts] : parts;
   });
 
+  // Normalise and normalize, neighbour and neighbor, centre and center are one word each.
+  const american = (word) => word.replace(/is(e[drs]?|ing|ations?)$/, "iz$1").replace(/(?<=[a-z]{3})our(s|ed|ing|al)?$/, "or$1")
+    .replace(/(?<=[a-z]{3}t)re(s|d)?$/, "er$1");
+
   // In pieces, so that a page can be read and typed into meanwhile.
   async function build(sections, MiniSearch, Stemmer) {
     const stems = new Map(), stemmer = new Stemmer();
     const stem = (word) => {
       if (STOP.has(word)) return null;
-      if (!stems.has(word)) stems.set(word, /^[a-z]+$/.test(word) ? stemmer.stemWord(word) : word);
+      if (!stems.has(word)) stems.set(word, /^[a-z]+$/.test(word) ? stemmer.stemWord(american(word)) : word);
       return stems.get(word);
     };
     const index = new MiniSearch({
@@ -33,6 +38,7 @@ const peSearch = (() => {
       for (const w of new Set(split(`${s.title} ${s.text}`).map(stem))) count.set(w, 1 + (count.get(w) ?? 0));
     }
     const seen = (word) => count.get(stem(word)) ?? 0;
+    const mass = (stems) => stems.reduce((sum, s) => sum + 1 - Math.log(1 + (count.get(s) ?? 0)) / Math.log(1 + sections.length), 0);
     const rare = (word) => Math.log(1 + sections.length / (1 + seen(word))) / Math.log(1 + sections.length);
 
     // A rare word may be two common ones: layernorm, batchnorm.
@@ -46,8 +52,8 @@ const peSearch = (() => {
     // What the glossary says: a term in the question leads to its chapter, and to the words that explain it.
     const glossary = sections.filter((s) => s.url.includes("GLOSSARY.html#")).flatMap((s) => {
       const [name, ...short] = s.title.replace(/ \([^()]*[^\x00-\x7f]+[^()]*\)$/, "").split(/ \(|\)/).filter(Boolean);
-      const chapter = /\(chapter (\d+)\)/.exec(s.text)?.[1];
-      return [name, ...short].map((term) => ({ term, chapter, says: `${name} ${s.text}` }));
+      const says = `${name} ${s.text.replace(/\(chapter \d+\)$/, "")}`;
+      return [name, ...short].map((term) => ({ term, place: s.place, says }));
     });
     const stream = (text) => ` ${split(text).map(stem).filter(Boolean).join(" ")} `;
 
@@ -55,9 +61,9 @@ const peSearch = (() => {
     const streams = new Map();
     const read = (id) => {
       if (!streams.has(id)) {
-        const { title, bold, asked, text } = sections[id];
+        const { title, bold, asked, said, text } = sections[id];
         const names = stream(title).trim().split(" ");
-        streams.set(id, [names, stream(`${title} . ${bold}`), stream(`${asked} . ${text}`)]);
+        streams.set(id, [names, stream(`${title} . ${bold}`), stream(`${asked} . ${said ?? ""} . ${text}`)]);
       }
       return streams.get(id);
     };
@@ -74,26 +80,32 @@ const peSearch = (() => {
       // Words that stand side by side in the question and in the section belong together.
       const all = asked.map(stem);
       const pairs = all.slice(1).map((word, n) => ` ${all[n]} ${word} `);
-      const terms = glossary.filter((g) => ` ${all.join(" ")} `.includes(` ${g.stems} `))
-        .filter((g) => g.stems.includes(" ") || (count.get(g.stems) ?? 0) < W.common)
-        .map((g) => ({ ...g, share: g.stems.split(" ").length / all.length }));
+      const terms = glossary.map((g) => { // a term may stand apart in the question, or lack a common word
+        const own = g.stems.split(" ");
+        const whole = ` ${all.join(" ")} `.includes(` ${g.stems} `);
+        const part = mass(own.filter((w) => all.includes(w))) / mass(own);
+        const telling = own.length > 1 ? part >= W.least : (count.get(g.stems) ?? 0) < W.common;
+        return { ...g, share: (whole ? 1 : W.loose * part) * (telling && part ? own.length / all.length : 0) };
+      }).filter((g) => g.share);
+      const weigh = (words) => words.reduce((sum, w) => sum + (ASKS.has(w) ? W.asks : 1) * rare(w), 0);
+      const whole = weigh(asked.filter(seen)) || 1;
       const home = new Map(), more = new Map();
-      for (const { chapter, says, share } of terms) {
-        home.set(chapter, Math.max(share, home.get(chapter) ?? 0));
-        for (const hit of index.search(says.replace(/\(chapter.*/, ""), { boost: FIELDS })) {
-          const extra = share * sections[hit.id].weight * hit.score / hit.queryTerms.length;
-          more.set(hit.id, Math.max(extra, more.get(hit.id) ?? 0));
+      const raise = (map, key, value) => map.set(key, Math.max(value, map.get(key) ?? 0));
+      for (const { place, says, share } of terms) {
+        raise(home, place.split("#")[0], share);
+        for (const hit of index.search(says, { boost: FIELDS })) {
+          raise(more, hit.id, share * sections[hit.id].weight * hit.score / hit.queryTerms.length);
         }
       }
-      const base = (hit) => {
-        const chapter = /^\d+(?=\. )/.exec(sections[hit.id].page)?.[0];
-        return (1 + W.home * (home.get(chapter) ?? 0)) * (hit.score + W.more * all.length * (more.get(hit.id) ?? 0));
+      const base = ({ id, score, queryTerms }) => {
+        const known = home.get(sections[id].url.split("#")[0]) ?? 0;
+        const covers = (weigh(queryTerms) / whole) ** W.part * all.length / queryTerms.length;
+        return (1 + W.home * known) * (covers * score + W.more * all.length * (more.get(id) ?? 0));
       };
       const near = (id) => {
         const [names, short, whole] = read(id);
         const part = (where) => pairs.filter((pair) => where.includes(pair)).length / (pairs.length || 1);
-        const weigh = (words) => words.reduce((sum, word) => sum + rare(word), 0);
-        const cover = weigh(names.filter((word) => all.includes(word))) / weigh(names);
+        const cover = mass(names.filter((word) => all.includes(word))) / mass(names);
         return (1 + W.cover * cover ** 2) * (1 + W.label * part(short) + W.whole * part(whole));
       };
       const rated = found.map((hit) => ({ id: hit.id, terms: hit.terms, score: base(hit) })).sort((a, b) => b.score - a.score);

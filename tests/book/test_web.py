@@ -173,6 +173,17 @@ def test_search_knows_each_term_of_the_glossary(found):
     assert terms == {s["title"] for s in found if "GLOSSARY.html#" in s["url"]}
 
 
+def test_each_term_leads_to_its_place_in_the_book(found, pages):
+    page = (ROOT / "notebooks" / "GLOSSARY.md").read_text(encoding="utf-8")
+    precise = len(re.findall(r"\(\d\d_\w+\.ipynb#[^)]+\) \|$", page, re.M))
+    places = [s["place"] for s in found if "GLOSSARY.html#" in s["url"]]
+    assert precise > 100 and sum("#" in place for place in places) == precise
+    for place in places:
+        file, _, anchor = place.partition("#")
+        assert not anchor or anchor in pages[file].ids, place
+    assert sum("said" in section for section in found) > 80
+
+
 def test_search_knows_each_section_and_each_function(found, pages):
     for section in found:
         file, _, anchor = section["url"].partition("#")
