@@ -252,7 +252,7 @@ line = np.arange(-5, 4)
 window = relative_distance([0, 1, 2, 3], [0, 1, 2, 3, 4, 5])
 for i, j in np.ndindex(4, 6):
     assert window[i, j] == line[i - j + 5]
-assert window.strides == (line.itemsize, -line.itemsize) and not window.flags.writeable
+assert window.strides == (window.itemsize, -window.itemsize) and not window.flags.writeable
 plots.line_and_window(line, L=4, S=6)
 plt.show()
 
