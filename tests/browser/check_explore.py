@@ -137,6 +137,33 @@ def test_one_distance(live):
         assert figure.says("swin").startswith("none" if row is None else f"row {row}")
 
 
+def test_what_is_set_while_python_computes_is_asked_afterwards(live):
+    """A slow Python: of two more settings that come meanwhile, the last is asked and shown."""
+    figure = Figure(live, "one-distance")
+    live.page.evaluate(
+        """() => {
+          const call = peLive.call;
+          window.asked = [];
+          peLive.call = async (code) => {
+            asked.push(/"distance": ?"(-?\\d+)"/.exec(code)[1]);
+            await new Promise((go) => { window.go = go; });
+            return call(code);
+          };
+        }"""
+    )
+    field = figure.box.locator("#one-distance-distance")
+    for words in ("700", "800", "900"):
+        field.fill(words)
+        field.press("Tab")
+    assert figure.says("t5-encoder") == f"bucket {pe.t5_bucket(12)}"
+    for count in (1, 2):
+        live.page.wait_for_function("n => asked.length === n", arg=count)
+        live.page.evaluate("go()")
+    figure.wait()
+    assert live.page.evaluate("asked") == ["700", "900"]
+    assert figure.numbers("rope")[0] == 900
+
+
 def test_the_slider_of_one_distance_moves_by_arrows(live):
     figure = Figure(live, "one-distance")
     slide = figure.box.locator("[data-slides=distance]")
