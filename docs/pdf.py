@@ -3,8 +3,9 @@
 Usage: python docs/pdf.py              the book
        python docs/pdf.py STEM...      some chapters, to look at
 
-The PDF is docs/_build/pe_numpy.pdf, with contents, bookmarks, links between chapters, and hints and
-solutions at the end. Where there is no Chromium, this says so and leaves it at that.
+The PDF is docs/_build/pe_numpy.pdf, with contents and their pages, bookmarks, links between
+chapters, and hints and solutions at the end. Chinese names need a font (on Debian: fonts-noto-cjk).
+Where there is no Chromium, this says so and leaves it at that.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ def chapter(stem: str, solutions: list[str]) -> str:
         if tag.name == "a" and not str(tag.get("href", "")).startswith(("#", "http")):
             tag.attrs.pop("href", None)  # the reference is not printed
     put_behind(article, stem, solutions)
+    for heading in article.find_all(["h2", "h3"]):  # so that no page ends with two headings
+        below = heading.find_next_sibling()
+        if below is not None and below.name == "section":
+            below.insert(0, heading.extract())
     for tag in article.find_all("details"):
         tag["open"] = ""
         if "hide" in (tag.get("class") or []):  # an output to predict: nothing unfolds on paper
@@ -92,23 +97,33 @@ def is_answer(details: Tag) -> bool:
     return summary is not None and summary.get_text().startswith(("Hint", "Solution"))
 
 
-def contents() -> str:
-    """The table of contents: parts, chapters, and what stands behind them."""
+def contents(pages: dict[str, int]) -> str:
+    """The table of contents: parts, chapters, what stands behind them, and on which page."""
+    parts = {
+        part["title"]: {c["stem"]: f"{int(c['stem'][:2])}. {toc.title(c['stem'])}" for c in own}
+        for part in toc.read()["part"]
+        if (own := part["chapter"])
+    }
+    parts["At the end"] = {**EXTRA, "solutions": "Hints and solutions"}
     rows = ['<h1 id="contents">Contents</h1><div class="contents">']
-    for part in toc.read()["part"]:
-        rows.append(f"<p><b>{part['title']}</b></p><ul>")
-        for c in part["chapter"]:
-            rows.append(
-                f'<li><a href="#{c["stem"]}">{int(c["stem"][:2])}. {toc.title(c["stem"])}</a></li>'
-            )
+    for part, own in parts.items():
+        rows.append(f"<p><b>{part}</b></p><ul>")
+        for stem, title in own.items():
+            line = f'<a href="#{stem}">{title}</a><i></i><span>{pages.get(stem, "")}</span>'
+            rows.append(f"<li>{line}</li>")
         rows.append("</ul>")
-    rows.append("<p><b>At the end</b></p><ul>")
-    rows += [f'<li><a href="#{stem}">{title}</a></li>' for stem, title in EXTRA.items()]
-    rows.append('<li><a href="#solutions">Hints and solutions</a></li></ul></div>')
-    return "".join(rows)
+    return "".join([*rows, "</div>"])
 
 
-def book(stems: list[str]) -> str:
+def pages_of(pdf: bytes) -> dict[str, int]:
+    """On which page stands what the links of a PDF lead to, as Chromium writes it."""
+    order = re.findall(rb"\n(\d+) 0 obj\n<</Type /Page\n", pdf)
+    number = {page: n for n, page in enumerate(order, 1)}
+    places = re.findall(rb"/([\w-]+) \[(\d+) 0 R /XYZ", pdf)
+    return {name.decode(): number[page] for name, page in places if page in number}
+
+
+def book(stems: list[str], pages: dict[str, int]) -> str:
     """The page of some chapters, or of all."""
     page = (SITE / "chapters" / "00_how_to_read.html").read_text(encoding="utf-8")
     maths = re.search(r"<script>window\.MathJax = .*?</script>", page)
@@ -116,7 +131,7 @@ def book(stems: list[str]) -> str:
     assert maths is not None and style is not None
     solutions = ['<h1 id="solutions">Hints and solutions</h1>']
     stems = stems or [*toc.chapters(), *EXTRA]
-    body = [f'<div id="{stem}">{chapter(stem, solutions)}</div>' for stem in stems]
+    body = [f'<div class="chapter" id="{stem}">{chapter(stem, solutions)}</div>' for stem in stems]
     return "\n".join(
         [
             '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8">',
@@ -127,7 +142,7 @@ def book(stems: list[str]) -> str:
             '<script defer src="html/_static/mathjax/startup.js"></script></head><body>',
             '<h1 class="book">pe_numpy: a textbook that runs</h1>',
             "<p>Positional encodings and the Transformer, in pure NumPy. MIT licence.</p>",
-            contents(),
+            contents(pages),
             *body,
             *solutions,
             "</body></html>",
@@ -143,17 +158,20 @@ def main() -> None:
         return
     start = time.time()
     page = SITE.parent / "print.html"
-    page.write_text(book(sys.argv[1:]), encoding="utf-8")
     command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
     command += ["--disable-background-networking", "--generate-pdf-document-outline"]
     command += ["--virtual-time-budget=100000", f"--print-to-pdf={TARGET}", page.as_uri()]
+    numbers: dict[str, int] = {}
     try:
-        subprocess.run(command, check=True, capture_output=True, timeout=1800)
+        for _ in range(2):  # the first print tells the pages, the second has them in its contents
+            page.write_text(book(sys.argv[1:], numbers), encoding="utf-8")
+            subprocess.run(command, check=True, capture_output=True, timeout=1800)
+            numbers = pages_of(TARGET.read_bytes())
     except subprocess.SubprocessError as error:
         print(f"no PDF was printed: {error}", file=sys.stderr)
         return
     finally:
-        page.unlink()
+        page.unlink(missing_ok=True)
     pages = len(re.findall(rb"/Type\s*/Page\b", TARGET.read_bytes()))
     size = TARGET.stat().st_size / 1e6
     print(f"{TARGET.name}: {pages} pages, {size:.1f} MB, in {time.time() - start:.0f} s")

@@ -132,7 +132,8 @@ def records(name: str, page: nodes.document) -> Iterator[dict[str, Any]]:
     weight = next((w for part, w in PAGES.items() if part in name), 1.0)
     asked = answers(page)
     for section in page.findall(nodes.section):
-        around, above = [], section.parent
+        around: list[str] = []
+        above = section.parent
         while isinstance(above, nodes.section) and above is not top:
             around.insert(0, title_of(above))
             above = above.parent
