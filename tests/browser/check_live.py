@@ -73,6 +73,9 @@ def test_python_is_fetched_at_the_first_click_and_works_without_a_server(chromiu
     assert page.evaluate("peLive.call('pe_numpy.t5_bucket(np.arange(-2, 3))')") == [18, 17, 0, 1, 2]
     fetched = {Path(url).name for url in asked if "/live/" in url}
     assert fetched == {"python.js", "numpy.js", "book.js"}
+    run(page, 1)
+    assert page.evaluate("peLive.cells[1].result.text") == printed(cells("33_t5")[1])
+    assert page.evaluate("peLive.cells[0].result.figures") == 1
     assert visitor.wrong == []
     visitor.context.close()
 
@@ -117,6 +120,7 @@ def test_a_cell_is_edited_stopped_and_reset_by_the_keyboard(reader):
     expect(status).to_have_text("running …")
     press("Stop")
     ended("stopped: all names are gone")
+    assert page.workers == []
     press("Reset cell 2")
     page.set_viewport_size({"width": 1280, "height": 900})
     page.evaluate("peLive.cells[1].say('')")
@@ -151,6 +155,7 @@ def test_a_cell_below_runs_again_when_one_above_was_edited(reader):
     run(page, 2)
     assert texts() == ["", "21", "last 21"]
     assert page.locator(".live-error").count() == 0
+    assert reader.wrong == []
 
 
 def test_what_replaced_the_book_goes_at_reset_and_the_next_run_is_the_book(reader):
@@ -184,6 +189,7 @@ def test_what_replaced_the_book_goes_at_reset_and_the_next_run_is_the_book(reade
     assert results == [printed(cell) for cell in committed[:3]]
     assert [shown(n) for n in (0, 1)] == before[:2]
     assert page.evaluate("peLive.cells.map(c => c.code)") == [c.source for c in committed]
+    assert reader.wrong == []
 
 
 @pytest.mark.parametrize("stem", ["21_learned", "31_shaw", "35_alibi"])
