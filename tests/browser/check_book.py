@@ -80,7 +80,7 @@ def test_a_page_is_whole_readable_and_open_to_all(name, reader):
     page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
     wrong += axe(page, ALL)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("document.documentElement.dataset.theme == 'dark'", timeout=5000)
+    page.wait_for_function("document.documentElement.dataset.theme == 'dark'", timeout=60_000)
     if name in SHOWN:
         page.screenshot(path=f"{shot}-dark.png", full_page=True, animations="disabled")
     page.set_viewport_size({"width": 420, "height": 900})
