@@ -68,7 +68,7 @@ def _picture() -> str:
     parts += [path("", "before", "pale bars"), path("", "unseen", "hot bars")]
     parts.append(text(LEFT + 6, 32, "wavelength of each pair: plain grey, scaled blue", look=""))
     parts.append(text(LEFT + 6, 50, "dashed: trained and new length", look="small"))
-    parts.append(text(LEFT + 6, 214, "new part of its circle: direct pale, scaled red", look=""))
+    parts.append(text(LEFT + 6, 214, "new part of its circle: direct pale, scaled orange", look=""))
     for share, words in ((0, "0"), (1, "all")):
         parts.append(text(LEFT - 5, 294 - 70 * share, words, look="small end"))
     parts.append(text(LEFT + WIDE / 2, 308, "fast pairs to slow pairs", look="middle"))
