@@ -120,6 +120,9 @@ def test_a_cell_is_edited_stopped_and_reset_by_the_keyboard(reader):
     expect(status).to_have_text("running …")
     press("Stop")
     ended("stopped: all names are gone")
+    for _ in range(100):  # a busy worker ends within seconds
+        if page.workers:
+            page.wait_for_timeout(100)
     assert page.workers == []
     press("Reset cell 2")
     page.set_viewport_size({"width": 1280, "height": 900})
