@@ -195,7 +195,7 @@ def test_what_replaced_the_book_goes_at_reset_and_the_next_run_is_the_book(reade
     assert reader.wrong == []
 
 
-@pytest.mark.parametrize("stem", ["21_learned", "31_shaw", "35_alibi"])
+@pytest.mark.parametrize("stem", ["10_attention", "21_learned", "35_alibi"])
 def test_what_takes_long_or_differs_is_said_beforehand(stem, reader):
     page = reader.open(f"chapters/{stem}.html")
     ids = [cell.id for cell in cells(stem)]
