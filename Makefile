@@ -3,22 +3,24 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# A reader's own settings change nothing: of their environment such variables are not passed on.
+unexport $(filter PYTHON% PYTEST% NPY_% OPENBLAS_% OMP_% MKL_% IPYTHON% JUPYTER% MPL% HYPOTHESIS% \
+  DOCUTILS% SPHINX% COVERAGE% MATPLOTLIBRC PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV \
+  UV_SYSTEM_PYTHON UV_PYTHON UV_TARGET UV_PREFIX FORCE_COLOR PY_COLORS COLUMNS,$(.VARIABLES))
 # Equal outputs on every run: one BLAS thread, no random hashing, no date in a figure.
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export PYTHONHASHSEED := 0
 export SOURCE_DATE_EPOCH := 0
-# The inline figures of a notebook need the kernel's own backend, whatever the shell has set.
-unexport MPLBACKEND
 # Quiet, whole copies: no hint about newer tools, no warning when caches lie on another disk.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures book live pdf contents cards class lab test test-book test-course test-oldest ledger mutants bench study lint lock clean
+.PHONY: all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest ledger mutants bench study lint lock clean
 
-all: notebooks figures book  ## set up, execute every notebook, draw every figure, build the web book
+all: notebooks book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
 	@echo "The book is in notebooks/ (start with 00_how_to_read.ipynb), its pictures are in figures/,"
 	@echo "its pages for a browser are in docs/_build/html (open index.html)."
@@ -57,11 +59,8 @@ endef
 .venv/browser: .venv/ok requirements/browser.lock
 	$(call install,browser.lock)
 
-notebooks: .venv/ok  ## execute every notebook from its reviewed source
+notebooks: .venv/ok  ## execute every notebook from its reviewed source, and draw every figure
 	@$(BIN)/python notebooks/build.py
-
-figures: .venv/ok  ## draw every figure, as PNG and SVG
-	@$(BIN)/python notebooks/build.py --figures
 
 book: .venv/ok  ## build the web book from the executed notebooks and the docstrings
 	@$(BIN)/python docs/build.py

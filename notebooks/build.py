@@ -1,20 +1,22 @@
 """Build the book: from each reviewed source NN_stem.py its notebook NN_stem.ipynb and its figures.
 
-Usage: python notebooks/build.py [STEM ...]            execute chapters, write their notebooks
-       python notebooks/build.py --figures [STEM ...]  run chapters, write their figures
+Usage: python notebooks/build.py [STEM ...]   execute chapters, write their notebooks and figures
 
 All chapters without a stem, two at a time. A source is a text file in percent format; it is the one
-place where the data of a chapter's figures are made. What is written depends on sources and results
-alone: no time stamps, no random cell ids; so a second run leaves the files as they are.
+place where the data of a chapter's figures are made. Each chapter runs once: its kernel draws every
+figure that it shows a second time, as SVG. What is written depends on sources and results alone: no
+time stamps, no random cell ids; so a second run leaves the files as they are.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import io
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -81,8 +83,11 @@ def read_source(path: Path) -> nbformat.NotebookNode:
 # ---- notebooks ----------------------------------------------------------------------------------
 
 
-def execute(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Run all cells in a fresh kernel, with the notebooks' folder as the current one."""
+def execute(notebook: nbformat.NotebookNode, drawings: str) -> nbformat.NotebookNode:
+    """Run all cells in a fresh kernel, with the notebooks' folder as the current one.
+
+    The kernel writes each figure that it shows into the folder `drawings`: `keep_figures`.
+    """
     metadata = dict(notebook.metadata)
     NotebookClient(
         notebook,
@@ -91,7 +96,10 @@ def execute(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(HERE)}},
-        extra_arguments=["--IPKernelApp.log_level=ERROR"],
+        extra_arguments=[
+            "--IPKernelApp.log_level=ERROR",
+            f"--IPKernelApp.exec_lines=__import__('pe_numpy.book').book.keep_figures({drawings!r})",
+        ],
     ).execute()
     notebook.metadata = metadata  # without the kernel's version
     for cell in notebook.cells:
@@ -106,16 +114,25 @@ def as_text(notebook: nbformat.NotebookNode) -> str:
     return nbformat.v4.writes(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def write_notebook(path: Path) -> str:
-    """Execute one source; write its notebook if it differs; return a line that says so."""
-    try:
-        text = as_text(execute(read_source(path)))
-    except CellExecutionError as error:
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-        raise SystemExit(f"{path.name}: a cell failed\n{plain}") from None
+def write(path: Path) -> str:
+    """Execute one source; write its notebook and figures where they differ; say so in a line."""
+    with tempfile.TemporaryDirectory() as drawings:
+        try:
+            notebook = execute(read_source(path), drawings)
+        except CellExecutionError as error:
+            plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+            raise SystemExit(f"{path.name}: a cell failed\n{plain}") from None
+        figures = figures_of(path, notebook, Path(drawings))
     target = path.with_suffix(".ipynb")
-    changed = replace(target, text.encode())
-    return f"{target.name}: {'written' if changed else 'unchanged'}"
+    changed = replace(target, as_text(notebook).encode())
+    FIGURES.mkdir(exist_ok=True)
+    drawn = sum(replace(FIGURES / name, picture) for name, picture in figures.items())
+    for old in FIGURES.glob(f"{path.stem[:2]}_*.*"):
+        if old.name not in figures:
+            old.unlink()
+    return f"{target.name}: {'written' if changed else 'unchanged'}" + (
+        f", {drawn} of its figures drawn anew" if drawn else ""
+    )
 
 
 def replace(path: Path, new: bytes) -> bool:
@@ -129,10 +146,32 @@ def replace(path: Path, new: bytes) -> bool:
 # ---- figures ------------------------------------------------------------------------------------
 
 
+def figures_of(path: Path, notebook: nbformat.NotebookNode, drawings: Path) -> dict[str, bytes]:
+    """All pictures of an executed chapter by file name: PNG as its cells show them, SVG, GIF.
+
+    A figure is named after its chapter's number and the function that drew it.
+    """
+    shown = [
+        base64.b64decode(output.data["image/png"])
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    drawn = sorted(drawings.glob("*.svg"))  # 000 turning_clocks.svg, in the order of the cells
+    if len(shown) != len(drawn):
+        raise RuntimeError(f"{path.name} shows {len(shown)} figures and has drawn {len(drawn)}")
+    found, names = {}, []
+    for png, svg in zip(shown, drawn, strict=True):
+        name = f"{path.stem[:2]}_{svg.stem[4:]}"
+        names.append(name)
+        name += f"_{names.count(name)}" if names.count(name) > 1 else ""
+        found |= {f"{name}.png": png, f"{name}.svg": svg.read_bytes()}
+    return found | {f"{name}.gif": gif for name, gif in moving(path.stem[:2]).items()}
+
+
 def run(path: Path, show: Callable[[str, Figure], None]) -> dict[str, Any]:
     """Run a chapter in this process; hand each figure that it shows, with its name, to `show`.
 
-    A figure is named after its chapter's number and the function that drew it.
     Returns the chapter's variables.
     """
     matplotlib.use("Agg")
@@ -164,20 +203,6 @@ def run(path: Path, show: Callable[[str, Figure], None]) -> dict[str, Any]:
     return variables
 
 
-def as_bytes(figure: Figure, kind: str) -> bytes:
-    """Return a figure as PNG, with the very bytes that a notebook stores, or as SVG."""
-    buffer = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "pe_numpy"}):  # else the SVG's ids are random
-        figure.savefig(
-            buffer,
-            format=kind,
-            dpi=figure.dpi,
-            bbox_inches="tight",
-            metadata={"Date": None} if kind == "svg" else {},
-        )
-    return buffer.getvalue()
-
-
 def moving(number: str) -> dict[str, bytes]:
     """Return the moving pictures of a chapter as GIFs, by name."""
     matplotlib.use("Agg")
@@ -207,39 +232,16 @@ def as_gif(figures: Iterable[Figure], duration: int) -> bytes:
     return out.getvalue()
 
 
-def write_figures(path: Path) -> str:
-    """Write all figures of a chapter as PNG and SVG; remove those that it no longer draws."""
-    written = set()
-
-    def save(name: str, figure: Figure) -> None:
-        for kind in ("png", "svg"):
-            replace(FIGURES / f"{name}.{kind}", as_bytes(figure, kind))
-            written.add(f"{name}.{kind}")
-
-    FIGURES.mkdir(exist_ok=True)
-    run(path, save)
-    for name, gif in moving(path.stem[:2]).items():
-        replace(FIGURES / f"{name}.gif", gif)
-        written.add(f"{name}.gif")
-    for old in FIGURES.glob(f"{path.stem[:2]}_*.*"):
-        if old.name not in written:
-            old.unlink()
-    also = ", and one that moves" if len(written) % 2 else ""
-    return f"{path.stem}: {len(written) // 2} figures, each as PNG and SVG{also}"
-
-
 def main(arguments: list[str]) -> None:
     """Build the chapters with the given stems, or all of them."""
-    stems = [a for a in arguments if a != "--figures"]
-    unknown = set(stems) - {path.stem for path in sources()}
+    unknown = set(arguments) - {path.stem for path in sources()}
     if unknown:
         raise SystemExit(f"no such chapter: {', '.join(sorted(unknown))}")
-    chosen = [path for path in sources() if not stems or path.stem in stems]
-    build = write_figures if "--figures" in arguments else write_notebook
+    chosen = [path for path in sources() if not arguments or path.stem in arguments]
     start = time.perf_counter()
     ignore_settings()
     with ProcessPoolExecutor(2) as pool:
-        for line in pool.map(build, chosen):
+        for line in pool.map(write, chosen):
             print(line, flush=True)
     print(f"{len(chosen)} chapters in {time.perf_counter() - start:.0f} s")
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import atexit
 import inspect
+import io
 import os
 import re
 import shutil
 import tempfile
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 
 def show_source(*functions: Callable) -> None:
@@ -122,3 +125,58 @@ def ignore_settings() -> None:
     open(os.environ["MATPLOTLIBRC"], "w").close()
     for name in ("MPLBACKEND", "PYTHONSTARTUP"):
         os.environ.pop(name, None)
+
+
+def picture(figure: Any, kind: str) -> bytes:
+    """Return a figure as "png", with the very bytes that a notebook stores, or as "svg".
+
+    Examples
+    --------
+    >>> import matplotlib.figure
+    >>> picture(matplotlib.figure.Figure(), "png")[1:4]
+    b'PNG'
+    """
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "pe_numpy"}):  # else the SVG's ids are random
+        figure.savefig(
+            buffer,
+            format=kind,
+            dpi=figure.dpi,
+            bbox_inches="tight",
+            metadata={"Date": None} if kind == "svg" else {},
+        )
+    return buffer.getvalue()
+
+
+def keep_figures(folder: str) -> None:
+    """From here on, let each figure that this process shows be written into a folder, as SVG.
+
+    Its file is named after its place among all that are shown, and its label: "000 heat.svg".
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> plt.switch_backend("agg")
+    >>> show, folder = plt.show, tempfile.mkdtemp()
+    >>> keep_figures(folder)
+    >>> plt.figure(label="heat"), plt.show(), plt.close()
+    (<Figure size 640x480 with 0 Axes>, None, None)
+    >>> os.listdir(folder)
+    ['000 heat.svg']
+    >>> plt.show = show
+    >>> shutil.rmtree(folder)
+    """
+    import matplotlib.pyplot as plt
+
+    show = plt.show
+
+    def keep_and_show() -> None:
+        figures = [plt.figure(number) for number in plt.get_fignums()]
+        show()  # first: its bytes are those of a reader's own run
+        for figure in figures:
+            name = f"{len(os.listdir(folder)):03} {figure.get_label()}.svg"
+            Path(folder, name).write_bytes(picture(figure, "svg"))
+
+    plt.show = keep_and_show

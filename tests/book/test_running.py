@@ -8,7 +8,17 @@ import nbformat
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from reading import NOTEBOOKS, READERS, ROOT, SAME_BYTES, exercises, load, run_by, solutions
+from reading import (
+    NOTEBOOKS,
+    READERS,
+    ROOT,
+    SAME_BYTES,
+    exercises,
+    load,
+    run_by,
+    run_here,
+    solutions,
+)
 
 build = load("notebooks")
 chapters = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
@@ -57,6 +67,38 @@ def test_figures_in_the_notebook_are_those_in_the_folder(path):
     assert len(shown) == len(names)
     for picture, name in zip(shown, names, strict=True):
         assert same_picture(picture, (ROOT / "figures" / f"{name}.png").read_bytes()), name
+
+
+SMALL = """
+# %%
+import matplotlib.pyplot as plt
+
+plt.figure(label="first").add_subplot()
+plt.figure(label="second").add_subplot().plot([0, 1])
+plt.show()
+# %%
+plt.figure(label="first").add_subplot().plot([1, 0])
+plt.show()
+"""
+
+
+def test_the_builder_keeps_each_figure_that_a_kernel_shows_and_removes_what_is_no_longer_drawn(
+    tmp_path, monkeypatch
+):
+    figures, source = tmp_path / "figures", tmp_path / "99_small.py"
+    monkeypatch.setattr(build, "FIGURES", figures)
+    source.write_text(SMALL)
+    said = "99_small.ipynb: written, 6 of its figures drawn anew"
+    assert build.write(source) == said
+    assert build.write(source) == "99_small.ipynb: unchanged"
+    drawn = run_here(source.with_suffix(".ipynb"))[0]
+    assert list(drawn) == ["99_first", "99_second", "99_first_2"]
+    for name, (png, svg) in drawn.items():
+        assert same_picture(png, (figures / f"{name}.png").read_bytes()), name
+        assert not SAME_BYTES or svg == (figures / f"{name}.svg").read_bytes(), name
+    source.write_text(SMALL[: SMALL.rindex("# %%")])
+    build.write(source)
+    assert sorted(p.stem for p in figures.glob("*.svg")) == ["99_first", "99_second"]
 
 
 def test_folder_holds_nothing_else():
