@@ -179,4 +179,4 @@ def keep_figures(folder: str) -> None:
             name = f"{len(os.listdir(folder)):03} {figure.get_label()}.svg"
             Path(folder, name).write_bytes(picture(figure, "svg"))
 
-    plt.show = keep_and_show
+    plt.show = keep_and_show  # type: ignore[assignment]

@@ -1,8 +1,11 @@
-"""The Makefile: a reader's own environment changes nothing that its recipes see."""
+"""The Makefile and make.py: a reader's environment changes nothing; both run the same."""
 
+import importlib.util
 import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,7 @@ OWN = {
     "PIP_TARGET": "elsewhere",
     "UV_PYTHON": "3.9",
 }
+OURS = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
 KEPT = {"PIP_INDEX_URL": "of the house", "UV_INDEX_URL": "of the house", "HTTPS_PROXY": "proxy"}
 
 
@@ -41,6 +45,60 @@ def test_settings_of_a_reader_are_not_passed_on_and_addresses_are(tmp_path):
         check=True,
     )
     seen = dict(line.partition("=")[::2] for line in done.stdout.splitlines())
-    ours = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
-    assert {name: seen[name] for name in OWN.keys() & seen} == ours
+    assert {name: seen[name] for name in OWN.keys() & seen} == OURS
     assert KEPT.items() <= seen.items()
+
+
+# ---- make.py, where there is no make ------------------------------------------------------------
+
+
+@pytest.fixture
+def make():
+    spec = importlib.util.spec_from_file_location("make", ROOT / "make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_make_py_has_the_variables_of_the_makefile(make, monkeypatch):
+    for name, value in {**OWN, **KEPT}.items():
+        monkeypatch.setenv(name, value)
+    seen = make.environment()
+    assert {name: seen[name] for name in OWN.keys() & seen} == OURS
+    assert KEPT.items() <= seen.items() and seen["SOURCE_DATE_EPOCH"] == "0"
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="this system has no make")
+def test_make_py_runs_the_commands_of_the_makefile(make):
+    for target, commands in make.TARGETS.items():
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
+        ran = re.findall(r"^\.venv/bin/python (.*)$", done.stdout, re.M)
+        assert ran[-len(commands) :] == commands
+
+
+def test_make_py_sets_up_once_and_again_for_another_lock(make, monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(make, "HOME", tmp_path)
+    monkeypatch.setattr(make, "LOCK", tmp_path / "dev.lock")
+    monkeypatch.setattr(make.venv, "create", lambda folder, **_: calls.append(folder))
+    monkeypatch.setattr(make, "python", lambda *arguments: calls.append(arguments))
+    for name in ("dev.lock", "bootstrap.lock"):
+        (tmp_path / name).touch()
+    make.set_up()
+    assert calls[0] == tmp_path and calls[-1][-2:] == ("-e", ".") and len(calls) == 4
+    make.set_up()
+    assert len(calls) == 4
+    later = (tmp_path / "ok").stat().st_mtime + 10
+    os.utime(tmp_path / "dev.lock", (later, later))
+    make.set_up()
+    assert len(calls) == 8
+
+
+def test_make_py_ends_with_the_code_of_what_fails_and_refuses_what_it_does_not_know(make):
+    with pytest.raises(SystemExit) as ended:
+        make.main(["tests"])
+    assert "it knows all and test; got tests" in str(ended.value)
+    make.BIN = Path(sys.executable).parent
+    with pytest.raises(SystemExit) as ended:
+        make.python("-c", "raise SystemExit(3)")
+    assert ended.value.code == 3
