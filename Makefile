@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest ledger mutants bench study lint lock clean
+.PHONY: all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants bench study lint lock clean
 
 all: notebooks book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -109,6 +109,26 @@ test-course: .venv-nbgrader/ok  ## let nbgrader itself release and grade a noteb
 test-oldest: .venv-oldest/ok  ## the unit tests with the oldest numpy 2 that this Python has a wheel for
 	@.venv-oldest/bin/python -c "import numpy; print('numpy', numpy.__version__)"
 	@PYTHONPATH="$(CURDIR)" .venv-oldest/bin/python -m pytest -q pe_numpy tests --ignore=tests/book --ignore=pe_numpy/plots
+
+# Of NumPy alone the oldest; the tools are those of the lock.
+.venv-oldest-book/ok: .venv/ok requirements/dev.lock
+	@$(BIN)/python -m venv --clear --without-pip .venv-oldest-book
+	@sed -E '/^ +--hash/d; s/ *\\$$//' requirements/dev.lock | grep -v '^numpy==' > .venv-oldest-book/packages.txt
+	@$(BIN)/uv pip install -q --python .venv-oldest-book/bin/python --no-deps -r .venv-oldest-book/packages.txt
+	@$(BIN)/uv pip install -q --python .venv-oldest-book/bin/python --only-binary :all: \
+	  --resolution lowest-direct --no-deps -r pyproject.toml
+	@touch $@
+
+.venv-newest/ok: .venv/ok
+	@$(BIN)/python -m venv --clear --without-pip .venv-newest
+	@$(BIN)/uv pip install -q --python .venv-newest/bin/python -r pyproject.toml --extra dev
+	@touch $@
+
+test-newest: .venv-newest/ok  ## every test with the newest releases of all packages
+	@PYTHONPATH="$(CURDIR)" .venv-newest/bin/python -m pytest -q -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120
+
+matrix: .venv-oldest-book/ok .venv-newest/ok  ## all chapters without AVX-512, without AVX2, on other NumPy, on ARM (an hour)
+	@$(BIN)/python tests/matrix.py $(ROWS)
 
 ledger: .venv/ok  ## which code of others agrees, and how closely; writes notebooks/results/ledger.csv
 	@$(BIN)/python tests/ledger.py
