@@ -272,7 +272,7 @@ assert slow == 23 and lowest_far < lowest_near
 #
 # ## Attention scatters
 #
-# The same scores over more keys give a flatter softmax. How scattered is attention over $n$ keys? The usual measure is the **entropy** of the weights $w_1, \dots, w_n$, in nats
+# Over more keys, with scores as scattered as before, the softmax is flatter. How scattered is attention over $n$ keys? The usual measure is the **entropy** of the weights $w_1, \dots, w_n$, in nats
 # (natural logarithms), with $0 \ln 0 = 0$:
 #
 # $$H = -\sum_{j=1}^n w_j \ln w_j$$
