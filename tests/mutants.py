@@ -133,7 +133,7 @@ LATENT = "rotary/latent"
 ND = "rotary/nd"
 MODEL, ENCODINGS = "transformer/model", "transformer/encodings/"
 DECODING, CACHING = "transformer/decoding", "transformer/caching"
-OPTIMISER, CHECKPOINT = "training/optimiser", "training/checkpoint"
+FILES, OPTIMISER, CHECKPOINT = "files", "training/optimiser", "training/checkpoint"
 LOOP, TASKS = "training/loop", "training/tasks"
 DISPATCH, LAYERS, LOSS = "dispatch", "transformer/layers", "training/loss"
 EXPERIMENT, STUDY = "training/experiment", "training/study"
@@ -1036,9 +1036,15 @@ MUTANTS = [
            "fallen = step / steps"),
     Mutant("half the way down the cosine", OPTIMISER, "math.cos(math.pi * fallen)", "math.cos(math.pi * fallen / 2)"),
     Mutant("floor added to the peak", OPTIMISER, "(floor + (1 - floor) * (1 +", "(floor + (1 +"),
-    Mutant("written under its own name", CHECKPOINT, 'part = path.with_name(path.name + ".part")', "part = path"),
-    Mutant("not flushed to the disk", CHECKPOINT, "            os.fsync(file.fileno())\n", ""),
-    Mutant("part left after an interrupt", CHECKPOINT, "except BaseException:", "except Exception:"),
+    Mutant("not flushed to the disk", FILES, "            os.fsync(file.fileno())\n", ""),
+    Mutant("part left after an interrupt", FILES, "except BaseException as error:", "except Exception as error:"),
+    Mutant("one part for all", FILES, "secrets.token_hex(4)", '"0"'),
+    Mutant("permissions forgotten", FILES, "        if target.exists():\n", "        if False:\n"),
+    Mutant("a link replaced", FILES, "Path(os.path.realpath(path))", "Path(path)"),
+    Mutant("a pipe replaced", FILES, "if os.path.exists(path) and not os.path.isfile(path):", "if os.path.isdir(path):"),
+    Mutant("the part is named", FILES, "raise OSError(error.errno, error.strerror, os.fspath(path)) from error", "raise"),
+    Mutant("any file has this name", FILES, "if error.filename in (None, part, str(part)):", "if True:"),
+    Mutant("written under its own name", CHECKPOINT, "with replacing(path) as file:", 'with open(path, "wb") as file:'),
     Mutant("numbers come back as arrays", CHECKPOINT, "leaf.item() if info.comment and name else leaf", "leaf"),
     Mutant("arrays of no axes come back as numbers", CHECKPOINT, "leaf.item() if info.comment and name else leaf",
            "leaf.item() if name and leaf.ndim == 0 else leaf"),
@@ -1064,7 +1070,7 @@ MUTANTS = [
     Mutant("one entry over another", CHECKPOINT, "    if keys[-1] in tree:", "    if False:"),
     Mutant("an empty dictionary with bytes", CHECKPOINT, "        if entry.read(1):", "        if False:"),
     Mutant("read in one piece", CHECKPOINT, "_PIECE = 2**20", "_PIECE = 2**40"),
-    Mutant("saved and then refused", CHECKPOINT, "if file.tell() - data > _CONTENTS:", "if False:"),
+    Mutant("saved and then refused", CHECKPOINT, "for name, _ in entries)) > _CONTENTS:", "for name, _ in entries)) > 2 * _CONTENTS:"),
     Mutant("saved too deep", CHECKPOINT, '        if path.count("/") > _DEEPEST - 2:', "        if False:"),
     Mutant("brackets end the memory", CHECKPOINT, "except MemoryError:  # so the", "except ZeroDivisionError:  # so the"),
     Mutant("a short table of contents refused", CHECKPOINT, "_CONTENTS = 2**20", "_CONTENTS = 2**6"),
@@ -1276,7 +1282,7 @@ MUTANTS = [
     Mutant("base of dynamic NTK", EXPERIMENT, "c.length, base=base)", "c.length)"),
     Mutant("sentence read at its end", EXPERIMENT, "[:, :1] @", "[:, -1:] @"),
     Mutant("one name for all tests", EXPERIMENT, "asdict(self), sort_keys", "asdict(self.trained_as()), sort_keys"),
-    Mutant("written in place", STUDY, 'with open(part, "w"', 'with open(path, "w"'),
+    Mutant("written in place", STUDY, "write_whole(path, json.dumps(", "path.write_text(json.dumps("),
     Mutant("any file taken", STUDY, 'kept.pop("configuration") != asdict(c)', 'not kept.pop("configuration")'),
     Mutant("measured again", STUDY, "_read(folder, c) or measure(c)", "measure(c)"),
     Mutant("results as they come", STUDY, "return [results[c] for c in wanted]", "return list(results.values())"),

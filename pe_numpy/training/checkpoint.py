@@ -21,13 +21,13 @@ import math
 import os
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from pe_numpy import checks
+from pe_numpy.files import replacing
 from pe_numpy.training.optimiser import Tree
 
 _NUMBER = b"number"  # comment of an entry that was a Python number
@@ -58,9 +58,8 @@ def save(path: str | os.PathLike[str], tree: Tree) -> None:
 
     Notes
     -----
-    Source: the usual way to replace a file atomically (POSIX rename). The data go to ``PATH.part``,
-    then to the disk (fsync), and only then under the name. Whoever reads, or cuts this off, finds
-    the old file or the new one, never a part of one.
+    Source: see `pe_numpy.files`. Whoever reads, or cuts this off, finds the old file or the new
+    one, never a part of one.
 
     Examples
     --------
@@ -71,27 +70,16 @@ def save(path: str | os.PathLike[str], tree: Tree) -> None:
     {'step': 7, 'norm': {'gain': array([1., 1.], dtype=float32)}}
     """
     entries = list(_entries(tree, ""))  # refuse bad ones before a file is opened
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    try:
-        with open(part, "wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                archive.comment = b"%d entries" % len(entries)
-                for name, leaf in entries:
-                    archive.writestr(*_packed(name, leaf))
-                data = file.tell()
-            if file.tell() - data > _CONTENTS:
-                raise ValueError(
-                    f"save: the table of contents must have at most {_CONTENTS} bytes; got "
-                    f"{file.tell() - data} for {len(entries)} arrays. Take several files, or "
-                    "shorter keys"
-                )
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    if (contents := sum(len(name.encode()) + 100 for name, _ in entries)) > _CONTENTS:
+        raise ValueError(
+            f"save: all paths must have at most {_CONTENTS} bytes, with 100 more for each; got "
+            f"{contents} for {len(entries)} arrays. Take several files, or shorter keys"
+        )
+    with replacing(path) as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.comment = b"%d entries" % len(entries)
+            for name, leaf in entries:
+                archive.writestr(*_packed(name, leaf))
 
 
 def _entries(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -162,7 +150,7 @@ def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
     -----
     Source: see `save`. The checksum (CRC-32) of each entry is compared before anything is handed
     over. A file from strangers may be loaded: nothing in it can run, nothing is written anywhere
-    ("..", "C:" are keys like others), and it can't ask for more memory than it has bytes.
+    ("..", "C:" are keys like others), and a size that it claims gets no memory unless it is true.
 
     Examples
     --------
