@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks figures book live pdf contents cards class lab test test-book test-course test-oldest ledger mutants bench study lint lock clean
+.PHONY: all help notebooks figures book live pdf contents cards class lab test test-book test-course test-oldest ledger mutants kills bench study lint lock clean
 
 all: notebooks figures book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -117,6 +117,9 @@ ledger: .venv/ok  ## which code of others agrees, and how closely; writes notebo
 mutants: .venv/ok  ## seed one mistake after another; the tests, and the chapters' assertions, must catch each
 	@$(BIN)/python tests/mutants.py
 	@$(BIN)/python tests/formula_mutants.py
+
+kills: .venv/ok  ## kill a training and a study, 50 times each, and see that nothing is lost (a minute)
+	@$(BIN)/python tests/kills.py
 
 .venv-bench/ok: .venv/ok requirements/bench.txt
 	@echo "Setting up .venv-bench with PyTorch ..."
