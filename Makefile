@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants bench study lint lock clean
+.PHONY: all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants kills bench study lint lock clean
 
 all: notebooks book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -136,6 +136,9 @@ ledger: .venv/ok  ## which code of others agrees, and how closely; writes notebo
 mutants: .venv/ok  ## seed one mistake after another; the tests, and the chapters' assertions, must catch each
 	@$(BIN)/python tests/mutants.py
 	@$(BIN)/python tests/formula_mutants.py
+
+kills: .venv/ok  ## kill a training and a study, 50 times each, and see that nothing is lost (a minute)
+	@$(BIN)/python tests/kills.py
 
 .venv-bench/ok: .venv/ok requirements/bench.txt
 	@echo "Setting up .venv-bench with PyTorch ..."

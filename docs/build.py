@@ -25,6 +25,7 @@ import toc
 
 import pe_numpy
 from pe_numpy.cards import card
+from pe_numpy.files import write_whole
 from pe_numpy.homework import contents
 from pe_numpy.homework.contents import chapter_of
 
@@ -357,9 +358,7 @@ def build(base: Path) -> Path:
     if subprocess.run(command).returncode:
         raise SystemExit("the web book was not built")
     live.lay(site)
-    part = site / ".built.part"
-    part.write_text(str(start), encoding="utf-8")
-    part.replace(mark)
+    write_whole(mark, str(start))
     return site
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import re
 import sys
 import tracemalloc
@@ -27,6 +28,7 @@ import toc
 from pe_numpy import axial_frequencies, cards, mixed_frequencies, mrope_frequencies, rope_nd
 from pe_numpy.census import ENCODINGS
 from pe_numpy.detector import Properties, properties
+from pe_numpy.files import write_whole
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.schemes import every_scheme
 from pe_numpy.training.experiment import recipe
@@ -327,10 +329,11 @@ def write_table(anew: bool) -> None:
         (row(name) if anew else {"name": name, **known[name]}) | {"beyond L0": study[name]}
         for name in cards.CODE
     ]
-    with open(TABLE, "w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(TABLE, table.getvalue())
 
 
 def page() -> str:
@@ -391,7 +394,7 @@ def escape(text: str) -> str:
 def main() -> None:
     """Write the table and the page."""
     write_table(anew=sys.argv[1:] != ["study"])
-    PAGE.write_text(page(), encoding="utf-8")
+    write_whole(PAGE, page())
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
+from pe_numpy.files import write_whole
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 KEPT = HERE / "_build" / "live"
@@ -117,7 +119,7 @@ def keep(package: Path) -> None:
     KEPT.mkdir(parents=True, exist_ok=True)
     for _, data in contents(package, names):
         if sha256(data) in wanted:
-            (KEPT / wanted[sha256(data)]).write_bytes(data)
+            write_whole(KEPT / wanted[sha256(data)], data)
 
 
 def contents(package: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
@@ -150,7 +152,7 @@ def pin() -> None:
         [f'{key} = "{x}"\n' for key, x in pairs] for pairs in (lock["info"].items(), rows)
     )
     text = "".join([head, "[info]\n", *info, "\n[sha256]\n", *digests])
-    PINS.write_text(text, encoding="utf-8")
+    write_whole(PINS, text)
 
 
 # ---- lay out ------------------------------------------------------------------------------------
@@ -208,9 +210,7 @@ def packed() -> Path:
             if group == "python":  # which wheels fit; none is to be fetched from elsewhere
                 files["lock.json"] = json.dumps({"info": pins()["info"], "packages": {}}).encode()
             write_script(folder / f"{group}.js", files)
-        part = stamp.with_suffix(".part")
-        part.write_bytes(state)
-        part.replace(stamp)
+        write_whole(stamp, state)
     return folder
 
 

@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from pe_numpy.files import write_whole
+
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 
@@ -88,4 +90,4 @@ def readme() -> str:
 
 
 if __name__ == "__main__":
-    (ROOT / "README.md").write_text(readme(), encoding="utf-8")
+    write_whole(ROOT / "README.md", readme())

@@ -465,7 +465,7 @@ assert exact_match(beginning, held_out) == 0 and exact_match(params, held_out) >
 # %% [markdown]
 # `save` writes nested dictionaries of arrays into one file, which appears under its name only when it is complete.
 # `load` compares the checksum of every array before it hands anything over. Neither uses pickles, so a strange file
-# cannot run code.
+# cannot run code, and a size that it claims is compared with the file's own before memory is taken for it.
 
 # %%
 file, other = Path(folder.name) / "model.npz", Path(folder.name) / "cut.npz"

@@ -33,6 +33,7 @@ from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
 from pe_numpy.book import ignore_settings
+from pe_numpy.files import write_whole
 from pe_numpy.plots import decoding, rope_derived
 
 HERE = Path(__file__).parent
@@ -139,7 +140,7 @@ def replace(path: Path, new: bytes) -> bool:
     """Write a file if its bytes differ; say whether they did."""
     if path.exists() and path.read_bytes() == new:
         return False
-    path.write_bytes(new)
+    write_whole(path, new)
     return True
 
 

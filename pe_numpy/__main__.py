@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pe_numpy
 from pe_numpy.cards import card
+from pe_numpy.files import write_whole
 from pe_numpy.homework import contents, course, grading, release, runner
 from pe_numpy.homework.copy import copy
 from pe_numpy.homework.registry import EXERCISES
@@ -130,7 +131,7 @@ def _check(options: argparse.Namespace) -> int:
     else:
         print("\n".join(map(str, reports)))
     if options.junit:
-        Path(options.junit).write_bytes(course.junit_of(reports))
+        write_whole(options.junit, course.junit_of(reports))
     return 0 if all(report.passed for report in reports) else 1
 
 

@@ -2,10 +2,15 @@
 
 import copy
 import os
+import re
 import signal
+import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
+import zlib
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -176,7 +181,8 @@ def test_a_process_killed_while_it_writes_leaves_the_checkpoint_before(tmp_path)
     assert load(path)["step"] == 1
     save(path, {"step": 3})  # what the dead process left is in nobody's way
     assert load(path) == {"step": 3}
-    assert os.listdir(tmp_path) == ["x.npz"]
+    name, left = sorted(os.listdir(tmp_path))
+    assert name == "x.npz" and left.endswith(".part")
 
 
 # ---- damage -------------------------------------------------------------------------------------
@@ -222,19 +228,245 @@ def test_other_files_are_refused_and_pickles_never_opened(tmp_path):
         archive.comment = b"1 entries"
         with archive.open("a.npy", "w") as entry:
             np.lib.format.write_array(entry, np.array([{}], dtype=object))
-    with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
+    with pytest.raises(ValueError, match=r"got shape \(1,\), dtype object, which take 8 bytes"):
         load(path)
 
 
-@pytest.mark.parametrize("names", [("a.npy", "a/b.npy"), ("a/b.npy", "a.npy"), ("a.txt", "b.npy")])
-def test_entries_without_a_place_in_a_tree_are_refused(tmp_path, names):
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (("a.npy", "a/b.npy"), "'a/b.npy' has no place: 'a' is an array"),
+        (("a/b.npy", "a.npy"), "'a.npy' has no place: it is taken"),
+        (("a.npy", "a.npy"), "'a.npy' has no place: it is taken"),
+        (("a.npy", "a/"), "'a/' has no place: it is taken"),
+        (("a/",), "'a/' must be empty"),
+        (("a.txt",), "'a.txt' has no place: `save` writes no such name"),
+        ((".npy",), "'.npy' has no place: `save` writes no such name"),
+        (("/etc/a.npy",), "'/etc/a.npy' has no place: `save` writes no such name"),
+        (("a//b.npy",), "'a//b.npy' has no place: `save` writes no such name"),
+        (("..\\a.npy",), r"'..\\\\a.npy' has no place: `save` writes no such name"),
+        (("C:\\a.npy",), r"'C:\\\\a.npy' has no place: `save` writes no such name"),
+        (("a\nb.npy",), r"'a\\nb.npy' has no place: `save` writes no such name"),
+        (("a/" * 100 + "b.npy",), "at most 100 keys may lead there; got 101"),
+        (("a\0b.npy",), "'a' has no place: `save` writes no such name"),
+    ],
+)
+def test_entries_without_a_place_in_a_tree_are_refused(tmp_path, names, why):
     data = zipfile_of_one(tmp_path)
-    with zipfile.ZipFile(tmp_path / "y.npz", "w") as archive:
-        archive.comment = b"2 entries"
-        for name in names:
-            archive.writestr(name, data)
-    with pytest.raises(ValueError, match=r"y\.npz is damaged"):
+    by_hand(tmp_path / "y.npz", *(Entry(name, data) for name in names))
+    with pytest.raises(ValueError, match=rf"load: .*y\.npz is damaged or no checkpoint; .*{why}"):
         load(tmp_path / "y.npz")
+
+
+def array_of(shape, dtype="<f8", data=b"", order=False):
+    """The bytes of an entry whose head says this of an array."""
+    text = f"{{'descr': {dtype!r}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text.encode() + data
+
+
+def packed(count):
+    """So many bytes of zeros, packed by deflate."""
+    pack = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return b"".join([*(pack.compress(bytes(10**6)) for _ in range(count // 10**6)), pack.flush()])
+
+
+ONE = array_of((1,), data=bytes(8))
+HOSTILE = {
+    "packed": (
+        lambda: [Entry("a.npy", packed(10**8), size=10**8, method=zipfile.ZIP_DEFLATED)],
+        r"'a.npy' must be stored as it is; got 100000000 bytes in \d{5}, by method 8",
+    ),
+    "packed, it says": (
+        lambda: [Entry("a.npy", ONE, size=2**32 - 2)],
+        "'a.npy' must be stored as it is; got 4294967294 bytes in 76, by method 0",
+    ),
+    "larger than the file": (
+        lambda: [Entry("b.npy", ONE), Entry("a.npy", ONE, 2**31, 2**31)],
+        "must fit into its 355 bytes; got 2147483724, of which 'a.npy' has 2147483648",
+    ),
+    "an absurd shape": (
+        lambda: [Entry("a.npy", array_of((10**6, 10**6), data=bytes(8)))],
+        r"'a.npy' must be .*; got shape \(1000000, 1000000\), dtype float64, "
+        "which take 8000000000000 bytes, and 8 are there",
+    ),
+    "a shape beyond all integers": (
+        lambda: [Entry("a.npy", array_of((2**62, 2**62), data=bytes(8)))],
+        "and 8 are there",
+    ),
+    "a shape that wraps around to what is there": (
+        lambda: [Entry("a.npy", array_of((2**33, 2**31), data=b""))],
+        "and 0 are there",
+    ),
+    "two negative lengths": (
+        lambda: [Entry("a.npy", array_of((-2, -3), data=bytes(48)))],
+        r"got shape \(-2, -3\), dtype float64, which take 48 bytes, and 48 are there",
+    ),
+    "bytes after the array": (
+        lambda: [Entry("a.npy", array_of((1,), data=bytes(9)))],
+        "which take 8 bytes, and 9 are there",
+    ),
+    "a byte too few": (
+        lambda: [Entry("a.npy", array_of((1,), data=bytes(7)))],
+        "which take 8 bytes, and 7 are there",
+    ),
+    "strings": (
+        lambda: [Entry("a.npy", array_of((1,), "<U2", bytes(8)))],
+        "dtype <U2, which take 8 bytes, and 8 are there",
+    ),
+    "objects": (
+        lambda: [Entry("a.npy", array_of((1,), "|O", bytes(8)))],
+        "dtype object, which take 8 bytes, and 8 are there",
+    ),
+    "a table in an entry": (
+        lambda: [Entry("a.npy", array_of((1,), [("x", "<f8")], bytes(8)))],
+        "which take 8 bytes, and 8 are there",
+    ),
+    "another version": (
+        lambda: [Entry("a.npy", b"\x93NUMPY\2\0" + bytes(200))],
+        r"'a.npy' must be of version \(1, 0\); got \(2, 0\)",
+    ),
+    "a long head": (
+        lambda: [Entry("a.npy", array_of((), "[" * 40_000))],
+        "Header info length",
+    ),
+    "a head of brackets": (
+        lambda: [Entry("a.npy", array_of("[" * 190 + "-" * 1600 + "1"))],
+        "'a.npy' has a head of too many brackets",
+    ),
+    "many entries": (
+        lambda: [Entry(f"{number:x}/", b"") for number in range(30_000)],
+        r"its table of contents must have at most 1048576 bytes; got \d{7}",
+    ),
+    "contents that are elsewhere": (
+        lambda: [Entry("a.npy", ONE + b"PK\5\6", 2**31, 2**31)],
+        "of which 'a.npy' has 2147483648",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused_before_memory_is_taken(tmp_path, name):
+    entries, message = HOSTILE[name]
+    by_hand(tmp_path / "x.npz", *entries())
+    load_one(tmp_path)  # what the first call imports isn't counted
+    peak, error = memory_of(lambda: load(tmp_path / "x.npz"))
+    assert re.search(rf"load: .*x\.npz is damaged or no checkpoint; .*{message}", str(error))
+    assert peak < 300_000 + 3 * 40_000 * (name == "a long head")
+
+
+def memory_of(call):
+    """The peak memory of a call, and the error that it ends with."""
+    tracemalloc.start()
+    try:
+        call()
+    except ValueError as error:
+        return tracemalloc.get_traced_memory()[1], error
+    else:
+        return tracemalloc.get_traced_memory()[1], None
+    finally:
+        tracemalloc.stop()
+
+
+def load_one(folder):
+    save(folder / "one.npz", {"a": np.ones(1)})
+    load(folder / "one.npz")
+
+
+def test_entries_that_share_their_bytes_are_refused(tmp_path):
+    path, n = tmp_path / "x.npz", 20
+    by_hand(path, Entry("00.npy", array_of((10**4,), data=bytes(8 * 10**4))))
+    whole = path.read_bytes()
+    at = whole.index(b"PK\1\2")
+    one, end = whole[at : at + 46 + len("00.npy")], whole[-31:-9]
+    fields = [*struct.unpack("<4s4H2LH", end)]
+    fields[3:7] = n, n, n * len(one), at
+    comment = b"%d entries" % n
+    path.write_bytes(
+        whole[:at] + one * n + struct.pack("<4s4H2LH", *fields[:7], len(comment)) + comment
+    )
+    with pytest.raises(ValueError, match=r"entries must fit into its 81180 bytes; got 1601440"):
+        load(path)
+
+
+def test_a_file_that_counts_its_entries_otherwise_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    save(path, {"a": np.ones(1), "b": 2})
+    path.write_bytes(path.read_bytes().replace(b"2 entries", b"3 entries"))
+    with pytest.raises(ValueError, match=r"it holds 2 entries and says b'3 entries'"):
+        load(path)
+
+
+def test_a_good_file_takes_hardly_more_memory_than_its_arrays(tmp_path):
+    load_one(tmp_path)
+    save(tmp_path / "x.npz", {"a": np.ones(10**6), "b": np.ones((10**3, 500), order="F")})
+    peak, error = memory_of(lambda: load(tmp_path / "x.npz"))
+    assert error is None and peak < 1.2 * 12e6
+
+
+def test_a_file_with_the_records_of_large_ones_is_read_and_its_contents_are_bounded(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("zipfile.ZIP64_LIMIT", 100)
+    path = tmp_path / "x.npz"
+    save(path, TREE)
+    whole = path.read_bytes()
+    assert b"PK\6\7" in whole
+    assert same(load(path), TREE)
+    record = whole.index(b"PK\6\6")
+    for at, message in (
+        (record + 40, r"at most 1048576 bytes; got 2147483648"),
+        (record + 56 + 8, "its last records do not stand in a row"),
+    ):
+        path.write_bytes(whole[:at] + struct.pack("<Q", 2**31) + whole[at + 8 :])
+        with pytest.raises(ValueError, match=message):
+            load(path)
+
+
+def test_what_load_would_refuse_for_its_size_is_not_saved(tmp_path):
+    deep: dict = {"x": 1}
+    for _ in range(99):
+        deep = {"a": deep}
+    assert same(and_back(tmp_path, deep), deep)
+    with pytest.raises(ValueError, match=r"save: at most 100 keys may lead to an array; got more"):
+        save(tmp_path / "x.npz", {"a": deep})
+    many = {f"{'long' * 10} {n}": n for n in range(11_000)}
+    with pytest.raises(ValueError, match=r"at most 1048576 bytes, with .*; got \d{7} for 11001"):
+        save(tmp_path / "x.npz", {**many, "another": {}})
+    assert same(load(tmp_path / "x.npz"), deep)
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
+def test_files_that_the_tests_write_by_hand_are_those_of_save(tmp_path):
+    data = zipfile_of_one(tmp_path)
+    by_hand(tmp_path / "y.npz", Entry("a.npy", data), Entry("b/", b""))
+    save(tmp_path / "z.npz", {"a": np.ones(2), "b": {}})
+    assert same(load(tmp_path / "y.npz"), {"a": np.ones(2), "b": {}})
+    assert len((tmp_path / "y.npz").read_bytes()) == len((tmp_path / "z.npz").read_bytes())
+
+
+class Entry(NamedTuple):
+    """An entry of a zip file, and what its heads say of it where that is not so."""
+
+    name: str
+    data: bytes
+    size: int | None = None
+    stored: int | None = None
+    method: int = zipfile.ZIP_STORED
+
+
+def by_hand(path, *entries):
+    """Write a zip file byte by byte, since `zipfile` writes no entry that it finds strange."""
+    file, directory = b"", b""
+    for name, data, size, stored, method in entries:
+        name = name.encode()
+        crc = zlib.crc32(zlib.decompress(data, -15) if method else data)
+        sizes = len(data) if stored is None else stored, len(data) if size is None else size
+        head = struct.pack("<5H3L2H", 20, 0, method, 0, 33, crc, *sizes, len(name), 0)
+        directory += b"PK\1\2\24\3" + head + bytes(6) + struct.pack("<2L", 0, len(file)) + name
+        file += b"PK\3\4" + head + name + data
+    comment, n = b"%d entries" % len(entries), len(entries)
+    end = struct.pack("<4H2LH", 0, 0, n, n, len(directory), len(file), len(comment))
+    path.write_bytes(file + directory + b"PK\5\6" + end + comment)
 
 
 def zipfile_of_one(folder):

@@ -22,6 +22,7 @@ from time import process_time
 import numpy as np
 
 from pe_numpy import Cache, Model, decode, init_params, save
+from pe_numpy.files import write_whole
 from pe_numpy.transformer.encodings import Rope
 
 HERE = Path(__file__).parent
@@ -69,7 +70,7 @@ def main() -> None:
         ),
         f"| all {TOKENS} | {best['with a cache'].sum():.0f} | {best['without'].sum():.0f} |",
     ]
-    (HERE / "decoding.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+    write_whole(HERE / "decoding.md", "\n".join(text) + "\n")
     print("\n".join(text))
 
 

@@ -10,6 +10,7 @@ disturb less: of the grader, which compares and names, and of the processes that
 from __future__ import annotations
 
 import csv
+import io
 import os
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import pe_numpy
+from pe_numpy.files import write_whole
 from pe_numpy.homework.course import read_assignment
 from pe_numpy.homework.runner import check_files
 
@@ -55,7 +57,8 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         paths = trial.write(Path(folder))
         rows.append(measured("sixty", paths, [*points], trial.SECONDS))
-    with (HERE / "homework.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [*rows[0]], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    table = io.StringIO()
+    writer = csv.DictWriter(table, [*rows[0]], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(HERE / "homework.csv", table.getvalue())

@@ -32,6 +32,7 @@ from pe_numpy import (
     train,
     value_and_grad,
 )
+from pe_numpy.files import write_whole
 from pe_numpy.training.tasks import LETTERS, PAD, reversal_batch, to_tokens
 from pe_numpy.transformer.encodings import Encoding, Sinusoidal
 
@@ -180,7 +181,7 @@ def main() -> None:
         text.append(
             f"| {name} | {loss:.4f} | {given:.1f} % | {free:.1f} % | {100 * test['exact'][1]:.1f} % |"
         )
-    (HERE / "reversal.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+    write_whole(HERE / "reversal.md", "\n".join(text) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pe_numpy.files import write_whole
 from pe_numpy.homework import course, runner
 from pe_numpy.homework.course import Assignment, Grade
 from pe_numpy.homework.runner import Report
@@ -82,27 +83,23 @@ def write(
     if options.summary:
         print("\n" + course.summary_text(found), file=sys.stderr if options.json else sys.stdout)
     if options.junit:
-        Path(options.junit).write_bytes(course.as_junit(assignment, grades))
+        write_whole(options.junit, course.as_junit(assignment, grades))
     if options.csv:
-        _write(options.csv, course.as_csv(assignment, grades))
+        write_whole(options.csv, course.as_csv(assignment, grades))
     if options.letters:
         _write_letters(Path(options.letters), assignment, grades)
     if options.gradescope:
-        _write(options.gradescope, course.as_gradescope(assignment, grades[0]))
+        write_whole(options.gradescope, course.as_gradescope(assignment, grades[0]))
     if options.figure:
         _draw(options.figure, found)
     return 0 if all(one.report.passed for one in grades) else 1
-
-
-def _write(path: str | Path, text: str) -> None:
-    Path(path).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _write_letters(folder: Path, assignment: Assignment, grades: Sequence[Grade]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for one in grades:
         name = re.sub(r"[^\w.@+-]", "_", one.student)  # letters that every system has in names
-        _write(folder / f"{name}.txt", course.told(assignment, one) + "\n")
+        write_whole(folder / f"{name}.txt", course.told(assignment, one) + "\n")
 
 
 def _draw(path: str, found: dict[str, course.Counter[str]]) -> None:

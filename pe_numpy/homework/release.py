@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pe_numpy
+from pe_numpy.files import write_whole
 from pe_numpy.homework.course import ALL, GROUPS, Assignment, read_assignment, seed_of
 from pe_numpy.homework.registry import EXERCISES
 
@@ -206,7 +207,7 @@ def write(files: dict[Path, str]) -> None:
         raise ValueError(f"release: its files must be new; got {', '.join(there)}, already there")
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
+        write_whole(path, text)
 
 
 def _install(assignment: Assignment) -> str:

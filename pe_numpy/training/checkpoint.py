@@ -9,25 +9,31 @@ well; no pickles, so nothing in a strange file can run. A Python number (the ste
 of no axes whose entry has the comment "number"; an empty dictionary is an entry that ends in "/";
 the comment of the file counts the entries.
 Differs from `numpy.savez`: any key may be used, dictionaries may be nested, the file appears under
-its name only when it is complete, and it is checked as a whole before anything of it is used.
+its name only when it is complete, and it is checked as a whole before anything of it is used. What
+an entry says of its size is compared with the file's before memory is taken, so no file needs more
+memory than it has bytes, but for a table of contents of at most 1 MiB (some ten thousand arrays).
 """
 
 from __future__ import annotations
 
 import io
+import math
 import os
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from pe_numpy import checks
+from pe_numpy.files import replacing
 from pe_numpy.training.optimiser import Tree
 
 _NUMBER = b"number"  # comment of an entry that was a Python number
+_CONTENTS = 2**20  # largest table of contents, in bytes; in memory it may be 100 times as large
+_DEEPEST = 100  # most keys on the way to an array
+_PIECE = 2**20  # bytes read at once
 
 
 def save(path: str | os.PathLike[str], tree: Tree) -> None:
@@ -47,13 +53,13 @@ def save(path: str | os.PathLike[str], tree: Tree) -> None:
     Raises
     ------
     ValueError
-        If a key is not such a word, or a leaf is neither an array of numbers nor a number.
+        If a key is not such a word, a leaf is neither an array of numbers nor a number, more than a
+        hundred keys lead to it, or all paths together are too long (see `load`).
 
     Notes
     -----
-    Source: the usual way to replace a file atomically (POSIX rename). The data go to ``PATH.part``,
-    then to the disk (fsync), and only then under the name. Whoever reads, or cuts this off, finds
-    the old file or the new one, never a part of one.
+    Source: see `pe_numpy.files`. Whoever reads, or cuts this off, finds the old file or the new
+    one, never a part of one.
 
     Examples
     --------
@@ -64,20 +70,16 @@ def save(path: str | os.PathLike[str], tree: Tree) -> None:
     {'step': 7, 'norm': {'gain': array([1., 1.], dtype=float32)}}
     """
     entries = list(_entries(tree, ""))  # refuse bad ones before a file is opened
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    try:
-        with open(part, "wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                archive.comment = b"%d entries" % len(entries)
-                for name, leaf in entries:
-                    archive.writestr(*_packed(name, leaf))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    if (contents := sum(len(name.encode()) + 100 for name, _ in entries)) > _CONTENTS:
+        raise ValueError(
+            f"save: all paths must have at most {_CONTENTS} bytes, with 100 more for each; got "
+            f"{contents} for {len(entries)} arrays. Take several files, or shorter keys"
+        )
+    with replacing(path) as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.comment = b"%d entries" % len(entries)
+            for name, leaf in entries:
+                archive.writestr(*_packed(name, leaf))
 
 
 def _entries(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -95,12 +97,21 @@ def _entries(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
     if path and not tree:
         yield f"{path}/", None
     for key, branch in tree.items():
-        if not isinstance(key, str) or not key.isprintable() or not key or set(key) & {"/", "\\"}:
+        if path.count("/") > _DEEPEST - 2:
+            raise ValueError(
+                f"save: at most {_DEEPEST} keys may lead to an array; got more, {path[:60]!r}..."
+            )
+        if not isinstance(key, str) or not _is_word(key):
             raise ValueError(
                 "save: each key must be a printable word without '/' and '\\', since '/' joins "
                 f"them; got {key!r} in {path or 'the outermost dictionary'!r}"
             )
         yield from _entries(branch, f"{path}/{key}" if path else key)
+
+
+def _is_word(key: str) -> bool:
+    """Whether it may be a key: nothing in it joins keys, ends a name or can't be seen."""
+    return key != "" and key.isprintable() and not set(key) & {"/", "\\"}
 
 
 def _packed(name: str, leaf: Any) -> tuple[zipfile.ZipInfo, bytes]:
@@ -137,8 +148,9 @@ def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
 
     Notes
     -----
-    Source: see `save`. The checksum (CRC-32) of each entry is compared before its bytes are read as
-    an array.
+    Source: see `save`. The checksum (CRC-32) of each entry is compared before anything is handed
+    over. A file from strangers may be loaded: nothing in it can run, nothing is written anywhere
+    ("..", "C:" are keys like others), and a size that it claims gets no memory unless it is true.
 
     Examples
     --------
@@ -151,6 +163,8 @@ def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
     with open(path, "rb") as file:
         try:
             tree = _read(file)
+        except MemoryError:  # a good file may be too large
+            raise
         except Exception as error:  # whatever zipfile and numpy make of strange bytes
             raise ValueError(
                 f"load: {os.fspath(path)} is damaged or no checkpoint; {type(error).__name__}: "
@@ -164,28 +178,99 @@ def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
     return tree
 
 
-def _read(file: Any) -> Tree:
+def _read(file: IO[bytes]) -> Tree:
+    """Give the tree in a file; nothing that the file says of a size is believed."""
+    size = file.seek(0, os.SEEK_END)
+    _refuse_long_contents(file, size)
     tree: Tree = {}
     with zipfile.ZipFile(file) as archive:
-        if archive.comment != b"%d entries" % len(archive.infolist()):
+        entries = archive.infolist()
+        if archive.comment != b"%d entries" % len(entries):
+            raise ValueError(f"it holds {len(entries)} entries and says {archive.comment!r}")
+        for info in entries:
+            if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+                raise ValueError(
+                    f"the entry {info.filename!r} must be stored as it is; got {info.file_size} "
+                    f"bytes in {info.compress_size}, by method {info.compress_type}"
+                )
+        if (told := sum(info.file_size for info in entries)) > size:
+            largest = max(entries, key=lambda info: info.file_size)
             raise ValueError(
-                f"it holds {len(archive.infolist())} entries and says {archive.comment!r}"
+                f"its entries must fit into its {size} bytes; got {told}, of which "
+                f"{largest.filename!r} has {largest.file_size}"
             )
-        for info in archive.infolist():
-            *folders, name = info.filename.split("/")
-            branch = tree
-            for folder in folders:
-                branch = branch.setdefault(folder, {})
-            data = archive.read(info)  # compares the checksum
-            if not name and not data:
-                continue  # an empty dictionary
-            if not name.endswith(".npy") or name[:-4] in branch:
-                raise ValueError(f"the entry {info.filename!r} has no place")
-            leaf = npy.read_array(io.BytesIO(data), allow_pickle=False)
-            if info.comment not in (b"", _NUMBER):
-                raise ValueError(f"the entry {info.filename!r} has a comment")
-            branch[name[:-4]] = leaf.item() if info.comment else leaf
+        for info in entries:
+            _put(tree, archive, info)
     return tree
+
+
+def _refuse_long_contents(file: IO[bytes], size: int) -> None:
+    """Look at the file's last bytes alone, since `zipfile` reads the table of contents whole.
+
+    They are as PKWARE's APPNOTE 4.3.14 to 4.3.16 has them. Beyond 2 GB there are three records.
+    """
+    start = file.seek(max(0, size - 200))
+    tail = file.read(200)
+    end = tail.rfind(b"PK\5\6")
+    if end < 0 or not tail.endswith(b" entries"):
+        raise ValueError("it does not end as a checkpoint does")
+    contents = int.from_bytes(tail[end + 12 : end + 16], "little")
+    if tail[end - 20 : end - 16] == b"PK\6\7":
+        contents = int.from_bytes(tail[end - 36 : end - 28], "little")
+        if int.from_bytes(tail[end - 12 : end - 4], "little") != start + end - 76:
+            raise ValueError("its last records do not stand in a row")
+    if contents > _CONTENTS:
+        raise ValueError(
+            f"its table of contents must have at most {_CONTENTS} bytes; got {contents}"
+        )
+
+
+def _put(tree: Tree, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Put what an entry holds at its place in the tree."""
+    *keys, name = info.filename.split("/")
+    if name:  # else an empty dictionary
+        keys.append(name.removesuffix(".npy"))
+    no_place = f"the entry {info.filename[:80]!r} has no place"
+    if (name and not name.endswith(".npy")) or not all(map(_is_word, keys)):
+        raise ValueError(f"{no_place}: `save` writes no such name")
+    if len(keys) > _DEEPEST:
+        raise ValueError(f"{no_place}: at most {_DEEPEST} keys may lead there; got {len(keys)}")
+    for key in keys[:-1]:
+        tree = tree.setdefault(key, {})
+        if not isinstance(tree, dict):
+            raise ValueError(f"{no_place}: {key!r} is an array")
+    if keys[-1] in tree:
+        raise ValueError(f"{no_place}: it is taken")
+    if info.comment not in (b"", _NUMBER):
+        raise ValueError(f"the entry {info.filename!r} has a comment")
+    with archive.open(info) as entry:
+        leaf: Any = _array(entry, info) if name else {}
+        if entry.read(1):  # none is left, and at the end the checksum is compared
+            raise ValueError(f"the entry {info.filename!r} must be empty")
+    tree[keys[-1]] = leaf.item() if info.comment and name else leaf
+
+
+def _array(entry: IO[bytes], info: zipfile.ZipInfo) -> np.ndarray:
+    """Read an array, after its head has been compared with the size of its entry."""
+    version = npy.read_magic(entry)
+    if version != (1, 0):
+        raise ValueError(f"the entry {info.filename!r} must be of version (1, 0); got {version}")
+    try:
+        shape, columns_first, dtype = npy.read_array_header_1_0(entry, max_header_size=2000)
+    except MemoryError:  # so the parser calls it
+        raise ValueError(f"the entry {info.filename!r} has a head of too many brackets") from None
+    wanted, there = math.prod(shape) * dtype.itemsize, info.file_size - entry.tell()
+    if dtype.kind not in "buifc" or min(shape, default=0) < 0 or wanted != there:
+        raise ValueError(
+            f"the entry {info.filename!r} must be an array of numbers and nothing else; got shape "
+            f"{shape}, dtype {dtype}, which take {wanted} bytes, and {there} are there"
+        )
+    array = np.empty(shape[::-1] if columns_first else shape, dtype)
+    room = array.reshape(-1).view(np.uint8)
+    for start in range(0, there, _PIECE):
+        piece = entry.read(min(_PIECE, there - start))
+        room[start : start + len(piece)] = np.frombuffer(piece, np.uint8)
+    return array.T if columns_first else array
 
 
 def _differences(got: Any, like: Any, path: str) -> Iterator[str]:

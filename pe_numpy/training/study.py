@@ -23,6 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pe_numpy.files import write_whole
 from pe_numpy.training.experiment import Configuration, Result, measure
 from pe_numpy.training.loop import _bar
 
@@ -148,12 +149,7 @@ def _write(folder: Path, result: Result) -> None:
     if path.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    with open(part, "w", encoding="utf-8") as file:
-        json.dump(asdict(result), file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    write_whole(path, json.dumps(asdict(result), indent=1))
 
 
 class _Processes(ThreadPoolExecutor):
