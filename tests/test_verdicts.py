@@ -41,8 +41,9 @@ def study(tmp_path):
         f"text,2,t5,4,0.005,{seed},{step},{seed}.5,{step},2,3,0.1,0.2,0.3,0.4"
         for seed, step in itertools.product((1, 0), (200, 100))
     ]
+    points.append("text,2,t5,10,0.005,0,100,9,9,9,9,0,0,0,0")
     (tmp_path / "study_curves.csv").write_text("\n".join([head, *points]) + "\n")
-    return Study(tmp_path)
+    return Study(tmp_path / "study.csv")
 
 
 def test_results_are_found_by_kind_seed_by_seed_at_the_rate_that_was_kept(study):
@@ -74,6 +75,9 @@ def test_an_interval_is_that_of_the_differences_seed_by_seed():
     assert paired_interval([*a, 99.0], b) == (low, high)
     assert lower(a, b) == 1 and lower(b, a) == -1 and lower(a, a) == 0
     assert lower(a, b, margin=0.4) == 1 and lower(a, b, margin=0.51) == 0
+    assert lower(b, a, margin=0.4) == -1 and lower(b, a, margin=0.51) == 0
+    crossed = [1.0, 3.0, 2.0], [3.1, 2.0, 1.1]  # as sorted lists they are 0.1 apart
+    assert lower(*crossed) == 0
 
 
 def test_the_interval_holds_the_truth_95_times_in_100():

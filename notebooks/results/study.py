@@ -37,8 +37,8 @@ from pe_numpy.training.experiment import (
 )
 from pe_numpy.training.study import run
 
-TABLE = Path(__file__).with_suffix(".csv")
-CURVES = TABLE.with_name("study_curves.csv")
+TABLE = Path(__file__).with_name("budgets.csv")
+CURVES = TABLE.with_stem(f"{TABLE.stem}_curves")
 FOLDER = Path(__file__).parents[2] / "_build" / "study"
 
 LANGUAGES = ("markov", "text")
@@ -251,7 +251,7 @@ def as_points(result: Result) -> Iterator[Row]:
         yield point | {key: f"{x:.4f}" for key, x in zip(columns, values, strict=True)}
 
 
-def read(path: Path = TABLE) -> list[Row]:
+def read(path: Path) -> list[Row]:
     """Read a table, its lines as dictionaries; of one that is not there, none."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
@@ -259,7 +259,7 @@ def read(path: Path = TABLE) -> list[Row]:
 
 def known() -> Table:
     """What the committed table holds."""
-    return {as_configuration(row): row for row in read()}
+    return {as_configuration(row): row for row in read(TABLE)}
 
 
 def write(path: Path, rows: Sequence[Row], head: Iterable[str] = ()) -> None:
@@ -301,7 +301,7 @@ def provenance(results: Iterable[Result], table: Table) -> Iterator[str]:
     yield "windows, at 1, 2, 4 and 8 times the trained length L0. budget: times the steps below;"
     yield "rate: peak learning rate; factor: s of the scaling, empty for L/L0; tuning: steps at"
     yield "4 L0 with the scaling on; seconds: of one processor, those of a training (and of its"
-    yield "learning curve, in study_curves.csv) beside the first test of its model. Sizes:"
+    yield f"learning curve, in {CURVES.name}) beside the first test of its model. Sizes:"
     for task in TASKS:
         c = recipe(task)
         yield (

@@ -239,9 +239,7 @@ class Result:
     curve: tuple[tuple[float, ...], ...] = ()
 
 
-def recipe(
-    task: str, encoding: str = "none", *, budget: int = 1, **choices: Any
-) -> Configuration:
+def recipe(task: str, encoding: str = "none", *, budget: int = 1, **choices: Any) -> Configuration:
     """Configure a task with sizes that learn it within seconds.
 
     Parameters

@@ -82,9 +82,7 @@ def _walk(
     }
 
 
-def _refuse_other_keys(
-    function: str, names: list[str], trees: tuple[Any, ...], path: str
-) -> None:
+def _refuse_other_keys(function: str, names: list[str], trees: tuple[Any, ...], path: str) -> None:
     """Name the first key that one of the trees has and another has not."""
     first = trees[0]
     for name, other in zip(names[1:], trees[1:], strict=True):

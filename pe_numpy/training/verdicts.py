@@ -29,12 +29,12 @@ MULTIPLES = (1, 2, 4, 8)
 
 
 class Study:
-    """The tables of a study: `results/study.csv` and the learning curves beside it.
+    """The tables of a study: results as in `results/study.csv`, and the learning curves beside.
 
     Parameters
     ----------
-    folder : path
-        Where both stand.
+    path : path
+        The table of results; that of the curves is called alike, `study_curves.csv`.
 
     Raises
     ------
@@ -43,13 +43,13 @@ class Study:
 
     Examples
     --------
-    >>> Study("notebooks/results").losses("markov", "rope").shape  # doctest: +SKIP
+    >>> Study("notebooks/results/study.csv").losses("markov", "rope").shape  # doctest: +SKIP
     (5, 4)
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.rows = _read(Path(folder) / "study.csv")
-        self.points = _read(Path(folder) / "study_curves.csv")
+    def __init__(self, path: str | Path) -> None:
+        path = Path(path)
+        self.rows, self.points = _read(path), _read(path.with_stem(f"{path.stem}_curves"))
         self.rates = self._rates()
 
     def _rates(self) -> dict[tuple[str, str, str], str]:
