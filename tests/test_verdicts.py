@@ -76,7 +76,7 @@ def test_an_interval_is_that_of_the_differences_seed_by_seed():
     assert lower(a, b) == 1 and lower(b, a) == -1 and lower(a, a) == 0
     assert lower(a, b, margin=0.4) == 1 and lower(a, b, margin=0.51) == 0
     assert lower(b, a, margin=0.4) == -1 and lower(b, a, margin=0.51) == 0
-    crossed = [1.0, 3.0, 2.0], [3.1, 2.0, 1.1]  # as sorted lists they are 0.1 apart
+    crossed = [1.0, 3.0, 2.0], [3.1, 2.1, 1.1]  # as sorted lists they are 0.1 apart
     assert lower(*crossed) == 0
 
 
