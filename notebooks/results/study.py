@@ -188,15 +188,24 @@ def still_falling(table: Table) -> set[tuple[str, int, str]]:
 
 def longest(table: Table, some: Iterable[int]) -> Iterator[Configuration]:
     """The largest budget, for models of one kind of layers whose loss was still falling."""
-    falling, own = still_falling(table), set(LONGEST)
-    for c in budgets(table, BUDGETS[2], some):
-        if c.encoding in own and (c.task, c.n_layers, c.encoding) in falling:
+    falling = still_falling(table)
+    for c in core(table, BUDGETS[2], some):
+        if (c.task, c.n_layers, c.encoding) in falling:
+            yield c
+
+
+def core(table: Table, budget: int, some: Iterable[int] = range(3)) -> Iterator[Configuration]:
+    """Of one budget those of `LONGEST` on languages and probes of one kind of layers."""
+    for c in budgets(table, budget, some):
+        if c.encoding in LONGEST and c.task not in SENTENCES:
             if c.n_layers == recipe(c.task).n_layers:
                 yield c
 
 
 STEPS: tuple[Callable[[Table], Iterator[Configuration]], ...] = (
     lambda table: rate_trials(),
+    lambda table: core(table, 4),
+    lambda table: core(table, 1),
     lambda table: budgets(table, 4, range(3)),
     lambda table: budgets(table, 1, range(3)),
     lambda table: longest(table, range(3)),
