@@ -137,6 +137,7 @@ FILES, OPTIMISER, CHECKPOINT = "files", "training/optimiser", "training/checkpoi
 LOOP, TASKS = "training/loop", "training/tasks"
 DISPATCH, LAYERS, LOSS = "dispatch", "transformer/layers", "training/loss"
 EXPERIMENT, STUDY = "training/experiment", "training/study"
+VERDICTS = "training/verdicts"
 DETECTOR = "detector"
 SCHEMES = "schemes"
 CENSUS = "census"
@@ -1263,7 +1264,7 @@ MUTANTS = [
     Mutant("tuned at full rate", EXPERIMENT, "0.3 * rate", "rate"),
     Mutant("tuned on short sequences", EXPERIMENT, "TUNED_AT * length", "length"),
     Mutant("tuned on as many sequences", EXPERIMENT, "max(1, size // TUNED_AT)", "size"),
-    Mutant("tuned from the start", EXPERIMENT, "start = _fit(c.trained_as())", "start = init_params(own, np.random.default_rng([c.seed, 0]))"),
+    Mutant("tuned from the start", EXPERIMENT, "start, _ = _fit(c.trained_as())", "start = init_params(own, np.random.default_rng([c.seed, 0]))"),
     Mutant("shared parameters may be changed", EXPERIMENT, "array.setflags(write=False)", "array"),
     Mutant("one start for all seeds", EXPERIMENT, "np.random.default_rng([c.seed, 0])", "np.random.default_rng([0, 0])"),
     Mutant("one order of batches for all seeds", EXPERIMENT, "seed=c.seed,", "seed=0,"),
@@ -1283,6 +1284,34 @@ MUTANTS = [
     Mutant("sentence read at its end", EXPERIMENT, "[:, :1] @", "[:, -1:] @"),
     Mutant("one name for all tests", EXPERIMENT, "asdict(self), sort_keys", "asdict(self.trained_as()), sort_keys"),
     Mutant("written in place", STUDY, "write_whole(path, json.dumps(", "path.write_text(json.dumps("),
+    Mutant("budget ignored", EXPERIMENT, 'sizes["steps"] *= checks', 'sizes["steps"] * checks'),
+    Mutant("curve of other parameters", EXPERIMENT, "note(next(seen), params)", "note(next(seen), start)"),
+    Mutant("curve a step late", EXPERIMENT, "note(next(seen), params)", "note(next(seen) + 1, params)"),
+    Mutant("curve without its end", EXPERIMENT, "    note(steps, params)\n", ""),
+    Mutant("curve on one window", EXPERIMENT, "seen, curve, windows = itertools.count(), [], _windows(at)", "seen, curve, windows = itertools.count(), [], _windows(c)"),
+    Mutant("curve of a test", EXPERIMENT, "_fit(c.trained_as())[1] if plain", "_fit(c.trained_as())[1] if True"),
+    Mutant("positions drawn once", EXPERIMENT, "random_positions(self.rng, x", "random_positions(np.random.default_rng(0), x"),
+    Mutant("positions of the trained length", EXPERIMENT, '"sinusoidal_random": lambda c: _RandomPlaces(500.0, reach=MULTIPLES[-1] * c.length)', '"sinusoidal_random": lambda c: _RandomPlaces(500.0, reach=c.length)'),
+    Mutant("half of RoPE is a quarter", EXPERIMENT, "rope_frequencies(K // 2, 500.0)", "rope_frequencies(K, 500.0)[: K // 4]"),
+    Mutant("streaming sees all", EXPERIMENT, 'if c.scaling == "streaming" else {}', "if False else {}"),
+    Mutant("rerope at another base", EXPERIMENT, "encodings.ReRope(c.length // 2, base=BASES[c.encoding])", "encodings.ReRope(c.length // 2)"),
+    Mutant("self-extend in small groups", EXPERIMENT, "c.length // 2, 2 * MULTIPLES[-1]", "c.length // 2, MULTIPLES[-1]"),
+    Mutant("log n for one layer of a pattern", EXPERIMENT, "_sharpened(member, trained_length) for member in encoding", "member for member in encoding"),
+    Mutant("two-sided interval of 90 per cent", VERDICTS, "STUDENT = (12.706, 4.303, 3.182", "STUDENT = (6.314, 2.920, 2.353"),
+    Mutant("spread of a population", VERDICTS, "d.std(ddof=1)", "d.std()"),
+    Mutant("degrees of freedom off by one", VERDICTS, "STUDENT[n - 2]", "STUDENT[n - 1 - (n > len(STUDENT))]"),
+    Mutant("seeds are not paired", VERDICTS, "np.asarray(a[:n], float) - np.asarray(b[:n], float)", "np.sort(a[:n]) - np.sort(b[:n])"),
+    Mutant("longer one is cut at its front", VERDICTS, "np.asarray(a[:n], float)", "np.asarray(a[-n:], float)"),
+    Mutant("a sign for a verdict", VERDICTS, "high < 0 and middle", "middle < 0 and middle"),
+    Mutant("margin forgotten", VERDICTS, "low > 0 and middle > margin", "low > 0"),
+    Mutant("ties do not count", VERDICTS, ">= apart * (1 - 1e-12)", "> apart * (1 + 1e-12)"),
+    Mutant("one side alone", VERDICTS, "np.abs(first - second) >=", "(first - second) >="),
+    Mutant("all numbers in the second mean", VERDICTS, "(everything.sum() - everything[chosen].sum(axis=1))", "everything.sum()"),
+    Mutant("the opposite at one budget is let pass", VERDICTS, "len({*found[1:]}) == 1 and", ""),
+    Mutant("a last budget is a trend", VERDICTS, " and len(found) > 2:", ":"),
+    Mutant("any rate", VERDICTS, 'wanted |= {"rate": self.rates.get((task, layers, encoding), "")}', "pass"),
+    Mutant("any order of seeds", VERDICTS, 'sorted(own, key=lambda row: int(row["seed"]))', "own"),
+    Mutant("curves of every budget", VERDICTS, '"layers": layers, "budget": str(budget)}', '"layers": layers}'),
     Mutant("any file taken", STUDY, 'kept.pop("configuration") != asdict(c)', 'not kept.pop("configuration")'),
     Mutant("measured again", STUDY, "_read(folder, c) or measure(c)", "measure(c)"),
     Mutant("results as they come", STUDY, "return [results[c] for c in wanted]", "return list(results.values())"),

@@ -141,6 +141,38 @@ def loss_over_length(
 
 
 @in_style
+def learning_curves(
+    curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    lengths: Sequence[int],
+    floor: float | None = None,
+) -> Figure:
+    """Draw the loss at each length over the steps: one panel for each encoding of `NAMES`.
+
+    A curve is its steps (P,) and losses (seeds, P, L); drawn is the mean over seeds.
+    """
+    fig, axes = plt.subplots(
+        2, -(-len(curves) // 2), figsize=(WIDTH, 3.6), sharex=True, sharey=True
+    )
+    blues = plt.get_cmap("viridis_r")(np.linspace(0.25, 1, len(lengths)))
+    for ax, (name, (steps, losses)) in zip(axes.flat, curves.items(), strict=False):
+        for n, length in enumerate(lengths):
+            ax.plot(steps, losses[..., n].mean(axis=0), color=blues[n], label=f"{length}")
+        if floor is not None:
+            ax.axhline(floor, color="black", lw=1, ls=":")
+        ax.set_xscale("log")
+        ax.set_title(NAMES[name])
+        ax.minorticks_off()
+    for ax in axes.flat[len(curves) :]:
+        ax.set_axis_off()
+    fig.supxlabel("steps of training", fontsize=9)
+    fig.supylabel("loss, nats a symbol", fontsize=9)
+    fig.legend(
+        *axes.flat[0].get_legend_handles_labels(), title="tokens read", loc="outside right center"
+    )
+    return fig
+
+
+@in_style
 def loss_of_stretched_rope(
     losses: Mapping[tuple[str, str], Mapping[str, np.ndarray]], lengths: Sequence[int]
 ) -> Figure:

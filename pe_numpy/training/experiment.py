@@ -1,8 +1,8 @@
 r"""One experiment of "train short, test long": a configuration goes in, a result comes out.
 
 Source: Press et al. 2022, "Train short, test long" (arXiv:2108.12409), section 2: train on short
-sequences, test on longer ones. RoPE's base and the slopes of "alibi_steep" are fitted to sequences
-of 32 tokens by this book; what fits a tiny model is not what fits a large one.
+sequences, test on longer ones. Bases, buckets, clips and slopes are fitted to sequences of 32
+tokens by this book; a number in an encoding's name is the published one in place of the fitted.
 
 Axes: B sequences, L tokens, V vocabulary, K width of one head.
 Symbols: L0 is the trained length, L the tested one, s the factor by which RoPE is stretched.
@@ -18,16 +18,18 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
+import itertools
 import json
 import platform
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from pe_numpy import checks
+from pe_numpy.absolute.positions import random_positions
 from pe_numpy.extrapolation import log_n_scale
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.rotary.rope import rope_frequencies
@@ -42,20 +44,47 @@ from pe_numpy.transformer.model import Model, decode, encode, init_params
 
 MULTIPLES = (1, 2, 4, 8)  # L / L0
 TUNED_AT = 4  # L / L0 of a fine-tuning
+CURVE_TESTS = {"needle": 256}  # windows at each point of a learning curve; 64 elsewhere
 BASES = {"rope": 500.0, "rope_10000": 10000.0}
 SCALINGS = ("direct", "linear", "ntk", "dynamic_ntk", "yarn")
-ENCODINGS: dict[str, Callable[[Configuration], encodings.Encoding]] = {
+PLACES: dict[str, Callable[[Configuration], encodings.Encoding]] = {  # RoPE's, at test time alone
+    "rerope": lambda c: encodings.ReRope(c.length // 2, base=BASES[c.encoding]),
+    "self_extend": lambda c: encodings.SelfExtend(
+        c.length // 2, 2 * MULTIPLES[-1], base=BASES[c.encoding]
+    ),
+    "streaming": lambda c: encodings.Streaming(c.length - 4, base=BASES[c.encoding]),
+}
+# What has a number to be fitted is fitted to L0 = 32; a number in the name is the published one.
+ENCODINGS: dict[str, Callable[[Configuration], Any]] = {
     "none": lambda c: encodings.Encoding(),
-    "sinusoidal": lambda c: encodings.Sinusoidal(),
+    "sinusoidal": lambda c: encodings.Sinusoidal(500.0),
+    "sinusoidal_10000": lambda c: encodings.Sinusoidal(),
     "learned": lambda c: encodings.Learned(MULTIPLES[-1] * c.length),
     "shaw": lambda c: encodings.Shaw(clip=16),
-    "transformer_xl": lambda c: encodings.TransformerXL(),
+    "transformer_xl": lambda c: encodings.TransformerXL(500.0),
+    "transformer_xl_10000": lambda c: encodings.TransformerXL(),
     "t5": lambda c: encodings.T5(12, max_distance=16),
+    "t5_128": lambda c: encodings.T5(),
     "tupe": lambda c: encodings.Tupe(12, max_distance=16, length=MULTIPLES[-1] * c.length),
+    "tupe_128": lambda c: encodings.Tupe(length=MULTIPLES[-1] * c.length),
     "deberta": lambda c: encodings.Deberta(clip=16),
-    "alibi": lambda c: encodings.Alibi(),
-    "alibi_steep": lambda c: encodings.Alibi(tuple(4 * alibi_slopes(c.n_heads))),
+    "deberta_512": lambda c: encodings.Deberta(clip=512),
+    "alibi": lambda c: encodings.Alibi(tuple(4 * alibi_slopes(c.n_heads))),
+    "alibi_256": lambda c: encodings.Alibi(),
     **dict.fromkeys(BASES, lambda c: encodings.Rope(BASES[c.encoding], scaling=_scaling(c))),
+    "kerple": lambda c: encodings.Kerple(),
+    "sandwich": lambda c: encodings.Sandwich(base=500.0),
+    "sandwich_10000": lambda c: encodings.Sandwich(),
+    "fire": lambda c: encodings.Fire(threshold=c.length),
+    "fire_512": lambda c: encodings.Fire(),
+    "fox": lambda c: encodings.Forgetting(),
+    "cope": lambda c: encodings.Cope(16),
+    "cope_64": lambda c: encodings.Cope(),
+    "xpos": lambda c: encodings.XPos(500.0, scale_base=c.length / 2),
+    "xpos_10000": lambda c: encodings.XPos(),
+    "rope_half": lambda c: encodings.Rope(scaling=lambda K, _: rope_frequencies(K // 2, 500.0)),
+    "rope_nope": lambda c: (encodings.Rope(500.0), encodings.Encoding()),
+    "sinusoidal_random": lambda c: _RandomPlaces(500.0, reach=MULTIPLES[-1] * c.length),
 }
 _SENTENCE = {"length": 3, "d_model": 16, "n_heads": 2, "n_layers": 1, "steps": 300}
 TASKS: dict[str, dict[str, Any]] = {  # what differs from the sizes of a `Configuration`
@@ -79,7 +108,8 @@ class Configuration:
     Parameters
     ----------
     task, encoding, scaling : str
-        Keys of `TASKS` and `ENCODINGS`, and one of `SCALINGS`: how RoPE is stretched at test time.
+        Keys of `TASKS` and `ENCODINGS`, and one of `SCALINGS` or `PLACES`: how RoPE is stretched at
+        test time, or at which places it turns.
     factor : float, optional
         s of linear, NTK and YaRN scaling; by default L / L0, anew for every L.
     tuning : int
@@ -90,13 +120,15 @@ class Configuration:
         Of the parameters and the batches.
     length, d_model, n_heads, n_layers, batch, steps, learning_rate, tests : numbers
         L0, D, H, layers, B, steps of training, peak rate, and number of windows of a test.
+    curve : int
+        Points of the learning curve: after the last step, half as many, a quarter and so on.
 
     Raises
     ------
     ValueError
         If a name is unknown (the message names the nearest), a number is out of range, or a choice
-        has nothing to act on: scaling without RoPE, a factor for direct or dynamic NTK, anything
-        beyond the three words of a sentence.
+        has nothing to act on: scaling without RoPE, a factor where there is none, other places
+        with tuning or log n, anything beyond the three words of a sentence.
 
     Notes
     -----
@@ -123,11 +155,13 @@ class Configuration:
     steps: int = 400
     learning_rate: float = 5e-3
     tests: int = 256
+    curve: int = 0
 
     def __post_init__(self) -> None:
-        for key, known in (("task", TASKS), ("encoding", ENCODINGS), ("scaling", SCALINGS)):
+        readings = (*SCALINGS, *PLACES)
+        for key, known in (("task", TASKS), ("encoding", ENCODINGS), ("scaling", readings)):
             _refuse_unknown(key, getattr(self, key), known)
-        least = {"length": 2, "seed": 0, "tuning": 0}
+        least = {"length": 2, "seed": 0, "tuning": 0, "curve": 0}
         for key in (*least, "d_model", "n_heads", "n_layers", "batch", "steps", "tests"):
             n = checks.integer("Configuration", key, getattr(self, key), least.get(key, 1))
             self._keep(key, n)
@@ -140,9 +174,14 @@ class Configuration:
                 f"Configuration: scaling must be 'direct' without RoPE; got {self.scaling!r} for "
                 f"{self.encoding!r}"
             )
-        if self.factor is not None and self.scaling in ("direct", "dynamic_ntk"):
+        if self.factor is not None and self.scaling not in ("linear", "ntk", "yarn"):
             raise ValueError(
                 f"Configuration: factor must be None for {self.scaling!r}; got {self.factor:g}"
+            )
+        if self.scaling in PLACES and (self.tuning or self.log_n or self.length < 5):
+            raise ValueError(
+                f"Configuration: {self.scaling!r} must have length >= 5, and neither tuning nor "
+                f"log_n; got length {self.length}, tuning {self.tuning}, log_n {self.log_n}"
             )
         beyond = self.scaling != "direct" or self.tuning or self.log_n
         if self.task.startswith("order") and (beyond or self.length != 3):
@@ -187,7 +226,8 @@ def _refuse_unknown(key: str, value: Any, known: Iterable[str]) -> None:
 class Result:
     """What a configuration gave: mean loss in nats and share of right answers at each length L.
 
-    `seconds` is processor time, that of a training counted with the first test of its model.
+    `seconds` is processor time, that of a training counted with the first test of its model. A row
+    of `curve` is a step, and the losses and shares after it, on fewer windows than the test's.
     """
 
     configuration: Configuration
@@ -196,15 +236,18 @@ class Result:
     accuracies: tuple[float, ...]
     seconds: float
     versions: str
+    curve: tuple[tuple[float, ...], ...] = ()
 
 
-def recipe(task: str, encoding: str = "none", **choices: Any) -> Configuration:
+def recipe(task: str, encoding: str = "none", *, budget: int = 1, **choices: Any) -> Configuration:
     """Configure a task with sizes that learn it within seconds.
 
     Parameters
     ----------
     task, encoding : str
         As in `Configuration`.
+    budget : int
+        How many times as many steps.
     **choices
         Anything else that it takes.
 
@@ -223,10 +266,12 @@ def recipe(task: str, encoding: str = "none", **choices: Any) -> Configuration:
 
     Examples
     --------
-    >>> recipe("needle", "alibi", log_n=True).steps
-    600
+    >>> recipe("needle", "alibi", log_n=True).steps, recipe("needle", budget=4).steps
+    (600, 2400)
     """
-    return Configuration(task, encoding, **{**TASKS.get(str(task), {}), **choices})
+    sizes = {"steps": Configuration.steps, **TASKS.get(str(task), {})}
+    sizes["steps"] *= checks.integer("recipe", "budget", budget)
+    return Configuration(task, encoding, **{**sizes, **choices})
 
 
 # ---- one configuration --------------------------------------------------------------------------
@@ -297,7 +342,10 @@ def model(c: Configuration) -> Model:
     Shaw(clip=16)
     """
     vocabulary = {"markov": 16, "text": len(_corpus()["alphabet"]), "offset": 16, "needle": 72}
-    encoding = ENCODINGS[c.encoding](c)
+    encoding = PLACES.get(c.scaling, ENCODINGS[c.encoding])(c)
+    if c.log_n:
+        encoding = _sharpened(encoding, c.length)
+    sight = {"window": encoding.window, "sinks": encoding.sinks} if c.scaling == "streaming" else {}
     return Model(
         vocabulary.get(c.task, tasks.CLS + 1),
         c.d_model,
@@ -305,7 +353,8 @@ def model(c: Configuration) -> Model:
         4 * c.d_model,
         c.n_layers,
         n_encoder_layers=c.n_layers if c.task in ("order_mean", "order_first") else 0,
-        encoding=_sharpened(encoding, c.length) if c.log_n else encoding,
+        encoding=encoding,
+        **sight,
     )
 
 
@@ -326,8 +375,23 @@ def _scaling(c: Configuration) -> Callable[[int, int], Any] | None:
     return None if c.scaling == "direct" else scaled
 
 
-def _sharpened(encoding: encodings.Encoding, trained_length: int) -> encodings.Encoding:
+@dataclass(frozen=True)
+class _RandomPlaces(encodings.Sinusoidal):
+    """Randomized positions (Ruoss et al. 2023): a new draw for every batch, in tests, too."""
+
+    reach: int = 512
+    rng: np.random.Generator = field(
+        default_factory=lambda: np.random.default_rng(0), compare=False
+    )
+
+    def embed(self, params, x, positions):  # type: ignore[no-untyped-def]
+        return super().embed(params, x, random_positions(self.rng, x.shape[1], self.reach))
+
+
+def _sharpened(encoding: Any, trained_length: int) -> Any:
     """The same encoding with queries times max(1, log n / log L0), where n keys are visible."""
+    if isinstance(encoding, tuple):
+        return tuple(_sharpened(member, trained_length) for member in encoding)
 
     class Sharpened(type(encoding)):  # type: ignore[misc]
         def turn(self, params, q, k, q_positions, k_positions):  # type: ignore[no-untyped-def]
@@ -335,7 +399,7 @@ def _sharpened(encoding: encodings.Encoding, trained_length: int) -> encodings.E
             factor = log_n_scale(q_positions + 1, trained_length)[:, None]  # (L, 1)
             return q * factor.astype(q.dtype), k
 
-    return Sharpened(*(getattr(encoding, field.name) for field in fields(encoding)))
+    return Sharpened(*(getattr(encoding, own.name) for own in fields(encoding)))
 
 
 def answer(params: dict[str, Any], model: Model, task: str, inputs: np.ndarray) -> np.ndarray:
@@ -385,14 +449,15 @@ def fit(c: Configuration) -> dict[str, Any]:
     >>> params["decoder"]["layers"]["0"]["encoding"]["key_table"].shape
     (33, 8)
     """
-    return _fit(replace(c, log_n=False) if c.tuning else c.trained_as())
+    return _fit(replace(c, log_n=False) if c.tuning else c.trained_as())[0]
 
 
 @functools.lru_cache(maxsize=8)
-def _fit(c: Configuration) -> dict[str, Any]:
+def _fit(c: Configuration) -> tuple[dict[str, Any], tuple[tuple[float, ...], ...]]:
+    """Parameters, and the learning curve."""
     own, steps, rate, size, length = model(c), c.steps, c.learning_rate, c.batch, c.length
     if c.tuning:
-        start = _fit(c.trained_as())
+        start, _ = _fit(c.trained_as())
         steps, rate = c.tuning, 0.3 * rate
         size, length = max(1, size // TUNED_AT), TUNED_AT * length
     else:
@@ -402,17 +467,32 @@ def _fit(c: Configuration) -> dict[str, Any]:
         logits = answer(params, own, c.task, batch["inputs"])
         return cross_entropy(logits, batch["targets"], ignore=tasks.IGNORE)
 
+    gradients, halves = value_and_grad(loss), [steps >> n for n in range(c.curve)]
+    at = replace(c, tests=CURVE_TESTS.get(c.task, 64))
+    seen, curve, windows = itertools.count(), [], _windows(at) if halves and not c.tuning else []
+
+    def note(step: int, params: dict[str, Any]) -> None:
+        if windows and step and step in halves:
+            here = model(c)  # random positions of its own
+            measured = [_test(at, params, here, batch) for batch in windows]
+            curve.append((step, *(x for both in zip(*measured, strict=True) for x in both)))
+
+    def step(params: Any, batch: tasks.Batch, rng: np.random.Generator) -> Any:
+        note(next(seen), params)
+        return gradients(params, batch, rng)
+
     params, _ = train(
         start,
-        value_and_grad(loss),
+        step,
         lambda rng: draw(c.task, rng, size, length),
         steps,
         lambda t: cosine_schedule(t, steps, rate),
         seed=c.seed,
         progress=False,
     )
+    note(steps, params)
     tree_map(lambda array: array.setflags(write=False), params)
-    return params
+    return params, tuple(curve)
 
 
 def measure(c: Configuration) -> Result:
@@ -444,6 +524,7 @@ def measure(c: Configuration) -> Result:
     """
     start = time.process_time()
     params, own = fit(c), model(c)
+    plain = replace(c, tests=1) == c.trained_as()
     measured = [_test(c, params, own, batch) for batch in _windows(c)]
     return Result(
         c,
@@ -452,6 +533,7 @@ def measure(c: Configuration) -> Result:
         tuple(accuracy for _, accuracy in measured),
         time.process_time() - start,
         f"Python {platform.python_version()}, numpy {np.__version__}",
+        _fit(c.trained_as())[1] if plain else (),
     )
 
 

@@ -70,6 +70,20 @@ def _walk(
     function: str, names: list[str], f: Callable[..., Any], trees: tuple[Any, ...], path: str = ""
 ) -> Any:
     """Call f(path, *leaves) at each leaf; refuse trees whose keys differ from the first one's."""
+    first, *others = trees
+    keys = first.keys() if isinstance(first, dict) else None
+    if any((other.keys() if isinstance(other, dict) else None) != keys for other in others):
+        _refuse_other_keys(function, names, trees, path)
+    if keys is None:
+        return f(path, *trees)
+    return {
+        key: _walk(function, names, f, tuple(tree[key] for tree in trees), _join(path, key))
+        for key in keys
+    }
+
+
+def _refuse_other_keys(function: str, names: list[str], trees: tuple[Any, ...], path: str) -> None:
+    """Name the first key that one of the trees has and another has not."""
     first = trees[0]
     for name, other in zip(names[1:], trees[1:], strict=True):
         for (one, keys), (two, beside) in permutations(
@@ -80,12 +94,6 @@ def _walk(
                     f"{function}: {names[0]} and {name} must have the same keys; "
                     f"got {odd[0]!r} in {one} and not in {two}"
                 )
-    if not isinstance(first, dict):
-        return f(path, *trees)
-    return {
-        key: _walk(function, names, f, tuple(tree[key] for tree in trees), _join(path, key))
-        for key in first
-    }
 
 
 def _keys(tree: Any, path: str) -> list[str]:

@@ -138,6 +138,7 @@ def _read(folder: Path, c: Configuration) -> Result | None:
         if kept.pop("configuration") != asdict(c):
             raise ValueError("it is of another configuration")
         kept = {key: tuple(x) if isinstance(x, list) else x for key, x in kept.items()}
+        kept["curve"] = tuple(tuple(point) for point in kept["curve"])
         return Result(c, **kept)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"run: {path} must be a result; {error}. Remove the file") from error

@@ -1,0 +1,280 @@
+r"""From a table of results to a sentence: which comparisons hold, at which budgets, by one rule.
+
+Source: Student 1908, "The probable error of a mean" (paired differences); Fisher 1935, "The design
+of experiments", section 21 (what chance gives when the labels are shuffled).
+
+Axes: n seeds, L lengths (1, 2, 4 and 8 times the trained one).
+Convention: models of one seed share their batches, so values are compared seed by seed. A is
+*lower* than B at a budget if the interval of the mean difference leaves out 0; a verdict on all
+budgets is one of the sentences of `verdict`.
+Differs from Student: only the interval of 95 per cent, for up to ten seeds.
+"""
+
+from __future__ import annotations
+
+import collections
+import csv
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pe_numpy import checks
+
+# Half the width of a 95 per cent interval in standard errors, for n - 1 = 1, 2, ... 9.
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+MULTIPLES = (1, 2, 4, 8)
+
+
+class Study:
+    """The tables of a study: results as in `results/study.csv`, and the learning curves beside.
+
+    Parameters
+    ----------
+    path : path
+        The table of results; that of the curves is called alike, `study_curves.csv`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If one of them is not there.
+
+    Examples
+    --------
+    >>> Study("notebooks/results/study.csv").losses("markov", "rope").shape  # doctest: +SKIP
+    (5, 4)
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        path = Path(path)
+        self.rows, self.points = _read(path), _read(path.with_stem(f"{path.stem}_curves"))
+        self.rates = self._rates()
+
+    def _rates(self) -> dict[tuple[str, str, str], str]:
+        """The rate of each scheme: that of most of its lines, since the other one was tried once."""
+        found: dict[tuple[str, str, str], collections.Counter[str]] = {}
+        for row in self.rows:
+            kind = row["task"], row["layers"], row["encoding"]
+            found.setdefault(kind, collections.Counter())[row["rate"]] += 1
+        return {kind: rates.most_common(1)[0][0] for kind, rates in found.items()}
+
+    def find(self, task: str, encoding: str, **choices: Any) -> list[dict[str, str]]:
+        """Lines of one kind of model and test, a line a seed.
+
+        Without choices: budget 1, as many layers as the task's recipe, the better rate, read as it
+        was trained.
+        """
+        layers = str(choices.pop("layers", 2 if task in ("markov", "text") else 1))
+        wanted = {"task": task, "encoding": encoding, "layers": layers, "budget": "1"}
+        wanted |= {"scaling": "direct", "factor": "", "tuning": "0", "log_n": "0"}
+        wanted |= {"rate": self.rates.get((task, layers, encoding), "")}
+        wanted |= {key: str(value) for key, value in choices.items()}
+        own = [row for row in self.rows if wanted.items() <= row.items()]
+        if not own:
+            said = ", ".join(f"{key} {value!r}" for key, value in wanted.items() if value)
+            raise ValueError(f"Study.find: there must be results of {said}; the table has none")
+        return sorted(own, key=lambda row: int(row["seed"]))
+
+    def losses(self, task: str, encoding: str, **choices: Any) -> np.ndarray:
+        """Losses in nats (n, L)."""
+        return _values("loss", self.find(task, encoding, **choices))
+
+    def shares(self, task: str, encoding: str, **choices: Any) -> np.ndarray:
+        """Shares of right answers (n, L)."""
+        return _values("accuracy", self.find(task, encoding, **choices))
+
+    def budgets(self, task: str, encoding: str, **choices: Any) -> list[int]:
+        """Budgets at which a kind was measured."""
+        found = []
+        for budget in (1, 4, 10):
+            try:
+                self.find(task, encoding, budget=budget, **choices)
+            except ValueError:
+                continue
+            found.append(budget)
+        return found
+
+    def curve(
+        self, task: str, encoding: str, budget: int, kind: str = "loss"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Steps (P,) of a learning curve, and its values (n, P, L)."""
+        layers = "2" if task in ("markov", "text") else "1"
+        wanted = {"task": task, "encoding": encoding, "layers": layers, "budget": str(budget)}
+        wanted["rate"] = self.rates.get((task, layers, encoding), "")
+        own = [point for point in self.points if wanted.items() <= point.items()]
+        steps = sorted({int(point["step"]) for point in own})
+        seeds = sorted({int(point["seed"]) for point in own})
+        place = {(int(p["seed"]), int(p["step"])): p for p in own}
+        return np.array(steps), np.array(
+            [_values(kind, [place[seed, step] for step in steps]) for seed in seeds]
+        )
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def _values(kind: str, rows: Iterable[Mapping[str, str]]) -> np.ndarray:
+    columns = [f"{kind}_{n}x" for n in MULTIPLES]
+    return np.array([[float(row[key]) for key in columns if row[key]] for row in rows])
+
+
+# ---- the rule -----------------------------------------------------------------------------------
+
+
+def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+    """Give the 95 per cent interval of the mean of a - b, over seeds that both share.
+
+    Parameters
+    ----------
+    a, b : (n,) arrays
+        One number for each seed, in the same order; the longer one is cut to the shorter.
+
+    Returns
+    -------
+    low, high : floats
+
+    Raises
+    ------
+    ValueError
+        If they share fewer than two seeds or more than ten.
+
+    Notes
+    -----
+    Source: Student 1908: mean of the differences, plus and minus t s / sqrt(n).
+
+    Examples
+    --------
+    >>> low, high = paired_interval([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    >>> round(low, 2), round(high, 2)
+    (-4.48, 0.48)
+    """
+    n = min(len(a), len(b))
+    if not 2 <= n <= len(STUDENT) + 1:
+        raise ValueError(
+            f"paired_interval: a and b must share 2 to {len(STUDENT) + 1} seeds; got {n}"
+        )
+    d = np.asarray(a[:n], float) - np.asarray(b[:n], float)
+    half = STUDENT[n - 2] * float(d.std(ddof=1)) / math.sqrt(n)
+    return float(d.mean()) - half, float(d.mean()) + half
+
+
+def lower(a: Sequence[float], b: Sequence[float], margin: float = 0.0) -> int:
+    """Compare two encodings: 1 if a is lower than b, -1 if b is, 0 if it is not decided.
+
+    Parameters
+    ----------
+    a, b : (n,) arrays
+        As in `paired_interval`.
+    margin : float
+        By how much the mean difference must be above 0 beside: what is too small to matter.
+
+    Returns
+    -------
+    1, -1 or 0.
+
+    Raises
+    ------
+    ValueError
+        As `paired_interval`, or if the margin is below 0.
+
+    Notes
+    -----
+    Source: this book's rule. Three equal signs alone decide nothing: a coin gives them one time in
+    four.
+
+    Examples
+    --------
+    >>> lower([1.0, 1.1, 1.2], [2.0, 2.1, 2.3]), lower([1.0, 1.1, 1.2], [1.1, 1.11, 2.3])
+    (1, 0)
+    """
+    if checks.number("lower", "margin", margin) < 0:
+        raise ValueError(f"lower: margin must be at least 0; got {margin:g}")
+    low, high = paired_interval(a, b)
+    middle = (low + high) / 2
+    return int(high < 0 and middle < -margin) - int(low > 0 and middle > margin)
+
+
+def relabelled_chance(a: Sequence[float], b: Sequence[float]) -> float:
+    """How often shuffled labels give means as far apart as those of a and b, or farther.
+
+    Parameters
+    ----------
+    a, b : (n,) and (m,) arrays
+        One number for each seed, in any order.
+
+    Returns
+    -------
+    Share of all ways to call n of the n + m numbers a.
+
+    Raises
+    ------
+    ValueError
+        If one of them is empty.
+
+    Notes
+    -----
+    Source: Fisher 1935, section 21. Of 3 and 3 numbers the least possible share is 2/20.
+
+    Examples
+    --------
+    >>> relabelled_chance([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
+    0.1
+    """
+    if not len(a) or not len(b):
+        raise ValueError(
+            f"relabelled_chance: a and b must not be empty; got {len(a)} and {len(b)} numbers"
+        )
+    everything = np.concatenate([np.asarray(a, float), np.asarray(b, float)])
+    chosen = np.array(list(itertools.combinations(range(len(everything)), len(a))))
+    first = everything[chosen].mean(axis=1)
+    second = (everything.sum() - everything[chosen].sum(axis=1)) / len(b)
+    apart = abs(first[0] - second[0])  # the first choice is a itself
+    return float(np.mean(np.abs(first - second) >= apart * (1 - 1e-12)))
+
+
+def verdict(signs: Mapping[int, int]) -> str:
+    """Say what the comparisons at all budgets amount to.
+
+    Parameters
+    ----------
+    signs : {budget: 1, -1 or 0}
+        What `lower` gave at each.
+
+    Returns
+    -------
+    "lower", "higher", "not decided" (at no budget), "lower from 4 on", "depends on the budget: ..."
+
+    Raises
+    ------
+    ValueError
+        If there is no budget.
+
+    Notes
+    -----
+    Source: this book's rule: a verdict must hold at every budget from some point on, and at no
+    budget may the opposite hold. One budget alone, the last, is no point from which something
+    holds.
+
+    Examples
+    --------
+    >>> verdict({1: 1, 4: 1, 10: 1}), verdict({1: 0, 4: 1, 10: 1})
+    ('lower', 'lower from 4 on')
+    >>> verdict({1: 1, 4: 0, 10: -1})
+    'depends on the budget: lower at 1, not decided at 4, higher at 10'
+    """
+    if not signs:
+        raise ValueError("verdict: signs must have a budget at least; got none")
+    words = {1: "lower", -1: "higher", 0: "not decided"}
+    budgets = sorted(signs)
+    found = [signs[budget] for budget in budgets]
+    if len({*found}) == 1:
+        return words[found[0]]
+    if len({*found} - {0}) == 1 and found[0] == 0 and len({*found[1:]}) == 1 and len(found) > 2:
+        return f"{words[found[1]]} from {budgets[1]} on"
+    each = ", ".join(f"{words[signs[b]]} at {b}" for b in budgets)
+    return f"depends on the budget: {each}"

@@ -1,0 +1,143 @@
+"""Verdicts: intervals by hand, shuffled labels one by one, the rule on all sign patterns."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pe_numpy.training.verdicts import (
+    STUDENT,
+    Study,
+    lower,
+    paired_interval,
+    relabelled_chance,
+    verdict,
+)
+
+HEAD = "task,layers,encoding,budget,rate,scaling,factor,tuning,log_n,seed," + ",".join(
+    f"{kind}_{n}x" for kind in ("loss", "accuracy") for n in (1, 2, 4, 8)
+)
+
+
+def line(task="text", layers=2, encoding="t5", budget=1, rate=0.005, log_n=0, seed=0, loss=1.0):
+    values = ",".join(f"{loss + n:.4f}" for n in range(4)) + ",.1,.2,.3,.4"
+    return f"{task},{layers},{encoding},{budget},{rate},direct,,0,{log_n},{seed},{values}"
+
+
+@pytest.fixture
+def study(tmp_path):
+    lines = [
+        line(seed=1, loss=2.0),
+        line(seed=0, loss=1.0),
+        line(budget=4, loss=0.5),
+        line(budget=4, loss=0.7, rate=0.002),  # the rate that was not kept
+        line(log_n=1, loss=7.0),
+        line("needle", 1, seed=0, rate=0.008),
+        line("needle", 2, seed=0, rate=0.008, loss=3.0),
+    ]
+    (tmp_path / "study.csv").write_text("\n".join(["# where from", HEAD, *lines]) + "\n")
+    head = HEAD.replace("scaling,factor,tuning,log_n,seed", "seed,step")
+    points = [
+        f"text,2,t5,4,0.005,{seed},{step},{seed}.5,{step},2,3,0.1,0.2,0.3,0.4"
+        for seed, step in itertools.product((1, 0), (200, 100))
+    ]
+    points.append("text,2,t5,10,0.005,0,100,9,9,9,9,0,0,0,0")
+    (tmp_path / "study_curves.csv").write_text("\n".join([head, *points]) + "\n")
+    return Study(tmp_path / "study.csv")
+
+
+def test_results_are_found_by_kind_seed_by_seed_at_the_rate_that_was_kept(study):
+    assert study.losses("text", "t5").tolist() == [[1, 2, 3, 4], [2, 3, 4, 5]]
+    assert study.losses("text", "t5", budget=4).tolist() == [[0.5, 1.5, 2.5, 3.5]]
+    assert study.losses("text", "t5", budget=4, rate=0.002)[0, 0] == 0.7
+    assert study.losses("text", "t5", log_n=1)[0, 0] == 7
+    assert study.losses("needle", "t5").tolist() == [[1, 2, 3, 4]]
+    assert study.losses("needle", "t5", layers=2)[0, 0] == 3
+    assert study.shares("text", "t5")[1].tolist() == [0.1, 0.2, 0.3, 0.4]
+    assert study.budgets("text", "t5") == [1, 4] and study.budgets("needle", "t5") == [1]
+    with pytest.raises(ValueError, match=r"Study.find: there must be results of .*'rope'.* none"):
+        study.losses("text", "rope")
+
+
+def test_a_curve_has_axes_seed_step_and_length(study):
+    steps, values = study.curve("text", "t5", 4)
+    assert steps.tolist() == [100, 200] and values.shape == (2, 2, 4)
+    assert values[1, 0].tolist() == [1.5, 100, 2, 3] and values[0, 1].tolist() == [0.5, 200, 2, 3]
+    assert study.curve("text", "t5", 4, "accuracy")[1][0, 0].tolist() == [0.1, 0.2, 0.3, 0.4]
+
+
+def test_an_interval_is_that_of_the_differences_seed_by_seed():
+    a, b = [5.0, 1.0, 3.0, 9.0], [5.5, 1.4, 3.6, 9.5]
+    d = [-0.5, -0.4, -0.6, -0.5]
+    s = (sum((x + 0.5) ** 2 for x in d) / 3) ** 0.5
+    low, high = paired_interval(a, b)
+    assert abs(low - (-0.5 - 3.182 * s / 2)) < 1e-12 and abs(high - (-0.5 + 3.182 * s / 2)) < 1e-12
+    assert paired_interval([*a, 99.0], b) == (low, high)
+    assert lower(a, b) == 1 and lower(b, a) == -1 and lower(a, a) == 0
+    assert lower(a, b, margin=0.4) == 1 and lower(a, b, margin=0.51) == 0
+    assert lower(b, a, margin=0.4) == -1 and lower(b, a, margin=0.51) == 0
+    crossed = [1.0, 3.0, 2.0], [3.1, 2.1, 1.1]  # as sorted lists they are 0.1 apart
+    assert lower(*crossed) == 0
+
+
+def test_the_interval_holds_the_truth_95_times_in_100():
+    """For every number of seeds, by drawing; the table of Student's t has no slip."""
+    rng = np.random.default_rng(0)
+    for n in range(2, len(STUDENT) + 2):
+        d = rng.standard_normal((20_000, n))
+        half = STUDENT[n - 2] * d.std(axis=1, ddof=1) / n**0.5
+        assert abs((np.abs(d.mean(axis=1)) < half).mean() - 0.95) < 0.006
+        low, high = paired_interval(d[0], np.zeros(n))
+        assert np.isclose((high - low) / 2, half[0], rtol=1e-12)
+
+
+def test_three_equal_signs_alone_decide_nothing():
+    assert lower([1.0, 1.0, 1.0], [1.1, 2.0, 4.0]) == 0
+
+
+def test_shuffled_labels_are_counted_one_by_one():
+    rng = np.random.default_rng(1)
+    for n, m in ((3, 3), (3, 5), (5, 2)):
+        a, b = rng.standard_normal(n), rng.standard_normal(m) + 1
+        everything, far = [*a, *b], abs(a.mean() - b.mean())
+        hits = total = 0
+        for chosen in itertools.permutations(range(n + m)):
+            first = sum(everything[i] for i in chosen[:n]) / n
+            second = sum(everything[i] for i in chosen[n:]) / m
+            hits += abs(first - second) >= far - 1e-9
+            total += 1
+        assert np.isclose(relabelled_chance(a, b), hits / total, rtol=1e-12)
+    assert relabelled_chance([1.0], [1.0]) == 1
+
+
+def test_the_rule_on_every_pattern_of_three_budgets():
+    for pattern in itertools.product((-1, 0, 1), repeat=3):
+        said = verdict(dict(zip((1, 4, 10), pattern, strict=True)))
+        both = {-1, 1} <= {*pattern}
+        if both or pattern[2] == 0 != pattern[0] or (pattern[1] == 0 != pattern[0]):
+            assert said.startswith("depends on the budget: ") or not any(pattern)
+        if pattern == (0, 1, 1):
+            assert said == "lower from 4 on"
+        if pattern == (0, -1, -1):
+            assert said == "higher from 4 on"
+        if pattern == (0, 0, 1):
+            assert said == "depends on the budget: not decided at 1, not decided at 4, lower at 10"
+        if len({*pattern}) == 1:
+            assert said == {1: "lower", -1: "higher", 0: "not decided"}[pattern[0]]
+    assert verdict({1: 0, 4: 1}) == "depends on the budget: not decided at 1, lower at 4"
+    assert verdict({4: 1, 1: -1}) == "depends on the budget: higher at 1, lower at 4"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: paired_interval([1.0], [2.0]), "paired_interval: .* 2 to 10 seeds; got 1"),
+        (lambda: paired_interval([1.0] * 11, [2.0] * 11), "must share 2 to 10 seeds; got 11"),
+        (lambda: lower([1.0, 2.0], [1.0, 2.0], -1), "lower: margin must be at least 0; got -1"),
+        (lambda: relabelled_chance([], [1.0]), "relabelled_chance: .* got 0 and 1 numbers"),
+        (lambda: verdict({}), "verdict: signs must have a budget at least; got none"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
