@@ -356,7 +356,7 @@ def test_a_learning_curve_is_what_shorter_looks_at_the_same_training_give(tuning
 def test_a_budget_multiplies_the_steps_of_the_recipe_and_nothing_else():
     for task, steps in (("markov", 400), ("text", 500), ("needle", 600)):
         assert recipe(task, "rope", budget=10) == replace(recipe(task, "rope"), steps=10 * steps)
-    with pytest.raises(ValueError, match="recipe: budget must be .*; got 0"):
+    with pytest.raises(ValueError, match=r"recipe: budget must be .*; got 0"):
         recipe("text", budget=0)
 
 

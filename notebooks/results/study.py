@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import platform
 import subprocess
 import sys

@@ -54,7 +54,7 @@ class Study:
         self.rates = self._rates()
 
     def _rates(self) -> dict[tuple[str, str, str], str]:
-        """The rate of each scheme: that of most of its lines, since the other one was tried once."""
+        """The rate of each scheme: that of most of its lines; the other one was tried once."""
         found: dict[tuple[str, str, str], collections.Counter[str]] = {}
         for row in self.rows:
             kind = row["task"], row["layers"], row["encoding"]
