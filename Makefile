@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants kills bench study lint lock clean
+.PHONY: all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants kills bench study study-quick lint lock clean
 
 all: notebooks book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -150,8 +150,11 @@ kills: .venv/ok  ## kill a training and a study, 50 times each, and see that not
 bench: .venv-bench/ok  ## time and memory beside PyTorch (6 minutes); writes notebooks/results/bench*.md
 	@PYTHONPATH=. .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
 
-study: .venv/ok  ## train short, test long (15 minutes); writes notebooks/results/study.csv
+study: .venv/ok  ## train short, test long (hours; goes on where it stopped); adds to notebooks/results/budgets.csv
 	@$(BIN)/python notebooks/results/study.py
+
+study-quick: .venv/ok  ## measure a part of the study anew, and compare (15 minutes)
+	@$(BIN)/python notebooks/results/study.py --quick
 
 lint: .venv/ok  ## style, types, docstrings, spelling
 	@$(BIN)/ruff check -q
