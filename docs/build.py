@@ -52,6 +52,7 @@ INPUTS = (
     "pe_numpy/*.csv",
     "CHANGELOG.md",
     "CITATION.cff",
+    "THIRD_PARTY.md",
     "tests/golden/models/**/*.*",
 )
 
@@ -78,6 +79,7 @@ def pages() -> dict[str, str]:
     found["symbols.md"] = symbols()
     found["chapters/GLOSSARY.md"] = glossary()
     found["changes.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    found["third_party.md"] = (ROOT / "THIRD_PARTY.md").read_text(encoding="utf-8")
     found["index.md"] = front()
     return found
 
@@ -262,7 +264,7 @@ def front() -> str:
         files = "\n".join(f"chapters/{c['stem']}" for c in part["chapter"])
         text.append(f"\n```{{toctree}}\n:hidden:\n:caption: {part['title']}\n{files}\n```\n")
     rest = "chapters/CARDS\nchapters/SYMPTOMS\nhomework\napi/index\nsymbols\n"
-    rest += "chapters/GLOSSARY\nchapters/INDEX\nchanges"
+    rest += "chapters/GLOSSARY\nchapters/INDEX\nchanges\nthird_party"
     text.append(f"```{{toctree}}\n:hidden:\n:caption: Look things up\n{rest}\n```\n")
     text.append((HERE / "front_end.md").read_text(encoding="utf-8").replace("CITATION", citation()))
     return "\n".join(text)

@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 PAGES = {"api/": 0.4, "GLOSSARY": 0.4, "CARDS": 0.4, "INDEX": 0.2, "changes": 0.2, "symbols": 0.4}
 PAGES |= {"index": 0.3, "homework": 0.4, "SYMPTOMS": 0.9}
 ENDS = {"Exercise": 0.5, "What the documents say": 0.4, "Further reading": 0.4, "In practice": 0.8}
-SKIP = {"genindex", "search", "py-modindex"}
+SKIP = {"genindex", "search", "py-modindex", "third_party"}  # nobody looks for words of licences
 # TeX in an excerpt: a letter or a sign for a command, and nothing for the rest.
 SIGNS = {
     "alpha": "α", "beta": "β", "delta": "δ", "Delta": "Δ", "theta": "θ", "lambda": "λ", "Phi": "Φ",

@@ -20,10 +20,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pe_numpy import checks
 
-Scores = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Array = np.ndarray
+Scores = Callable[[Array, Array, Array, Array], Array]
 
 TOLERANCE = 1e-9  # of the largest score
 WIDE = np.array([0, 1, 2, 3, 5, 8, 13, 21, 30, 34, 41, 47])
@@ -133,11 +135,13 @@ def properties(
 class _Box:
     """A function of scores, with contents to try it."""
 
-    def __init__(self, scores: Scores, width: int, axes: int, rng, tolerance: float):
+    def __init__(
+        self, scores: Scores, width: int, axes: int, rng: np.random.Generator, tolerance: float
+    ):
         self.scores, self.K, self.axes, self.tolerance = scores, width, axes, tolerance
         self.q, self.k, self.other = rng.standard_normal((3, 100, width))
 
-    def __call__(self, q, k, i, j) -> np.ndarray:
+    def __call__(self, q: Array, k: Array, i: Array, j: Array) -> Array:
         """Scores (L, S) of contents at places."""
         i, j = (self.at(x) if np.ndim(x) == 1 else x for x in (i, j))
         result = np.asarray(self.scores(q.copy(), k.copy(), i.copy(), j.copy()))
@@ -148,21 +152,21 @@ class _Box:
             )
         return result
 
-    def at(self, numbers, direction: int = 0) -> np.ndarray:
+    def at(self, numbers: ArrayLike, direction: int = 0) -> Array:
         """Positions: the numbers themselves, or with A axes points (n, A) on a line."""
         numbers = np.asarray(numbers)
         if self.axes == 1:
             return numbers
         return numbers[:, None] * (1 + (direction + np.arange(self.axes)) % self.axes)
 
-    def rest(self, q, k, i, j) -> np.ndarray:
+    def rest(self, q: Array, k: Array, i: Array, j: Array) -> Array:
         """What is left of the scores without the terms of q alone, of k alone, and of neither."""
         none_q, none_k = np.zeros_like(q), np.zeros_like(k)
         with np.errstate(invalid="ignore"):  # where the future is masked
             alone = self(q, none_k, i, j) + self(none_q, k, i, j) - self(none_q, none_k, i, j)
             return self(q, k, i, j) - alone
 
-    def one(self, i: int, j: int, q=None, k=None) -> float:
+    def one(self, i: int, j: int, q: Array | None = None, k: Array | None = None) -> float:
         """Score one pair."""
         q, k = (x[:1] if y is None else y for x, y in ((self.q, q), (self.k, k)))
         return float(self(q, k, np.array([i]), np.array([j]))[0, 0])
@@ -176,7 +180,7 @@ class _Box:
         """Whether numbers differ by less than the tolerance."""
         return _apart(a, b) < self.tolerance
 
-    def try_to(self, measure: Callable):
+    def try_to(self, measure: Callable) -> Any:
         """Measure, or give None if the function has no scores there."""
         try:
             return measure(self)
@@ -217,11 +221,11 @@ def _shift(s: _Box) -> tuple[int, float]:
     n = len(WIDE)
     q, k, places = s.q[:n], s.k[:n], s.at(WIDE)
 
-    def moved(step):
+    def moved(step: int) -> Array:
         there = places + s.at(np.array([step]), 1)[0]
         return s(q, k, there, there)[_past(n)]
 
-    def change(step):
+    def change(step: int) -> float:
         found = s.try_to(lambda _: _apart(here, moved(step)))
         return float("inf") if found is None else found
 
@@ -250,7 +254,7 @@ def _bilinear(s: _Box, f: Callable) -> bool:
     q, k, other, places = s.q[:n], s.k[:n], s.other[:n], np.arange(n)
     past = _past(n)
 
-    def at(q, k):
+    def at(q: Array, k: Array) -> Array:
         return f(q, k, places, places)[past]
 
     whole = at(q, k)

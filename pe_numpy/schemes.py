@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pe_numpy import checks
-from pe_numpy.detector import Scores
+from pe_numpy.detector import Array, Scores
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.rotary.nd import axial_frequencies, mixed_frequencies, mrope_frequencies, rope_nd
@@ -89,7 +89,7 @@ def score_function(encoding: Encoding, width: int = 8, seed: int = 0) -> Scores:
     W_q, W_k = rng.standard_normal((2, width, width)) / math.sqrt(width)
     in_token = type(encoding).embed is not Encoding.embed
 
-    def scores(q, k, i, j):
+    def scores(q: Array, k: Array, i: Array, j: Array) -> Array:
         S = len(k)
         last = max(i.max(), j.max())
         if last > j.max():  # the sequence is longer than its keys say: one more, not looked at
@@ -137,7 +137,7 @@ def rope_choices(trained_length: int, factor: float = 4.0) -> dict[str, Encoding
     """RoPE with other frequencies, at other places, and without turning, by name."""
     L0, s, b = trained_length, factor, BASE
 
-    def longrope(K, length):
+    def longrope(K: int, length: int) -> tuple[Array, float]:
         short, long = np.ones(K // 2), np.linspace(1, s, K // 2)
         return longrope_scaling(K, length, short, long, L0, s, b)
 
@@ -158,12 +158,12 @@ def rope_choices(trained_length: int, factor: float = 4.0) -> dict[str, Encoding
     }
 
 
-def _signed(q, k, i, j):
+def _signed(q: Array, k: Array, i: Array, j: Array) -> Array:
     """ALiBi with its sign: the future is raised."""
     bias = -alibi_slopes(1)[0] * relative_distance(i, j)
     return q @ k.T / math.sqrt(q.shape[-1]) + bias
 
 
-def _on_grid(omega, q, k, i, j):
+def _on_grid(omega: Array, q: Array, k: Array, i: Array, j: Array) -> Array:
     """RoPE of points."""
     return rope_nd(q, i, omega) @ rope_nd(k, j, omega).T / math.sqrt(q.shape[-1])

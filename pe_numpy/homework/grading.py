@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def _write_letters(folder: Path, assignment: Assignment, grades: Sequence[Grade]
         write_whole(folder / f"{name}.txt", course.told(assignment, one) + "\n")
 
 
-def _draw(path: str, found: dict[str, course.Counter[str]]) -> None:
+def _draw(path: str, found: dict[str, Counter[str]]) -> None:
     try:
         from pe_numpy.plots.exercises import class_summary
     except ModuleNotFoundError as error:

@@ -48,7 +48,7 @@ def adding(bias: Callable) -> Scores:
 def in_token(code: Callable) -> Scores:
     """Scores of tokens with a code (L, K) added before they are projected."""
 
-    def scores(q, k, i, j):
+    def scores(q: np.ndarray, k: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         W_q, W_k = random(2, q.shape[-1], q.shape[-1])
         return dot((q + code(i)) @ W_q, (k + code(j)) @ W_k)
 

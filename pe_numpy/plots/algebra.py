@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
@@ -60,13 +61,13 @@ def _cell(name: str, found: Properties) -> tuple[str, str]:
     if isinstance(value, bool | np.bool_):
         return ("✓", YES) if value else ("–", NO)
     if name == "shift":
-        return {0: ("–", NO), 1: ("✓", YES)}.get(value, (f"by {value}", OTHER))  # type: ignore
+        return {0: ("–", NO), 1: ("✓", YES)}.get(value, (f"by {value}", OTHER))
     if name == "gain":
         return ("✓", YES) if value == 1 else (f"{value:.2f}", OTHER)
     if name == "zero" and value == "0":
         return "✓", YES
     if name == "fall":
-        return {"falls": ("✓", YES), "flat": ("flat", OTHER)}.get(value, ("–", NO))  # type: ignore
+        return {"falls": ("✓", YES), "flat": ("flat", OTHER)}.get(value, ("–", NO))
     return WORDS.get(str(value), str(value)), OTHER
 
 
@@ -103,7 +104,7 @@ def algebra_grid(found: Mapping[str, Properties]) -> Figure:
     return fig
 
 
-def _bands(ax: plt.Axes, moves: Sequence[str]) -> None:
+def _bands(ax: Axes, moves: Sequence[str]) -> None:
     """Write each move beside its rows, and draw a line between two moves; thin lines elsewhere."""
     n = len(COLUMNS)
     for row in range(len(moves)):

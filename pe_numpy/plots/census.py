@@ -63,7 +63,7 @@ def _shares(ax: Axes, rows: Sequence[Row]) -> None:
     """Stack the shares of the places, a bar a year."""
     years = np.arange(FIRST, LAST)
     models = [row for row in rows if row.kind == "model"]
-    counts = {p: np.array([sum((r.year, r.place) == (y, p) for r in models) for y in years])
+    counts = {p: np.array([sum(r.year == y and r.place == p for r in models) for y in years])
               for p in PLACES}  # fmt: skip
     n = sum(counts.values())
     bottom = np.zeros(len(years))

@@ -75,7 +75,7 @@ def _over_length(ax: Axes, values: np.ndarray, lengths: Sequence[int], **style: 
     """Draw the mean over seeds (rows) as a line, from the least to the largest as a band."""
     ax.plot(lengths, values.mean(axis=0), **style)  # type: ignore[arg-type]
     colour = style["color"]
-    ax.fill_between(lengths, values.min(0), values.max(0), color=colour, alpha=0.25, lw=0)  # type: ignore[arg-type]
+    ax.fill_between(lengths, values.min(0), values.max(0), color=colour, alpha=0.25, lw=0)
 
 
 def _lengths(ax: Axes, lengths: Sequence[int], tick: str = "{}") -> None:

@@ -28,6 +28,8 @@ does not, except in one path for decoding.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,7 +113,7 @@ def rotary_distance_scores(
     return (scores * scale).astype(dtype, copy=False)
 
 
-def _wave(f, theta, dtype):
+def _wave(f: Callable, theta: float, dtype: Any) -> Callable:
     """The cosine or sine of a distance: computed in float64, cast at the end."""
     return lambda distance: f(distance * theta).astype(dtype)
 

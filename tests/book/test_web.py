@@ -9,6 +9,7 @@ import re
 import time
 import types
 import urllib.parse
+from fnmatch import fnmatchcase
 from html.parser import HTMLParser
 
 import nbformat
@@ -206,6 +207,27 @@ def test_the_search_is_that_of_its_package(site):
     assert "MiniSearch 7.2.0" in licence and "Permission is hereby granted" in licence
     sha = "03c27931eb603af1d3358579e9885eafdb6a2f5fa9929557b3e77d7e99d06d03"
     assert hashlib.sha256(code.encode()).hexdigest() == sha
+
+
+def test_every_file_of_others_has_a_row_among_the_third_parties(site, pages):
+    own = {p.name for folder in ("docs/_static", "figures") for p in (ROOT / folder).iterdir()}
+    own = own - {"minisearch.js"} | {"sections.js"}
+    names = {
+        path.relative_to(site / "_static").as_posix()
+        for path in (site / "_static").rglob("*")
+        if path.is_file() and path.name not in own
+    }
+    rows = tables((ROOT / "THIRD_PARTY.md").read_text(encoding="utf-8"))[1][1]
+    patterns = [p for _, files, *_ in rows for p in re.findall(r"`([^`]+)`", files)]
+    assert [n for n in sorted(names) if not any(fnmatchcase(n, p) for p in patterns)] == []
+    live = bool(web.live.missing())
+    for pattern in patterns:
+        if not (live and pattern.startswith("live/")):
+            assert any(fnmatchcase(name, pattern) for name in names), pattern
+    text = pages["third_party.html"].text
+    for words in ("Copyright 2022 Luca Ongaro", "Mozilla Public License", "SIL OPEN FONT LICENSE"):
+        assert words in text
+    assert "third_party.html" in pages["index.html"].text
 
 
 def test_formulas_load_mathjax_and_other_pages_do_not(pages):
