@@ -20,7 +20,7 @@ buildapi = pytest.importorskip("flit_core.buildapi")
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 VERSION = PROJECT["version"]
-MATPLOTLIB = {"plots"}  # the part that needs it
+MATPLOTLIB = {"plots", "book"}  # the parts whose examples draw
 
 
 @pytest.fixture(scope="module")

@@ -342,7 +342,8 @@ def model(c: Configuration) -> Model:
     Shaw(clip=16)
     """
     vocabulary = {"markov": 16, "text": len(_corpus()["alphabet"]), "offset": 16, "needle": 72}
-    encoding = PLACES.get(c.scaling, ENCODINGS[c.encoding])(c)
+    encoding_of: Callable[[Configuration], Any] = PLACES.get(c.scaling, ENCODINGS[c.encoding])
+    encoding = encoding_of(c)
     if c.log_n:
         encoding = _sharpened(encoding, c.length)
     sight = {"window": encoding.window, "sinks": encoding.sinks} if c.scaling == "streaming" else {}
@@ -385,7 +386,8 @@ class _RandomPlaces(encodings.Sinusoidal):
     )
 
     def embed(self, params, x, positions):  # type: ignore[no-untyped-def]
-        return super().embed(params, x, random_positions(self.rng, x.shape[1], self.reach))
+        places = random_positions(self.rng, x.shape[1], self.reach)
+        return super().embed(params, x, places)  # type: ignore[no-untyped-call]
 
 
 def _sharpened(encoding: Any, trained_length: int) -> Any:
