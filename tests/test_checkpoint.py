@@ -323,7 +323,7 @@ HOSTILE = {
     ),
     "another version": (
         lambda: [Entry("a.npy", b"\x93NUMPY\2\0" + bytes(200))],
-        r"'a.npy' must be of version \(1, 0\); got \(2, 0\)",
+        "Cannot parse header",
     ),
     "a long head": (
         lambda: [Entry("a.npy", array_of((), "[" * 40_000))],
