@@ -129,7 +129,7 @@ def _table(positions: np.ndarray, frequencies: np.ndarray, dtype: np.dtype) -> n
         return table
 
     length = positions.size
-    if positions.ndim != 1 or length < 64 or not (positions[1:] - positions[:-1] == 1).all():
+    if positions.ndim != 1 or length < 64 or (positions != positions[0] + np.arange(length)).any():
         return unit(positions).astype(dtype, copy=False)
     s = math.isqrt(length - 1) + 1
     coarse = unit(positions[::s])  # (r, n)
