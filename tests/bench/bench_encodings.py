@@ -70,8 +70,8 @@ def scheme(
 
 
 def no_gather(result: int) -> float:
-    """Scores and one term beside them, but no vector for each pair."""
-    return 2.5 * result
+    """Scores and a block of one term beside them, but no vector for each pair."""
+    return 1.5 * result
 
 
 def float32_angles(L: int) -> float:
@@ -161,7 +161,7 @@ def rope_and_copy(L):
     "Shaw, scores",
     goal=0.35,
     memory_goal=no_gather,
-    memory_words="2.5 results",
+    memory_words="1.5 results",
     need=lambda L: 4 * L**2 * (K + 3 * B * H),
 )
 def shaw(L):
@@ -185,7 +185,7 @@ def shaw_and_gather(L):
     "Transformer-XL, scores",
     goal=0.35,
     memory_goal=no_gather,
-    memory_words="2.5 results",
+    memory_words="1.5 results",
     need=lambda L: 4 * L**2 * H * (K + 3 * B),
 )
 def transformer_xl(L):
@@ -202,7 +202,7 @@ def transformer_xl(L):
     "DeBERTa, scores",
     goal=0.35,
     memory_goal=no_gather,
-    memory_words="2.5 results",
+    memory_words="1.5 results",
     need=lambda L: 4 * L**2 * H * (K + 4 * B),
 )
 def deberta(L):
@@ -266,7 +266,7 @@ def alibi_added(L):
     "BERT's relative_key_query, scores",
     "the released form",
     memory_goal=no_gather,
-    memory_words="2.5 results",
+    memory_words="1.5 results",
     sizes=FEW,
     need=lambda L: 4 * L**2 * (K + 4 * B * H),
 )
@@ -372,7 +372,7 @@ def swin(L):
     "SAM, scores of a square grid",
     "the released form",
     memory_goal=no_gather,
-    memory_words="2.5 results",
+    memory_words="1.5 results",
     sizes=(256, 1024),
 )
 def sam(L):
