@@ -126,7 +126,7 @@ mutants: .venv/ok  ## seed one mistake after another; the tests, and the chapter
 	@touch $@
 
 bench: .venv-bench/ok  ## time and memory beside PyTorch (6 minutes); writes notebooks/results/bench*.md
-	@PYTHONPATH=. .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
+	@PYTHONPATH=. THP_MEM_ALLOC_ENABLE=1 .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
 
 study: .venv/ok  ## train short, test long (15 minutes); writes notebooks/results/study.csv
 	@$(BIN)/python notebooks/results/study.py

@@ -33,6 +33,7 @@ from pe_numpy.rotary.rope import _table, _turn_half, _turn_interleaved
 from pe_numpy.transformer.encodings import SelfExtend
 
 assert os.environ.get("OPENBLAS_NUM_THREADS") == "1", "NumPy must have one thread: make bench"
+assert os.environ.get("THP_MEM_ALLOC_ENABLE") == "1", "PyTorch must ask for huge pages: make bench"
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
 
