@@ -148,7 +148,7 @@ kills: .venv/ok  ## kill a training and a study, 50 times each, and see that not
 	@touch $@
 
 bench: .venv-bench/ok  ## time and memory beside PyTorch (6 minutes); writes notebooks/results/bench*.md
-	@PYTHONPATH=. .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
+	@PYTHONPATH=. THP_MEM_ALLOC_ENABLE=1 .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
 
 study: .venv/ok  ## train short, test long (hours; goes on where it stopped); adds to notebooks/results/budgets.csv
 	@$(BIN)/python notebooks/results/study.py

@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attention, sinusoidal, sinusoidal_shift, wavelengths
+from pe_numpy.absolute.sinusoidal import _waves_of_a_run
 from pe_numpy.book import show_source
 from pe_numpy.plots import sinusoidal as plots
 from pe_numpy.slider import slider
@@ -109,7 +110,8 @@ print([round(x, 8) for x in by_hand_of_2])
 # vector. And positions count from 0: position 2 belongs to the third token.
 #
 # The package's function takes **positions** of any shape, not a length, so shifted, padded or
-# fractional positions need nothing special.
+# fractional positions need nothing special. For a run of many positions it takes a
+# [short cut](#one-matrix-shifts-every-code), which gives the same codes.
 
 # %%
 show_source(sinusoidal)
@@ -387,6 +389,20 @@ for k in (0, 2.5, 5):
     after = sinusoidal(positions + k, 64)
     assert np.allclose(sinusoidal(positions, 64) @ M.T, after, rtol=0, atol=1e-11)  # as rows
 print("\nM_3 for D = 4:", sinusoidal_shift(3, 4).round(2).tolist())
+
+# %% [markdown]
+# The addition theorems save work, too. A sine is dear, a product cheap: to reach 1,000 consecutive
+# positions, it is enough to know the sines and cosines of every 32nd position and of the first 32 steps. The
+# package writes $\cos\alpha+i\sin\alpha$ as one complex number, since the product of two such numbers is
+# $\cos(\alpha+\beta)+i\sin(\alpha+\beta)$.
+
+# %%
+show_source(_waves_of_a_run)
+run, any_order = np.arange(1000), np.random.default_rng(0).permutation(1000)
+one_by_one = sinusoidal(any_order, 64)  # no run: each sine is computed
+assert np.allclose(sinusoidal(run, 64)[any_order], one_by_one, rtol=0, atol=1e-12)
+coarse, fine = range(0, 1000, 32), range(32)
+print("\nsines of a pair at 1,000 positions, from those of", len(coarse) + len(fine), "angles")
 
 # %% [markdown]
 # **Predict:** what is $M_3M_4$, what is the inverse of $M_k$, and what is $M_0$? Turn the clocks in

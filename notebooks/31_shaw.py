@@ -121,7 +121,8 @@ assert np.allclose(shaw_by_loops(q5, k5, table, m=6), right_form, rtol=0, atol=1
 
 # %% [markdown]
 # The package's function looks like the right form. `_clipped_table` says which row serves a distance;
-# `spread_products` comes at the end of this chapter. A table may also have a part for each head,
+# how `add_query_products` finds its term comes at the end of this chapter. A table may also have a part for
+# each head,
 # $(H, 2m+1, K)$: the paper's base model has a table for each layer *and* head, its big model one for each
 # layer.
 
@@ -398,11 +399,11 @@ plt.show()
 # %% [markdown]
 # The numbers in the cells are distances; in the black frame they are $i-j$, row by row.
 #
-# The package does this in blocks of 128 queries. If positions don't count up by 1 (packed or padded
-# rows), it takes one product for each row of the table and picks. For the values `spread_sums` goes the
-# way back: each weight is written into a skewed view of zeros, which puts it into the column of its
-# distance. Here the largest memory that the scores take beyond the arguments stays below 2.5 times the
-# result:
+# The package does this in blocks of 64 queries and adds each block to the scores. If positions don't
+# count up by 1 (packed or padded rows), it takes one product for each row of the table and picks. For the
+# values `spread_sums` goes the way back: each weight is written into a skewed view of zeros, which puts it
+# into the column of its distance. Here the largest memory that the scores take beyond the arguments stays
+# below 1.5 times the result:
 
 # %%
 import tracemalloc
@@ -415,7 +416,7 @@ tracemalloc.start()
 fast = shaw_scores(big, big, big_table, d)
 peak = tracemalloc.get_traced_memory()[1]
 tracemalloc.stop()
-assert peak < 2.5 * fast.nbytes < 0.05 * (n * n * K * 4)  # the gathered array
+assert peak < 1.5 * fast.nbytes < 0.05 * (n * n * K * 4)  # the gathered array
 at_200 = big_table[np.clip(200 - np.arange(n), -m, m) + m]  # (n, K), what word 200 gathers
 assert np.allclose(fast[200], (big + at_200) @ big[200] / 8, rtol=0, atol=1e-4)
 mixed = shaw_values(softmax(fast), big, big_table, d)[200]

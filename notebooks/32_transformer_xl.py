@@ -169,7 +169,7 @@ assert fours[0, 1] == 4 / 2 * ((1 + 1) * 5 + (1 + 2) * 0.5)
 
 # %% [markdown]
 # The package's function does it for all heads at once. Its `r` holds one row for each distance, from
-# the least to the largest; `spread_products` computes the second half of the formula
+# the least to the largest; `add_query_products` adds the second half of the formula
 # ([chapter 31](31_shaw.ipynb) tells how).
 
 # %%

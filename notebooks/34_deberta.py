@@ -193,7 +193,8 @@ assert np.allclose(scores, deberta_by_loops(q, k, *tables[:, 0]), rtol=0, atol=1
 
 # %% [markdown]
 # The package never makes an array of pairs times width. It takes the products of each token with each
-# row and spreads them over the pairs (`spread_products`, [chapter 31](31_shaw.ipynb)).
+# row and spreads them over the pairs ([chapter 31](31_shaw.ipynb) tells how): those of queries along the rows of
+# the scores, those of keys along their columns.
 
 # %%
 show_source(deberta_scores)

@@ -242,7 +242,7 @@ assert with_class_token(offset_index(2, 3)).max() == 15 + 3 - 1
 # [code of MViT](https://github.com/facebookresearch/mvit/blob/dfbdfdf/mvit/models/attention.py) and
 # [of SAM](https://github.com/facebookresearch/segment-anything/blob/dca509f/segment_anything/modeling/image_encoder.py).
 # All heads share the tables. In the listing `row_of` adds $n-1$ to the distances, which gives rows of a table of
-# $2n-1$; the branch of `spread_products` is for pixels that fill no grid. A window by hand, with $K=1$, keys of 0,
+# $2n-1$; the branch of `add_query_products` is for pixels that fill no grid. A window by hand, with $K=1$, keys of 0,
 # two rows and two columns:
 
 # %%

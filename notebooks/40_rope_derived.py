@@ -521,7 +521,7 @@ print("row 1, half:       ", form_4[1].round(4).tolist())
 # %% [markdown]
 # The package's `rope` makes the table $e^{\mathrm{i}m\theta_c}$ in double precision, then hands over to
 # form (2) or form (4). In (2) `view` reads two neighbouring floats as one complex number, without a
-# copy. (With fewer than $d/2$ frequencies the other components stay: partial RoPE,
+# copy; (4) is written into its result half by half. (With fewer than $d/2$ frequencies the other components stay: partial RoPE,
 # [chapter 41](41_rope_computed.ipynb).)
 
 # %%

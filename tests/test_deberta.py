@@ -97,6 +97,17 @@ def test_both_readings_agree_only_when_the_table_is_mirrored():
     assert np.abs(paper - deberta_scores(Q, KEYS, QR, KR, distance, distance)).max() > 0.1
 
 
+@pytest.mark.parametrize("window", [True, False])
+def test_each_table_is_read_with_its_own_distance(window):
+    other = relative_distance(np.arange(3, 3 + len(WINDOW)), np.arange(WINDOW.shape[1]))
+    other = other if window else np.array(other)
+    assert not np.array_equal(other, WINDOW)
+    both = deberta_scores(Q, KEYS, QR, KR, WINDOW, p2c_distance=other)
+    c2p = deberta_scores(Q, KEYS, 0 * QR, KR, WINDOW)
+    p2c = deberta_scores(0 * Q, KEYS, QR, 0 * KR, other, p2c_distance=other)
+    assert_allclose(both, c2p + p2c, rtol=0, atol=1e-12)
+
+
 def test_both_tables_at_zero_leave_content_at_the_smaller_scale():
     scores = deberta_scores(Q, KEYS, 0 * QR, 0 * KR, WINDOW)
     expected = Q @ KEYS.swapaxes(-1, -2) / math.sqrt(3 * K)

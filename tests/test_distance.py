@@ -78,6 +78,32 @@ def test_window_and_gather_spread_the_same(L, S, q0, seed, by_head, batched, row
     assert_allclose(by_sums[1], expected, rtol=0, atol=1e-12)
 
 
+@given(lengths, lengths, starts, seeds, st.booleans(), st.integers(1, 4))
+def test_products_are_added_in_the_memory_of_the_total(L, S, q0, seed, by_head, rows):
+    rng = np.random.default_rng(seed)
+    window = relative_distance(np.arange(q0, q0 + L), np.arange(S))
+    m, K = 4, 3
+    table = rng.standard_normal((2, 2 * m + 1, K) if by_head else (2 * m + 1, K))
+    q, k = rng.standard_normal((5, 2, L, K)), rng.standard_normal((5, 2, S, K))
+    before = rng.standard_normal((5, 2, L, S))
+
+    def row_of(d):
+        return np.clip(d, -m, m) + m
+
+    of_queries = before + spread_by_gather(q, table, row_of(np.array(window)))
+    vectors = table[..., row_of(np.array(window)), :]  # (L, S, K) or (H, L, S, K)
+    of_keys = before + np.einsum("...sk,...lsk->...ls", k, vectors)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "ROWS", rows)
+        for distance in (window, np.array(window)):
+            total = before.copy()
+            assert room.add_query_products(total, q, table, distance, row_of) is total
+            assert_allclose(total, of_queries, rtol=0, atol=1e-12)
+            total = before.copy()
+            assert room.add_key_products(total, k, table, distance, row_of) is total
+            assert_allclose(total, of_keys, rtol=0, atol=1e-12)
+
+
 @given(lengths, lengths, starts)
 def test_opposite_swaps_queries_and_keys(L, S, q0):
     window = relative_distance(np.arange(q0, q0 + L), np.arange(S))
@@ -109,7 +135,13 @@ def test_window_costs_no_memory_and_products_none_of_size_l_s_k():
     scores = room.spread_products(q, table, distance, lambda d: np.clip(d, -16, 16) + 16)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2.5 * scores.nbytes  # the gather would take 64 times as much
+    assert peak < 1.5 * scores.nbytes  # the gather would take 64 times as much
+    for add in (room.add_query_products, room.add_key_products):
+        tracemalloc.start()
+        add(scores, q, table, distance, lambda d: np.clip(d, -16, 16) + 16)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 0.5 * scores.nbytes
 
 
 # ---- edges and bad input ------------------------------------------------------------------------

@@ -69,6 +69,13 @@ def test_table_of_consecutive_positions_equals_the_one_of_any_positions(length, 
     assert_allclose(rope(x[shuffled], positions[shuffled]), expected[shuffled], rtol=0, atol=1e-12)
 
 
+def test_small_integers_that_overflow_are_not_consecutive():
+    positions = np.arange(200, 300).astype(np.uint8)  # ..., 254, 255, 0, 1, ...
+    x = data((100, 6))
+    expected = rope(x, positions.astype(np.int64))
+    assert_allclose(rope(x, positions), expected, rtol=0, atol=1e-12)
+
+
 def test_positions_broadcast_over_batch_and_heads():
     B, H, L, K = 2, 3, 5, 8
     x = data((B, H, L, K))

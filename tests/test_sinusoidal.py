@@ -45,6 +45,25 @@ def test_positions_may_have_any_shape_and_lie_between_the_integers():
     assert sinusoidal([], 8).shape == (0, 8)
 
 
+@pytest.mark.parametrize("start", [0, 0.5, -40, 3000])
+@pytest.mark.parametrize("length", [63, 64, 65, 70, 100])
+def test_runs_of_positions_whose_angles_are_added_have_the_same_codes(start, length):
+    positions = start + np.arange(length)
+    expected = sinusoidal_by_loops(positions, 6)
+    assert_allclose(sinusoidal(positions, 6), expected, rtol=0, atol=2e-12)
+    concatenated = np.concatenate([expected[:, 0::2], expected[:, 1::2]], axis=-1)
+    code = sinusoidal(positions, 6, layout="concatenated")
+    assert_allclose(code, concatenated, rtol=0, atol=2e-12)
+    backwards = sinusoidal(positions[::-1], 6)
+    assert_allclose(backwards, expected[::-1], rtol=0, atol=2e-12)
+
+
+def test_a_run_of_small_integers_that_overflow_is_no_run():
+    positions = np.arange(200, 300).astype(np.uint8)  # ..., 254, 255, 0, 1, ...
+    expected = sinusoidal_by_loops(positions, 6)
+    assert_allclose(sinusoidal(positions, 6), expected, rtol=0, atol=1e-12)
+
+
 def test_concatenated_layout_is_the_interleaved_one_permuted():
     positions = np.arange(7)
     interleaved = sinusoidal(positions, 10)

@@ -23,11 +23,10 @@ from numpy.typing import ArrayLike
 
 from pe_numpy import checks
 from pe_numpy.relative.distance import (
-    add_to,
+    add_key_products,
+    add_query_products,
     check_distance,
     each_distance,
-    opposite,
-    spread_products,
 )
 
 
@@ -81,9 +80,9 @@ def deberta_scores(
     shape = (*batch, q.shape[-2], k.shape[-2])
     distance = check_distance(name, distance, shape)
     if p2c_distance is None:
-        of_keys, sign = opposite(distance), 1  # (..., S, L), j - i
+        p2c_distance, sign = distance, -1  # j - i
     else:
-        of_keys, sign = opposite(check_distance(name, p2c_distance, shape, "p2c_distance")), -1
+        p2c_distance, sign = check_distance(name, p2c_distance, shape, "p2c_distance"), 1
     work, dtype = checks.working(q, k)
     scale = 1 / math.sqrt(3 * q.shape[-1])
     q, k = q.astype(work, copy=False) * scale, k.astype(work, copy=False)
@@ -94,13 +93,14 @@ def deberta_scores(
         tables.append(table.astype(work, copy=False))
     m_q, m_k = (table.shape[-2] // 2 for table in tables)
     scores = q @ np.swapaxes(k, -1, -2)  # c2c, (..., H, L, S)
-    c2p = spread_products(q, tables[1], distance, lambda d: np.clip(d + m_k, 0, 2 * m_k - 1))
-    scores = add_to(scores, c2p)
-    del c2p  # its memory serves p2c
-    p2c = spread_products(
-        k * scale, tables[0], of_keys, lambda d: np.clip(sign * d + m_q, 0, 2 * m_q - 1)
+    scores = add_query_products(  # c2p
+        scores, q, tables[1], distance, lambda d: np.clip(d + m_k, 0, 2 * m_k - 1)
     )
-    return add_to(scores, np.swapaxes(p2c, -1, -2)).astype(dtype, copy=False)
+    k = k * scale
+    scores = add_key_products(  # p2c
+        scores, k, tables[0], p2c_distance, lambda d: np.clip(sign * d + m_q, 0, 2 * m_q - 1)
+    )
+    return scores.astype(dtype, copy=False)
 
 
 def deberta_bucket(distance: ArrayLike, num_buckets: int, max_distance: int) -> np.ndarray:

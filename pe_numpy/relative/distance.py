@@ -20,7 +20,7 @@ Differs from the paper: works for any L and S, both directions and any positions
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from pe_numpy import checks
 from pe_numpy.dispatch import differentiable
 
-ROWS = 128  # queries taken at a time: they meet S + ROWS - 1 distances, not S + L - 1
+ROWS = 64  # queries taken at a time: they meet S + ROWS - 1 distances, not S + L - 1
 RowOf = Callable[[np.ndarray], np.ndarray]  # from distances to the rows of a table
 
 
@@ -110,10 +110,10 @@ def each_distance(function: RowOf, distance: np.ndarray) -> np.ndarray:
 
 def add_to(total: np.ndarray, term: np.ndarray) -> np.ndarray:
     """Return total + term, in the memory of `total`, which the caller made, where that can be."""
-    if isinstance(total, np.ndarray) and isinstance(term, np.ndarray):
+    if _are_arrays(total, term):
         total += term
         return total
-    return total + term  # an array that records what is done to it
+    return total + term
 
 
 def opposite(distance: np.ndarray) -> np.ndarray:
@@ -130,25 +130,62 @@ def spread_products(
     """Dot every query with the vector of its distance from every key: q_i . r_(i-j).
 
     q is (..., L, K), the table (N, K) or (H, N, K); the result is (..., L, S).
+    """
+    if not _is_window(distance):
+        products = q @ np.swapaxes(table, -1, -2)  # (..., L, N)
+        return products[_rows_and(row_of(distance), products.shape[:-1])]
+    batch = np.broadcast_shapes(q.shape[:-2], table.shape[:-2])
+    out = np.empty((*batch, *distance.shape), q.dtype)
+    for rows, scores in _blocks_of_products(q, table, distance, row_of):
+        out[..., rows, :] = scores
+    return out
+
+
+def _blocks_of_products(
+    q: np.ndarray, table: np.ndarray, distance: np.ndarray, row_of: RowOf
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield some rows after the others, and what `spread_products` has in these, (..., n, S).
 
     In a window, a block of n query rows meets n + S - 1 distances. Row i of their product holds its
     S scores one place further left than row i - 1; in the flattened product the scores of all rows
     start at equal steps: flatten, slice, reshape, cut.
     """
-    S = distance.shape[-1]
-    if not _is_window(distance):
-        products = q @ np.swapaxes(table, -1, -2)  # (..., L, N)
-        return products[_rows_and(row_of(distance), products.shape[:-1])]
-    L = q.shape[-2]
+    L, S = distance.shape
     vectors = table[..., row_of(_line(distance)[::-1]), :]  # (..., L + S - 1, K), the past first
     vectors = np.swapaxes(vectors, -1, -2)
-    out = np.empty((*np.broadcast_shapes(q.shape[:-2], table.shape[:-2]), L, S), q.dtype)
     for start in range(0, L, ROWS):
         n = min(ROWS, L - start)
         first = L - start - n
         products = q[..., start : start + n, :] @ vectors[..., first : first + n + S - 1]
-        out[..., start : start + n, :] = _skewed(products, S)
-    return out
+        yield slice(start, start + n), _skewed(products, S)
+
+
+def add_query_products(
+    total: np.ndarray, q: np.ndarray, table: np.ndarray, distance: np.ndarray, row_of: RowOf
+) -> np.ndarray:
+    """Return total + q_i . r_(i-j), like `add_to`; in a window, without a second large array."""
+    if not (_is_window(distance) and _are_arrays(total, q, table)):
+        return add_to(total, spread_products(q, table, distance, row_of))
+    for rows, scores in _blocks_of_products(q, table, distance, row_of):
+        total[..., rows, :] += scores
+    return total
+
+
+def add_key_products(
+    total: np.ndarray, k: np.ndarray, table: np.ndarray, distance: np.ndarray, row_of: RowOf
+) -> np.ndarray:
+    """Return total + k_j . r_(i-j): the same for keys, which are the columns of `total`."""
+    of_keys, row = opposite(distance), lambda d: row_of(-d)
+    if not (_is_window(distance) and _are_arrays(total, k, table)):
+        return add_to(total, np.swapaxes(spread_products(k, table, of_keys, row), -1, -2))
+    for columns, scores in _blocks_of_products(k, table, of_keys, row):
+        total[..., columns] += np.swapaxes(scores, -1, -2).copy()  # NumPy is slow to add across
+    return total
+
+
+def _are_arrays(*arrays: np.ndarray) -> bool:
+    """Whether none is an array that records what is done to it."""
+    return all(isinstance(x, np.ndarray) for x in arrays)
 
 
 @differentiable

@@ -28,10 +28,10 @@ from pe_numpy import checks
 from pe_numpy.absolute.sinusoidal import sinusoidal
 from pe_numpy.relative.distance import (
     RowOf,
+    add_key_products,
+    add_query_products,
     add_to,
     check_distance,
-    opposite,
-    spread_products,
     spread_sums,
 )
 
@@ -78,10 +78,10 @@ def shaw_scores(
     distance = check_distance(name, distance, (*batch, q.shape[-2], k.shape[-2]))
     table, row_of = _clipped_table(name, "key_table", key_table, batch, q.shape[-1])
     work, dtype = checks.working(q, k)
-    q = q.astype(work) * (1 / math.sqrt(q.shape[-1]))
-    content = q @ np.swapaxes(k.astype(work, copy=False), -1, -2)  # (..., L, S)
-    position = spread_products(q, table.astype(work, copy=False), distance, row_of)
-    return add_to(content, position).astype(dtype, copy=False)
+    q, k, table = (x.astype(work, copy=False) for x in (q, k, table))
+    q = q * (1 / math.sqrt(q.shape[-1]))
+    content = q @ np.swapaxes(k, -1, -2)  # (..., L, S)
+    return add_query_products(content, q, table, distance, row_of).astype(dtype, copy=False)
 
 
 def shaw_values(
@@ -190,13 +190,13 @@ def relative_key_query_scores(
             f"got {distance.min()} to {distance.max()}"
         )
     work, dtype = checks.working(q, k)
+    q, k, table = (x.astype(work, copy=False) for x in (q, k, table))
     scale = 1 / math.sqrt(q.shape[-1])
-    q = q.astype(work) * scale
-    k, table = k.astype(work, copy=False), table.astype(work, copy=False)
+    q = q * scale
     scores = q @ np.swapaxes(k, -1, -2)  # (..., L, S)
-    scores = add_to(scores, spread_products(q, table, distance, lambda d: d + m))
-    of_keys = spread_products(k * scale, table, opposite(distance), lambda d: m - d)  # (..., S, L)
-    return add_to(scores, np.swapaxes(of_keys, -1, -2)).astype(dtype, copy=False)
+    scores = add_query_products(scores, q, table, distance, lambda d: d + m)
+    scores = add_key_products(scores, k * scale, table, distance, lambda d: d + m)
+    return scores.astype(dtype, copy=False)
 
 
 def nezha_table(max_relative_position: int, d_head: int, base: float = 10000.0) -> np.ndarray:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.relative.distance import add_to, check_distance, spread_products
+from pe_numpy.relative.distance import add_query_products, check_distance
 
 
 def transformer_xl_scores(
@@ -78,8 +78,9 @@ def transformer_xl_scores(
     q, k, r, u, v = (a.astype(work, copy=False) for a in (q, k, r, u, v))
     scale = 1 / math.sqrt(K)
     scores = ((q + u[:, None, :]) * scale) @ np.swapaxes(k, -1, -2)  # (..., H, L, S)
-    of_position = spread_products((q + v[:, None, :]) * scale, r, distance, lambda d: d - least)
-    return add_to(scores, of_position).astype(dtype, copy=False)
+    q_v = (q + v[:, None, :]) * scale
+    scores = add_query_products(scores, q_v, r, distance, lambda d: d - least)
+    return scores.astype(dtype, copy=False)
 
 
 def relative_shift(products: ArrayLike) -> np.ndarray:

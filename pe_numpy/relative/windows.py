@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.relative.distance import RowOf, _window, add_to, check_distance, spread_products
+from pe_numpy.relative.distance import RowOf, _window, add_query_products, add_to, check_distance
 
 
 def offset_index(height: int, width: int) -> np.ndarray:
@@ -184,8 +184,8 @@ def decomposed_scores(
     q, k, R, C = (x.astype(work, copy=False) for x in (q, k, row_table, column_table))
     scores = (q * (1 / math.sqrt(q.shape[-1]))) @ np.swapaxes(k, -1, -2)  # (..., L, S)
     if not whole:
-        scores = add_to(scores, spread_products(q, R, row_distance, row_of))
-        scores = add_to(scores, spread_products(q, C, column_distance, column_of))
+        scores = add_query_products(scores, q, R, row_distance, row_of)
+        scores = add_query_products(scores, q, C, column_distance, column_of)
         return scores.astype(dtype, copy=False)
     (h_q, h_k), (w_q, w_k) = row_distance.shape, column_distance.shape
     rows = np.swapaxes(R[..., row_of(row_distance), :], -1, -2)  # (h_q, K, h_k)

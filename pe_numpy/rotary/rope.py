@@ -129,7 +129,7 @@ def _table(positions: np.ndarray, frequencies: np.ndarray, dtype: np.dtype) -> n
         return table
 
     length = positions.size
-    if positions.ndim != 1 or length < 64 or not (positions[1:] - positions[:-1] == 1).all():
+    if positions.ndim != 1 or length < 64 or (positions != positions[0] + np.arange(length)).any():
         return unit(positions).astype(dtype, copy=False)
     s = math.isqrt(length - 1) + 1
     coarse = unit(positions[::s])  # (r, n)
@@ -148,18 +148,17 @@ def _turn_interleaved(x: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 
 def _turn_half(x: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Turn the pairs (x_i, x_(i+n)): x cos + (-second, first) sin.
-
-    Full rows of cosines and sines keep NumPy's inner loops L K long; with halves they would be n.
-    """
+    """Turn the pairs (x_i, x_(i+n)): x cos + (-second, first) sin, in the memory of the result."""
     n = table.shape[-1]
-    cos = np.concatenate([table.real, table.real], axis=-1)  # (..., L, 2n)
-    sin = np.concatenate([table.imag, table.imag], axis=-1)
-    first, second, rest = x[..., :n], x[..., n : 2 * n], x[..., 2 * n :]
-    turned = np.concatenate([-second, first], axis=-1)  # x turned by a quarter
-    turned *= sin
-    turned += x[..., : 2 * n] * cos
-    return turned if 2 * n == x.shape[-1] else np.concatenate([turned, rest], axis=-1)
+    cos, sin = table.real.copy(), table.imag.copy()  # each in one piece
+    turned = x.copy()  # components behind the pairs stay
+    turned[..., :n] *= cos
+    turned[..., n : 2 * n] *= cos
+    part = x[..., n : 2 * n] * sin
+    turned[..., :n] -= part
+    np.multiply(x[..., :n], sin, out=part)
+    turned[..., n : 2 * n] += part
+    return turned
 
 
 def rope_matrix(position: float, frequencies: ArrayLike) -> np.ndarray:

@@ -33,9 +33,8 @@ form* is that of a scheme's own code, for every pair or with its own short cut, 
   documents compute angles in float32; to 1e-3 + 1e-6 L for Sandwich's sum of cosines, and to 5e-3
   for CoPE's sums of gates, which a vector of the table multiplies).
 - "needs" stands where a PyTorch form would need more than 6 GB; it was not run.
-- Both libraries as they are installed. NumPy asks Linux for huge pages; PyTorch does so only with
-  `THP_MEM_ALLOC_ENABLE=1`, which makes its large arrays cheaper and several ratios less kind to
-  NumPy: `THP_MEM_ALLOC_ENABLE=1 make bench` shows them."""
+- Both libraries ask Linux for huge pages: NumPy by itself, PyTorch because `make bench` sets
+  `THP_MEM_ALLOC_ENABLE=1`, which makes its large arrays cheaper."""
 
 
 def report(schemes: Sequence[Scheme], measured: dict[tuple[Scheme, int], Measured]) -> str:
