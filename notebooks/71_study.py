@@ -3,7 +3,7 @@
 #
 # *Which encodings hold beyond the trained length, at which task, and which claims show themselves in small models?*
 #
-# 45 minutes. Needs [35 Punish distance: ALiBi](35_alibi.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
+# 50 minutes. Needs [35 Punish distance: ALiBi](35_alibi.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
 
 # %% fold="input" alt="Loss on long text against needles found, fourteen schemes. What one sees: DeBERTa, Shaw and Transformer-XL upper left; steep ALiBi with Shaw's loss but far lower; RoPE with linear scaling and TUPE upper right; direct RoPE lower right."
 import csv
@@ -668,6 +668,26 @@ for name, (_, values) in drawn.items():
 # (In brackets: Student's interval of 95 per cent for the last rise.) For those that jump, the lines open like scissors: what
 # a model learns within the length makes it *worse* beyond. T5's gap closes again: "creeps" was a verdict on a budget. No code at all gains within the length alone. The four that are flat
 # rise by less than 0.1 at every step.
+#
+# **Other places.** RoPE's models, trained as long, can also be read with distances that never exceed the trained ones
+# ([chapter 52](52_new_places.ipynb)): ReRoPE and Self-Extend keep 16 exact places, streaming a window of 28 and the
+# first 4. Nothing is trained anew. **Predict** the rows.
+
+# %% fold="output"
+for places in ("direct", "yarn", "rerope", "self_extend", "streaming"):
+    read = {"budget": 4, "scaling": places}
+    loss = longer.losses("text", "rope", **read)[:, 3]
+    offset, needle = (longer.shares(task, "rope", **read)[:, 3] for task in ("offset", "needle"))
+    said = f"text {loss.mean():.2f}, offset {100 * offset.mean():.0f} %"
+    print(f"{places:12} at 256: {said}, needles {100 * needle.mean():.0f} %")
+    if places in ("rerope", "self_extend"):
+        assert (loss < 1.65).all() and offset.min() == 1 and needle.min() > 0.97
+    if places == "streaming":
+        assert (loss < 1.65).all() and offset.min() == 1 and needle.max() < 0.27
+
+# %% [markdown]
+# Streaming reads on for ever and finds a needle as often as direct reading does; ReRoPE and Self-Extend keep everything that
+# is measured here, from the same parameters.
 #
 # ## What held, and what did not
 #
