@@ -176,6 +176,7 @@ def run(path: Path, show: Callable[[str, Figure], None]) -> dict[str, Any]:
     Returns the chapter's variables.
     """
     matplotlib.use("Agg")
+    plt.close("all")  # those that others left open are not the chapter's
     names: list[str] = []
 
     def show_all() -> None:

@@ -159,6 +159,7 @@ def keep_figures(folder: str) -> None:
     --------
     >>> import matplotlib.pyplot as plt
     >>> plt.switch_backend("agg")
+    >>> plt.close("all")
     >>> show, folder = plt.show, tempfile.mkdtemp()
     >>> keep_figures(folder)
     >>> plt.figure(label="heat"), plt.show(), plt.close()

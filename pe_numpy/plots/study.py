@@ -165,9 +165,13 @@ def learning_curves(
     for ax in axes.flat[len(curves) :]:
         ax.set_axis_off()
     fig.supxlabel("steps of training", fontsize=9)
-    fig.supylabel("loss, nats a symbol", fontsize=9)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("loss, nats")
     fig.legend(
-        *axes.flat[0].get_legend_handles_labels(), title="tokens read", loc="outside right center"
+        *axes.flat[0].get_legend_handles_labels(),
+        title="tokens read",
+        loc="outside upper center",
+        ncols=4,
     )
     return fig
 
