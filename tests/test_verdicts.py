@@ -134,8 +134,12 @@ def test_the_rule_on_every_pattern_of_three_budgets():
         (lambda: paired_interval([1.0], [2.0]), "paired_interval: .* 2 to 10 seeds; got 1"),
         (lambda: paired_interval([1.0] * 11, [2.0] * 11), "must share 2 to 10 seeds; got 11"),
         (lambda: lower([1.0, 2.0], [1.0, 2.0], -1), "lower: margin must be at least 0; got -1"),
-        (lambda: relabelled_chance([], [1.0]), "relabelled_chance: .* got 0 and 1 numbers"),
-        (lambda: verdict({}), "verdict: signs must have a budget at least; got none"),
+        (lambda: relabelled_chance([], [1.0]), "relabelled_chance: .* got 0 and 1"),
+        (lambda: relabelled_chance([1.0] * 11, [2.0] * 10), "at most 20 .* got 11 and 10"),
+        (lambda: paired_interval([1.0, np.nan], [2.0, 3.0]), "paired_interval: a must be .* nan"),
+        (lambda: lower([1.0, 2.0], "ab"), "paired_interval: b must"),
+        (lambda: verdict({1: 2}), "verdict: signs must have .* 1, -1 or 0 .*; got {1: 2}"),
+        (lambda: verdict({}), "verdict: signs must have a budget at least, .*; got {}"),
     ],
 )
 def test_bad_input(call, message):

@@ -37,6 +37,7 @@ from pe_numpy.training.experiment import (
     recipe,
 )
 from pe_numpy.training.study import run
+from pe_numpy.training.verdicts import read_table
 
 TABLE = Path(__file__).with_name("budgets.csv")
 CURVES = TABLE.with_stem(f"{TABLE.stem}_curves")
@@ -263,8 +264,7 @@ def as_points(result: Result) -> Iterator[Row]:
 
 def read(path: Path) -> list[Row]:
     """Read a table, its lines as dictionaries; of one that is not there, none."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    return read_table(path) if path.exists() else []
 
 
 def known() -> Table:

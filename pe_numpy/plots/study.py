@@ -153,10 +153,10 @@ def learning_curves(
     fig, axes = plt.subplots(
         2, -(-len(curves) // 2), figsize=(WIDTH, 3.6), sharex=True, sharey=True
     )
-    blues = plt.get_cmap("viridis_r")(np.linspace(0.25, 1, len(lengths)))
+    colours = plt.get_cmap("viridis_r")(np.linspace(0.25, 1, len(lengths)))
     for ax, (name, (steps, losses)) in zip(axes.flat, curves.items(), strict=False):
         for n, length in enumerate(lengths):
-            ax.plot(steps, losses[..., n].mean(axis=0), color=blues[n], label=f"{length}")
+            ax.plot(steps, losses[..., n].mean(axis=0), color=colours[n], label=f"{length}")
         if floor is not None:
             ax.axhline(floor, color="black", lw=1, ls=":")
         ax.set_xscale("log")

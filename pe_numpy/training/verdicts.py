@@ -50,7 +50,8 @@ class Study:
 
     def __init__(self, path: str | Path) -> None:
         path = Path(path)
-        self.rows, self.points = _read(path), _read(path.with_stem(f"{path.stem}_curves"))
+        self.rows = read_table(path)
+        self.points = read_table(path.with_stem(f"{path.stem}_curves"))
         self.rates = self._rates()
 
     def _rates(self) -> dict[tuple[str, str, str], str]:
@@ -113,7 +114,8 @@ class Study:
         )
 
 
-def _read(path: Path) -> list[dict[str, str]]:
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Read a table of a study, its lines as dictionaries."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
@@ -141,7 +143,7 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
     Raises
     ------
     ValueError
-        If they share fewer than two seeds or more than ten.
+        If they share fewer than two seeds or more than ten, or hold what is no finite number.
 
     Notes
     -----
@@ -153,14 +155,28 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
     >>> round(low, 2), round(high, 2)
     (-4.48, 0.48)
     """
-    n = min(len(a), len(b))
+    first, second = _numbers("paired_interval", a=a, b=b)
+    n = min(len(first), len(second))
     if not 2 <= n <= len(STUDENT) + 1:
         raise ValueError(
             f"paired_interval: a and b must share 2 to {len(STUDENT) + 1} seeds; got {n}"
         )
-    d = np.asarray(a[:n], float) - np.asarray(b[:n], float)
+    d = first[:n] - second[:n]
     half = STUDENT[n - 2] * float(d.std(ddof=1)) / math.sqrt(n)
     return float(d.mean()) - half, float(d.mean()) + half
+
+
+def _numbers(function: str, **values: Sequence[float]) -> list[np.ndarray]:
+    """Lists of finite numbers as arrays."""
+    arrays = []
+    for name, numbers in values.items():
+        array = checks.real_array(function, name, numbers).astype(float)
+        if array.ndim != 1 or not np.isfinite(array).all():
+            raise ValueError(
+                f"{function}: {name} must be a list of finite numbers, one a seed; got {array}"
+            )
+        arrays.append(array)
+    return arrays
 
 
 def lower(a: Sequence[float], b: Sequence[float], margin: float = 0.0) -> int:
@@ -214,7 +230,7 @@ def relabelled_chance(a: Sequence[float], b: Sequence[float]) -> float:
     Raises
     ------
     ValueError
-        If one of them is empty.
+        If one of them is empty or holds what is no finite number, or both have more than 20.
 
     Notes
     -----
@@ -225,14 +241,16 @@ def relabelled_chance(a: Sequence[float], b: Sequence[float]) -> float:
     >>> relabelled_chance([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
     0.1
     """
-    if not len(a) or not len(b):
+    own, others = _numbers("relabelled_chance", a=a, b=b)
+    if not own.size or not others.size or own.size + others.size > 20:
         raise ValueError(
-            f"relabelled_chance: a and b must not be empty; got {len(a)} and {len(b)} numbers"
+            "relabelled_chance: a and b must not be empty, and have at most 20 numbers together, "
+            f"since all ways to share them are counted; got {own.size} and {others.size}"
         )
-    everything = np.concatenate([np.asarray(a, float), np.asarray(b, float)])
-    chosen = np.array(list(itertools.combinations(range(len(everything)), len(a))))
+    everything = np.concatenate([own, others])
+    chosen = np.array(list(itertools.combinations(range(len(everything)), own.size)))
     first = everything[chosen].mean(axis=1)
-    second = (everything.sum() - everything[chosen].sum(axis=1)) / len(b)
+    second = (everything.sum() - everything[chosen].sum(axis=1)) / others.size
     apart = abs(first[0] - second[0])  # the first choice is a itself
     return float(np.mean(np.abs(first - second) >= apart * (1 - 1e-12)))
 
@@ -252,7 +270,7 @@ def verdict(signs: Mapping[int, int]) -> str:
     Raises
     ------
     ValueError
-        If there is no budget.
+        If there is no budget, or a sign is none.
 
     Notes
     -----
@@ -267,8 +285,11 @@ def verdict(signs: Mapping[int, int]) -> str:
     >>> verdict({1: 1, 4: 0, 10: -1})
     'depends on the budget: lower at 1, not decided at 4, higher at 10'
     """
-    if not signs:
-        raise ValueError("verdict: signs must have a budget at least; got none")
+    if not signs or not {*signs.values()} <= {1, -1, 0}:
+        raise ValueError(
+            "verdict: signs must have a budget at least, each with 1, -1 or 0 of `lower`; got "
+            f"{dict(signs)}"
+        )
     words = {1: "lower", -1: "higher", 0: "not decided"}
     budgets = sorted(signs)
     found = [signs[budget] for budget in budgets]

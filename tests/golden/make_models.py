@@ -13,8 +13,9 @@ from collections.abc import Iterable
 
 import torch
 import transformers
-from make import MODELS, NEW, golden, main, randomise, weights
 from torch import arange, randint
+
+from make import MODELS, NEW, golden, main, randomise, weights
 
 B, S, L, V, D, F = 2, 7, 5, 17, 12, 20
 IGNORED, SMOOTHING, STEPS = 0, 0.1, 3
