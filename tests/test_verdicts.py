@@ -19,8 +19,10 @@ HEAD = "task,layers,encoding,budget,rate,scaling,factor,tuning,log_n,seed," + ",
 )
 
 
-def line(task="text", layers=2, encoding="t5", budget=1, rate=0.005, log_n=0, seed=0, loss=1.0):
-    values = ",".join(f"{loss + n:.4f}" for n in range(4)) + ",.1,.2,.3,.4"
+def line(
+    task="text", layers=2, encoding="t5", budget=1, rate=0.005, log_n=0, seed=0, loss=1.0, rise=1
+):
+    values = ",".join(f"{loss + rise * n:.4f}" for n in range(4)) + ",.1,.2,.3,.4"
     return f"{task},{layers},{encoding},{budget},{rate},direct,,0,{log_n},{seed},{values}"
 
 
@@ -57,6 +59,29 @@ def test_results_are_found_by_kind_seed_by_seed_at_the_rate_that_was_kept(study)
     assert study.budgets("text", "t5") == [1, 4] and study.budgets("needle", "t5") == [1]
     with pytest.raises(ValueError, match=r"Study.find: there must be results of .*'rope'.* none"):
         study.losses("text", "rope")
+
+
+def test_two_kinds_are_compared_at_all_budgets_that_both_have(tmp_path):
+    lines = [
+        line(encoding=name, budget=budget, seed=seed, loss=loss + seed, log_n=n)
+        for name, budget, loss, n in (
+            *(("t5", 1, 3.0, 0), ("t5", 4, 1.0, 0), ("t5", 4, 9.0, 1), ("t5", 10, 1.0, 0)),
+            *(("rope", 1, 2.0, 0), ("rope", 4, 2.0, 0)),
+        )
+        for seed in range(3)
+    ]
+    lines += [line(encoding="alibi", seed=seed, loss=3.5 + seed, rise=0) for seed in range(3)]
+    (tmp_path / "study.csv").write_text("\n".join([HEAD, *lines]) + "\n")
+    (tmp_path / "study_curves.csv").write_text(HEAD + "\n")
+    table = Study(tmp_path / "study.csv")
+    said = "depends on the budget: higher at 1, lower at 4"
+    assert table.compare("text", "t5", "rope") == said
+    assert table.compare("text", "t5", {"encoding": "rope"}, multiple=1) == said
+    assert table.compare("text", "t5", "rope", margin=1.5) == "not decided"
+    assert table.compare("text", {"encoding": "t5", "log_n": 1}, "rope") == "higher"
+    assert table.compare("text", "t5", "alibi", 1) == "lower"  # at budget 1, which both have
+    assert table.compare("text", "t5", "alibi", 8) == "higher"
+    assert table.compare("text", "t5", "rope", kind="accuracy") == "not decided"
 
 
 def test_a_curve_has_axes_seed_step_and_length(study):

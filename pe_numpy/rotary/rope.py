@@ -148,17 +148,15 @@ def _turn_interleaved(x: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 
 def _turn_half(x: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Turn the pairs (x_i, x_(i+n)): x cos + (-second, first) sin, in the memory of the result."""
+    """Turn the pairs (x_i, x_(i+n)): x cos + (-second, first) sin, in rows of whole heads."""
     n = table.shape[-1]
-    cos, sin = table.real.copy(), table.imag.copy()  # each in one piece
-    turned = x.copy()  # components behind the pairs stay
-    turned[..., :n] *= cos
-    turned[..., n : 2 * n] *= cos
-    part = x[..., n : 2 * n] * sin
-    turned[..., :n] -= part
-    np.multiply(x[..., :n], sin, out=part)
-    turned[..., n : 2 * n] += part
-    return turned
+    cos = np.concatenate([table.real, table.real], axis=-1)
+    sin = np.concatenate([-table.imag, table.imag], axis=-1)
+    turned = x[..., : 2 * n] * cos
+    others = np.concatenate([x[..., n : 2 * n], x[..., :n]], axis=-1)
+    others *= sin
+    turned += others
+    return turned if 2 * n == x.shape[-1] else np.concatenate([turned, x[..., 2 * n :]], axis=-1)
 
 
 def rope_matrix(position: float, frequencies: ArrayLike) -> np.ndarray:

@@ -98,6 +98,31 @@ class Study:
             found.append(budget)
         return found
 
+    def compare(
+        self,
+        task: str,
+        a: str | Mapping[str, Any],
+        b: str | Mapping[str, Any],
+        multiple: int = 8,
+        kind: str = "loss",
+        margin: float = 0.0,
+    ) -> str:
+        """Say by `verdict` whether a is lower than b, over all budgets that both were given.
+
+        Each is an encoding, or what `find` takes: {"encoding": "rope", "scaling": "yarn"}.
+        Compared are values of one kind ("loss", or "accuracy") at one multiple of the length.
+        """
+        sides = [{"encoding": x} if isinstance(x, str) else dict(x) for x in (a, b)]
+        both = set.intersection(*(set(self.budgets(task, **side)) for side in sides))
+        column = MULTIPLES.index(multiple)
+        signs = {}
+        for budget in both:
+            first, second = (
+                _values(kind, self.find(task, budget=budget, **side))[:, column] for side in sides
+            )
+            signs[budget] = lower(first, second, margin)
+        return verdict(signs)
+
     def curve(
         self, task: str, encoding: str, budget: int, kind: str = "loss"
     ) -> tuple[np.ndarray, np.ndarray]:
