@@ -150,7 +150,7 @@ kills: .venv/ok  ## kill a training and a study, 50 times each, and see that not
 bench: .venv-bench/ok  ## time and memory beside PyTorch (6 minutes); writes notebooks/results/bench*.md
 	@PYTHONPATH=. THP_MEM_ALLOC_ENABLE=1 .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
 
-study: .venv/ok  ## train short, test long (hours; goes on where it stopped); adds to notebooks/results/budgets.csv
+study: .venv/ok  ## train short, test long (hours; goes on where it stopped); adds to notebooks/results/study.csv
 	@$(BIN)/python notebooks/results/study.py
 
 study-quick: .venv/ok  ## measure a part of the study anew, and compare (15 minutes)

@@ -31,7 +31,8 @@ from pe_numpy.detector import Properties, properties
 from pe_numpy.files import write_whole
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.schemes import every_scheme
-from pe_numpy.training.experiment import recipe
+from pe_numpy.training.experiment import PLACES, recipe
+from pe_numpy.training.verdicts import Study
 from pe_numpy.transformer.caching import cache_properties
 from pe_numpy.transformer.encodings import Encoding, Sizes
 from pe_numpy.transformer.encodings.base import distances
@@ -44,6 +45,14 @@ PAGE = ROOT / "notebooks" / "CARDS.md"
 H, K, LAYERS, LENGTH = 8, 64, 6, 512
 D = H * K
 LANGUAGES = ("markov", "text")
+BUDGET = 4  # of the study's three, the one that all its encodings have
+STUDIED = {  # schemes that the study calls by another name, or reads RoPE's models with
+    "forgetting": {"encoding": "fox"},
+    "partial_rope": {"encoding": "rope_half"},
+    "ntk": {"encoding": "rope", "scaling": "ntk", "factor": 8},
+    **{name: {"encoding": "rope", "scaling": name} for name in ("linear", "dynamic_ntk", "yarn")},
+    **{name: {"encoding": "rope", "scaling": name} for name in PLACES},
+}
 LENGTHS = np.array([256, 384, 512])
 MAKERS = ("arange", "empty", "full", "ones", "zeros")
 RANGES = {"finite": "ends with its table", "saturated": "a far key's score no longer changes"}
@@ -261,47 +270,22 @@ def added(pair: float, token: float, what: str) -> str:
 
 def longer() -> dict[str, str]:
     """What the study of chapter 71 says of each scheme, at L0 and at 8 L0."""
-    found: dict[str, dict[str, list]] = {}
-    for row in study():
-        direct = row["scaling"] == "direct"
-        if row["task"] in LANGUAGES and (direct or row["encoding"] == "rope"):
-            losses = found.setdefault(row["encoding" if direct else "scaling"], {})
-            losses.setdefault(row["task"], []).append(row)
-    words = {}
-    for name in cards.CODE:
-        fitted = f"{name}_500", f"{name}_steep", name, name.removesuffix("_rope")
-        key = next((key for key in fitted if key in found), None)
-        words[name] = told(name, key, found[key]) if key else "not in the study"
-    return words
+    book = Study(STUDY)
+    return {name: told(book, name, STUDIED.get(name, {"encoding": name})) for name in cards.CODE}
 
 
-def study() -> list[dict[str, str]]:
-    """The study's lines without tuning; of several budgets the middle one."""
-    lines = STUDY.read_text(encoding="utf-8").splitlines()
-    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-    plain = {"tuning": "0", "log_n": "0", "budget": "4"}
-    return [
-        row for row in rows if all(row.get(key, value) == value for key, value in plain.items())
-    ]
-
-
-def best(rows: list[dict[str, str]]) -> tuple[str, float, float]:
-    """A fixed s, if L / L0 was not tried; mean losses at L0 and at 8 L0, of the better rate."""
-    groups: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for row in rows:
-        losses = float(row["loss_1x"]), float(row["loss_8x"])
-        groups.setdefault((row["factor"], row.get("rate", "")), []).append(losses)
-    means = [(factor, *np.mean(group, axis=0)) for (factor, _), group in groups.items()]
-    return min(means)
-
-
-def told(name: str, key: str, rows: dict[str, list]) -> str:
-    """In words, with the name that the study has for it."""
-    found = {task: best(own) for task, own in sorted(rows.items())}
-    parts = [f"{task} {near:.2f}, {far:.2f}" for task, (_, near, far) in found.items()]
-    (s,) = {factor for factor, *_ in found.values()}
-    other = f" (as {key})" if key != name else f" (s {s})" if s else ""
-    (n,) = {recipe(task).length for task in rows}  # one for all
+def told(book: Study, name: str, model: dict[str, Any]) -> str:
+    """In words, with the name that the study has for it and what it was given."""
+    parts = []
+    for task in LANGUAGES:
+        if BUDGET in book.budgets(task, **model):
+            near, *_, far = book.losses(task, budget=BUDGET, **model).mean(axis=0)
+            parts.append(f"{task} {near:.2f}, {far:.2f}")
+    if not parts:
+        return "not in the study"
+    s, n = model.get("factor"), recipe(LANGUAGES[0]).length
+    key = model.get("scaling", model["encoding"])
+    other = f" (s {s})" if s else f" (as {key})" if key != name else ""
     return f"nats at the trained {n} tokens, and at {8 * n}: {'; '.join(parts)}{other}"
 
 
@@ -368,8 +352,9 @@ beside the scheme itself.
   groups of 2 and chunks of {clip}; lookups and copies are free, memory is what is held at the
   peak. Attention is its two products, of queries with keys and of weights with values.
 - *cache*: what must be kept beside the values.
-- *beyond L0*: losses of small models in two languages, a Markov chain and a text: at the
-  trained length, and at 8 times that. Scalings have s = L / L0, unless a number stands there.
+- *beyond L0*: losses of small models, after the middle budget of training, in two languages, a
+  Markov chain and a text: at the trained length, and at 8 times that. Scalings have s = L / L0,
+  unless a number stands there.
 - *used by*: models of the census, which has one scheme a model, and some that it has for another.
 - *trap*: the first mistake that `check` knows by name."""
 

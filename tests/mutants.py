@@ -1328,6 +1328,8 @@ MUTANTS = [
     Mutant("a last budget is a trend", VERDICTS, " and len(found) > 2:", ":"),
     Mutant("any rate", VERDICTS, 'wanted |= {"rate": self.rates.get((task, layers, encoding), "")}', "pass"),
     Mutant("any order of seeds", VERDICTS, 'sorted(own, key=lambda row: int(row["seed"]))', "own"),
+    Mutant("one budget for all", VERDICTS, "if len(found) == 1 and found[0]:", "if False:"),
+    Mutant("the higher loss of two trials", VERDICTS, "(-len(rates[rate]), min(rates[rate]))", "(-len(rates[rate]), -min(rates[rate]))"),
     Mutant("margin left behind", VERDICTS, "lower(first, second, margin)", "lower(first, second)"),
     Mutant("the longest alone", VERDICTS, "column = MULTIPLES.index(multiple)", "column = -1"),
     Mutant("losses alone", VERDICTS, "_values(kind, self.find(task, budget=budget", '_values("loss", self.find(task, budget=budget'),

@@ -22,6 +22,7 @@ import pytest
 from pe_numpy.training import study
 from pe_numpy.training.experiment import ENCODINGS, PLACES, SCALINGS, measure, recipe
 from pe_numpy.training.study import run
+from pe_numpy.training.verdicts import Study
 
 REPRODUCED = (("markov", 0), ("order_mean", 0), ("order_causal", 1))
 RESULTS = Path(__file__).parent.parent / "notebooks" / "results"
@@ -402,6 +403,23 @@ def test_the_table_holds_what_the_study_asks_for_and_nothing_else(book):
     assert f"# {seconds:.0f} seconds in all. Added:" in head
     added = [line for line in head if line.startswith("# - at ")]
     assert sum(int(re.search(r"(\d+) results", line)[1]) for line in added) == len(rows)
+
+
+def quoted(table):
+    """What chapters quote outside of their cells, and the numbers as they follow from the table."""
+    near = {name: table.losses("text", name, budget=4)[:, 0].mean() for name in ("none", "rope")}
+    yield "72_which_one", f"is higher ({near['none']:.2f} against {near['rope']:.2f})"
+    far = {
+        name: table.shares("needle", name, budget=4)[:, 3].mean() for name in ("alibi", "deberta")
+    }
+    found = f"finds {100 * far['alibi']:.0f} % at eight times the trained length"
+    yield "72_which_one", f"{found}, where DeBERTa finds {100 * far['deberta']:.0f} %"
+
+
+def test_numbers_that_chapters_quote_are_those_of_the_table(book):
+    for stem, words in quoted(Study(book.TABLE)):
+        source = (RESULTS.parent / f"{stem}.py").read_text(encoding="utf-8")
+        assert words in re.sub(r"\n# +", " ", source)
 
 
 def test_every_curve_belongs_to_a_line_and_ends_with_its_last_step(book):

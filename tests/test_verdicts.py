@@ -35,6 +35,8 @@ def study(tmp_path):
         line(budget=4, loss=0.7, rate=0.002),  # the rate that was not kept
         line(log_n=1, loss=7.0),
         line("needle", 1, seed=0, rate=0.008),
+        line("offset", 1, rate=0.005, loss=1.5),
+        line("offset", 1, rate=0.002, loss=1.4),
         line("needle", 2, seed=0, rate=0.008, loss=3.0),
     ]
     (tmp_path / "study.csv").write_text("\n".join(["# where from", HEAD, *lines]) + "\n")
@@ -57,8 +59,18 @@ def test_results_are_found_by_kind_seed_by_seed_at_the_rate_that_was_kept(study)
     assert study.losses("needle", "t5", layers=2)[0, 0] == 3
     assert study.shares("text", "t5")[1].tolist() == [0.1, 0.2, 0.3, 0.4]
     assert study.budgets("text", "t5") == [1, 4] and study.budgets("needle", "t5") == [1]
+    assert study.rates["offset", "1", "t5"] == "0.002"  # of two trials the one with the lower loss
     with pytest.raises(ValueError, match=r"Study.find: there must be results of .*'rope'.* none"):
         study.losses("text", "rope")
+
+
+def test_means_are_those_over_the_seeds_by_budget(study):
+    means = study.means("text", "t5")
+    assert {budget: x.tolist() for budget, x in means.items()} == {
+        1: [1.5, 2.5, 3.5, 4.5],
+        4: [0.5, 1.5, 2.5, 3.5],
+    }
+    assert study.means("needle", "t5", "accuracy", layers=2)[1].tolist() == [0.1, 0.2, 0.3, 0.4]
 
 
 def test_two_kinds_are_compared_at_all_budgets_that_both_have(tmp_path):
@@ -78,9 +90,10 @@ def test_two_kinds_are_compared_at_all_budgets_that_both_have(tmp_path):
     assert table.compare("text", "t5", "rope") == said
     assert table.compare("text", "t5", {"encoding": "rope"}, multiple=1) == said
     assert table.compare("text", "t5", "rope", margin=1.5) == "not decided"
-    assert table.compare("text", {"encoding": "t5", "log_n": 1}, "rope") == "higher"
-    assert table.compare("text", "t5", "alibi", 1) == "lower"  # at budget 1, which both have
-    assert table.compare("text", "t5", "alibi", 8) == "higher"
+    sharper = {"encoding": "t5", "log_n": 1}
+    assert table.compare("text", sharper, "rope") == "higher at 4, the one budget"
+    assert table.compare("text", "t5", "alibi", 1) == "lower at 1, the one budget"
+    assert table.compare("text", "t5", "alibi", 8) == "higher at 1, the one budget"
     assert table.compare("text", "t5", "rope", kind="accuracy") == "not decided"
 
 
@@ -149,6 +162,7 @@ def test_the_rule_on_every_pattern_of_three_budgets():
             assert said == "depends on the budget: not decided at 1, not decided at 4, lower at 10"
         if len({*pattern}) == 1:
             assert said == {1: "lower", -1: "higher", 0: "not decided"}[pattern[0]]
+    assert verdict({4: -1}) == "higher at 4, the one budget" and verdict({4: 0}) == "not decided"
     assert verdict({1: 0, 4: 1}) == "depends on the budget: not decided at 1, lower at 4"
     assert verdict({4: 1, 1: -1}) == "depends on the budget: higher at 1, lower at 4"
 

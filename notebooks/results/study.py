@@ -39,7 +39,7 @@ from pe_numpy.training.experiment import (
 from pe_numpy.training.study import run
 from pe_numpy.training.verdicts import read_table
 
-TABLE = Path(__file__).with_name("budgets.csv")
+TABLE = Path(__file__).with_name("study.csv")
 CURVES = TABLE.with_stem(f"{TABLE.stem}_curves")
 FOLDER = Path(__file__).parents[2] / "_build" / "study"
 
@@ -89,8 +89,8 @@ def kinds() -> Iterator[tuple[str, int, str]]:
     for task, encoding in product(LANGUAGES + PROBES, ENCODINGS):
         if (layers := recipe(task).n_layers) > 1 or encoding != "rope_nope":
             yield task, layers, encoding
-    yield from product(PROBES, (2,), filter(fitted, ENCODINGS))
     yield from product(SENTENCES, (1,), LONGEST)
+    yield from product(PROBES, (2,), (*filter(fitted, LONGEST), "rope_nope"))
 
 
 def fitted(encoding: str) -> bool:
@@ -189,7 +189,7 @@ def still_falling(table: Table) -> set[tuple[str, int, str]]:
 
 
 def longest(table: Table, some: Iterable[int]) -> Iterator[Configuration]:
-    """The largest budget, for models of one kind of layers whose loss was still falling."""
+    """The largest budget, for those of `core` whose loss was still falling."""
     falling = still_falling(table)
     for c in core(table, BUDGETS[2], some):
         if (c.task, c.n_layers, c.encoding) in falling:
@@ -208,11 +208,12 @@ STEPS: tuple[Callable[[Table], Iterator[Configuration]], ...] = (
     lambda table: rate_trials(),
     lambda table: core(table, 4),
     lambda table: core(table, 1),
+    lambda table: (c for c in longest(table, range(3)) if fitted(c.encoding)),
+    lambda table: (c for b in BUDGETS[:2] for c in core(table, b, (3, 4))),
     lambda table: budgets(table, 4, range(3)),
     lambda table: budgets(table, 1, range(3)),
-    lambda table: longest(table, range(3)),
     lambda table: (c for b in BUDGETS[:2] for c in budgets(table, b, (3, 4))),
-    lambda table: longest(table, (3, 4)),
+    lambda table: longest(table, range(5)),
 )
 
 

@@ -19,20 +19,35 @@ NAMES = {
     **RELATIVE,
     "rope": "RoPE",
 }
-SCALINGS = {
+READINGS = {
     "direct": "direct",
     "linear": "linear",
-    "ntk": "NTK",
     "dynamic_ntk": "dynamic NTK",
     "yarn": "YaRN",
+    "rerope": "ReRoPE",
+    "self_extend": "Self-Extend",
+    "streaming": "streaming",
 }
-# The models of the probes: their names, and the encoding and the scaling of each.
-MODELS = {NAMES[name]: (name, "direct") for name in NAMES if name != "rope"}
-MODELS |= {"ALiBi, steep": ("alibi_steep", "direct")}
-MODELS |= {f"RoPE, {SCALINGS[name]}": ("rope", name) for name in SCALINGS if name != "ntk"}
-SCALING_COLOURS = dict(
-    zip(SCALINGS, (COLOURS["rope"], *(SERIES[n] for n in (1, 0, 4, 5))), strict=True)
-)
+TASKS = {
+    "markov": "Markov, nats",
+    "text": "text, nats",
+    "offset": "offset, %",
+    "needle": "needle, %",
+}
+# The models of the plane: their names, and the encoding and the reading of each.
+MODELS = {NAMES[name]: (name, "direct") for name in NAMES}
+MODELS |= {f"RoPE, {READINGS[name]}": ("rope", name) for name in ("linear", "yarn", "rerope")}
+# Where their names stand beside their dots, in points.
+PLACES_OF_NAMES = {
+    "DeBERTa": (-9, 20),
+    "T5": (-9, 9),
+    "Shaw": (-9, -2),
+    "RoPE, ReRoPE": (-9, -13),
+    "Transformer-XL": (-9, -24),
+    "none": (6, -11),
+    "RoPE, YaRN": (-4, 7),
+}
+GREYS = {1: "#BBBBBB", 4: "#777777", 10: "black"}  # of the budgets
 
 
 @in_style
@@ -71,13 +86,6 @@ def attention_by_distance(weights: Mapping[str, np.ndarray], places: int) -> Fig
     return fig
 
 
-def _over_length(ax: Axes, values: np.ndarray, lengths: Sequence[int], **style: object) -> None:
-    """Draw the mean over seeds (rows) as a line, from the least to the largest as a band."""
-    ax.plot(lengths, values.mean(axis=0), **style)  # type: ignore[arg-type]
-    colour = style["color"]
-    ax.fill_between(lengths, values.min(0), values.max(0), color=colour, alpha=0.25, lw=0)
-
-
 def _lengths(ax: Axes, lengths: Sequence[int], tick: str = "{}") -> None:
     ax.set_xscale("log", base=2)
     ax.set_xticks(lengths, [tick.format(length) for length in lengths])
@@ -112,31 +120,35 @@ def _label_ends(ax: Axes, ends: Mapping[str, tuple[float, str]], last: float, ga
 
 
 @in_style
-def loss_over_length(
-    losses: Mapping[str, Mapping[str, np.ndarray]],
+def loss_at_budgets(
+    losses: Mapping[tuple[str, int], Mapping[str, np.ndarray]],
     lengths: Sequence[int],
     floors: Mapping[str, float],
 ) -> Figure:
-    """Draw the loss (seeds, lengths) of each encoding over the length: one panel for each task.
+    """Draw the loss (seeds, lengths) of encodings of `NAMES`: a row a task, a column a budget.
 
     `floors` holds the least loss that any model could have, where it is known.
     """
-    fig, axes = plt.subplots(1, len(losses), figsize=(WIDTH, 3.9))
-    for ax, (task, curves) in zip(axes, losses.items(), strict=True):
+    tasks, budgets = (list(dict.fromkeys(key[n] for key in losses)) for n in range(2))
+    fig, axes = plt.subplots(
+        len(tasks), len(budgets), figsize=(WIDTH, 5.6), sharex=True, sharey="row"
+    )
+    for (task, budget), curves in losses.items():
+        ax = axes[tasks.index(task), budgets.index(budget)]
         for name, values in curves.items():
-            _over_length(ax, values, lengths, color=COLOURS[name])
-        ends = {NAMES[n]: (float(v[:, -1].mean()), COLOURS[n]) for n, v in curves.items()}
-        span = np.ptp([v.mean(axis=0) for v in curves.values()])
-        _label_ends(ax, ends, lengths[-1], 0.052 * float(span))
+            ax.plot(lengths, values.mean(axis=0), color=COLOURS[name])
         if task in floors:
             ax.axhline(floors[task], color="black", lw=1, ls=":")
-            ax.text(lengths[1], floors[task] - 0.02, "no model can be below", va="top", fontsize=8)
-            ax.set_ylim(bottom=floors[task] - 0.12)
-        ax.axvline(lengths[0], color="#DDDDDD", lw=4, zorder=0)
+        if budget == budgets[-1]:
+            ends = {NAMES[n]: (float(v[:, -1].mean()), COLOURS[n]) for n, v in curves.items()}
+            _label_ends(ax, ends, lengths[-1], 0.065 * float(np.ptp(ax.get_ylim())))
         _lengths(ax, lengths)
-        ax.set(title=task, xlabel="length $L$ of the test (trained on 32)")
-        ax.set_xlim(0.93 * lengths[0], lengths[-1] * 1.1)
-    axes[0].set_ylabel("loss, nats a symbol")
+        if ax in axes[0]:
+            ax.set_title(f"budget {budget}")
+        if ax in axes[:, 0]:
+            ax.set_ylabel(f"{task}\nloss, nats a symbol")
+        if ax in axes[-1]:
+            ax.set_xlabel("length $L$ of the test")
     return fig
 
 
@@ -162,6 +174,7 @@ def learning_curves(
         ax.set_xscale("log")
         ax.set_title(NAMES[name])
         ax.minorticks_off()
+        ax.set_xticks((steps[0], steps[-1]), (f"{steps[0]}", f"{steps[-1]:,}"))
     for ax in axes.flat[len(curves) :]:
         ax.set_axis_off()
     fig.supxlabel("steps of training", fontsize=9)
@@ -177,92 +190,58 @@ def learning_curves(
 
 
 @in_style
-def loss_of_stretched_rope(
-    losses: Mapping[tuple[str, str], Mapping[str, np.ndarray]], lengths: Sequence[int]
-) -> Figure:
-    """Draw the loss (seeds, lengths) of each scaling of RoPE: panels by (row, column) titles.
-
-    The curves have the keys of `SCALINGS`.
-    """
-    rows, columns = (list(dict.fromkeys(key[n] for key in losses)) for n in range(2))
-    fig, axes = plt.subplots(
-        len(rows), len(columns), figsize=(WIDTH, 4.6), sharex=True, sharey="row", squeeze=False
-    )
-    for (row, column), curves in losses.items():
-        ax = axes[rows.index(row), columns.index(column)]
-        for name, values in curves.items():
-            colour = SCALING_COLOURS[name]
-            _over_length(ax, values, lengths, color=colour, label=SCALINGS[name])
-        _lengths(ax, lengths)
-        if ax in axes[0]:
-            ax.set_title(column)
-        if ax in axes[:, 0]:
-            ax.set_ylabel(f"{row}\nloss, nats")
-        if ax in axes[-1]:
-            ax.set_xlabel("length $L$ of the test")
-    handles = {h.get_label(): h for ax in axes.flat for h in ax.get_lines()}
-    fig.legend(handles=list(handles.values()), loc="outside right center")
-    return fig
-
-
-def _colour(name: str) -> str:
-    return COLOURS[MODELS[name][0].removesuffix("_steep")]
-
-
-@in_style
-def probes_over_length(
-    probes: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+def small_multiples(
+    values: Mapping[tuple[str, str], Mapping[int, np.ndarray]],
     lengths: Sequence[int],
-    chances: tuple[float, float],
+    columns: Mapping[str, str],
 ) -> Figure:
-    """Draw three probes (seeds, lengths), in per cent, one panel for each of `MODELS`.
+    """Draw what each model (a column) does at each task (a row): a line for each budget.
 
-    They are the offset, the needle, and the needle with log n; `chances` holds the per cent of a
-    guess at the offset and at the needle.
+    Keys are (key of `TASKS`, model), values the means (lengths,) by budget: losses, or shares.
     """
-    fig, axes = plt.subplots(3, 5, figsize=(WIDTH, 4.6), sharex=True, sharey=True)
-    for ax, (name, values) in zip(axes.flat, probes.items(), strict=False):
-        offset, needle, sharper = values
-        for chance, grey in zip(chances, ("#BBBBBB", "black"), strict=True):
-            ax.axhline(chance, color=grey, lw=0.6, ls="--", zorder=0)
-        _over_length(ax, offset, lengths, color="#BBBBBB", lw=2.5)
-        _over_length(ax, needle, lengths, color=_colour(name))
-        ax.plot(lengths, sharper.mean(axis=0), color=_colour(name), ls=":")
-        ax.set_title(name, fontsize=8.5)
-        _lengths(ax, lengths)
-        ax.set(ylim=(0, 104), yticks=(0, 50, 100))
-        ax.tick_params(labelsize=7.5)
-    for ax in axes.flat[len(probes) :]:
-        ax.set_axis_off()
-    legend = axes.flat[len(probes)]
-    styles = (("offset", "#BBBBBB", "-", 2.5), ("needle", "black", "-", 1.6))
-    thin = (("needle, log n", "black", ":", 1.6), ("chance of each", "black", "--", 0.6))
-    for name, colour, dashes, width in (*styles, *thin):
-        legend.plot([], [], color=colour, ls=dashes, lw=width, label=name)
-    legend.legend(loc="center", fontsize=8)
-    fig.supylabel("right answers, per cent", fontsize=9)
-    fig.supxlabel("length $L$ of the test (trained on 32)", fontsize=9)
+    fig, axes = plt.subplots(
+        len(TASKS), len(columns), figsize=(WIDTH, 1.15 * len(TASKS)), sharex=True, sharey="row"
+    )
+    for (task, model), by_budget in values.items():
+        ax = axes[list(TASKS).index(task), list(columns).index(model)]
+        for budget, means in by_budget.items():
+            shown = 100 * means if "%" in TASKS[task] else means
+            ax.plot(range(len(lengths)), shown, color=GREYS[budget], lw=1.4, label=f"{budget}")
+        ax.set_xticks(range(len(lengths)), [""] * len(lengths))
+        ax.tick_params(labelsize=7, length=2)
+        if "%" in TASKS[task]:
+            ax.set(ylim=(0, 106), yticks=(0, 50, 100))
+        if ax in axes[0]:
+            ax.set_title(columns[model].replace("Transformer-XL", "Tr.-XL"), fontsize=7.5)
+        if ax in axes[:, 0]:
+            ax.set_ylabel(TASKS[task], fontsize=8)
+        if ax in axes[-1]:
+            ax.set_xticks((0, len(lengths) - 1), (lengths[0], lengths[-1]))
+    lines = {h.get_label(): h for ax in axes.flat for h in ax.get_lines()}
+    handles = [lines[f"{budget}"] for budget in GREYS if f"{budget}" in lines]
+    fig.legend(handles=handles, title="budget", loc="outside right center", fontsize=8)
     return fig
 
 
 @in_style
 def loss_against_needles(points: Mapping[str, np.ndarray]) -> Figure:
-    """Draw the loss on a long text and the needles found, in per cent, of `MODELS`: (seeds, 2).
+    """Draw the loss on a long text and the needles found, in per cent, of `MODELS`.
 
-    Small dots are seeds, the large one is their mean.
+    An arrow goes from the shortest training to the longest, (2, 2): loss and needles of each.
     """
-    fig, ax = plt.subplots(figsize=(WIDTH, 4.2))
-    places = {"Transformer-XL": (8, -13), "Shaw": (8, -1), "TUPE": (-28, 11), "DeBERTa": (8, 2)}
-    places |= {"RoPE, dynamic NTK": (-30, -17), "learned": (10, -3), "T5": (-18, -4)}
-    places |= {"none": (8, -9), "RoPE, linear": (5, 6), "ALiBi": (10, 3)}
-    for name, seeds in points.items():
-        x, y = seeds.mean(axis=0)
-        ax.plot(seeds[:, 0], seeds[:, 1], "o", color=_colour(name), ms=3, alpha=0.6)
-        ax.plot(x, y, "o", color=_colour(name), ms=8)
-        place = places.get(name, (7, 4))
-        ax.annotate(name, (x, y), place, textcoords="offset points", color=_colour(name))
+    fig, ax = plt.subplots(figsize=(WIDTH, 4.4))
+    for name, path in points.items():
+        colour = COLOURS.get(MODELS[name][0], "black")
+        ax.plot(*path[0], "o", color=colour, ms=4, mfc="white")
+        ax.plot(*path[-1], "o", color=colour, ms=7)
+        arrow = {"arrowstyle": "->", "color": colour, "lw": 1, "shrinkB": 4}
+        ax.annotate("", path[-1], path[0], arrowprops=arrow)
+        place = PLACES_OF_NAMES.get(name, (7, 3))
+        label = ax.annotate(name, path[-1], place, textcoords="offset points", color=colour)
+        label.set(fontsize=8, ha="right" if place[0] < 0 else "left")
     ax.set(xlabel="loss on a text of 8 times the trained length, nats a character")
-    ax.set(ylabel="needles found at 8 times, per cent", ylim=(0, 108), xlim=(1.65, 3.6))
-    for x, y, words in ((1.7, 41, "reads on, and forgets"), (3.0, 86, "finds, and cannot read on")):
-        ax.text(x, y, words, color="#777777", style="italic")
+    ax.set(ylabel="needles found at 8 times, per cent", ylim=(10, 112))
+    ax.set_xlim(left=1.05)
+    ax.text(1.72, 45, "reads on, and forgets", color="#777777", style="italic")
+    ax.text(2.75, 86, "finds, and cannot read on", color="#777777", style="italic")
     return fig

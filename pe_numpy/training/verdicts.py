@@ -12,15 +12,15 @@ Differs from Student: only the interval of 95 per cent, for up to ten seeds.
 
 from __future__ import annotations
 
-import collections
 import csv
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pe_numpy import checks
 
@@ -55,12 +55,18 @@ class Study:
         self.rates = self._rates()
 
     def _rates(self) -> dict[tuple[str, str, str], str]:
-        """The rate of each scheme: that of most of its lines; the other one was tried once."""
-        found: dict[tuple[str, str, str], collections.Counter[str]] = {}
+        """The rate of each scheme: that of most of its lines; the other one was tried once.
+
+        Of two with as many lines it is the one with the lower loss at the trained length.
+        """
+        found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
         for row in self.rows:
             kind = row["task"], row["layers"], row["encoding"]
-            found.setdefault(kind, collections.Counter())[row["rate"]] += 1
-        return {kind: rates.most_common(1)[0][0] for kind, rates in found.items()}
+            found.setdefault(kind, {}).setdefault(row["rate"], []).append(float(row["loss_1x"]))
+        return {
+            kind: min(rates, key=lambda rate: (-len(rates[rate]), min(rates[rate])))
+            for kind, rates in found.items()
+        }
 
     def find(self, task: str, encoding: str, **choices: Any) -> list[dict[str, str]]:
         """Lines of one kind of model and test, a line a seed.
@@ -97,6 +103,15 @@ class Study:
                 continue
             found.append(budget)
         return found
+
+    def means(
+        self, task: str, encoding: str, kind: str = "loss", **choices: Any
+    ) -> dict[int, np.ndarray]:
+        """Means over the seeds (L,) of losses, or of shares ("accuracy"), by budget."""
+        return {
+            budget: _values(kind, self.find(task, encoding, budget=budget, **choices)).mean(axis=0)
+            for budget in self.budgets(task, encoding, **choices)
+        }
 
     def compare(
         self,
@@ -153,7 +168,7 @@ def _values(kind: str, rows: Iterable[Mapping[str, str]]) -> np.ndarray:
 # ---- the rule -----------------------------------------------------------------------------------
 
 
-def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+def paired_interval(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     """Give the 95 per cent interval of the mean of a - b, over seeds that both share.
 
     Parameters
@@ -191,7 +206,7 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
     return float(d.mean()) - half, float(d.mean()) + half
 
 
-def _numbers(function: str, **values: Sequence[float]) -> list[np.ndarray]:
+def _numbers(function: str, **values: ArrayLike) -> list[np.ndarray]:
     """Lists of finite numbers as arrays."""
     arrays = []
     for name, numbers in values.items():
@@ -204,7 +219,7 @@ def _numbers(function: str, **values: Sequence[float]) -> list[np.ndarray]:
     return arrays
 
 
-def lower(a: Sequence[float], b: Sequence[float], margin: float = 0.0) -> int:
+def lower(a: ArrayLike, b: ArrayLike, margin: float = 0.0) -> int:
     """Compare two encodings: 1 if a is lower than b, -1 if b is, 0 if it is not decided.
 
     Parameters
@@ -240,7 +255,7 @@ def lower(a: Sequence[float], b: Sequence[float], margin: float = 0.0) -> int:
     return int(high < 0 and middle < -margin) - int(low > 0 and middle > margin)
 
 
-def relabelled_chance(a: Sequence[float], b: Sequence[float]) -> float:
+def relabelled_chance(a: ArrayLike, b: ArrayLike) -> float:
     """How often shuffled labels give means as far apart as those of a and b, or farther.
 
     Parameters
@@ -290,7 +305,8 @@ def verdict(signs: Mapping[int, int]) -> str:
 
     Returns
     -------
-    "lower", "higher", "not decided" (at no budget), "lower from 4 on", "depends on the budget: ..."
+    "lower", "higher", "not decided" (at no budget), "lower from 4 on", "lower at 4, the one
+    budget", or "depends on the budget: ..."
 
     Raises
     ------
@@ -318,6 +334,8 @@ def verdict(signs: Mapping[int, int]) -> str:
     words = {1: "lower", -1: "higher", 0: "not decided"}
     budgets = sorted(signs)
     found = [signs[budget] for budget in budgets]
+    if len(found) == 1 and found[0]:
+        return f"{words[found[0]]} at {budgets[0]}, the one budget"
     if len({*found}) == 1:
         return words[found[0]]
     if len({*found} - {0}) == 1 and found[0] == 0 and len({*found[1:]}) == 1 and len(found) > 2:
