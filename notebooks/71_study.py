@@ -261,10 +261,12 @@ for task, layers in (("markov", "2"), ("offset", "1"), ("needle", "1")):
 # an interval, decide nothing: a coin gives them one time in four.
 
 # %%
+from pe_numpy.training.verdicts import STUDENT
 from pe_numpy.training.verdicts import lower, paired_interval, relabelled_chance, verdict
 
+print(f"t for 3 and for 5 seeds: {STUDENT[1]:.2f}, {STUDENT[3]:.2f}")
 a, b = (book.losses("text", name)[:, 0] for name in ("rope", "alibi"))
-half = 2.776 * (a - b).std(ddof=1) / np.sqrt(5)
+half = STUDENT[3] * (a - b).std(ddof=1) / np.sqrt(5)
 assert np.allclose(
     paired_interval(a, b), ((a - b).mean() - half, (a - b).mean() + half), rtol=1e-12
 )
@@ -415,7 +417,7 @@ assert book.compare("needle", "rope", "rope_10000", 8, "accuracy") == "lower"
 # two other panels on paper.
 
 
-# %% fold="output" alt="Small panels, a column for each of ten encodings, rows for two languages, offset and needle, a line for each budget. What one sees: Shaw, Transformer-XL and DeBERTa are straight in all four rows; ALiBi is flat on languages, rises at the offset with the budget and falls at the needle; RoPE fails in all rows."
+# %% fold="output" alt="Small panels: ten encodings, rows for two languages, offset and needle, a line for each budget. What one sees: Shaw, Transformer-XL and DeBERTa are straight in all rows; ALiBi is flat on languages, gains at the offset with the budget and falls at the needle; RoPE fails in all rows."
 def all_tasks(models):
     """Means by task, model and budget; a model is an encoding and a reading."""
     found = {}
@@ -603,7 +605,7 @@ for task, what in (("markov", "loss"), ("text", "loss"), ("needle", "accuracy"))
 
 # %% fold="output"
 for name in plots.NAMES:
-    for budget in book.budgets("order_mean", name, layers=1):
+    for budget in book.budgets("order_causal", name, layers=1):
         shares = {
             part: book.shares(f"order_{part}", name, budget=budget, layers=1)[:, 0]
             for part in ("mean", "first", "causal")

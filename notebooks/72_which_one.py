@@ -481,6 +481,8 @@ text, back, needle = (
     {key: get(task, budget=4, **model).mean(axis=0) for key, model in models.items()}
     for get, task in ((book.losses, "text"), (book.shares, "offset"), (book.shares, "needle"))
 )
+
+# %%
 rise = {key: loss - loss[0] for key, loss in text.items()}
 print("trained on 32, tested on 256   loss  rise  back %  needles %")
 for key in models:
@@ -507,6 +509,7 @@ assert back["RoPE yarn"][3] > 0.85 and needle["RoPE yarn"][3] > 0.95
 assert min(rise[f"RoPE {name}"][3] for name in ("linear", "dynamic_ntk", "yarn")) > 0.5
 
 
+# %%
 def keeps_all(key, n):
     """At one length: loss, three back and needles."""
     return bool(rise[key][n] < 0.1 and back[key][n] > 0.9 and needle[key][n] > 0.9)
