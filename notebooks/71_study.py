@@ -434,7 +434,7 @@ plt.show()
 # %% [markdown]
 # - **Offset.** Shaw, DeBERTa and Transformer-XL point at a distance, and do so at every tested length. Sinusoidal,
 #   learned and TUPE guess as soon as they leave their length, and RoPE (base 500) somewhat later. No training moves these.
-# - **Needle.** It must be found by its content, wherever it lies. All but ALiBi, RoPE and the two absolute
+# - **Needle.** It must be found by its content, wherever it lies. Once trained well, all but ALiBi, RoPE and the two absolute
 #   codes find nearly all.
 #
 # ### ALiBi and the third token
@@ -447,7 +447,7 @@ plt.show()
 # $$g(d)=\sum_{h=1}^4 c_h(1-r_h)\,r_h^d,\qquad g(0)=g(1)=g(2)=0,\quad g(3)=1$$
 #
 # The generating function of such a $g$ is $\sum_d g(d)\,x^d=x^3/\prod_h(1-r_hx)$: nothing is negative, and all distances beyond
-# 3 together have $\prod_h\frac1{1-r_h}-1$. If that is below 1, the third token back outweighs all others, even if they are all equal.
+# 3 together weigh $\prod_h\frac1{1-r_h}-1$. If that is below 1, the third token back outweighs all others, even if they are all equal.
 
 # %%
 from pe_numpy import alibi_bias, alibi_slopes, causal_mask, relative_distance, softmax
@@ -624,7 +624,7 @@ for name in plots.NAMES:
 #
 # ## What held, and what did not
 #
-# Take out your sheet. "Every budget" means 1, 4 and, where it was tried, 10.
+# Compare your bets. "Every budget" means 1, 4 and, where it was tried, 10.
 #
 # | | claim | in these models |
 # |---|---|---|
