@@ -450,17 +450,19 @@ plt.show()
 # 3 together weigh $\prod_h\frac1{1-r_h}-1$. If that is below 1, the third token back outweighs all others, even if they are all equal.
 
 # %%
-from pe_numpy import alibi_bias, alibi_slopes, causal_mask, relative_distance, softmax
-
-r, at = np.array([0.05, 0.1, 0.15, 0.2]), np.arange(256)
+r = np.array([0.05, 0.1, 0.15, 0.2])
 heads = (1 - r) * r ** np.arange(256)[:, None]  # (distances, heads)
 c = np.linalg.solve(heads[:4], [0, 0, 0, 1])
 g = heads @ c
-assert g.min() > -1e-9 and np.isclose(g[4:].sum(), 1 / np.prod(1 - r) - 1, rtol=1e-6)
-w = alibi_bias(-np.log(r), relative_distance(at, at))
-w = softmax(np.where(causal_mask(at, at), w, -np.inf))  # (heads, queries, keys)
+assert np.allclose(heads.sum(axis=0), 1, rtol=1e-12) and (g > -1e-9).all()
+assert np.isclose(g[4:].sum(), 1 / np.prod(1 - r) - 1, rtol=1e-6)
 
 # %%
+from pe_numpy import alibi_bias, alibi_slopes, causal_mask, relative_distance, softmax
+
+at = np.arange(256)
+w = alibi_bias(-np.log(r), relative_distance(at, at))
+w = softmax(np.where(causal_mask(at, at), w, -np.inf))  # (heads, queries, keys)
 asked = draw("offset", np.random.default_rng(0), 64, 256, held_out=True)
 said = np.einsum("h,hij,bjv->biv", c, w, np.eye(16)[asked["inputs"]]).argmax(axis=-1)
 assert (said == asked["targets"])[:, 3:].all()
