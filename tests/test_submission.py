@@ -1,8 +1,11 @@
 """What is read of a file before any of it runs: code, cells, names, and what is not its own."""
 
 import ast
+import gc
 import json
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,6 +20,7 @@ from pe_numpy.homework.submission import (
     none_of_them,
     of_cells,
     printable,
+    tree_of,
 )
 
 OWN = """
@@ -38,12 +42,44 @@ def flags(tmp_path, text, **used):
     return flags_of(text.encode(), ast.parse(text), path, used)
 
 
+class Cycle:
+    """What only the garbage collector frees, by a method in which threads take turns."""
+
+    def __init__(self):
+        self.me = self
+
+    def __del__(self):
+        sum(range(200))
+
+
+@pytest.fixture
+def restless():
+    """Threads that change, and garbage that is collected, all the time."""
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(50)
+    yield
+    sys.setswitchinterval(interval)
+    gc.set_threshold(*thresholds)
+
+
 # ---- code ---------------------------------------------------------------------------------------
 
 
 def test_a_file_is_read_as_it_is(tmp_path):
     (tmp_path / "answers").write_text(OWN)
     assert code_of(tmp_path / "answers") == (OWN.encode(), [])
+
+
+def test_threads_may_parse_at_the_same_time(restless):
+    code = OWN * 50
+
+    def parsed(_):
+        kept = [Cycle() for _ in range(5)]
+        return ast.dump(tree_of(code)), len(kept)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(parsed, range(100))) == {(ast.dump(ast.parse(code)), 5)}
 
 
 def test_a_folder_and_what_has_no_end_are_told(tmp_path, monkeypatch):

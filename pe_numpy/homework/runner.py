@@ -15,7 +15,6 @@ that leaves its group is found again on Linux alone, and on Windows only while i
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
 import faulthandler
 import importlib.abc
@@ -54,6 +53,7 @@ from pe_numpy.homework.submission import (
     none_of_them,
     of_cells,
     printable,
+    tree_of,
 )
 
 MEASURE = "measure"  # stands before the name of a function that is to be measured
@@ -258,7 +258,7 @@ def _fill(
     cells: list[int] = []
     try:
         text, cells = code_of(path)
-        tree = ast.parse(text, str(path))
+        tree = tree_of(text, str(path))
     except StrangeFileError as error:
         report.problem = str(error)
         return

@@ -12,6 +12,7 @@ import importlib.machinery
 import json
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pe_numpy.homework.registry import EXERCISES
 LARGEST_FILE = 2**24  # bytes that are read of an answer
 OWN = "uses the package's own function"
 LICENCE = b"The pe_numpy authors"  # in the notice of `pe_numpy copy`
+_PARSER = threading.Lock()
 
 
 class StrangeFileError(Exception):
@@ -64,11 +66,21 @@ def _plain(cell: str) -> str:
     if first.startswith("%%"):
         return "\n" + rest if first[2:].split()[:1] in (["time"], ["capture"]) else ""
     try:
-        ast.parse(cell)
+        tree_of(cell)
     except (SyntaxError, ValueError):
         magic = r"^([ \t]*)(\w+ *= *)?(?:[%!]{1,2}\w.*|\?.*|[\w.]+\?+[ \t]*)$"
         return re.sub(magic, lambda m: m[1] + (m[2] + "[]" if m[2] else "pass"), cell, flags=re.M)
     return cell
+
+
+def tree_of(code: str | bytes, name: str = "<unknown>") -> ast.Module:
+    """Parse code, one thread at a time: Python 3.11 counts how deep a tree is for all at once.
+
+    Threads that parse at the same time get a SystemError now and then (python/cpython, issue
+    106905).
+    """
+    with _PARSER:
+        return ast.parse(code, name)
 
 
 def of_cells(problem: str, starts: list[int]) -> str:
@@ -158,7 +170,7 @@ def _is_elsewhere(name: str, folder: Path) -> bool:
 def _answers(path: Path) -> list[str]:
     """Exercises that a file beside the answers has itself."""
     try:
-        defined = defined_in(ast.parse(code_of(path)[0]))
+        defined = defined_in(tree_of(code_of(path)[0]))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError, StrangeFileError):
         return []
     return [name for name in EXERCISES if name in defined]
