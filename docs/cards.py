@@ -31,7 +31,7 @@ from pe_numpy.detector import Properties, properties
 from pe_numpy.files import write_whole
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.schemes import every_scheme
-from pe_numpy.training.experiment import PLACES, recipe
+from pe_numpy.training import experiment
 from pe_numpy.training.verdicts import Study
 from pe_numpy.transformer.caching import cache_properties
 from pe_numpy.transformer.encodings import Encoding, Sizes
@@ -45,13 +45,14 @@ PAGE = ROOT / "notebooks" / "CARDS.md"
 H, K, LAYERS, LENGTH = 8, 64, 6, 512
 D = H * K
 LANGUAGES = ("markov", "text")
-BUDGET = 4  # of the study's three, the one that all its encodings have
-STUDIED = {  # schemes that the study calls by another name, or reads RoPE's models with
+BUDGET = 4  # of the study's three, the longest that all its encodings have
+STUDIED = {  # what the study knows, some by another name, some as a reading of RoPE's models
+    **{name: {"encoding": name} for name in experiment.ENCODINGS},
     "forgetting": {"encoding": "fox"},
     "partial_rope": {"encoding": "rope_half"},
     "ntk": {"encoding": "rope", "scaling": "ntk", "factor": 8},
     **{name: {"encoding": "rope", "scaling": name} for name in ("linear", "dynamic_ntk", "yarn")},
-    **{name: {"encoding": "rope", "scaling": name} for name in PLACES},
+    **{name: {"encoding": "rope", "scaling": name} for name in experiment.PLACES},
 }
 LENGTHS = np.array([256, 384, 512])
 MAKERS = ("arange", "empty", "full", "ones", "zeros")
@@ -271,19 +272,18 @@ def added(pair: float, token: float, what: str) -> str:
 def longer() -> dict[str, str]:
     """What the study of chapter 71 says of each scheme, at L0 and at 8 L0."""
     book = Study(STUDY)
-    return {name: told(book, name, STUDIED.get(name, {"encoding": name})) for name in cards.CODE}
+    return {
+        name: told(book, name) if name in STUDIED else "not in the study" for name in cards.CODE
+    }
 
 
-def told(book: Study, name: str, model: dict[str, Any]) -> str:
+def told(book: Study, name: str) -> str:
     """In words, with the name that the study has for it and what it was given."""
-    parts = []
+    model, parts = STUDIED[name], []
     for task in LANGUAGES:
-        if BUDGET in book.budgets(task, **model):
-            near, *_, far = book.losses(task, budget=BUDGET, **model).mean(axis=0)
-            parts.append(f"{task} {near:.2f}, {far:.2f}")
-    if not parts:
-        return "not in the study"
-    s, n = model.get("factor"), recipe(LANGUAGES[0]).length
+        near, *_, far = book.means(task, **model)[BUDGET]
+        parts.append(f"{task} {near:.2f}, {far:.2f}")
+    s, n = model.get("factor"), experiment.recipe(LANGUAGES[0]).length
     key = model.get("scaling", model["encoding"])
     other = f" (s {s})" if s else f" (as {key})" if key != name else ""
     return f"nats at the trained {n} tokens, and at {8 * n}: {'; '.join(parts)}{other}"

@@ -318,8 +318,8 @@ assert set(schemes) - set(who("exact with a cache")) == {"rope_dynamic"}
 # - *Cache*: all are exact but the growing base, whose old rows would have to change
 #   ([chapter 63](63_decoding.ipynb)).
 # - *Plain attention*: places 1 and 2 leave it alone, so any fused attention serves RoPE. T5, ALiBi and TUPE
-#   need one that takes a bias (for ALiBi the slopes are enough: `alibi_slopes` of FlashAttention); Shaw, Transformer-XL and
-#   DeBERTa need one of their own.
+#   need one that takes a bias (FlashAttention takes ALiBi's slopes since its version 2.4: `alibi_slopes` of `flash_attn_func`, seen
+#   in [Dao-AILab/flash-attention](https://github.com/Dao-AILab/flash-attention/tree/0251105)); Shaw, Transformer-XL and DeBERTa need one of their own.
 #
 # ## What it costs
 #
@@ -478,8 +478,8 @@ for name in ("linear", "dynamic_ntk", "yarn", "rerope", "self_extend"):
     models[f"RoPE {name}"] = {"encoding": "rope", "scaling": name}
 models["RoPE yarn tuned"] = {"encoding": "rope", "scaling": "yarn", "factor": 4, "tuning": 60}
 text, back, needle = (
-    {key: get(task, budget=4, **model).mean(axis=0) for key, model in models.items()}
-    for get, task in ((book.losses, "text"), (book.shares, "offset"), (book.shares, "needle"))
+    {key: book.means(task, kind=kind, **model)[4] for key, model in models.items()}
+    for task, kind in (("text", "loss"), ("offset", "accuracy"), ("needle", "accuracy"))
 )
 
 # %%
@@ -764,8 +764,8 @@ assert left["encoder, both words have a say"] == ["rope", "deberta"]
 # For example: a decoder is trained from scratch at 2048 tokens and shall serve 8192, a factor of 4. If near
 # words are all it needs: ALiBi, or RoPE with a window. If not: RoPE, stretched by 4 with YaRN and tuned for some
 # steps at 8192, or with nothing tuned at the places of Self-Extend; in the study both keep loss, "three back" and needles
-# at that factor. Self-Extend turns every key twice, and no plain fused attention serves it. What would change this
-# advice: a study of larger models.
+# at that factor. Self-Extend needs two products for each pair, and the plain attention of the picture does not pick between them. What would
+# change this advice: a study of larger models.
 #
 # For a pretrained model check layout and base of RoPE ([chapter 40](40_rope_derived.ipynb)), its scaling and attention
 # factor ([chapter 50](50_scaling.ipynb)), the rule for slopes ([chapter 35](35_alibi.ipynb)), sign and
@@ -949,7 +949,7 @@ assert book.compare("text", "rope", "rope_10000", multiple=2, margin=0.5) == "lo
 # | N-002-10 | below 512 tokens learned or sinusoidal, above 2048 RoPE or ALiBi | **fails** as a rule: lengths of famous models, not borders: of six models that 002-5.1 names, the thresholds advise one (cell) |
 # | 002-5.1, extrapolation | learned poor, sinusoidal fair, RoPE good, ALiBi very good | **holds** for the loss, at every budget: a table has no answer beyond its rows, sinusoidal models break at twice their length, RoPE later, ALiBi's loss stays level; **fails** for needles, of which ALiBi misses a quarter (cell) |
 # | 002-5.1, the rest | "nothing to learn" for sinusoids; RoPE "efficient"; models named | right, and RoPE and ALiBi have nothing to learn either (asserted above, *What it costs*) |
-# | 002-5.2 | "from scratch RoPE"; "extrapolation needed: ALiBi is best"; "RoPE with NTK scaling" for very long texts | the first is the custom; that RoPE reads best of the four within its length **depends on the budget** and the language (cell); the second **holds** for loss alone, and Shaw, Transformer-XL and DeBERTa are level, too; the third **holds**: better than RoPE alone, though it pays with needles and loss |
+# | 002-5.2 | "from scratch RoPE"; "extrapolation needed: ALiBi is best"; "RoPE with NTK scaling" for very long texts | the first is the custom; that RoPE reads best of the four within its length **depends on the budget** and the language (cell); the second **holds** for loss alone, and Shaw, Transformer-XL and DeBERTa are level, too; the third **holds**: better than RoPE alone, though its loss and needles are worse than within the length |
 # | 003-1.4(2) | relative encoding "directly embodies the relative signal", "works better", extrapolates; the classic form injects it into keys and values | the first holds for all but TUPE; the second depends on the comparison (Shaw et al. 2018, abstract: more than one point of BLEU on English to German, less than half of one on English to French; Scao et al. 2022 find learned ahead of rotary); the third is three things: going flat, bending, going on; the last is right ([chapter 31](31_shaw.ipynb)) |
 
 
@@ -994,7 +994,7 @@ assert relative - set(who("distance alone")) == {"tupe"}
 # - Dosovitskiy et al. 2021 (arXiv:2010.11929), Liu et al. 2021, "Swin Transformer" (arXiv:2103.14030), Heo et al.
 #   2024 (arXiv:2403.13298): positions in pictures.
 # - Chen et al. 2023 (arXiv:2306.15595), Peng et al. 2023 (arXiv:2309.00071), Xiong et al. 2023
-#   (arXiv:2309.16039): RoPE stretched and tuned.
+#   (arXiv:2309.16039): RoPE stretched and tuned. Jin et al. 2024 (arXiv:2401.01325): Self-Extend.
 # - Xiao et al. 2024, "Efficient streaming language models with attention sinks" (arXiv:2309.17453).
 # - Luo et al. 2022 (arXiv:2205.13401): what no relative score can compute.
 # - Chi et al. 2022, "KERPLE" (arXiv:2205.09921): ALiBi and its relatives as one family.

@@ -407,11 +407,9 @@ def test_the_table_holds_what_the_study_asks_for_and_nothing_else(book):
 
 def quoted(table):
     """What chapters quote outside of their cells, and the numbers as they follow from the table."""
-    near = {name: table.losses("text", name, budget=4)[:, 0].mean() for name in ("none", "rope")}
+    near = {name: table.means("text", name)[4][0] for name in ("none", "rope")}
     yield "72_which_one", f"is higher ({near['none']:.2f} against {near['rope']:.2f})"
-    far = {
-        name: table.shares("needle", name, budget=4)[:, 3].mean() for name in ("alibi", "deberta")
-    }
+    far = {name: table.means("needle", name, "accuracy")[4][3] for name in ("alibi", "deberta")}
     found = f"finds {100 * far['alibi']:.0f} % at eight times the trained length"
     yield "72_which_one", f"{found}, where DeBERTa finds {100 * far['deberta']:.0f} %"
 

@@ -36,7 +36,7 @@ def study(tmp_path):
         line(log_n=1, loss=7.0),
         line("needle", 1, seed=0, rate=0.008),
         line("offset", 1, rate=0.005, loss=1.5),
-        line("offset", 1, rate=0.002, loss=1.4),
+        line("offset", 1, rate=0.002, loss=1.4, budget=4),
         line("needle", 2, seed=0, rate=0.008, loss=3.0),
     ]
     (tmp_path / "study.csv").write_text("\n".join(["# where from", HEAD, *lines]) + "\n")
@@ -58,10 +58,33 @@ def test_results_are_found_by_kind_seed_by_seed_at_the_rate_that_was_kept(study)
     assert study.losses("needle", "t5").tolist() == [[1, 2, 3, 4]]
     assert study.losses("needle", "t5", layers=2)[0, 0] == 3
     assert study.shares("text", "t5")[1].tolist() == [0.1, 0.2, 0.3, 0.4]
-    assert study.budgets("text", "t5") == [1, 4] and study.budgets("needle", "t5") == [1]
+    assert list(study.by_budget("text", "t5")) == [1, 4] and [*study.by_budget("needle", "t5")] == [
+        1
+    ]
     assert study.rates["offset", "1", "t5"] == "0.002"  # of two trials the one with the lower loss
-    with pytest.raises(ValueError, match=r"Study.find: there must be results of .*'rope'.* none"):
-        study.losses("text", "rope")
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda s: s.losses("text", "rope"), "Study: there must be results of .*'rope'.* has none"),
+        (lambda s: s.losses("text", "t5", budget=10), "'t5' was given at 'text', 1, 4; got 10"),
+        (lambda s: s.means("text", "tt5"), "got 'tt5', the nearest is 't5'"),
+        (lambda s: s.means("txt", "t5"), "got 'txt', the nearest is 'text'"),
+        (
+            lambda s: s.means("text", "t5", "share"),
+            "kind must be 'loss' or 'accuracy'; got 'share'",
+        ),
+        (lambda s: s.compare("text", "t5", "t5", 3), "multiple must be one of 1, 2, 4, 8; got 3"),
+        (
+            lambda s: s.compare("offset", "t5", {"encoding": "t5", "rate": 0.005}),
+            r"share a budget; the table has \[4\] of 't5' and \[1\] of",
+        ),
+    ],
+)
+def test_a_question_that_the_table_cannot_answer_is_named(study, ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask(study)
 
 
 def test_means_are_those_over_the_seeds_by_budget(study):

@@ -86,12 +86,6 @@ def attention_by_distance(weights: Mapping[str, np.ndarray], places: int) -> Fig
     return fig
 
 
-def _lengths(ax: Axes, lengths: Sequence[int], tick: str = "{}") -> None:
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(lengths, [tick.format(length) for length in lengths])
-    ax.minorticks_off()
-
-
 def _spread(values: np.ndarray, gap: float) -> np.ndarray:
     """Move labels up and down until neighbours are `gap` apart."""
     order, places = np.argsort(values), np.array(values, dtype=float)
@@ -125,7 +119,7 @@ def loss_at_budgets(
     lengths: Sequence[int],
     floors: Mapping[str, float],
 ) -> Figure:
-    """Draw the loss (seeds, lengths) of encodings of `NAMES`: a row a task, a column a budget.
+    """Draw the loss (lengths,) of encodings of `NAMES`: a row a task, a column a budget.
 
     `floors` holds the least loss that any model could have, where it is known.
     """
@@ -136,13 +130,15 @@ def loss_at_budgets(
     for (task, budget), curves in losses.items():
         ax = axes[tasks.index(task), budgets.index(budget)]
         for name, values in curves.items():
-            ax.plot(lengths, values.mean(axis=0), color=COLOURS[name])
+            ax.plot(lengths, values, color=COLOURS[name])
         if task in floors:
             ax.axhline(floors[task], color="black", lw=1, ls=":")
         if budget == budgets[-1]:
-            ends = {NAMES[n]: (float(v[:, -1].mean()), COLOURS[n]) for n, v in curves.items()}
+            ends = {NAMES[n]: (float(v[-1]), COLOURS[n]) for n, v in curves.items()}
             _label_ends(ax, ends, lengths[-1], 0.065 * float(np.ptp(ax.get_ylim())))
-        _lengths(ax, lengths)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(lengths, lengths)
+        ax.minorticks_off()
         if ax in axes[0]:
             ax.set_title(f"budget {budget}")
         if ax in axes[:, 0]:
@@ -224,20 +220,20 @@ def small_multiples(
 
 
 @in_style
-def loss_against_needles(points: Mapping[str, np.ndarray]) -> Figure:
+def loss_against_needles(points: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
     """Draw the loss on a long text and the needles found, in per cent, of `MODELS`.
 
-    An arrow goes from the shortest training to the longest, (2, 2): loss and needles of each.
+    A model has two points, loss and needles after the shortest training and after the longest.
     """
     fig, ax = plt.subplots(figsize=(WIDTH, 4.4))
-    for name, path in points.items():
-        colour = COLOURS.get(MODELS[name][0], "black")
-        ax.plot(*path[0], "o", color=colour, ms=4, mfc="white")
-        ax.plot(*path[-1], "o", color=colour, ms=7)
+    for name, (start, end) in points.items():
+        colour = COLOURS[MODELS[name][0]]
+        ax.plot(*start, "o", color=colour, ms=4, mfc="white")
+        ax.plot(*end, "o", color=colour, ms=7)
         arrow = {"arrowstyle": "->", "color": colour, "lw": 1, "shrinkB": 4}
-        ax.annotate("", path[-1], path[0], arrowprops=arrow)
+        ax.annotate("", end, start, arrowprops=arrow)
         place = PLACES_OF_NAMES.get(name, (7, 3))
-        label = ax.annotate(name, path[-1], place, textcoords="offset points", color=colour)
+        label = ax.annotate(name, end, place, textcoords="offset points", color=colour)
         label.set(fontsize=8, ha="right" if place[0] < 0 else "left")
     ax.set(xlabel="loss on a text of 8 times the trained length, nats a character")
     ax.set(ylabel="needles found at 8 times, per cent", ylim=(10, 112))

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
+from pe_numpy.training.experiment import MULTIPLES, recipe
 
 # Half the width of a 95 per cent interval in standard errors, for n - 1 = 1, 2, ... 9.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-MULTIPLES = (1, 2, 4, 8)
 
 
 class Study:
@@ -68,22 +68,39 @@ class Study:
             for kind, rates in found.items()
         }
 
-    def find(self, task: str, encoding: str, **choices: Any) -> list[dict[str, str]]:
-        """Lines of one kind of model and test, a line a seed.
+    def by_budget(
+        self, task: str, encoding: str, **choices: Any
+    ) -> dict[int, list[dict[str, str]]]:
+        """Lines of one kind of model and test by budget, a line a seed.
 
-        Without choices: budget 1, as many layers as the task's recipe, the better rate, read as it
-        was trained.
+        Without choices: as many layers as the task's recipe, the better rate, read as it was
+        trained.
         """
-        layers = str(choices.pop("layers", 2 if task in ("markov", "text") else 1))
-        wanted = {"task": task, "encoding": encoding, "layers": layers, "budget": "1"}
+        layers = str(choices.pop("layers", recipe(task, encoding).n_layers))
+        wanted = {"task": task, "encoding": encoding, "layers": layers}
         wanted |= {"scaling": "direct", "factor": "", "tuning": "0", "log_n": "0"}
         wanted |= {"rate": self.rates.get((task, layers, encoding), "")}
         wanted |= {key: str(value) for key, value in choices.items()}
         own = [row for row in self.rows if wanted.items() <= row.items()]
         if not own:
             said = ", ".join(f"{key} {value!r}" for key, value in wanted.items() if value)
-            raise ValueError(f"Study.find: there must be results of {said}; the table has none")
-        return sorted(own, key=lambda row: int(row["seed"]))
+            raise ValueError(f"Study: there must be results of {said}; the table has none")
+        found: dict[int, list[dict[str, str]]] = {}
+        for row in sorted(own, key=lambda row: (int(row["budget"]), int(row["seed"]))):
+            found.setdefault(int(row["budget"]), []).append(row)
+        return found
+
+    def find(
+        self, task: str, encoding: str, *, budget: int = 1, **choices: Any
+    ) -> list[dict[str, str]]:
+        """Lines of one kind of model and test at one budget."""
+        found = self.by_budget(task, encoding, **choices)
+        if budget not in found:
+            raise ValueError(
+                f"Study: budget must be one that {encoding!r} was given at {task!r}, "
+                f"{', '.join(map(str, found))}; got {budget!r}"
+            )
+        return found[budget]
 
     def losses(self, task: str, encoding: str, **choices: Any) -> np.ndarray:
         """Losses in nats (n, L)."""
@@ -93,25 +110,12 @@ class Study:
         """Shares of right answers (n, L)."""
         return _values("accuracy", self.find(task, encoding, **choices))
 
-    def budgets(self, task: str, encoding: str, **choices: Any) -> list[int]:
-        """Budgets at which a kind was measured."""
-        found = []
-        for budget in (1, 4, 10):
-            try:
-                self.find(task, encoding, budget=budget, **choices)
-            except ValueError:
-                continue
-            found.append(budget)
-        return found
-
     def means(
         self, task: str, encoding: str, kind: str = "loss", **choices: Any
     ) -> dict[int, np.ndarray]:
         """Means over the seeds (L,) of losses, or of shares ("accuracy"), by budget."""
-        return {
-            budget: _values(kind, self.find(task, encoding, budget=budget, **choices)).mean(axis=0)
-            for budget in self.budgets(task, encoding, **choices)
-        }
+        found = self.by_budget(task, encoding, **choices)
+        return {budget: _values(kind, rows).mean(axis=0) for budget, rows in found.items()}
 
     def compare(
         self,
@@ -127,22 +131,30 @@ class Study:
         Each is an encoding, or what `find` takes: {"encoding": "rope", "scaling": "yarn"}.
         Compared are values of one kind ("loss", or "accuracy") at one multiple of the length.
         """
-        sides = [{"encoding": x} if isinstance(x, str) else dict(x) for x in (a, b)]
-        both = set.intersection(*(set(self.budgets(task, **side)) for side in sides))
-        column = MULTIPLES.index(multiple)
-        signs = {}
-        for budget in both:
-            first, second = (
-                _values(kind, self.find(task, budget=budget, **side))[:, column] for side in sides
+        if multiple not in MULTIPLES:
+            raise ValueError(
+                f"Study: multiple must be one of {', '.join(map(str, MULTIPLES))}; got {multiple!r}"
             )
-            signs[budget] = lower(first, second, margin)
+        column = MULTIPLES.index(multiple)
+        first, second = (
+            self.by_budget(task, **({"encoding": x} if isinstance(x, str) else x)) for x in (a, b)
+        )
+        signs = {}
+        for budget in set(first) & set(second):
+            own, other = (_values(kind, side[budget])[:, column] for side in (first, second))
+            signs[budget] = lower(own, other, margin)
+        if not signs:
+            raise ValueError(
+                f"Study: a and b must share a budget; the table has {list(first)} of {a!r} and "
+                f"{list(second)} of {b!r}"
+            )
         return verdict(signs)
 
     def curve(
         self, task: str, encoding: str, budget: int, kind: str = "loss"
     ) -> tuple[np.ndarray, np.ndarray]:
         """Steps (P,) of a learning curve, and its values (n, P, L)."""
-        layers = "2" if task in ("markov", "text") else "1"
+        layers = str(recipe(task, encoding).n_layers)
         wanted = {"task": task, "encoding": encoding, "layers": layers, "budget": str(budget)}
         wanted["rate"] = self.rates.get((task, layers, encoding), "")
         own = [point for point in self.points if wanted.items() <= point.items()]
@@ -161,6 +173,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 
 def _values(kind: str, rows: Iterable[Mapping[str, str]]) -> np.ndarray:
+    kind = checks.choice("Study", "kind", kind, ("loss", "accuracy"))
     columns = [f"{kind}_{n}x" for n in MULTIPLES]
     return np.array([[float(row[key]) for key in columns if row[key]] for row in rows])
 
