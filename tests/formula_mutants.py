@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib.util
 import io
 import itertools
 import os
@@ -35,6 +34,7 @@ from typing import NamedTuple
 
 import matplotlib
 import matplotlib.pyplot as plt
+from scripts import script
 
 ROOT = Path(__file__).parent.parent
 SURVIVORS = ROOT / "tests" / "survivors"
@@ -239,9 +239,7 @@ def explained(stem: str) -> dict[tuple[str, str], str]:
 
 def report(stem: str) -> tuple[str, int, list[str]]:
     """Try one chapter: its stem, the number of mutants, and a line for each thing to mend."""
-    spec = importlib.util.spec_from_file_location("build", ROOT / "notebooks" / "build.py")
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
+    build = script("notebooks/build.py")
     with contextlib.chdir(ROOT / "notebooks"):
         tried, alive = survivors(build.read_source(Path(f"{stem}.py")).cells)
     reasons = explained(stem)

@@ -1,6 +1,5 @@
 """The Makefile and make.py: a reader's environment changes nothing; both run the same."""
 
-import importlib.util
 import os
 import re
 import shutil
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import script
 
 ROOT = Path(__file__).parent.parent
 SHOW = "show:\n\t@env\n"
@@ -54,10 +54,7 @@ def test_settings_of_a_reader_are_not_passed_on_and_addresses_are(tmp_path):
 
 @pytest.fixture
 def make():
-    spec = importlib.util.spec_from_file_location("make", ROOT / "make.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("make.py")
 
 
 def test_make_py_has_the_variables_of_the_makefile(make, monkeypatch):

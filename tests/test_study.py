@@ -1,7 +1,6 @@
 """A study: results as files, what is missing alone, killed workers, executors, the book's table."""
 
 import contextlib
-import importlib.util
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scripts import script
 
 from pe_numpy.training import study
 from pe_numpy.training.experiment import ENCODINGS, PLACES, SCALINGS, measure, recipe
@@ -385,10 +385,7 @@ def test_a_file_of_another_configuration_is_refused(tmp_path):
 @pytest.fixture
 def book():
     """The script that writes the table of chapter 71."""
-    spec = importlib.util.spec_from_file_location("book_study", RESULTS / "study.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("notebooks/results/study.py")
 
 
 def test_the_table_holds_what_the_study_asks_for_and_nothing_else(book):

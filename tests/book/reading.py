@@ -1,7 +1,6 @@
-"""What the tests of the book share: the chapters, the two build scripts, and how to read tables."""
+"""What the tests of the book share: the chapters, and how to read tables."""
 
 import functools
-import importlib.util
 import multiprocessing
 import os
 import platform
@@ -14,6 +13,7 @@ from pathlib import Path
 import matplotlib
 import nbformat
 import numpy as np
+from scripts import script
 
 from pe_numpy.book import picture
 
@@ -24,16 +24,6 @@ LOCKED = re.search(r"^matplotlib==(\S+)", LOCK, re.M)[1] == matplotlib.__version
 # Equal bytes are promised for the locked matplotlib on this platform; elsewhere equal pictures.
 SAME_BYTES = LOCKED and sys.platform == "linux" and platform.machine() == "x86_64"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-
-
-def load(folder):
-    """Import the build script of a folder, which is not part of the package."""
-    name = f"build_{folder}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, ROOT / folder / "build.py")
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
 def prose_of(cells):
@@ -105,7 +95,7 @@ def run_by(reader, path):
 
 def run_here(path):
     """The same, in this process."""
-    build, figures, answers = load("notebooks"), {}, {}
+    build, figures, answers = script("notebooks/build.py"), {}, {}
 
     def keep(name, figure):
         figures[name] = picture(figure, "png"), picture(figure, "svg")

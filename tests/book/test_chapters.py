@@ -6,11 +6,12 @@ import re
 import nbformat
 import pytest
 import toc
-from reading import NOTEBOOKS, load, outputs_of, prose_of, without_code, words_of
+from reading import NOTEBOOKS, outputs_of, prose_of, without_code, words_of
+from scripts import script
 
 import pe_numpy
 
-chain = load("notebooks")
+chain = script("notebooks/build.py")
 chapters = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 
 

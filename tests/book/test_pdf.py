@@ -7,9 +7,10 @@ import sys
 import pdf
 import pytest
 from bs4 import BeautifulSoup
-from reading import ROOT, load
+from reading import ROOT
+from scripts import script
 
-web = load("docs")
+web = script("docs/build.py")
 STEMS = ["10_attention", "33_t5"]
 
 

@@ -14,13 +14,13 @@ from reading import (
     ROOT,
     SAME_BYTES,
     exercises,
-    load,
     run_by,
     run_here,
     solutions,
 )
+from scripts import script
 
-build = load("notebooks")
+build = script("notebooks/build.py")
 chapters = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 
 

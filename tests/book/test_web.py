@@ -14,13 +14,14 @@ from html.parser import HTMLParser
 
 import nbformat
 import pytest
-from reading import NOTEBOOKS, ROOT, load, prose_of, tables
+from reading import NOTEBOOKS, ROOT, prose_of, tables
+from scripts import script
 from web import split_source
 
 import pe_numpy
 from pe_numpy.homework.contents import chapter_of
 
-web = load("docs")
+web = script("docs/build.py")
 BARS = {"pst-primary-sidebar", "pst-secondary-sidebar"}
 STUBS = sorted((ROOT / "notebooks" / "exercises").rglob("[0-9][0-9]_*.py"))
 
