@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -400,6 +401,26 @@ def test_the_table_holds_what_the_study_asks_for_and_nothing_else(book):
     assert f"# {seconds:.0f} seconds in all. Added:" in head
     added = [line for line in head if line.startswith("# - at ")]
     assert sum(int(re.search(r"(\d+) results", line)[1]) for line in added) == len(rows)
+    assert not any("dirty" in line for line in added)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_commit_is_dirty_if_more_than_the_tables_was_changed(book, tmp_path, monkeypatch):
+    monkeypatch.setattr(book, "TABLE", tmp_path / "study.csv")
+    monkeypatch.setattr(book, "CURVES", tmp_path / "study_curves.csv")
+    assert book._commit() == "an unknown commit"
+    for name in ("study.csv", "study_curves.csv", "code.py"):
+        (tmp_path / name).write_text("before")
+    author = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.hooksPath="]
+    for words in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "all"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    clean = book._commit()
+    assert re.fullmatch("[0-9a-f]{7,}", clean)
+    for name in ("study.csv", "study_curves.csv"):
+        (tmp_path / name).write_text("a step later")
+        assert book._commit() == clean
+    (tmp_path / "code.py").write_text("after")
+    assert book._commit() == f"{clean}-dirty"
 
 
 def quoted(table):

@@ -335,14 +335,17 @@ def provenance(results: Iterable[Result], table: Table) -> Iterator[str]:
 
 
 def _commit() -> str:
-    """The commit of the package, if it is a checkout."""
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude", "*"],
-        cwd=TABLE.parent,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip() or "an unknown commit"
+    """The commit of the package, if it is a checkout; whether more than the tables differs."""
+
+    def git(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", *words], cwd=TABLE.parent, capture_output=True, text=True)
+
+    head = git("rev-parse", "--short", "HEAD")
+    if head.returncode:
+        return "an unknown commit"
+    tables = (f":!{path.name}" for path in (TABLE, CURVES))  # an earlier step may have written them
+    changed = git("diff", "--quiet", "HEAD", "--", ":/", *tables)
+    return head.stdout.strip() + "-dirty" * (changed.returncode != 0)
 
 
 # ---- commands -----------------------------------------------------------------------------------
