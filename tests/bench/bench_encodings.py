@@ -93,7 +93,13 @@ def tensors(*arrays: np.ndarray) -> list[torch.Tensor]:
 # The token vector
 
 
-@scheme("sinusoidal, D = 512", tolerance=float32_angles)
+@scheme(
+    "sinusoidal, D = 512",
+    goal=1.0,
+    memory_goal=lambda result: 1.2 * result,
+    memory_words="1.2 results",
+    tolerance=float32_angles,
+)
 def sinusoidal(L):
     positions = np.arange(L)
     return lambda: pe.sinusoidal(positions, 512), lambda: documents.sinusoidal(L, 512)
@@ -124,7 +130,7 @@ def rope_interleaved_given(L):
     return lambda: _turn_interleaved(x, ours), lambda: documents.complex_rope(t, units)
 
 
-@scheme("RoPE half-split, tables built", goal=4, tolerance=float32_angles)
+@scheme("RoPE half-split, tables built", goal=1.5, tolerance=float32_angles)
 def rope_half(L):
     x, positions = normal(B, H, L, K), np.arange(L)
     t = torch.from_numpy(x)
@@ -134,7 +140,7 @@ def rope_half(L):
     )
 
 
-@scheme("RoPE half-split, tables given", goal=4, tolerance=float32_angles)
+@scheme("RoPE half-split, tables given", goal=1.0, tolerance=float32_angles)
 def rope_half_given(L):
     x = normal(B, H, L, K)
     t, turn = torch.from_numpy(x), documents.HalfSplitRope(L, K)
@@ -160,7 +166,7 @@ def rope_and_copy(L):
 
 @scheme(
     "Shaw, scores",
-    goal=0.35,
+    goal=0.2,
     memory_goal=no_gather,
     memory_words="1.5 results",
     need=lambda L: 4 * L**2 * (K + 3 * B * H),
@@ -467,7 +473,7 @@ def attention(L):
     return lambda: pe.attention(q, k, v), lambda: documents.attention(*t)
 
 
-@scheme("attention_blockwise", "fused attention", goal=3)
+@scheme("attention_blockwise", "fused attention", goal=1.2)
 def blockwise(L):
     q, k, v = normal(3, B, H, L, K)
     t = tensors(q, k, v)

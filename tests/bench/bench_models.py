@@ -31,7 +31,7 @@ eagerly, its form is `tests/bench/torch_decoder.py`.
 - String reversal: an encoder-decoder of one layer each, D = 32, 1000 steps of 32 strings of 3 to 10
   letters; exact match on 500 strings that no training draws."""
 STEPS, DECODING, SEEDS = {}, {}, {}
-TRAINING = {(32, 32, 32): 2.0, (64, 64, 32): 2.0, (32, 32, 16): None, (32, 128, 16): None}
+TRAINING = {(32, 32, 32): 1.0, (64, 64, 32): 2.0, (32, 32, 16): None, (32, 128, 16): None}
 
 
 def built(D, longest):
@@ -141,7 +141,7 @@ def test_the_tables_are_written(capsys):
     ]  # fmt: skip
     decoding = [
         [f"{B}", f"{256 * B / a:.0f}", f"{256 * B / b:.0f}", number(a / b),
-         *verdict(a / b, 1.0, "≤ 1"), number(g), *verdict(g, 1.5, "< 1.5")]
+         *verdict(a / b, 0.9, "≤ 0.9"), number(g), *verdict(g, 1.3, "≤ 1.3")]
         for B, (a, b, g) in DECODING.items()
     ]  # fmt: skip
     seeds = [

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import matplotlib
 import nbformat
-import numpy as np
 from scripts import script
 
 from pe_numpy.book import picture
@@ -57,20 +56,14 @@ def without_code(markdown):
     return re.sub(r"```.*?```|`[^`\n]*`", "", markdown, flags=re.S)
 
 
-# ---- chapters as other readers run them ---------------------------------------------------------
-
-# NumPy computes with the widest vectors that the processor has, and the last bit may depend on
-# them. What is stored was made with all; nbval runs the chapters with all, and `make matrix` with
-# all but the widest.
-WIDE = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
-READERS = {"without AVX2": {"NPY_DISABLE_CPU_FEATURES": " ".join(WIDE)}}
+# ---- chapters as they run -----------------------------------------------------------------------
 
 
 @functools.cache
-def process_of(reader):
-    """A process with a reader's environment, which runs one chapter after another."""
+def process_with(**settings):
+    """A process with environment variables of its own, which runs one chapter after another."""
     before = dict(os.environ)
-    os.environ.update(READERS[reader])
+    os.environ.update(settings)
     try:
         pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         pool.submit(os.getpid).result()  # it is there now, with its environment
@@ -81,16 +74,9 @@ def process_of(reader):
 
 
 @functools.cache
-def started(reader, path):
-    """A chapter on its way in the process of a reader."""
-    return process_of(reader).submit(run_here, path)
-
-
-def run_by(reader, path):
+def run_apart(path, **settings):
     """What a chapter draws, name -> (PNG, SVG), and the errors of its solutions, code -> text."""
-    for other in READERS:  # side by side
-        started(other, path)
-    return started(reader, path).result()
+    return process_with(**settings).submit(run_here, path).result()
 
 
 def run_here(path):

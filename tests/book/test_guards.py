@@ -11,7 +11,7 @@ import sys
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
-from reading import NOTEBOOKS, READERS, ROOT, SAME_BYTES, run_by
+from reading import NOTEBOOKS, ROOT, SAME_BYTES, run_apart
 
 
 def with_one_digit_changed(notebook):
@@ -87,9 +87,7 @@ def test_own_settings_of_a_reader_change_nothing(tmp_path):
     }
     assert failures(tmp_path, settings=settings) == 0
     path = smallest()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(READERS, "own settings", settings)
-        assert run_by("own settings", path)[0] == run_by("without AVX2", path)[0]
+    assert run_apart(path, **settings)[0] == run_apart(path)[0]
 
 
 def test_one_changed_digit_fails(tmp_path):

@@ -10,11 +10,10 @@ import pytest
 from matplotlib.image import imread
 from reading import (
     NOTEBOOKS,
-    READERS,
     ROOT,
     SAME_BYTES,
     exercises,
-    run_by,
+    run_apart,
     run_here,
     solutions,
 )
@@ -35,9 +34,8 @@ def same_picture(png, other):
 
 
 @chapters
-@pytest.mark.parametrize("reader", READERS)
-def test_figures_in_the_folder_are_those_that_the_chapter_draws(path, reader):
-    figures, _ = run_by(reader, path)
+def test_figures_in_the_folder_are_those_that_the_chapter_draws(path):
+    figures, _ = run_apart(path)
     assert len(set(figures.values())) == len(figures), "two figures are the same"
     for name, (png, svg) in figures.items():
         assert same_picture(png, (ROOT / "figures" / f"{name}.png").read_bytes()), name
@@ -63,7 +61,7 @@ def test_figures_in_the_notebook_are_those_in_the_folder(path):
         for output in cell.get("outputs", [])
         if "image/png" in output.get("data", {})
     ]
-    names, _ = run_by(next(iter(READERS)), path)
+    names, _ = run_apart(path)
     assert len(shown) == len(names)
     for picture, name in zip(shown, names, strict=True):
         assert same_picture(picture, (ROOT / "figures" / f"{name}.png").read_bytes()), name
@@ -108,7 +106,7 @@ def test_folder_holds_nothing_else():
 
 @chapters
 def test_solutions_of_the_exercises_run_and_assert_something(path):
-    _, answers = run_by(next(iter(READERS)), path)
+    _, answers = run_apart(path)
     assert len(answers) >= exercises(path).count("<summary>Solution</summary>")
     for solution in solutions(path):
         assert re.search(r"^\s*assert\b", solution, re.M), solution

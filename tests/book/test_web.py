@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 import types
 import urllib.parse
@@ -13,7 +15,9 @@ from fnmatch import fnmatchcase
 from html.parser import HTMLParser
 
 import nbformat
+import pdf
 import pytest
+from bs4 import BeautifulSoup
 from reading import NOTEBOOKS, ROOT, prose_of, tables
 from scripts import script
 from web import split_source
@@ -23,6 +27,7 @@ from pe_numpy.homework.contents import chapter_of
 
 web = script("docs/build.py")
 BARS = {"pst-primary-sidebar", "pst-secondary-sidebar"}
+PRINTED = ["10_attention", "33_t5"]
 STUBS = sorted((ROOT / "notebooks" / "exercises").rglob("[0-9][0-9]_*.py"))
 
 
@@ -346,3 +351,69 @@ def test_the_site_is_small(site):
         [*site.glob("chapters/[0-9]*.html")]
     )
     assert sum(path.stat().st_size for path in live.glob("*.js")) < 27e6
+
+
+# ---- the page that is printed: whole, linked within itself, answers at the end ------------------
+
+
+@pytest.fixture(scope="module")
+def printed(site):
+    """Two chapters as they are printed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pdf, "SITE", site)
+        return BeautifulSoup(pdf.book(PRINTED, {"33_t5": 205}), "html.parser"), site.parent
+
+
+def test_all_is_there_and_what_moves_is_not(printed):
+    page, folder = printed
+    assert [h.get_text().split(". ")[0] for h in page.find_all("h1")[2:4]] == ["10", "33"]
+    assert len(page.select("div.math")) > 20 and len(page.select("img")) > 8
+    assert not page.select("button, input, .cell_output script, details.hide")
+    for picture in page.select("img"):
+        assert (folder / picture["src"]).exists()
+
+
+def test_no_heading_is_left_behind(printed):
+    """A heading stands beside what follows it, so that a page can't end with it."""
+    page, _ = printed
+    after = [h.find_next_sibling() for h in page.select(".chapter :is(h2, h3)")]
+    assert len(after) > 30 and all(a is not None and a.name != "section" for a in after)
+
+
+def test_links_lead_to_places_of_the_same_page(printed):
+    page, _ = printed
+    ids = {tag["id"] for tag in page.find_all(id=True)}
+    inside = [a["href"][1:] for a in page.select("a[href^='#']")]
+    assert len(inside) > 60
+    own = [name for name in inside if name.startswith((*PRINTED, "solution"))]
+    assert set(own) <= ids and len(own) > 30
+    others = [a["href"] for a in page.select("a[href]") if not a["href"].startswith(("#", "http"))]
+    assert others == []
+
+
+def test_hints_and_solutions_stand_at_the_end(printed):
+    page, _ = printed
+    whole = page.get_text()
+    before, _, behind = whole.rpartition("Hints and solutions")
+    assert "Solution." not in before and "Hint 1." not in before
+    exercises = re.findall(r"^Exercise \d", behind, re.M)
+    assert len(exercises) == behind.count("Solution.") > 5
+    assert before.count("Hints and solution") >= len(exercises)
+
+
+def test_contents_have_the_pages_of_the_first_print(printed):
+    page, _ = printed
+    rows = {li.a["href"][1:]: li.span.get_text() for li in page.select(".contents li")}
+    assert rows["33_t5"] == "205" and rows["10_attention"] == ""
+    assert {"SYMPTOMS", "GLOSSARY", "solutions"} <= set(rows)
+    objects = (
+        b"\n7 0 obj\n<</Type /Page\n>>\n9 0 obj\n<</Type /Pages\n>>\n4 0 obj\n<</Type /Page\n>>"
+    )
+    places = b"\n12 0 obj\n<</33_t5 [4 0 R /XYZ 6 635 0]\n/33_t5--exercises [7 0 R /XYZ 6 9 0]>>"
+    assert pdf.pages_of(objects + places) == {"33_t5": 2, "33_t5--exercises": 1}
+
+
+def test_without_chromium_no_pdf_is_printed_and_nothing_fails():
+    command = [sys.executable, str(ROOT / "docs" / "pdf.py"), "10_attention"]
+    done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True)
+    assert done.returncode == 0 and "no Chromium" in done.stdout
