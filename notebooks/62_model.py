@@ -417,7 +417,7 @@ def count(tree):
 # %% [markdown]
 # Whatever is random in step $t$ comes from a generator made of the seed and $t$, so a training that was cut off can go
 # on from its `checkpoint` as if nothing had happened. We stop once at step 200, to keep a half-trained model. 1000 steps
-# take seven to nine seconds (`notebooks/results/bench_models.md`). Outputs are coarse: another processor ends with
+# take less than ten seconds (`notebooks/results/bench_models.md`). Outputs are coarse: another processor ends with
 # slightly other parameters.
 
 # %%
