@@ -58,9 +58,8 @@ def test_results_are_found_by_kind_seed_by_seed_at_the_rate_that_was_kept(study)
     assert study.losses("needle", "t5").tolist() == [[1, 2, 3, 4]]
     assert study.losses("needle", "t5", layers=2)[0, 0] == 3
     assert study.shares("text", "t5")[1].tolist() == [0.1, 0.2, 0.3, 0.4]
-    assert list(study.by_budget("text", "t5")) == [1, 4] and [*study.by_budget("needle", "t5")] == [
-        1
-    ]
+    assert [*study.by_budget("text", "t5")] == [1, 4]
+    assert [*study.by_budget("needle", "t5")] == [1]
     assert study.rates["offset", "1", "t5"] == "0.002"  # of two trials the one with the lower loss
 
 
