@@ -574,8 +574,7 @@ def attention_blockwise(
             if (higher == np.inf).any():
                 raise ValueError(f"{name}: scores must stay below +inf (-inf is allowed); got +inf")
             shift = np.where(higher == -np.inf, 0, higher)
-            scores -= shift  # in place: of what is made here the block is the largest
-            weights = np.exp(scores, out=scores)
+            weights = np.exp(scores - shift)
             shrink = np.exp(top - shift)  # what was summed so far had the smaller shift
             total = total * shrink + weights.sum(axis=-1, keepdims=True)
             mixed = mixed * shrink + weights @ v[..., columns, :]
