@@ -32,7 +32,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
-from pe_numpy.book import ignore_settings
+from pe_numpy.book import ignore_settings, same_drawing
 from pe_numpy.files import write_whole
 from pe_numpy.plots import decoding, rope_derived
 
@@ -137,8 +137,9 @@ def write(path: Path) -> str:
 
 
 def replace(path: Path, new: bytes) -> bool:
-    """Write a file if its bytes differ; say whether they did."""
-    if path.exists() and path.read_bytes() == new:
+    """Write a file if its bytes, or the drawing, differ; say whether they did."""
+    same = same_drawing if path.suffix == ".svg" else bytes.__eq__
+    if path.exists() and same(path.read_bytes(), new):
         return False
     write_whole(path, new)
     return True

@@ -26,10 +26,13 @@ def test_the_current_folder_is_not_on_the_path_of_the_command(tmp_path):
 
 
 def test_what_python_itself_takes_from_the_folder_ends_the_command(tmp_path):
-    (tmp_path / "warnings.py").touch()
+    (tmp_path / "warnings.py").write_text("print('imported')")
     command = [sys.executable, "-m", "pe_numpy", "list"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and "warnings.py in this folder took the place" in done.stderr
+    taken = done.stdout.startswith("imported")
+    assert taken or sys.version_info >= (3, 12)  # newer ones import less before they begin
+    assert done.returncode == int(taken)
+    assert ("warnings.py in this folder took the place" in done.stderr) == taken
     command.insert(1, "-P")
     assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 0
 

@@ -33,7 +33,7 @@ def kept(tmp_path, monkeypatch):
 def wheel(path, files):
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in files.items():
-            archive.writestr(f"deep/inside/{name}", data)
+            archive.writestr(zipfile.ZipInfo(f"deep/inside/{name}"), data)
 
 
 def tarball(path, files):

@@ -119,8 +119,8 @@ def test_every_row_leads_to_a_text():
 
 
 def plain(text):
-    """Words alone, since blanks and line ends may differ."""
-    return " ".join(text.split())
+    """Words alone: blanks and line ends may differ, and the last year with the release."""
+    return re.sub(r"\b(\d{4})-\d{4}\b", r"\1", " ".join(text.split()))
 
 
 INSTALLED = {
