@@ -11,17 +11,15 @@ time stamps, no random cell ids; so a second run leaves the files as they are.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import io
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import jupytext
 import matplotlib
@@ -153,57 +151,32 @@ def figures_of(path: Path, notebook: nbformat.NotebookNode, drawings: Path) -> d
 
     A figure is named after its chapter's number and the function that drew it.
     """
-    shown = [
+    shown = pictures(notebook)
+    drawn = sorted(drawings.glob("*.svg"))  # 000 turning_clocks.svg, in the order of the cells
+    if len(shown) != len(drawn):
+        raise RuntimeError(f"{path.name} shows {len(shown)} figures and has drawn {len(drawn)}")
+    found = {}
+    names = names_of(path.stem[:2], [svg.stem[4:] for svg in drawn])
+    for png, svg, name in zip(shown, drawn, names, strict=True):
+        found |= {f"{name}.png": png, f"{name}.svg": svg.read_bytes()}
+    return found | {f"{name}.gif": gif for name, gif in moving(path.stem[:2]).items()}
+
+
+def pictures(notebook: nbformat.NotebookNode) -> list[bytes]:
+    """Return the PNGs that a notebook holds, in its order."""
+    return [
         base64.b64decode(output.data["image/png"])
         for cell in notebook.cells
         for output in cell.get("outputs", [])
         if "image/png" in output.get("data", {})
     ]
-    drawn = sorted(drawings.glob("*.svg"))  # 000 turning_clocks.svg, in the order of the cells
-    if len(shown) != len(drawn):
-        raise RuntimeError(f"{path.name} shows {len(shown)} figures and has drawn {len(drawn)}")
-    found, names = {}, []
-    for png, svg in zip(shown, drawn, strict=True):
-        name = f"{path.stem[:2]}_{svg.stem[4:]}"
-        names.append(name)
-        name += f"_{names.count(name)}" if names.count(name) > 1 else ""
-        found |= {f"{name}.png": png, f"{name}.svg": svg.read_bytes()}
-    return found | {f"{name}.gif": gif for name, gif in moving(path.stem[:2]).items()}
 
 
-def run(path: Path, show: Callable[[str, Figure], None]) -> dict[str, Any]:
-    """Run a chapter in this process; hand each figure that it shows, with its name, to `show`.
-
-    Returns the chapter's variables.
-    """
-    matplotlib.use("Agg")
-    plt.close("all")  # those that others left open are not the chapter's
-    names: list[str] = []
-
-    def show_all() -> None:
-        for number in plt.get_fignums():
-            figure = plt.figure(number)
-            name = f"{path.stem[:2]}_{figure.get_label()}"
-            names.append(name)
-            show(name if names.count(name) == 1 else f"{name}_{names.count(name)}", figure)
-        plt.close("all")
-
-    variables: dict[str, Any] = {"__name__": "__main__"}
-    shown, plt.show = plt.show, show_all
-    try:
-        with (
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.chdir(HERE),
-            matplotlib.rc_context(),
-        ):
-            matplotlib.rcdefaults()  # whatever the reader's matplotlibrc says
-            for cell in read_source(path).cells:
-                if cell.cell_type == "code":
-                    exec(compile(cell.source, f"{path.name}, cell {cell.id}", "exec"), variables)
-    finally:
-        plt.show = shown
-        plt.close("all")
-    return variables
+def names_of(number: str, labels: Sequence[str]) -> list[str]:
+    """Return the names of a chapter's figures from their labels; a second one ends in _2."""
+    again = [labels[:n].count(label) for n, label in enumerate(labels)]
+    ends = [f"_{n + 1}" if n else "" for n in again]
+    return [f"{number}_{label}{end}" for label, end in zip(labels, ends, strict=True)]
 
 
 def moving(number: str) -> dict[str, bytes]:

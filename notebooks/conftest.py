@@ -1,25 +1,89 @@
-"""How nbval checks the notebooks here: strictly, and pictures byte by byte."""
+"""How nbval checks the chapters: strictly, with their figures and the solutions of their exercises.
 
-import platform
-import re
-import sys
+A chapter runs once. Before its first cell the kernel is told to keep the figures that it shows;
+after the last one each solution runs there, and the figures are compared with those in the folder.
+"""
+
+import io
+import os
+from collections import defaultdict
 from pathlib import Path
 
-import matplotlib
+import nbformat
+import numpy as np
 import pytest
+from matplotlib.image import imread
+from reading import ROOT, SAME_BYTES, solutions
+from scripts import script
 
-from pe_numpy.book import ignore_settings
+from pe_numpy.book import ignore_settings, same_drawing
 
+build = script("notebooks/build.py")
 ignore_settings()
 collect_ignore_glob = ["*.py"]  # the reviewed sources are not test modules
-
-LOCK = Path(__file__).parent.parent / "requirements" / "dev.lock"
-LOCKED = re.search(r"^matplotlib==(\S+)", LOCK.read_text(), re.M)[1] == matplotlib.__version__
-SAME_BYTES = LOCKED and sys.platform == "linux" and platform.machine() == "x86_64"
+KIND = "svg" if SAME_BYTES else "png"  # in which figures are compared
+KEEP = "__import__('pe_numpy.book').book.keep_figures({!r}, {!r})"
+SOLUTION = """\
+with __import__("contextlib").redirect_stdout(None):
+    exec({!r}, dict(globals()))"""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collectstart(collector):
-    """Compare PNG outputs too, which nbval skips, where equal bytes are promised."""
-    if type(collector).__name__ == "IPyNbFile" and SAME_BYTES:
-        collector.skip_compare = tuple(k for k in collector.skip_compare if k != "image/png")
+    """Put more items around the cells; compare PNGs, which nbval skips, where bytes are equal."""
+    if type(collector).__name__ == "IPyNbFile":
+        if SAME_BYTES:
+            collector.skip_compare = tuple(k for k in collector.skip_compare if k != "image/png")
+        cells = collector.collect
+        collector.collect = lambda: [*around(collector, list(cells()))]
+
+
+def around(chapter, cells):
+    """The cells of a chapter, with what is run in its kernel before and after them."""
+    drawings = Path(os.environ["IPYTHONDIR"], "drawings", chapter.path.stem)
+    sources = {"Before": KEEP.format(str(drawings), KIND)}
+    sources |= {f"Solution {n}": SOLUTION.format(s) for n, s in enumerate(solutions(chapter.path))}
+    own, strict = [], defaultdict(bool, check=True)
+    for name, source in sources.items():
+        cell = nbformat.v4.new_code_cell(source)
+        own.append(
+            type(cells[0]).from_parent(
+                chapter, name=name, cell_num=len(cells), cell=cell, options=strict
+            )
+        )
+    yield from (own[0], *cells, *own[1:])
+    yield Figures.from_parent(chapter, name="Figures", drawings=drawings)
+
+
+class Figures(pytest.Item):
+    """That the figures in the folder are those which a chapter has drawn and its notebook holds."""
+
+    def __init__(self, drawings, **others):
+        super().__init__(**others)
+        self.drawings, self.obj = drawings, None
+
+    def runtest(self):
+        drawn = sorted(self.drawings.iterdir())  # 000 turning_clocks.svg, as they were shown
+        number, folder = self.path.stem[:2], ROOT / "figures"
+        names = build.names_of(number, [picture.stem[4:] for picture in drawn])
+        files = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
+        assert {p.name for p in folder.glob(f"{number}_*") if p.suffix != ".gif"} == files
+        shown = build.pictures(nbformat.read(self.path, as_version=4))
+        assert len(set(shown)) == len(names), "two figures are the same"
+        for picture, png, name in zip(drawn, shown, names, strict=True):
+            assert png == (folder / f"{name}.png").read_bytes(), f"{name}.png"
+            stored = folder / f"{name}.{KIND}"
+            assert same_picture(picture.read_bytes(), stored.read_bytes()), stored.name
+
+    def reportinfo(self):
+        return self.path, 0, f"{self.path.name}::Figures"
+
+
+def same_picture(drawn, stored):
+    """Whether two SVGs, or two PNGs of other programs, show the same."""
+    if SAME_BYTES:
+        return same_drawing(drawn, stored)
+    a, b = (imread(io.BytesIO(p))[::4, ::4, :3].mean(-1) for p in (drawn, stored))
+    rows, columns = np.minimum(a.shape, b.shape)
+    near = np.abs(a[:rows, :columns] - b[:rows, :columns]).mean() < 0.05
+    return near and np.abs(np.subtract(a.shape, b.shape)).max() < 8

@@ -167,8 +167,8 @@ def same_drawing(svg: bytes, other: bytes) -> bool:
     return bare == other_bare
 
 
-def keep_figures(folder: str) -> None:
-    """From here on, let each figure that this process shows be written into a folder, as SVG.
+def keep_figures(folder: str, kind: str = "svg") -> None:
+    """From here on, let each figure that this process shows be written into a folder.
 
     Its file is named after its place among all that are shown, and its label: "000 heat.svg".
 
@@ -188,13 +188,14 @@ def keep_figures(folder: str) -> None:
     """
     import matplotlib.pyplot as plt
 
+    os.makedirs(folder, exist_ok=True)
     show = plt.show
 
     def keep_and_show() -> None:
         figures = [plt.figure(number) for number in plt.get_fignums()]
         show()  # first: its bytes are those of a reader's own run
         for figure in figures:
-            name = f"{len(os.listdir(folder)):03} {figure.get_label()}.svg"
-            Path(folder, name).write_bytes(picture(figure, "svg"))
+            name = f"{len(os.listdir(folder)):03} {figure.get_label()}.{kind}"
+            Path(folder, name).write_bytes(picture(figure, kind))
 
     plt.show = keep_and_show  # type: ignore[assignment]

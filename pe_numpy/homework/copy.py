@@ -81,6 +81,7 @@ class Module:
         self.definitions: dict[str, ast.stmt] = {}
         self.elsewhere: dict[str, Place | str] = {}
         self.modules: dict[str, str] = {}  # modules of this package, by the name they have here
+        self._known: dict[str, list[Use]] = {}
         for node in ast.parse(self.source).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 self.definitions[node.name] = node
@@ -106,6 +107,12 @@ class Module:
         """What a bare name stands for at the top level of this module."""
         own = Place(self.name, name, self.form)
         return own if name in self.definitions else self.elsewhere.get(name)
+
+    def uses_of(self, name: str) -> list[Use]:
+        """All uses of names from elsewhere within a definition, looked for once."""
+        if name not in self._known:
+            self._known[name] = list(self.uses(self.definitions[name]))
+        return self._known[name]
 
     def uses(self, node: ast.AST) -> Iterator[Use]:
         """All uses of names from elsewhere within a piece of code."""
@@ -187,7 +194,7 @@ def _uses(place: Place, asked: bool, tape: bool) -> Iterator[Use]:
     module = read(place.module, place.form)
     node = module.definitions[place.name]
     skipped = set() if tape else {n for d in _plain_decorators(node) for n in ast.walk(d)}
-    yield from (use for use in module.uses(node) if use.node not in skipped)
+    yield from (use for use in module.uses_of(place.name) if use.node not in skipped)
     if asked:
         for example in doctest.DocTestParser().get_examples(_docstring(node) or ""):
             tree = ast.parse(example.source)

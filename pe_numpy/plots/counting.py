@@ -57,7 +57,7 @@ def _graph(axes: Axes, nodes: np.ndarray, adjacency: np.ndarray, values: np.ndar
     axes.scatter(
         nodes.real,
         nodes.imag,
-        c=values,
+        c=np.round(values, 9),  # zeros of either sign get one colour
         cmap=SIGNED,
         vmin=-limit,
         vmax=limit,

@@ -162,7 +162,8 @@ def needs(parts: Sequence[dict[str, Any]]) -> Figure:
             for other in own:
                 if not any(other in before[third] for third in own):
                     arrow = {"arrowstyle": "-|>", "color": COLOURS["rope"], "lw": 0.7}
-                    arrow |= {"shrinkA": 14, "shrinkB": 15, "alpha": 0.7}
+                    # 13.7: at 14 one arrow's start is a tie, and the last bit decides
+                    arrow |= {"shrinkA": 13.7, "shrinkB": 15, "alpha": 0.7}
                     ax.annotate("", at[stem], at[other], arrowprops=arrow, zorder=2)
         height = max(columns.values())
         ax.axhspan(top + 0.5, top - height + 0.5, color="#F2F2F2" if n % 2 else "white", zorder=0)

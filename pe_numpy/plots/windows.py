@@ -29,7 +29,8 @@ def _tiles(axes: Axes, colours: np.ndarray, numbers: np.ndarray, size: float = 7
     """Coloured cells with a number in each."""
     axes.imshow(colours)
     for (y, x), number in np.ndenumerate(numbers):
-        ink = "white" if colours[y, x] @ (0.3, 0.6, 0.1) < 0.5 else "black"
+        light = float(colours[y, x] @ (0.3, 0.6, 0.1))
+        ink = "white" if round(light, 6) < 0.5 else "black"
         axes.text(x, y, str(number), ha="center", va="center", fontsize=size, color=ink)
     axes.set_xticks(np.arange(colours.shape[1] + 1) - 0.5, [])
     axes.set_yticks(np.arange(colours.shape[0] + 1) - 0.5, [])

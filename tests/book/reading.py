@@ -1,20 +1,12 @@
 """What the tests of the book share: the chapters, and how to read tables."""
 
-import functools
-import multiprocessing
-import os
 import platform
 import re
 import sys
-import warnings
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import matplotlib
 import nbformat
-from scripts import script
-
-from pe_numpy.book import picture
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parent.parent.parent
@@ -54,48 +46,6 @@ def tables(markdown):
 def without_code(markdown):
     """Prose alone: without fenced blocks and code spans."""
     return re.sub(r"```.*?```|`[^`\n]*`", "", markdown, flags=re.S)
-
-
-# ---- chapters as they run -----------------------------------------------------------------------
-
-
-@functools.cache
-def process_with(**settings):
-    """A process with environment variables of its own, which runs one chapter after another."""
-    before = dict(os.environ)
-    os.environ.update(settings)
-    try:
-        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-        pool.submit(os.getpid).result()  # it is there now, with its environment
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-    return pool
-
-
-@functools.cache
-def run_apart(path, **settings):
-    """What a chapter draws, name -> (PNG, SVG), and the errors of its solutions, code -> text."""
-    return process_with(**settings).submit(run_here, path).result()
-
-
-def run_here(path):
-    """The same, in this process."""
-    build, figures, answers = script("notebooks/build.py"), {}, {}
-
-    def keep(name, figure):
-        figures[name] = picture(figure, "png"), picture(figure, "svg")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        variables = build.run(path.with_suffix(".py"), keep)
-        for solution in solutions(path):
-            try:
-                exec(solution, dict(variables))
-                answers[solution] = ""
-            except Exception as error:
-                answers[solution] = repr(error)
-    return figures, answers
 
 
 def solutions(path):

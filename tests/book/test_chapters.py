@@ -6,7 +6,15 @@ import re
 import nbformat
 import pytest
 import toc
-from reading import NOTEBOOKS, outputs_of, prose_of, without_code, words_of
+from reading import (
+    NOTEBOOKS,
+    exercises,
+    outputs_of,
+    prose_of,
+    solutions,
+    without_code,
+    words_of,
+)
 from scripts import script
 
 import pe_numpy
@@ -181,3 +189,10 @@ def test_headings_are_in_order():
         levels = [len(m) for m in re.findall(r"^(#+) ", text, re.M)]
         assert levels[0] == 1 and levels.count(1) == 1
         assert all(b - a <= 1 for a, b in itertools.pairwise(levels)), path
+
+
+@chapters
+def test_each_exercise_has_a_solution_that_asserts_something(path):
+    """That it runs is for nbval to say."""
+    assert len(solutions(path)) >= exercises(path).count("<summary>Solution</summary>")
+    assert all(re.search(r"^\s*assert\b", solution, re.M) for solution in solutions(path))

@@ -11,32 +11,45 @@ import sys
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
-from reading import NOTEBOOKS, ROOT, SAME_BYTES, run_apart
+from reading import NOTEBOOKS, ROOT, SAME_BYTES
 
 
-def with_one_digit_changed(notebook):
-    """Change the last digit that some cell prints."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
+def change_one_digit(notebook):
+    """Change the last digit that some cell prints; return the number of that cell."""
+    for n, cell in enumerate(c for c in notebook.cells if c.cell_type == "code"):
+        for output in cell.outputs:
             text = output.get("text", "")
             if re.search(r"\d", text):
                 output.text = re.sub(r"(\d)(\D*)$", lambda m: f"{(int(m[1]) + 1) % 10}{m[2]}", text)
-                return notebook
+                return f"Cell {n}"
     raise AssertionError("no cell prints a number")
 
 
-def with_a_figure_painted_over(notebook):
-    """Put a grey rectangle in place of the first figure."""
+def paint_over(notebook):
+    """Put a grey rectangle in place of the first figure; return the number of its cell."""
     figure = plt.figure(figsize=(2, 1), facecolor="grey")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     plt.close(figure)
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
+    for n, cell in enumerate(c for c in notebook.cells if c.cell_type == "code"):
+        for output in cell.outputs:
             if "image/png" in output.get("data", {}):
                 output.data["image/png"] = base64.b64encode(buffer.getvalue()).decode()
-                return notebook
+                return f"Cell {n}"
     raise AssertionError("no cell draws a figure")
+
+
+def turn_round(notebook):
+    """Let the first solution assert the opposite."""
+    for cell in notebook.cells:
+        if "<summary>Solution</summary>" in cell.source:
+            before, solution = cell.source.split("<summary>Solution</summary>", 1)
+            solution = re.sub(
+                r"^(\s*)assert (.*)", r"\1assert not (\2)", solution, count=1, flags=re.M
+            )
+            cell.source = before + "<summary>Solution</summary>" + solution
+            return "Solution 0"
+    raise AssertionError("no exercise has a solution")
 
 
 def smallest():
@@ -45,31 +58,35 @@ def smallest():
     return min(alone, key=lambda p: p.stat().st_size)
 
 
-def failures(tmp_path, change=lambda notebook: notebook, settings=()):
-    """Count the cells that nbval turns red in a copy of a chapter."""
+NEEDED = ("pyproject.toml", "requirements/dev.lock", "notebooks/conftest.py", "notebooks/build.py")
+NEEDED += ("tests/scripts.py", "tests/book/reading.py")
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of a chapter, of its figures and of what tests it."""
     path = smallest()
-    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
-    (tmp_path / "notebooks").mkdir()
-    shutil.copy(ROOT / "notebooks" / "conftest.py", tmp_path / "notebooks")
-    copy = tmp_path / "notebooks" / path.name
-    nbformat.write(change(nbformat.read(path, as_version=4)), copy)
+    files = [*map(ROOT.joinpath, NEEDED), path, *(ROOT / "figures").glob(f"{path.stem[:2]}_*")]
+    for file in files:
+        (tmp_path / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, tmp_path / file.relative_to(ROOT))
+    return tmp_path / path.relative_to(ROOT)
+
+
+def failures(copy, settings=()):
+    """The items of a chapter that nbval turns red."""
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env", str(copy)],
-        cwd=tmp_path,
+        cwd=copy.parent.parent,
         env=os.environ | dict(settings),
         capture_output=True,
         text=True,
     )
-    summary = run.stdout.splitlines()[-1]
-    assert re.search(r"\d+ passed", summary), run.stdout
-    return int((re.search(r"(\d+) failed", summary) or [0, 0])[1])
+    assert re.search(r"\d+ passed", run.stdout.splitlines()[-1]), run.stdout
+    return re.findall(r"^FAILED \S+::([A-Z]\w+(?: \d+)?)", run.stdout, re.M)
 
 
-def test_untouched_copy_passes(tmp_path):
-    assert failures(tmp_path) == 0
-
-
-def test_own_settings_of_a_reader_change_nothing(tmp_path):
+def test_own_settings_of_a_reader_change_nothing(copy, tmp_path):
     """A matplotlibrc, an IPython profile with a start-up file, PYTHONSTARTUP, another backend."""
     profile = tmp_path / "ipython" / "profile_default"
     (profile / "startup").mkdir(parents=True)
@@ -85,15 +102,14 @@ def test_own_settings_of_a_reader_change_nothing(tmp_path):
         "MPLBACKEND": "svg",
         "PYTHONSTARTUP": str(tmp_path / "mine.py"),
     }
-    assert failures(tmp_path, settings=settings) == 0
-    path = smallest()
-    assert run_apart(path, **settings)[0] == run_apart(path)[0]
+    assert failures(copy, settings) == []
 
 
-def test_one_changed_digit_fails(tmp_path):
-    assert failures(tmp_path, with_one_digit_changed) == 1
-
-
-@pytest.mark.skipif(not SAME_BYTES, reason="pictures are compared at the locked matplotlib only")
-def test_one_figure_painted_over_fails(tmp_path):
-    assert failures(tmp_path, with_a_figure_painted_over) == 1
+def test_what_is_changed_fails(copy):
+    """A digit, a solution, a figure in the notebook and one in the folder."""
+    notebook = nbformat.read(copy, as_version=4)
+    wrong = {change_one_digit(notebook), turn_round(notebook)}
+    if SAME_BYTES:
+        wrong.add(paint_over(notebook))
+    nbformat.write(notebook, copy)
+    assert {*failures(copy)} == wrong | {"Figures"}
