@@ -127,7 +127,7 @@ test-oldest: .venv-oldest/ok  ## the unit tests with the oldest numpy 2 that thi
 test-newest: .venv-newest/ok  ## every test with the newest releases of all packages
 	@PYTHONPATH="$(CURDIR)" .venv-newest/bin/python -m pytest -q -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120
 
-matrix: .venv-oldest-book/ok .venv-newest/ok  ## all chapters without AVX-512, without AVX2, on other NumPy, on ARM (an hour)
+matrix: .venv-oldest-book/ok .venv-newest/ok  ## all chapters without AVX-512, without AVX2, on other NumPy, on ARM (half an hour; ARM an hour more)
 	@$(BIN)/python tests/matrix.py $(ROWS)
 
 ledger: .venv/ok  ## which code of others agrees, and how closely; writes notebooks/results/ledger.csv

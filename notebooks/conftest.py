@@ -1,7 +1,8 @@
 """How nbval checks the chapters: strictly, with their figures and the solutions of their exercises.
 
-A chapter runs once. Before its first cell the kernel is told to keep the figures that it shows;
-after the last one each solution runs there, and the figures are compared with those in the folder.
+A chapter runs once. Before its first cell the kernel is told to keep the figures that it shows, and
+to take warnings for errors. After the last one each solution runs there, and the figures are
+compared with those in the folder.
 """
 
 import io
@@ -22,7 +23,9 @@ build = script("notebooks/build.py")
 ignore_settings()
 collect_ignore_glob = ["*.py"]  # the reviewed sources are not test modules
 KIND = "svg" if SAME_BYTES else "png"  # in which figures are compared
-KEEP = "__import__('pe_numpy.book').book.keep_figures({!r}, {!r})"
+BEFORE = """\
+__import__("warnings").simplefilter("error")
+__import__("pe_numpy.book").book.keep_figures({!r}, {!r})"""
 SOLUTION = """\
 with __import__("contextlib").redirect_stdout(None):
     exec({!r}, dict(globals()))"""
@@ -41,7 +44,7 @@ def pytest_collectstart(collector):
 def around(chapter, cells):
     """The cells of a chapter, with what is run in its kernel before and after them."""
     drawings = Path(os.environ["IPYTHONDIR"], "drawings", chapter.path.stem)
-    sources = {"Before": KEEP.format(str(drawings), KIND)}
+    sources = {"Before": BEFORE.format(str(drawings), KIND)}
     sources |= {f"Solution {n}": SOLUTION.format(s) for n, s in enumerate(solutions(chapter.path))}
     own, strict = [], defaultdict(bool, check=True)
     for name, source in sources.items():
