@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import multiprocessing
 import re
 import sys
 import tempfile
@@ -217,8 +218,13 @@ def main(arguments: list[str]) -> None:
     start = time.perf_counter()
     ignore_settings()
     with ProcessPoolExecutor(2) as pool:
-        for line in pool.map(write, chosen):
-            print(line, flush=True)
+        try:
+            for line in pool.map(write, chosen):
+                print(line, flush=True)
+        except KeyboardInterrupt:  # nbclient would wait for an answer of the kernel, 120 seconds
+            for worker in multiprocessing.active_children():
+                worker.kill()
+            raise SystemExit("interrupted: chapters that were written are whole") from None
     print(f"{len(chosen)} chapters in {time.perf_counter() - start:.0f} s")
 
 

@@ -151,10 +151,10 @@ def picture(figure: Any, kind: str) -> bytes:
 
 
 def same_drawing(svg: bytes, other: bytes) -> bool:
-    """Whether two SVGs differ at most in the ids of their clips and markers.
+    """Whether two SVGs differ at most in the ids of their clips and markers, and in -0 for 0.
 
-    An id is a hash of coordinates to their last bit, which another version of Python may change
-    (3.12 sums floats more exactly).
+    An id is a hash of coordinates to their last bit, which another processor or another version of
+    Python may change (3.12 sums floats more exactly).
 
     Examples
     --------
@@ -162,9 +162,17 @@ def same_drawing(svg: bytes, other: bytes) -> bool:
     True
     >>> same_drawing(b'<path id="p0123456789" d="M1 2"/>', b'<path id="p0123456789" d="M1 3"/>')
     False
+    >>> same_drawing(b'<path d="M 1 -0"/>', b'<path d="M 1 0"/>')
+    True
+    >>> same_drawing(b'<path d="M 1 -0.5"/>', b'<path d="M 1 0.5"/>')
+    False
     """
-    bare, other_bare = (re.sub(rb"\b([pm])[0-9a-f]{10}\b", rb"\1", x) for x in (svg, other))
-    return bare == other_bare
+
+    def bare(x: bytes) -> bytes:
+        without_ids = re.sub(rb"\b([pm])[0-9a-f]{10}\b", rb"\1", x)
+        return re.sub(rb"(?<= )-0(?=[ \n\"])", b"0", without_ids)
+
+    return bare(svg) == bare(other)
 
 
 def keep_figures(folder: str, kind: str = "svg") -> None:

@@ -33,7 +33,7 @@ def interrupt(clone: Path, seconds: float) -> None:
         return
     except subprocess.TimeoutExpired:
         os.killpg(make.pid, signal.SIGINT)
-    make.wait(60)
+    make.wait(20)
     changed = said(clone, "git", "status", "--porcelain")
     there = (clone / ".venv" / "ok").exists()
     print(
