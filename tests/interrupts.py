@@ -33,7 +33,11 @@ def interrupt(clone: Path, seconds: float) -> None:
         return
     except subprocess.TimeoutExpired:
         os.killpg(make.pid, signal.SIGINT)
-    make.wait(20)
+    try:
+        make.wait(20)
+    except subprocess.TimeoutExpired:
+        print(said(clone, "ps", "-s", str(make.pid), "-o", "stat,etime,args"), flush=True)
+        raise
     changed = said(clone, "git", "status", "--porcelain")
     there = (clone / ".venv" / "ok").exists()
     print(
