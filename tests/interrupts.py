@@ -54,6 +54,7 @@ def said(folder: Path, *command: str) -> str:
 
 def main(times: int) -> None:
     """Interrupt, again and again, and then let it end."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     moments = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "clone"
