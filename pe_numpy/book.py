@@ -201,9 +201,12 @@ def keep_figures(folder: str, kind: str = "svg") -> None:
 
     def keep_and_show() -> None:
         figures = [plt.figure(number) for number in plt.get_fignums()]
-        show()  # first: its bytes are those of a reader's own run
+        if kind == "svg":
+            show()  # first: its bytes are those of a reader's own run; a second PNG may shrink
         for figure in figures:
             name = f"{len(os.listdir(folder)):03} {figure.get_label()}.{kind}"
             Path(folder, name).write_bytes(picture(figure, kind))
+        if kind != "svg":
+            show()
 
     plt.show = keep_and_show  # type: ignore[assignment]
