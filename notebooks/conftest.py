@@ -14,6 +14,7 @@ import nbformat
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from nbval.plugin import IPyNbCell, IPyNbFile
 from reading import ROOT, SAME_BYTES, solutions
 from scripts import script
 
@@ -34,7 +35,7 @@ with __import__("contextlib").redirect_stdout(None):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collectstart(collector):
     """Put more items around the cells; compare PNGs, which nbval skips, where bytes are equal."""
-    if type(collector).__name__ == "IPyNbFile":
+    if isinstance(collector, IPyNbFile):
         if SAME_BYTES:
             collector.skip_compare = tuple(k for k in collector.skip_compare if k != "image/png")
         cells = collector.collect
@@ -43,18 +44,18 @@ def pytest_collectstart(collector):
 
 def around(chapter, cells):
     """The cells of a chapter, with what is run in its kernel before and after them."""
-    drawings = Path(os.environ["IPYTHONDIR"], "drawings", chapter.path.stem)
-    sources = {"Before": BEFORE.format(str(drawings), KIND)}
-    sources |= {f"Solution {n}": SOLUTION.format(s) for n, s in enumerate(solutions(chapter.path))}
-    own, strict = [], defaultdict(bool, check=True)
-    for name, source in sources.items():
-        cell = nbformat.v4.new_code_cell(source)
-        own.append(
-            type(cells[0]).from_parent(
-                chapter, name=name, cell_num=len(cells), cell=cell, options=strict
-            )
+
+    def item(name, source):
+        cell, strict = nbformat.v4.new_code_cell(source), defaultdict(bool, check=True)
+        return IPyNbCell.from_parent(
+            chapter, name=name, cell_num=len(cells), cell=cell, options=strict
         )
-    yield from (own[0], *cells, *own[1:])
+
+    drawings = Path(os.environ["IPYTHONDIR"], "drawings", chapter.path.stem)
+    yield item("Before", BEFORE.format(str(drawings), KIND))
+    yield from cells
+    for n, solution in enumerate(solutions(chapter.path)):
+        yield item(f"Solution {n}", SOLUTION.format(solution))
     yield Figures.from_parent(chapter, name="Figures", drawings=drawings)
 
 
@@ -63,7 +64,7 @@ class Figures(pytest.Item):
 
     def __init__(self, drawings, **others):
         super().__init__(**others)
-        self.drawings, self.obj = drawings, None
+        self.drawings = drawings
 
     def runtest(self):
         drawn = sorted(self.drawings.iterdir())  # 000 turning_clocks.svg, as they were shown
@@ -71,7 +72,7 @@ class Figures(pytest.Item):
         names = build.names_of(number, [picture.stem[4:] for picture in drawn])
         files = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
         assert {p.name for p in folder.glob(f"{number}_*") if p.suffix != ".gif"} == files
-        shown = build.pictures(nbformat.read(self.path, as_version=4))
+        shown = build.pictures(self.parent.nb)
         assert len(set(shown)) == len(names), "two figures are the same"
         for picture, png, name in zip(drawn, shown, names, strict=True):
             assert png == (folder / f"{name}.png").read_bytes(), f"{name}.png"

@@ -178,7 +178,8 @@ def same_drawing(svg: bytes, other: bytes) -> bool:
 def keep_figures(folder: str, kind: str = "svg") -> None:
     """From here on, let each figure that this process shows be written into a folder.
 
-    Its file is named after its place among all that are shown, and its label: "000 heat.svg".
+    Each is an "svg" or a "png", and is named after its place among all that are shown, and its
+    label: "000 heat.svg".
 
     Examples
     --------

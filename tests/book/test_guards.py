@@ -52,6 +52,13 @@ def turn_round(notebook):
     raise AssertionError("no exercise has a solution")
 
 
+def warn(notebook):
+    """Let the last cell warn; return its number."""
+    *others, last = (c for c in notebook.cells if c.cell_type == "code")
+    last.source += "\nimport warnings\nwarnings.warn('later', PendingDeprecationWarning)"
+    return f"Cell {len(others)}"
+
+
 def smallest():
     """The chapter with the shortest file, of those that read no other file."""
     alone = [p for p in NOTEBOOKS if "with open(" not in p.read_text(encoding="utf-8")]
@@ -106,10 +113,18 @@ def test_own_settings_of_a_reader_change_nothing(copy, tmp_path):
 
 
 def test_what_is_changed_fails(copy):
-    """A digit, a solution, a figure in the notebook and one in the folder."""
+    """A digit, a solution, a warning that Python would not show, and a figure in the notebook."""
     notebook = nbformat.read(copy, as_version=4)
-    wrong = {change_one_digit(notebook), turn_round(notebook)}
+    wrong = [change_one_digit(notebook), turn_round(notebook), warn(notebook), "Figures"]
+    painted = paint_over(notebook)
     if SAME_BYTES:
-        wrong.add(paint_over(notebook))
+        wrong.append(painted)
     nbformat.write(notebook, copy)
-    assert {*failures(copy)} == wrong | {"Figures"}
+    assert sorted(failures(copy)) == sorted(wrong)
+
+
+def test_another_drawing_in_the_folder_fails(copy):
+    kind = "svg" if SAME_BYTES else "png"
+    one, other, *_ = sorted((copy.parent.parent / "figures").glob(f"*.{kind}"))
+    shutil.copy(one, other)
+    assert failures(copy) == ["Figures"]
