@@ -4,8 +4,9 @@ Usage: python tests/matrix.py [ROW ...]    all rows, or those whose names begin 
 
 Some rows take features from this processor; others have environments of their own, which the
 Makefile makes (`.venv-oldest-book`, `.venv-newest`); the last is ARM, where the variable
-PE_NUMPY_ARM names a Python for it that has the packages of the lock. Under qemu-user it runs with
-QEMU_LD_PREFIX=FOLDER, a Debian for ARM, and QEMU_CPU=neoverse-n1: emulated, the signed pointers of
+PE_NUMPY_ARM names a Python for it that has the packages of the lock. Under qemu-user, its libraries
+are in the folders of this system (libc6:arm64; not QEMU_LD_PREFIX, which the homework checker's
+processes do not get), and the emulator is called with QEMU_CPU=neoverse-n1: the signed pointers of
 newer processors make it 18 times slower.
 """
 

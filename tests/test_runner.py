@@ -351,6 +351,13 @@ open("../../{0}", "w").write(str(subprocess.Popen(
     assert not state.exists() or state.read_text().split(")")[1].split()[0] in "ZX"
 
 
+def test_a_file_finds_of_the_variables_only_what_its_python_may_need(tmp_path, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.setenv("TOKEN", "of the teacher")
+    text = "import os\nassert os.environ['LD_LIBRARY_PATH'] and 'TOKEN' not in os.environ\n"
+    assert report(tmp_path, text + OWN).passed
+
+
 def test_a_file_may_delete_the_folders_it_is_given(tmp_path):
     text = "import os, shutil\nshutil.rmtree(os.environ['HOME'])\n" + OWN
     assert report(tmp_path, text).passed

@@ -356,7 +356,7 @@ def _start(run: _Run, names: list[str]) -> str:
     numbers = (limits.seed, limits.seconds, limits.left(), limits.megabytes)
     places = (run.path, run.beside, folder)
     command = [sys.executable, "-I", "-B", "-c", START, json.dumps(_path(run.beside))]
-    kept = ("PATH", "SYSTEMROOT")
+    kept = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # Python may need them
     scratch = folder / "scratch"  # what the file writes, it writes there
     scratch.mkdir(parents=True, exist_ok=True)
     late = False
