@@ -1,5 +1,6 @@
 """Settings of all tests: the same hypothesis examples on every run, and no clock in any verdict."""
 
+import gc
 import os
 
 from hypothesis import settings
@@ -13,3 +14,9 @@ if "PE_NUMPY_MISTAKE" in os.environ:  # of `tests/mutants.py`
     plant(os.environ["PE_NUMPY_MISTAKE"])
 
 collect_ignore_glob = ["golden/make*.py"]  # for environments that have torch
+
+
+def pytest_collection_finish():
+    """Let the garbage collector leave out the tests themselves: twelve thousand cost it much."""
+    gc.collect()
+    gc.freeze()
