@@ -415,5 +415,6 @@ def test_contents_have_the_pages_of_the_first_print(printed):
 
 def test_without_chromium_no_pdf_is_printed_and_nothing_fails():
     command = [sys.executable, str(ROOT / "docs" / "pdf.py"), "10_attention"]
-    done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True)
+    nowhere = {**os.environ, "PATH": ""}
+    done = subprocess.run(command, env=nowhere, capture_output=True, text=True)
     assert done.returncode == 0 and "no Chromium" in done.stdout
