@@ -19,6 +19,6 @@ collect_ignore_glob = ["golden/make*.py"]  # for environments that have torch
 
 def pytest_collection_finish():
     """Let the garbage collector leave out the tests themselves: twelve thousand cost it much."""
-    find(st.none(), lambda _: True)  # Hypothesis asks the collector who holds its generator: before, not after
+    find(st.none(), lambda _: True)  # Hypothesis must see who holds its generator: before freezing
     gc.collect()
     gc.freeze()
