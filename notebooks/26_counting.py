@@ -37,8 +37,8 @@ plt.show()
 # - **Which position does a digit get (Abacus)?** Its place in its number, from 1; other tokens 0. Write
 #   numbers with the last digit first. In training one offset from 0 to 99 is added to all digits, and to
 #   nothing else. [Shown](#digits-abacus).
-# - **What is a position in a graph?** The first $k$ eigenvectors, after the trivial one, of
-#   $I-d^{-1/2}Ad^{-1/2}$. Use `eigh`; neither the signs nor the basis of a double eigenvalue mean
+# - **What is a position in a graph?** The eigenvectors $v_1,\dots,v_k$ of $I-d^{-1/2}Ad^{-1/2}$; $v_0$, in a
+#   connected graph $\sqrt{\text{degree}}$, is left out. Use `eigh`; neither the signs nor the basis of a double eigenvalue mean
 #   anything: in training flip signs at random. Make a directed graph symmetric first. [Shown](#graphs).
 # - **Are those sinusoids?** On a cycle exactly: pairs of cosine and sine, and one step is
 #   `sinusoidal_shift`. On a path cosines alone: the DCT-II from $d-A$, but the DCT-I times
@@ -289,25 +289,30 @@ for _ in range(100):
 
 # %% [markdown]
 # > **CAPE, in short.** For speech and images (Likhomanenko et al. 2021) the sinusoidal code is taken at
-# > shifted, shaken and stretched positions, in training only:
+# > positions counted from their mean $\bar p$, which training shifts, shakes and stretches:
 # >
 # > $$p'_i = \lambda\,(p_i - \bar p + \Delta + \delta_i)$$
 # >
-# > $\bar p$ is the mean position; $\Delta$, $\delta_i$ and $\ln\lambda$ are uniform random numbers. A clip
+# > In training $\Delta$, $\delta_i$ and $\ln\lambda$ are uniform random numbers, in tests all three are 0. A clip
 # > that starts later gets the same code, since the mean moves along. In
 # > [a PyTorch version](https://github.com/gcambara/cape/blob/d456950/cape/cape.py) the length mask is `>` where
 # > `>=` is meant, so one padding token keeps a code.
 
 # %%
-p = np.arange(5)
-assert np.array_equal(sinusoidal(2 * (p - p.mean()), 8), sinusoidal(2 * (p - 2), 8))
-shake = np.random.default_rng(0).uniform(-0.1, 0.1, 5)
-moved, later = (1.3 * (at - at.mean() - 0.4 + shake) for at in (p, 1000 + p))
-assert np.isclose(moved.mean(), 1.3 * (shake.mean() - 0.4), rtol=0, atol=1e-12)
-assert np.allclose(moved, later, rtol=0, atol=1e-9)
-assert np.allclose(np.diff(moved), 1.3 * (1 + np.diff(shake)), rtol=0, atol=1e-12)
-padded = np.arange(7) > 5  # meant: 5 real tokens, then padding
-assert padded.tolist() == [False] * 6 + [True]
+def cape(p, shift=0.0, shake=0.0, log_stretch=0.0):
+    return np.exp(log_stretch) * (p - p.mean() + shift + shake)
+
+
+p, shake = np.array([3, 4, 5, 6, 7]), np.random.default_rng(0).uniform(-0.1, 0.1, 5)
+by_steps = [-2, -1, 0, 1, 2]  # the mean is 5
+assert cape(p).tolist() == by_steps
+for i in range(5):
+    by_steps[i] = 1.3 * (by_steps[i] - 0.4 + shake[i])  # shift to the left, shake, then stretch
+drawn = {"shift": -0.4, "shake": shake, "log_stretch": np.log(1.3)}
+assert np.allclose(cape(p, **drawn), by_steps, rtol=0, atol=1e-12)
+for given in ({}, drawn):
+    code, later = (sinusoidal(cape(at, **given), 8) for at in (p, 1000 + p))
+    assert np.allclose(code, later, rtol=0, atol=1e-9)
 
 # %% [markdown]
 # ## Digits: Abacus
@@ -433,8 +438,9 @@ assert (changes > least).all() and np.allclose(changes, least, rtol=0, atol=0.1)
 # The smoothest code of all is constant, and useless. Of the codes at right angles to it (and of
 # length 1) the smoothest is the **eigenvector** of the next eigenvalue; then comes the next, and so on. Dwivedi
 # and Bresson (2020) give node $i$ its entries in $k$ of them, from the matrix in which each $A_{ij}$ is divided by
-# $\sqrt{d_id_j}$, so that busy nodes don't rule ($v_0$, now
-# $\sqrt{d_i}$, is left out):
+# $\sqrt{d_id_j}$, so that busy nodes don't rule. In a connected graph $v_0$, which is left out, is now
+# $\sqrt{d_i}$. A graph of several pieces with bonds has such a vector for each piece; only that of the
+# first piece is left out:
 #
 # $$\big(I - d^{-1/2}A\,d^{-1/2}\big)\,v_n = \lambda_n v_n,\qquad 0=\lambda_0\le\lambda_1\le\dots,\qquad
 # \text{node } i \mapsto (v_1[i],\dots,v_k[i])$$
@@ -449,8 +455,11 @@ for n in range(4):
     assert np.allclose(normalised @ codes[:, n], values[n] * codes[:, n], rtol=0, atol=1e-12)
 assert np.allclose(codes.T @ codes, np.eye(4), rtol=0, atol=1e-12)
 assert np.allclose(values, np.linalg.eigvalsh(normalised)[1:5], rtol=0, atol=1e-12)
-left_out = np.sqrt(np.diag(d))
+left_out = np.sqrt(np.diag(d)) / np.sqrt(d.sum())
 assert np.allclose(normalised @ left_out, 0, rtol=0, atol=1e-12)
+pair = laplacian_encoding(np.kron(np.eye(2), A), 2)  # two molecules: the second's root is in
+assert np.allclose(pair[:, 0], [*np.zeros(10), *left_out], rtol=0, atol=1e-12)
+assert abs(pair[:, 1] @ np.kron(np.eye(2), normalised) @ pair[:, 1] - values[0]) < 1e-12
 show_source(laplacian_encoding)
 
 # %% alt="Naphthalene's ten atoms four times, coloured by the first four eigenvectors. What one sees: the first tells left from right, the second top from bottom, the third the middle from the sides."
@@ -578,7 +587,7 @@ for n in range(1, 5):
 # If $v$ is an eigenvector, so is $-v$; and two vectors of one eigenvalue may be turned in their plane. What
 # `eigh` returns may depend on the library and the processor. The package fixes it: the first node with a part that is
 # not zero has a positive one; and of several vectors of one eigenvalue only the first reaches the first
-# node. (On the cycle that picks cosine and sine.) Another numbering of the nodes may give other signs, so this is
+# node that any of them reaches. (On the cycle that picks cosine and sine.) Another numbering of the nodes may give other signs, so this is
 # a convention and no cure. The authors flip each sign at random in training, so that the model
 # learns not to care. **Predict**: which of these stay as they are when a sign flips: the codes, their
 # distances, the products of two nodes' codes?
@@ -594,6 +603,9 @@ turned = waves[:, :2] @ turn  # another basis of the cycle's first pair
 assert np.allclose(turned @ turned.T, waves[:, :2] @ waves[:, :2].T, rtol=0, atol=1e-12)
 assert not np.allclose(turned, waves[:, :2], rtol=0, atol=0.01)
 assert np.allclose(*apart, rtol=0, atol=1e-12) and not np.allclose(codes, flipped, rtol=0, atol=0.1)
+star = np.array([[0, 1, 1, 1, 1], *[[1, 0, 0, 0, 0]] * 4])  # one eigenvalue three times
+three = laplacian_encoding(star, 3)  # no vector reaches the centre, only the first node 1
+assert np.allclose([*three[0], *three[1, 1:]], 0, rtol=0, atol=1e-12) and three[1, 0] > 0.8
 
 # %% [markdown]
 # *A common mistake* is a directed graph. Its matrix is not symmetric and need not have orthogonal eigenvectors. On

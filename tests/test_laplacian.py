@@ -159,11 +159,24 @@ def test_equal_neighbours_are_told_apart_by_their_order_alone(normalized):
     assert_allclose(V, expected / np.linalg.norm(expected, axis=0), rtol=0, atol=1e-12)
 
 
-def test_two_components_have_two_vectors_of_eigenvalue_nought():
+@both
+def test_of_the_vectors_of_several_pieces_only_that_of_the_first_is_left_out(normalized):
+    A = np.zeros((8, 8))
+    A[:2, :2], A[2:5, 2:5], A[5:, 5:] = path(2), path(3), path(3)
+    for n, piece in enumerate((slice(2, 5), slice(5, 8))):
+        expected = np.zeros(8)
+        expected[piece] = of_length_one(np.sqrt([1, 2, 1]) if normalized else np.ones(3))
+        assert_allclose(laplacian_encoding(A, 2, normalized)[:, n], expected, rtol=0, atol=1e-12)
+
+
+@both
+def test_a_node_that_no_vector_of_an_eigenvalue_reaches_has_no_say(normalized):
+    """A star: of the three vectors of eigenvalue 1 none reaches the centre, node 0."""
     A = np.zeros((5, 5))
-    A[:2, :2], A[2:, 2:] = path(2), np.ones((3, 3)) - np.eye(3)
-    first = laplacian_encoding(A, 1, normalized=False)[:, 0]
-    assert_allclose(first, np.array([0, 0, 1, 1, 1]) / math.sqrt(3), rtol=0, atol=1e-12)
+    A[0, 1:] = A[1:, 0] = 1
+    V = laplacian_encoding(A, 3, normalized)
+    expected = [[0, 0, 0], [3, 0, 0], [-1, 2, 0], [-1, -1, 1], [-1, -1, -1]]
+    assert_allclose(V, expected / np.linalg.norm(expected, axis=0), rtol=0, atol=1e-12)
 
 
 def test_nodes_without_edges_have_a_row_of_the_identity():
