@@ -3,6 +3,23 @@
 Source: ``census.csv`` beside this module. Each row names the code or configuration that was read
 (`source`) and what its month rests on (`dated`): the number of a paper, or a dated page.
 Axes: none.
+Rule of selection, written before anything was counted. Candidates are the keys of
+``MODEL_FOR_CAUSAL_LM_MAPPING_NAMES`` in transformers 5.23.0, models/auto/modeling_auto.py. A
+candidate counts, as one family, unless one of these holds; the first that holds is the reason:
+
+1. *alias*: the class it names stands in the folder of another family, or an earlier key has its
+   folder (``gemma3_text`` after ``gemma3``);
+2. *encoder*: it is also in the mapping for masked language models or for multiple choice;
+3. *encoder-decoder*: it is also in a mapping for sequences to sequences, speech or waveforms;
+4. *wrapper*: its code takes the language model from another family (``AutoModel``);
+5. *recurrent*: no layer of its code attends to earlier tokens;
+6. *small*: neither its default configuration nor a size given by the names of its checkpoints or
+   by its page in the documentation reaches a billion parameters.
+
+Its encoding is what the attention layers of its code do by its default configuration. Its month is
+the earlier of the two on its page in the documentation (released, contributed), but the second
+where the first is missing or is that of another model's paper; without a page, that of the first
+release with its folder.
 Convention: one name a row, that of what sets the model apart; the rest stands in `setting`. The
 place is that of the encoding (1 token vectors, 2 queries and keys, 3 scores, 4 sums; 0 none). A
 model that was released is a `model`; a paper that introduced an encoding is a `scheme`.
