@@ -8,8 +8,10 @@ import pytest
 from pe_numpy.training.verdicts import (
     STUDENT,
     Study,
+    holm,
     lower,
     paired_interval,
+    paired_p,
     relabelled_chance,
     verdict,
 )
@@ -151,6 +153,48 @@ def test_the_interval_holds_the_truth_95_times_in_100():
         assert np.isclose((high - low) / 2, half[0], rtol=1e-12)
 
 
+def test_a_p_is_the_area_of_both_tails_of_students_density():
+    """Simpson's rule on the density, for every number of seeds; the ends of the interval agree."""
+    x = np.linspace(0, 1, 20_001)
+    weights = np.array([1, *[4, 2] * 9_999, 4, 1]) / 3 / 20_000
+    for n in range(2, len(STUDENT) + 2):
+        freedom, spread = n - 1, np.arange(n) - (n - 1) / 2
+        spread /= spread.std(ddof=1) / n**0.5  # a mean of 0 and a standard error of 1
+        for t in (0.0, 0.3, 1.0, 2.5, 9.0):
+            u = np.tan(x[:-1] * np.pi / 2)  # all of 0 to infinity
+            density = (1 + u**2 / freedom) ** (-n / 2) * (1 + u**2) * np.pi / 2
+            density = np.append(density, 0 if n > 2 else np.pi / 2)
+            inner = (1 + (x * t) ** 2 / freedom) ** (-n / 2) * t
+            expected = 1 - weights @ inner / (weights @ density)
+            assert abs(paired_p(spread + t, np.zeros(n)) - expected) < 1e-9
+            assert abs(paired_p(np.zeros(n), spread + t) - expected) < 1e-9
+        for t, p in ((STUDENT[n - 2] + 6e-4, 0), (STUDENT[n - 2] - 6e-4, 1)):
+            low, _ = paired_interval(spread + t, np.zeros(n))
+            assert (paired_p(spread + t, np.zeros(n)) > 0.05) == p == (low < 0)
+    assert paired_p([1.0, 1.0], [0.0, 0.0]) == 0 and paired_p([1.0, 2.0], [1.0, 2.0]) == 1
+    assert paired_p([1.0, 2.0, 3.0], [2.0, 4.0, 6.0, 99.0]) == paired_p([1, 2, 3], [2, 4, 6])
+
+
+def test_holm_multiplies_the_least_p_by_all_the_next_by_one_less():
+    """By hand: 4 * 0.005, 3 * 0.01, 2 * 0.03; 1 * 0.04 is below the one before it, so 0.06."""
+    assert np.allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02], rtol=1e-12)
+    assert holm([0.5, 0.9, 0.6]).tolist() == [1, 1, 1] and holm([0.04]).tolist() == [0.04]
+    assert holm([0.0, 0.02, 0.02]).tolist() == [0, 0.04, 0.04]
+    asked = np.array([0.3, 0.01])
+    holm(asked)
+    assert asked.tolist() == [0.3, 0.01]
+
+
+def test_holm_errs_once_in_twenty_tables_and_bonferroni_rejects_no_more():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=(4000, 6))
+    p[:, 4:] /= 1000  # two true differences
+    corrected = np.array([holm(row) for row in p])
+    assert abs((corrected[:, :4] < 0.05).any(axis=1).mean() - (1 - (1 - 0.05 / 4) ** 4)) < 0.01
+    assert (corrected <= 6 * p).all() and (corrected >= p).all()
+    assert (corrected < 0.05).sum() > (6 * p < 0.05).sum()
+
+
 def test_three_equal_signs_alone_decide_nothing():
     assert lower([1.0, 1.0, 1.0], [1.1, 2.0, 4.0]) == 0
 
@@ -194,6 +238,11 @@ def test_the_rule_on_every_pattern_of_three_budgets():
     [
         (lambda: paired_interval([1.0], [2.0]), "paired_interval: .* 2 to 10 seeds; got 1"),
         (lambda: paired_interval([1.0] * 11, [2.0] * 11), "must share 2 to 10 seeds; got 11"),
+        (lambda: paired_p([1.0], [2.0]), "paired_p: a and b must share 2 to 10 seeds; got 1"),
+        (lambda: holm([]), r"holm: p_values must be .* from 0 to 1, one a comparison; got \[\]"),
+        (lambda: holm([0.5, 1.5]), r"holm: p_values must be .* got \[0.5, 1.5\]"),
+        (lambda: holm([-0.5]), r"holm: p_values must be .* got \[-0.5\]"),
+        (lambda: holm([np.nan]), "holm: p_values must be a list of finite numbers"),
         (lambda: lower([1.0, 2.0], [1.0, 2.0], -1), "lower: margin must be at least 0; got -1"),
         (lambda: relabelled_chance([], [1.0]), "relabelled_chance: .* got 0 and 1"),
         (lambda: relabelled_chance([1.0] * 11, [2.0] * 10), "at most 20 .* got 11 and 10"),
