@@ -452,7 +452,7 @@ for alpha in (0.25, 0.4, 0.5, 0.75):
     assert different == (21 if alpha == 0.5 else 36)
 
 # %% [markdown]
-# **$\alpha = 1/2$ is forbidden**: there the digits 1, 2 and 2, 1 make one code. And with $\alpha=0.4$ a step of
+# **$\alpha = 1/2$ gives two positions one code**: the digits 1, 2 and 2, 1 share it. And with $\alpha=0.4$ a step of
 # $N$ positions is $\beta=2/3$ of a step between rows: where steps are about equal, $k+N$ is nearer to $k$
 # than $k+1$ is.
 #
@@ -503,7 +503,7 @@ for params in models:
 # **Predict**: which table serves best at once, and which after 20 steps? And how far back does a model
 # look whose table was interpolated?
 
-# %% fold="output" alt="Right answers at 64 positions, four models each, for four ways to lengthen a table of 32 rows. What one sees: at once none passes one half; after 20 steps repeated rows and two digits do, the others do not."
+# %% fold="output" alt="Right answers at 64 positions, four models each, for four ways to lengthen a table of 32 rows. What one sees: at once none passes one half; after 20 steps repeated rows and two digits are far above the others."
 print("per cent of four models  at once          elsewhere        after 20 steps")
 for name in at_once:
     print(f"{name:24} {at_once[name]!s:16} {elsewhere[name]!s:16} {later[name]}")
@@ -519,8 +519,8 @@ plt.show()
 #   (the same row or last digit, one block earlier), and for the interpolated tables *six* back: most
 #   answers. Three rows are now six tokens. In an image that is right, since the same picture is cut finer;
 #   in a text distances count words.
-# - **After 20 steps** repeated rows and two digits give more than half of the answers, the others less
-#   than a quarter.
+# - **After 20 steps** repeated rows give more than three fifths of the answers, two digits more than two
+#   fifths, the others less than three tenths.
 #
 # This is one small task. It does not refute what Su reports for BERT. It says what to ask of such a
 # report: at once, or after how much training; over how many models; and compared with what.

@@ -62,9 +62,9 @@ import cmath
 
 r, s, alpha, beta = 1.5, 0.8, 0.7, 2.0
 z1, z2 = r * np.exp(1j * alpha), s * np.exp(1j * beta)
-assert cmath.isclose(z1 * z2, r * s * np.exp(1j * (alpha + beta)))
-assert cmath.isclose(z1 * z2.conjugate(), r * s * np.exp(1j * (alpha - beta)))
-assert cmath.isclose(z1 * z1.conjugate(), r**2)
+assert abs(z1 * z2 - r * s * np.exp(1j * (alpha + beta))) < 1e-12
+assert abs(z1 * z2.conjugate() - r * s * np.exp(1j * (alpha - beta))) < 1e-12
+assert abs(z1 * z1.conjugate() - r**2) < 1e-12
 print("a quarter turn of 2 + i:", (2 + 1j) * 1j)
 
 # %% [markdown]
@@ -259,11 +259,14 @@ for omega in (0.0, 0.1, np.pi / 3, np.pi, 2 * np.pi):
 
 # %%
 V, D = 10_000, 128
-frequencies = {"word-sharing": (1, D), "dimension-sharing": (V, 1)}
-for name, shape in frequencies.items():
-    broadcast = complex_order(np.ones((V, D)), np.ones(shape), 0.0, np.arange(V))
-    print(f"{name}: {V * D + np.prod(shape):,} parameters")
-    assert broadcast.shape == (V, D)
+amplitude = np.ones((V, D))
+for name, shape, count in (("word", (1, D), V * D + D), ("dimension", (V, 1), V * D + V)):
+    frequency = np.random.default_rng(4).standard_normal(shape)
+    z = complex_order(amplitude, frequency, 0.0, np.full(V, 7))  # all words at one position
+    alike = [bool(np.abs(z - first).max() < 1e-12) for first in (z[:1], z[:, :1])]
+    assert alike == [name == "word", name == "dimension"]  # all words; all components of a word
+    assert amplitude.size + frequency.size == count
+    print(f"{name}-sharing: {count:,} parameters")
 
 # %% [markdown]
 # ## Its plain relatives
@@ -382,7 +385,7 @@ early = (x * turns @ W_q) @ (y * turns @ W_k).conj().T  # turn, then project
 late = (x @ W_q * turns) @ (y @ W_k * turns).conj().T  # project, then turn
 M = W_q @ W_k.conj().T
 terms = x[:, None] * M * y.conj() * np.exp(1j * (shared[:, None] * 7 - shared * 3))
-assert cmath.isclose(early[7, 3], terms.sum())
+assert abs(early[7, 3] - terms.sum()) < 1e-12
 moved = [abs(score[107, 103] - score[7, 3]) for score in (early, late)]
 print(f"change when both move by 100: turn first {moved[0]:.2f}, project first {moved[1]:.2f}")
 assert not np.isclose(moved[0], 0, rtol=0, atol=0.1) and np.isclose(moved[1], 0, rtol=0, atol=1e-9)
@@ -411,7 +414,8 @@ for width in (1, 2, 8):
     real, modulus = z_n.real / np.sqrt(width), np.sqrt((z_n.real**2 + z_n.imag**2) / width)
     against = np.cos(apart[:, None, None] * (speed[:, None] - speed))  # one against another
     assert np.allclose(width * modulus**2, against.sum(axis=(1, 2)), rtol=0, atol=1e-9)
-    assert np.allclose(real * np.sqrt(width), np.cos(apart[:, None] * speed).sum(1), atol=1e-12)
+    waves = np.cos(apart[:, None] * speed).sum(axis=1)
+    assert np.allclose(real * np.sqrt(width), waves, rtol=0, atol=1e-12)
     curves[f"{width} component{'s' if width > 1 else ''}"] = real, modulus
 assert np.ptp(curves["1 component"][1]) < 1e-12 < 1.9 < np.ptp(curves["1 component"][0])
 same, opposite = x @ x.conj(), x @ (-x).conj()
@@ -449,7 +453,8 @@ output, weights = complex_attention(*z_qkv)
 as_real, same = attention(*map(reals, z_qkv), scale=1 / np.sqrt(4))
 assert np.allclose(as_real, reals(output), rtol=0, atol=1e-12)
 assert np.allclose(same, weights, rtol=0, atol=1e-12)
-assert np.allclose((z_qkv[0] @ z_qkv[1].conj().T).real, reals(z_qkv[0]) @ reals(z_qkv[1]).T)
+hermitian, plain = z_qkv[0] @ z_qkv[1].conj().T, reals(z_qkv[0]) @ reals(z_qkv[1]).T
+assert np.allclose(hermitian.real, plain, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # The paper compares complex versions of fastText, LSTM, CNN and Transformer; its appendix C adds that real

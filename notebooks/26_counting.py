@@ -298,6 +298,7 @@ for _ in range(100):
 # > [a PyTorch version](https://github.com/gcambara/cape/blob/d456950/cape/cape.py) the length mask is `>` where
 # > `>=` is meant, so one padding token keeps a code.
 
+
 # %%
 def cape(p, shift=0.0, shake=0.0, log_stretch=0.0):
     return np.exp(log_stretch) * (p - p.mean() + shift + shake)

@@ -15,8 +15,8 @@ def recurrent(start, step, length):
 
     start    (D,)          the first code
     step     function      takes a code (D,), gives the next
-    length   int           number of codes
-    returns  (length, D)
+    length   int           number of codes, at least 1
+    returns  (length, D)   of start's dtype, float64 for integers
 
     code[0] = start
     for k in 1 .. length-1:
@@ -31,7 +31,7 @@ def floater(start, derivative, times, substeps=8):
     start       (D,)       the code at times[0]
     derivative  function   takes a code (D,) and a time, gives dp/dt (D,)
     times       (L,)       numbers
-    returns     (L, D)     float64
+    returns     (L, D)     of start's dtype, float64 for integers
 
     for n in 1 .. L-1, from times[n-1] to times[n] in `substeps` equal steps of h:
         k1 = derivative(p, t)
@@ -48,6 +48,8 @@ def floater(start, derivative, times, substeps=8):
 
 # recurrent, 1: a list of codes, then np.stack.
 # recurrent, 2: length 1 is the start alone.
+# recurrent, 3: 1.0 * start keeps float32 and makes float64 of integers; cast each step to its dtype.
 
 # floater, 1: code[0] is the start.
 # floater, 2: h = (times[n] - times[n-1]) / substeps; step m begins at times[n-1] + m h.
+# floater, 3: times may be float64 where start is float32: cast the codes at the end.

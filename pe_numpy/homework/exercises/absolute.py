@@ -404,6 +404,8 @@ def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([4.0]), _halved, 3)
     yield case(np.array([1.0, 0.0]), _halved, 1)
     yield case(np.array([1.0, 0.0]), lambda p: np.array([p[1], -p[0]]), 6)
+    yield case(np.array([3, 1]), _halved, 4)  # whole numbers: codes are float64
+    yield case(np.array([3, 1], np.float32), lambda p: p * np.array([0.5, 2.0]), 4)
     for n in range(8):
         yield case(rng.standard_normal(n % 3 + 2).astype(DTYPES[n % 2]), np.tanh, n + 3)
 
@@ -445,6 +447,8 @@ def _flow_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([1.0, 0.0]), lambda p, t: np.array([p[1], -p[0]]), np.arange(5.0))
     yield case(np.array([1.0]), lambda p, t: t * p, np.array([0.0, 0.5, 2.0]))
     yield case(np.array([2.0]), lambda p, t: -p + t, np.array([1.0, 1.5]), 2)
+    yield case(np.array([2, 3]), _decay, np.array([0.0, 1.0]), 2)  # whole numbers
+    yield case(np.array([2.0, 3.0], np.float32), lambda p, t: -p + t, np.array([1.0, 1.5, 3]), 4)
     for n in range(8):
         times = np.sort(rng.uniform(0, 3, n % 4 + 2)).round(2)
         yield case(rng.standard_normal(n % 3 + 1), lambda p, t: np.cos(t) - p * p, times, n + 1)
