@@ -14,6 +14,7 @@ from pe_numpy.training.verdicts import (
     paired_p,
     relabelled_chance,
     verdict,
+    verdict_p,
 )
 
 HEAD = "task,layers,encoding,budget,rate,scaling,factor,tuning,log_n,seed," + ",".join(
@@ -231,6 +232,30 @@ def test_the_rule_on_every_pattern_of_three_budgets():
     assert verdict({4: -1}) == "higher at 4, the one budget" and verdict({4: 0}) == "not decided"
     assert verdict({1: 0, 4: 1}) == "depends on the budget: not decided at 1, lower at 4"
     assert verdict({4: 1, 1: -1}) == "depends on the budget: higher at 1, lower at 4"
+    assert verdict({1: 0, 4: 1, 10: 1, 20: 1}) == "lower from 4 on"
+    assert verdict({1: 0, 4: 0, 10: 1, 20: 1}).startswith("depends on the budget: not decided at 1")
+
+
+def test_the_p_of_a_verdict_is_the_largest_of_the_budgets_that_it_names(tmp_path):
+    a, near, far, mixed = [0.0] * 3, [1.0, 1.3, 1.7], [9.0, 9.1, 9.2], [-1.0, 0.5, 2.0]
+    p = paired_p(a, near)
+    assert paired_p(a, far) < p < 0.05 < paired_p(a, mixed)
+    assert verdict_p({1: (a, far), 4: (a, near), 10: (a, far)}) == p
+    assert verdict_p({1: (far, a), 4: (near, a)}) == p and verdict_p({4: (a, near)}) == p
+    assert verdict_p({1: (a, mixed), 4: (a, near), 10: (a, far)}) == p  # from 4 on
+    assert verdict_p({1: (a, mixed), 4: (a, near)}) == 1  # of two budgets both must decide
+    assert verdict_p({1: (a, far), 4: (far, a)}) == verdict_p({1: (a, mixed)}) == 1
+    lines = [
+        line(encoding=name, budget=budget, seed=seed, loss=loss)
+        for budget, values in ((1, near), (4, far))
+        for name, own in (("t5", values), ("rope", a))
+        for seed, loss in enumerate(own)
+    ]
+    (tmp_path / "study.csv").write_text("\n".join([HEAD, *lines]) + "\n")
+    (tmp_path / "study_curves.csv").write_text(HEAD + "\n")
+    found = Study(tmp_path / "study.csv").p_value("text", "rope", "t5", 2)
+    assert np.isclose(found, p, rtol=1e-9)
+    assert Study(tmp_path / "study.csv").p_value("text", "rope", "t5", kind="accuracy") == 1
 
 
 @pytest.mark.parametrize(
@@ -239,6 +264,8 @@ def test_the_rule_on_every_pattern_of_three_budgets():
         (lambda: paired_interval([1.0], [2.0]), "paired_interval: .* 2 to 10 seeds; got 1"),
         (lambda: paired_interval([1.0] * 11, [2.0] * 11), "must share 2 to 10 seeds; got 11"),
         (lambda: paired_p([1.0], [2.0]), "paired_p: a and b must share 2 to 10 seeds; got 1"),
+        (lambda: verdict_p({}), "verdict: signs must have a budget at least"),
+        (lambda: verdict_p({4: ([1.0], [2.0])}), "must share 2 to 10 seeds; got 1"),
         (lambda: holm([]), r"holm: p_values must be .* from 0 to 1, one a comparison; got \[\]"),
         (lambda: holm([0.5, 1.5]), r"holm: p_values must be .* got \[0.5, 1.5\]"),
         (lambda: holm([-0.5]), r"holm: p_values must be .* got \[-0.5\]"),

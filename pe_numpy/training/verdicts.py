@@ -132,6 +132,29 @@ class Study:
         Each is an encoding, or what `find` takes: {"encoding": "rope", "scaling": "yarn"}.
         Compared are values of one kind ("loss", or "accuracy") at one multiple of the length.
         """
+        pairs = self._pairs(task, a, b, multiple, kind)
+        return verdict({budget: lower(*pair, margin) for budget, pair in pairs.items()})
+
+    def p_value(
+        self,
+        task: str,
+        a: str | Mapping[str, Any],
+        b: str | Mapping[str, Any],
+        multiple: int = 8,
+        kind: str = "loss",
+    ) -> float:
+        """Give the p of what `compare` says, by `verdict_p`, to be corrected by `holm`."""
+        return verdict_p(self._pairs(task, a, b, multiple, kind))
+
+    def _pairs(
+        self,
+        task: str,
+        a: str | Mapping[str, Any],
+        b: str | Mapping[str, Any],
+        multiple: int,
+        kind: str,
+    ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """Values (n,) of a and of b, by budget."""
         if multiple not in MULTIPLES:
             raise ValueError(
                 f"Study: multiple must be one of {', '.join(map(str, MULTIPLES))}; got {multiple!r}"
@@ -140,16 +163,19 @@ class Study:
         first, second = (
             self.by_budget(task, **({"encoding": x} if isinstance(x, str) else x)) for x in (a, b)
         )
-        signs = {}
-        for budget in set(first) & set(second):
-            own, other = (_values(kind, side[budget])[:, column] for side in (first, second))
-            signs[budget] = lower(own, other, margin)
-        if not signs:
+        shared = sorted(set(first) & set(second))
+        if not shared:
             raise ValueError(
                 f"Study: a and b must share a budget; the table has {list(first)} of {a!r} and "
                 f"{list(second)} of {b!r}"
             )
-        return verdict(signs)
+        return {
+            budget: (
+                _values(kind, first[budget])[:, column],
+                _values(kind, second[budget])[:, column],
+            )
+            for budget in shared
+        }
 
     def curve(
         self, task: str, encoding: str, budget: int, kind: str = "loss"
@@ -415,9 +441,9 @@ def verdict(signs: Mapping[int, int]) -> str:
 
     Notes
     -----
-    Source: this book's rule: a verdict must hold at every budget from some point on, and at no
-    budget may the opposite hold. One budget alone, the last, is no point from which something
-    holds.
+    Source: this book's rule: a direction must hold at every budget, or at every one but the first,
+    which must then be not decided; and of two budgets at both. More points to start from would be
+    more ways for chance to give a verdict.
 
     Examples
     --------
@@ -442,3 +468,42 @@ def verdict(signs: Mapping[int, int]) -> str:
         return f"{words[found[1]]} from {budgets[1]} on"
     each = ", ".join(f"{words[signs[b]]} at {b}" for b in budgets)
     return f"depends on the budget: {each}"
+
+
+def verdict_p(pairs: Mapping[int, tuple[ArrayLike, ArrayLike]]) -> float:
+    """Give the p of a verdict, from which `holm` corrects for the number of verdicts.
+
+    Parameters
+    ----------
+    pairs : {budget: (a, b)}
+        Numbers of both at each budget, one a seed, as in `lower`.
+
+    Returns
+    -------
+    The largest `paired_p` of the budgets for which the verdict names a direction; 1 if it is
+    "not decided" or "depends on the budget".
+
+    Raises
+    ------
+    ValueError
+        As `lower` and `verdict`.
+
+    Notes
+    -----
+    Source: Berger 1982, "Multiparameter hypothesis testing and acceptance sampling": that all of
+    several hypotheses are wrong is tested by the largest of their p. Which budgets a verdict names
+    is seen in the data; what the correction protects is therefore the part that all verdicts have:
+    the direction from the second budget on (of three or more budgets; of fewer, at all).
+
+    Examples
+    --------
+    >>> three, far = [0.0, 0.0, 0.0], [9.0, 9.1, 9.2]
+    >>> pairs = {1: (three, [1.0, 2.0, 3.0]), 4: (three, far), 10: (three, far)}
+    >>> verdict({budget: lower(*pair) for budget, pair in pairs.items()}), verdict_p(pairs) < 0.001
+    ('lower from 4 on', True)
+    """
+    signs = {budget: lower(*pair) for budget, pair in pairs.items()}
+    said = verdict(signs)
+    if said == "not decided" or said.startswith("depends"):
+        return 1.0
+    return max(paired_p(*pairs[budget]) for budget, sign in signs.items() if sign)
