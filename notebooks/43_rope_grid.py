@@ -212,10 +212,18 @@ for name in ("axial", "mixed, one head", "mixed, 12 heads"):
     seen = np.cos(ring @ Omegas[name]).mean(axis=1)
     print(f"{name}, four patches away: from {seen.min():.2f} to {seen.max():.2f}")
     assert (np.ptp(seen) < 0.05) == (name == "mixed, 12 heads")
+average, largest, draw = {}, {}, np.random.default_rng(0)
+for n in (1, 12):
+    drawn = [np.hstack([mixed_frequencies(draw, 64) for _ in range(n)]) for _ in range(200)]
+    ranges = [np.ptp(np.cos(ring @ some).mean(axis=1)) for some in drawn]
+    average[n], largest[n] = round(np.mean(ranges).item(), 2), round(max(ranges).item(), 2)
+print("200 draws of 1 and of 12 heads: range", average, "on average, at most", largest)
+assert average == {1: 0.2, 12: 0.05} and largest[12] == 0.13
 
 # %% [markdown]
-# Twelve heads together see a round neighbourhood: their mean is nearly the same in all directions. Training then
-# moves each column; `rope_nd` takes the matrices of all heads, $(H, 2, K/2)$.
+# These twelve heads together see a round neighbourhood: their mean is nearly the same in all directions. Not every
+# twelve do: of 200 draws the range on this ring is 0.05 on average and 0.13 at most (for one head 0.20 on average).
+# Training then moves each column; `rope_nd` takes the matrices of all heads, $(H, 2, K/2)$.
 #
 # ## Seven codes, one product
 #
@@ -502,7 +510,7 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
     R = {(y, x): exp(y * G[0] + x * second) for y in range(3) for x in range(3)}
     change = np.abs(R[0, 0].T @ R[1, 1] - R[1, 0].T @ R[2, 1]).max()
     print(f"{name}: matrices differ by up to {change:.4f}")
-    assert (change < 1e-12) == np.allclose(G[0] @ second, second @ G[0])
+    assert (change < 1e-12) == np.allclose(G[0] @ second, second @ G[0], rtol=0, atol=1e-12)
 
 # %% [markdown]
 # ## Exercises

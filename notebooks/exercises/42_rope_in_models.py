@@ -50,9 +50,9 @@ def layer_frequencies(config, layer):
     layer    int      from 0
     returns  (n,)     float64, for the n pairs that turn; (0,) in a layer without RoPE
 
-    r = partial_rotary_factor K
+    r = partial_rotary_factor K, without what follows the point; it will be even
     for c in 0 .. r/2 - 1:
-        omega[c] = rope_theta^(-2 c / r) / s
+        theta[c] = rope_theta^(-2 c / r) / s
     """
     raise NotImplementedError
 

@@ -66,11 +66,19 @@ def complex_turning(q: complex, theta: float, sums: np.ndarray) -> Figure:
 
 @in_style
 def turned_together(q: np.ndarray, k: np.ndarray, positions: Sequence[tuple[int, int]]) -> Figure:
-    """Draw turned queries q (P,) and keys k (P,), complex, one panel for each (m, n)."""
-    figure, panels = plt.subplots(1, len(q), figsize=(WIDTH, 2.6))
+    """Draw turned queries q (P,) and keys k (P,), complex, one panel for each (m, n).
+
+    A dotted arc leads to each arrow from where it was in the panel before.
+    """
+    figure, panels = plt.subplots(1, len(q), figsize=(WIDTH, 2.8))
     limit = 1.25 * max(np.abs(q).max(), np.abs(k).max())
-    for axes, a, b, (m, n) in zip(panels, q, k, positions, strict=True):
+    for i, (axes, a, b, (m, n)) in enumerate(zip(panels, q, k, positions, strict=True)):
         _plane(axes, limit)
+        for vectors, colour in ((q, SERIES[0]), (k, SERIES[1])) if i else ():
+            before, turn = vectors[i - 1], np.angle(vectors[i] / vectors[i - 1])
+            path = before * np.exp(1j * turn * np.linspace(0, 1, 40))
+            axes.plot([0, before.real], [0, before.imag], color=colour, lw=1, ls=":", alpha=0.6)
+            axes.plot(path.real, path.imag, color=colour, lw=1, ls=":", alpha=0.6)
         between = np.angle(b) + np.linspace(0, 1, 40) * np.angle(a / b)
         arc = 0.45 * np.exp(1j * between)
         axes.fill(np.append(arc.real, 0), np.append(arc.imag, 0), color="#DDDDDD")
@@ -80,6 +88,7 @@ def turned_together(q: np.ndarray, k: np.ndarray, positions: Sequence[tuple[int,
             axes.text(at.real, at.imag, name, color=colour, ha="center", va="center")
         axes.set(xticks=[], yticks=[], title=f"$m = {m},\\ n = {n}$")
         axes.spines[:].set_visible(False)
+    figure.suptitle("both turn; the angle between the two never changes", fontsize=9)
     return figure
 
 

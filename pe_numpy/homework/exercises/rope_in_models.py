@@ -152,6 +152,7 @@ def _config_cases(rng: np.random.Generator) -> Iterator[Case]:
     theta = float(rng.integers(50, 10**6))
     yield case({**sizes, "rope_theta": theta, "head_dim": 12}, 0)
     yield case({"head_dim": 16, "rope_theta": theta, "partial_rotary_factor": 0.25}, 1)
+    yield case({"head_dim": 18, "rope_theta": theta, "partial_rotary_factor": 0.25}, 0)  # 4.5: 4
     for layer in (0, 1, 2):
         yield case({"head_dim": 4, "rope_theta": theta, "no_rope_layers": [1, 0, 1]}, layer)
     yield case({**sizes, "rope_theta": theta, "rope_scaling": linear}, 0)
@@ -173,6 +174,13 @@ def _without(*names: str, config: dict[str, Any]) -> dict[str, Any]:
 def _whole_ladder(config: dict[str, Any], layer: int) -> np.ndarray:
     turned = len(layer_frequencies(config, layer))
     return layer_frequencies(_without("partial_rotary_factor", config=config), layer)[:turned]
+
+
+def _not_whole(config: dict[str, Any], layer: int) -> np.ndarray:
+    right = layer_frequencies(config, layer)
+    whole = layer_frequencies(_without("partial_rotary_factor", config=config), layer)
+    turned = config.get("partial_rotary_factor", 1) * len(whole)
+    return right[:1] * (right / right[:1]) ** (len(right) / turned) if turned else right
 
 
 def _list_upside_down(config: dict[str, Any], layer: int) -> np.ndarray:
@@ -209,6 +217,12 @@ CONFIGURED = Exercise(
             "The components that turn are a head of their own: its width is in the exponent.",
             42,
             _whole_ladder,
+        ),
+        Mistake(
+            "r not made whole",
+            "A quarter of 18 components is 4.5: 4 turn, and 4 stands in the exponent.",
+            42,
+            _not_whole,
         ),
         Mistake(
             "the factor forgotten",
