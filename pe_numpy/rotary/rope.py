@@ -2,16 +2,17 @@ r"""Rotary positional encoding (RoPE): queries and keys turn by an angle that gr
 
 Source: Su et al. 2021, "RoFormer" (arXiv:2104.09864), section 3.2.2, equations (14) to (16)::
 
-    <R_m q, R_n k> = q^T R_(n-m) k,   theta_i = 10000^(-2(i-1)/d), i = 1 .. d/2
+    <R_m q, R_n k> = q^T R_(n-m) k,   theta_i = 10000^(-2i/d), i = 0 .. d/2 - 1
 
 Axes: L positions, K width of one head (d in the paper).
-Symbols: m, n are positions; here i = 0 .. d/2 - 1, so theta_i = base^(-2i/d); R_m is block-diagonal
-with the blocks [[cos m theta_i, -sin m theta_i], [sin m theta_i, cos m theta_i]].
+Symbols: m, n are positions; 10000 is the base; R_m is block-diagonal with the blocks
+[[cos m theta_i, -sin m theta_i], [sin m theta_i, cos m theta_i]].
 Convention: positive positions turn counter-clockwise; angles are radians. "interleaved" pairs the
 components 2i and 2i+1 (RoFormer, GPT-J, Meta's LLaMA), "half" pairs i and i + d/2 (GPT-NeoX and
 Hugging Face's LLaMA). Weights made for one layout need `rope_permutation` to serve the other.
-Differs from the paper: each pair is one complex number and its rotation one complex product
-(section 3.2.1 has both forms); angles are computed in float64, whatever the dtype.
+Differs from the paper: it counts pairs from 1, theta_i = 10000^(-2(i-1)/d), i = 1 .. d/2. Each pair
+is one complex number here and its rotation one complex product (section 3.2.1 has both forms);
+angles are computed in float64, whatever the dtype.
 """
 
 from __future__ import annotations
