@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ class Study:
         Compared are values of one kind ("loss", or "accuracy") at one multiple of the length.
         """
         pairs = self._pairs(task, a, b, multiple, kind)
-        return verdict({budget: lower(*pair, margin) for budget, pair in pairs.items()})
+        return verdict({budget: lower(a, b, margin) for budget, (a, b) in pairs.items()})
 
     def p_value(
         self,
@@ -153,7 +153,7 @@ class Study:
         b: str | Mapping[str, Any],
         multiple: int,
         kind: str,
-    ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    ) -> dict[int, list[np.ndarray]]:
         """Values (n,) of a and of b, by budget."""
         if multiple not in MULTIPLES:
             raise ValueError(
@@ -170,10 +170,7 @@ class Study:
                 f"{list(second)} of {b!r}"
             )
         return {
-            budget: (
-                _values(kind, first[budget])[:, column],
-                _values(kind, second[budget])[:, column],
-            )
+            budget: [_values(kind, side[budget])[:, column] for side in (first, second)]
             for budget in shared
         }
 
@@ -470,7 +467,7 @@ def verdict(signs: Mapping[int, int]) -> str:
     return f"depends on the budget: {each}"
 
 
-def verdict_p(pairs: Mapping[int, tuple[ArrayLike, ArrayLike]]) -> float:
+def verdict_p(pairs: Mapping[int, Sequence[ArrayLike]]) -> float:
     """Give the p of a verdict, from which `holm` corrects for the number of verdicts.
 
     Parameters
@@ -502,8 +499,8 @@ def verdict_p(pairs: Mapping[int, tuple[ArrayLike, ArrayLike]]) -> float:
     >>> verdict({budget: lower(*pair) for budget, pair in pairs.items()}), verdict_p(pairs) < 0.001
     ('lower from 4 on', True)
     """
-    signs = {budget: lower(*pair) for budget, pair in pairs.items()}
+    signs = {budget: lower(a, b) for budget, (a, b) in pairs.items()}
     said = verdict(signs)
     if said == "not decided" or said.startswith("depends"):
         return 1.0
-    return max(paired_p(*pairs[budget]) for budget, sign in signs.items() if sign)
+    return max(paired_p(a, b) for budget, (a, b) in pairs.items() if signs[budget])
