@@ -309,10 +309,13 @@ parts = value_and_grad(lambda z: sum(cross_entropy(z[t], targets[t]) for t in ra
 total, slope = parts(whole)
 mean, mean_slope = value_and_grad(lambda z: cross_entropy(z, targets))(whole)
 assert abs(total - 7 * mean) < 1e-12 and np.allclose(slope, 7 * mean_slope, rtol=0, atol=1e-12)
-short, long = np.full(4, 2.0), np.full(11, 0.5)  # surprises of two strings, made up
-over_tokens, over_strings = np.concatenate([short, long]).mean(), (short.mean() + long.mean()) / 2
+short, long = (  # two strings, made up: at token 0 the surprise is 2 in each of 4 rows, 0.5 in 11
+    np.tile([0.0, math.log(math.exp(s) - 1)], (n, 1)) for s, n in ((2.0, 4), (0.5, 11))
+)
+over_strings = np.mean([cross_entropy(z, [0] * len(z)) for z in (short, long)])
+over_tokens = cross_entropy(np.concatenate([short, long]), [0] * 15)
 print(f"mean over all tokens {over_tokens:.2f}, mean of means {over_strings:.2f}")
-assert np.allclose([over_tokens, over_strings], [0.9, 1.25])
+assert np.allclose([over_tokens, over_strings], [0.9, 1.25], rtol=0, atol=1e-12)
 
 # %% [markdown]
 # **A common mistake**: the mean of each string, then the mean of these means. It gives a token of a short string more
@@ -595,7 +598,8 @@ plt.show()
 each, one = (100 * tests[n]["exact by length"] for n in ("as it should be", "one vector in all"))
 by_length = {"one vector for each letter": each, "one vector in all": one}
 assert (each > 99).all() and (np.diff(one) < 0).all()
-assert 32 * 32 == 1024 and 26**217 < 2**1024 < 26**218
+bits = 8 * encode(params, model, held_out["source"])[0].mean(axis=0).nbytes  # of one vector
+assert bits == 1024 and 26**217 < 2**bits < 26**218
 plots.match_by_length(np.arange(3, 11), by_length)
 plt.show()
 

@@ -38,7 +38,8 @@ plt.show()
 #   redrawn from what the small model gave too little of, so the distribution stays; cheap drafts, mostly right, save
 #   time. [Proved](#a-small-model-drafts)
 # - **May I throw old rows away?** Yes, but large models need the first few; and the rest keep their positions, or
-#   all get new ones: with a bias as they are, with RoPE from raw keys, never with codes in token vectors.
+#   all get new ones: with a bias as they are, with RoPE from raw keys or by turning the kept ones further, never
+#   with codes in token vectors.
 #   [Shown](#throwing-rows-away), [for each](#what-each-encoding-leaves-in-a-cache)
 
 # %% [markdown]
@@ -253,7 +254,7 @@ def with_a_cache(n, D, N, V):
 for D in (64, 4096):
     growth = with_a_cache(2 * D, D, 2, 51) / with_a_cache(1, D, 2, 51)
     print(f"D = {D:4}: equal at n = {6 * D:6,}; token {2 * D:,} costs {growth:.2f} times token 1")
-    assert 12 * D * D == 2 * (6 * D) * D
+    assert with_a_cache(6 * D, D, 1, 0) == 2 * with_a_cache(0, D, 1, 0)
 
 # %% alt="Left, log-log: multiplications for token n; without a cache a steep line, with one a line that is flat up to a hundred tokens, then rises. Right: measured milliseconds over 256 tokens; without a cache a rising curve, with one flat near the bottom."
 times = load("results/decoding.npz")
@@ -745,10 +746,10 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 # five hundred times as many in the second.
 #
 # ```python
-# def rows_without(P, n):
-#     return n * P + n * (n - 1) // 2
-# assert rows_without(1000, 10) == 10_045 and 1000 + 10 - 1 == 1009
-# assert rows_without(1, 1009) == 509_545 and 1 + 1009 - 1 == 1009
+# def rows(P, n):
+#     lengths = range(P, P + n)  # of what each step reads
+#     return sum(lengths), lengths[-1]  # all again; each token once
+# assert rows(1000, 10) == (10_045, 1009) and rows(1, 1009) == (509_545, 1009)
 # ```
 #
 # </details>

@@ -211,7 +211,8 @@ assert error(llama_model.logits(h["tokens"]), h["logits"]) < 1e-6
 # | `gemma2`, `gemma3` | norms on both sides, gains $1+w$, windows, soft caps or norms of q and k | RoPE; Gemma 3: two bases | $1/\sqrt{\text{a number of its own}}$ | 12, 42 |
 # | `phi3` | fused projections | LongRoPE | $1/\sqrt K$ | 50 |
 # | `gpt_neox` (Pythia) | both sublayers read one $x$ | RoPE on a quarter | $1/\sqrt K$ | 42 |
-# | `bloom`, `mpt` | a norm of the embedding; no biases, not even in norms | ALiBi | $1/\sqrt K$ | 35 |
+# | `bloom` | a norm of the embedding | ALiBi | $1/\sqrt K$ | 35 |
+# | `mpt` | no biases, not even in norms | ALiBi | $1/\sqrt K$ | 35 |
 # | `deepseek` (V2, V3) | latent keys, experts | RoPE beside it, YaRN | $1/\sqrt{d_n+d_r}$ times a factor | 44 |
 # | `t5` | encoder, decoder, RMS norm, no biases | buckets | 1 | 33 |
 # | `whisper` | reads sound through two convolutions | sinusoids, then a table | $1/\sqrt K$ | 25 |
@@ -297,11 +298,11 @@ m, own = load_model(SHELF / "t5", np.float64), recorded("t5")
 read = {key: own[key] for key in ("tokens", "source", "source_real")}
 
 
-def scaled(tree, factor):
-    """The same parameters, each W_q times a factor."""
+def scaled(tree, factor, name="W_q"):
+    """The same parameters, each matrix of this name times a factor."""
     if not isinstance(tree, dict):
         return tree
-    return {k: factor * x if k == "W_q" else scaled(x, factor) for k, x in tree.items()}
+    return {k: factor * x if k == name else scaled(x, factor, name) for k, x in tree.items()}
 
 
 divided = m.replace(parameters=scaled(m.parameters, m.settings.K**-0.5))
@@ -465,13 +466,20 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # <details><summary>Solution</summary>
 #
-# $W_q$ times $1/\sqrt K$. RoPE does not matter. Here the page divides, so the other way round: times $\sqrt K$ undoes it.
+# $W_q$ times $1/\sqrt K$, or $W_k$; $W_v$ won't do. RoPE does not matter.
 #
 # ```python
-# m = llama_model.replace(parameters=scaled(llama_model.parameters, 2.0))  # K = 4
-# q = np.random.default_rng(0).standard_normal((3, 4))
-# assert np.allclose((2.0 * q) @ q.T / 4**0.5, q @ q.T, rtol=0, atol=1e-12)
-# assert error(m.logits(h["tokens"]), h["logits"]) > 0.1  # LLaMA itself does divide
+# from functools import partial
+# from unittest import mock
+#
+# from pe_numpy import attention
+#
+# off = {}
+# with mock.patch.object(llama, "attention", partial(attention, scale=1)):  # the page, undivided
+#     for name in ("W_q", "W_k", "W_v"):
+#         parameters = scaled(llama_model.parameters, 4**-0.5, name)  # K = 4
+#         off[name] = error(llama_model.replace(parameters=parameters).logits(h["tokens"]), h["logits"])
+# assert max(off["W_q"], off["W_k"]) < 1e-6 < 0.1 < off["W_v"]
 # ```
 #
 # </details>
@@ -496,7 +504,18 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 # <details><summary>Solution</summary>
 #
 # ```python
-# assert (32 * 2 * 8 * 128, 61 * (512 + 64)) == (65536, 35136)
+# from pe_numpy.models.cache import Cache
+#
+# rules = {
+#     "llama": lambda layers, G, K: layers * 2 * G * K,
+#     "deepseek_v3": lambda layers, r, d_r: layers * (r + d_r),
+# }
+# for name, sizes in (("llama", "layers G K"), ("deepseek_v3", "layers r d_r")):
+#     m, cache = load_model(SHELF / name), Cache(1, 5)
+#     m.logits([[3, 1, 4, 1, 5]], cache=cache)
+#     held = sum(x.size for x in cache._held.values())
+#     assert held == 5 * rules[name](*(getattr(m.settings, size) for size in sizes.split()))
+# assert (rules["llama"](32, 8, 128), rules["deepseek_v3"](61, 512, 64)) == (65536, 35136)
 # ```
 #
 # </details>

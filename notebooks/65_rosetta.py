@@ -295,7 +295,8 @@ assert close(weigh(content, convert_mask(blocked, "blocked")), right["masks"])
 assert close(softmax(content + additive), right["masks"])
 print(f"added as 1 and 0: {moved(right['masks'], softmax(content + past)):.0%}")
 whole_row = np.where(at[:, None] == 3, -1e9, additive)  # query 3 may attend to nothing
-assert np.allclose(softmax(content + whole_row)[..., 3, :], weigh(content)[..., 3, :], atol=1e-6)
+unmasked = weigh(content)[..., 3, :]
+assert np.allclose(softmax(content + whole_row)[..., 3, :], unmasked, rtol=0, atol=1e-6)
 assert not softmax(content + convert_mask(whole_row, "additive", "additive"))[..., 3, :].any()
 
 # %% [markdown]
@@ -441,7 +442,12 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 # d = np.arange(-6, 7)
 # differs = flip_table(T, "deberta")[row(-d), 0] != T[row(d), 0]
 # assert d[differs].tolist() == [-6, -5, -4, 4, 5, 6]
-# assert np.array_equal(flip_table(flip_table(shaw)), shaw)
+#
+# there, back = (t5, distance), (flip_table(t5, "t5"), -distance)
+# assert close(t5_bias(*back), t5_bias(*there))
+# causal = (t5_bias(*which, bidirectional=False) for which in (back, there))
+# assert not close(*causal)
+# assert close(shaw_scores(q, k, flip_table(shaw), -distance), shaw_scores(q, k, shaw, distance))
 # ```
 #
 # </details>

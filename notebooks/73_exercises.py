@@ -538,8 +538,14 @@ assert np.allclose(found, [0.9509, 0.9509, 0.9112], rtol=0, atol=5e-5)
 
 # %% fold="cell"
 # N-002-14
-parameters = {"learned": 512 * 256, "sinusoidal": 0, "rope": 0, "alibi": 0}
-assert parameters["learned"] == 131072
+from pe_numpy.transformer.encodings import Sizes, every_encoding
+
+sizes, parameters = Sizes(d_model=256, n_heads=8, n_layers=1), {}
+for name in ("learned", "sinusoidal", "rope", "alibi"):
+    encoding = every_encoding(512)[name]
+    trained = {**encoding.shared(rng, sizes), **encoding.layer(rng, sizes)}
+    parameters[name] = sum(p.size for p in trained.values())
+assert list(parameters.values()) == [131072, 0, 0, 0]
 
 # %% [markdown]
 # ## Further reading

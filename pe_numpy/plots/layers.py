@@ -98,17 +98,19 @@ def gradient_laws(
 
 @in_style
 def block_paths() -> Figure:
-    """Draw the data path of one encoder block, post-norm above and pre-norm below."""
-    fig, panels = plt.subplots(2, 1, figsize=(WIDTH, 3.5))
+    """Draw the data path of an encoder: post-norm above; pre-norm below, with its last norm."""
+    fig, panels = plt.subplots(2, 1, figsize=(WIDTH, 3.1))
     parts = ("attention", "feed-\nforward")
     for ax, name in zip(panels, ("post-norm", "pre-norm"), strict=True):
-        ax.set(xlim=(0, 14.2), ylim=(-0.75, 2.3))
+        ax.set(xlim=(0, 17.5), ylim=(-0.75, 2.3))
         ax.axis("off")
         ax.text(0, 2.05, name, weight="bold")
         ax.text(0.1, 0, "$x$", ha="center", va="center")
         path = {"color": WIRINGS[name], "lw": 3, "zorder": 1, "solid_capstyle": "butt"}
         ax.plot([0.4, 13.3], [0, 0], **path)
-        ax.annotate("", (13.8, 0), (13.2, 0), arrowprops={"arrowstyle": "-|>", "color": "black"})
+        ax.text(13.75, 0, "...", ha="center", va="center")  # more blocks
+        ax.plot([14.2, 16.8], [0, 0], **path)
+        ax.annotate("", (17.3, 0), (16.7, 0), arrowprops={"arrowstyle": "-|>", "color": "black"})
         for n, part in enumerate(parts):
             start = 0.8 + 6.2 * n
             add = start + (3.6 if name == "post-norm" else 5.0)
@@ -123,6 +125,9 @@ def block_paths() -> Figure:
                 _box(ax, start + 3.4, 1.35, part, SERIES[4])
             ax.add_patch(Circle((add, 0), 0.25, fc="white", ec="black", zorder=3))
             ax.text(add, -0.02, "+", ha="center", va="center", zorder=4)
+        if name == "pre-norm":
+            _box(ax, 15.4, 0, "norm", SERIES[3])
+            ax.text(15.4, 0.8, "after the\nlast block", ha="center", va="bottom", fontsize=7.5)
         ax.set_aspect("equal")
     return fig
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from pe_numpy.plots.style import SERIES, WIDTH, heat, in_style
 
 PALE = {"encoder": "#DCEBF7", "decoder": "#F6E3E6", "memory": "#FBF3D0", "plain": "#F2F2F2"}
-ANSWER = "#CC6677"
+SEEN, HIDDEN, ANSWER = "#9DC3E6", "#F2F2F2", "#CC6677"
 
 
 @in_style
@@ -88,11 +88,14 @@ def teacher_forcing_grids(
     A panel is (title, mask, inputs, for each row the column that holds its own target, or -1).
     """
     fig, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 2.6))
+    marks = {"seen": SEEN, "hidden": HIDDEN, "seen: the row's own target": ANSWER}
+    patches = [plt.Rectangle((0, 0), 1, 1, fc=colour, lw=0) for colour in marks.values()]
+    fig.legend(patches, marks, loc="outside lower center", ncols=len(marks))
     for ax, (title, mask, inputs, answers) in zip(axes, panels, strict=True):
         L = len(targets)
         for t, j in np.ndindex(mask.shape):
             leak = bool(mask[t, j]) and answers[t] == j
-            colour = ANSWER if leak else "#9DC3E6" if mask[t, j] else "#F2F2F2"
+            colour = ANSWER if leak else SEEN if mask[t, j] else HIDDEN
             ax.add_patch(plt.Rectangle((j - 0.46, t - 0.46), 0.92, 0.92, fc=colour, lw=0))
             if mask[t, j]:
                 ink = "white" if leak else "black"
