@@ -5,7 +5,7 @@
 #
 # 50 minutes. Needs [11 See why position matters](11_why_position.ipynb).
 
-# %% fold="input" alt="Four rows of clock faces for positions 0 to 4, one row a pair. What one sees: all hands start at twelve; the first turns fast, each next one about three times slower."
+# %% fold="input" alt="Four rows of clock faces for positions 0 to 4, one row a pair. What one sees: all hands start at twelve; the first turns fast, each next one about three times slower; a dotted line to the right is the sine, upwards the cosine."
 import math
 
 import matplotlib.pyplot as plt
@@ -31,9 +31,9 @@ plt.show()
 # - **Which component is which?** $D$ is even. In the paper, pair $i=0,\dots,D/2-1$ has the angle
 #   $pos/10000^{2i/D}$; its sine is component $2i$, its cosine $2i+1$. Other layouts, and two axes:
 #   [chapter 25](25_grid.ipynb). [Shown](#the-formula).
-# - **Why 10000?** The paper gives no reason. The base $b$ bounds the wavelengths, $2\pi$ to $2\pi b$,
-#   and on average codes grow less alike up to a distance of about $b$. Twice or half of it changes
-#   little. [Shown](#why-10000).
+# - **Why 10000?** The paper gives no reason. The base $b$ bounds the wavelengths, which run from $2\pi$
+#   to below $2\pi b$, and on average codes grow less alike up to a distance of about $b$. Twice or half
+#   of it changes little. [Shown](#why-10000).
 # - **Does it hold relative positions?** $PE(m)\cdot PE(n)$ depends on $m-n$ alone. With a matrix
 #   $W_QW_K^\top$ between the codes it does so exactly if that matrix turns and scales each
 #   pair by itself, like $M_k$ with $PE(pos+k)=M_k\,PE(pos)$. [Shown](#which-matrices-keep-the-distance).
@@ -111,7 +111,7 @@ print([round(x, 8) for x in by_hand_of_2])
 #
 # The package's function takes **positions** of any shape, not a length, so shifted, padded or
 # fractional positions need nothing special. For a run of many positions it takes a
-# [short cut](#one-matrix-shifts-every-code), which gives the same codes.
+# [short cut](#one-matrix-shifts-every-code), which gives the same codes up to rounding.
 
 # %%
 show_source(sinusoidal)
@@ -167,7 +167,7 @@ for d in (64, 512):
 
 # %%
 bases, D = (100, 5000, 10000, 20000, 500000), 512
-starts, near = 2 ** np.arange(18), {}  # windows of distances, k to 2k - 1
+starts, near, ends = 2 ** np.arange(18), {}, {}  # windows of distances, k to 2k - 1
 print("    base   last wavelength   pairs that turn within 512   neighbours apart by")
 for b in bases:
     theta = 2 * np.pi / wavelengths(D, b)
@@ -179,8 +179,11 @@ for b in bases:
     assert np.allclose(near[b][last + 5 :], 0, rtol=0, atol=0.07)  # from 1.6 b on
     turned, step = (theta * 512 >= 2 * np.pi).mean(), math.sqrt(np.mean(2 - 2 * np.cos(theta)))
     print(f"{b:8} {2 * np.pi / theta[-1]:17.0f} {turned:28.0%} {step:21.3f}")
+    ends[b] = np.array([turned, step])
 
 # %% alt="Mean similarity of two codes over their distance on a logarithmic axis, for bases 100, 10000 and 500000. What one sees: three lines fall from 1 towards zero at their base; two reach it and stay near."
+like_10000 = [b for b in bases if (abs(ends[b] / ends[10000] - 1) < 0.1).all()]
+assert like_10000 == [5000, 10000, 20000]
 plots.base_horizons(starts * 1.5, {b: near[b] for b in (100, 10000, 500000)})
 plt.show()
 
@@ -188,8 +191,8 @@ plt.show()
 # A **small base** ends the fall early: with 100, far and very far look the same on average. A **large
 # base** reaches further, and pays: within a text of 512 positions fewer pairs make a turn, and
 # neighbours lie closer together (the last column is relative to the norm). Nothing special happens at
-# 10000: half and twice as much give nearly the same last two columns. It is a choice, not a theorem.
-# RoPE has the same number in its formula; [chapter 50](50_scaling.ipynb) changes it for longer texts.
+# 10000: half and twice as much change the last two columns by less than a tenth. It is a choice, not a
+# theorem. RoPE has the same number in its formula; [chapter 50](50_scaling.ipynb) changes it for longer texts.
 #
 # ## See the whole table
 #
@@ -229,8 +232,9 @@ for d in (16, 64, 512):
 # %% [markdown]
 # ## Is the code unique?
 #
-# *Never an exact repeat.* Pair 0 turns by 1 radian a step. It is back only if $k=2\pi z$ for whole
-# numbers $k,z$, and $\pi$ is irrational. So no two positions share a code: this is proved.
+# *Never an exact repeat at whole positions.* Pair 0 turns by 1 radian a step. It is back only if
+# $k=2\pi z$ for whole numbers $k,z$, and $\pi$ is irrational. So no two of them share a code: this is
+# proved. (Others do: in exact arithmetic $200\pi$ has for $D=4$ the code of position 0.)
 #
 # *How near?* Ask for each width whether any offset up to 200000 brings a code closer than its direct
 # neighbour. (Each pair adds to the squared distance, so an offset that is too far early is dropped.)
@@ -247,6 +251,7 @@ def rivals(d_model, than=1, last=200000):
     return k
 
 
+assert np.allclose(*sinusoidal([0, 200 * np.pi], 4), rtol=0, atol=1e-12)  # no whole position
 for d in (8, 14, 16, 64):
     print(f"D = {d:2}: offsets nearer than the neighbour: {len(rivals(d))}")
 assert all(len(rivals(d)) > 0 for d in range(2, 15, 2))
@@ -401,6 +406,8 @@ show_source(_waves_of_a_run)
 run, any_order = np.arange(1000), np.random.default_rng(0).permutation(1000)
 one_by_one = sinusoidal(any_order, 64)  # no run: each sine is computed
 assert np.allclose(sinusoidal(run, 64)[any_order], one_by_one, rtol=0, atol=1e-12)
+far = sinusoidal(10**9 + any_order, 64)  # an angle of a billion is rounded to some 1e-7
+assert 1e-8 < np.abs(sinusoidal(10**9 + run, 64)[any_order] - far).max() < 1e-6
 coarse, fine = range(0, 1000, 32), range(32)
 print("\nsines of a pair at 1,000 positions, from those of", len(coarse) + len(fine), "angles")
 
@@ -758,7 +765,9 @@ assert not np.ptp(wrong, axis=1).any() and set(np.exp(exponent)) == {1.0}
 # %% fold="cell"
 # E-000-1, C-1, E-000-2, E-001-3, E-001-4, E-004-10, N-001-1, C-17, N-004-4
 d, table = 4, sinusoidal_by_loops(3, 4)
-assert np.allclose(table[["first", "second", "third"].index("third")], by_hand_of_2, atol=1e-14)
+by_word = dict(zip("I am a kid".split(), sinusoidal_by_loops(4, d), strict=True))
+assert np.allclose(by_word["a"], by_hand_of_2, rtol=0, atol=1e-14)  # the third token
+assert np.abs(by_word["am"] - by_hand_of_2).max() > 0.1  # not the second
 assert len(table) == 3 and np.allclose(table[-1], by_hand_of_2, rtol=0, atol=1e-14)
 assert sorted(c for i in range(d // 2) for c in (2 * i, 2 * i + 1)) == list(range(d))
 assert max(2 * i + 1 for i in range(d)) == 7 and max(2 * i for i in range(d) if 2 * i <= d) == 4

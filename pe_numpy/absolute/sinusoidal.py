@@ -87,7 +87,9 @@ def sinusoidal(
 
     Notes
     -----
-    Source: Vaswani et al. 2017, section 3.5, both formulas.
+    Source: Vaswani et al. 2017, section 3.5, both formulas. A run of 64 or more consecutive
+    positions takes a short cut, which rounds otherwise: its last bits may not be those of one
+    position alone.
 
     Examples
     --------
@@ -99,7 +101,7 @@ def sinusoidal(
     base = checks.positive("sinusoidal", "base", base)
     layout = checks.choice("sinusoidal", "layout", layout, ("interleaved", "concatenated"))
     theta = base ** (-np.arange(0, d_model, 2) / d_model)  # (D/2,)
-    if _is_run(positions):  # the same, in less time
+    if _is_run(positions):  # the same up to rounding, in less time
         return _waves_of_a_run(positions, theta, layout)
     angles = positions[..., None] * theta  # (..., D/2)
     if layout == "concatenated":

@@ -31,7 +31,10 @@ def digits_and_waves(digits: np.ndarray, waves: np.ndarray) -> Figure:
 
 @in_style
 def clock_faces(codes: np.ndarray, speeds: np.ndarray) -> Figure:
-    """Draw pairs of components as clock hands: codes (positions, pairs, 2), speeds (pairs,)."""
+    """Draw pairs of components as clock hands: codes (positions, pairs, 2), speeds (pairs,).
+
+    Beside each hand its sine, to the right, and its cosine, upwards; one hand has their names.
+    """
     n_positions, n_pairs, _ = codes.shape
     size = (WIDTH, 0.8 * WIDTH * n_pairs / n_positions)
     figure = plt.figure(figsize=size)
@@ -42,6 +45,11 @@ def clock_faces(codes: np.ndarray, speeds: np.ndarray) -> Figure:
         ax.plot(np.sin(turn), np.cos(turn), color="#BBBBBB", linewidth=1)
         for before in range(pos):
             ax.plot(*codes[before, i], "o", color=colour, alpha=0.3, markersize=4)
+        sine, cosine = codes[pos, i]
+        ax.plot([0, sine, sine], [0, 0, cosine], ":", color="#777777", linewidth=1.2)
+        if (pos, i) == (1, 0):
+            ax.text(sine / 2, -0.08, "sine", ha="center", va="top", size=8)
+            ax.text(sine + 0.05, 0.5 * cosine, "cosine", va="center", size=8, clip_on=False)
         ax.annotate(
             "", codes[pos, i], (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2}
         )
@@ -60,10 +68,13 @@ def base_horizons(distances: np.ndarray, means: dict[float, np.ndarray]) -> Figu
     figure, ax = plt.subplots(figsize=(WIDTH, 2.7))
     for n, (base, mean) in enumerate(means.items()):
         ax.plot(distances, mean, "o-", color=_DARK[n], markersize=4, label=f"$b = {base}$")
-        ax.plot([base, base], [-0.16, -0.08], color=_DARK[n], linewidth=2)
+        ax.plot([base, base], [-0.19, -0.08], color=_DARK[n], linewidth=2)
+        ax.text(base / 1.1, -0.14, "$k = b$", color=_DARK[n], ha="right", va="center", size=8)
     ax.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
-    ax.set(xscale="log", xlabel="distance $k$ (marked: $k = b$)", ylabel="mean similarity")
-    ax.set_ylim(-0.17, 1.03)
+    ax.set(
+        xscale="log", xlabel="distance $k$ of two positions; a point is the mean over one octave"
+    )
+    ax.set(ylabel="mean similarity", ylim=(-0.2, 1.03))
     ax.legend(loc="upper right")
     return figure
 
@@ -100,13 +111,20 @@ def distance_envelopes(curves: Sequence[tuple[str, np.ndarray, float, int, float
     figure, axes = plt.subplots(len(curves), 1, figsize=(WIDTH, 1.7 * len(curves)), sharex=True)
     for ax, (title, (k, low, high), neighbour, far, nearest) in zip(axes, curves, strict=True):
         ax.fill_between(k, low, high, color=COLOURS["sinusoidal"], alpha=0.35, linewidth=0)
+        block = int(k[1] - k[0])
+        ax.text(
+            2500,
+            (low.max() + high.min()) / 2,
+            f"from the nearest to the farthest of {block} offsets",
+            va="center",
+        )
         ax.plot(k, low, color=COLOURS["sinusoidal"], linewidth=0.8)
         ax.axhline(neighbour, color=COLOURS["t5"], linestyle="--", linewidth=1.2)
         ax.text(205000, neighbour, f"neighbour\n{neighbour:.4f}", color=COLOURS["t5"], va="center")
         ax.plot(far, nearest, "v", color="black", markersize=6, clip_on=False, zorder=3)
         ax.set_title(f"{title}: nearest from offset 1000 on is {far}, at {nearest:.4f}", loc="left")
-        ax.set(ylabel="distance", ylim=(0, None), xlim=(0, 202000))
-    axes[-1].set_xlabel("offset $k$")
+        ax.set(ylabel="distance of codes", ylim=(0, None), xlim=(0, 202000))
+    axes[-1].set_xlabel("offset $k$ between the two positions")
     return figure
 
 
