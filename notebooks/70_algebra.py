@@ -63,7 +63,7 @@ plt.show()
 # | nothing at $q=k=0$ | or is a function of $D$ left (*Toeplitz*), or of $i,j$? |
 # | turns, group | is the matrix between $q$ and $k$ orthogonal (times a gain)? is step after step one longer step? |
 # | mirror, falls | same score for $-D$? with the distance, ever less for equal tokens, on average? |
-# | far away, bounded | *free*, *saturated* (constant from somewhere on) or *finite* (no score)? in the past hardly larger than near by? |
+# | far away, bounded | *free*, *saturated* (constant from somewhere on) or *finite* (no score)? in the past at most 1.5 times the largest near by? |
 # | old rows stay | when the text grows? |
 # | rank | of the scores of one content, 32 queries after 32 keys |
 #
@@ -139,7 +139,8 @@ q, k = rng.standard_normal((2, 1, 6))
 omega = np.angle(values[upper])
 for i, j in ((3, 3), (9, 2), (2, 40)):
     turned = np.linalg.matrix_power(G, i - j) @ q[0]
-    assert np.isclose(turned @ k[0], rope(q @ B, [i], omega)[0] @ rope(k @ B, [j], omega)[0])
+    as_rope = rope(q @ B, [i], omega)[0] @ rope(k @ B, [j], omega)[0]
+    assert np.isclose(turned @ k[0], as_rope, rtol=0, atol=1e-12)
 black_box = phi(schemes["llama3"].scores, 1, 0)
 print("Llama 3's, base 10:", np.unique(np.abs(np.angle(np.linalg.eigvals(black_box))).round(4)))
 
@@ -229,8 +230,9 @@ for n in (1, -3, 0.5):
     assert np.allclose(closed, exponential(n * A), rtol=0, atol=1e-8)
     assert np.allclose(rank2_rotation(a, b, n), closed, rtol=0, atol=1e-12)
 x, e_1, e_2 = rng.standard_normal((1, 2)), *np.eye(2)
-assert np.allclose(rank2_rotation(0.1 * e_2, e_1, 7) @ x[0], rope(x, [7], [0.1])[0])
-assert np.allclose(rank2_rotation(e_1, 0.1 * e_2, 7) @ x[0], rope(x, [-7], [0.1])[0])
+for a, b, n in ((0.1 * e_2, e_1, 7), (e_1, 0.1 * e_2, -7)):
+    turned = rope(x, [n], [0.1])[0]
+    assert np.allclose(rank2_rotation(a, b, 7) @ x[0], turned, rtol=0, atol=1e-12)
 
 # %%
 show_source(rank2_rotation)
@@ -392,7 +394,8 @@ for name, A in (("LieRE", lie), ("commuting", flat)):
     got = properties(grid_scores(A), axes=2)
     print(f"{name:10} commute: {commute!s:6} shift {got.shift}  group {got.group!s:6} {got.move}")
     assert commute == got.group == (got.shift == 1)
-    assert np.allclose(turn_of(A, np.ones((1, 2)))[0].real, exponential(A.sum(0)), atol=1e-6)
+    by_series, turned = exponential(A.sum(0)), turn_of(A, np.ones((1, 2)))[0].real
+    assert np.allclose(turned, by_series, rtol=0, atol=1e-8)
 
 # %% [markdown]
 # LieRE turns, but by more than the difference of two places: the detector files it with the changed indices.
@@ -568,15 +571,15 @@ assert not caught["keys counted from 0"].pairwise and not caught["slower in long
 #
 # ## Name the move
 #
-# The detector's `move` is a short tree. The *cross term* is what is left of the score without the terms of one side: $s(q,k)-s(q,0)-s(0,k)+s(0,0)$.
+# The detector's `move` is a short tree with ten words at its ends: the six moves, index and path apart; two variants; and "other". The *cross term* is what is left of the score without the terms of one side: $s(q,k)-s(q,0)-s(0,k)+s(0,0)$.
 
-# %% alt="A tree of questions that leads from a score function to its move. What one sees: pairwise, one number, linear, cross term, from above to below; eight leaves, each at most five questions away."
+# %% alt="A tree of questions that leads from a score function to its move. What one sees: pairwise, one number, linear, cross term, from above to below; nine leaves, each at most five questions away."
 show_source(detector.Properties.move.fget)
 plots.algebra_tree()
 plt.show()
 
 # %% [markdown]
-# A quiz: six functions without names. **Predict** each move.
+# A quiz: seven functions without names. **Predict** each move.
 
 # %% fold="output"
 t = rng.standard_normal((3000, 8))
@@ -587,14 +590,17 @@ quiz = {
     "d": lambda q, k, i, j: q @ k.T + np.einsum("lk,lsk->ls", q, t[np.abs(i[:, None] - j)]),
     "e": lambda q, k, i, j: q @ k.T + np.subtract.outer(k[:, 0].cumsum(), k[:, 0].cumsum()),
     "f": lambda q, k, i, j: (q * (1 + 0.1 * i[:, None])) @ k.T,
+    "g": lambda q, k, i, j: np.tanh(q @ k.T) * (1 + 0.1 * i[:, None]),
 }
 answers = {letter: properties(f).move for letter, f in quiz.items()}
 print(answers)
-assert [*answers.values()] == ["turn", "bias", "index", "expand", "path", "multiply"]
+assert [*answers.values()] == ["turn", "bias", "index", "expand", "path", "multiply", "other"]
+met = {p.move for p in found.values()}
+assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MOVES) == 10
 
 # %% [markdown]
 # (a) does not rotate: it is a decay (RetNet's, without its turn), and a group: a "turn" in the wide sense. (c) is a rotation, but by something
-# else than the place.
+# else than the place. (g) is "other"; none of the 42 schemes is.
 #
 # ## Exercises
 #

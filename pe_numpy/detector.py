@@ -49,13 +49,13 @@ class Properties(NamedTuple):
     mirror: bool | None  # s(q, k, i, j) = s(q, k, j, i)
     fall: str | None  # of a token with itself, on average: "falls", "flat" or "rises" at times
     range: str | None  # far away it is "free", "saturated", "constant" or has no score: "finite"
-    bounded: bool | None  # far away no larger than near by
+    bounded: bool | None  # far in the past at most 1.5 times the largest near by
     prefix: bool  # old rows stay as the sequence grows
     rank: int | None  # of the scores of one content, 32 queries after 32 keys
 
     @property
     def move(self) -> str:
-        """Which of the six moves it is, by at most five of the tests."""
+        """One of the six moves, a variant of one, or "other", by at most five of the tests."""
         if not self.pairwise:
             return "path"
         if self.bias:
@@ -90,7 +90,7 @@ def properties(
 
     Returns
     -------
-    Properties, a NamedTuple; its `move` says which of the six moves it is.
+    Properties, a NamedTuple; its `move` names the move in one of ten words.
 
     Raises
     ------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import math
+import textwrap
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +14,7 @@ from numpy.testing import assert_allclose
 
 import pe_numpy
 from pe_numpy.detector import Properties, properties
+from pe_numpy.plots import algebra
 from pe_numpy.schemes import BASE, every_scheme, score_function
 from pe_numpy.transformer import encodings
 from pe_numpy.transformer.encodings import every_encoding
@@ -114,6 +118,22 @@ def test_every_scheme_has_the_properties_that_theory_says(name):
         assert found.leak < 1e-9
     else:
         assert found.leak > 1e-3
+
+
+def test_a_move_is_one_of_ten_words_and_the_figure_has_a_colour_for_each():
+    written = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(Properties.move.fget))))
+    returned = [n.value for n in written if isinstance(n, ast.Return)]
+    words = {n.value for r in returned for n in _ends(r) if isinstance(n, ast.Constant)}
+    assert words == {*MOVES, "other"} == {*algebra.MOVES} and len(words) == 10
+    assert of(lambda c, D, i, j: np.tanh(c) * (1 + 0.1 * i)).move == "other"
+    assert of(lambda c, D, i, j: np.tanh(c) * (1 + 0.1 * D)).move == "turn after a nonlinearity"
+
+
+def _ends(node):
+    """Branches of a conditional expression."""
+    if isinstance(node, ast.IfExp):
+        return [*_ends(node.body), *_ends(node.orelse)]
+    return [node]
 
 
 def test_the_table_is_of_all_schemes():
@@ -283,6 +303,10 @@ def test_far_away():
 def test_bounded_tells_a_logarithm_from_a_limit():
     assert not of(lambda c, D, i, j: c - np.log1p(abs(D))).bounded
     assert of(lambda c, D, i, j: c - np.tanh(D)).bounded
+    near = 63 / 100  # the largest near by, at D = 63
+    for far, expected in ((1.4, True), (1.6, False)):
+        grown = of(lambda c, D, i, j, far=far: 0 * c + np.where(D < 99, D / 100, far * near))
+        assert grown.bounded is expected
     assert properties(wave(OMEGA)).bounded
 
 

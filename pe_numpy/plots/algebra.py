@@ -23,6 +23,7 @@ MOVES = {
     "turn after a nonlinearity": "#5A8F29",
     "index": "#8A7A1E",
     "path": "#B5495B",
+    "other": "#444444",
 }
 COLUMNS = {
     "pairwise": "pairwise",
@@ -175,8 +176,8 @@ def algebra_ranks(sizes: Sequence[int], ranks: Mapping[str, Sequence[int]]) -> F
 @in_style
 def algebra_tree() -> Figure:
     """Draw the questions that lead to a move."""
-    fig, ax = plt.subplots(figsize=(WIDTH, 4.6))
-    ax.set(xlim=(-0.05, 10), ylim=(-1.15, 6.5))
+    fig, ax = plt.subplots(figsize=(WIDTH, 4.9))
+    ax.set(xlim=(-0.05, 10), ylim=(-1.7, 6.5))
     ax.axis("off")
 
     def box(x: float, y: float, text: str, width: float, colour: str = "#EEEEEE") -> None:
@@ -223,6 +224,10 @@ def algebra_tree() -> Figure:
     leaf(1.5, "expand", "Shaw, DeBERTa, Transformer-XL")
     arrow(5.2, 0.7, 6.8, 0.6, "no", above=False)
     leaf(0.6, "add", "sinusoidal, learned")
-    arrow(1.3, 0.4, 1.3, -0.3, "no")
-    box(0.1, -0.7, "turn after a nonlinearity\nPoPE", 2.4, MOVES["turn after a nonlinearity"])
+    arrow(1.3, 0.4, 1.3, -0.4, "no")
+    box(0.1, -0.8, "Relative?", 2.4)
+    arrow(2.6, -0.75, 6.8, -0.3, "yes")
+    leaf(-0.3, "turn after a nonlinearity", "PoPE")
+    arrow(2.6, -0.85, 6.8, -1.2, "no", above=False)
+    leaf(-1.2, "other", "none of the 42")
     return fig
