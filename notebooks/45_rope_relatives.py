@@ -13,26 +13,26 @@ from pe_numpy import rope, rotary_values, xpos
 from pe_numpy.book import show_source
 from pe_numpy.plots import rope_relatives as plots
 
-D, ones = np.arange(1500), np.ones((1500, 64))
-steady = (rope(ones, D) @ rope(ones[:1], [0]).T / 8)[:, 0]
-fading = (xpos(ones, D) @ xpos(ones[:1], [0], key=True).T / 8)[:, 0]
+n, ones = np.arange(1500), np.ones((1500, 64))
+steady = (rope(ones, n) @ rope(ones[:1], [0]).T / 8)[:, 0]
+fading = (xpos(ones, n) @ xpos(ones[:1], [0], key=True).T / 8)[:, 0]
 a, v = np.array([[0.2, 0.3, 0.5]]), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 moved = [a @ rope(v, s + np.arange(3), [1.0]) for s in range(6)]
 kept = [rotary_values(a, v, [s + 2], s + np.arange(3), [1.0]) for s in range(6)]
-plots.rope_relatives_three(D, steady, fading, np.concatenate(moved), np.concatenate(kept))
+plots.rope_relatives_three(n, steady, fading, np.concatenate(moved), np.concatenate(kept))
 plt.show()
 
 # %% [markdown]
 # ## Short answers
 #
 # - **What does xPos add to RoPE, with which sign?** Queries are multiplied by $\zeta_c^{i/512}$, keys by
-#   $\zeta_c^{-j/512}$, pair by pair, with $\zeta_c=(2c/K+0.4)/1.4$. The score's terms get $\zeta_c^{D/512}$, $D=i-j$:
+#   $\zeta_c^{-j/512}$, pair by pair, with $\zeta_c=(2c/K+0.4)/1.4$. The score's terms get $\zeta_c^{n/512}$, $n=i-j$:
 #   fast pairs fade first. [Shown](#turn-and-fade).
 # - **Why does xPos overflow, in half precision above all?** Far from the *centre* from which positions count, keys'
 #   factors are huge. Put it in the middle: float16 holds up to about 9,000 positions, float32 and bfloat16
 #   eight times as many. For more, raise the 512. [Shown](#a-centre-that-stays).
 # - **May a cache keep turned keys? May an encoder use xPos?** xPos's, with a *fixed* centre; PoPE's and turned
-#   values, always. An encoder had better not: for $D<0$ the terms grow without bound. [Shown](#a-centre-that-stays).
+#   values, always. An encoder had better not: for $n<0$ the terms grow without bound. [Shown](#a-centre-that-stays).
 # - **Should values turn?** In RoPE they don't. If they do, turn the output back by the *query's* position, so each
 #   value turns by its distance. RoFormer's option `rotary_value` doesn't turn back, DeepSeek-V4 does.
 #   [Shown](#values-that-turn).
@@ -44,10 +44,10 @@ plt.show()
 #
 # ## A clock that does not run down
 #
-# Write each pair of a query or key as one complex number, $q_c$ and $k_c$. RoPE's score, with $D=i-j$, is a sum of
+# Write each pair of a query or key as one complex number, $q_c$ and $k_c$. RoPE's score, with $n=i-j$, is a sum of
 # hands of a clock, each with its own speed ([chapter 40](40_rope_derived.ipynb)):
 #
-# $$\sqrt K\,s(D)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;e^{iD\omega_c}$$
+# $$\sqrt K\,s(n)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;e^{in\theta_c}$$
 
 # %%
 from pe_numpy import pope, pope_frequencies, rope_frequencies, rope_matrix, softmax, xpos_scale
@@ -55,9 +55,9 @@ from pe_numpy import pope, pope_frequencies, rope_frequencies, rope_matrix, soft
 rng = np.random.default_rng(0)
 q, k = rng.standard_normal((2, 1, 8))
 q_c, k_c = (x[0, ::2] + 1j * x[0, 1::2] for x in (q, k))
-omega = rope_frequencies(8)
+theta = rope_frequencies(8)
 for i, j in ((0, 0), (7, 2), (2, 7), (900, 100)):
-    by_hand = sum((q_c[c] * k_c[c].conj() * np.exp(1j * (i - j) * omega[c])).real for c in range(4))
+    by_hand = sum((q_c[c] * k_c[c].conj() * np.exp(1j * (i - j) * theta[c])).real for c in range(4))
     assert np.isclose((rope(q, [i]) @ rope(k, [j]).T).item(), by_hand, rtol=0, atol=1e-12)
 
 # %% [markdown]
@@ -68,7 +68,7 @@ for i, j in ((0, 0), (7, 2), (2, 7), (900, 100)):
 # %%
 for name, s in (("RoPE", steady), ("xPos", fading)):
     far = s[1000:]
-    print(f"{name}, D = 1000 ... 1499: from {far.min():.2f} to {far.max():.2f},", end=" ")
+    print(f"{name}, n = 1000 ... 1499: from {far.min():.2f} to {far.max():.2f},", end=" ")
     print(f"largest step between neighbours {np.abs(np.diff(far)).max():.2f}")
 assert np.abs(np.diff(steady[1000:])).max() > 10 * np.abs(np.diff(fading[1000:])).max()
 
@@ -88,22 +88,22 @@ print("zeta:", zeta.round(6).tolist())
 print("distance that halves each pair:", (512 * np.log(0.5) / np.log(zeta)).round().tolist())
 
 # %% [markdown]
-# Fast pairs (small $c$) fade first. To get $\zeta_c^{D/\sigma}$ into the score, the query takes $\zeta_c^{i/\sigma}$
+# Fast pairs (small $c$) fade first. To get $\zeta_c^{n/\sigma}$ into the score, the query takes $\zeta_c^{i/\sigma}$
 # and the key the opposite exponent, $\zeta_c^{-j/\sigma}$:
 #
-# $$\sqrt K\,s(D)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;\zeta_c^{D/\sigma}\,e^{iD\omega_c}$$
+# $$\sqrt K\,s(n)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;\zeta_c^{n/\sigma}\,e^{in\theta_c}$$
 
 # %%
 show_source(xpos)
 for i, j in ((0, 0), (7, 2), (2, 7), (900, 100)):
     fade = [zeta[c] ** ((i - j) / 512) for c in range(4)]
-    terms = [q_c[c] * k_c[c].conj() * fade[c] * np.exp(1j * (i - j) * omega[c]) for c in range(4)]
+    terms = [q_c[c] * k_c[c].conj() * fade[c] * np.exp(1j * (i - j) * theta[c]) for c in range(4)]
     assert np.isclose(
         (xpos(q, [i]) @ xpos(k, [j], key=True).T).item(), sum(terms).real, rtol=0, atol=1e-11
     )
 
 # %% [markdown]
-# Work one out: a pair that doesn't turn ($\omega=0$), query at 512, key at 0, both $(1,0)$. The query is
+# Work one out: a pair that doesn't turn ($\theta=0$), query at 512, key at 0, both $(1,0)$. The query is
 # multiplied by $\zeta_0=0.4/1.4$, the key by 1; their product is $0.285714$. Now all four pairs, ones for query and key.
 # **Predict**: does the score fall from each distance to the next?
 
@@ -115,21 +115,21 @@ def score(i, j, **options):
     return (xpos(one, [i], **options) @ xpos(one, [j], key=True, **options).T).item() / 8**0.5
 
 
-table = [round(score(D, 0), 6) for D in (0, 1, 2, 3, 4, 64)]
+table = [round(score(n, 0), 6) for n in (0, 1, 2, 3, 4, 64)]
 print(table)
 assert table == [2.828427, 2.496935, 1.810423, 1.388834, 1.599824, 2.100196]
-assert score(11, 7) > score(10, 7)  # D = 4 above D = 3
+assert score(11, 7) > score(10, 7)  # n = 4 above n = 3
 
 # %% [markdown]
 # It doesn't. Near by, xPos is RoPE with hands hardly shorter: the score still swings. What falls is the *length* of
 # each hand, so a bound on the score falls.
 #
-# In one line: turning and fading by one step is one matrix $G$, $D$ steps are $G^D$. That is why only the
+# In one line: turning and fading by one step is one matrix $G$, $n$ steps are $G^n$. That is why only the
 # difference is left, $G^{i}G^{-j}=G^{i-j}$, and why the key needs the opposite exponent: a rotation is undone by its
 # transpose, a shrinking is not.
 
 # %%
-G = rope_matrix(1, omega) @ np.diag(np.repeat(zeta ** (1 / 512), 2))
+G = rope_matrix(1, theta) @ np.diag(np.repeat(zeta ** (1 / 512), 2))
 for i, j in ((3, 0), (900, 850)):
     power = np.linalg.matrix_power(G, i - j)
     expected = (xpos(q, [i]) @ xpos(k, [j], key=True).T).item()
@@ -142,7 +142,7 @@ assert np.array_equal(xpos(q, [9], scale_base=1e30), rope(q, [9]))  # zeta to th
 
 # %%
 both_fade = xpos(one, [1002]) @ xpos(one, [1000]).T / 8**0.5
-print(f"D = 2 at the start {score(2, 0):.6f}, at 1000 {score(1002, 1000):.6f};", end=" ")
+print(f"n = 2 at the start {score(2, 0):.6f}, at 1000 {score(1002, 1000):.6f};", end=" ")
 print(f"both faded at 1000: {both_fade.item():.6f}")
 assert np.isclose(score(2, 0), score(1002, 1000), rtol=0, atol=1e-9)
 assert both_fade.item() < 0.5 * score(2, 0)
@@ -193,14 +193,14 @@ assert np.allclose(2 * 64 * limit, [9000, 1150], rtol=0.02)  # as reported
 # moves, and in a cache of turned keys a query whose centre has moved by $\Delta\mu$ meets keys of an old one. Their
 # terms get
 #
-# $$\zeta_c^{-\Delta\mu/\sigma}\cdot\zeta_c^{D/\sigma}$$
+# $$\zeta_c^{-\Delta\mu/\sigma}\cdot\zeta_c^{n/\sigma}$$
 
 # %%
 old_key = xpos(one, [0], key=True)  # turned when the centre was 0
 for shift in (0, 30, 2000):
     stale = (xpos(one, [2], centre=shift) @ old_key.T).item() / 8**0.5
-    terms = [2 * zeta[c] ** ((2 - shift) / 512) * np.cos(2 * omega[c]) for c in range(4)]
-    assert np.isclose(stale, sum(terms) / 8**0.5, rtol=1e-12)
+    terms = [2 * zeta[c] ** ((2 - shift) / 512) * np.cos(2 * theta[c]) for c in range(4)]
+    assert np.isclose(stale, sum(terms) / 8**0.5, rtol=1e-12, atol=0)
     print(f"centre moved by {shift:4}: {stale:.6f}")
 assert round(score(2, 0), 6) == 1.810423
 
@@ -217,18 +217,18 @@ assert round(score(2, 0), 6) == 1.810423
 
 # %% fold="output"
 last = xpos(one, [1000], centre=1 // 2)
-for D in (0, 2, 64):
-    two_centres = (last @ xpos(one, [1000 - D], key=True, centre=1001 // 2).T).item() / 8**0.5
-    print(f"D = {D:2}: {two_centres:.6f}, right {score(D, 0):.6f}")
-    further = [2 * zeta[c] ** ((D + 500) / 512) * np.cos(D * omega[c]) for c in range(4)]
-    assert np.isclose(two_centres, sum(further) / 8**0.5, rtol=1e-12)
+for n in (0, 2, 64):
+    two_centres = (last @ xpos(one, [1000 - n], key=True, centre=1001 // 2).T).item() / 8**0.5
+    print(f"n = {n:2}: {two_centres:.6f}, right {score(n, 0):.6f}")
+    further = [2 * zeta[c] ** ((n + 500) / 512) * np.cos(n * theta[c]) for c in range(4)]
+    assert np.isclose(two_centres, sum(further) / 8**0.5, rtol=1e-12, atol=0)
 
 # %% [markdown]
 # Every key fades as if it stood 500 further away. (The code itself gives 1.5851, 1.2819 and 1.2881.)
 #
 # ### Not for both directions
 #
-# What fades for $D>0$ grows for $D<0$. **Predict** the score of ones at $D=-2000$; at 0 it is 2.828.
+# What fades for $n>0$ grows for $n<0$. **Predict** the score of ones at $n=-2000$; at 0 it is 2.828.
 
 # %% fold="output" alt="Scores of RoPE and xPos over distances from -1,500 to 1,500. What one sees: both agree near 0; into the past xPos calms down; into the future it swings ever wider, far beyond RoPE."
 print(f"{score(0, 2000):.6f}", f"{score(0, 64):.6f}")
@@ -258,12 +258,12 @@ show_source(rotary_values)
 weights, v8 = softmax(rng.standard_normal((3, 5))), rng.standard_normal((5, 8))
 got = rotary_values(weights, v8, [4, 5, 9], range(5))
 for row, i in enumerate((4, 5, 9)):
-    turned = sum(weights[row, j] * rope_matrix(j - i, omega) @ v8[j] for j in range(5))
+    turned = sum(weights[row, j] * rope_matrix(j - i, theta) @ v8[j] for j in range(5))
     assert np.allclose(got[row], turned, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # One turn of each value and one of each sum stand for one of each query with each key. By hand: one pair of components,
-# $\omega=1$, three tokens; and then *the common mistake*, the turn back forgotten. **Predict** what changes in each if the
+# $\theta=1$, three tokens; and then *the common mistake*, the turn back forgotten. **Predict** what changes in each if the
 # text stands a hundred positions later.
 
 # %% fold="output"
@@ -292,7 +292,7 @@ left = []
 for n in lengths:
     out = rotary_values(np.full((1, n), 1 / n), np.ones((n, 8)), [n - 1], np.arange(n))[0]
     left.append(np.hypot(out[::2], out[1::2]) / 2**0.5)
-    mean = [abs(np.exp(-1j * w * np.arange(n)).mean()) for w in omega]
+    mean = [abs(np.exp(-1j * w * np.arange(n)).mean()) for w in theta]
     assert np.allclose(left[-1], mean, rtol=0, atol=1e-12)
 plots.rope_relatives_low_pass(lengths, np.array(left).T)
 plt.show()
@@ -308,19 +308,19 @@ assert left[5][0] < 0.25 and lengths[5] == 6 and left[-1][3] > 0.8
 #
 # In RoPE a pair of content has an angle of its own, $\angle q_c$, and position adds to it:
 #
-# $$\sqrt K\,s(D)=\sum_c|q_c|\,|k_c|\,\cos(D\omega_c+\angle q_c-\angle k_c)$$
+# $$\sqrt K\,s(n)=\sum_c|q_c|\,|k_c|\,\cos(n\theta_c+\angle q_c-\angle k_c)$$
 
 # %%
-for D in (0, 3, 900):
-    parts = np.abs(q_c) * np.abs(k_c) * np.cos(D * omega + np.angle(q_c) - np.angle(k_c))
-    assert np.isclose((rope(q, [D]) @ rope(k, [0]).T).item(), parts.sum(), rtol=0, atol=1e-12)
+for n in (0, 3, 900):
+    parts = np.abs(q_c) * np.abs(k_c) * np.cos(n * theta + np.angle(q_c) - np.angle(k_c))
+    assert np.isclose((rope(q, [n]) @ rope(k, [0]).T).item(), parts.sum(), rtol=0, atol=1e-12)
 
 # %% [markdown]
 # *What* and *where* share one angle: other content, and the distance of the highest score is another. PoPE (Gopalakrishnan
 # et al. 2025) leaves the angle to position. Each component becomes a radius, $\rho(x)=\ln(1+e^x)$, never negative,
 # and keys get a learned phase $\delta_c$, clamped to $-2\pi\dots0$:
 #
-# $$\sqrt K\,s(D)=\sum_{c=0}^{K-1}\rho(q_c)\,\rho(k_c)\,\cos(D\omega_c-\delta_c),\qquad\omega_c=10000^{-c/K}$$
+# $$\sqrt K\,s(n)=\sum_{c=0}^{K-1}\rho(q_c)\,\rho(k_c)\,\cos(n\theta_c-\delta_c),\qquad\theta_c=10000^{-c/K}$$
 #
 # Here $c$ counts components, not pairs: $K$ frequencies.
 
@@ -365,20 +365,20 @@ plots.rope_relatives_peaks(near, *curves)
 plt.show()
 
 # %% [markdown]
-# Without a phase all terms are positive at $D=0$, and no cosine exceeds 1:
+# Without a phase all terms are positive at $n=0$, and no cosine exceeds 1:
 #
-# $$\sqrt K\,s(D)\le\sqrt K\,s(0)=\sum_c\rho(q_c)\,\rho(k_c)$$
+# $$\sqrt K\,s(n)\le\sqrt K\,s(0)=\sum_c\rho(q_c)\,\rho(k_c)$$
 #
 # So content decides how high the peak is, not where. With phases each term has a place of its own, where
-# $D\omega_c=\delta_c$ up to whole turns, and content decides how much each term counts.
+# $n\theta_c=\delta_c$ up to whole turns, and content decides how much each term counts.
 
 # %%
 far = np.arange(-3000, 3000)
 every = pope(np.repeat(q, len(far), axis=0), far) @ pope(k, [0]).T
 top = np.log1p(np.exp(q[0])) @ np.log1p(np.exp(k[0]))
-assert np.isclose(every.max(), top, rtol=1e-12) and far[every.argmax()] == 0
+assert np.isclose(every.max(), top, rtol=1e-12, atol=0) and far[every.argmax()] == 0
 seven = pope(np.zeros((60, 1)), range(60), [0.1]) @ pope([[0.0]], [0], [0.1], 0.7 - 2 * np.pi).T
-print("omega 0.1, phase 0.7 - 2 pi: highest at D =", int(seven[:40, 0].argmax()))
+print("theta 0.1, phase 0.7 - 2 pi: highest at n =", int(seven[:40, 0].argmax()))
 assert seven[:40, 0].argmax() == 7
 
 # %% [markdown]
@@ -426,14 +426,16 @@ q3, k3 = np.array([[1, 0], [1, 1], [0, 2.0]]), np.array([[1, 2], [0, 1], [1, 1.0
 w3, beta = np.array([[1, 0], [0.6, 0.8], [0, 1]]), np.array([0.5, 1, 2])
 H = [np.eye(2) - b * np.outer(w, w) for b, w in zip(beta, w3, strict=True)]
 s = path_scores(q3, k3, w3, beta)
-assert np.isclose(s[2, 0], q3[2] @ H[2] @ H[1] @ k3[0] / 2**0.5) and s[0, 1] == -np.inf
+expected = q3[2] @ H[2] @ H[1] @ k3[0] / 2**0.5
+assert np.isclose(s[2, 0], expected, rtol=0, atol=1e-12) and s[0, 1] == -np.inf
 
 # %%
 print(s[0, 0].round(6), s[1, :2].round(6).tolist(), s[2].round(6).tolist())
 assert np.isclose(s[2, 1], q3[2] @ H[2] @ k3[1] / 2**0.5, rtol=0, atol=1e-12)
 assert s[1, :2].round(6).tolist() == [-0.056569, 0.707107]
 assert s[2].round(6).tolist() == [-0.339411, -1.414214, 1.414214]
-assert np.allclose(np.tril(path_scores(q3, k3, w3, 0 * beta)), np.tril(q3 @ k3.T / 2**0.5))
+without = np.tril(path_scores(q3, k3, w3, 0 * beta))
+assert np.allclose(without, np.tril(q3 @ k3.T / 2**0.5), rtol=0, atol=1e-12)
 cache = np.zeros((0, 2))
 for t in range(3):
     cache = np.vstack([cache - beta[t] * np.outer(cache @ w3[t], w3[t]), k3[t]])
@@ -543,12 +545,12 @@ plt.show()
 #
 # ### Exercise 3: a key that looks for its distance
 #
-# One component of PoPE has $\omega=0.2$. Which phase makes a key score highest for the query 4 tokens later, and why
+# One component of PoPE has $\theta=0.2$. Which phase makes a key score highest for the query 4 tokens later, and why
 # does its clamp not stand in the way?
 #
 # <details><summary>Hint 1</summary>
 #
-# The cosine is 1 where $4\omega=\delta$, up to whole turns.
+# The cosine is 1 where $4\theta=\delta$, up to whole turns.
 #
 # </details>
 #
@@ -570,7 +572,7 @@ plt.show()
 #
 # ### Exercise 4: an xPos that looks both ways
 #
-# Take $\zeta_c^{|D|/\sigma}$ for both sides. Show that no factor of the query's position times one of the key's makes it.
+# Take $\zeta_c^{|n|/\sigma}$ for both sides. Show that no factor of the query's position times one of the key's makes it.
 #
 # <details><summary>Hint 1</summary>
 #

@@ -86,12 +86,12 @@ plt.show()
 #
 # ## Three heads built by hand
 #
-# What do new angles do to attention? A head's score depends on the distance $D = m - n$ of query and key alone:
+# What do new angles do to attention? A head's score depends on the distance $\delta = m - n$ of query and key alone:
 #
 # $$\langle R_m q, R_n k\rangle = \langle R_D\, q, k\rangle$$
 #
-# So we choose contents $q$ and $k$ and read the score as a function of $D$. With $q = R_{-w}k$, the key turned
-# backwards by $w$ positions, the score is largest at $D = w$: the head looks $w$ tokens back. And it reads the
+# So we choose contents $q$ and $k$ and read the score as a function of $\delta$. With $q = R_{-w}k$, the key turned
+# backwards by $w$ positions, the score is largest at $\delta = w$: the head looks $w$ tokens back. And it reads the
 # pairs of $k$ that are not zero.
 
 
@@ -103,7 +103,7 @@ def head(pairs, back):
 
 
 def score(content, distance, frequencies):
-    q, k = content  # <R_D q, k> for each distance D
+    q, k = content  # <R_delta q, k> for each distance delta
     return rope(np.tile(q, (len(distance), 1)), distance, frequencies) @ k
 
 
@@ -114,18 +114,20 @@ assert np.allclose(on_both, score((q, k), [4], theta), rtol=0, atol=1e-12)
 
 # %% [markdown]
 # The **near head** reads the 16 fastest pairs and looks 3 tokens back. The **far head** reads one slow pair,
-# number 48: its score is $\cos D\theta_{48}$, which falls as the key gets older and so tells old from
+# number 48: its score is $\cos \delta\theta_{48}$, which falls as the key gets older and so tells old from
 # new. The **wide head** reads all 64 pairs and looks 1000 tokens back; it comes later. **Predict**: at 8192
 # positions with unchanged frequencies, which of the first two heads fails, and at which distance?
 
 # %% fold="output"
 near, far, wide = head(np.arange(16), 3), head([48], 0), head(np.arange(64), 1000)
-D = np.arange(s * L0)
-old = score(far, D, theta)
-print("near head, best distance:", score(near, D, theta).argmax())
+delta = np.arange(s * L0)
+old = score(far, delta, theta)
+print("near head, best distance:", score(near, delta, theta).argmax())
 print("far head at 0, 2047, 3142, 6283:", old[[0, 2047, 3142, 6283]].round(2).tolist())
-assert np.allclose(old, np.cos(D * theta[48]), rtol=0, atol=1e-9)
-assert (np.diff(old[:L0]) < 0).all() and old[6283] > 0.999 and score(near, D, theta).argmax() == 3
+assert np.allclose(old, np.cos(delta * theta[48]), rtol=0, atol=1e-9)
+assert (
+    (np.diff(old[:L0]) < 0).all() and old[6283] > 0.999 and score(near, delta, theta).argmax() == 3
+)
 
 # %% [markdown]
 # The near head doesn't notice the length. To the far head a token 6283 positions back looks like the present
@@ -302,7 +304,8 @@ plots.two_ramps(turns, {n: (f / theta - 1 / s) / (1 - 1 / s) for n, f in ramps.i
 plt.show()
 gap = (yarn_scaling(d, 16, L0)[0] - llama3_scaling(theta, 16, L0, 1, 32)) / theta
 print(f"s = 16: the released ramp keeps up to {gap.max():.2f} of a frequency more")
-assert (gap[17:41] > 0).all() and np.allclose(gap[:17], 0) and np.allclose(gap[41:], 0)
+ends = np.delete(gap, range(17, 41))
+assert (gap[17:41] > 1e-3).all() and np.allclose(ends, 0, rtol=0, atol=1e-14)
 
 # %% [markdown]
 # Both go by one name, and a model tuned with one must be run with that one. Here
@@ -360,14 +363,14 @@ slider(
 # %% alt="Scores of the near and the far head under five schemes. What one sees: near, linear moves the peak to 12 and the others leave it at 3; far, only direct comes back up."
 small = np.arange(17)
 near_scores = {name: score(near, small, f) for name, f in schemes.items()}
-far_scores = {name: score(far, D[::16], f) for name, f in schemes.items()}
-plots.two_heads(small, near_scores, D[::16], far_scores, trained=L0)
+far_scores = {name: score(far, delta[::16], f) for name, f in schemes.items()}
+plots.two_heads(small, near_scores, delta[::16], far_scores, trained=L0)
 plt.show()
 
 # %%
 print("            near, best at   far, lowest   pairs with new angles")
 for name, f in schemes.items():
-    y, old = score(near, np.arange(64), f), score(far, D, f)
+    y, old = score(near, np.arange(64), f), score(far, delta, f)
     unseen = int(((turns < 1) & (s * L0 * f > L0 * theta * (1 + 1e-9))).sum())
     print(f"{name:10} {y.argmax():14} {old.min():13.2f} {unseen:23}")
     assert (unseen == 0) == (name in ("linear", "YaRN", "Llama 3"))
@@ -389,11 +392,11 @@ for name, f in schemes.items():
 print("w         ", "".join(f"{w:8}" for w in (10, 100, 1000, 2000)))
 for name, f in schemes.items():
     heads = [head(np.arange(64), w) for w in (10, 100, 1000, 2000)]
-    best = [score(content, D, f).max() for content in heads]
+    best = [score(content, delta, f).max() for content in heads]
     print(f"{name:10}", "".join(f"{b:8.2f}" for b in best))
     assert (best[2] > 0.99) == (name in ("direct", "linear"))
     assert best[2] > 0.99 or (best[0] > 0.97 and max(best[2:]) < 0.7)
-assert score(wide, D, schemes["linear"]).argmax() == 4000
+assert score(wide, delta, schemes["linear"]).argmax() == 4000
 
 # %% [markdown]
 # Under the last three no distance satisfies all pairs any more: ten tokens back costs next to nothing, from 1000
@@ -597,11 +600,11 @@ assert np.allclose(kept, np.array([1, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1]) / 1000, rt
 #
 # ## A divisor for each pair
 #
-# **LongRoPE** (Ding et al. 2024) has no ramp: a search finds a divisor $\delta_i$ for each pair. A
+# **LongRoPE** (Ding et al. 2024) has no ramp: a search finds a divisor $u_i$ for each pair. A
 # configuration holds two lists of them, and the present length says which one holds:
 #
-# $$\begin{gathered}\theta_i' = \frac{\theta_i}{\delta_i}\qquad
-# \delta = \begin{cases}\text{short list} & L \le L_0\\ \text{long list} & L > L_0\end{cases}\\[4pt]
+# $$\begin{gathered}\theta_i' = \frac{\theta_i}{u_i}\qquad
+# u = \begin{cases}\text{short list} & L \le L_0\\ \text{long list} & L > L_0\end{cases}\\[4pt]
 # a = \sqrt{1 + \frac{\ln s}{\ln L_0}}\end{gathered}$$
 #
 # Turned queries and keys are multiplied by $a$ as in YaRN, *also below* $L_0$; here $s$ is the longest length
@@ -638,7 +641,8 @@ reach = (32 * searched / f)[slow].max()  # of the trained arc
 print(f"{(phi > 32).sum()} of 48 divisors exceed 32, the last is {phi[-1]}")
 print(f"{slow.sum()} slow pairs reach at most {reach:.2f} of their trained arcs; a = {a:.4f}")
 assert (found["YaRN"][:16] == f[:16]).all() and phi[15] == 5.49 and 32 * 4096 == 131_072
-assert all(np.isclose(f[-1] / y[-1], 32) for name, y in found.items() if name != "LongRoPE")
+others = [f[-1] / y[-1] for name, y in found.items() if name != "LongRoPE"]
+assert np.allclose(others, 32, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # By 64.81, about twice the growth of the text. At pair 15, which YaRN keeps, the list already divides by 5.49. Which
@@ -794,26 +798,26 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #
 # <details><summary>Hint 1</summary>
 #
-# Take the head that reads all pairs and looks one token back. It needs one $D'$ with $D'\theta_i' = \theta_i$ for
+# Take the head that reads all pairs and looks one token back. It needs one $\delta'$ with $\delta'\theta_i' = \theta_i$ for
 # all $i$, up to whole turns.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The last pair doesn't come round in 8192 positions. What does that say about $D'$, and then about the other pairs?
+# The last pair doesn't come round in 8192 positions. What does that say about $\delta'$, and then about the other pairs?
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# The last pair makes no whole turn, so $D' = \theta_{63}/\theta_{63}' \le 4$. Then
-# $D'\theta_i' \le 4\theta_i \le 4 < 2\pi$: no pair makes a whole turn, so $\theta_i' = \theta_i/D'$ for all $i$, and
+# The last pair makes no whole turn, so $\delta' = \theta_{63}/\theta_{63}' \le 4$. Then
+# $\delta'\theta_i' \le 4\theta_i \le 4 < 2\pi$: no pair makes a whole turn, so $\theta_i' = \theta_i/\delta'$ for all $i$, and
 # that is linear scaling.
 #
 # ```python
 # assert s * L0 * theta[-1] < 2 * np.pi and s * theta[0] < 2 * np.pi
-# left = {name: score(head(np.arange(64), 500), D, f).max() for name, f in schemes.items()}
+# left = {name: score(head(np.arange(64), 500), delta, f).max() for name, f in schemes.items()}
 # assert np.isclose(left["linear"], 1, rtol=1e-9, atol=0)
 # assert [f"{left[n]:.2f}" for n in ("NTK-aware", "YaRN", "Llama 3")] == ["0.66", "0.61", "0.86"]
 # ```

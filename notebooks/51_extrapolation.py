@@ -203,7 +203,8 @@ beta = base ** (2 / d)
 wider = beta * s ** (2 / (d - 2))
 assert np.isclose(wider ** (d / 2), base * s ** (d / (d - 2)), rtol=1e-12, atol=0)
 assert np.allclose(ntk_scaling(d, s), wider ** -np.arange(64.0), rtol=1e-11, atol=0)
-assert np.allclose(linear_scaling(rope_frequencies(d), s), (1 / s) * beta ** -np.arange(64.0))
+linear = linear_scaling(rope_frequencies(d), s)
+assert np.allclose(linear, beta ** -np.arange(64.0) / s, rtol=1e-11, atol=0)
 print(f"base of the number system: {beta:.4f}, stretched by {s}: {wider:.4f}")
 
 # %% [markdown]

@@ -25,11 +25,11 @@ plt.show()
 # %% [markdown]
 # ## Short answers
 #
-# - **What takes the place of $D=i-j$?** ReRoPE: $\min(D,w)$. Leaky ReRoPE: $w+(D-w)/s$ beyond $w$.
+# - **What takes the place of $\delta=i-j$?** ReRoPE: $\min(\delta,w)$. Leaky ReRoPE: $w+(\delta-w)/s$ beyond $w$.
 #   Self-Extend: $\lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g$ from $w$ on. Dual chunks of $c=\text{size}-\text{local}$
 #   keys: the query's place minus $j \bmod c$; it stands at $i\bmod c$ for its own chunk,
 #   $\min(i\bmod c+c,\text{size})$ for the one before, $\min(2c-1,\text{size})$ for any earlier. Streaming counts slots
-#   of the cache, not times: $\min(i,z+w-1)-j$ for the first $z$ keys, $D$ for the newest $w$.
+#   of the cache, not times: $\min(i,z+w-1)-j$ for the first $z$ keys, $\delta$ for the newest $w$.
 #   [ReRoPE](#stop-rerope), [Self-Extend](#count-groups-self-extend), [dual chunks](#begin-anew-dual-chunks),
 #   [streaming](#slots-for-times-streaming).
 # - **How is it computed, if the angle is no longer a difference of positions?** Within each region of pairs it
@@ -61,7 +61,7 @@ L, K = 14, 8
 rng = np.random.default_rng(0)
 q, k = rng.standard_normal((2, L, K))
 theta, p = rope_frequencies(K), np.arange(L)
-D = relative_distance(p, p)
+delta = relative_distance(p, p)
 f = 7 * rng.random((L, L))  # any numbers
 got = rotary_distance_scores(q, k, f)
 q_c, k_c = q.view(complex), k.view(complex)  # interleaved pairs
@@ -69,10 +69,10 @@ for a, b in np.ndindex(L, L):
     turned = q_c[a] * np.conj(k_c[b]) * np.exp(1j * f[a, b] * theta)
     assert np.isclose(got[a, b], turned.sum().real / K**0.5, rtol=0, atol=1e-12)
 plain = rope(q, p) @ rope(k, p).T / K**0.5
-assert np.allclose(rotary_distance_scores(q, k, D), plain, rtol=0, atol=1e-12)
+assert np.allclose(rotary_distance_scores(q, k, delta), plain, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# With $f=D$ it is RoPE. The function goes through the pairs of components one after another; no array is larger
+# With $f=\delta$ it is RoPE. The function goes through the pairs of components one after another; no array is larger
 # than the scores, but it takes three times as many products as $QK^\top$. It is the measure for all that follows.
 
 # %%
@@ -83,12 +83,12 @@ show_source(rotary_distance_scores)
 #
 # The shortest idea is Su's **ReRoPE** (2023): distances below a window $w$ stay, and all others become $w$.
 #
-# $$f = \min(D, w)$$
+# $$f = \min(\delta, w)$$
 #
 # Nothing beyond $w$ is ever shown to the model, however long the text. But then all far keys stand at one place.
 # **Leaky ReRoPE** lets the distance go on, $s$ times as slowly:
 #
-# $$f = \begin{cases} D & D < w\\ w + (D-w)/s & D\ge w\end{cases}$$
+# $$f = \begin{cases} \delta & \delta < w\\ w + (\delta-w)/s & \delta\ge w\end{cases}$$
 
 # %%
 show_source(rerope_distance)
@@ -102,10 +102,10 @@ print(leaky.round(3).tolist())
 assert leaky.round(3).tolist() == [0, 1, 2, 3, 4, 4.333, 4.667, 5, 5.333, 5.667]
 
 # %% [markdown]
-# With $w\ge L$, or $s=1$, it is RoPE. Both look at $D$ alone. For a key in the future the function gives $-f(-D)$; the
+# With $w\ge L$, or $s=1$, it is RoPE. Both look at $\delta$ alone. For a key in the future the function gives $-f(-\delta)$; the
 # sources have causal masks and need none.
 #
-# *A common mistake*: dividing the whole distance, $D/s$ from $w$ on. **Predict**, for $w=4$ and $s=3$: which token
+# *A common mistake*: dividing the whole distance, $\delta/s$ from $w$ on. **Predict**, for $w=4$ and $s=3$: which token
 # then stands nearer to the query, the second before it or the fourth?
 
 # %% fold="output"
@@ -120,9 +120,9 @@ assert (np.diff(leaky) > 0).all() and (np.diff(whole) < 0).any()
 # ## Two turns for all pairs
 #
 # RoPE turns each query and each key once, and the product of two turned vectors sees the difference of their
-# places. $\min(D,w)$ is no difference of a number of $i$ and a number of $j$ ... but in each of its two regions it is:
+# places. $\min(\delta,w)$ is no difference of a number of $i$ and a number of $j$ ... but in each of its two regions it is:
 #
-# $$D<w:\;\; i-j,\qquad\qquad D\ge w:\;\;\Big(\frac is+w-\frac ws\Big)-\frac js$$
+# $$\delta<w:\;\; i-j,\qquad\qquad \delta\ge w:\;\;\Big(\frac is+w-\frac ws\Big)-\frac js$$
 #
 # For ReRoPE $s$ is infinite: the query stands at $w$, the key at 0. So compute two matrices of scores and choose.
 
@@ -130,17 +130,17 @@ assert (np.diff(leaky) > 0).all() and (np.diff(whole) < 0).any()
 w, s = 6, 3
 near = rope(q, p) @ rope(k, p).T / K**0.5
 far = rope(q, p / s + w - w / s) @ rope(k, p / s).T / K**0.5
-expected = rotary_distance_scores(q, k, rerope_distance(D, w, s))
-past = D >= 0
-assert np.allclose(np.where(D < w, near, far)[past], expected[past], rtol=0, atol=1e-12)
-stop = np.where(D < w, near, rope(q, np.full(L, w)) @ k.T / K**0.5)
-expected = rotary_distance_scores(q, k, rerope_distance(D, w))
+expected = rotary_distance_scores(q, k, rerope_distance(delta, w, s))
+past = delta >= 0
+assert np.allclose(np.where(delta < w, near, far)[past], expected[past], rtol=0, atol=1e-12)
+stop = np.where(delta < w, near, rope(q, np.full(L, w)) @ k.T / K**0.5)
+expected = rotary_distance_scores(q, k, rerope_distance(delta, w))
 assert np.allclose(stop[past], expected[past], rtol=0, atol=1e-12)
-unshifted = rope(q, p / s) @ rope(k, p / s).T / K**0.5  # D/s again
-assert np.allclose(unshifted, rotary_distance_scores(q, k, D / s), rtol=0, atol=1e-12)
+unshifted = rope(q, p / s) @ rope(k, p / s).T / K**0.5  # delta/s again
+assert np.allclose(unshifted, rotary_distance_scores(q, k, delta / s), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# That is exact, for two products in place of one. *The same without the shift* $w-w/s$ is the mistake from above, $D/s$. In the package each scheme is a few lines that name its
+# That is exact, for two products in place of one. *The same without the shift* $w-w/s$ is the mistake from above, $\delta/s$. In the package each scheme is a few lines that name its
 # *passes*: places for queries, places for keys, and the pairs that they are for. One loop serves them all, a
 # block of queries at a time, and leaves out a pass that no allowed pair needs:
 
@@ -150,8 +150,8 @@ show_source(ReRope.passes, ReRope.scores)
 # %%
 heads = q[None, None], k[None, None]
 for encoding, distance in (
-    (ReRope(4), rerope_distance(D, 4)),
-    (ReRope(4, 3), rerope_distance(D, 4, 3)),
+    (ReRope(4), rerope_distance(delta, 4)),
+    (ReRope(4, 3), rerope_distance(delta, 4, 3)),
     (SelfExtend(4, 2), self_extend_distance(p, p, 4, 2)),
     (DualChunk(6, 2), chunk_distance(p, p, 6, 2)),
 ):
@@ -308,7 +308,7 @@ found = {}
 for name, rule in rules.items():
     row, whole = rule(np.array([31]), n)[0], rule(n, n)
     swaps = row[1] == row[2], row[1] == row[9]
-    period = next(t for t in range(1, 33) if np.allclose(rule(n + t, n + t), whole))
+    period = next(t for t in range(1, 33) if np.array_equal(rule(n + t, n + t), whole))
     found[name] = *map(bool, swaps), period
     print(f"{name:12} 1 like 2: {swaps[0]!s:5}  1 like 9: {swaps[1]!s:5}  shifts by {period}")
 assert [v[2] for v in found.values()] == [1, 1, 1, 4, 8]
@@ -380,13 +380,13 @@ assert np.allclose(model[seen], scores[seen], rtol=0, atol=1e-12)
 kept, slots = np.r_[0:2, 95:104], np.arange(11)  # the query: token 104, in slot 11
 for name, rule in rules.items():
     by_time, by_slot = rule(np.array([104]), kept)[0], rule(np.array([11]), slots)[0]
-    same = np.isclose(by_time, by_slot)
+    same = by_time == by_slot
     print(f"{name:12} newest: {bool(same[2:].all())!s:5}  sinks: {bool(same[:2].all())}")
     assert same[2:].all() == (name in ("RoPE", "ReRoPE", "leaky"))
     assert same[:2].all() == (name == "ReRoPE")
 
 # %% [markdown]
-# What looks at $D$ alone keeps the newest. With ReRoPE the sinks do not notice either, as long as its window is no wider
+# What looks at $\delta$ alone keeps the newest. With ReRoPE the sinks do not notice either, as long as its window is no wider
 # than the cache's: they stand at its end in any case. Self-Extend and dual chunks see slots as a shift.
 #
 # The opposite trick belongs to training: draw positions at random from a larger range, so that the model has met large
@@ -413,23 +413,36 @@ for name, rule in rules.items():
 #
 # <details><summary>Solution</summary>
 #
-# Token $n$ meets $n$ keys: $2n$ turns, or $n$. Over $N$ tokens: $N(N+1)$, or half of it.
+# Token $n$ meets $n$ keys: $2n$ turns, or $n$. Over $N$ tokens: $N(N+1)$, or half of it. Here the turns are counted:
 #
 # ```python
-# N = 50
-# assert sum(2 * n for n in range(1, N + 1)) == N * (N + 1)
+# N, counts = L, {"two passes": 0, "still": 0}
+#
+#
+# def counted(name, x, places):
+#     counts[name] += len(x)
+#     return rope(x, places)
+#
+#
+# for t in range(N):  # the query is token t, with t + 1 keys in the cache
+#     one, raw, at = q[[t]], k[: t + 1], np.arange(t + 1)
+#     near_t = rope(one, [t]) @ counted("two passes", raw, at).T
+#     far_t = rope(one, [t / 3 + 6 - 6 / 3]) @ counted("two passes", raw, at / 3).T
+#     still = one @ counted("still", raw, -rerope_distance(t - at, 6, 3)).T
+#     assert np.allclose(np.where(t - at < 6, near_t, far_t), still, rtol=0, atol=1e-12)
+# assert counts == {"two passes": N * (N + 1), "still": N * (N + 1) // 2}
 # ```
 #
 # </details>
 #
 # ### Exercise 2: choose a group
 #
-# A model with $L_0=4096$ is to read 65536 tokens with $w=1024$. Which is the least $g$? Which is it, if distances should stay
-# below two thirds of $L_0$?
+# A model with $L_0=4096$ is to read 65536 tokens with $w=1024$. Which is the least $g$ that divides $w$? Which is it, if
+# distances should stay below two thirds of $L_0$?
 #
 # <details><summary>Hint 1</summary>
 #
-# Solve $(L_0-w)\,g+w\ge N$ for $g$.
+# Solve $(L_0-w)\,g+w\ge N$ for $g$; what divides 1024 is a power of two.
 #
 # </details>
 #
@@ -442,9 +455,11 @@ for name, rule in rules.items():
 # <details><summary>Solution</summary>
 #
 # ```python
-# for limit, least in ((4096, 21), (2 * 4096 / 3, 38)):
-#     g = int(np.ceil((65536 - 1024) / (limit - 1024)))
-#     assert g == least
+# for limit, least in ((4096, 32), (2 * 4096 / 3, 64)):
+#     bound = (65536 - 1024) / (limit - 1024)
+#     g = next(2**e for e in range(11) if 2**e >= bound)
+#     farthest = [self_extend_distance([65535], [0], 1024, c)[0, 0] for c in (g // 2, g)]
+#     assert g == least and farthest[0] >= limit > farthest[1]
 # ```
 #
 # </details>

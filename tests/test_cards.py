@@ -202,7 +202,7 @@ def test_a_card_names_its_own_equation_convention_users_and_first_trap():
         ("proportional_rope", "equation", "theta_i for i < floor(p d/2)"),
         ("yarn", "used by", "gpt-oss, Ministral 3; beside another scheme DeepSeek-V2, DeepSeek-V3"),
         ("rotary_values", "used by", "beside another scheme DeepSeek-V4"),
-        ("leaky_rerope", "equation", "D if D < w, else w + (D - w) / s"),
+        ("leaky_rerope", "equation", "delta if delta < w, else w + (delta - w) / s"),
         ("dual_chunk", "equation", "a - j mod c, with c = size - local"),
         ("mixed", "what", "Omega with which the training of mixed RoPE begins"),
         ("mixed", "equation", "angles = p @ Omega"),

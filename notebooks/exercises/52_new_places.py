@@ -40,11 +40,11 @@ def rerope_distance(distance, window, stretch=None):
     stretch   float, s; or None
     returns   float64, of the distance's shape
 
-    for each distance D >= 0:
-        D                      if D < w
-        w                      if D >= w and there is no stretch
-        w + (D - w) / s        if D >= w
-    for D < 0: minus what -D gives
+    for each distance delta >= 0:
+        delta                  if delta < w
+        w                      if delta >= w and there is no stretch
+        w + (delta - w) / s    if delta >= w
+    for delta < 0: minus what -delta gives
     """
     raise NotImplementedError
 
@@ -109,8 +109,8 @@ def streaming_distance(q_positions, k_positions, window, sinks):
 # rotary_distance_scores, 2: q_c conj(k_c) = (ac + bd) + i (bc - ad) for q_c = a + ib, k_c = c + id.
 # rotary_distance_scores, 3: angles in float64, their cosines cast to q's dtype.
 
-# rerope_distance, 1: without a stretch: np.sign(D) * np.minimum(np.abs(D), w).
-# rerope_distance, 2: np.maximum(np.abs(D) - w, 0) is what lies beyond the window.
+# rerope_distance, 1: without a stretch: np.sign(delta) * np.minimum(np.abs(delta), w).
+# rerope_distance, 2: np.maximum(np.abs(delta) - w, 0) is what lies beyond the window.
 
 # self_extend_distance, 1: i[..., :, None] and j[..., None, :] broadcast to (..., L, S).
 # self_extend_distance, 2: for i < j the shift w - w / g has a minus: multiply by np.sign(i - j).

@@ -12,38 +12,38 @@ from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, in_style
 RELATIVE = SERIES[1]  # what the chapter puts beside RoPE
 
 
-def _two_scores(axes: Axes, D: np.ndarray, rope: np.ndarray, xpos: np.ndarray) -> None:
+def _two_scores(axes: Axes, n: np.ndarray, rope: np.ndarray, xpos: np.ndarray) -> None:
     """Draw the calmer of the two in front: xPos in the past, RoPE in the future."""
     for name, s, colour in (("RoPE", rope, COLOURS["rope"]), ("xPos", xpos, RELATIVE)):
         width = 1.1 if name == "xPos" else 0.7
-        axes.plot(D[D >= 0], s[D >= 0].round(6), color=colour, lw=width, label=name)
-        axes.plot(D[D <= 0], s[D <= 0].round(6), color=colour, lw=0.8, zorder=2 - (name == "xPos"))
+        axes.plot(n[n >= 0], s[n >= 0].round(6), color=colour, lw=width, label=name)
+        axes.plot(n[n <= 0], s[n <= 0].round(6), color=colour, lw=0.8, zorder=2 - (name == "xPos"))
     axes.axhline(0, color="#999999", lw=0.7, zorder=0)
-    axes.set(xlabel="distance $D$", ylabel="score")
+    axes.set(xlabel="distance $n$", ylabel="score")
 
 
-def _peaks(axes: Axes, D: np.ndarray, scores: np.ndarray, title: str, colour: str) -> None:
-    """Curves (N, D), each with a dot at its highest point."""
+def _peaks(axes: Axes, n: np.ndarray, scores: np.ndarray, title: str, colour: str) -> None:
+    """Curves (N, distances), each with a dot at its highest point."""
     for row in scores.round(6):
-        axes.plot(D, row, color=colour, lw=0.9, alpha=0.75)
-        axes.plot(D[row.argmax()], row.max(), "o", color=colour, ms=4)
+        axes.plot(n, row, color=colour, lw=0.9, alpha=0.75)
+        axes.plot(n[row.argmax()], row.max(), "o", color=colour, ms=4)
     axes.axvline(0, color="#999999", lw=0.7, zorder=0)
-    axes.set(title=title, xlabel="distance $D$", yticks=[])
+    axes.set(title=title, xlabel="distance $n$", yticks=[])
 
 
 @in_style
 def rope_relatives_three(
-    D: np.ndarray,
+    n: np.ndarray,
     rope: np.ndarray,
     xpos: np.ndarray,
     turned: np.ndarray,
     back: np.ndarray,
 ) -> Figure:
-    """Draw RoPE and xPos over D, and outputs (N, 2) of shifted texts, turned and turned back."""
+    """Draw RoPE and xPos over n, and outputs (N, 2) of shifted texts, turned and turned back."""
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(WIDTH, 2.6), gridspec_kw={"width_ratios": [2.4, 1]}
     )
-    _two_scores(left, D, rope, xpos)
+    _two_scores(left, n, rope, xpos)
     left.legend(loc="upper right", ncols=2)
     left.set_title("queries and keys: score over distance")
     for points, colour in ((turned, COLOURS["rope"]), (back, RELATIVE)):
@@ -59,11 +59,11 @@ def rope_relatives_three(
 
 
 @in_style
-def rope_relatives_sides(D: np.ndarray, rope: np.ndarray, xpos: np.ndarray) -> Figure:
+def rope_relatives_sides(n: np.ndarray, rope: np.ndarray, xpos: np.ndarray) -> Figure:
     """Draw RoPE and xPos over distances of both signs."""
     figure, axes = plt.subplots(figsize=(WIDTH, 2.5))
-    _two_scores(axes, D, rope, xpos)
-    axes.axvspan(D.min(), 0, color="#EEEEEE", zorder=0)
+    _two_scores(axes, n, rope, xpos)
+    axes.axvspan(n.min(), 0, color="#EEEEEE", zorder=0)
     axes.set_title("future: masked", loc="left")
     axes.set_title("past", loc="right")
     axes.margins(x=0)
@@ -83,11 +83,11 @@ def rope_relatives_low_pass(lengths: np.ndarray, left: np.ndarray) -> Figure:
 
 
 @in_style
-def rope_relatives_peaks(D: np.ndarray, rope: np.ndarray, pope: np.ndarray) -> Figure:
-    """Draw scores (N, D) of several contents with RoPE and with PoPE, and where each is highest."""
+def rope_relatives_peaks(n: np.ndarray, rope: np.ndarray, pope: np.ndarray) -> Figure:
+    """Draw scores (N, distances) of contents with RoPE and PoPE, and where each is highest."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.4))
-    _peaks(left, D, rope, "RoPE: content moves the peak", COLOURS["rope"])
-    _peaks(right, D, pope, "PoPE without phase: all peaks at 0", RELATIVE)
+    _peaks(left, n, rope, "RoPE: content moves the peak", COLOURS["rope"])
+    _peaks(right, n, pope, "PoPE without phase: all peaks at 0", RELATIVE)
     left.set_ylabel("score")
     return figure
 

@@ -3,24 +3,24 @@ r"""New places for old tokens: RoPE with a distance that stays within the traine
 Source: Su 2023, ReRoPE and leaky ReRoPE (bojone/rerope, commit acfe788); Jin et al. 2024,
 "Self-Extend" (arXiv:2401.01325; datamllab/LongLM, commit cdbbb06); An et al. 2024, dual chunk
 attention (arXiv:2402.17463; HKUNLP/ChunkLlama, commit 2add4d7); Xiao et al. 2023, StreamingLLM
-(arXiv:2309.17453; mit-han-lab/streaming-llm, commit 2e50426). RoPE's score sees D = i - j;
+(arXiv:2309.17453; mit-han-lab/streaming-llm, commit 2e50426). RoPE's score sees delta = i - j;
 each of them puts another number in its place::
 
-    ReRoPE       min(D, w)
-    leaky        D if D < w, else w + (D - w) / s
-    Self-Extend  D if D < w, else floor(i/g) - floor(j/g) + w - w/g
+    ReRoPE       min(delta, w)
+    leaky        delta if delta < w, else w + (delta - w) / s
+    Self-Extend  delta if delta < w, else floor(i/g) - floor(j/g) + w - w/g
     dual chunks  a - j mod c, with c = size - local and, by the chunk of the key,
                  a = i mod c (the query's own), min(i mod c + c, size) (the one before),
                  min(2c - 1, size) (any earlier)
-    streaming    D, but min(i, z + w - 1) - j for the first z keys
+    streaming    delta, but min(i, z + w - 1) - j for the first z keys
 
 Axes: L queries, S keys, K width of one head.
 Symbols: i and j are positions of query and key; w is the window of exact distances, s the stretch
 of what lies beyond it, g the size of a group of positions, c the length of a chunk, z the number
 of sinks.
-Convention: the past is positive, as everywhere. Before the query itself, the distance is the
-mirrored one, f(i, j) = -f(j, i), but for streaming, where it is D; the sources have causal masks
-and say nothing of it.
+Convention: the past is positive, as everywhere. For a key after its query the distance is the
+mirrored one, f(i, j) = -f(j, i), except for streaming, which keeps delta; the sources have causal
+masks and say nothing of it.
 Differs from the sources: nothing else known. The paper on Self-Extend rounds w/g down; its code
 does not, except in one path for decoding.
 """
@@ -115,16 +115,16 @@ def rotary_distance_scores(
 
 def _wave(f: Callable, theta: float, dtype: Any) -> Callable:
     """The cosine or sine of a distance: computed in float64, cast at the end."""
-    return lambda distance: f(distance * theta).astype(dtype)
+    return lambda distance: f(distance.astype(np.float64) * theta).astype(dtype)
 
 
 def rerope_distance(distance: ArrayLike, window: int, stretch: float | None = None) -> np.ndarray:
-    """Cap the distance: min(D, w), or slow it down beyond w: w + (D - w)/s.
+    """Cap the distance: min(delta, w), or slow it down beyond w: w + (delta - w)/s.
 
     Parameters
     ----------
     distance : array of any shape
-        D = i - j, from `relative_distance`.
+        delta = i - j, from `relative_distance`.
     window : int
         w: distances up to it stay as they are.
     stretch : float, optional

@@ -4,13 +4,13 @@ Source: Gopalakrishnan et al. 2025, "Decoupling the 'What' and 'Where' With Pola
 Positional Embeddings" (arXiv:2509.10534), and code of another author, lucidrains/PoPE-pytorch
 ee11cab, PoPE_pytorch/pope.py::
 
-    query    softplus(q_c) e^(i pos omega_c)
-    key      softplus(k_c) e^(i (pos omega_c + delta_c))
-    score    sum_c softplus(q_c) softplus(k_c) cos(D omega_c - delta_c)
-    omega_c = base^(-c/d),   c = 0 .. d - 1
+    query    softplus(q_c) e^(i pos theta_c)
+    key      softplus(k_c) e^(i (pos theta_c + delta_c))
+    score    sum_c softplus(q_c) softplus(k_c) cos(n theta_c - delta_c)
+    theta_c = base^(-c/d),   c = 0 .. d - 1
 
 Axes: L positions, K width of one head (d in the formula); the result is 2K wide.
-Symbols: delta is a learned phase of the keys, clamped to -2 pi .. 0; D = i - j.
+Symbols: delta is a learned phase of the keys, clamped to -2 pi .. 0; n = i - j.
 Convention: each component becomes an interleaved pair (cos part, sin part), turned as by `rope`.
 Differs from the code: nothing. Scores are divided by the root of the input's K, not of the result's
 2K, as in its PoPE_pytorch/attention.py.
@@ -28,7 +28,7 @@ from pe_numpy.rotary.rope import rope
 
 
 def pope_frequencies(d: int, base: float = 10000.0) -> np.ndarray:
-    """Radians per position of each component: omega_c = base^(-c/d), twice as many as in RoPE.
+    """Radians per position of each component: theta_c = base^(-c/d), twice as many as in RoPE.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def pope(
     frequencies: ArrayLike | None = None,
     bias: ArrayLike = 0.0,
 ) -> np.ndarray:
-    """Turn each component's radius by its position: softplus(x_c) e^(i (pos omega_c + delta_c)).
+    """Turn each component's radius by its position: softplus(x_c) e^(i (pos theta_c + delta_c)).
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def pope(
     positions : array that broadcasts to x.shape[:-1]
         Position of each vector: (L,), or (B, 1, L) for a batch with padding.
     frequencies : (K,) array, optional
-        omega in radians per position; `pope_frequencies(K)` by default.
+        theta in radians per position; `pope_frequencies(K)` by default.
     bias : number or array that broadcasts to x.shape
         delta, for keys alone: (K,), or (H, 1, K) for several heads; clamped to -2 pi .. 0.
 

@@ -3,15 +3,15 @@ r"""xPos: rotary positions with a decay of its own for each pair of components.
 Source: Sun et al. 2022, "A Length-Extrapolatable Transformer" (arXiv:2212.10554), and their code,
 microsoft/torchscale 4d1e0e8, torchscale/component/xpos_relative_position.py::
 
-    query pair c at i    turned by i omega_c, times zeta_c^((i - mu)/sigma)
-    key pair c at j      turned by j omega_c, times zeta_c^(-(j - mu)/sigma)
+    query pair c at i    turned by i theta_c, times zeta_c^((i - mu)/sigma)
+    key pair c at j      turned by j theta_c, times zeta_c^(-(j - mu)/sigma)
     zeta_c = (2c/d + gamma) / (1 + gamma),   c = 0 .. d/2 - 1
     gamma = 0.4; by default sigma = 512, mu = 0
 
 Axes: L positions, K width of one head (d in the formula, if all components turn).
-Symbols: omega_c are the frequencies of RoPE; sigma is `scale_base`, mu the `centre`. The score of a
-pair at the distance D = i - j has zeta_c^(D/sigma): mu cancels.
-Convention: turns and layouts are those of `rope`. The past has D > 0, where the factor falls; in
+Symbols: theta_c are the frequencies of RoPE; sigma is `scale_base`, mu the `centre`. The score of a
+pair at the distance n = i - j has zeta_c^(n/sigma): mu cancels.
+Convention: turns and layouts are those of `rope`. The past has n > 0, where the factor falls; in
 the future it grows without bound, so scores belong under a causal mask.
 Differs from the code: mu is an argument, not half the length at hand, so that keys can be cached.
 """

@@ -137,39 +137,43 @@ REROPE = Exercise(
     (
         Mistake(
             "the whole distance stretched",
-            "Only what lies beyond the window is divided by s: w + (D - w)/s. D/s would begin "
-            "below w, and bring the far tokens nearer than the near ones.",
+            "Only what lies beyond the window is divided by s: w + (delta - w)/s. delta/s would "
+            "begin below w, and bring the far tokens nearer than the near ones.",
             52,
-            _rerope(lambda D, w, s: np.full_like(D, w) if s is None else D / s),
+            _rerope(lambda delta, w, s: np.full_like(delta, w) if s is None else delta / s),
         ),
         Mistake(
             "w forgotten",
-            "Beyond the window the distance goes on from w: w + (D - w)/s.",
+            "Beyond the window the distance goes on from w: w + (delta - w)/s.",
             52,
-            _rerope(lambda D, w, s: np.full_like(D, w) if s is None else (D - w) / s),
+            _rerope(lambda delta, w, s: np.full_like(delta, w) if s is None else (delta - w) / s),
         ),
         Mistake(
             "w added to the stretched distance",
             "Subtract w before you divide, so that the distance goes on without a jump.",
             52,
-            _rerope(lambda D, w, s: np.full_like(D, w) if s is None else w + D / s),
+            _rerope(lambda delta, w, s: np.full_like(delta, w) if s is None else w + delta / s),
         ),
         Mistake(
             "multiplied by the stretch",
             "Far distances become smaller: divide by s.",
             52,
-            _rerope(lambda D, w, s: np.full_like(D, w) if s is None else w + (D - w) * s),
+            _rerope(
+                lambda delta, w, s: np.full_like(delta, w) if s is None else w + (delta - w) * s
+            ),
         ),
         Mistake(
             "capped at w - 1",
-            "The distance w itself is allowed: min(D, w).",
+            "The distance w itself is allowed: min(delta, w).",
             52,
-            _rerope(lambda D, w, s: np.full_like(D, w - 1) if s is None else w + (D - w) / s),
+            _rerope(
+                lambda delta, w, s: np.full_like(delta, w - 1) if s is None else w + (delta - w) / s
+            ),
         ),
         Mistake(
             "the future not mirrored",
-            "min(D, w) leaves -9 as it is. A negative distance gives the negative of its mirror "
-            "image.",
+            "min(delta, w) leaves -9 as it is. A negative distance gives the negative of its "
+            "mirror image.",
             52,
             lambda distance, window, stretch=None: np.where(
                 np.asarray(distance) < 0, distance, rerope_distance(distance, window, stretch)
@@ -202,9 +206,9 @@ def _extend(far=lambda i, j, g: i // g - j // g, shift=lambda w, g: w - w / g, i
 
     def rule(q_positions, k_positions, window, group):
         i, j = np.asarray(q_positions)[..., :, None], np.asarray(k_positions)[..., None, :]
-        D = i - j
-        beyond = far(i, j, group) + np.sign(D) * shift(window, group)
-        return np.where(inside(np.abs(D), window), D, beyond).astype(np.float64)
+        delta = i - j
+        beyond = far(i, j, group) + np.sign(delta) * shift(window, group)
+        return np.where(inside(np.abs(delta), window), delta, beyond).astype(np.float64)
 
     return rule
 
