@@ -25,12 +25,22 @@ def as_array(x: Any) -> np.ndarray:
     return x if hasattr(x, "__array_ufunc__") else np.asarray(x)
 
 
+def whole_array(function: str, name: str, x: Any) -> np.ndarray:
+    """As `as_array`; lists whose rows differ in length are refused by name."""
+    try:
+        return as_array(x)
+    except ValueError:  # NumPy's own, which names neither function nor argument
+        raise ValueError(
+            f"{function}: {name} must have rows of one length; got {x!s:.80}"
+        ) from None
+
+
 def real_array(function: str, name: str, x: Any, axes: str = "") -> np.ndarray:
     """Real numbers as floating point, with at least one axis for each letter of `axes`.
 
     Integers and booleans become float64; a floating dtype stays what it is.
     """
-    x = x if hasattr(x, "__array_ufunc__") else np.asarray(x)  # as_array, in the busiest check
+    x = x if hasattr(x, "__array_ufunc__") else whole_array(function, name, x)
     kind = x.dtype.kind
     if kind not in "fbui":
         raise ValueError(f"{function}: {name} must hold real numbers; got dtype {x.dtype}")
@@ -43,7 +53,7 @@ def real_array(function: str, name: str, x: Any, axes: str = "") -> np.ndarray:
 
 def position_array(function: str, name: str, positions: Any, axis: bool = False) -> np.ndarray:
     """Positions: finite real numbers of any shape; at least one axis if `axis` is true."""
-    p = as_array(positions)
+    p = whole_array(function, name, positions)
     if p.dtype.kind not in "uif":
         raise ValueError(
             f"{function}: {name} must be integers or real numbers; got dtype {p.dtype}"
@@ -252,7 +262,7 @@ def fused_heads(function: str, order: str, H: int, G: int) -> None:
 
 def mask_array(function: str, mask: Any, shape: tuple[int, ...]) -> np.ndarray:
     """A boolean mask, True = may attend, that broadcasts to the scores' `shape`."""
-    mask = as_array(mask)
+    mask = whole_array(function, "mask", mask)
     if mask.dtype != np.bool_:
         raise ValueError(
             f"{function}: mask must be boolean, True = may attend; got dtype {mask.dtype}. "

@@ -80,3 +80,30 @@ def test_a_bound_is_not_above_itself():
         checks.above("f", "x", 1, 1, "it counts")
     with pytest.raises(ValueError, match="f: x must be above 0; got 0"):
         checks.positive("f", "x", 0)
+
+
+@pytest.mark.parametrize("ragged", [[[1], [1, 2]], [[1, [2]]], [[[1, 2]], [[3]]]])
+@pytest.mark.parametrize("check", [checks.position_array, checks.real_array, checks.whole_numbers])
+def test_rows_of_different_lengths_are_refused_by_name(check, ragged):
+    with pytest.raises(ValueError, match=r"f: x must have rows of one length; got \[\[") as error:
+        check("f", "x", ragged)
+    assert repr(ragged) in str(error.value)
+
+
+def test_a_long_ragged_list_is_shortened_in_its_message():
+    with pytest.raises(ValueError, match="f: x must have rows of one length") as error:
+        checks.real_array("f", "x", [[0.0] * 1000] * 1000 + [[0.0]])
+    assert len(str(error.value)) < 500
+
+
+def test_a_ragged_mask_is_refused_by_name():
+    with pytest.raises(ValueError, match="f: mask must have rows of one length"):
+        checks.mask_array("f", [[True], [True, False]], (2, 2))
+
+
+def test_a_seed_is_no_generator():
+    rng = np.random.default_rng(0)
+    assert checks.generator("f", "rng", rng) is rng
+    for seed in (None, 0, np.random.RandomState(0)):
+        with pytest.raises(ValueError, match=r"f: rng must be a generator, such as .*; got "):
+            checks.generator("f", "rng", seed)

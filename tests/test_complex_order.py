@@ -321,6 +321,10 @@ def test_attention_keeps_its_precision_and_its_input(dtype, output_dtype, weight
             "z_q must hold numbers; got dtype <U1",
         ),
         (
+            lambda: complex_attention(np.ones((3, 2)), [[1j], [1, 2]], np.ones((4, 2))),
+            "complex_attention: z_k must have rows of one length",
+        ),
+        (
             lambda: complex_attention(np.ones((2, 3, 2)), np.ones((5, 4, 2)), np.ones((4, 2))),
             r"complex_attention: the batch axes must broadcast; got z_q \(2,\), z_k \(5,\)",
         ),

@@ -150,6 +150,10 @@ def test_mask_stays_as_it_was_and_lists_are_taken():
         (lambda: sinusoidal_2d(2, 2, 4, 0), "sinusoidal_2d: base must be above 0; got 0"),
         (lambda: detr_sine([[True]], 6), "detr_sine: d_model must be divisible by 4.*got 6"),
         (lambda: detr_sine([[1, 0]], 4), "mask must be boolean, True = a real cell; got dtype int"),
+        (
+            lambda: detr_sine([[True], [True, True]], 4),
+            "detr_sine: mask must have rows of one length",
+        ),
         (lambda: detr_sine([True], 4), r"mask must have the axes \(..., h, w\).*got shape \(1,\)"),
         (lambda: detr_sine([[False]], 4), r"in each grid a real cell; got shape \(1, 1\) with 0"),
         (

@@ -146,7 +146,7 @@ def complex_attention(
 
 
 def _complex(name: str, z: ArrayLike, axes: str) -> np.ndarray:
-    z = checks.as_array(z)
+    z = checks.whole_array("complex_attention", name, z)
     if z.dtype.kind not in "iufc":
         raise ValueError(f"complex_attention: {name} must hold numbers; got dtype {z.dtype}")
     if z.ndim < 2:

@@ -112,7 +112,7 @@ def detr_sine(
     [[0.84, 0.54], [0.91, -0.42], [0.91, -0.42]]
     """
     name = "detr_sine"
-    mask = checks.as_array(mask)
+    mask = checks.whole_array(name, "mask", mask)
     if mask.dtype != np.bool_:
         raise ValueError(
             f"{name}: mask must be boolean, True = a real cell; got dtype {mask.dtype}"
