@@ -863,13 +863,20 @@ for layers in (1, 2):
 
 # %% fold="cell"
 # N-004-9, E-004-25
-without = with_cache = held = 0
-for text in prefixes:
-    without += len(text)  # every token again
-    with_cache += len(text) - held  # the new ones alone
-    held = len(text)
-    print(f"read {len(text)}   so far: without {without:2}, with a cache {with_cache}   {text}")
-assert (without, with_cache) == (14, 5)
+class Counts(Rope):  # the keys that are made
+    def turn(self, params, q, k, q_at, k_at):
+        counted.append(k.shape[-2])
+        return super().turn(params, q, k, q_at, k_at)
+
+
+small, counted = Model(11, 12, 2, 24, n_layers=1, encoding=Counts()), []
+own = init_params(small, np.random.default_rng(0))
+for P, n in ((2, 4), (7, 30)):
+    for cached, rows in ((False, n * P + n * (n - 1) // 2), (True, P + n - 1)):
+        counted.clear()
+        greedy(own, small, tokens[:, :P], n, cached=cached)
+        print(f"prompt {P}, written {n:2}, cached {cached}: keys made {sum(counted)}")
+        assert sum(counted) == rows
 
 # %% [markdown]
 # ## Further reading
