@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,10 @@ def real_array(function: str, name: str, x: Any, axes: str = "") -> np.ndarray:
 
 
 def position_array(function: str, name: str, positions: Any, axis: bool = False) -> np.ndarray:
-    """Positions: finite real numbers of any shape; at least one axis if `axis` is true."""
+    """Positions: finite real numbers of any shape; at least one axis if `axis` is true.
+
+    Integers become int64: differences of unsigned ones would wrap, those of narrow ones overflow.
+    """
     p = whole_array(function, name, positions)
     if p.dtype.kind not in "uif":
         raise ValueError(
@@ -64,7 +68,9 @@ def position_array(function: str, name: str, positions: Any, axis: bool = False)
         )
     if p.dtype.kind == "f" and not np.isfinite(p).all():
         raise ValueError(f"{function}: {name} must be finite; got nan or inf among them")
-    return p
+    if p.dtype == np.uint64 and p.size and p.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{function}: {name} must be below 2^63; got {p.max()}")
+    return p if p.dtype.kind == "f" else p.astype(np.int64, copy=False)
 
 
 def pair_frequencies(function: str, frequencies: Any, width: int) -> np.ndarray:
@@ -112,6 +118,16 @@ def integer(function: str, name: str, n: Any, least: int = 1) -> int:
     if whole < least:
         raise ValueError(f"{function}: {name} must be at least {least}; got {whole}")
     return whole
+
+
+def axis(function: str, name: str, x: np.ndarray, n: Any) -> int:
+    """One of the axes of the array x, which has this name, counted from either end."""
+    n = integer(function, "axis", n, least=-sys.maxsize)
+    if not -x.ndim <= n < x.ndim:
+        raise ValueError(
+            f"{function}: axis must be one of {name}'s axes; got {n} for shape {x.shape}"
+        )
+    return n
 
 
 def even(function: str, name: str, n: Any, why: str = "each sine has its cosine") -> int:
@@ -181,6 +197,16 @@ def choice(function: str, name: str, value: Any, allowed: tuple[str, ...]) -> st
         words = " or ".join(repr(word) for word in allowed)
         raise ValueError(f"{function}: {name} must be {words}; got {value!r}")
     return value
+
+
+def generator(function: str, name: str, rng: Any) -> np.random.Generator:
+    """A generator of NumPy, not a seed, with which each call would draw the same numbers."""
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(
+            f"{function}: {name} must be a generator, such as np.random.default_rng(0); "
+            f"got {type(rng).__name__}"
+        )
+    return rng
 
 
 def exact_shape(function: str, name: str, x: Any, shape: tuple[int, ...], axes: str) -> np.ndarray:

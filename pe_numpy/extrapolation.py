@@ -239,11 +239,7 @@ def attention_entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:
     [0.0, 0.6931]
     """
     weights = checks.real_array("attention_entropy", "weights", weights)
-    if not -weights.ndim <= axis < weights.ndim:
-        raise ValueError(
-            "attention_entropy: axis must be one of the axes of weights; "
-            f"got {axis} for shape {weights.shape}"
-        )
+    axis = checks.axis("attention_entropy", "weights", weights, axis)
     if ((weights < 0) | (weights > 1)).any():
         raise ValueError(
             "attention_entropy: weights must be from 0 to 1, as a softmax gives them; "

@@ -28,7 +28,9 @@ ROOT = Path(__file__).parent.parent
 
 # Modules whose mistakes show in the tests of those who call them, too.
 CALLERS = {
-    "checks": ["tests/test_attention.py", "tests/test_distance.py"],
+    "checks": [
+        f"tests/test_{name}.py" for name in ("attention", "distance", "dtypes_of_positions")
+    ],
     "transformer/model": ["tests/test_decoding.py"],
     "transformer/encodings/score": ["tests/test_new_places.py"],
 }
@@ -112,6 +114,7 @@ def plant(words: str) -> None:
 KNOWN = [Wrong(e.name, m.name) for e in EXERCISES.values() if e.name in pe_numpy.__all__
          for m in (*e.mistakes, *e.further)]  # fmt: skip
 
+CHECKS = "checks"
 SINUSOIDAL, ROPE, ATTENTION = "absolute/sinusoidal", "rotary/rope", "transformer/attention"
 POSITIONS, LAPLACIAN = "absolute/positions", "absolute/laplacian"
 DISTANCE, SHAW, TRANSFORMER_XL = "relative/distance", "relative/shaw", "relative/transformer_xl"
@@ -278,11 +281,20 @@ MUTANTS = [
     Mutant("causal mask transposed", ATTENTION, "q[..., :, None] >= k[..., None, :]",
            "q[..., :, None] <= k[..., None, :]"),
     Mutant("a window of w keys besides the query", ATTENTION, "seen = k > q - window", "seen = k >= q - window"),
-    Mutant("a window that sees the future", ATTENTION, "    if sinks:\n        seen |= k < sinks\n    seen &= k <= q\n", "    if sinks:\n        seen |= k < sinks\n"),
-    Mutant("sinks of the future", ATTENTION, "    if sinks:\n        seen |= k < sinks\n    seen &= k <= q\n", "    seen &= k <= q\n    seen |= k < sinks\n"),
-    Mutant("one sink too many", ATTENTION, "seen |= k < sinks", "seen |= k <= sinks"),
-    Mutant("sinks by their place in the array", ATTENTION, "seen |= k < sinks", "seen |= np.arange(k.shape[-1]) < sinks"),
-    Mutant("unsigned positions wrap", ATTENTION, "np.float64 if positions.dtype.kind == \"f\" else np.int64, copy=False", "positions.dtype, copy=False"),
+    Mutant("a window that sees the future", ATTENTION, "& (k < sinks)\n    seen &= k <= q\n", "& (k < sinks)\n"),
+    Mutant("sinks of the future", ATTENTION, "    if sinks:\n        seen |= (k >= 0) & (k < sinks)\n    seen &= k <= q\n", "    seen &= k <= q\n    seen |= (k >= 0) & (k < sinks)\n"),
+    Mutant("one sink too many", ATTENTION, "& (k < sinks)", "& (k <= sinks)"),
+    Mutant("padding for sinks", ATTENTION, "(k >= 0) & (k < sinks)", "k < sinks"),
+    Mutant("sinks by their place in the array", ATTENTION, "seen |= (k >= 0) & (k < sinks)", "seen |= np.arange(k.shape[-1]) < sinks"),
+    Mutant("unsigned positions wrap", CHECKS, 'return p if p.dtype.kind == "f" else p.astype(np.int64, copy=False)', "return p"),
+    Mutant("unsigned positions alone are widened", CHECKS, 'return p if p.dtype.kind == "f" else', 'return p if p.dtype.kind != "u" else'),
+    Mutant("positions above int64 wrap", CHECKS, "p.max() > np.iinfo(np.int64).max", "False"),
+    Mutant("narrow floats round their differences", ATTENTION, "positions.astype(np.result_type(positions, np.int64), copy=False)", "positions"),
+    Mutant("a word for causal", ATTENTION, 'causal = checks.flag(name, "causal", causal)', "pass"),
+    Mutant("pieces in the working dtype", ATTENTION, "np.where(total == 0, 1, total)).astype(dtype, copy=False))", "np.where(total == 0, 1, total)))"),
+    Mutant("all queries scaled at once", ATTENTION, "    scale = 1 / math.sqrt(q.shape[-1])\n    if mask is not None:\n        mask = np.b", "    scale = 1 / math.sqrt(q.shape[-1])\n    q, scale = _at_least_float32(q) * scale, 1\n    if mask is not None:\n        mask = np.b"),
+    Mutant("an axis from either end alone", CHECKS, "if not -x.ndim <= n < x.ndim:", "if not 0 <= n < x.ndim:"),
+    Mutant("a seed for a generator", CHECKS, "if not isinstance(rng, np.random.Generator):", "if rng is None:"),
     Mutant("a chunk that sees the future", ATTENTION, "// chunk  # (..., L, S)\n    seen &= k <= q\n", "// chunk  # (..., L, S)\n"),
     Mutant("chunks from the second position", ATTENTION, "q // chunk == k // chunk", "(q + 1) // chunk == (k + 1) // chunk"),
     Mutant("the sink dropped before the softmax", ATTENTION, "if sink is None else _softmax_beside(sink, scores)[..., :-1]", "if True else None"),
@@ -963,6 +975,10 @@ MUTANTS = [
     Mutant("ended sequences go on", DECODING, "chosen = np.where(ended, end, chosen)", "chosen = chosen + 0"),
     Mutant("cache reads all again", DECODING, "unread, unread_real = chosen[:, None], is_real",
            "unread, unread_real = new, np.ones(new.shape, bool)"),
+    Mutant("a seed for sample", DECODING, 'rng = checks.generator("sample", "rng", rng)', "pass"),
+    Mutant("a seed for speculative", DECODING, "rng = checks.generator(name", "(name"),
+    Mutant("a word for cached", DECODING, 'cached = checks.flag(function, "cached", cached)', "pass"),
+    Mutant("a mask without a source", DECODING, "if source is None and source_real is not None:", "if False:"),
     Mutant("NaN is token 0", DECODING, "if not all(finite):", "if False:"),
     Mutant("only NaN refused", DECODING, "math.isfinite(logit) for logit in top", "not math.isnan(logit) for logit in top"),
     Mutant("any end taken", DECODING, "least=0) >= model.vocabulary:", "least=0) < 0:"),
@@ -1267,6 +1283,7 @@ MUTANTS = [
     Mutant("tokens from the end", LAYERS, "(tokens < 0) | (tokens >= V)", "(tokens >= V)"),
     Mutant("dropout keeps what it should drop", LAYERS, "dtype=np.float32) >= rate", "dtype=np.float32) < rate"),
     Mutant("dropout not made up for", LAYERS, "(kept / (1 - rate))", "kept"),
+    Mutant("dropout takes a seed", LAYERS, 'rng = checks.generator("dropout", "rng", rng)', "pass"),
     Mutant("dropout draws at inference", LAYERS, "if rng is None or rate == 0:", "if rate == 0:"),
     Mutant("tested on what was trained", EXPERIMENT, "c.tests, length, held_out=True)", "c.tests, length, held_out=False)"),
     Mutant("the whole window counts", EXPERIMENT, "-(c.length // 2)", "-c.length"),
@@ -1293,7 +1310,9 @@ MUTANTS = [
     Mutant("a model twice, if it changes its encoding", CENSUS, "row.model in {other.model for", "row[1:4] in {other[1:4] for"),
     Mutant("order by years", CENSUS, "row.date < before[-1].date", "row.year < before[-1].year"),
     Mutant("lines from 0", CENSUS, "line {lines.line_num}", "line {lines.line_num - 1}"),
-    Mutant("papers are users", CENSUS, ' and row.kind == "model"]', "]"),
+    Mutant("papers are users", CENSUS, ' and row.kind != "scheme"]', "]"),
+    Mutant("families alone are users", CENSUS, 'row.kind != "scheme"]', 'row.kind == "family"]'),
+    Mutant("the candidates' head is one of them", CENSUS, "    next(lines)\n    return [Candidate", "    return [Candidate"),
     Mutant("months begin at their end", CENSUS, "- 0.5) / 12", "+ 0.5) / 12"),
     Mutant("fields beyond the last", CENSUS, "len(fields) != len(Row._fields)", "len(fields) < len(Row._fields)"),
     Mutant("factor below 1", EXPERIMENT, "max(1.0, length / c.length)", "length / c.length"),

@@ -3,6 +3,7 @@
 import math
 import tracemalloc
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -109,16 +110,25 @@ def test_masks_equal_their_definitions():
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32])
-def test_windows_and_chunks_equal_their_definitions(dtype):
+@pytest.mark.parametrize("padding", [0, 2])
+def test_windows_and_chunks_equal_their_definitions(dtype, padding):
     q_at, k_at = [3, 4, 9, 250], [0, 3, 5, 9, 249, 255]
+    if padding and dtype != np.uint8:  # on the left: before position 0, and no sink
+        q_at, k_at = [-2, *q_at], [-2, -1, *k_at]
     for w in (1, 2, 5, 7, 300):
         for sinks in (0, 1, 4):
-            expected = [[0 <= i - j and (i - j < w or j < sinks) for j in k_at] for i in q_at]
+            expected = [[0 <= i - j and (i - j < w or 0 <= j < sinks) for j in k_at] for i in q_at]
             got = window_mask(np.array(q_at, dtype), np.array(k_at, dtype), w, sinks)
             assert got.dtype == bool and got.tolist() == expected
         expected = [[j <= i and i // w == j // w for j in k_at] for i in q_at]
         got = chunk_mask(np.array(q_at, dtype), np.array(k_at, dtype), w)
         assert got.dtype == bool and got.tolist() == expected
+
+
+def test_windows_of_narrow_floats_are_exact():
+    far = np.array([2047, -2048], np.float16)  # 4095 apart, which float16 does not hold
+    assert window_mask(far[:1], far[1:], 4095).tolist() == [[False]]
+    assert window_mask(far[:1], far[1:], 4096).tolist() == [[True]]
 
 
 @pytest.mark.parametrize("form", ["a number a head", "a number a query", "one for all queries"])
@@ -485,16 +495,18 @@ def test_blocks_outside_a_window_are_not_computed():
     assert len(seen) == 15
 
 
-def test_memory_of_blocks_does_not_grow_with_length_squared():
-    peaks = []
-    for length in (4096, 16_384):
-        x = data(length, 64, dtype=np.float32)
-        tracemalloc.start()
-        output = attention_blockwise(x, x, x)
-        peaks.append(tracemalloc.get_traced_memory()[1] - output.nbytes)
-        tracemalloc.stop()
-    assert peaks[1] < 64e6
-    assert peaks[1] < 4.5 * peaks[0]  # 16 times the scores
+def test_memory_of_blocks_does_not_grow_with_length():
+    """Beside positions and the output, twice, four times as many tokens take no more."""
+    for dtype in (np.float16, np.float32):
+        peaks = []
+        for length in (4096, 16_384):
+            x = data(length, 64, dtype=dtype)
+            tracemalloc.start()
+            output = attention_blockwise(x, x, x, causal=True, window=256)
+            held = 2 * output.nbytes + 2 * 8 * length
+            peaks.append(tracemalloc.get_traced_memory()[1] - held)
+            tracemalloc.stop()
+        assert peaks[1] < min(peaks[0] + 1e5, 1e6)  # a block of scores has 256 KiB
 
 
 # ---- by hand ------------------------------------------------------------------------------------
@@ -560,6 +572,11 @@ def test_bad_arrays_are_named_with_the_rule_and_the_numbers(function, arguments,
         (lambda: attend(np.zeros((2, L, S)), np.zeros((3, S, 1))), "attend: the batch axes must"),
         (lambda: softmax(1.0), "softmax: axis must be one of x's axes; got -1 for shape"),
         (lambda: softmax(Q, axis=2), r"softmax: axis must be .* got 2 for shape \(5, 8\)"),
+        *[
+            (partial(f, Q, axis), f"{f.__name__}: axis must be a whole number; got {axis!r}")
+            for f in (softmax, log_softmax)
+            for axis in (None, 0.5, "rows", True)
+        ],
         (lambda: softmax([np.inf, 0]), r"softmax: x must stay below \+inf"),
         (lambda: log_softmax(["a"]), "log_softmax: x must hold real numbers; got dtype <U1"),
         (lambda: causal_mask(3, [0]), r"causal_mask: q_positions must be an axis.*write \[3\]"),
@@ -591,6 +608,10 @@ def test_bad_arrays_are_named_with_the_rule_and_the_numbers(function, arguments,
         (lambda: padding_mask([1.5], 5), "lengths must be one axis of whole numbers"),
         (lambda: padding_mask(3, 5), r"lengths must be one axis of whole numbers; got shape \(\)"),
         (lambda: padding_mask([1], 5, "top"), "side must be 'right' or 'left'; got 'top'"),
+        (
+            lambda: attention_blockwise(Q, KEYS, V, causal="no"),
+            "attention_blockwise: causal must be True or False; got 'no'",
+        ),
         (lambda: attention_blockwise(Q, KEYS, V, block=0), "block must be at least 1; got 0"),
         (
             lambda: attention_blockwise(KEYS, Q, Q, causal=True),

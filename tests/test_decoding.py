@@ -4,6 +4,7 @@ import importlib
 import itertools
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -113,14 +114,16 @@ def test_sampling_equals_one_draw_after_another(monkeypatch, temperature, top_k)
 def test_sampling_draws_by_hand(monkeypatch):
     """After 0 the shares end at 0.1, 0.7 and 1."""
 
-    class Given:
+    class Given(np.random.Generator):
         def random(self, shape):
             return np.array([[0.05], [0.15], [0.69], [0.71]])
 
+    given = Given(np.random.PCG64())
+
     monkeypatch.setattr(decoding, "decode", by_last_token)
-    assert sample(OF_THREE, THREE, [[0]] * 4, 1, Given()).tolist() == [[0], [1], [1], [2]]
+    assert sample(OF_THREE, THREE, [[0]] * 4, 1, given).tolist() == [[0], [1], [1], [2]]
     # the two largest are 0.6 and 0.3: two thirds and one
-    assert sample(OF_THREE, THREE, [[0]] * 4, 1, Given(), top_k=2).tolist() == [[1], [1], [2], [2]]
+    assert sample(OF_THREE, THREE, [[0]] * 4, 1, given, top_k=2).tolist() == [[1], [1], [2], [2]]
 
 
 # ---- with and without a cache -------------------------------------------------------------------
@@ -310,8 +313,25 @@ def test_what_the_model_refuses_is_refused(change, message):
     model, params = built()
     with pytest.raises(ValueError, match="encode: the model has no encoder"):
         greedy(params, model, PROMPT, 2, source=SOURCE)
-    with pytest.raises(ValueError, match="decode: memory_real must come with a memory"):
-        greedy(params, model, PROMPT, 2, source_real=np.ones((2, 4), bool))
+    for call in (greedy, partial(sample, rng=np.random.default_rng(0)), beam_search):
+        name = getattr(call, "func", call).__name__
+        with pytest.raises(ValueError, match=f"{name}: source_real must come with a source"):
+            call(params, model, PROMPT, 2, source_real=np.ones((2, 4), bool))
+
+
+@pytest.mark.parametrize("rng", [0, np.random.RandomState(0), np.random])
+def test_a_seed_is_no_generator(rng):
+    model, params = built()
+    calls = {
+        "sample": lambda: sample(params, model, PROMPT, 2, rng),
+        "speculative": lambda: speculative(params, model, params, model, PROMPT[:1], 2, rng),
+        "decode": lambda: decode(params, model, PROMPT, rng=rng),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"{name}: rng must be a generator, such as"):
+            call()
+    with pytest.raises(ValueError, match=r"sample: rng must be a generator.*; got NoneType"):
+        sample(params, model, PROMPT, 2, None)
 
 
 def test_bad_choices_of_sampling_are_named():
@@ -321,6 +341,8 @@ def test_bad_choices_of_sampling_are_named():
         sample(params, model, PROMPT, 1, rng, temperature=0)
     with pytest.raises(ValueError, match="sample: top_k must be at least 1; got 0"):
         sample(params, model, PROMPT, 1, rng, top_k=0)
+    with pytest.raises(ValueError, match="sample: cached must be True or False; got 'no'"):
+        sample(params, model, PROMPT, 1, rng, cached="no")
 
 
 # ---- beam search --------------------------------------------------------------------------------

@@ -341,6 +341,7 @@ def test_a_weight_that_is_not_a_number_shows_in_the_entropy():
         (lambda: attention_entropy([2.0, 0.5]), "as a softmax gives them; got 0.5 to 2"),
         (lambda: attention_entropy([1.0], axis=1), r"axis must be one of.*got 1 for shape \(1,\)"),
         (lambda: attention_entropy(1.0), r"axis must be one of.*got -1 for shape \(\)"),
+        (lambda: attention_entropy([1.0], None), "attention_entropy: axis must be a whole number"),
         (lambda: attention_entropy([1j]), "weights must hold real numbers; got dtype complex128"),
     ],
 )

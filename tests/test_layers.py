@@ -169,6 +169,9 @@ def test_dropout_without_a_generator_or_a_rate_is_off():
     assert_array_equal(dropout(X, 0.5, None), X)
     rng = np.random.default_rng(0)
     assert_array_equal(dropout(X, 0, rng), X)
+    for seed in (0, np.random.RandomState(0)):
+        with pytest.raises(ValueError, match="dropout: rng must be a generator, such as"):
+            dropout(X, 0, seed)
     assert rng.random() == np.random.default_rng(0).random()  # nothing was drawn
     first, second = (dropout(X, 0.5, np.random.default_rng(3)) for _ in range(2))
     assert_array_equal(first, second)

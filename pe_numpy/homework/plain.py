@@ -34,6 +34,7 @@ LEFT = {  # what is left of a check; {0}, {1}, ... are its arguments
     "check_distance": "np.asarray({1}, np.int64)",
     "each_distance": "{0}({1})",  # this and the next save time and memory, and change no bit
     "add_to": "{0} + {1}",
+    "axis": "{3}",
     **dict.fromkeys(
         "integer even multiple_of_4 number positive above share flag choice".split(), "{2}"
     ),

@@ -72,6 +72,7 @@ def t5_bucket(
     """
     name = "t5_bucket"
     distance = checks.whole_numbers(name, "distance", distance)
+    bidirectional = checks.flag(name, "bidirectional", bidirectional)
     half = _half(name, "num_buckets", num_buckets, max_distance, bidirectional)
     exact = half // 2
 
@@ -141,6 +142,7 @@ def t5_bias(
     if table.ndim != 2:
         raise ValueError(f"{name}: table must have the axes (N, H); got shape {table.shape}")
     distance = checks.bias_distance(name, distance)
+    bidirectional = checks.flag(name, "bidirectional", bidirectional)
     _half(name, "the number of rows of table", len(table), max_distance, bidirectional)
     by_head = np.swapaxes(table, 0, 1)  # (H, N)
 

@@ -111,6 +111,7 @@ def train(
     steps = checks.integer("train", "steps", steps, least=0)
     every = checks.integer("train", "every", every)
     seed = checks.integer("train", "seed", seed, least=0)
+    progress = checks.flag("train", "progress", progress)
     _function("value_and_grad_of_loss", value_and_grad_of_loss, "(params, batch, rng)")
     _function("batches", batches, "a generator")
     rate = learning_rate if callable(learning_rate) else lambda t: learning_rate

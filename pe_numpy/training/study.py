@@ -23,6 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pe_numpy import checks
 from pe_numpy.files import write_whole
 from pe_numpy.training.experiment import Configuration, Result, measure
 from pe_numpy.training.loop import _bar
@@ -84,6 +85,7 @@ def run(
             "run: executor must be a concurrent.futures.Executor; "
             f"got {type(executor).__name__}, of a Dask client give client.get_executor()"
         )
+    progress = checks.flag("run", "progress", progress)
     folder = Path(folder).absolute()
     results = {c: found for c in wanted if (found := _read(folder, c))}
     jobs: dict[Configuration, list[Configuration]] = {}

@@ -148,11 +148,12 @@ def _choose(
 ) -> list[Any]:
     """Draw pairs (bytes that decide, item) until `size` items of the wanted side are there."""
     size = checks.integer(function, "size", size, least=0)
+    held_out = checks.flag(function, "held_out", held_out)
     chosen: list[Any] = []
     for _ in range(1000):
         if len(chosen) >= size:
             return chosen[:size]
-        chosen += [item for key, item in draw(size) if _is_held_out(key) == bool(held_out)]
+        chosen += [item for key, item in draw(size) if _is_held_out(key) == held_out]
     side = "held-out" if held_out else "training"
     raise ValueError(f"{function}: there are too few {side} items of this kind; got {len(chosen)}")
 
@@ -524,7 +525,7 @@ def text_batch(
     rng = _generator("text_batch", rng)
     size = checks.integer("text_batch", "size", size, least=0)
     length = checks.integer("text_batch", "length", length)
-    part = corpus["held_out" if held_out else "train"]
+    part = corpus["held_out" if checks.flag("text_batch", "held_out", held_out) else "train"]
     if length >= len(part):
         raise ValueError(
             f"text_batch: a window must be shorter than its part of the text, {len(part)} "
@@ -693,6 +694,7 @@ def word_order_batch(
     (['fish', 'bites', 'dog'], 'fish')
     """
     rng = _generator("word_order_batch", rng)
+    cls = checks.flag("word_order_batch", "cls", cls)
     count = len(NOUNS)
 
     def draw(n: int) -> Iterable[tuple[bytes, tuple[int, int, int]]]:

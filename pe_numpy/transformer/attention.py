@@ -109,10 +109,7 @@ def log_softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
 def _shifted(function: str, x: ArrayLike, axis: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return x, x in its working dtype, and the largest score along the axis (0 for -inf)."""
     x = checks.real_array(function, "x", x)
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(
-            f"{function}: axis must be one of x's axes; got {axis} for shape {x.shape}"
-        )
+    axis = checks.axis(function, "x", x, axis)
     work = _at_least_float32(x)
     if x.shape[axis] == 0:
         return x, work, np.zeros((), work.dtype)
@@ -178,11 +175,12 @@ def window_mask(
     window : int
         Number w of positions that a query sees: its own and the w - 1 before it.
     sinks : int
-        Number of positions, from 0 on, that every query after them sees besides.
+        Number z of positions, 0 .. z - 1, that every query after them sees besides. Padding before
+        position 0 is none of them.
 
     Returns
     -------
-    (..., L, S) boolean array, True = may attend: 0 <= i - j, and i - j < w or j < sinks.
+    (..., L, S) boolean array, True = may attend: 0 <= i - j, and i - j < w or 0 <= j < z.
 
     Raises
     ------
@@ -205,10 +203,10 @@ def window_mask(
     q, k = _position_axes("window_mask", q_positions, k_positions)
     window = checks.integer("window_mask", "window", window)
     sinks = checks.integer("window_mask", "sinks", sinks, least=0)
-    q, k = _signed(q)[..., :, None], _signed(k)[..., None, :]
+    q, k = q[..., :, None], k[..., None, :]
     seen = k > q - window  # (..., L, S)
     if sinks:
-        seen |= k < sinks
+        seen |= (k >= 0) & (k < sinks)
     seen &= k <= q
     return seen
 
@@ -247,22 +245,22 @@ def chunk_mask(q_positions: ArrayLike, k_positions: ArrayLike, chunk: int) -> np
     """
     q, k = _position_axes("chunk_mask", q_positions, k_positions)
     chunk = checks.integer("chunk_mask", "chunk", chunk)
-    q, k = _signed(q)[..., :, None], _signed(k)[..., None, :]
+    q, k = q[..., :, None], k[..., None, :]
     seen = q // chunk == k // chunk  # (..., L, S)
     seen &= k <= q
     return seen
 
 
-def _signed(positions: np.ndarray) -> np.ndarray:
-    """Positions that can be subtracted: neither unsigned nor narrow integers, nor narrow floats."""
-    return positions.astype(np.float64 if positions.dtype.kind == "f" else np.int64, copy=False)
-
-
 def _position_axes(function: str, q: ArrayLike, k: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    q = checks.position_array(function, "q_positions", q, axis=True)
-    k = checks.position_array(function, "k_positions", k, axis=True)
+    q = _wide(checks.position_array(function, "q_positions", q, axis=True))
+    k = _wide(checks.position_array(function, "k_positions", k, axis=True))
     checks.common_batch(function, q_positions=q.shape[:-1], k_positions=k.shape[:-1])
     return q, k
+
+
+def _wide(positions: np.ndarray) -> np.ndarray:
+    """Numbers whose differences neither wrap nor overflow: int64 or float64."""
+    return positions.astype(np.result_type(positions, np.int64), copy=False)
 
 
 def padding_mask(lengths: ArrayLike, size: int, side: str = "right") -> np.ndarray:
@@ -406,7 +404,7 @@ def attend(
         Values.
     mask : boolean array that broadcasts to the scores, optional
         True = may attend.
-    sink : (H,) array, or one that broadcasts to (..., H, L), optional
+    sink : (H,) array, or one of two axes or more that broadcasts to (..., H, L), optional
         Score of one more key, whose value is 0: a learned number of each head, or one that each
         query makes of its token. No mask hides it. Cast to the dtype of the scores.
 
@@ -513,7 +511,8 @@ def attention_blockwise(
     -----
     Source: Milakov and Gimelshein 2018 (arXiv:1805.02867), algorithm 3, carried from the softmax to
     the weighted sum as in Rabe and Staats 2021 (arXiv:2112.05682). Scores exist for one block at a
-    time: memory beyond input and output is O(B H block^2).
+    time, O(B H block^2). Beside those and some vectors of the block there are the positions, and
+    the output a second time while its pieces are joined.
 
     Examples
     --------
@@ -524,12 +523,12 @@ def attention_blockwise(
     name = "attention_blockwise"
     q, k, v, batch = _qkv(name, q, k, v)
     block = checks.integer(name, "block", block)
+    causal = checks.flag(name, "causal", causal)
     if window is not None:
         window = checks.integer(name, "window", window)
     dtype = np.result_type(q, k, v)
     L, S = q.shape[-2], k.shape[-2]
-    q = _at_least_float32(q) * (1 / math.sqrt(q.shape[-1]))
-    k, v = _at_least_float32(k), _at_least_float32(v)
+    scale = 1 / math.sqrt(q.shape[-1])
     if mask is not None:
         mask = np.broadcast_to(checks.mask_array(name, mask, (*batch, L, S)), (*batch, L, S))
     if bias is not None and not callable(bias):
@@ -542,7 +541,8 @@ def attention_blockwise(
         q_at, k_at = _block_positions(name, L, S, q_positions, k_positions)
 
     def scores_of(rows: slice, columns: slice) -> np.ndarray:
-        scores = q[..., rows, :] @ np.swapaxes(k[..., columns, :], -1, -2)  # (..., l, s)
+        q_rows = _at_least_float32(q[..., rows, :]) * scale
+        scores = q_rows @ np.swapaxes(_at_least_float32(k[..., columns, :]), -1, -2)  # (..., l, s)
         if placed:
             distance = q_at[..., rows, None] - k_at[..., None, columns]  # (..., l, s)
         if callable(bias):
@@ -557,12 +557,12 @@ def attention_blockwise(
             scores = np.where(distance < window, scores, -np.inf)
         return np.where(distance >= 0, scores, -np.inf) if causal else scores
 
-    output = [np.zeros((*batch, 0, v.shape[-1]), q.dtype)]
+    output, work = [np.zeros((*batch, 0, v.shape[-1]), dtype)], checks.working(q)[0]
     for start in range(0, L, block):
         rows = slice(start, start + block)
-        top = np.full((*batch, len(range(L)[rows]), 1), -np.inf, q.dtype)  # largest score so far
+        top = np.full((*batch, len(range(L)[rows]), 1), -np.inf, work)  # largest score so far
         total = np.zeros_like(top)  # sum of exp(score - top)
-        mixed = np.zeros((*top.shape[:-1], v.shape[-1]), q.dtype)  # sum of exp(score - top) v
+        mixed = np.zeros((*top.shape[:-1], v.shape[-1]), work)  # sum of exp(score - top) v
         for first in range(0, S, block):
             columns = slice(first, first + block)
             if causal and k_at[..., columns].min() > q_at[..., rows].max():
@@ -577,10 +577,10 @@ def attention_blockwise(
             weights = np.exp(scores - shift)
             shrink = np.exp(top - shift)  # what was summed so far had the smaller shift
             total = total * shrink + weights.sum(axis=-1, keepdims=True)
-            mixed = mixed * shrink + weights @ v[..., columns, :]
+            mixed = mixed * shrink + weights @ _at_least_float32(v[..., columns, :])
             top = higher
-        output.append(mixed / np.where(total == 0, 1, total))
-    return np.concatenate(output, axis=-2).astype(dtype, copy=False)  # (..., L, Kv)
+        output.append((mixed / np.where(total == 0, 1, total)).astype(dtype, copy=False))
+    return np.concatenate(output, axis=-2)  # (..., L, Kv)
 
 
 def _block_positions(

@@ -134,7 +134,8 @@ def sample(
     Raises
     ------
     ValueError
-        As `greedy`; also if the temperature is not above 0, or top_k is below 1.
+        As `greedy`; also if rng is no generator, the temperature is not above 0, or top_k is below
+        1.
 
     Notes
     -----
@@ -149,6 +150,7 @@ def sample(
     >>> bool((one == greedy(params, model, [[3, 1]], 4)).all())
     True
     """
+    rng = checks.generator("sample", "rng", rng)
     temperature = checks.positive("sample", "temperature", temperature)
     if top_k is not None:
         top_k = checks.integer("sample", "top_k", top_k)
@@ -222,7 +224,8 @@ def beam_search(
     """
     name = "beam_search"
     tokens, real = _check_prompt(name, prompt, real)
-    _check_choices(name, model, len(tokens), steps, source, end)
+    _check_choices(name, model, len(tokens), steps, source, source_real, end)
+    cached = checks.flag(name, "cached", cached)
     beams = checks.integer(name, "beams", beams)
     alpha = checks.number(name, "alpha", alpha)
     if alpha < 0:
@@ -336,12 +339,14 @@ def speculative(
     if len(tokens) != 1:
         raise ValueError(f"{name}: prompt must be one alone, of shape (1, L); got {tokens.shape}")
     for each in (model, draft_model):
-        _check_choices(name, each, 1, steps, None, end)
+        _check_choices(name, each, 1, steps, None, None, end)
     if model.vocabulary != draft_model.vocabulary:
         raise ValueError(
             f"{name}: both models must have one vocabulary; got {model.vocabulary} and "
             f"{draft_model.vocabulary} tokens"
         )
+    if rng is not None:
+        rng = checks.generator(name, "rng", rng)
     temperature = checks.positive(name, "temperature", temperature)
     ahead = checks.integer(name, "ahead", ahead)
     text, last = tokens[0].tolist(), tokens.shape[1] + steps
@@ -416,7 +421,8 @@ def _continue(
     choose: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
     tokens, real = _check_prompt(function, prompt, real)
-    _check_choices(function, model, len(tokens), steps, source, end)
+    _check_choices(function, model, len(tokens), steps, source, source_real, end)
+    cached = checks.flag(function, "cached", cached)
     B, L = tokens.shape
     read = _Reader(params, model, B, L + steps, source, source_real, cached)
     new = np.zeros((tokens.shape[0], 0), np.int64)
@@ -521,6 +527,7 @@ def _check_choices(
     batch: int,
     steps: int,
     source: ArrayLike | None,
+    source_real: ArrayLike | None,
     end: int | None,
 ) -> None:
     checks.integer(function, "steps", steps, least=0)
@@ -534,6 +541,8 @@ def _check_choices(
             f"{function}: source must be given if and only if the model has an encoder; got "
             f"{'none' if source is None else 'one'}"
         )
+    if source is None and source_real is not None:
+        raise ValueError(f"{function}: source_real must come with a source; got none")
     shape = () if source is None else np.shape(source)
     if source is not None and (len(shape) < 2 or shape[0] != batch):
         raise ValueError(

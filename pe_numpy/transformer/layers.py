@@ -433,7 +433,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator | None = None) -
     Raises
     ------
     ValueError
-        If the rate is not from 0 to below 1.
+        If the rate is not from 0 to below 1, or rng is no generator.
 
     Notes
     -----
@@ -449,6 +449,8 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator | None = None) -
     """
     x = checks.real_array("dropout", "x", x)
     rate = checks.share("dropout", "rate", rate)
+    if rng is not None:
+        rng = checks.generator("dropout", "rng", rng)
     if rng is None or rate == 0:
         return x
     kept = rng.random(x.shape, dtype=np.float32) >= rate

@@ -601,6 +601,7 @@ def encode(
     """
     if "encoder" not in params:
         raise ValueError("encode: the model has no encoder; give it n_encoder_layers above 0")
+    rng = None if rng is None else checks.generator("encode", "rng", rng)
     tokens, real = _tokens("encode", tokens, real)
     positions = _positions(tokens.shape[1], real)
     mask = None if real is None else real[:, None, None, :]
@@ -690,6 +691,7 @@ def decode(
     >>> decode(params, model, [[3, 1, 4]]).shape
     (1, 3, 11)
     """
+    rng = None if rng is None else checks.generator("decode", "rng", rng)
     tokens, real = _tokens("decode", tokens, real)
     memory, cross_mask = _memory(params, model, tokens, memory, memory_real)
     L, start, cross = tokens.shape[1], 0, {}
