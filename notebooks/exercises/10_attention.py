@@ -13,7 +13,7 @@ import numpy as np
 def softmax(x, axis=-1):
     """Turn scores into weights.
 
-    x        any shape   scores; -inf gets no weight
+    x        any shape   floating point scores; -inf gets no weight
     axis     int         the axis that sums to 1
     returns  of x's shape and dtype
 
@@ -27,12 +27,13 @@ def softmax(x, axis=-1):
 def log_softmax(x, axis=-1):
     """Logarithms of the weights.
 
-    x        any shape
+    x        any shape   floating point
     axis     int
     returns  of x's shape and dtype
 
     for each row along the axis:
         result[j] = x[j] - log(sum over j of exp(x[j]))
+        if every score of the row is -inf, so is every result
     """
     raise NotImplementedError
 
@@ -117,6 +118,7 @@ def attention(q, k, v, mask=None, bias=None, scale=None):
 
 # log_softmax, 1: not np.log(softmax(x)): a tiny weight would become 0.
 # log_softmax, 2: take top from x first: (x - top) - log sum exp(x - top), in this order.
+# log_softmax, 3: in a row of -inf alone take 0 for top, and 1 for the sum.
 
 # causal_mask, 1: a token sees itself.
 # causal_mask, 2: compare positions, not indices; np.tril would align both at 0.

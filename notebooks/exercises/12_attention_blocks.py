@@ -15,7 +15,7 @@ import numpy as np
 def softmax(x, axis=-1):
     """Turn scores into weights, with a largest score and a sum that are kept up to date.
 
-    x        any shape   scores; -inf gets no weight
+    x        any shape   floating point scores; -inf gets no weight
     axis     int         the axis that sums to 1
     returns  of x's shape and dtype
 
@@ -34,13 +34,14 @@ def softmax(x, axis=-1):
 def log_softmax(x, axis=-1):
     """Logarithms of the weights, from the same largest score and sum.
 
-    x        any shape
+    x        any shape   floating point
     axis     int
     returns  of x's shape and dtype
 
     for each row along the axis:
         top, total as above
         result[j] = (x[j] - top) - log(total)
+        if every score of the row is -inf, so is every result
     """
     raise NotImplementedError
 
@@ -48,14 +49,14 @@ def log_softmax(x, axis=-1):
 def window_mask(q_positions, k_positions, window, sinks=0):
     """True for the newest keys, the query's own among them, and for the first ones, the sinks.
 
-    q_positions  (..., L)       positions i of the queries
-    k_positions  (..., S)       positions j of the keys
+    q_positions  (..., L)       positions i of the queries, int64
+    k_positions  (..., S)       positions j of the keys; below 0 there is padding
     window       int            w, at least 1
-    sinks        int            number of sinks
+    sinks        int            number of sinks, which stand at 0, 1, ...
     returns      (..., L, S)    booleans
 
     for each query i and key j:
-        True if j <= i and (i - j < w or j < sinks)
+        True if j <= i and (i - j < w or 0 <= j < sinks)
     """
     raise NotImplementedError
 
@@ -113,7 +114,7 @@ def attention_blockwise(
                   of a block, query minus key position; or None
     block         int     keys taken at a time; the last block may be shorter
     causal        bool    whether a query may attend only to positions up to its own
-    q_positions   (..., L)  by default the last L of 0 .. S-1
+    q_positions   (..., L)  int64; by default the last L of 0 .. S-1
     k_positions   (..., S)  by default 0 .. S-1
     window        int     a query sees no key that stands `window` positions or more before it
     returns       (..., L, Kv)
@@ -138,9 +139,10 @@ def attention_blockwise(
 
 # log_softmax, 1: the loop is the same; write it once, as a function that returns top and total.
 # log_softmax, 2: take top from x first, then the logarithm: beside a large score it loses digits.
+# log_softmax, 3: in a row of -inf alone take 0 for top and 1 for total.
 
 # window_mask, 1: put the queries down, q[..., :, None], and the keys across, k[..., None, :].
-# window_mask, 2: three comparisons, joined by & and |.
+# window_mask, 2: four comparisons, joined by & and |.
 
 # chunk_mask, 1: // rounds down, also below 0.
 

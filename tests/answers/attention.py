@@ -107,7 +107,8 @@ def log_softmax(x, axis=-1):
 def log_softmax(x, axis=-1):
     top = x.max(axis=-1, keepdims=True)
     top = np.where(np.isfinite(top), top, 0)
-    return x - top - np.log(np.exp(x - top).sum(axis=-1, keepdims=True))
+    total = np.exp(x - top).sum(axis=-1, keepdims=True)
+    return x - top - np.log(np.where(total == 0, 1, total))
 
 
 @wrong("the maximum is taken off the sum alone")

@@ -91,8 +91,8 @@ def padding_mask(lengths, size, side="right"):
 
 @wrong("the window has w keys before the query's own")
 def window_mask(q_positions, k_positions, window, sinks=0):
-    d = q_positions[..., :, None] - k_positions[..., None, :]
-    return (d >= 0) & ((d <= window) | (k_positions[..., None, :] < sinks))
+    d, j = q_positions[..., :, None] - k_positions[..., None, :], k_positions[..., None, :]
+    return (d >= 0) & ((d <= window) | (0 <= j) & (j < sinks))
 
 
 @wrong("sinks are ignored")
@@ -103,14 +103,14 @@ def window_mask(q_positions, k_positions, window, sinks=0):
 
 @wrong("sinks are seen from before them, too")
 def window_mask(q_positions, k_positions, window, sinks=0):
-    d = q_positions[..., :, None] - k_positions[..., None, :]
-    return ((d >= 0) & (d < window)) | (k_positions[..., None, :] < sinks)
+    d, j = q_positions[..., :, None] - k_positions[..., None, :], k_positions[..., None, :]
+    return ((d >= 0) & (d < window)) | (0 <= j) & (j < sinks)
 
 
 @wrong("a window on both sides")
 def window_mask(q_positions, k_positions, window, sinks=0):
-    d = q_positions[..., :, None] - k_positions[..., None, :]
-    return (np.abs(d) < window) | ((d >= 0) & (k_positions[..., None, :] < sinks))
+    d, j = q_positions[..., :, None] - k_positions[..., None, :], k_positions[..., None, :]
+    return (np.abs(d) < window) | ((d >= 0) & (0 <= j) & (j < sinks))
 
 
 @wrong("sinks are the first keys given, not the first positions")

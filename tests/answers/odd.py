@@ -95,7 +95,7 @@ def attend(scores, v, mask=None, sink=None):
 @right
 def window_mask(q_positions, k_positions, window, sinks=0):
     i, j = np.asarray(q_positions)[..., None], np.asarray(k_positions)[..., None, :]
-    return np.logical_and(j <= i, np.logical_or(i < j + window, j < sinks))
+    return np.logical_and(j <= i, np.logical_or(i < j + window, np.isin(j, range(sinks))))
 
 
 @right

@@ -14,7 +14,9 @@ def softmax(x, axis=-1):
 
 def log_softmax(x, axis=-1):
     top = x.max(axis=axis, keepdims=True)
-    return x - top - np.log(np.exp(x - top).sum(axis=axis, keepdims=True))
+    top = np.where(top == -np.inf, 0, top)
+    total = np.exp(x - top).sum(axis=axis, keepdims=True)
+    return x - top - np.log(np.where(total == 0, 1, total))
 
 
 def causal_mask(q_positions, k_positions):

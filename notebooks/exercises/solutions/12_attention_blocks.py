@@ -14,13 +14,13 @@ def largest_and_total(x, axis):
         shift = np.where(higher == -np.inf, 0, higher)  # nothing seen yet
         total = total * np.exp(top - shift) + np.exp(s - shift)
         top = higher
+    top, total = np.where(top == -np.inf, 0, top), np.where(total == 0, 1, total)
     return np.expand_dims(top, axis), np.expand_dims(total, axis)
 
 
 def softmax(x, axis=-1):
     top, total = largest_and_total(x, axis)
-    e = np.exp(x - np.where(top == -np.inf, 0, top))
-    return e / np.where(total == 0, 1, total)
+    return np.exp(x - top) / total
 
 
 def log_softmax(x, axis=-1):
@@ -30,7 +30,7 @@ def log_softmax(x, axis=-1):
 
 def window_mask(q_positions, k_positions, window, sinks=0):
     i, j = q_positions[..., :, None], k_positions[..., None, :]
-    return (j <= i) & ((i - j < window) | (j < sinks))
+    return (j <= i) & ((i - j < window) | ((0 <= j) & (j < sinks)))
 
 
 def chunk_mask(q_positions, k_positions, chunk):

@@ -169,6 +169,7 @@ def _log_cases(rng: np.random.Generator) -> Iterator[Case]:
     for scores in (rng.standard_normal(6), 100 * rng.standard_normal((1, 2, 4))):
         yield case(scores)
         yield case(np.where(rng.random(scores.shape) < 0.3, -np.inf, scores))
+    yield case(np.array([[-np.inf, -np.inf], [0.0, -np.inf]]))
 
 
 def _log_softmax_by_its_sum(x: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -718,6 +719,7 @@ def _window_cases(rng: np.random.Generator) -> Iterator[Case]:
             np.sort(rng.integers(0, 30, (2, 8)[n % 2 :]), axis=-1),
         )
         yield case(q, k, int(rng.integers(1, 9)), sinks=n % 4)
+    yield case(np.arange(-2, 4), np.arange(-2, 4), 2, sinks=1)  # two of padding on the left
 
 
 def _down_and_across(q, k):
@@ -731,11 +733,17 @@ def _window_by_place(q, k, window, sinks=0):
 
 def _window_both_sides(q, k, window, sinks=0):
     i, j = _down_and_across(q, k)
-    return (abs(i - j) < window) | ((j < sinks) & (j <= i))
+    return (abs(i - j) < window) | ((0 <= j) & (j < sinks) & (j <= i))
 
 
 def _sinks_for_all(q, k, window, sinks=0):
-    return window_mask(q, k, window) | (_down_and_across(q, k)[1] < sinks)
+    j = _down_and_across(q, k)[1]
+    return window_mask(q, k, window) | (0 <= j) & (j < sinks)
+
+
+def _padding_for_sinks(q, k, window, sinks=0):
+    i, j = _down_and_across(q, k)
+    return (j <= i) & ((i - j < window) | (j < sinks))
 
 
 WINDOW = Exercise(
@@ -772,6 +780,12 @@ WINDOW = Exercise(
             "A sink is known by its position: in a cache the first key need not stand at 0.",
             12,
             _window_by_place,
+        ),
+        Mistake(
+            "padding for sinks",
+            "The sinks are the positions 0 to sinks - 1: padding on the left stands below 0.",
+            12,
+            _padding_for_sinks,
         ),
         Mistake(
             "sinks taken from the window",
@@ -919,13 +933,6 @@ def _in_the_sum(of_sink):
         return weights @ v, weights
 
     return wrong
-
-
-def _summed_to_1(scores, v, mask=None, sink=None):
-    weights = attend(scores, v, mask, sink)[1]
-    total = weights.sum(axis=-1, keepdims=True)
-    weights = weights / np.where(total == 0, 1, total)
-    return weights @ v, weights
 
 
 ATTEND = Exercise(
