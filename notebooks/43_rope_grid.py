@@ -212,17 +212,19 @@ for name in ("axial", "mixed, one head", "mixed, 12 heads"):
     seen = np.cos(ring @ Omegas[name]).mean(axis=1)
     print(f"{name}, four patches away: from {seen.min():.2f} to {seen.max():.2f}")
     assert (np.ptp(seen) < 0.05) == (name == "mixed, 12 heads")
+
+# %%
 average, largest, draw = {}, {}, np.random.default_rng(0)
 for n in (1, 12):
     drawn = [np.hstack([mixed_frequencies(draw, 64) for _ in range(n)]) for _ in range(200)]
     ranges = [np.ptp(np.cos(ring @ some).mean(axis=1)) for some in drawn]
     average[n], largest[n] = round(np.mean(ranges).item(), 2), round(max(ranges).item(), 2)
-print("200 draws of 1 and of 12 heads: range", average, "on average, at most", largest)
+print("range of 1 and of 12 heads, 200 draws:", average, "on average, at most", largest)
 assert average == {1: 0.2, 12: 0.05} and largest[12] == 0.13
 
 # %% [markdown]
 # These twelve heads together see a round neighbourhood: their mean is nearly the same in all directions. Not every
-# twelve do: of 200 draws the range on this ring is 0.05 on average and 0.13 at most (for one head 0.20 on average).
+# twelve do: of 200 draws the range on this ring is 0.05 on average and 0.13 at most (of one head 0.2 on average).
 # Training then moves each column; `rope_nd` takes the matrices of all heads, $(H, 2, K/2)$.
 #
 # ## Seven codes, one product

@@ -30,7 +30,8 @@ def rank2_rotation(a: ArrayLike, b: ArrayLike, n: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     a, b : (K,) arrays
-        Two vectors that span the plane. A step turns by s, the area between them, from b towards a.
+        Two vectors that span the plane. A step turns from b towards a by s radians, the area of the
+        parallelogram with the sides a and b.
     n : array of real numbers
         How many steps; a position, or a distance.
 
@@ -85,7 +86,7 @@ def _check_vectors(function: str, a: np.ndarray, b: np.ndarray) -> None:
 def additive_lift(
     q: ArrayLike, k: ArrayLike, slope: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two more components, in which exp(nA) = I + nA is ALiBi with its sign: -slope (i - j).
+    """Two more components, in which exp(nA) = I + nA adds -slope (i - j): ALiBi without the | |.
 
     Parameters
     ----------

@@ -330,7 +330,8 @@ def longrope_scaling(
 
     Notes
     -----
-    Source: Ding et al. 2024, as in the code named above. At L0 + 1 every key turns anew.
+    Source: Ding et al. 2024, as in the code named above. Where the lists differ, keys that a cache
+    holds turned are wrong from L0 + 1 on.
 
     Examples
     --------
@@ -430,8 +431,8 @@ def proportional_frequencies(
 
     Returns
     -------
-    (d/2,) float64 array: b^(-2i/d) for i below floor(p d/2), then zeros, with which the half layout
-    of `rope` pairs i with i + d/2; partial RoPE pairs i with i + p d/2.
+    (d/2,) float64 array: b^(-2i/d) / factor for i below floor(p d/2), then zeros, with which the
+    half layout of `rope` pairs i with i + d/2; partial RoPE pairs i with i + p d/2.
 
     Raises
     ------
@@ -441,8 +442,8 @@ def proportional_frequencies(
 
     Notes
     -----
-    Source: Barbero et al. 2024 (arXiv:2410.06205), as in google-deepmind/gemma at 7691fd4. Partial
-    RoPE of p d components and the base b^p has the same frequencies.
+    Source: Barbero et al. 2024 (arXiv:2410.06205), as in google-deepmind/gemma at 7691fd4. If p d
+    is even, partial RoPE of p d components and the base b^p has the same frequencies.
 
     Examples
     --------
