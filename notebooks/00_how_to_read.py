@@ -122,8 +122,11 @@ assert causal_mask([0, 1, 2], [0, 1, 2]).tolist() == causal_mask_by_loops([0, 1,
 # | | | $N$ | rows of a table |
 #
 # Small letters come from the papers: mostly $i$ is a query, $j$ a key, $d$ a width, $c$ a pair of
-# components, and $m$ and $n$ are two positions. In one sequence that attends to itself $L = S$, and a mistake that swaps the two can
-# go unseen; so the sizes of an example differ.
+# components with the frequency $\theta_c$, and $m$ and $n$ are two positions. Where a paper uses one of
+# these letters for something else, its chapter says so: $\theta$ is a phase in chapter 24 (and $\omega$
+# the frequency), $H$ the content of the tokens in chapter 34 and a reflection in chapter 45. In one
+# sequence that attends to itself $L = S$, and a mistake that swaps the two can go unseen; so the sizes
+# of an example differ.
 
 # %% alt="The arrays of one attention call drawn to scale as grids with their axis letters. What one sees: K vanishes in the first product, S in the second, and L and K remain."
 B, H, L, S, K = 2, 3, 5, 7, 8
@@ -260,18 +263,22 @@ print(f"largest error, angles in float32: {error:.4f}   rope: below 0.000001: {o
 assert error > 1e-3 and ours < 1e-6
 
 # %% [markdown]
-# Bad input gets a `ValueError` that names the function, the rule and the numbers. Predict what is wrong
-# with each call.
+# An array or a number that does not fit gets a `ValueError` that names the function, the rule and what
+# it got. Predict what is wrong with each call.
 
 # %% fold="output"
+x, narrow = np.ones((2, 4)), np.ones((7, 6))
 for call in (
     lambda: sinusoidal([0, 1], 7),
-    lambda: attention(np.ones((5, 8)), np.ones((7, 6)), np.ones((7, 6))),
-    lambda: attention(np.ones((2, 4)), np.ones((2, 4)), np.ones((2, 4)), mask=np.ones((2, 2))),
+    lambda: sinusoidal([[1], [1, 2]], 8),
+    lambda: softmax(x, axis=0.5),
+    lambda: attention(x, narrow, narrow),
+    lambda: attention(x, x, x, mask=np.ones((2, 2))),
 ):
     try:
-        call()
+        raise SystemExit(f"taken: {call()}")
     except ValueError as error:
+        assert str(error).split(": ")[0] in ("sinusoidal", "softmax", "attention")
         print(str(error).replace(". ", ".\n    "))
 
 # %% [markdown]
@@ -283,9 +290,9 @@ for call in (
 # - **I have a bug**: [Symptoms](SYMPTOMS.md) as people type them, each with its cause and a test; [chapter 65](65_rosetta.ipynb) converts between conventions; [chapter 73](73_exercises.ipynb) names the mistake in a function.
 #
 # No chapter needs a later one. An arrow leads from a chapter to one that needs it; what also follows from
-# other arrows is left out.
+# other arrows is left out. The eight chapters for newcomers are green.
 
-# %% alt="The chapters in eight rows, one a part of the book, with arrows from each to those that need it. All arrows lead to the right. Chapter 0 stands first; from the sinusoidal code ways lead to scores, rotations and the model."
+# %% alt="The chapters in eight rows, one a part of the book, with arrows from each to those that need it. All arrows lead to the right. Chapter 0 stands first; from the sinusoidal code ways lead to scores, rotations and the model. Eight green chapters are the way for newcomers."
 book = tomllib.loads(Path("contents.toml").read_text(encoding="utf-8"))
 before, minutes = {}, {}
 for part in book["part"]:
@@ -298,7 +305,8 @@ for route in book["route"][:2]:
     assert known.union(*map(before.get, route["chapters"])) <= known | set(route["chapters"])
     halves = round(sum(minutes[stem] for stem in route["chapters"]) / 30)
     print(f"{route['title']}: {halves / 2:g} hours")
-plots.needs(book["part"])
+assert len(book["route"][0]["chapters"]) == 8
+plots.needs(book["part"], book["route"][0]["chapters"])
 plt.show()
 
 # %% [markdown]

@@ -132,19 +132,36 @@ def attention_shapes(H: int, L: int, S: int, K: int) -> Figure:
     return fig
 
 
+def _half(label: str) -> np.ndarray:
+    """Half the width and height of a chapter's box: what its letters take, whatever the machine."""
+    lines = label.split("\n")
+    letters = dict.fromkeys("fijlt.- ", 0.06) | dict.fromkeys("mw", 0.14)
+    width = max(sum(letters.get(c, 0.1) for c in line) for line in lines)
+    return np.array([width / 2 + 0.09, 0.17 * len(lines) + 0.07])
+
+
+def _edge(centre: np.ndarray, half: np.ndarray, towards: np.ndarray) -> np.ndarray:
+    """Where the line from the centre of a box to a point outside it leaves the box."""
+    way = towards - centre
+    return centre + way / np.abs(way / half).max()
+
+
 @in_style
-def needs(parts: Sequence[dict[str, Any]]) -> Figure:
+def needs(parts: Sequence[dict[str, Any]], route: Sequence[str]) -> Figure:
     """Draw the chapters, one lane a part, with arrows from each to those that need it.
 
     `parts` is what `contents.toml` holds. A chapter stands to the right of all that it needs; what
-    follows from other arrows is left out.
+    follows from other arrows is left out. The chapters of `route` are green, and the arrows between
+    them thick.
     """
     fig, ax = plt.subplots(figsize=(WIDTH, 6.2), layout="none")
     fig.subplots_adjust(0, 0, 1, 1)
     ax.set_axis_off()
     depth: dict[str, int] = {}
     before: dict[str, set[str]] = {}
-    at: dict[str, tuple[float, float]] = {}
+    at: dict[str, np.ndarray] = {}
+    half: dict[str, np.ndarray] = {}
+    arrows: list[tuple[str, str]] = []
     top = 0.0
     for n, part in enumerate(parts):
         columns: dict[int, int] = {}  # how many stand in a column of this lane
@@ -152,24 +169,31 @@ def needs(parts: Sequence[dict[str, Any]]) -> Figure:
             stem, own = chapter["stem"], chapter["needs"]
             depth[stem] = 1 + max((depth[other] for other in own), default=-1)
             before[stem] = {*own}.union(*(before[other] for other in own))
+            arrows += [(o, stem) for o in own if not any(o in before[third] for third in own)]
             row = columns.get(depth[stem], 0)
             columns[depth[stem]] = row + 1
-            at[stem] = (1.6 + 1.2 * depth[stem], top - row)
-            style = {"boxstyle": "round,pad=0.25", "fc": "white", "ec": "#555555", "lw": 0.7}
+            at[stem] = np.array([1.35 + 1.3 * depth[stem], top - row])
             name = stem[3:].replace("transformer_xl", "transf.-XL").replace("_", " ")
+            name = name.replace("extrapolation", "extra-polation")
             label = textwrap.fill(f"{stem[:2]} {name}", 11, break_long_words=False)
-            ax.text(*at[stem], label, ha="center", va="center", size=6.5, bbox=style, zorder=3)
-            for other in own:
-                if not any(other in before[third] for third in own):
-                    arrow = {"arrowstyle": "-|>", "color": COLOURS["rope"], "lw": 0.7}
-                    # 13.7: at 14 one arrow's start is a tie, and the last bit decides
-                    arrow |= {"shrinkA": 13.7, "shrinkB": 15, "alpha": 0.7}
-                    ax.annotate("", at[stem], at[other], arrowprops=arrow, zorder=2)
+            half[stem] = _half(label)
+            fill, line = ("#CFE5D6", 1.3) if stem in route else ("white", 0.7)
+            box = mpl.patches.Rectangle(
+                at[stem] - half[stem], *(2 * half[stem]), fc=fill, ec="#333333", lw=line, zorder=3
+            )
+            ax.add_patch(box)
+            ax.text(*at[stem], label, ha="center", va="center", size=6.5, zorder=4)
         height = max(columns.values())
         ax.axhspan(top + 0.5, top - height + 0.5, color="#F2F2F2" if n % 2 else "white", zorder=0)
         middle = top - (height - 1) / 2
         title = part["title"].replace(" tok", "\ntok").replace(" tr", "\ntr").replace(" Tr", "\nTr")
         ax.text(-0.3, middle, title, va="center", size=7.5, weight="bold")
         top -= height
-    ax.set(xlim=(-0.4, 13.1), ylim=(top + 0.5, 0.5))
+    for one, other in arrows:
+        both = one in route and other in route
+        arrow = {"arrowstyle": "-|>", "color": COLOURS["rope"], "lw": 1.8 if both else 0.6}
+        arrow |= {"shrinkA": 0, "shrinkB": 0, "alpha": 1 if both else 0.6}
+        ends = _edge(at[other], half[other], at[one]), _edge(at[one], half[one], at[other])
+        ax.annotate("", *ends, arrowprops=arrow, zorder=2)
+    ax.set(xlim=(-0.4, 13.9), ylim=(top + 0.5, 0.5))
     return fig
