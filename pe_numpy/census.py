@@ -2,13 +2,14 @@
 
 Source: ``census.csv`` beside this module. Each row names the code or configuration that was read
 (`source`) and what its month rests on (`dated`): the number of a paper, or a dated page.
+``census_candidates.csv`` holds what the rule below says of each candidate.
 Axes: none.
 Rule of selection, written before anything was counted. Candidates are the keys of
 ``MODEL_FOR_CAUSAL_LM_MAPPING_NAMES`` in transformers 5.23.0, models/auto/modeling_auto.py. A
 candidate counts, as one family, unless one of these holds; the first that holds is the reason:
 
-1. *alias*: the class it names stands in the folder of another family, or an earlier key has its
-   folder (``gemma3_text`` after ``gemma3``);
+1. *alias*: the class it names stands in the folder of another family (``internlm3``: Llama's), or
+   its folder has had its key (``gemma3_text`` after ``gemma3``);
 2. *encoder*: it is also in the mapping for masked language models or for multiple choice;
 3. *encoder-decoder*: it is also in a mapping for sequences to sequences, speech or waveforms;
 4. *wrapper*: its code takes the language model from another family (``AutoModel``);
@@ -19,10 +20,14 @@ candidate counts, as one family, unless one of these holds; the first that holds
 Its encoding is what the attention layers of its code do by its default configuration. Its month is
 the earlier of the two on its page in the documentation (released, contributed), but the second
 where the first is missing or is that of another model's paper; without a page, that of the first
-release with its folder.
+release with its folder. (Pages of another's paper: Ettin, GLM-4-0414, HRM-Text, JetMoE, VaultGemma.
+jesperschlegel/transformers 65c1bfa317 is a copy of the library of April 2026, with its pages.)
+
+Outside the count stand encoders, encoder-decoders, models of pictures, and relatives that share a
+family's code (`model`), and papers that introduced an encoding (`scheme`): chosen by hand.
 Convention: one name a row, that of what sets the model apart; the rest stands in `setting`. The
 place is that of the encoding (1 token vectors, 2 queries and keys, 3 scores, 4 sums; 0 none). A
-model that was released is a `model`; a paper that introduced an encoding is a `scheme`.
+`family` counts; a rotation in some layers is a rotation.
 """
 
 from __future__ import annotations
@@ -36,7 +41,11 @@ from typing import NamedTuple
 
 from pe_numpy import checks
 
-KINDS = ("model", "scheme")
+KINDS = ("family", "model", "scheme")
+VERDICTS = (
+    "counted",
+    *("alias", "encoder", "encoder-decoder", "wrapper", "recurrent", "small"),
+)
 
 
 class Kind(NamedTuple):
@@ -128,6 +137,34 @@ class Row(NamedTuple):
         return ENCODINGS[self.encoding].place
 
 
+class Candidate(NamedTuple):
+    """What the rule says of a key of the mapping; all texts, as they stand in the file."""
+
+    key: str
+    folder: str
+    verdict: str
+    size: str
+
+
+def candidates() -> list[Candidate]:
+    """Read what the rule says of each candidate, in the mapping's order.
+
+    Returns
+    -------
+    Rows of texts: the key, the folder in models/ of the class that it names, "counted" or the
+    reason why it does not count, and what its size rests on (of those that got so far).
+
+    Examples
+    --------
+    >>> [(one.key, one.verdict) for one in candidates()[:9]][-3:]
+    [('bailing_hybrid', 'counted'), ('bamba', 'counted'), ('bart', 'encoder')]
+    """
+    file = resources.files("pe_numpy") / "census_candidates.csv"
+    lines = csv.reader(file.read_text(encoding="utf-8").splitlines())
+    next(lines)
+    return [Candidate(*fields) for fields in lines]
+
+
 def census(path: str | os.PathLike[str] | None = None) -> list[Row]:
     """Read the census, one row a model, in the order of time.
 
@@ -195,7 +232,7 @@ def _mistake(row: Row, before: list[Row]) -> str:
 
 
 def users_of(encoding: str) -> list[str]:
-    """Give the released models of the census that use an encoding, in the order of time.
+    """Give the released models of the census, counted or not, that use an encoding, by time.
 
     Parameters
     ----------
@@ -217,4 +254,4 @@ def users_of(encoding: str) -> list[str]:
     ['BLOOM', 'MPT']
     """
     checks.choice("users_of", "encoding", encoding, tuple(ENCODINGS))
-    return [row.model for row in census() if row.encoding == encoding and row.kind == "model"]
+    return [row.model for row in census() if row.encoding == encoding and row.kind != "scheme"]

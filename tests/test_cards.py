@@ -208,6 +208,7 @@ def test_a_card_names_its_own_equation_convention_users_and_first_trap():
         ("mixed", "equation", "angles = p @ Omega"),
         ("llama3", "equation", "(1 - g_i) theta_i / s + g_i theta_i\ng_i a ramp in the turns"),
         ("temperature", "equation", "Multiply queries with this, by steps: 1 + scale"),
+        ("partial_rope", "what", "RoPE of the first half of the components, as if"),
         ("linear", "what", "Interpolate positions: every pair turns `factor` times slower"),
         ("alibi_signed", "what", "ALiBi with its sign: the future is raised"),
         (
@@ -223,7 +224,7 @@ def test_a_card_names_its_own_equation_convention_users_and_first_trap():
     shown, more = cards.facts("rope")["used by"].split(" and ")
     assert len(shown.split(", ")) + int(more.split()[0]) == len(users_of("rope"))
     beside = {model for models in cards.BESIDE.values() for model in models}
-    assert beside <= {row.model for row in census() if row.kind == "model"}
+    assert beside <= {row.model for row in census() if row.kind != "scheme"}
     assert not any(set(cards.BESIDE[name]) & set(users_of(name)) for name in cards.BESIDE)
     assert "convention" not in cards.facts("temperature")  # its module's is of other things
     assert cards.title("rope") == "RoPE (rope), chapter 40"

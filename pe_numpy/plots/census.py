@@ -35,8 +35,20 @@ LINES = {
     "xPos, PoPE": ("xpos", "pope"),
     "no position": ("none",),
 }
+COMMON = ("rope", "partial_rope", "mla")  # families with these go without a name
 SMALL, LANE = 8, 0.14  # points, inches
+# What a row is, and how its dot looks: marker, and whether it is full.
+DOTS = {
+    "family": ("o", True, "family that counts"),
+    "model": ("s", False, "other model"),
+    "scheme": ("o", False, "paper that brought a scheme"),
+}
 FIRST, LAST, EDGE = 2017, 2027, 2027.4  # years; labels may pass the last by a little
+
+
+def _name(row: Row) -> str:
+    """What stands beside a dot: nothing at the commonest rotations, of which there are dozens."""
+    return "" if row.kind == "family" and row.encoding in COMMON else row.model
 
 
 def _lanes(rows: Sequence[Row], inch: float) -> list[tuple[Row, int, bool]]:
@@ -44,7 +56,8 @@ def _lanes(rows: Sequence[Row], inch: float) -> list[tuple[Row, int, bool]]:
     free: list[list[tuple[float, float]]] = []
     placed = []
     for row in rows:
-        text = TextPath((0, 0), row.model, size=SMALL).get_extents().width / 72 + 0.09
+        name = _name(row)
+        text = TextPath((0, 0), name, size=SMALL).get_extents().width / 72 + 0.09 if name else 0.01
         left = row.month + (text + 0.05) / inch > EDGE
         begin, end = row.month - 0.06 / inch, row.month + (text + 0.05) / inch
         if left:
@@ -60,12 +73,12 @@ def _lanes(rows: Sequence[Row], inch: float) -> list[tuple[Row, int, bool]]:
 
 
 def _shares(ax: Axes, rows: Sequence[Row]) -> None:
-    """Stack the shares of the places, a bar a year."""
+    """Stack the shares of the places among the families, one bar per year."""
     years = np.arange(FIRST, LAST)
-    models = [row for row in rows if row.kind == "model"]
-    counts = {p: np.array([sum(r.year == y and r.place == p for r in models) for y in years])
+    own = [row for row in rows if row.kind == "family"]
+    counts = {p: np.array([sum(r.year == y and r.place == p for r in own) for y in years])
               for p in PLACES}  # fmt: skip
-    n = sum(counts.values())
+    n = np.sum(list(counts.values()), axis=0)
     bottom = np.zeros(len(years))
     for place, count in counts.items():
         share = 100 * count / np.maximum(n, 1)
@@ -75,14 +88,18 @@ def _shares(ax: Axes, rows: Sequence[Row]) -> None:
                 ax.text(year + 0.5, low + part / 2, str(number), color="white", fontsize=SMALL,
                         ha="center", va="center")  # fmt: skip
         bottom += share
-    ax.set(ylim=(0, 101), yticks=(0, 50, 100), ylabel="% of models")
+    for year, number in zip(years, n, strict=True):
+        if number:
+            ax.text(year + 0.5, 106, f"n = {number}", fontsize=SMALL, ha="center", va="bottom")
+    ax.set(ylim=(0, 122), yticks=(0, 50, 100), ylabel="% of families")
 
 
 @in_style
 def census_timeline(rows: Sequence[Row]) -> Figure:
-    """Draw each model over time on the line of its family; below, the share of each place a year.
+    """Draw each row over time on the line of its encoding; below, what families do, by year.
 
-    Full dots are released models, open ones papers that introduced a scheme.
+    Full dots are the families that count; squares are other models, and open dots papers that
+    introduced a scheme, both chosen by hand.
     """
     across = WIDTH - 1.35  # inches
     inch = across / (EDGE - FIRST)
@@ -93,7 +110,7 @@ def census_timeline(rows: Sequence[Row]) -> Figure:
     heights = {t: max(lane for _, lane, _ in p) + 1.5 for t, p in lines.items()}
     total = sum(heights.values())
     fig, (ax, below) = plt.subplots(
-        2, figsize=(WIDTH, LANE * total + 1.9), height_ratios=(LANE * total, 1.4), sharex=True
+        2, figsize=(WIDTH, LANE * total + 2.4), height_ratios=(LANE * total, 1.9), sharex=True
     )
     y, ticks = 0.0, []
     band: dict[int, list[float]] = {}  # the edges of each place's lines
@@ -103,9 +120,11 @@ def census_timeline(rows: Sequence[Row]) -> Figure:
         ticks.append(y + heights[title] / 2)
         for row, lane, left in placed:
             at = y + 0.75 + lane
-            face = INK[place] if row.kind == "model" else "white"
-            ax.plot(row.month, at, "o", ms=4.5, color=INK[place], mfc=face, zorder=3)
-            ax.text(row.month + (-0.07 if left else 0.07) / inch, at, row.model, fontsize=SMALL,
+            marker, full, _ = DOTS[row.kind]
+            face = INK[place] if full else "white"
+            ax.plot(row.month, at, marker, ms=4.5 if full else 4, color=INK[place], mfc=face,
+                    zorder=3)  # fmt: skip
+            ax.text(row.month + (-0.07 if left else 0.07) / inch, at, _name(row), fontsize=SMALL,
                     ha="right" if left else "left", va="center_baseline")  # fmt: skip
         y += heights[title]
         ax.axhline(y, color="white", lw=1.5, zorder=1)
@@ -116,8 +135,10 @@ def census_timeline(rows: Sequence[Row]) -> Figure:
     for year in range(FIRST, LAST):
         ax.axvline(year, color="white", lw=1, zorder=1)
         ax.text(year + 0.5, -0.4, str(year), ha="center")
-    for label, face in {"released model": "black", "paper that brought a scheme": "white"}.items():
-        ax.plot([], [], "o", ms=4.5, color="black", mfc=face, label=label)
+    for marker, full, label in DOTS.values():
+        face = "black" if full else "white"
+        ax.plot([], [], marker, ms=4.5 if full else 4, color="black", mfc=face, label=label,
+                linestyle="none")  # fmt: skip
     ax.legend(fontsize=SMALL, loc="upper right", handletextpad=0.1, borderaxespad=0.2)
     ax.set_yticks(ticks, list(lines), fontsize=SMALL)
     ax.set(ylim=(y, 0), xlim=(FIRST, EDGE))
