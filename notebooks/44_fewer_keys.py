@@ -203,7 +203,7 @@ for name, (layers, kept, _) in weight.items():
     print(f"{name:14} {kept:12,} {layers * kept:21,} {gib:19.3f} GiB")
 assert weight["Qwen 3 0.6B"][1] == weight["Llama 3 8B"][1] == 2048
 assert 28 * 2048 > 24 * weight["Qwen 2.5 0.5B"][1] * 9
-assert 0.5 < 61 * 576 / (32 * 2048) < 0.55
+assert 0.5 < np.prod(weight["DeepSeek-V3"][:2]) / np.prod(weight["Llama 3 8B"][:2]) < 0.55
 assert weight["DeepSeek-V3"][2] / 576 > 71
 
 # %% alt="For nine models, numbers that a token leaves in each layer, filled, beside what it would leave with a key for each query head, hollow. What one sees: no gap for GPT-2, Llama 2 7B and Phi-3 mini, 2 to 7 times for grouped ones, 71 times for DeepSeek-V3."
@@ -385,8 +385,10 @@ assert np.allclose(output, kept, rtol=0, atol=1e-12)
 _, careless = attention(one_q, one_k, cache[None, :, :r], mask)  # scale 1/sqrt(r + d_r)
 print(f"largest error of a weight {np.abs(careless - weights).max():.3f}")
 assert np.abs(careless - weights).max() > 0.01
-print(f"DeepSeek: sqrt(192/576) = {(192 / 576) ** 0.5:.3f} of what they should be")
-assert 128 + 64 == 192 and 512 + 64 == 576
+shrunk = scores * ((d_n + d_r) / (r + d_r)) ** 0.5
+assert np.allclose(careless, attend(shrunk, cache[:, :r], mask)[1], rtol=0, atol=1e-12)
+at_once = weight["DeepSeek-V3"][1]  # r + d_r, where a head has 128 + 64
+print(f"DeepSeek: sqrt(192/{at_once}) = {((128 + 64) / at_once) ** 0.5:.3f} of what they should be")
 
 # %% [markdown]
 # It is a scale that is easily lost: Megatron took the model's width over $H$ for that of a head
@@ -500,8 +502,9 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 # Two and a quarter. With 128 turned keys a token weighs 15 times as much: a reason to share $k^R$.
 #
 # ```python
-# assert 576 / (2 * 128) == 2.25
-# assert 512 + 128 * 64 == 8704 and round(8704 / 576) == 15
+# stored = weight["DeepSeek-V3"][1]
+# latent, turned = np.zeros((1, 512)), rope(np.ones((128, 1, 64)), [7])  # one token, 128 heads
+# assert stored / (2 * 128) == 2.25 and round((latent.size + turned.size) / stored) == 15
 # ```
 #
 # </details>
