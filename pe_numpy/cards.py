@@ -46,6 +46,9 @@ BESIDE = {  # their settings in the census, and Llama 4's temperature
     "rotary_values": ("DeepSeek-V4",),
     "temperature": ("Llama 4",),
 }
+WORDS = {  # where the function's summary is of another scheme, too
+    "partial_rope": "RoPE of the first half of the components, as if these were all; the rest stay",
+}
 TURN = "rope(q, i, theta) @ rope(k, j, theta).T / sqrt(K)"
 GRID = "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T / sqrt(K)"
 MOVED = "rotary_distance_scores(q, k, distance)"
@@ -231,7 +234,7 @@ def facts(name: str) -> dict[str, str]:
     row = measured()[name]
     found = {
         "place": "; ".join(PLACES[n] for n in row.pop("place").split("+")),
-        "what": re.sub(rf"^{ENCODINGS[name].label}[.\d]*: ", "", own or summary),
+        "what": re.sub(rf"^{ENCODINGS[name].label}[.\d]*: ", "", WORDS.get(name) or own or summary),
         "equation": block or (summary if own else _formulas(function)),
         "convention": _convention(function),
         "code": code,

@@ -164,7 +164,7 @@ SANDWICH = Exercise(
     (
         Mistake(
             "c from 0",
-            "c runs from 1 to d/2: the first cosine already turns slower than once a token.",
+            "c runs from 1 to d/2: the first cosine already turns by less than a radian a token.",
             36,
             _sandwich(first=0),
         ),

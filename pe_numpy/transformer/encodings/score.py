@@ -204,7 +204,7 @@ class Kerple(Encoding):
 
 @dataclass(frozen=True)
 class Sandwich(Encoding):
-    """Chapter 36: the inner product of two sinusoidal codes of width `d`; nothing is trained."""
+    """Chapter 36: the inner product of two codes of width `d`, less its largest value."""
 
     d: int = 128
     base: float = 10000.0

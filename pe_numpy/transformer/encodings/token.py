@@ -25,7 +25,7 @@ class Sinusoidal(Encoding):
 
 @dataclass(frozen=True)
 class Multiplicative(Sinusoidal):
-    """Chapter 22: x times 1 + PE(pos), so that no component is ever switched off by a sine of 0."""
+    """Chapter 22: x times 1 + PE(pos), so that a sine of 0 leaves its component as it is."""
 
     def embed(self, params, x, positions):
         return x * (1 + sinusoidal(positions, x.shape[-1], self.base)).astype(x.dtype)
