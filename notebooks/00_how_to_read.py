@@ -13,7 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attention, causal_mask, merge_heads, padding_mask
-from pe_numpy import rope, rope_frequencies, rope_matrix, sinusoidal, softmax, split_heads
+from pe_numpy import relative_distance, rope, rope_frequencies, rope_matrix, sinusoidal, softmax
+from pe_numpy import split_heads
 from pe_numpy.book import show_source
 from pe_numpy.plots import how_to_read as plots
 
@@ -163,7 +164,7 @@ print("position 2.5:", sinusoidal([2.5], 4)[0].round(4).tolist())
 # %%
 i, j = np.arange(4)[:, None], np.arange(4)[None, :]
 print("i - j:", (i - j).tolist())
-assert np.array_equal(j - i, -(i - j)) and np.array_equal(j - i, (i - j).T)
+assert np.array_equal(relative_distance(np.arange(4), np.arange(4)), i - j)
 q, k = np.random.default_rng(2).standard_normal((2, 1, 8))
 m, n = 5, 2  # the key stands three tokens before its query
 score = (rope(q, [m]) @ rope(k, [n]).T).item()

@@ -83,7 +83,8 @@ assert np.allclose(two @ two[5, 9], expected, rtol=0, atol=1e-11)
 show_source(sinusoidal_2d)
 alike = two @ two[5, 9] / 64
 print(f"\n8 along the row: {alike[5, 17]:.2f}   6 right and 5 down: {alike[10, 15]:.2f}")
-assert alike[5, 17] > alike[10, 15] and 8 > math.hypot(6, 5)
+away = np.linalg.norm(cells - [5, 9], axis=-1)
+assert alike[5, 17] > alike[10, 15] and away[5, 17] > away[10, 15]
 
 # %% [markdown]
 # That is the cross at the top: a cell of the same row shares half of its code exactly, and can be more

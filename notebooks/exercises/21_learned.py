@@ -13,9 +13,9 @@ import numpy as np
 def learned(table, positions):
     """Look every position up in a trained table.
 
-    table      (N, D)     one row a position
+    table      (N, D)     floating-point numbers, one row a position
     positions  any shape  whole numbers from 0 to N-1
-    returns    (*positions.shape, D)
+    returns    (*positions.shape, D)   of the table's dtype
 
     for each position pos:
         code = table[pos]
@@ -26,7 +26,7 @@ def learned(table, positions):
 def hierarchical(table, positions, alpha=0.4):
     """Stretch a trained table of N rows to N times N positions.
 
-    table      (N, D)     the trained rows E
+    table      (N, D)     floating-point numbers, the trained rows E
     positions  any shape  whole numbers from 0 to N*N - 1
     returns    (*positions.shape, D)   of the table's dtype
 
