@@ -3,7 +3,7 @@
 #
 # *Which encoding for what, what does the advice rest on, and which tests show that a program computes it?*
 #
-# 50 minutes. Needs [51 Read longer than you trained](51_extrapolation.ipynb), [71 Train short, test long](71_study.ipynb).
+# 60 minutes. Needs [51 Read longer than you trained](51_extrapolation.ipynb), [71 Train short, test long](71_study.ipynb).
 
 # %% fold="input" alt="A table of fifteen encodings by thirteen questions, green for yes. What one sees: no row is all green; only ALiBi falls with distance; RoPE lacks three; codes in the token vector and Shaw alone tell equal words apart."
 import matplotlib.pyplot as plt
@@ -281,15 +281,12 @@ def a_bias_will_do(e):
     return plain_inside(e) or (4 not in where_is(e) and np.allclose(s, scaled, rtol=0, atol=1e-9))
 
 
-# %% [markdown]
-# Now ask all of all. The assertion compares with the picture at the top.
-
 # %%
 tests = tells_apart, defined_beyond, nothing_new, distance_alone, falls, steps_on_grid
 tests += sees_the_mirror, sees_equal_words, asker_has_a_say, answerer_has_a_say
 tests += exact_with_cache, plain_inside, a_bias_will_do
 answers = {name: [bool(test(e)) for test in tests] for name, e in schemes.items()}
-assert answers == known and not any(map(all, answers.values()))
+assert answers == known and not any(map(all, answers.values()))  # the picture at the top
 
 
 def who(asked):
@@ -517,9 +514,9 @@ for key in models:
 # and fewer needles, YaRN most of both, and the loss of all three rises. ReRoPE and Self-Extend, which leave the frequencies
 # alone and change the *places*, keep all three without a step of training ([chapter 52](52_new_places.ipynb)). Tuned for 60
 # steps at four times the length, NTK, dynamic NTK and YaRN keep all three there; RoPE as it is ("direct") and linear
-# scaling don't. Beyond that length none of the five does: NTK's loss is the highest, YaRN's on text lower than dynamic
-# NTK's from budget 4 on, and the needles decide nothing between those two. ([Not one of these](#how-many-comparisons) outlasts a correction for the number of
-# comparisons.) Tasks so small are no guide for a large model.
+# scaling don't. At eight times none of the five does: NTK's loss on text is above both others', YaRN's below dynamic
+# NTK's from budget 4 on, and needles decide nothing between these two. ([Not one of these](#how-many-comparisons)
+# outlasts a correction for the number of comparisons.) Tasks so small are no guide for a large model.
 
 # %%
 assert min(back[key][3] for key in ("shaw", "transformer_xl", "deberta")) > 0.95
@@ -530,6 +527,12 @@ assert back["RoPE linear"][1] < 0.2 and needle["RoPE linear"][3] > 0.95
 assert back["RoPE dynamic_ntk"][3] > 0.85 > 0.8 > needle["RoPE dynamic_ntk"][3]
 assert back["RoPE yarn"][3] > 0.85 and needle["RoPE yarn"][3] > 0.95
 assert min(rise[f"RoPE {name}"][3] for name in ("linear", "dynamic_ntk", "yarn")) > 0.5
+ntk, dynamic, yarn = (models[f"RoPE {name} tuned"] for name in ("ntk", "dynamic_ntk", "yarn"))
+assert compare("text", ntk, yarn) == compare("text", ntk, dynamic) == "higher"
+assert compare("needle", ntk, dynamic, kind="accuracy") == "lower"
+assert compare("needle", ntk, yarn, kind="accuracy").endswith("lower at 4, not decided at 10")
+assert compare("text", yarn, dynamic) == "lower from 4 on"
+assert compare("needle", yarn, dynamic, kind="accuracy") == "not decided"
 
 
 # %%
@@ -542,18 +545,8 @@ at_four, at_eight = ([key for key in models if keeps_all(key, n)] for n in (2, 3
 print("keep all three at four times:", ", ".join(at_four))
 print("and at eight times:", ", ".join(at_eight))
 vectors, places = ["shaw", "transformer_xl", "deberta"], ["RoPE rerope", "RoPE self_extend"]
-tuned = {name: models[f"RoPE {name} tuned"] for name in ("ntk", "dynamic_ntk", "yarn")}
-assert at_four == ["t5", *vectors, *places, *(f"RoPE {name} tuned" for name in tuned)]
-assert at_eight == [*vectors, *places]
-assert max((key for key in models if "tuned" in key), key=lambda key: text[key][3]) == (
-    "RoPE ntk tuned"
-)
-yarn, dynamic = tuned["yarn"], tuned["dynamic_ntk"]
-for other in (yarn, dynamic):  # at eight times
-    assert compare("text", tuned["ntk"], other) == "higher"
-    print("needles at 256, NTK tuned:", compare("needle", tuned["ntk"], other, kind="accuracy"))
-assert compare("text", yarn, dynamic) == "lower from 4 on"
-assert compare("needle", yarn, dynamic, kind="accuracy") == "not decided"
+tuned = [f"RoPE {name} tuned" for name in ("ntk", "dynamic_ntk", "yarn")]
+assert at_eight == [*vectors, *places] and at_four == ["t5", *at_eight, *tuned]
 
 # %% [markdown]
 # ## Many names, few schemes
@@ -576,7 +569,7 @@ assert compare("needle", yarn, dynamic, kind="accuracy") == "not decided"
 # | learned sink, plain attention | times $\sigma(\log\sum_j e^{s_{ij}}-a)$ | [12](12_attention_blocks.ipynb) |
 # | eigenvectors of a path, cosines | up to their signs | [26](26_counting.ipynb) |
 #
-# The cells assert each row. First what comes to a straight line, or to a logarithm:
+# The cells assert each row: what comes to a straight line or to a logarithm, then tables, sinks and graphs.
 
 # %%
 from pe_numpy import alibi_slopes, causal_mask, fire_bias, forgetting_bias
@@ -607,9 +600,6 @@ assert np.allclose(steps, np.log(gates), rtol=0, atol=1e-12)
 codes = sinusoidal(at * 10000 ** (-2 / 128), 128)  # the waves begin with the second
 product = (codes @ codes.T - 64) / (2 * np.arange(1, 5)[:, None, None])  # 8 h / H
 assert np.allclose(sandwich_bias(4, far), product, rtol=0, atol=1e-12)
-
-# %% [markdown]
-# Then tables, sinks and graphs:
 
 # %%
 from pe_numpy import decomposed_scores, nezha_table, relative_shift, shaw_scores
@@ -705,7 +695,7 @@ print("all equal")
 # decoder with attention and code of its own, and has a model of at least a billion parameters.
 # **Predict** since when most of them rotate.
 
-# %% fold="output" alt="Models from 2017 to 2026 on a line for each encoding, and below the share of each place by year among the families that count. What one sees: token vector on the left, score in the middle, dozens of green dots of rotation on the right; since 2023 the bars are green but for a thin part, grey in 2024 and 2025 (no position)."
+# %% fold="output" alt="Models from 2017 to 2026 on a line for each encoding, and below the share of each place by year among the families. What one sees: token vector on the left, score in the middle, dozens of green dots on the right; the bars since 2023 are green but for a thin part, grey in 2024 and 2025."
 from collections import Counter
 
 from pe_numpy.census import candidates, census, users_of
@@ -723,26 +713,20 @@ for year, answer in turn.items():
     print(f"{year}: {sum(answer):2} of {len(answer):2} families rotate")
 
 # %%
-most = {year: sum(answer) / len(answer) > 0.5 for year, answer in turn.items()}
-assert [year for year in most if most[year]] == [2023, 2024, 2025, 2026]
+assert [year for year in turn if np.mean(turn[year]) > 0.5] == [2023, 2024, 2025, 2026]
 since = [row for row in families if row.year >= 2024]
-without = [row for row in families if row.place == 0]
-scored = [row.model for row in since if row.place not in (0, 2)]
-rotating = [row.model for row in since if row.place == 2]
+without, scored, rotating = ([row.model for row in since if row.place == n] for n in (0, 3, 2))
+partly = sum(row.encoding == "nope_layers" for row in since)
 print(f"{len(families)} families; since 2024 {len(rotating)} of {len(since)} rotate")
-print("no position at all:", ", ".join(row.model for row in without))
-print("a term in the score:", ", ".join(scored))
-assert scored == ["Inkling", "Inkling 2"] and without == [row for row in since if row.place == 0]
-assert all("recurrent" in row.setting or "state spaces" in row.setting for row in without)
+print(partly, "in part; no position:", ", ".join(without), "- in the score:", *scored)
+others = [row.setting for row in families if row.place == 0]
+assert all("recurrent" in said or "state spaces" in said for said in others)
+assert len(without) == len(others) == 6 and scored == ["Inkling", "Inkling 2"]
 assert {"Bamba", "Falcon-H1", "MiniMax", "Qwen3-Next"} < set(rotating)
-used = Counter(row.encoding for row in since)
-print("since 2024:", ", ".join(f"{name} {n}" for name, n in used.most_common(5)))
-assert used["nope_layers"] == 10 and len(families) == 126
+assert (len(families), len(rotating), len(since), partly) == (126, 99, 107, 10)
 alone = [row.model for row in entries if row.kind == "scheme" and not users_of(row.encoding)]
 print("schemes that set no released model apart:", ", ".join(alone))
 assert {"KERPLE", "FIRE", "CoPE", "FoX"} < set(alone)
-counted = {one.folder for one in candidates() if one.verdict == "counted"}
-assert sorted(counted) == sorted(row.source.split("/")[1] for row in families)
 
 # %% [markdown]
 # Of the 126 families that count, most have rotated since 2023: since 2024, 99 of 107. In ten of these 99 some layers go
@@ -782,14 +766,10 @@ for case, found in left.items():
 assert left["decoder, any fused attention"] == ["none", "rope"]  # among the fifteen
 assert left["encoder, both words have a say"] == ["rope", "deberta"]
 
-# %% [markdown]
-# In the first line two are left: RoPE, and no position at all, which no shift can change, since it knows no distance either (a
-# causal mask tells a decoder the order, [chapter 11](11_why_position.ipynb)). But the fifteen hold few rotations. Put the
-# same four questions to all schemes of the book that have a place in a model:
-
 # %%
 from pe_numpy.schemes import rope_choices
 
+# The first line's questions again, to all schemes that the book's model takes.
 everyone = every_encoding(N, clip=16) | rope_choices(N // 2)
 del everyone["forgetting"]  # its gates are not in the bench's layer; it is a bias
 four = distance_alone, exact_with_cache, defined_beyond, plain_inside
@@ -801,10 +781,12 @@ turning = {name for name, e in everyone.items() if 2 in where_is(e)}
 assert turning - set(passing) == {"dynamic_ntk", "longrope", "temperature", "rotary_values"}
 
 # %% [markdown]
-# All that pass with a position are rotations with fixed frequencies (xPos scales besides, PoPE makes radii of the
-# contents); frequencies that change with the text fail with a cache. So the tests answer "why a rotation?", without a claim
-# of reading best. Among rotations RoPE is the plainest; which frequencies, chapters [42](42_rope_in_models.ipynb) and
-# [50](50_scaling.ipynb) ask.
+# In the first line two of the fifteen are left: RoPE, and no position at all, which no shift can change, since it knows no
+# distance either (a causal mask tells a decoder the order, [chapter 11](11_why_position.ipynb)). But the fifteen hold only
+# one other rotation. Of all schemes in the last line those that pass with a position are rotations with fixed frequencies
+# (xPos scales besides, PoPE makes radii of the contents); frequencies that change with the length fail with a cache. So the
+# tests answer "why a rotation?", without a claim of reading best. Among rotations RoPE is the plainest;
+# [chapter 42](42_rope_in_models.ipynb) and [chapter 50](50_scaling.ipynb) compare frequencies.
 #
 # ### The guide
 #
@@ -1081,17 +1063,23 @@ print(f"{len(compared)} comparisons; {len(alike)} alike at every budget; * holds
 for (task, a, b, multiple, kind), found in alike.items():
     mark = "*" if corrected[task, a, b, multiple, kind] < 0.05 else " "
     print(f"{mark} {task}, at {32 * multiple}, {kind}: {a} {found} than {b}")
+
+# %%
 hold = [key[:4] for key in alike if corrected[key] < 0.05]
 both = [("rope", "sinusoidal", 2), ("alibi", "rope", 4)]
 wanted = {(task, *pair) for task in ("markov", "text") for pair in both}
 assert set(hold) == wanted | {("markov", "rope", "alibi", 1), ("text", "rope", "sinusoidal", 1)}
+missed = [key for key in alike if 0.05 <= corrected[key] < 0.06]
+assert len(missed) == 2 and all("rope dynamic_ntk" in key for key in missed)
 assert (len(compared), len(alike), len(hold)) == (25, 18, 6)
 
 # %% [markdown]
 # Of 25 comparisons 18 come out alike at every budget, and six of these hold for all 25 together: sinusoidal models
 # break at twice their length and ALiBi's loss stays below RoPE's at four times, on both languages; at the trained length
 # RoPE's loss is below ALiBi's on the Markov language and below the sinusoids' on text. The others, among them everything
-# about tuned models, dynamic NTK and the base 10,000, are hints from few seeds.
+# about tuned models, dynamic NTK and the base 10,000, are hints from few seeds. (The list holds what this chapter says; more
+# was looked at while it was written, so this is the least correction. Nor is the border sharp: two verdicts on dynamic NTK
+# miss it by less than 0.01.)
 # %% [markdown]
 # ## Further reading
 #
