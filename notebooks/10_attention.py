@@ -5,7 +5,7 @@
 #
 # 50 minutes. Needs [00 Read this book](00_how_to_read.ipynb).
 
-# %% fold="input" alt="Eight 4 by 4 matrices with numbers: X, Q, K, V above; scores, scaled scores, weights and output below. Largest weights: to attends to itself, love to I."
+# %% fold="input" alt="Nine 4 by 4 matrices with numbers and two colour bars. Above: X times the query matrix gives Q; then K and V. Below: scores, divided by the root of the width, softmax, weights, times V, output. Largest weights: to attends to itself, love to I."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -19,7 +19,7 @@ W_k = np.array([[0, 0, 0, 1], [0, 1, -1, 0], [1, 0, 0, 0], [0, 1, 1, 0]], float)
 W_v = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [-1, 0, 0, 1], [1, 1, 0, 0]], float)
 Q, K, V = X @ W_q, X @ W_k, X @ W_v
 output, weights = attention(Q, K, V)
-plots.attention_steps(words, X, Q, K, V, weights, output)
+plots.attention_steps(words, X, W_q, Q, K, V, weights, output)
 plt.show()
 
 # %% [markdown]
@@ -42,8 +42,8 @@ plt.show()
 #   [Shown](#a-query-with-nothing-to-look-at).
 # - **How is one projection cut into heads?** Reshape `(L, D)` to `(L, H, K)`, then swap the first two
 #   axes. A reshape straight to `(H, L, K)` runs and is wrong. [Shown](#two-heads).
-# - **What does it cost?** $2LS\,d_k$ multiplications and $LS$ scores held, for each head; beside the
-#   projections.
+# - **What does it cost?** $LS\,(d_k + d_v)$ multiplications and $LS$ scores held, for each head, with
+#   $d_v$ for the width of the values; beside the projections.
 #   [Shown](#what-attention-costs).
 
 # %% [markdown]
@@ -706,9 +706,9 @@ print("output", big.shape, "  weights", big_weights.shape)
 # %% [markdown]
 # ## A bias comes after the scale
 #
-# Several encodings of position ([T5](33_t5.ipynb), [ALiBi](35_alibi.ipynb)) add a number to each
-# score, a **bias**. It comes **after** the scale: inside the division it would be weaker by the
-# factor $\sqrt{d_k}$.
+# Several encodings of position, such as [ALiBi](35_alibi.ipynb), add a number to each score, a
+# **bias**. It comes **after** the scale: inside the division it would be weaker by the factor
+# $\sqrt{d_k}$. ([T5](33_t5.ipynb) has a bias, too, and no scale.)
 #
 # $$
 # s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{ij}
@@ -754,10 +754,10 @@ assert log_softmax([0.0, -800.0])[1] == -800
 # ## What attention costs
 #
 # Each pair of query and key has a score: $L \cdot S$ of them for each head. A score takes $d_k$
-# multiplications, and mixing the values takes $d_k$ more for each weight:
+# multiplications, and mixing values of width $d_v$ (mostly $d_v = d_k$) takes $d_v$ more for each weight:
 #
 # $$
-# \text{multiplications} = 2\,L\,S\,d_k, \qquad \text{scores held} = L\,S
+# \text{multiplications} = L\,S\,(d_k + d_v), \qquad \text{scores held} = L\,S
 # $$
 #
 # At a length of 16,384 one head holds 268,435,456 scores: a gibibyte in float32.
@@ -776,10 +776,10 @@ class Counted(float):
     __rmul__ = __mul__
 
 
-counted = (np.vectorize(Counted, otypes=[object])(m[0, 0]) for m in (q, k, k))
-mixed, held = attention_by_loops(*counted)  # L = 5, S = 7, width 8; the keys serve as values
-assert np.allclose(mixed, attention(q, k, k)[0][0, 0], rtol=0, atol=1e-12)
-assert Counted.products == 2 * 5 * 7 * 8 and held.size == 5 * 7
+counted = (np.vectorize(Counted, otypes=[object])(m[0, 0]) for m in (q, k, v))
+mixed, held = attention_by_loops(*counted)  # L = 5, S = 7, keys of width 8, values of width 6
+assert np.allclose(mixed, attention(q, k, v)[0][0, 0], rtol=0, atol=1e-12)
+assert Counted.products == 5 * 7 * (8 + 6) and held.size == 5 * 7
 print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes for each head")
 
 # %% [markdown]

@@ -5,7 +5,7 @@
 #
 # 35 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
 
-# %% fold="input" alt="Heat maps of the outputs for dog bites man and man bites dog, with their means below. What one sees: each word keeps its row of eight colours, and the two means are equal."
+# %% fold="input" alt="Heat maps of the outputs for dog bites man and man bites dog, with their means below. What one sees: lines lead each word to its place in the other order; it keeps its row of eight numbers, and the two means are equal."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -134,7 +134,7 @@ assert not np.allclose(Y_reversed, Y, rtol=0, atol=0.1)  # not invariant
 # A language model may not look ahead: with a **causal mask** a token attends to itself and those before
 # it. *Predict*: is the layer still equivariant?
 
-# %% fold="output" alt="Heat maps of the outputs under a causal mask for both word orders, and their means. What one sees: the same word has another row of colours, and the means differ."
+# %% fold="output" alt="Heat maps of the outputs under a causal mask for both word orders, and their means. What one sees: lines lead each word to its place in the other order; it has another row of numbers, and the means differ."
 from pe_numpy import causal_mask
 
 p = np.arange(3)
@@ -324,7 +324,7 @@ assert np.linalg.norm(one_hot[5] - one_hot[6]) == np.linalg.norm(one_hot[5] - on
 # learned one before training; *one clock* is a hand that turns once in 16 positions, given by the sine
 # and cosine of its angle; *many clocks* is the sinusoidal code of [chapter 20](20_sinusoidal.ipynb).
 
-# %% alt="Eight heat maps of the distances between the codes of 64 positions. What one sees: bands that grow off the diagonal, flat squares, stripes of a clock, blocks of binary digits."
+# %% alt="Eight heat maps of the distances between the codes of 64 positions, each in its own scale. What one sees: bands that grow off the diagonal, flat squares, stripes of a clock, blocks of binary digits."
 N = 64  # positions that are "seen in training"
 table = np.random.default_rng(0).standard_normal((N, 16))
 bumps = np.exp(-((np.arange(N)[:, None] - np.arange(-16, N + 16)) ** 2) / 50)
@@ -342,7 +342,7 @@ plots.code_distances({name: code(np.arange(N)) for name, code in codes.items()})
 plt.show()
 
 # %% [markdown]
-# The picture shows how far apart any two positions are; dark is near. One-hot and the random table know
+# The picture shows how far apart any two positions are, each code in its own scale; dark is near. One-hot and the random table know
 # each position from the others and no more. The single clock confuses positions 16 apart.
 #
 # 1. **One code each**: no two positions share a code.
@@ -376,9 +376,10 @@ def extends_in_length(code):
 # $$c(pos+k) = M_k\,c(pos) + b_k$$
 #
 # The test finds the best $M_k$ and $b_k$ by least squares and asks whether anything is left over. One-hot
-# and blurred one-hot pass for free: they have at least as many components as positions. The clocks pass
-# with 2 and 16, because a hand that moves on by $k$ positions turns by the same angle from wherever it
-# starts.
+# and blurred one-hot pass for free: their 64 vectors are linearly independent, so some matrix leads them
+# to any 64 others. (Width alone is not enough: 100 components that span three dimensions fail.) The clocks
+# pass with 2 and 16 components, because a hand that moves on by $k$ positions turns by the same angle from
+# wherever it starts.
 
 
 # %%
@@ -396,6 +397,14 @@ def is_relative(code):
 
 print([name for name in codes if is_relative(codes[name])])
 assert is_relative(codes["many clocks"]) and not is_relative(codes["random table"])
+
+# %%
+draw, i, j = np.random.default_rng(7), np.arange(N)[:, None], np.arange(-16, N + 16)
+assert best_shift(codes["one-hot"](np.arange(N)), draw.standard_normal((N, 64))) < 1e-12  # any
+powers = np.exp(i / 25) ** j  # of 64 different numbers: a Vandermonde matrix, of full rank
+assert np.allclose(bumps, np.exp(-(i**2) / 50) * powers * np.exp(-(j**2) / 50), rtol=0, atol=1e-9)
+flat = draw.standard_normal((N, 3)) @ draw.standard_normal((3, 100))  # wide, of rank 3
+assert not is_relative(lambda p: flat[p])
 
 # %% [markdown]
 # 5. **Falls with distance**: the farther, the weaker. If codes are added and nothing is projected, a score
@@ -529,7 +538,7 @@ def readout(seed, encoding, ridge=0.01):
 
 assert readout(0, {}).shape == (56, 8)
 
-# %% alt="Bars of the accuracy of the word-order probe for six layers. What one sees: two blind layers stand at the ceiling of 50 per cent, RoPE above it, causal mask and sinusoids near 100."
+# %% alt="Bars of the accuracy of the word-order probe for six layers. What one sees: two blind layers stand at the ceiling of 50 per cent, RoPE above it on average, causal mask and sinusoids near 100."
 percent = {}
 for name, encoding in encodings.items():
     right = []
@@ -542,14 +551,16 @@ for name, encoding in encodings.items():
     print(f"{name:21} {percent[name]:3} %   from {min(right)} to {max(right)}")
 assert percent["no position"] <= 50 and percent["bias -|i-j|/2"] <= 50
 assert percent["causal mask alone"] > 95 and percent["sinusoidal, added"] > 95
+assert 50 < percent["RoPE"] < 85 < percent["RoPE, all pairs fast"] < 100
 plots.probe_accuracy(percent, ["none", "alibi", "rope", "rope", "none", "sinusoidal"])
 plt.show()
 
 # %% [markdown]
 # *Proved*: the two blind layers cannot pass 50 %. *Measured*: the causal mask alone and the added
-# sinusoids let a random layer answer almost every time. RoPE lies between, and this is no ranking: it
-# changes the weights only, and most of its pairs of components hardly turn within three positions. With
-# all pairs at one radian per position the same layer gets 95 %. The symmetric bias is
+# sinusoids let a random layer answer almost every time. RoPE lies between on average, its five layers
+# from 48 to 71 %, and this is no ranking: it changes the weights only, and most of its pairs of components
+# hardly turn within three positions. With all pairs at one radian per position the same layers get 95 % on
+# average. The symmetric bias is
 # [ALiBi](35_alibi.ipynb) without a causal mask: it knows how far, and not on which side.
 #
 # ## Exercises

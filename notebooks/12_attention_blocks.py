@@ -64,8 +64,9 @@ plt.show()
 # o' = o\, e^{m - m'} + e^{s_j - m'}\, v_j
 # $$
 #
-# We start with $m = -\infty$ and empty sums; the first factor is then $e^{-\infty} = 0$. No factor is
-# above 1, so nothing overflows. *Predict*: what is $o/\ell$ when only some of the keys are read?
+# We start with $m = -\infty$ and empty sums; if the first score is finite, the first factor is then
+# $e^{-\infty} = 0$. (A masked one needs [care](#attention-in-blocks).) No factor is above 1, so nothing
+# overflows. *Predict*: what is $o/\ell$ when only some of the keys are read?
 
 # %% fold="output" alt="Three panels over 32 keys: scores with a rising running maximum; the running sum, rescaled at each new maximum; the running output, ending at attention."
 from pe_numpy import softmax
@@ -119,6 +120,11 @@ for cut in range(1, 32):
     assert np.allclose(joined, summary(s_row, v_row), rtol=0, atol=1e-12)
 assert np.isclose(joined[2] / joined[1], softmax(s_row) @ v_row, rtol=0, atol=1e-12)
 
+# %%
+start = -np.inf, 0.0, 0.0  # before the first score
+assert merge(start, summary(s_row, v_row)) == summary(s_row, v_row)  # finite: it takes no part
+assert np.isnan(merge(start, start)[1:]).all()  # masked: care
+
 # %% [markdown]
 # All 31 ways to cut 32 keys in two give one result. So we may cut into as many blocks as we like, and
 # merge them even on different machines.
@@ -130,7 +136,7 @@ assert np.isclose(joined[2] / joined[1], softmax(s_row) @ v_row, rtol=0, atol=1e
 #
 # - **Preparation**: shapes, scale, and the positions for a causal mask or a bias that depends on
 #   distance.
-# - **`scores_of`**: the scores of one block. Bias and mask act here, on a small square. A bias may be a
+# - **`scores_of`**: the scores of one block. Scale, bias and mask act here, on a small square. A bias may be a
 #   *function* of the distances in that square, so no $(L, S)$ array is needed for it either.
 # - **The sweep**, from `output = ...` on: `top` is $m$, `total` is $\ell$, `mixed` is $o$, and `shrink`
 #   is $e^{m - m'}$. While a row has seen nothing, $m = -\infty$; then the shift is taken as 0, since
@@ -183,7 +189,8 @@ def spy(d):
 for length, block in ((64, 16), (256, 32), (512, 64)):
     sizes, n = [], length // block
     x = np.ones((length, 2), np.float32)
-    assert np.allclose(attention_blockwise(x, x, x, bias=spy, block=block, causal=True), 1)
+    ones = attention_blockwise(x, x, x, bias=spy, block=block, causal=True)
+    assert np.allclose(ones, 1, rtol=0, atol=1e-6)  # float32
     print(f"length {length}, block {block}: {len(sizes)} of {n * n} blocks, {max(sizes):,} scores")
     assert len(sizes) == n * (n + 1) // 2 and set(sizes) == {block**2}
 assert (place[np.tril_indices(size)] == np.arange(size * (size + 1) // 2) + 1).all()  # the picture
@@ -204,7 +211,7 @@ assert 64 * 64 == 4_096 and 64 * 64 - 64 * 65 // 2 == 2_016  # blocks, and those
 # $$
 # \begin{aligned}
 # \text{window of } w:&\quad 0 \le i - j < w\\
-# \text{the same with } z \text{ sinks}:&\quad 0 \le i - j \ \text{ and }\ (i - j < w \ \text{ or }\ j < z)\\
+# \text{the same with } z \text{ sinks}:&\quad 0 \le i - j \ \text{ and }\ (i - j < w \ \text{ or }\ 0 \le j < z)\\
 # \text{chunks of } c:&\quad 0 \le i - j \ \text{ and }\ \lfloor i/c \rfloor = \lfloor j/c \rfloor
 # \end{aligned}
 # $$
@@ -218,8 +225,10 @@ p = np.arange(6)
 window, sink, chunks = window_mask(p, p, 3), window_mask(p, p, 2, sinks=1), chunk_mask(p, p, 3)
 for i, j in np.ndindex(6, 6):
     assert window[i, j] == (0 <= i - j < 3)
-    assert sink[i, j] == (0 <= i - j and (i - j < 2 or j < 1))
+    assert sink[i, j] == (0 <= i - j and (i - j < 2 or 0 <= j < 1))
     assert chunks[i, j] == (0 <= i - j and i // 3 == j // 3)
+padded = window_mask(p - 2, p - 2, 2, sinks=1)[5]  # positions -2 .. 3: two tokens of padding
+assert np.flatnonzero(padded).tolist() == [2, 4, 5]  # the sink stands at 0
 for name, mask in (("window of 3", window), ("window of 2, 1 sink", sink), ("chunks of 3", chunks)):
     print(f"{name:20} rows 3 and 5:", *("".join(map(str, row)) for row in mask[[3, 5]].astype(int)))
 
@@ -626,7 +635,7 @@ for sink in (0, 20):
 # | window | [gpt-oss](https://github.com/openai/gpt-oss/tree/7b58334), 128, in every other layer | the last $w$ keys | nothing | the blocks of a band | for the near layers of a long-text model |
 # | window and 4 sinks | [StreamingLLM](https://github.com/mit-han-lab/streaming-llm/tree/2e50426) | $w + 4$ keys, unturned | nothing | the same, and the first blocks | streams on; remembers no more |
 # | chunks of 8192 | [Llama 4](https://github.com/meta-llama/llama-models/tree/a9c89c4), in 3 of 4 layers | the chunk | nothing | the blocks of the chunk | cheap; nothing crosses a border |
-# | learned sink | gpt-oss; Granite (as a sigmoid) and Inkling 2 (made of the token) in transformers 5.23.0 | nothing more | one number a head (Inkling 2: a matrix) | one more score | beside windows |
+# | learned sink | gpt-oss; Granite-SWA (`models/granite_swa`, as a sigmoid) and Inkling 2 (made of the token) in transformers 5.23.0 | nothing more | one number a head (Inkling 2: a matrix) | one more score | beside windows |
 #
 # ## Further reading
 #

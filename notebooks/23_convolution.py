@@ -178,7 +178,8 @@ def share_that_stays(i, L, c, w):
 
 print("first two positions, one and two layers:", zero[1:3, :2].round(2).tolist())
 for c in range(5):
-    assert np.allclose(zero[c], [share_that_stays(i, 13, c, KERNEL) for i in range(13)], atol=1e-12)
+    assert np.allclose(zero[c], [share_that_stays(i, 13, c, KERNEL) for i in range(13)],
+                       rtol=0, atol=1e-12)  # fmt: skip
     interior = [c <= i < 13 - c for i in range(13)]
     assert np.array_equal(np.isclose(zero[c], 1, rtol=0, atol=1e-9), interior)
 

@@ -93,6 +93,18 @@ def test_zero_padding_marks_as_many_positions_at_each_end_as_the_kernels_reach(m
     assert (y[L - reach :] < inner[0] * (1 - 1e-9)).all()
 
 
+@given(halves, st.integers(1, 3), seeds)
+def test_paddings_differ_within_reach_of_the_ends_alone(m, layers, seed):
+    reach = m * layers
+    L = 2 * reach + 3
+    x, kernels = data(L, seed=seed), [data(2 * m + 1, seed=seed + n) for n in range(layers)]
+    zero, ring = x, x
+    for kernel in kernels:
+        zero, ring = convolve(zero, kernel), convolve(ring, kernel, "circular")
+    inner = slice(reach, L - reach)
+    assert_allclose(zero[inner], ring[inner], rtol=0, atol=1e-12)
+
+
 @given(lengths, halves, seeds)
 def test_symmetric_kernel_cannot_tell_one_end_from_the_other(L, m, seed):
     half = data(m, seed=seed)

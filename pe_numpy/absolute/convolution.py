@@ -48,9 +48,10 @@ def convolve(x: ArrayLike, kernel: ArrayLike, padding: str = "zero") -> np.ndarr
     Notes
     -----
     Source: Islam et al. 2020. With circular padding a shift of the input shifts the output, so a
-    constant stays constant, whatever the kernel. With zero padding c layers change the first and
-    the last c m positions and no others. A symmetric kernel changes both ends alike, so it betrays
-    how far the border is, but not which border; any other kernel tells them apart.
+    constant stays constant, whatever the kernel. After c layers zero padding can differ from that
+    at the first and the last c m positions, and at no others. On a constant a symmetric kernel
+    changes both ends alike, so it betrays how far the border is, but not which border; another
+    kernel may tell them apart.
 
     Examples
     --------

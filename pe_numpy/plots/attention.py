@@ -10,60 +10,84 @@ from matplotlib.figure import Figure
 
 from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, in_style, matrix_panel
 
+Panel = tuple[str, np.ndarray, str]
+
 
 @in_style
 def attention_steps(
     words: Sequence[str],
     X: np.ndarray,
+    W_q: np.ndarray,
     Q: np.ndarray,
     K: np.ndarray,
     V: np.ndarray,
     weights: np.ndarray,
     output: np.ndarray,
 ) -> Figure:
-    """Every matrix of one head, with its numbers: from the words (L, D) to the output."""
+    """Every step of one head, with its numbers: from the words (L, D) to the output."""
     scores = Q @ K.T
-    above = [("$X$", X), ("$Q = XW^q$", Q), ("$K = XW^k$", K), ("$V = XW^v$", V)]
+    above = [
+        ("$X$", X, "vectors"),
+        ("$W^q$", W_q, "matrix"),
+        ("$Q$", Q, "vectors"),
+        ("$K = XW^k$", K, "vectors"),
+        ("$V = XW^v$", V, "vectors"),
+    ]
     below = [
         ("scores $QK^T$", scores, "scores"),
-        (r"$QK^T/\sqrt{d_k}$", scores / np.sqrt(K.shape[1]), "scores"),
+        ("scaled scores", scores / np.sqrt(K.shape[1]), "scores"),
         ("weights", weights, "weights"),
         ("output $O$", output, "vectors"),
     ]
-    return _panels([[(*panel, "vectors") for panel in above], below], words)
+    divide = r"$\div\sqrt{d_k}$" + "\n" + r"$\to$"
+    signs = [[r"$\times$", "$=$"], [divide, "softmax\n" + r"$\to$", r"$\times\,V$" + "\n$=$"]]
+    return _panels([above, below], words, signs)
 
 
 @in_style
-def attention_panels(
-    rows: Sequence[Sequence[tuple[str, np.ndarray, str]]], words: Sequence[str]
-) -> Figure:
+def attention_panels(rows: Sequence[Sequence[Panel]], words: Sequence[str]) -> Figure:
     """Rows of matrices with their numbers: (title, (L, n) array, kind).
 
     "vectors" have components as columns, "scores" and "weights" have words; a "matrix" has
     components as rows, too.
     """
-    return _panels(rows, words)
+    return _panels(rows, words, [[]] * len(rows))
 
 
-def _panels(rows: Sequence[Sequence[tuple[str, np.ndarray, str]]], words: Sequence[str]) -> Figure:
+def _panels(
+    rows: Sequence[Sequence[Panel]], words: Sequence[str], signs: Sequence[Sequence[str]]
+) -> Figure:
+    """Draw rows of panels, all in one scale, with a sign after some of them, and two bars."""
     figure = plt.figure(figsize=(WIDTH, 1.72 * len(rows)))
     parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
-    for part, row in zip(parts, rows, strict=True):
+    limit = max(float(np.abs(data).max()) for row in rows for _, data, _ in row)
+    bars = {0: ("all but weights", True), 1: ("weights", False)}  # beside the first two rows
+    for place, (part, row) in enumerate(zip(parts, rows, strict=True)):
         ratios = [data.shape[1] for _, data, _ in row]
-        panels = part.subplots(1, len(row), width_ratios=ratios)
+        panels, images = part.subplots(1, len(row), width_ratios=ratios), {}
         for n, (axes, (title, data, kind)) in enumerate(zip(panels, row, strict=True)):
             whole = bool((data == data.round()).all())
             numbers = [str(c) for c in range(len(data))] if kind == "matrix" else [""] * len(data)
             columns = words if kind in ("scores", "weights") else range(data.shape[1])
-            matrix_panel(
+            signed = kind != "weights"
+            images[signed] = matrix_panel(
                 axes,
                 title,
                 data,
                 words if n == 0 else numbers,
                 columns,
                 "{:.0f}" if whole else "{:.2f}",
-                signed=kind != "weights",
+                signed,
+                limit,
             )
+        for axes, sign in zip(panels, signs[place], strict=False):
+            at = {"transform": axes.transAxes, "va": "center", "multialignment": "center"}
+            axes.text(1.04, 0.5, sign, fontsize=8, linespacing=1.1, **at)
+        if place in bars:
+            label, signed = bars[place]
+            bar = part.colorbar(images[signed], ax=panels, fraction=0.03, pad=0.01)
+            bar.set_label(label, fontsize=7)
+            bar.ax.tick_params(labelsize=6.5, length=2)
     return figure
 
 

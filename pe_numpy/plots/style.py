@@ -119,10 +119,14 @@ def matrix_panel(
     columns: Sequence[Any],
     form: str = "{:g}",
     signed: bool = True,
-) -> None:
-    """Draw a small matrix with its numbers in the cells; dark cells get white digits."""
-    limit = float(np.abs(data).max()) if signed else 1.0
-    heat(axes, data, limit=limit or 1.0, signed=signed)
+    limit: float | None = None,
+) -> Any:
+    """Draw a small matrix with its numbers in the cells; dark cells get white digits.
+
+    Signed colours reach to `limit`, by default the largest number of this matrix.
+    """
+    limit = (limit or float(np.abs(data).max())) if signed else 1.0
+    image = heat(axes, data, limit=limit or 1.0, signed=signed)
     for i, j in np.ndindex(data.shape):
         dark = abs(data[i, j]) > 0.6 * limit if signed else data[i, j] < 0.55
         text = form.format(data[i, j] + 0.0)
@@ -132,3 +136,4 @@ def matrix_panel(
     axes.set_xticks(range(len(columns)), columns, fontsize=6.5)
     axes.set_yticks(range(len(rows)), rows, fontsize=6.5)
     axes.tick_params(length=0, pad=2)
+    return image

@@ -9,26 +9,43 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from pe_numpy.plots.style import COLOURS, WIDTH, heat, in_style, label_words
+from pe_numpy.plots.style import COLOURS, SERIES, WIDTH, heat, in_style, label_words
 
 
 @in_style
 def outputs_of_two_orders(
     first: np.ndarray, second: np.ndarray, words: Sequence[str], reordered: Sequence[str]
 ) -> Figure:
-    """Draw the outputs (L, D) of a sentence and of another order, and below them their means."""
+    """Draw the outputs (L, D) of a sentence and of another order, and below them their means.
+
+    A line leads from each word to where it stands in the other order.
+    """
     fig, axes = plt.subplots(
-        2, 2, figsize=(WIDTH, 2.9), height_ratios=(len(words), 1), sharex="col"
+        2, 3, figsize=(WIDTH, 2.9), height_ratios=(len(words), 1), width_ratios=(5, 1, 5)
     )
     limit = float(max(np.abs(first).max(), np.abs(second).max()))
-    for column, (data, names) in enumerate(((first, words), (second, reordered))):
+    for column, (data, names) in ((0, (first, words)), (2, (second, reordered))):
         top, bottom = axes[:, column]
-        heat(top, data, limit)
-        image = heat(bottom, data.mean(axis=0, keepdims=True), limit)
-        label_words(top, names)
-        label_words(bottom, ["mean"])
+        for ax, rows, labels in ((top, data, names), (bottom, data.mean(axis=0)[None], ["mean"])):
+            image = heat(ax, rows, limit)
+            label_words(ax, labels)
+            for i, j in np.ndindex(rows.shape):
+                ink = "white" if abs(rows[i, j]) > 0.6 * limit else "black"
+                number = f"{rows[i, j].round(1) + 0.0:.1f}"
+                ax.text(j, i, number, ha="center", va="center", fontsize=6.5, color=ink)
+            if column:
+                ax.yaxis.tick_right()
+                ax.tick_params(length=0)
+        for label in top.get_yticklabels():
+            label.set_color(SERIES[words.index(label.get_text())])
         top.set_title(" ".join(names), weight="bold")
         bottom.set_xlabel("component")
+    for ax in axes[:, 1]:
+        ax.axis("off")
+    between = axes[0, 1]
+    between.set(xlim=(0, 1), ylim=(len(words) - 0.5, -0.5))
+    for row, word in enumerate(words):
+        between.plot([0, 1], [row, reordered.index(word)], color=SERIES[row])
     fig.colorbar(image, ax=axes, fraction=0.04)
     return fig
 
@@ -37,17 +54,24 @@ def outputs_of_two_orders(
 def code_distances(codes: dict[str, np.ndarray]) -> Figure:
     """Draw for each code, of shape (N, width), the distances between the vectors of all positions.
 
-    Each panel has its own scale, from 0 (dark) to the largest distance (bright).
+    Each panel has its own scale, from 0 (dark) to the largest distance (bright), in its title.
     """
-    fig, axes = plt.subplots(2, len(codes) // 2, figsize=(WIDTH, 4.0))
+    fig, axes = plt.subplots(2, len(codes) // 2, figsize=(WIDTH, 4.6))
     for ax, (name, code) in zip(axes.flat, codes.items(), strict=True):
-        heat(ax, np.linalg.norm(code[:, None] - code[None], axis=-1), signed=False)
-        ax.set(title=name, xticks=(0, len(code) - 1), yticks=(0, len(code) - 1), aspect="equal")
+        distance = np.linalg.norm(code[:, None] - code[None], axis=-1)
+        image = heat(ax, distance / distance.max(), 1.0, signed=False)
+        title = f"{name}\nlargest {distance.max():.3g}"
+        ax.set(title=title, xticks=(0, len(code) - 1), yticks=(0, len(code) - 1), aspect="equal")
         ax.tick_params(length=0)
     for ax in axes[:, 0]:
         ax.set_ylabel("position", labelpad=-6)
     for ax in axes[-1]:
         ax.set_xlabel("position", labelpad=-4)
+    bar = fig.colorbar(
+        image, ax=axes, location="bottom", ticks=(0, 1), shrink=0.4, aspect=30, pad=0.03
+    )
+    bar.ax.set_xticklabels(["distance 0", "largest"])
+    bar.ax.tick_params(length=0)
     return fig
 
 

@@ -333,7 +333,7 @@ def attention(
     mask : boolean array that broadcasts to (..., L, S), optional
         True = may attend.
     bias : array that broadcasts to (..., L, S), optional
-        Added after the scale (T5, ALiBi); cast to the dtype of the scores.
+        Added after the scale (ALiBi; T5 takes a scale of 1); cast to the dtype of the scores.
     scale : float, optional
         Factor of q k^T, 1/sqrt(K) by default.
 
