@@ -729,8 +729,8 @@ print("schemes that set no released model apart:", ", ".join(alone))
 assert {"KERPLE", "FIRE", "CoPE", "FoX"} < set(alone)
 
 # %% [markdown]
-# Of the 126 families that count, most have rotated since 2023: since 2024, 99 of 107. In ten of these 99 some layers go
-# without. Of the eight others, six have no position in any attention layer (Jamba, Zamba, Zamba2, Granite 4.0-H, Kimi
+# Of the 126 families that count, most have rotated since 2023: since 2024, 99 of 107. In ten of these 99 some layers of
+# self-attention go without. Of the eight others, six have no position in any attention layer (Jamba, Zamba, Zamba2, Granite 4.0-H, Kimi
 # Linear, Nemotron-H): all are hybrids, whose other layers, recurrent or state spaces, know the order. (Hybrids need not:
 # Bamba, Falcon-H1, MiniMax and Qwen3-Next rotate.) The last two, both Inkling, have Shaw's idea. (Other distances for RoPE
 # are red, since the pair decides them.)
@@ -999,7 +999,7 @@ assert compare("text", "rope", "rope_10000", multiple=8).endswith("higher at 10"
 # | id | what it says | what holds |
 # |---|---|---|
 # | N-002-10 | below 512 tokens learned or sinusoidal, above 2048 RoPE or ALiBi | **fails** as a rule: lengths of famous models, not borders: of six models that 002-5.1 names, the thresholds advise one (cell) |
-# | 002-5.1, extrapolation | learned poor, sinusoidal fair, RoPE good, ALiBi very good | **holds** for the loss, at every budget: a table has no answer beyond its rows, sinusoidal models break at twice their length, RoPE later, ALiBi's loss stays level (both hold [corrected](#how-many-comparisons)); **fails** for needles, of which ALiBi misses a quarter (cell) |
+# | 002-5.1, extrapolation | learned poor, sinusoidal fair, RoPE good, ALiBi very good | **holds** for the loss, at every budget: a table has no answer beyond its rows, sinusoidal models break at twice their length, RoPE later, ALiBi's loss stays level (these two comparisons hold [corrected](#how-many-comparisons)); **fails** for needles, of which ALiBi misses a quarter (cell) |
 # | 002-5.1, the rest | "nothing to learn" for sinusoids; RoPE "efficient"; models named | right, and RoPE and ALiBi have nothing to learn either (asserted above, *What it costs*) |
 # | 002-5.2 | "from scratch RoPE"; "extrapolation needed: ALiBi is best"; "RoPE with NTK scaling" for very long texts | the first is the custom; that RoPE reads best of the four within its length **depends on the budget** and the language (cell); the second **holds** for loss alone, and Shaw, Transformer-XL and DeBERTa are level, too; the third **holds**: better than RoPE alone, though its loss and needles are worse than within the length |
 # | 003-1.4(2) | relative encoding "directly embodies the relative signal", "works better", extrapolates; the classic form injects it into keys and values | the first holds for all but TUPE; the second depends on the comparison (Shaw et al. 2018, abstract: more than one point of BLEU on English to German, less than half of one on English to French; Scao et al. 2022 find learned ahead of rotary); the third is three things: going flat, bending, going on; the last is right ([chapter 31](31_shaw.ipynb)) |
@@ -1074,8 +1074,8 @@ assert len(missed) == 2 and all("rope dynamic_ntk" in key for key in missed)
 assert (len(compared), len(alike), len(hold)) == (25, 18, 6)
 
 # %% [markdown]
-# Of 25 comparisons 18 come out alike at every budget, and six of these hold for all 25 together: sinusoidal models
-# break at twice their length and ALiBi's loss stays below RoPE's at four times, on both languages; at the trained length
+# Of 25 comparisons 18 come out alike at every budget, and six of these hold for all 25 together: the sinusoids' loss
+# is above RoPE's at twice the length and RoPE's above ALiBi's at four times, on both languages; at the trained length
 # RoPE's loss is below ALiBi's on the Markov language and below the sinusoids' on text. The others, among them everything
 # about tuned models, dynamic NTK and the base 10,000, are hints from few seeds. (The list holds what this chapter says; more
 # was looked at while it was written, so this is the least correction. Nor is the border sharp: two verdicts on dynamic NTK
