@@ -2,8 +2,9 @@
 
 Source: the docstrings of the package, its census and its homework, and ``cards.csv`` beside this
 module, which `docs/cards.py` measures: with the detector, by counting, and from the study. Typed
-here are the line of code, which a test runs beside the scheme itself, and the models that use a
-scheme beside the one that the census has for them.
+here are the line of code, which a test runs beside the scheme itself, the words for a scheme whose
+function serves another, too, and the models that use a scheme beside the one that the census has
+for them.
 Axes: L queries, S keys, D model width, H heads, K width of one head, A coordinates of a position.
 Symbols: x are token vectors, i and j the positions of queries and keys; scores are the plain
 q @ k.T / sqrt(K); what else a line uses, it names as the function's docstring does.
