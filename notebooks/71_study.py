@@ -5,7 +5,7 @@
 #
 # 50 minutes. Needs [35 Punish distance: ALiBi](35_alibi.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
 
-# %% fold="input" alt="Needles found over loss on a long text, thirteen models, an arrow from the shortest training to the longest. What one sees: Shaw, DeBERTa, Transformer-XL, T5 and ReRoPE end in the upper left corner, ALiBi below it; sinusoidal, learned, TUPE and direct RoPE go to the right."
+# %% fold="input" alt="Needles found over loss on a long text, thirteen models, an arrow from the shortest training to the longest that both tasks have. What one sees: Shaw, DeBERTa, Transformer-XL, T5 and ReRoPE end in the upper left corner, ALiBi below it; sinusoidal, learned, TUPE and direct RoPE go to the right."
 from itertools import product
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,9 +15,11 @@ from pe_numpy.training.verdicts import Study
 book = Study("results/study.csv")
 points = {}
 for name, (encoding, scaling) in plots.MODELS.items():
-    loss = list(book.means("text", encoding, scaling=scaling).values())  # by budget
-    found = list(book.means("needle", encoding, "accuracy", scaling=scaling).values())
-    points[name] = [(loss[n][3], 100 * found[n][3]) for n in (0, -1)]  # at 256 tokens
+    loss = book.means("text", encoding, scaling=scaling)  # by budget
+    found = book.means("needle", encoding, "accuracy", scaling=scaling)
+    both = sorted(set(loss) & set(found))  # budgets that both tasks have
+    assert both in ([1, 4], [1, 4, 10])
+    points[name] = [(loss[n][3], 100 * found[n][3]) for n in (both[0], both[-1])]  # at 256 tokens
 plots.loss_against_needles(points)
 plt.show()
 
@@ -36,11 +38,12 @@ plt.show()
 # - **Does it matter what the numbers in an encoding are fitted to?** Much: ALiBi's slopes, RoPE's base and
 #   T5's largest distance, as published, are made for other lengths. [Shown](#fitted-or-published).
 # - **How was it measured?** Small models, trained on 32 tokens with two rates and up to three budgets, read
-#   up to 256; a verdict has to hold from one budget on. [Shown](#what-counts-as-a-verdict).
+#   up to 256; a verdict has to hold at every budget, but perhaps the first. Of the last table's 105
+#   comparisons 83 give a verdict, and 41 hold when all are tested at once. [Shown](#what-counts-as-a-verdict).
 
 # %% [markdown]
-# Each arrow of the picture leads from the shortest training (hollow) to the longest: to the right the loss on text at 256
-# tokens, upwards the share of needles found there.
+# Each arrow of the picture leads from the shortest training (hollow) to the longest that both tasks have (four times as many
+# steps, or ten): to the right the loss on text at 256 tokens, upwards the share of needles found there.
 #
 # ## Two things can go wrong
 #
@@ -203,7 +206,7 @@ from pe_numpy import ntk_scaling, rope, rope_frequencies
 q, k = np.random.default_rng(0).standard_normal((2, 1, 8))
 theta = rope_frequencies(8, experiment.BASES["rope"])
 scores = [(rope(q, [d], f) @ k.T).item() for d, f in ((12, theta / 4), (3, theta))]
-assert np.isclose(*scores, rtol=1e-12)
+assert np.isclose(*scores, rtol=0, atol=1e-12)
 trained, _, linear, ntk = (rows.mean(axis=0) for rows in looks.values())
 assert (trained.argmax(), linear.argmax(), ntk.argmax(), 4 + ntk[4:].argmax()) == (3, 12, 3, 9)
 assert np.allclose((ntk_scaling(8, 4, 500) / theta)[:2], [1, 2 / 3], rtol=0, atol=0.05)
@@ -221,8 +224,9 @@ assert np.allclose((ntk_scaling(8, 4, 500) / theta)[:2], [1, 2 / 3], rtol=0, ato
 #
 # - **Budgets.** Budget 1 is the steps of the recipe (300 to 600), 4 and 10 are four and ten times as many. All have 1 and 4; on
 #   languages and probes of one layer the ten below, and some of their published variants, have 10 as well, where budget 4 had lowered the loss at 32 tokens by more than .01 nats.
-# - **Rates.** Two were tried, one seed each, at budget 4, and the better one is kept. (Text takes that of the Markov language, two layers
-#   that of one.)
+# - **Rates.** Two were tried, one seed each, at budget 4, and the one with the lower loss at 32 tokens is kept. (Text takes that of the
+#   Markov language, two layers that of one.) For 19 of 29 encodings at the offset and 13 of 29 at the needle both losses are .0000:
+#   nothing was decided there, and yet needles at 256 tokens depend on the rate.
 # - **Fitted to 32 tokens** is whatever can be: bases (500), T5's buckets, the clips of Shaw and DeBERTa, ALiBi's slopes
 #   (four times as steep). A number in a name marks a published one: `alibi_256`, `rope_10000`, `t5_128`.
 # - **Seeds.** Three; five for no code, sinusoids, T5, ALiBi and RoPE on languages and probes.
@@ -237,16 +241,30 @@ assert np.abs(live_one - answers["direct"][[0, 2]]).max() < 0.1  # the model abo
 
 
 # %%
-for task, layers in (("markov", "2"), ("offset", "1"), ("needle", "1")):
-    tried, where = {}, {"task": task, "layers": layers, "budget": "4", "seed": "0"}
-    for row in rows:
+def trials(task, what):
+    """The trials of the two rates, the lower one first, by encoding."""
+    layers = "2" if task == "markov" else "1"
+    where = {"task": task, "layers": layers, "budget": "4", "seed": "0"}
+    found = {}
+    for row in sorted(rows, key=lambda row: float(row["rate"])):
         if where.items() <= row.items():
-            losses = tried.setdefault(row["encoding"], {})
-            losses[float(row["rate"])] = float(row["loss_1x"])
-    both = {name: [losses[rate] for rate in sorted(losses)] for name, losses in tried.items()}
+            found.setdefault(row["encoding"], []).append(float(row[what]))
+    return found
+
+
+tied = {}
+for task in ("markov", "offset", "needle"):
+    both = trials(task, "loss_1x")
     fast, slow = (sum(sign * b < sign * a for a, b in both.values()) for sign in (1, -1))
-    print(f"{task}: higher rate better for {fast} encodings, lower for {slow};", end=" ")
-    print("losses at both:", {name: both[name] for name in ("none", "alibi", "rope")})
+    tied[task] = [name for name, losses in both.items() if losses == [0, 0]]
+    print(
+        f"{task}: of {len(both)}, higher rate better {fast}, lower {slow}, both 0: {len(tied[task])}"
+    )
+assert [len(names) for names in tied.values()] == [0, 19, 13]
+needles = trials("needle", "accuracy_8x")
+for name in ("sinusoidal", "learned", "rope_10000"):
+    assert name in tied["needle"] and needles[name][1] - needles[name][0] > 0.1
+    print(f"{name}: no loss at 32 at either rate; needles at 256:", needles[name])
 
 # %% [markdown]
 # The models of one seed read the same batches, so we compare seed by seed. From the differences $d_1\dots d_n$ of two
@@ -255,8 +273,8 @@ for task, layers in (("markov", "2"), ("offset", "1"), ("needle", "1")):
 # $$\bar d\;\pm\;t_{n-1}\,\frac{s_d}{\sqrt n}\qquad\text{with } t_2=4.30,\; t_4=2.78$$
 #
 # which holds the true mean in 95 of 100 studies, if differences are spread as a normal law has it. One encoding is **lower** at a
-# budget if the interval leaves out 0. A **verdict** on all budgets is given only if it holds from some budget on, the
-# last one alone being no such point. Otherwise the sentence names each budget. Three equal signs, without such
+# budget if the interval leaves out 0. A **verdict** on all budgets is given only if it holds at every budget, or at every one
+# but the first of three, which must then be undecided. Otherwise the sentence names each budget. Three equal signs, without such
 # an interval, decide nothing: a coin gives them one time in four.
 
 # %%
@@ -266,20 +284,50 @@ from pe_numpy.training.verdicts import lower, paired_interval, relabelled_chance
 print(f"t for 3 and for 5 seeds: {STUDENT[1]:.2f}, {STUDENT[3]:.2f}")
 a, b = (book.losses("text", name)[:, 0] for name in ("rope", "alibi"))
 half = STUDENT[3] * (a - b).std(ddof=1) / np.sqrt(5)
-assert np.allclose(
-    paired_interval(a, b), ((a - b).mean() - half, (a - b).mean() + half), rtol=1e-12
-)
+middle = (a - b).mean()
+assert np.allclose(paired_interval(a, b), (middle - half, middle + half), rtol=0, atol=1e-12)
 assert lower([1, 2, 3], [2, 2.1, 5]) == 0 and 2 * 0.5**3 == 1 / 4  # three equal signs
 low, high = paired_interval(a, b)
 print(f"text at 32, RoPE less ALiBi, budget 1: {low:.3f} to {high:.3f} nats")
 print(f"means as far apart with shuffled labels: {relabelled_chance(a, b):.3f}")
 print("over all budgets:", book.compare("text", "rope", "alibi", multiple=1))
+assert verdict({1: 0, 4: 1, 10: 1}) == "lower from 4 on"
 assert verdict({1: 0, 4: 1}) == "depends on the budget: not decided at 1, lower at 4"
 
 # %% [markdown]
 # (Shuffled: the labels are dealt to the ten losses at random, which forgets the seeds. With three and three losses it
 # could not be below 2/20.)
 #
+# ### Many verdicts at once
+#
+# Where a hundred comparisons are made, chance gives some verdicts (exercise 3). So each gets a $p$: the chance of a mean as many
+# standard errors $s_d/\sqrt n$ from 0, or more, if the true mean is 0. It is below .05 where the interval leaves out 0. The $p$ of a
+# verdict is the largest of the budgets that it names; without a verdict it is 1. Holm (1979) sorts the $m$ of a table and
+# multiplies the smallest by $m$, the next by $m-1$, and so on:
+#
+# $$\tilde p_{(i)}=\max_{k\le i}\;\min\bigl(1,\;(m-k+1)\,p_{(k)}\bigr)$$
+#
+# Those with $\tilde p<.05$ **hold together**: the chance that a table has a single false one among them is at most one in 20. With
+# three seeds only large differences do.
+
+# %%
+from pe_numpy.training.verdicts import holm, paired_p, verdict_p
+
+
+def together(questions):
+    """Which comparisons of a table hold together, by Holm."""
+    return holm([book.p_value(*question) for question in questions]) < 0.05
+
+
+p, by_hand = [0.005, 0.01, 0.03, 0.04], []
+for k, own in enumerate(p, start=1):
+    by_hand.append(max([min(1, (len(p) - k + 1) * own), *by_hand]))
+assert np.allclose(holm(p), by_hand, rtol=1e-12, atol=0)
+assert np.allclose(by_hand, [0.02, 0.03, 0.06, 0.06], rtol=1e-12, atol=0)
+assert paired_p(a, b) < 0.05 and high < 0
+print(f"text at 32, RoPE less ALiBi, budget 1: p = {paired_p(a, b):.4f}")
+
+# %% [markdown]
 # ## Ten encodings, eight times as far
 #
 # **Predict**: sort the ten into three groups. Which curves stay flat, which creep up, which jump? And what does more
@@ -319,8 +367,9 @@ for task in ("markov", "text"):
     rises = {name: [x[3] - x[0] for x in own.values()] for name, own in means.items()}
     assert max(max(rises[name]) for name in flat) < 0.1
     assert min(min(rises[name][1:]) for name in jump) > 1.2
-    for name in ("sinusoidal", "learned", "rope"):
-        assert means[name][10][0] < means[name][1][0] and means[name][1][3] < means[name][10][3]
+    for name in jump:
+        near, far = (means[name][10][n] - means[name][1][n] for n in (0, 3))
+        assert near < 0 and (far > 0) == ((task, name) != ("markov", "tupe"))
     assert (np.diff(rises["t5"]) < 0).all() and (np.diff(rises["none"]) > 0).all()
     assert (np.diff([x[3] for x in means["none"].values()]) > 0).all()
 
@@ -329,8 +378,8 @@ for task in ("markov", "text"):
 # is above .3.)
 #
 # - **Jump**, from budget 4 on: sinusoidal, learned, TUPE, RoPE. They give the model numbers that it has not met: rows of a
-#   table, sines, angles. From the shortest training to the longest all but TUPE get *better* at 32 tokens and
-#   *worse* at 256, in the mean: what they have learned of positions serves them only where they learned it.
+#   table, sines, angles. From the shortest training to the longest they get *better* at 32 tokens and
+#   *worse* at 256, in the mean (but TUPE at 256 on the Markov language): what they have learned of positions serves them only where they learned it.
 # - **Flat** in the mean, at every budget: Shaw, Transformer-XL, DeBERTa, ALiBi. ALiBi silences far keys by a slope; the other three have vectors
 #   with which a query can lift one near distance far above the rest. (Transformer-XL meets new distances, too: unseen
 #   numbers alone need not hurt.)
@@ -397,17 +446,28 @@ pairs = {
     "sinusoidal": "sinusoidal_10000",
 }
 pairs |= {"transformer_xl": "transformer_xl_10000", "tupe": "tupe_128", "deberta": "deberta_512"}
+asked = {(a, n): ("markov", a, b, n) for a, b in pairs.items() for n in (1, 2, 8)}
+said = {key: book.compare(*question) for key, question in asked.items()}
+star = {key: "*" if held else "" for key, held in zip(asked, together(asked.values()), strict=True)}
 for fitted, published in pairs.items():
-    said = [
-        f"at {32 * n}: {book.compare('markov', fitted, published, multiple=n)}" for n in (1, 2, 8)
-    ]
-    print(f"{fitted:14} is, against {published:20}", "; ".join(said))
+    words = [f"at {32 * n}: {said[fitted, n]}{star[fitted, n]}" for n in (1, 2, 8)]
+    print(f"{fitted:14} is, against {published:20}", "; ".join(words))
+print(f"* holds together with the others ({[*star.values()].count('*')} of {len(star)})")
+better = {key for key, words in said.items() if words == "lower" and key[1] > 1}
+assert better == {("rope", 2), *product(("alibi", "t5", "deberta"), (2, 8))}
+assert not any(words.startswith("higher") for (_, n), words in said.items() if n > 1)
+
+# %%
+found = [trials("needle", "accuracy_8x")[name] for name in ("rope", "rope_10000")]
+for rate, few, more in zip(("lower", "higher"), *found, strict=True):
+    print(f"needles at 256, {rate} rate: base 500 {few:.2f}, 10000 {more:.2f}")
+    assert more - few > 0.1
 assert book.compare("needle", "rope", "rope_10000", 8, "accuracy") == "lower"
 
 # %% [markdown]
 # (Markov language.) Fitted is better beyond the length for ALiBi, T5, DeBERTa, and for RoPE at 64, where the base 10000 fails;
-# between the others nothing is decided. And the same base finds *more* needles at 256 (asserted): its slow pairs hardly turn,
-# so far keys look to them as near ones do.
+# of the others none is better at all budgets. And the same base finds *more* needles at 256 (asserted). The two were kept at different
+# rates; at equal ones, one seed each, it is so as well. Perhaps its slow pairs, which hardly turn, see far keys as they see near ones.
 #
 # ## The probes
 #
@@ -429,10 +489,16 @@ def all_tasks(models, **choices):
 both = all_tasks({name: (name, "direct") for name in plots.NAMES})
 plots.small_multiples(both, lengths, plots.NAMES)
 plt.show()
+for name in jump:
+    short, long = both["offset", name][1], both["offset", name][4]  # all that they have
+    print(f"offset, {name}:", [f"{x:.1%}" for x in short], "then", [f"{x:.1%}" for x in long])
+    assert len(both["offset", name]) == 2 and (long < short + 0.001).all()
+    assert name == "rope" or long[1:].max() - 1 / 16 < (0.05 if name == "tupe" else 0.01)
 
 # %% [markdown]
-# - **Offset.** Shaw, DeBERTa and Transformer-XL point at a distance, and do so at every tested length. Sinusoidal,
-#   learned and TUPE guess as soon as they leave their length, and RoPE (base 500) somewhat later. No training moves these.
+# - **Offset.** Shaw, DeBERTa and Transformer-XL point at a distance, and do so at every tested length. As soon as they leave their
+#   length, sinusoidal and learned hardly do better than a guess (6 %), TUPE little better (11 %); RoPE (base 500) fails at four times. Four times
+#   the steps help none of these.
 # - **Needle.** It must be found by its content, wherever it lies. Once trained well, all but ALiBi, RoPE and the two absolute
 #   codes find nearly all.
 #
@@ -453,8 +519,8 @@ r = np.array([0.05, 0.1, 0.15, 0.2])
 heads = (1 - r) * r ** np.arange(256)[:, None]  # (distances, heads)
 c = np.linalg.solve(heads[:4], [0, 0, 0, 1])
 g = heads @ c
-assert np.allclose(heads.sum(axis=0), 1, rtol=1e-12) and (g > -1e-9).all()
-assert np.isclose(g[4:].sum(), 1 / np.prod(1 - r) - 1, rtol=1e-6)
+assert np.allclose(heads.sum(axis=0), 1, rtol=0, atol=1e-12) and (g > -1e-9).all()
+assert np.isclose(g[4:].sum(), 1 / np.prod(1 - r) - 1, rtol=0, atol=1e-9)
 
 # %%
 from pe_numpy import alibi_bias, alibi_slopes, causal_mask, relative_distance, softmax
@@ -548,10 +614,26 @@ for scaling, factor in factors.items():
     said = f"offset {offset[2]:.0%} {offset[3]:.0%}, needles {needle[2]:.0%} {needle[3]:.0%}"
     print(f"{scaling:12} text {loss[2]:.2f} {loss[3]:.2f},", said)
 
+# %%
+tuned = {
+    name: {"encoding": "rope", "scaling": name, "factor": factor, "tuning": 60}
+    for name, factor in factors.items()
+}
+for task, n in product(("markov", "text"), (4, 8)):
+    said = [
+        f"{name} {book.compare(task, tuned[name], tuned['yarn'], n)}"
+        for name in ("ntk", "dynamic_ntk")
+    ]
+    print(f"{task} at {32 * n}, tuned, against YaRN:", "; ".join(said))
+    for budget in (1, 4, 10):
+        ntk, yarn = (book.means(task, **tuned[name])[budget][2:] for name in ("ntk", "yarn"))
+        assert -0.03 < ntk[0] - yarn[0] < 0 and 1 < ntk[1] - yarn[1]
+
 # %% [markdown]
 # At 128 tokens NTK and YaRN now read as well as RoPE did at 32, give or take a tenth of a nat, and keep the rest. Linear
 # interpolation pays half a nat more, and 60 steps do nothing for its exact distances; direct reading learns those
-# and finds seven needles in ten. Past the tuned length NTK with its fixed factor jumps; YaRN and dynamic NTK bend.
+# and finds seven needles in ten. Past the tuned length NTK with its fixed factor jumps; YaRN and dynamic NTK bend. So tuning does not favour YaRN at the tuned
+# length, where NTK's loss is lower, by less than .03; beyond it YaRN is lower by more than a nat.
 #
 # ## Newer encodings
 #
@@ -569,12 +651,25 @@ for name in (*newer, "rope_nope"):
     said = [f"{task} {near:.2f} {far:.2f}" for task, (near, far) in ends.items()]
     print(f"{name:18}", "; ".join(said))
 
+# %%
+assert book.compare("needle", "rope_half", "rope", 8, "accuracy") == "higher"
+assert found["needle", "rope_half"][4][3] > 3 * book.means("needle", "rope", "accuracy")[4][3]
+assert (found["needle", "sinusoidal_random"][4] == 1).all()
+assert found["offset", "sinusoidal_random"][4][0] < 0.35
+for task in ("markov", "text"):
+    near = {name: found[task, name][4][0] for name in (*newer, "rope_nope")}
+    assert max(near, key=lambda name: near[name]) == "sinusoidal_random"
+    for name in ("rope_half", "rope_nope"):
+        assert np.ptp(found[task, name][4][[0, 3]]) > 1
+    assert (np.diff(found[task, "sinusoidal_random"][4]) > 0.1).all()
+
 # %% [markdown]
 # CoPE, which counts to 16 tokens of the right kind, keeps all four. KERPLE is flat, finds the needles, and answers nine in ten at the offset; FoX
 # answers more there and fewer needles. FIRE divides the distance by the query's position once that is beyond a threshold, so "three
 # back" is another number at every place there; the offset is lost, and the loss rises. xPos is flat and pays with the needles. Turning half of
-# the pairs, or every second layer, changes nothing of RoPE's jump at this size. Random positions are learned slowly; their losses at 32 tokens are the
-# highest of these, and beyond nothing can be said at this budget.
+# the pairs, or every second layer, does not keep RoPE's loss from jumping at this size; but half of the pairs finds three times as many needles.
+# Random positions are learned slowly: their losses at 32 tokens are the highest of these, and rise; the offset is not learned. But all
+# needles are found, at every length.
 #
 # ## Does log n help?
 #
@@ -583,18 +678,24 @@ for name in (*newer, "rope_nope"):
 # it. **Predict** for how many of the ten it is better at 256 tokens, on each task.
 
 # %% fold="output"
-for task, what in (("markov", "loss"), ("text", "loss"), ("needle", "accuracy")):
-    verdicts = {}
-    for name in plots.NAMES:
-        plain, sharper = ({"encoding": name, "log_n": n} for n in (0, 1))
-        said = book.compare(task, sharper, plain, kind=what)
-        verdicts.setdefault("depends" if said.startswith("depends") else said, []).append(name)
-    for said, own in verdicts.items():
-        print(f"{task}, {what} with log n, {said}: {', '.join(own)}")
+log_n = [
+    (task, {"encoding": name, "log_n": 1}, {"encoding": name, "log_n": 0}, 8, what)
+    for task, what in (("markov", "loss"), ("text", "loss"), ("needle", "accuracy"))
+    for name in plots.NAMES
+]
+verdicts = {}
+for question in log_n:
+    said = book.compare(*question).split(":")[0]
+    verdicts.setdefault((question[0], said), []).append(question[1]["encoding"])
+for (task, said), own in verdicts.items():
+    print(f"{task} with log n, {said}: {', '.join(own)}")
+held = [log_n[n] for n in np.flatnonzero(together(log_n))]
+print(f"{len(log_n)} comparisons; hold together:", [(x[0], x[1]["encoding"]) for x in held])
 
 # %% [markdown]
 # On text it raises the loss of nine in ten, from budget 4 on, and lowers none; on the Markov language it lowers Shaw's alone. More needles are
-# found with ALiBi at every budget, and with sinusoids from budget 4 on. Models that are *trained* with the factor may differ.
+# found with ALiBi at every budget (+.09 to +.11), and perhaps with sinusoids from budget 4 on (+.06). Of the 30 comparisons, three seeds each, one holds together with
+# the others: ALiBi's *higher* loss on the Markov language. (That nine of ten losses on text point one way is not in that count.) Models that are *trained* with the factor may differ.
 #
 # ## Word order
 #
@@ -623,39 +724,101 @@ for name, budget in product(plots.NAMES, (1, 4)):
 #
 # ## What held, and what did not
 #
-# Compare your bets. "Every budget" means 1, 4 and, where it was tried, 10.
+# Compare your bets. "Every budget" means 1, 4 and, where it was tried, 10. Last column: does it hold together with all other comparisons
+# of this table?
 #
-# | | claim | in these models |
-# |---|---|---|
-# | 1 | sinusoidal fails soon, ALiBi stays | **Holds** at every budget, with slopes fitted or published. But Shaw, DeBERTa and Transformer-XL stay as well. |
-# | 2 | T5 lasts longer than RoPE, RoPE than sinusoids | **Holds** at every budget: the first from 128 tokens on, the second at 64. |
-# | 3 | no code does as well | **Depends on the task.** On languages it is worst within the length at every budget, and at 256 the worse the longer it is trained; it finds needles. |
-# | 4 | linear interpolation works after brief fine-tuning | Direct reading fails: **holds**. After 60 steps linear is flat, half a nat too high, and **fails** at the offset. |
-# | 5 | NTK without fine-tuning; YaRN better | **Depends on the task.** Untuned, dynamic NTK is lower than YaRN on text at 128, and finds fewer needles at 256. |
-# | 6 | $\log n$ keeps attention together | **Depends on the task.** More needles for ALiBi and sinusoids; on text a higher loss for nine of ten, from budget 4 on. |
-# | 7 | a larger base reaches further | **Depends on the task.** Worse on both languages at 64, better for needles at 256, at every budget. |
-# | 8 | perplexity is local | **Fits**: ALiBi and streaming are flat on text, and lose needles. |
+# | | claim | in these models | together |
+# |---|---|---|---|
+# | 1 | sinusoidal fails soon, ALiBi stays | **Holds** at every budget, with slopes fitted or published. But Shaw and DeBERTa stay as well, and in the mean Transformer-XL. | sinusoidal, ALiBi with fitted slopes, DeBERTa |
+# | 2 | T5 lasts longer than RoPE, RoPE than sinusoids | The first **holds** at every budget, from 128 tokens on; the second at 64 alone: beyond, both have failed. | yes |
+# | 3 | no code does as well | **Depends on the rival.** At 256 tokens it is lower than sinusoidal, learned, TUPE and RoPE (than learned on the Markov language from budget 4 on) and higher than the five others; within the length it is the worst, at every budget. It finds needles. | lower than sinusoidal and RoPE; higher than all five but T5 |
+# | 4 | linear interpolation works after brief fine-tuning | Direct reading fails: **holds**. After 60 steps linear is flat up to 128, but .2 to .6 nats above YaRN, and **fails** at the offset. | direct reading, the offset |
+# | 5 | NTK without fine-tuning; YaRN better | **Depends on the task.** Untuned, dynamic NTK is lower than YaRN at 128, and finds fewer needles at 256. Tuned, NTK is lower than YaRN at 128, by less than .03 (on text from 4 on), and higher by a nat and more at 256. | none |
+# | 6 | $\log n$ keeps attention together | **Depends on the task.** More needles for ALiBi at every budget, perhaps for sinusoids; on text a higher loss for nine of ten, from budget 4 on. | none |
+# | 7 | a larger base reaches further | **Depends on the task.** Worse on both languages at 64, better for needles at 256 (where the rates differ), at every budget. | the Markov language |
+# | 8 | perplexity is local | **Fits**: ALiBi and streaming are flat on text, and lose needles. | not compared |
 
 # %%
+claims = {}  # (row, comparison): the verdict and its p
+
+
+def claim(row, expected, *question):
+    said = book.compare(*question)
+    assert said == (expected or said), said
+    claims[row, str(question)] = said, book.p_value(*question)
+
+
+def claim_rise(row, expected, task, name, edge):
+    """Compare the loss at 256 tokens with that at 32 and `edge` more."""
+    own = {n: book.losses(task, name, budget=n) for n in book.means(task, name)}
+    pairs = {n: (x[:, 3], x[:, 0] + edge) for n, x in own.items()}
+    said = verdict({n: lower(*pair) for n, pair in pairs.items()})
+    assert said == (expected or said), said
+    claims[row, str((task, name))] = said, verdict_p(pairs)
+
+
+# %%
+others = [name for name in plots.NAMES if name != "none"]
 for task in ("markov", "text"):
-    for name in ("alibi", "alibi_256"):
-        assert {kind(*x) for x in rise(task, name).values()} == {"flat"}
-    assert (
-        book.compare(task, "t5", "rope", 4)
-        == book.compare(task, "rope", "sinusoidal", 2)
-        == "lower"
-    )
-    assert book.compare(task, "rope", "rope_10000", 2) == "lower"
+    for name in ("alibi", "alibi_256", "shaw", "deberta"):
+        claim_rise(1, "lower", task, name, 0.1)
+    claim_rise(1, None, task, "transformer_xl", 0.1)
+    claim_rise(1, "higher", task, "sinusoidal", 0.3)
+    for n in (2, 4, 8):
+        claim(2, None if n == 2 else "lower", task, "t5", "rope", n)
+        claim(2, "lower" if n == 2 else "not decided", task, "rope", "sinusoidal", n)
+    for name in others:
+        late = " from 4 on" * ((task, name) == ("markov", "learned"))
+        claim(3, "higher" + late, task, "none", name, 1)
+        claim(3, ("lower" if name in jump else "higher") + late, task, "none", name, 8)
     for budget in (1, 4, 10):
-        ends = {name: book.means(task, name)[budget][0] for name in plots.NAMES}
-        assert max(ends, key=lambda name: ends[name]) == "none"
+        near = {name: book.means(task, name)[budget][0] for name in plots.NAMES}
+        assert max(near, key=lambda name: near[name]) == "none"
+
+# %%
 ntk, yarn = ({"encoding": "rope", "scaling": name} for name in ("dynamic_ntk", "yarn"))
-print("text at 128, dynamic NTK against YaRN:", book.compare("text", ntk, yarn, 4))
-print("needles at 256:", book.compare("needle", ntk, yarn, 8, "accuracy"))
+for task in ("markov", "text"):
+    claim_rise(4, "higher", task, "rope", 0.3)
+    claim(4, "higher", task, tuned["linear"], tuned["yarn"], 4)
+    claim(5, "lower", task, ntk, yarn, 4)
+    claim(5, "lower" + " from 4 on" * (task == "text"), task, tuned["ntk"], tuned["yarn"], 4)
+    claim(5, "higher", task, tuned["ntk"], tuned["yarn"], 8)
+    claim(7, "higher", task, "rope_10000", "rope", 2)
+    for linear, yarn_4 in zip(
+        *(book.means(task, **tuned[x]).values() for x in ("linear", "yarn")), strict=True
+    ):
+        assert np.ptp(linear[:3]) < 0.01 and 0.17 < linear[2] - yarn_4[2] < 0.6
+claim(4, "lower", "offset", tuned["linear"], tuned["yarn"], 4, "accuracy")
+claim(5, "lower", "needle", ntk, yarn, 8, "accuracy")
+claim(7, "higher", "needle", "rope_10000", "rope", 8, "accuracy")
+for question in log_n:
+    claim(6, None, *question)
+
+# %%
+held = dict(zip(claims, holm([p for _, p in claims.values()]) < 0.05, strict=True))
+for row in (*range(1, 8), "all"):
+    own = [key for key in claims if row in ("all", key[0])]
+    found = sum(claims[key][1] < 1 for key in own)
+    print(f"{row}: {len(own)} comparisons, {found} verdicts, {sum(held[x] for x in own)} together")
+
+
+def holds(row, *question):
+    return all(held[row, str((task, *question))] for task in ("markov", "text"))
+
+
+assert [holds(1, name) for name in ("sinusoidal", "alibi", "deberta", "alibi_256")] == [1, 1, 1, 0]
+assert holds(2, "rope", "sinusoidal", 2) and holds(2, "t5", "rope", 4) and holds(2, "t5", "rope", 8)
+assert {name for name in others if not holds(3, "none", name, 8)} == {"learned", "tupe", "t5"}
+assert {key for key in held if held[key] and key[0] > 3} == {
+    *((4, str((task, "rope"))) for task in ("markov", "text")),
+    (4, str(("offset", tuned["linear"], tuned["yarn"], 4, "accuracy"))),
+    (7, str(("markov", "rope_10000", "rope", 2))),
+}
 
 # %% [markdown]
-# *Mechanisms* carry to other sizes: what is unseen and what is scattered; the stretched ruler; that a mean over near tokens says nothing of
-# far ones. *Rankings* may not: where a verdict moved between two budgets here, it may move again. No loss in this chapter is a forecast.
+# One size was trained here. *Mechanisms* may carry to other sizes better than *rankings*: what is unseen and what is scattered; the
+# stretched ruler; that a mean over near tokens says nothing of far ones. Where a verdict moved between two budgets here, it may move
+# again. No loss in this chapter is a forecast.
 #
 # ## Exercises
 #

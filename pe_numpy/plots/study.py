@@ -239,5 +239,5 @@ def loss_against_needles(points: Mapping[str, Sequence[tuple[float, float]]]) ->
     ax.set(ylabel="needles found at 8 times, per cent", ylim=(10, 112))
     ax.set_xlim(left=1.05)
     ax.text(1.72, 45, "reads on, and forgets", color="#777777", style="italic")
-    ax.text(2.75, 86, "finds, and cannot read on", color="#777777", style="italic")
+    ax.text(3.1, 77, "finds, and cannot read on", color="#777777", style="italic")
     return fig
