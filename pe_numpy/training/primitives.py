@@ -6,16 +6,17 @@ Source: the chain rule; for the softmax inside attention the form of Dao et al. 
     softmax      dx = w (g - sum(g w))                  log-softmax   dx = g - w sum(g)
     standardize  dx = s (g - mean(g) - n mean(g n))     linear        dx = g W^T, dW = x^T g
     cross-entropy  d logits = (softmax - target) / n    rope, rope_nd dx = g turned back
-    GELU  d = Phi + x phi                               attend        ds = w (g v^T - sum(g output))
-                                                        its sink      da = -w_sink sum(g output)
+    GELU  dx = g (Phi + x phi)                          attend        ds = w (g v^T - sum(g output))
+    SiLU  dx = g (p + z (1 - p)), p = z/x               its sink      da = -w_sink sum(g output)
 
 Axes: those of the functions.
 Symbols: z is the value of a function, g the gradient with respect to it, w softmax weights, n a
 standardized x and s the factor that made it.
-Convention: as in `rules`: a rule takes z and the arguments and returns a pull for each argument.
-A pull changes only arrays that it has made itself. The three functions that spread distances are
-each other's transposes, so each serves the gradients of the others.
-Differs from the paper: nothing.
+Convention: as in `rules`: a rule takes z and the arguments and returns a pull for each argument;
+of a function with two results, such pulls for each. ReLU passes nothing at its kink. A pull changes
+only arrays that it has made itself. `spread_products`, `spread_sums` and `spread_outer` are the
+derivatives of one sum, of w_ij q_i . t_(i-j), so the gradients of the first two need no fourth.
+Differs from the paper: it computes w again, block by block; here w is kept.
 """
 
 from __future__ import annotations
