@@ -524,7 +524,8 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # - **A file that does not fit its page** raises with the first three names: a wrong family, a missing shard, a
 #   bias that the page does not know.
-# - **Tied heads**: the file's own head if there is one, else the embedding; `tie_word_embeddings` is not always written.
+# - **Tied heads**: the file's own head if there is one, else the embedding, unless `tie_word_embeddings` is false. Where it is
+#   not written, each family has its default.
 # - **Padding**: give positions that count real tokens, or pad nothing. A bare forward of GPT-2 in transformers counts padding,
 #   unless it is given `position_ids`; `generate` makes them from the mask.
 # - **What was run**: the architectures, with random weights, to the digits of the ledger. Of the released weights,

@@ -588,7 +588,7 @@ def test_phi3_reads_the_names_of_its_first_files():
         ("qwen3", {"attention_bias": True}, "qwen3: attention_bias must be False"),
         ("qwen3", {"head_dim": None}, "qwen3: config.json must have head_dim"),
         ("phi3", {"hidden_act": "gelu"}, "phi3: hidden_act must be 'silu'"),
-        ("phi3", {"hidden_size": 25}, r"phi3: .* must have the shape \(37, 25\)"),
+        ("phi3", {"vocab_size": 36}, r"phi3: .* must have the shape \(36, 24\)"),
     ],
 )
 def test_a_configuration_that_asks_for_more_is_refused(name, changes, message):

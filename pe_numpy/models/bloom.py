@@ -42,6 +42,7 @@ def settings(config: dict[str, Any]) -> Any:
         layers="num_hidden_layers" if "num_hidden_layers" in config else "n_layer",
         H="num_attention_heads" if "num_attention_heads" in config else "n_head",
         eps=("layer_norm_epsilon", 1e-5),
+        tied=("tie_word_embeddings", True),
     )
     s.slopes = alibi_slopes(s.H)
     return s

@@ -6,7 +6,8 @@ Convention: tokens are padded on the left, and places count real tokens from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,25 @@ class Cache:
         self.watch: dict[int, np.ndarray] | None = None  # weights by layer, if somebody looks
         self._held: dict[tuple, np.ndarray] = {}
 
-    def begin(
+    @contextmanager
+    def reading(
         self, real: np.ndarray, places: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> Iterator[np.ndarray]:
+        """Read new tokens, (B, L) True where real, at the positions (B, 1, L) that this gives.
+
+        They are held once all layers have written; a call that fails leaves the cache as it was.
+        """
+        before = {**vars(self), "_held": dict(self._held)}
+        try:
+            yield self._begin(real, places)
+            self.length += self._coming
+        except BaseException:
+            vars(self).update(before)
+            raise
+
+    def _begin(
+        self, real: np.ndarray, places: Callable[[np.ndarray], np.ndarray] | None
     ) -> np.ndarray:
-        """Take note of new tokens, (B, L) True where real; return their positions (B, 1, L)."""
         coming = real.shape[1]
         if self.length + coming > self.capacity:
             raise ValueError(
@@ -86,17 +102,13 @@ class Cache:
         return self._held["source", layer]  # type: ignore[return-value]
 
     def again(self) -> None:
-        """Count all tokens as new: the layers make anew what is held of them."""
-        self.length, self._coming = 0, self.length + self._coming
+        """Count all tokens as new: the layers make anew, elsewhere, what is held of them."""
+        self.length, self._coming, self._held = 0, self.length + self._coming, {}
 
     def look(self, layer: int, weights: np.ndarray) -> None:
         """Keep the attention weights (B, H, L, S) of the call at hand, if `watch` is a dict."""
         if self.watch is not None:
             self.watch[layer] = weights
-
-    def end(self) -> None:
-        """All layers have written: the new tokens are held now."""
-        self.length += self._coming
 
     def take(self, rows: np.ndarray) -> None:
         """Keep these sequences, in this order: the beams that go on."""

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.entries import entry
 from pe_numpy.models.page import Params, Table, expect, sizes
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
 from pe_numpy.relative.distance import relative_distance
@@ -41,15 +42,20 @@ IGNORED = (
     r"deberta\.embeddings\.position_(embeddings\.weight|ids)|mask_predictions\..*"
     r"|cls\.predictions\.decoder\.(weight|bias)"  # tied
 )
+MISSING = {  # what transformers takes for what a configuration leaves out; the page does none of it
+    **{"relative_attention": False, "position_biased_input": True, "pos_att_type": None},
+    **{"share_att_key": False, "norm_rel_ebd": "none", "conv_act": "tanh"},
+}
 
 
 def settings(config: dict[str, Any]) -> Any:
     """Read the sizes."""
-    config = {"position_biased_input": True, "pos_att_type": None, "conv_act": "tanh", **config}
-    terms = config["pos_att_type"] or []
+    config = {**MISSING, **config}
+    terms = entry("deberta", config, "pos_att_type", [])
     config["pos_att_type"] = sorted(terms.split("|") if isinstance(terms, str) else terms)
     expect("deberta", config, pos_att_type=["c2p", "p2c"], position_biased_input=False)
     expect("deberta", config, share_att_key=True, norm_rel_ebd="layer_norm", type_vocab_size=0)
+    expect("deberta", config, relative_attention=True)
     expect("deberta", config, hidden_act="gelu", conv_groups=1, tie_word_embeddings=True)
     s = sizes(
         "deberta",
@@ -65,7 +71,7 @@ def settings(config: dict[str, Any]) -> Any:
         eps=("layer_norm_eps", 1e-7),
     )
     if s.max_distance < 1:
-        s.max_distance = config.get("max_position_embeddings", 512)
+        s.max_distance = entry("deberta", config, "max_position_embeddings", 512)
     if s.kernel:
         expect("deberta", config, conv_act="gelu")
     return s

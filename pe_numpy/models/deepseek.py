@@ -3,7 +3,7 @@ r"""DeepSeek-V2 and V3, in one page.
 Unusual beside LLaMA: latent attention (chapter 44), whose cache holds, for all heads, one short
 vector c and one turned key k_R of each token; RoPE in neighbours (40) on a part of each head, with
 YaRN's two factors (50); after the first layers many networks, the experts: each token asks the few
-that a router chooses, and a shared one::
+that a router chooses, and shared ones::
 
     q_C | q_R = W_qb norm(W_qa x)  (Lite: W_q x),   c | k_R = W_kva x,   c = norm(c)
     a = softmax(m^2 (q_C W_uk . c + rope(q_R) . rope(k_R)) / sqrt(d_n + d_r)),   y = W_uv (a c)
@@ -42,6 +42,16 @@ def settings(config: dict[str, Any]) -> Any:
     """Read the sizes."""
     expect("deepseek", config, hidden_act="silu", attention_bias=False, mlp_bias=False)
     expect("deepseek", config, quantization_config=None, moe_layer_freq=1)
+    v3 = config.get("model_type") == "deepseek_v3"
+    expect("deepseek", config, norm_topk_prob=v3, scoring_func="sigmoid" if v3 else "softmax")
+    groups: dict[str, Any] = {}
+    if v3:
+        expect("deepseek", config, topk_method="noaux_tc")
+        groups = {"groups": ("n_group", 8), "groups_used": ("topk_group", 4)}
+    elif config.get("topk_method") == "group_limited_greedy":
+        groups = {"groups": "n_group", "groups_used": "topk_group"}
+    else:
+        expect("deepseek", config, topk_method="greedy")
     s = sizes(
         "deepseek",
         config,
@@ -52,7 +62,7 @@ def settings(config: dict[str, Any]) -> Any:
         dense="first_k_dense_replace",
         H="num_attention_heads",
         r="kv_lora_rank",
-        r_q=("q_lora_rank", 0),
+        r_q=("q_lora_rank", None if "q_lora_rank" in config else 1536),
         d_n="qk_nope_head_dim",
         d_r="qk_rope_head_dim",
         d_v="v_head_dim",
@@ -61,17 +71,12 @@ def settings(config: dict[str, Any]) -> Any:
         shared="n_shared_experts",
         F_e="moe_intermediate_size",
         factor="routed_scaling_factor",
-        groups=("n_group", 1),
-        groups_used=("topk_group", 1),
+        **groups,
         eps=("rms_norm_eps", 1e-6),
+        tied=("tie_word_embeddings", False),
     )
-    s.v3 = config.get("model_type") == "deepseek_v3"
-    expect("deepseek", config, norm_topk_prob=s.v3, scoring_func="sigmoid" if s.v3 else "softmax")
-    if s.v3:
-        expect("deepseek", config, topk_method="noaux_tc")
-    elif config.get("topk_method") != "group_limited_greedy":
-        expect("deepseek", config, topk_method="greedy")
-        s.groups = s.groups_used = 1
+    s.v3 = v3
+    s.groups, s.groups_used = (s.groups, s.groups_used) if groups else (1, 1)
     s.rope = rope_from_config(config)
     return s
 

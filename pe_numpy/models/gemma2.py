@@ -4,7 +4,7 @@ Unusual beside LLaMA: windows on every second layer, from the first on (chapter 
 scaled by a number of the configuration in place of sqrt(K) (42), and scores and logits are bent by
 c tanh(x / c), so that none exceeds c; norms behind the sublayers, too, with gains stored as their
 distance from 1, and a gate with GELU (60); the embedding is scaled (62), by sqrt(D) in the few bits
-of the weights' dtype: in bfloat16 sqrt(3072) = 55.43 is 55.5. The head is tied to it, unscaled::
+of the weights' dtype: in bfloat16 sqrt(3584) = 59.87 is 59.75. The head is tied to it, unscaled::
 
     x = sqrt(D) E[token]
     x = x + norm(W_o softmax(cap(q k / sqrt(scalar))) v),   q = rope(W_q norm(x)), k likewise

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.entries import entry
 from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, changed, expect, rounded, sizes, turn, windows
 from pe_numpy.rotary.config import rope_from_config
@@ -36,7 +37,7 @@ IGNORED = r"(vision_tower|multi_modal_projector)\..*"
 
 def settings(config: dict[str, Any]) -> Any:
     """Read the sizes."""
-    config = {**(config.get("text_config") or {}), **config}
+    config = {**entry("gemma3", config, "text_config", {}), **config}
     config |= {"text_config": None, "model_type": "gemma3_text"}
     config["use_bidirectional_attention"] = bool(config.get("use_bidirectional_attention"))
     expect("gemma3", config, hidden_activation="gelu_pytorch_tanh", attention_bias=False)
@@ -56,7 +57,7 @@ def settings(config: dict[str, Any]) -> Any:
         window="sliding_window",
         scalar=("query_pre_attn_scalar", 256),
     )
-    s.windows = windows("gemma3", config, config.get("sliding_window_pattern") or 6)
+    s.windows = windows("gemma3", config, entry("gemma3", config, "sliding_window_pattern", 6))
     s.embedding_scale = rounded("gemma3", config, math.sqrt(s.D))
     s.ropes = [rope_from_config(config, n) for n in range(s.layers)]
     return s

@@ -9,7 +9,7 @@ in its tanh form (60), biases everywhere, the head tied to the embedding::
     x = x + W_2 gelu(W_1 norm(x))
 
 Source: transformers 5.23.0, models/gpt2; openai/gpt-2 at 9b63575, `src/model.py`. Its matrices are
-stored (in, out), as ours and unlike those of other models. Files may lack the prefix
+stored (in, out), as ours and unlike those of most models. Files may lack the prefix
 "transformer.", and may hold the causal mask, which is no parameter.
 """
 
@@ -43,9 +43,11 @@ def settings(config: dict[str, Any]) -> Any:
         N="n_positions",
         layers="n_layer",
         H="n_head",
+        F=("n_inner", None),
         eps=("layer_norm_epsilon", 1e-5),
+        tied=("tie_word_embeddings", True),
     )
-    s.F = config.get("n_inner") or 4 * s.D
+    s.F = s.F or 4 * s.D
     return s
 
 

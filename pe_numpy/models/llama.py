@@ -1,9 +1,9 @@
 r"""LLaMA 2 and 3, and Mistral, in one page.
 
 Unusual beside the Transformer of 2017: RMS norm before each sublayer (chapter 60), RoPE in halves
-(40), for LLaMA 3.1 with three bands of frequencies (50), fewer heads of keys than of queries (44),
-a gated network with SiLU (60), no bias in any projection, a head of its own. Mistral's first
-release sees a window of keys alone (12)::
+(40), from LLaMA 3.1 on with three bands of frequencies (50), often fewer heads of keys than of
+queries (44), a gated network with SiLU (60), no bias in any projection, mostly a head of its own.
+Mistral's first release sees a window of keys alone (12)::
 
     x = x + W_o attention(rope(W_q norm(x)), rope(W_k norm(x)), W_v norm(x))
     x = x + W_2 (silu(W_gate norm(x)) * W_1 norm(x))
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.entries import entry
 from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
 from pe_numpy.rotary.config import rope_from_config
@@ -33,6 +34,8 @@ MAY_LACK = ("lm_head.weight",)  # tied to the embedding
 def settings(config: dict[str, Any]) -> Any:
     """Read the sizes."""
     expect("llama", config, hidden_act="silu", attention_bias=False, mlp_bias=False)
+    mistral = config.get("model_type") == "mistral"
+    heads = "num_key_value_heads"  # of keys; Mistral's default is another number
     s = sizes(
         "llama",
         config,
@@ -41,13 +44,15 @@ def settings(config: dict[str, Any]) -> Any:
         F="intermediate_size",
         layers="num_hidden_layers",
         H="num_attention_heads",
-        G=("num_key_value_heads", config.get("num_attention_heads")),
+        G=heads if mistral else (heads, config.get("num_attention_heads")),
+        K=("head_dim", None),
         eps=("rms_norm_eps", 1e-6),
+        tied=("tie_word_embeddings", False),
     )
-    s.K = config.get("head_dim") or s.D // s.H
     s.rope = rope_from_config(config)
-    mistral = config.get("model_type") == "mistral"
-    s.window = config.get("sliding_window", 4096) if mistral else None  # later ones say null
+    s.window = None
+    if mistral:  # later ones say null
+        s.window = entry("llama", {"sliding_window": 4096, **config}, "sliding_window")
     return s
 
 

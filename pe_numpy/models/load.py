@@ -113,15 +113,16 @@ def load_model(
     folder = Path(folder)
     config = {**read_config(folder), **(changes or {})}
     kind = config.get("model_type")
-    if kind not in PAGES:
+    if not isinstance(kind, str) or kind not in PAGES:
         raise ValueError(
-            f"{NAME}: model_type must be one of {', '.join(sorted(PAGES))}; got {kind!r}"
+            f"{NAME}: model_type must be one of {', '.join(sorted(PAGES))}; got {kind!r:.80} in "
+            "config.json"
         )
     if dtype is not None and not np.issubdtype(dtype, np.floating):
         raise ValueError(f"{NAME}: dtype must be a floating one, such as np.float32; got {dtype}")
     page = importlib.import_module(f"pe_numpy.models.{PAGES[kind]}")
-    s = page.settings(config)
-    parameters = fill(page, page.weights(s), load_weights(folder), dtype)
+    s = settings(page, config)
+    parameters = fill(page, page.weights(s), load_weights(folder), dtype, getattr(s, "tied", True))
     if hasattr(page, "check"):
         page.check(parameters, s)
     return KINDS[page.KIND](page, config, s, parameters)
@@ -141,15 +142,25 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def settings(page: ModuleType, config: dict[str, Any]) -> SimpleNamespace:
+    """Read what a page needs; what goes wrong on the way names config.json."""
+    try:
+        return page.settings(config)
+    except ValueError as error:
+        where = "" if "config.json" in str(error) else " (config.json)"
+        raise ValueError(f"{error}{where}") from None
+
+
 def fill(
     page: ModuleType,
     table: Mapping[str, tuple[str, tuple[int, ...]]],
     tensors: Mapping[str, np.ndarray],
     dtype: Any = None,
+    tied: bool = True,
 ) -> Params:
     """Put every tensor at its place; each is used once and each place filled once, or it raises.
 
-    A page may say: MAY_LACK, names of a file that may be absent (a tied head); IGNORED, a regular
+    A page may say: MAY_LACK, a head that may be absent if it is tied; IGNORED, a regular
     expression of names that hold no parameters; PREFIX, which some files leave out; OLD_NAMES,
     parts of names and what they are called today.
     """
@@ -162,7 +173,13 @@ def fill(
         tensors = {key if today[key] in tensors else today[key]: x for key, x in tensors.items()}
     if ignored:
         tensors = {key: x for key, x in tensors.items() if not re.fullmatch(ignored, key)}
-    lacking = [k for k in table if k not in tensors and k not in getattr(page, "MAY_LACK", ())]
+    may_lack = getattr(page, "MAY_LACK", ())
+    lacking = [key for key in table if key not in tensors and key not in may_lack]
+    if not tied and not lacking and not all(key in tensors for key in may_lack):
+        raise ValueError(
+            f"{name}: {' and '.join(may_lack)} must be among the weights, since config.json does "
+            "not say true for tie_word_embeddings; there is none"
+        )
     unknown = [key for key in tensors if key not in table]
     for what, keys in (("lack", lacking), ("hold, beside what the page knows,", unknown)):
         if keys:
@@ -274,10 +291,8 @@ class Decoder(Writer):
         """
         tokens, real = self._tokens("tokens", tokens, real)
         cache = self._cache(cache, tokens)
-        positions = cache.begin(real, self.places)
-        logits = self.page.logits(self.parameters, self.settings, tokens, positions, cache)
-        cache.end()
-        return logits
+        with cache.reading(real, self.places) as positions:
+            return self.page.logits(self.parameters, self.settings, tokens, positions, cache)
 
 
 class Encoder(Loaded):
@@ -326,17 +341,11 @@ class EncoderDecoder(Writer):
         before = cache.memory
         if before and not np.array_equal(before[0], known):
             raise ValueError("logits: the cache serves one source; got another, make a new cache")
-        positions = cache.begin(real, self.places)
-        if not before:
-            memory, seen = self.page.encode(self.parameters, self.settings, source, source_real)
-            cache.memory = known.copy(), memory, seen
-        try:
-            logits = self.page.decode(self.parameters, self.settings, tokens, positions, cache)
-        except ValueError:
-            cache.memory = before  # a call that fails leaves it as it was
-            raise
-        cache.end()
-        return logits
+        with cache.reading(real, self.places) as positions:
+            if not before:
+                memory, seen = self.page.encode(self.parameters, self.settings, source, source_real)
+                cache.memory = known.copy(), memory, seen
+            return self.page.decode(self.parameters, self.settings, tokens, positions, cache)
 
     def _source(
         self, source: ArrayLike, real: ArrayLike | None, rows: int

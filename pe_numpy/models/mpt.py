@@ -10,8 +10,8 @@ projection makes all queries, then all keys, then all values, unlike BLOOM's::
 
 Source: transformers 5.23.0, models/mpt; mosaicml/llm-foundry at 0085285, `llmfoundry/models/mpt`.
 Both add slope j and a constant, whence the signed distance, as in BLOOM. Of "attn_config"
-transformers reads the clip and the scale of the softmax, and passes over the rest (slopes of
-another range, norms of q and k, a prefix); here all of it is refused.
+transformers reads, besides dropout, the clip and the scale of the softmax, and passes over the rest
+(slopes of another range, norms of q and k, a prefix); here all of it is refused.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.entries import entry
 from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, changed, expect, sizes
 from pe_numpy.relative.alibi import alibi_slopes
@@ -34,7 +35,7 @@ MAY_LACK = ("lm_head.weight",)  # tied to the embedding
 def settings(config: dict[str, Any]) -> Any:
     """Read the sizes."""
     expect("mpt", config, no_bias=True, norm_type="low_precision_layernorm", logit_scale=None)
-    own = config.get("attn_config") or {}
+    own = entry("mpt", config, "attn_config", {})
     expect("mpt", own, attn_type="multihead_attention", alibi=True, alibi_bias_max=8, rope=False)
     expect("mpt", own, clip_qkv=None, qk_ln=False, softmax_scale=None, prefix_lm=False)
     s = sizes(
@@ -46,6 +47,7 @@ def settings(config: dict[str, Any]) -> Any:
         H="n_heads",
         ratio=("expansion_ratio", 4),
         eps=("layer_norm_epsilon", 1e-5),
+        tied=("tie_word_embeddings", True),
     )
     s.F = s.ratio * s.D
     s.slopes = alibi_slopes(s.H)

@@ -9,22 +9,36 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.entries import entry
 from pe_numpy.rotary.config import RopeSettings
 from pe_numpy.rotary.rope import rope
 
 Params = dict[str, Any]
 Table = dict[str, tuple[str, tuple[int, ...]]]  # name in the file: our place, our shape
+DIVIDES = ("G", "H"), ("H", "D"), ("H_encoder", "D"), ("H_decoder", "D"), ("groups", "E")
+AT_MOST = ("used", "E"), ("groups_used", "groups")
 
 
 def sizes(page: str, config: Mapping[str, Any], **keys: Any) -> SimpleNamespace:
-    """Read numbers of the configuration: name=key, or name=(key, default)."""
-    found = {}
+    """Read entries of the configuration: name=key, or name=(key, default)."""
+    found, called = {}, {}
     for name, key in keys.items():
-        key, *default = key if isinstance(key, tuple) else (key,)
-        value = config.get(key)
-        if value is None and not default:
-            raise ValueError(f"{page}: config.json must have {key}")
-        found[name] = value if value is not None else default[0]
+        called[name], *default = key if isinstance(key, tuple) else (key,)
+        found[name] = entry(page, config, called[name], *default)
+        if found[name] is None and not default:
+            raise ValueError(f"{page}: config.json must have {called[name]}")
+    for least, most in (*DIVIDES, *AT_MOST):
+        a, b = found.get(least), found.get(most)
+        if a is None or b is None or (most == "D" and found.get("K", found.get("d_n"))):
+            continue
+        if b % a if (least, most) in DIVIDES else a > b:
+            rule = "divide" if (least, most) in DIVIDES else "be at most"
+            raise ValueError(
+                f"{page}: {called[least]} must {rule} {called[most]}; got {a} and {b} in "
+                "config.json"
+            )
+    if "K" in found and found["K"] is None:
+        found["K"] = found["D"] // found["H"]
     return SimpleNamespace(**found)
 
 
@@ -32,7 +46,8 @@ def expect(page: str, config: Mapping[str, Any], **values: Any) -> None:
     """Refuse a configuration that asks for what the page does not do; a missing key is right."""
     for key, value in values.items():
         if config.get(key, value) != value:
-            raise ValueError(f"{page}: {key} must be {value!r} here; got {config[key]!r}")
+            got = f"{config[key]!r:.80} in config.json"
+            raise ValueError(f"{page}: {key} must be {value!r} here; got {got}")
 
 
 def changed(s: SimpleNamespace, **changes: Any) -> SimpleNamespace:
@@ -54,10 +69,12 @@ def windows(page: str, config: Mapping[str, Any], every: int) -> list[int | None
     """Window of each layer: as "layer_types" says, or of all but each `every`-th."""
     kinds = ("full_attention", "sliding_attention")
     layers = config["num_hidden_layers"]
-    types = config.get("layer_types") or [kinds[n % every > 0] for n in range(1, layers + 1)]
+    by_number = [kinds[n % every > 0] for n in range(1, layers + 1)]
+    types = entry(page, config, "layer_types", by_number)
     if len(types) != layers or not set(types) <= set(kinds):
         raise ValueError(
-            f"{page}: layer_types must be {layers} of {' and '.join(kinds)}; got {types}"
+            f"{page}: layer_types must be {layers} of {' and '.join(kinds)}; got {types} in "
+            "config.json"
         )
     return [config["sliding_window"] if kind == kinds[1] else None for kind in types]
 

@@ -1,9 +1,9 @@
 r"""Phi-3, 3.5 and 4-mini, in one page.
 
-Unusual beside LLaMA: LongRoPE (chapter 50), with one list of divisors up to the trained length L0
-and another for *every* token of a longer text, and its factor of turned queries and keys; in
-Phi-4-mini three quarters of a head turn (42); a window in some (12); queries, keys and values in
-one matrix, and the gate beside its partner in another::
+Unusual beside LLaMA: LongRoPE (chapter 50) in those for 128k tokens, with one list of divisors up
+to the trained length L0 and another for *every* token of a longer text, and its factor of turned
+queries and keys; in Phi-4-mini three quarters of a head turn (42); a window in some (12); queries,
+keys and values in one matrix, and the gate beside its partner in another::
 
     q | k | v = W_qkv norm(x)
     x = x + W_o attention(rope(q), rope(k), v)
@@ -43,11 +43,12 @@ def settings(config: dict[str, Any]) -> Any:
         layers="num_hidden_layers",
         H="num_attention_heads",
         G=("num_key_value_heads", config.get("num_attention_heads")),
+        K=("head_dim", None),
         L0=("original_max_position_embeddings", 4096),
         window=("sliding_window", None),
         eps=("rms_norm_eps", 1e-5),
+        tied=("tie_word_embeddings", False),
     )
-    s.K = config.get("head_dim") or s.D // s.H
     s.ropes = [rope_from_config(config, length=length) for length in (s.L0, s.L0 + 1)]
     return s
 

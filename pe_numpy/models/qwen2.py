@@ -1,7 +1,7 @@
 r"""Qwen 2 and 2.5, in one page.
 
-Unusual beside LLaMA: biases of queries, keys and values, and of nothing else (chapter 60), a base
-of 1,000,000 for RoPE (42), the head tied to the embedding in the small ones::
+Unusual beside LLaMA: biases of queries, keys and values, and of nothing else (chapter 60), mostly a
+base of 1,000,000 for RoPE (42), the head tied to the embedding in the small ones::
 
     q, k, v = W_q h + b_q, W_k h + b_k, W_v h + b_v,   h = norm(x)
     x = x + W_o attention(rope(q), rope(k), v)
@@ -39,10 +39,11 @@ def settings(config: dict[str, Any]) -> Any:
         F="intermediate_size",
         layers="num_hidden_layers",
         H="num_attention_heads",
-        G=("num_key_value_heads", config.get("num_attention_heads")),
+        G="num_key_value_heads",
+        K=("head_dim", None),
         eps=("rms_norm_eps", 1e-6),
+        tied=("tie_word_embeddings", False),
     )
-    s.K = config.get("head_dim") or s.D // s.H
     s.rope = rope_from_config(config)
     return s
 

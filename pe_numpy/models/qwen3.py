@@ -2,7 +2,7 @@ r"""Qwen 3, in one page.
 
 Unusual beside LLaMA: an RMS norm over each head of the queries and of the keys (chapter 60), before
 they turn (40), one gain for all heads; heads whose width K is free of D/H, so that W_o is (H K, D)
-(44); a base of 1,000,000 (42)::
+(44); mostly a base of 1,000,000 (42)::
 
     q, k = norm_q(W_q h), norm_k(W_k h),   h = norm(x)
     x = x + W_o attention(rope(q), rope(k), W_v h)
@@ -42,6 +42,7 @@ def settings(config: dict[str, Any]) -> Any:
         G="num_key_value_heads",
         K="head_dim",
         eps=("rms_norm_eps", 1e-6),
+        tied=("tie_word_embeddings", False),
     )
     s.rope = rope_from_config(config)
     return s

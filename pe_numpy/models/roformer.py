@@ -49,6 +49,7 @@ def settings(config: dict[str, Any]) -> Any:
         layers="num_hidden_layers",
         H="num_attention_heads",
         eps=("layer_norm_eps", 1e-12),
+        tied=("tie_word_embeddings", True),
         rotary_value=("rotary_value", False),
     )
 

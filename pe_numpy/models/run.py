@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.entries import entry
 from pe_numpy.models.load import Decoder, Encoder, EncoderDecoder, Loaded, load_model, read_config
 from pe_numpy.transformer.attention import softmax
 from pe_numpy.transformer.decoding import greedy, sample
@@ -99,8 +100,10 @@ def changes(config: dict[str, Any], options: argparse.Namespace) -> dict[str, An
     if not new:
         return {}
     config = with_text(config)
-    given = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    new_style = entry(NAME, config, "rope_parameters", {})
+    given = entry(NAME, config, "rope_scaling") or new_style
     own = given.get("full_attention", given)  # one for each kind of layer, or one
+    own = entry(NAME, {"rope_parameters": own}, "rope_parameters", {})
     kept = KEPT if options.scaling else own
     own_new = {key: own[key] for key in kept if key in own} | new
     return {
@@ -111,7 +114,7 @@ def changes(config: dict[str, Any], options: argparse.Namespace) -> dict[str, An
 
 def with_text(config: dict[str, Any]) -> dict[str, Any]:
     """Add the entries of "text_config", which models that see pictures, too, have."""
-    return {**(config.get("text_config") or {}), **config}
+    return {**entry(NAME, config, "text_config", {}), **config}
 
 
 def places(how: str | None, capacity: int) -> Callable[[np.ndarray], np.ndarray] | None:
@@ -195,14 +198,13 @@ def written(
     """Print what the model writes; draw, if asked, what the heads look at."""
     config, source = with_text(model.config), None
     if isinstance(model, EncoderDecoder):
-        source, tokens = np.array([tokens]), [config.get("decoder_start_token_id") or 0]
+        source, tokens = np.array([tokens]), [entry(NAME, config, "decoder_start_token_id", 0)]
     if options.encoding == "none":
         model = model.without_positions()
     model = model.replace(places=places(options.positions, len(tokens) + options.steps))
     paint = painter() if options.attention else None
-    ends = config.get("eos_token_id")
-    ends = ends if isinstance(ends, list) else [ends]
-    ends = [end for end in ends if end is not None and end < model.vocabulary]
+    ends = entry(NAME, config, "eos_token_id", [])
+    ends = [end for end in (ends if isinstance(ends, list) else [ends]) if end < model.vocabulary]
     common = told(model, options.steps), [tokens], options.steps
     end = ends[0] if ends else None
     try:

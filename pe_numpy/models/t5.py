@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.entries import entry
 from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, expect, sizes
 from pe_numpy.relative.distance import relative_distance
@@ -54,10 +55,11 @@ def settings(config: dict[str, Any]) -> Any:
         N=("relative_attention_num_buckets", 32),
         far=("relative_attention_max_distance", 128),
         eps=("layer_norm_epsilon", 1e-6),
+        tied=("tie_word_embeddings", True),
     )
     s.gated, s.activation = gated, "gelu_tanh" if gated else "relu"
-    tied = config.get("scale_decoder_outputs", config.get("tie_word_embeddings", True))
-    s.factor = 1 / math.sqrt(s.D) if tied else 1.0
+    scaled = entry("t5", config, "scale_decoder_outputs", s.tied)
+    s.factor = 1 / math.sqrt(s.D) if scaled else 1.0
     return s
 
 

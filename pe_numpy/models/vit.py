@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.absolute.learned import resize_matrix
+from pe_numpy.entries import entry
 from pe_numpy.models.page import Params, Table, expect, sizes
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.layers import feed_forward, layer_norm, linear
@@ -46,7 +47,7 @@ def settings(config: dict[str, Any]) -> Any:
         H="num_attention_heads",
         eps=("layer_norm_eps", 1e-12),
     )
-    s.V = len(config.get("id2label") or "01")  # two labels are not written down
+    s.V = len(entry("vit", config, "id2label", "01"))  # two labels are not written down
     s.patch = np.broadcast_to(s.patch, 2).tolist()  # height, width
     s.grid = np.floor_divide(s.size, s.patch).tolist()  # rows, columns
     return s

@@ -1,7 +1,7 @@
 r"""Whisper, encoder and decoder, in one page; what it reads are features of sound, not sound.
 
 Unusual beside the Transformer of 2017: the source is 30 s of sound, (mel, frames): two convolutions
-over three neighbours each, the second of which takes every other place, make tokens of it. To them
+over three places each, the second of which takes every other place, make tokens of it. To them
 the sinusoids of tensor2tensor are added, which the file holds (chapter 25: sines, then cosines; the
 slowest turns exactly 10000 times slower than the first), to the decoder's tokens a learned table
 (21). Layer norm before each sublayer and after each stack (60), exact GELU (60), biases everywhere
@@ -50,6 +50,7 @@ def settings(config: dict[str, Any]) -> Any:
         H_decoder="decoder_attention_heads",
         F_encoder="encoder_ffn_dim",
         F_decoder="decoder_ffn_dim",
+        tied=("tie_word_embeddings", True),
     )
     s.frames = 2 * s.S
     return s

@@ -37,7 +37,7 @@ MAY_LACK = ("lm_loss.weight",)  # tied to the embedding
 def settings(config: dict[str, Any]) -> Any:
     """Read the sizes."""
     expect("xlnet", config, ff_activation="gelu", attn_type="bi", bi_data=False, clamp_len=-1)
-    s = sizes(
+    return sizes(
         "xlnet",
         config,
         V="vocab_size",
@@ -45,10 +45,10 @@ def settings(config: dict[str, Any]) -> Any:
         F="d_inner",
         layers="n_layer",
         H="n_head",
+        K=("d_head", None),
         eps=("layer_norm_eps", 1e-12),
+        tied=("tie_word_embeddings", True),
     )
-    s.K = config.get("d_head") or s.D // s.H
-    return s
 
 
 def weights(s: Any) -> Table:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pe_numpy import checks
+from pe_numpy.entries import entry
 from pe_numpy.rotary.nd import mrope_frequencies
 from pe_numpy.rotary.rope import rope_frequencies
 from pe_numpy.rotary.scaling import (
@@ -43,28 +44,33 @@ NAME = "rope_from_config"
 # What transformers fills in where a configuration of this type says nothing.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "llama": {"rope_theta": 1e4},
+    "mistral": {"rope_theta": 1e4},
+    "gemma2": {"head_dim": 256, "rope_theta": 1e4},
+    "qwen2": {"rope_theta": 1e4},
+    "qwen3": {"head_dim": 128, "rope_theta": 1e4},
     "gptj": {"rope_theta": 1e4, "rotary_dim": 64},
     "gpt_neox": {"rotary_emb_base": 1e4, "rotary_pct": 0.25},
     "stablelm": {"rope_theta": 1e4, "partial_rotary_factor": 0.25},
     "persimmon": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
-    "glm": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
-    "glm4": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
+    "glm": {"head_dim": 128, "rope_theta": 1e4, "partial_rotary_factor": 0.5},
+    "glm4": {"head_dim": 128, "rope_theta": 1e4, "partial_rotary_factor": 0.5},
     "glm4_moe": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
     "nemotron": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
     "phi": {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
     "phi3": {"rope_theta": 1e4, "original_max_position_embeddings": 4096},
-    "qwen3_next": {"rope_theta": 1e4, "partial_rotary_factor": 0.25},
+    "qwen3_next": {"head_dim": 256, "rope_theta": 1e4, "partial_rotary_factor": 0.25},
     "cohere": {"rope_theta": 5e5},
     "cohere2": {"rope_theta": 1e4, "sliding_window_pattern": 4},
     "exaone4": {"rope_theta": 1e4, "sliding_window_pattern": 4},
     "smollm3": {"rope_theta": 2e6, "no_rope_layer_interval": 4},
-    "llama4_text": {"rope_theta": 5e5, "no_rope_layer_interval": 4},
+    "llama4_text": {"head_dim": 128, "rope_theta": 5e5, "no_rope_layer_interval": 4},
     "deepseek_v2": {"rope_theta": 1e4},
     "deepseek_v3": {"rope_theta": 1e4},
     "qwen2_vl": {"rope_theta": 1e6, "mrope_section": (16, 24, 24)},
     "qwen2_vl_text": {"rope_theta": 1e6, "mrope_section": (16, 24, 24)},
     "qwen2_5_vl_text": {"rope_theta": 1e6, "mrope_section": (16, 24, 24)},
     "qwen3_vl_text": {
+        "head_dim": 128,
         "rope_theta": 5e5,
         "mrope_section": (24, 20, 20),
         "mrope_interleaved": True,
@@ -121,6 +127,13 @@ KEYS = {
     "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
     "proportional": ("factor",),
 }
+OTHERS = (
+    "head_dim global_head_dim qk_rope_head_dim hidden_size num_attention_heads n_embd n_head "
+    "rotary_dim rotary_pct num_hidden_layers layer_types global_attn_every_n_layers "
+    "no_rope_layers no_rope_layer_interval rotary_emb_base "
+    "rope_local_base_freq local_rope_theta global_rope_theta rope_interleave rope_scaling "
+    "rope_parameters max_position_embeddings"
+).split()
 
 
 class RopeSettings(NamedTuple):
@@ -186,12 +199,14 @@ def rope_from_config(
             f"{NAME}: config must be a dictionary, as json.load gives it; got "
             f"{type(config).__name__}"
         )
-    config = config.get("text_config") or config
-    model = config.get("model_type", "")
+    config = entry(NAME, config, "text_config") or config
+    model = entry(NAME, config, "model_type", "")
     if model in REFUSED:
         raise ValueError(f"{NAME}: model_type {model!r} is not known: {REFUSED[model]}")
     without_windows = config.get("sliding_window", ...) is None
     config = {**DEFAULTS.get(model, {}), **{k: v for k, v in config.items() if v is not None}}
+    for key in (*OTHERS, *COMMON, *(key for keys in KEYS.values() for key in keys)):
+        entry(NAME, config, key)  # raises where it is of another kind
     layer = checks.integer(NAME, "layer", layer, least=0)
     if layer >= config.get("num_hidden_layers", layer + 1):
         raise ValueError(
@@ -232,8 +247,8 @@ def _layer_type(config: Mapping[str, Any], layer: int) -> str | None:
         return _entry(config, "layer_types", layer)
     if "global_attn_every_n_layers" in config:
         every, at = config["global_attn_every_n_layers"], layer
-    elif isinstance(config.get("sliding_window_pattern"), int):
-        every, at = config["sliding_window_pattern"], layer + 1
+    elif not isinstance(config.get("sliding_window_pattern"), str | None):  # "LLLG" is a note
+        every, at = entry(NAME, config, "sliding_window_pattern"), layer + 1
     else:
         return None
     return "sliding_attention" if at % every else "full_attention"
@@ -253,20 +268,28 @@ def _parameters(config: Mapping[str, Any], layer_type: str | None) -> dict[str, 
     local = layer_type == "sliding_attention"
     if layer_type in given or any(isinstance(value, Mapping) for value in given.values()):
         if layer_type not in given:
-            raise ValueError(f"{NAME}: there are no RoPE parameters for layer type {layer_type!r}")
+            raise ValueError(
+                f"{NAME}: there are no RoPE parameters for layer type {layer_type!r} among "
+                f"{', '.join(given)}"
+            )
         given = given[layer_type]
+        if given is None and "rope_local_base_freq" in config:
+            given = {}  # Gemma 3 takes null for its defaults
         if given is None:
             return None
+        if not isinstance(given, Mapping):
+            raise ValueError(f"{NAME}: {layer_type} must be an object; got {given!r:.80}")
     elif local and "rope_local_base_freq" in config:
         given = {}  # Gemma 3 stretches its global layers alone
     p = {key: value for key, value in given.items() if value is not None}
-    kind = p.get("rope_type", p.get("type", "default"))
+    kind = entry(NAME, p, "rope_type", entry(NAME, p, "type", "default"))
     p["rope_type"] = {"su": "longrope", "mrope": "default"}.get(kind, kind)
     if p["rope_type"] not in KEYS:
         raise ValueError(f"{NAME}: rope_type {kind!r} is not known; there are {', '.join(KEYS)}")
     for key in p:
         if key not in COMMON and key not in KEYS[p["rope_type"]]:
             raise ValueError(f"{NAME}: rope_type {kind!r} has no key {key!r} here")
+        entry(NAME, p, key)
     names = ["rope_theta", "rotary_emb_base"]
     if local:
         names = ["rope_local_base_freq", "local_rope_theta", *names]
@@ -315,6 +338,8 @@ def _frequencies(
         return proportional_frequencies(K, fraction, base, p.get("factor", 1.0)), 1.0
     turned = config.get("rotary_dim", int(K * fraction))
     d = checks.even(NAME, "the number of components that turn", turned, "they pair up")
+    if d > K:
+        raise ValueError(f"{NAME}: rotary_dim must be at most the width of a head, {K}; got {d}")
     theta = rope_frequencies(d, base)
     if kind == "default":
         return theta, 1.0

@@ -530,6 +530,11 @@ def _check_choices(
     source_real: ArrayLike | None,
     end: int | None,
 ) -> None:
+    if not isinstance(model, Model) and "decoder" not in model.page.KIND:
+        raise ValueError(
+            f"{function}: model must be one that writes; got {model.config['model_type']}, which "
+            "has no decoder"
+        )
     checks.integer(function, "steps", steps, least=0)
     if end is not None and checks.integer(function, "end", end, least=0) >= model.vocabulary:
         raise ValueError(
