@@ -652,9 +652,8 @@ assert not np.allclose(learned(E, np.arange(5))[2:], learned(E, np.arange(3)), r
 E, x = rng.standard_normal((512, 256)), rng.standard_normal((2, 100, 256))
 y = x + learned(E, np.arange(100))  # the same rows for both texts
 assert y.shape == (2, 100, 256) and np.allclose((y - x)[1, 7], E[7], rtol=0, atol=1e-12)
-for D, count in ((256, 131072), (768, 393216)):
-    model = Model(16, D, 4, 16, n_layers=1, encoding=Learned(512))
-    assert table_of(init_params(model, rng)).size == count
+model = Model(16, 768, 4, 16, n_layers=1, encoding=Learned(512))  # as wide as BERT
+assert table_of(init_params(model, rng)).size == 393216 and E.size == 131072
 D, F, norm = 768, 3072, 2 * 768  # BERT-base as released; a norm has gain and bias
 each_layer = 4 * (D * D + D) + (D * F + F + F * D + D) + 2 * norm
 total = (30_522 + 512 + 2) * D + norm + 12 * each_layer + D * D + D  # and the pooler

@@ -140,10 +140,11 @@ def _half(label: str) -> np.ndarray:
     return np.array([width / 2 + 0.09, 0.17 * len(lines) + 0.07])
 
 
-def _edge(centre: np.ndarray, half: np.ndarray, towards: np.ndarray) -> np.ndarray:
+def _edge(centre: np.ndarray, half: np.ndarray, towards: np.ndarray) -> tuple[float, float]:
     """Where the line from the centre of a box to a point outside it leaves the box."""
     way = towards - centre
-    return centre + way / np.abs(way / half).max()
+    x, y = centre + way / np.abs(way / half).max()
+    return x, y
 
 
 @in_style
@@ -182,7 +183,8 @@ def needs(parts: Sequence[dict[str, Any]], route: Sequence[str]) -> Figure:
                 at[stem] - half[stem], *(2 * half[stem]), fc=fill, ec="#333333", lw=line, zorder=3
             )
             ax.add_patch(box)
-            ax.text(*at[stem], label, ha="center", va="center", size=6.5, zorder=4)
+            x, y = at[stem]
+            ax.text(x, y, label, ha="center", va="center", size=6.5, zorder=4)
         height = max(columns.values())
         ax.axhspan(top + 0.5, top - height + 0.5, color="#F2F2F2" if n % 2 else "white", zorder=0)
         middle = top - (height - 1) / 2
@@ -193,7 +195,8 @@ def needs(parts: Sequence[dict[str, Any]], route: Sequence[str]) -> Figure:
         both = one in route and other in route
         arrow = {"arrowstyle": "-|>", "color": COLOURS["rope"], "lw": 1.8 if both else 0.6}
         arrow |= {"shrinkA": 0, "shrinkB": 0, "alpha": 1 if both else 0.6}
-        ends = _edge(at[other], half[other], at[one]), _edge(at[one], half[one], at[other])
-        ax.annotate("", *ends, arrowprops=arrow, zorder=2)
+        start = _edge(at[one], half[one], at[other])
+        end = _edge(at[other], half[other], at[one])
+        ax.annotate("", end, start, arrowprops=arrow, zorder=2)
     ax.set(xlim=(-0.4, 13.9), ylim=(top + 0.5, 0.5))
     return fig
