@@ -73,6 +73,29 @@ def test_buckets_equal_the_formula_distance_by_distance(b, farthest):
     assert deberta_bucket(distances, b, farthest).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    "farthest", [10, 26, 42, 65, 70, 81, 101, 122, 126, 129, 139, 257, 513, 1025]
+)
+def test_buckets_are_those_of_whole_numbers_for_every_number_of_buckets(farthest):
+    """No logarithm: ceil(...) is the least t whose edge n does not pass."""
+    for b in range(4, min(2 * farthest - 2, 130), 2):
+        mid, t = b // 2, 0
+        steps, expected = mid - 1, [*range(mid)]
+        for n in range(mid, farthest):
+            while n**steps * mid**t > (farthest - 1) ** t * mid**steps:
+                t += 1
+            expected.append(mid + t)
+        assert expected[-1] == b - 1
+        beyond = [b - 1] * 2
+        assert deberta_bucket(range(farthest + 2), b, farthest).tolist() == expected + beyond
+
+
+def test_an_edge_that_is_a_whole_number_ends_its_bucket():
+    assert deberta_bucket([20, 21, 40, 41], 20, 81).tolist() == [13, 14, 16, 17]
+    assert deberta_bucket([-69, 69, 9999], 26, 70).tolist() == [-25, 25, 25]  # never b
+    assert deberta_bucket([1, 2, -9], 2, 5).tolist() == [1, 1, -1]  # mid is 1, and no edge
+
+
 # ---- theorems -----------------------------------------------------------------------------------
 
 

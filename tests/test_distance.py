@@ -1,5 +1,6 @@
 """Distances and their spread: loop oracle, theorems, memory, bad input."""
 
+import operator
 import tracemalloc
 
 import numpy as np
@@ -30,6 +31,28 @@ def spread_by_gather(q, table, rows):
 def test_distance_is_query_minus_key(q_at, k_at):
     expected = [[i - j for j in k_at] for i in q_at]
     assert relative_distance(q_at, k_at).tolist() == expected
+
+
+@given(st.integers(1, 12), st.integers(1, 60), st.integers(1, 9), st.sampled_from("ge gt".split()))
+def test_edges_are_counted_in_whole_numbers(start, more, steps, word):
+    end, reaches, n = start + more, getattr(operator, word), np.arange(start + more + 2)
+    expected = [
+        sum(reaches(m**steps * start**t, end**t * start**steps) for t in range(steps))
+        for m in n.tolist()
+    ]
+    assert room.edges_reached(n, start, end, steps, reaches).tolist() == expected
+
+
+def test_edges_that_are_whole_numbers_count_from_there_on_or_from_the_next():
+    n = np.array([[3, 4, 7, 8], [9, 64, 127, 10**6]])  # edges 4, 8, 16, 32 and 64
+    assert room.edges_reached(n, 4, 128, 5).tolist() == [[0, 1, 1, 2], [2, 5, 5, 5]]
+    beyond = room.edges_reached(n, 4, 128, 5, operator.gt).tolist()
+    assert beyond == [[0, 0, 1, 1], [2, 4, 5, 5]]
+    edge = 3 * 2**60
+    huge = np.array([edge - 1, edge, 2**63 - 1])
+    assert room.edges_reached(huge, 3, 3 * 2**90, 3).tolist() == [2, 3, 3]
+    assert room.edges_reached(huge, 3, 10**5000, 3).tolist() == [1, 1, 1]
+    assert room.edges_reached(np.zeros((0, 2), int), 3, 9, 4).shape == (0, 2)
 
 
 def test_distances_of_a_batch_broadcast():

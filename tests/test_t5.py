@@ -41,6 +41,49 @@ def test_buckets_equal_the_rule_in_exact_arithmetic(buckets, farthest, bidirecti
     assert t5_bucket(distances, buckets, farthest, bidirectional).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("buckets", "farthest", "bidirectional", "edges"),
+    [
+        (9, 128, False, {8: 5, 16: 6, 64: 8}),
+        (18, 128, True, {8: 5, 16: 6, 64: 8}),
+        (38, 16, True, {12: 14}),
+        (17, 27, False, {12: 11}),  # missed in float32
+        (36, 32, False, {24: 27}),
+        (129, 2048, False, {128: 77, 256: 90, 1024: 116}),
+    ],
+)
+def test_a_bucket_opens_at_an_edge_that_is_a_whole_number(buckets, farthest, bidirectional, edges):
+    for n, bucket in edges.items():
+        assert t5_bucket(n, buckets, farthest, bidirectional) == bucket
+        for d in (n - 1, n, -n):
+            expected = bucket_by_integers(d, buckets, farthest, bidirectional)
+            assert t5_bucket(d, buckets, farthest, bidirectional) == expected
+
+
+@pytest.mark.parametrize("farthest", [8, 16, 20, 27, 32, 64, 100, 128, 160, 256, 320, 686, 1024])
+def test_buckets_are_those_of_whole_numbers_for_every_number_of_buckets(farthest):
+    for half in range(2, min(2 * farthest, 100)):
+        exact, t, expected = half // 2, 0, [*range(half // 2)]
+        steps = half - exact
+        for n in range(exact, farthest + 2):
+            while t + 1 < steps and n**steps * exact ** (t + 1) >= farthest ** (t + 1) * (
+                exact**steps
+            ):
+                t += 1
+            expected.append(exact + t)
+        assert t5_bucket(range(farthest + 2), half, farthest, False).tolist() == expected
+        assert t5_bucket(range(farthest + 2), 2 * half, farthest).tolist() == expected
+
+
+def test_huge_distances_and_a_huge_reach_stay_exact_and_cheap():
+    last = 2**63 - 1
+    edge = 3 * 2**60  # buckets of 6 open at 3, at 3 2^30 and here
+    assert t5_bucket([edge - 1, edge, last], 6, 3 * 2**90, False).tolist() == [4, 5, 5]
+    assert t5_bucket([edge - 1, edge, last], 6, 10**5000, False).tolist() == [3, 3, 3]
+    assert t5_bucket([127, 128], 129, np.int64(2048), False).tolist() == [76, 77]
+    assert t5_bucket([5, 10**6], 10**5, 10**6, False).tolist() == [5, 10**5 - 1]
+
+
 @pytest.mark.parametrize("bidirectional", [True, False])
 def test_bias_reads_the_table_pair_by_pair(bidirectional):
     H, N, q_at, k_at = 3, 8, [3, 0, 9], [0, 2, 5, 1]

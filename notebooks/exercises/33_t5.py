@@ -21,7 +21,7 @@ def t5_bucket(distance, num_buckets=32, max_distance=128, bidirectional=True):
     exact = half / 2, rounded down
     if n < exact: bucket = n
     else:         bucket = exact + floor(log(n / exact) / log(max_distance / exact) (half - exact)),
-                  at most half - 1
+                  at most half - 1; exactly that, even where a logarithm is rounded
     if bidirectional and i - j < 0: bucket = bucket + half
     """
     raise NotImplementedError
@@ -58,8 +58,9 @@ def tupe_scores(q, k, q_position, k_position, bias=None):
 # ---- hints --------------------------------------------------------------------------------------
 
 # t5_bucket, 1: np.where chooses between the two rules; both are computed for all entries.
-# t5_bucket, 2: the logarithm of 0 warns: take np.maximum(n, exact) first.
-# t5_bucket, 3: astype(int) cuts off, which is floor for positive numbers.
+# t5_bucket, 2: the floor is the number of t = 1, 2, ... with
+#               n^(half - exact) exact^t >= max_distance^t exact^(half - exact).
+# t5_bucket, 3: such powers overflow in int64; in n.astype(object) they are Python's whole numbers.
 
 # t5_bias, 1: table[buckets] has the heads last: np.moveaxis.
 # t5_bias, 2: N is len(table).

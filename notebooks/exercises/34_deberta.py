@@ -37,7 +37,8 @@ def deberta_bucket(distance, num_buckets, max_distance):
     mid = num_buckets / 2
     n = |i - j|, at most max_distance - 1
     if n <= mid: bucket = i - j
-    else: bucket = sign(i - j) (mid + ceil(log(n / mid) / log((max_distance - 1) / mid) (mid - 1)))
+    else: bucket = sign(i - j) (mid + ceil(log(n / mid) / log((max_distance - 1) / mid) (mid - 1))),
+          exactly that, even where a logarithm is rounded
     """
     raise NotImplementedError
 
@@ -48,4 +49,6 @@ def deberta_bucket(distance, num_buckets, max_distance):
 # deberta_scores, 2: in p2c the key meets the table: k[..., None, :, :] broadcasts over the queries.
 
 # deberta_bucket, 1: np.sign keeps the direction.
-# deberta_bucket, 2: the logarithm is needed for n >= mid only: np.maximum(n, mid).
+# deberta_bucket, 2: the ceil is the number of t = 0, 1, ... with
+#                    n^(mid - 1) mid^t > (max_distance - 1)^t mid^(mid - 1).
+# deberta_bucket, 3: such powers overflow in int64; in n.astype(object) they are Python's numbers.

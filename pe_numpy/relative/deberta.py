@@ -17,6 +17,7 @@ c794b71, reads the p2c table at delta(i, j) too, where the paper prints delta(j,
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,7 @@ from pe_numpy.relative.distance import (
     add_query_products,
     check_distance,
     each_distance,
+    edges_reached,
 )
 
 
@@ -133,6 +135,8 @@ def deberta_bucket(distance: ArrayLike, num_buckets: int, max_distance: int) -> 
     max_distance and the row of the table is clipped instead, so the far future reads row 0, which
     no bucket here does.
     With mid = b/2: sign(d) (mid + ceil(log(abs(d)/mid) / log((max_distance - 1)/mid) (mid - 1))).
+    In other words, bucket mid + t ends with mid ((max_distance - 1)/mid)^(t/(mid - 1)): exactly
+    there, where rounded logarithms may end it one distance too early.
 
     Examples
     --------
@@ -151,9 +155,8 @@ def deberta_bucket(distance: ArrayLike, num_buckets: int, max_distance: int) -> 
         )
 
     def bucket(d: np.ndarray) -> np.ndarray:
-        n = np.clip(np.abs(d), mid, max_distance - 1)
-        growth = np.log(n / mid) / math.log((max_distance - 1) / mid)
-        far = mid + np.ceil(growth * (mid - 1)).astype(np.int64)
-        return np.where(np.abs(d) <= mid, d, np.sign(d) * far)
+        n = np.abs(d)
+        far = mid + edges_reached(n, mid, max_distance - 1, mid - 1, operator.gt)
+        return np.where(n <= mid, d, np.sign(d) * far)
 
     return each_distance(bucket, distance)

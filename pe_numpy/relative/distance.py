@@ -20,7 +20,10 @@ Differs from the paper: works for any L and S, both directions and any positions
 from __future__ import annotations
 
 import math
+import operator
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -106,6 +109,37 @@ def each_distance(function: RowOf, distance: np.ndarray) -> np.ndarray:
     if _is_window(distance):
         return _window(function(_line(distance)), *distance.shape)
     return function(distance)
+
+
+def edges_reached(
+    n: np.ndarray,
+    start: int,
+    end: int,
+    steps: int,
+    reaches: Callable[[int, int], bool] = operator.ge,
+) -> np.ndarray:
+    """Count the edges start (end/start)^(t/steps), t = 0 .. steps - 1, that each n reaches.
+
+    `reaches` is `operator.ge`, or `operator.gt` if n must lie beyond an edge. The edges are
+    floats; where one may be a whole number, rounding would decide, so powers of whole numbers do:
+    n^steps start^t >= end^t start^steps.
+    """
+
+    def reached(m: int, t: int) -> bool:
+        return reaches(m**steps * start**t, end**t * start**steps)
+
+    farthest = int(n.max(initial=0))
+    least: list[int] = []  # the first n that reaches each edge
+    for t in range(steps):
+        power = t / steps * (math.log(end) - math.log(start))
+        edge = start * math.exp(min(power, 50))  # e^50 is beyond all distances
+        low, high = math.ceil(edge * (1 - 1e-12)), math.floor(edge * (1 + 1e-12))
+        near = range(low, min(high, farthest) + 1)  # mostly empty: no whole number is that near
+        first = low + bisect_left(near, True, key=partial(reached, t=t))
+        if first > farthest:
+            break
+        least.append(first)
+    return np.searchsorted(least, n, side="right").astype(np.int64)
 
 
 def add_to(total: np.ndarray, term: np.ndarray) -> np.ndarray:

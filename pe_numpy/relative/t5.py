@@ -13,19 +13,18 @@ Convention: distance = i - j; T5's code is fed j - i. In both, the past (and the
 the lower half of the buckets, the future the upper half; if causal, the past has all buckets, and
 the future reads the query's own.
 Differs from the paper: T5 does not divide q . k by sqrt(K), its initialisation does; here the bias
-is added to scaled scores, as `attention` does. The buckets are computed in float64: with it the
-boundaries are those of exact arithmetic.
+is added to scaled scores, as `attention` does. Its code takes logarithms in float32, which may
+move the edge of a bucket by one distance; here the edges are those of exact arithmetic. For the
+sizes of T5 and of the models of chapter 33 both are the same.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.relative.distance import each_distance
+from pe_numpy.relative.distance import each_distance, edges_reached
 
 
 def t5_bucket(
@@ -43,7 +42,7 @@ def t5_bucket(
     num_buckets : int
         N; even and at least 4 if bidirectional, else at least 2.
     max_distance : int
-        From here on all distances share the last bucket.
+        Where one bucket more would open; the last one opens a factor earlier, at 91 for 128.
     bidirectional : bool
         True: the past and the query itself take the buckets 0 .. N/2 - 1, the future N/2 .. N - 1.
         False: the past takes all, the future shares bucket 0 with the query itself.
@@ -60,6 +59,8 @@ def t5_bucket(
     Notes
     -----
     Source: Raffel et al. 2020, section 2.1, and the code named above.
+    For n = abs(distance) >= e = h // 2: e + floor(log(n/e) / log(max_distance/e) (h - e)), at most
+    h - 1; in other words, bucket e + t opens at e (max_distance/e)^(t/(h - e)).
 
     Examples
     --------
@@ -69,6 +70,8 @@ def t5_bucket(
     [17, 23, 24]
     >>> t5_bucket([3, 18, 19, -1], bidirectional=False).tolist()
     [3, 16, 17, 0]
+    >>> t5_bucket([7, 8, 15, 16], 9, 128, bidirectional=False).tolist()  # opens at 4, 8, 16, 32, 64
+    [4, 5, 5, 6]
     """
     name = "t5_bucket"
     distance = checks.whole_numbers(name, "distance", distance)
@@ -78,8 +81,7 @@ def t5_bucket(
 
     def bucket(d: np.ndarray) -> np.ndarray:
         n = np.abs(d) if bidirectional else np.maximum(d, 0)
-        growth = np.log(np.maximum(n, exact) / exact) / math.log(max_distance / exact)
-        far = np.minimum(exact + (growth * (half - exact)).astype(np.int64), half - 1)
+        far = exact - 1 + edges_reached(n, exact, int(max_distance), half - exact)
         return np.where(n < exact, n, far) + (half * (d < 0) if bidirectional else 0)
 
     return each_distance(bucket, distance)

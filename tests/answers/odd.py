@@ -319,8 +319,9 @@ def t5_bucket(distance, num_buckets=32, max_distance=128, bidirectional=True):
         n = abs(d) if bidirectional else max(d, 0)
         b = n
         if n >= exact:
-            grown = math.log(n / exact) / math.log(max_distance / exact) * (half - exact)
-            b = min(exact + math.floor(grown), half - 1)
+            edges = [n ** (half - exact) * exact**t >= max_distance**t * exact ** (half - exact)
+                     for t in range(1, half - exact)]  # fmt: skip
+            b = exact + sum(edges)
         return b + half if bidirectional and d < 0 else b
 
     d = np.asarray(distance)

@@ -9,8 +9,10 @@ def t5_bucket(distance, num_buckets=32, max_distance=128, bidirectional=True):
     half = num_buckets // 2 if bidirectional else num_buckets
     exact = half // 2
     n = np.abs(distance) if bidirectional else np.maximum(distance, 0)
-    growth = np.log(np.maximum(n, exact) / exact) / math.log(max_distance / exact)
-    far = np.minimum(exact + (growth * (half - exact)).astype(int), half - 1)
+    far, steps = np.full(n.shape, exact), half - exact
+    powers = n.astype(object) ** steps  # whole numbers of any size
+    for t in range(1, steps):
+        far += np.asarray(powers * exact**t >= max_distance**t * exact**steps, bool)
     return np.where(n < exact, n, far) + half * ((distance < 0) & bidirectional)
 
 

@@ -19,7 +19,9 @@ def deberta_scores(q, k, q_table, k_table, distance, p2c_distance=None):
 
 def deberta_bucket(distance, num_buckets, max_distance):
     mid = num_buckets // 2
-    n = np.clip(np.abs(distance), mid, max_distance - 1)
-    growth = np.log(n / mid) / math.log((max_distance - 1) / mid)
-    far = mid + np.ceil(growth * (mid - 1)).astype(int)
-    return np.where(np.abs(distance) <= mid, distance, np.sign(distance) * far)
+    n = np.abs(distance)
+    far, steps, end = np.full(n.shape, mid), mid - 1, max_distance - 1
+    powers = n.astype(object) ** steps  # whole numbers of any size
+    for t in range(steps):
+        far += np.asarray(powers * mid**t > end**t * mid**steps, bool)
+    return np.where(n <= mid, distance, np.sign(distance) * far)

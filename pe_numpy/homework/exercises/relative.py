@@ -605,6 +605,8 @@ def _bucket_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(d, bidirectional=both)
         yield case(d, num_buckets=8, max_distance=20, bidirectional=both)
         yield case(np.array([[0, 5000], [-5000, 17]]), 32, 128, both)
+    edges = np.array([9, 10, -10, 12, 20, 80])  # a logarithm is rounded just below 10, 20 and 80
+    yield case(edges, 10, 160, False)
     for n in range(6):
         N = 2 * int(rng.integers(2, 20))
         d = rng.integers(-300, 300, (3, n + 5))
@@ -634,13 +636,13 @@ T5_BUCKET = Exercise(
             "fed with key minus query",
             "Here the past is positive and takes the lower half of the buckets.",
             33,
-            lambda distance, *rest, **options: t5_bucket(-distance, *rest, **options),
+            lambda distance, *rest, **options: _bucket()(-distance, *rest, **options),
         ),
         Mistake(
             "the direction lost",
             "Looking both ways, the future has buckets of its own: the upper half.",
             33,
-            lambda distance, num_buckets=32, max_distance=128, bidirectional=True: t5_bucket(
+            lambda distance, num_buckets=32, max_distance=128, bidirectional=True: _bucket()(
                 np.abs(distance) if bidirectional else distance,
                 num_buckets,
                 max_distance,
@@ -651,12 +653,19 @@ T5_BUCKET = Exercise(
             "all buckets for each direction",
             "Looking both ways, each direction has half of the buckets.",
             33,
-            lambda distance, num_buckets=32, max_distance=128, bidirectional=True: t5_bucket(
+            lambda distance, num_buckets=32, max_distance=128, bidirectional=True: _bucket()(
                 distance,
                 2 * num_buckets if bidirectional else num_buckets,
                 max_distance,
                 bidirectional,
             ),
+        ),
+        Mistake(
+            "a logarithm rounded below an edge",
+            "An edge may be a whole number, and floats may put it just above: decide in whole "
+            "numbers, n^(half - exact) exact^t >= max_distance^t exact^(half - exact).",
+            33,
+            _bucket(),
         ),
         Mistake(
             "rounded up for down",
@@ -698,7 +707,7 @@ T5_BUCKET = Exercise(
             "The distance 0 reads bucket 0.",
             33,
             lambda distance, num_buckets=32, max_distance=128, bidirectional=True: (
-                t5_bucket(distance, num_buckets, max_distance, bidirectional)
+                _bucket()(distance, num_buckets, max_distance, bidirectional)
                 + num_buckets // 2 * (bidirectional & (distance == 0))
             ),
         ),
@@ -894,6 +903,8 @@ def _log_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.arange(-60, 61), 8, 20)
     yield case(np.arange(-600, 600, 7), 256, 512)
     yield case(np.array([[0, 9], [-9, 4000]]), 16, 32)
+    edges = np.array([19, 20, -20, 21, 40, 80])  # a logarithm is rounded just above 20 and 40
+    yield case(edges, 20, 81)
     for n in range(8):
         N = 2 * int(rng.integers(2, 20))
         yield case(rng.integers(-300, 300, (3, n + 5)), N, int(rng.integers(N + 2, 300)))
@@ -920,19 +931,19 @@ DEBERTA_BUCKET = Exercise(
             "without its sign",
             "The bucket has the sign of the distance.",
             34,
-            lambda d, *rest: np.abs(deberta_bucket(d, *rest)),
+            lambda d, *rest: np.abs(_log_bucket()(d, *rest)),
         ),
         Mistake(
             "fed with key minus query",
             "The bucket of a key in the past is positive.",
             34,
-            lambda d, *rest: -deberta_bucket(d, *rest),
+            lambda d, *rest: -_log_bucket()(d, *rest),
         ),
         Mistake(
             "T5's bucket",
             "DeBERTa keeps the sign, and rounds up where T5 cuts off.",
             34,
-            lambda d, num_buckets, max_distance: t5_bucket(d, num_buckets, max_distance),
+            lambda d, num_buckets, max_distance: _bucket()(d, num_buckets, max_distance),
         ),
         Mistake(
             "no logarithm",
@@ -943,6 +954,13 @@ DEBERTA_BUCKET = Exercise(
     ),
     chapter=34,
     further=(
+        Mistake(
+            "a logarithm rounded above an edge",
+            "An edge may be a whole number, and floats may put it just below: decide in whole "
+            "numbers, n^(mid - 1) mid^t <= (max_distance - 1)^t mid^(mid - 1).",
+            34,
+            _log_bucket(),
+        ),
         Mistake(
             "floor for ceil",
             "DeBERTa rounds up, where T5 cuts off.",
