@@ -22,7 +22,7 @@ def _whole(least: int, most: int = LARGEST) -> Callable[[Any], bool]:
 
 
 def _real(x: Any) -> bool:
-    reals = int, float, np.integer, np.floating
+    reals: Any = int, float, np.integer, np.floating
     return type(x) is not bool and isinstance(x, reals) and bool(abs(x) <= sys.float_info.max)
 
 

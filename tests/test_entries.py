@@ -14,9 +14,26 @@ from safetensors.numpy import save_file
 from test_shelf import FOLDERS, model, names, source_of
 
 from pe_numpy import beam_search, greedy, load_weights, rope_frequencies, sample, speculative
-from pe_numpy.entries import HOLDS
+from pe_numpy.entries import HOLDS, entry
 from pe_numpy.models import load
 from pe_numpy.rotary.config import rope_from_config
+
+
+def test_a_number_has_bounds():
+    """First of all: without them the tests below would take minutes and all memory."""
+    for key, least, most in (
+        ("hidden_size", 1, 2**24),
+        ("num_hidden_layers", 0, 1000),
+        ("n_routed_experts", 1, 1000),
+        ("max_relative_positions", -1, 2**24),
+    ):
+        for n in (least, most, np.int64(most)):
+            assert entry("page", {key: n}, key) == n
+        for n in (least - 1, most + 1, True, 2.0):
+            with pytest.raises(
+                ValueError, match=f"page: {key} must be a whole number from {least}"
+            ):
+                entry("page", {key: n}, key)
 
 
 def state(cache):
@@ -346,3 +363,14 @@ def test_heads_have_the_width_that_transformers_fills_in(kind, width):
     found = rope_from_config({"model_type": kind, "hidden_size": 24, "num_attention_heads": 3})
     share = {"glm": 0.5, "glm4": 0.5, "qwen3_next": 0.25}.get(kind, 1)
     assert 2 * found.frequencies.shape[-1] == share * width
+
+
+@pytest.mark.parametrize("name", ["qwen2", "qwen3"])
+def test_qwen_has_no_layer_with_a_window(name):
+    for types in (["full_attention", "sliding_attention"], ["full_attention"], []):
+        with pytest.raises(
+            ValueError, match=f"{name}: layer_types must be .'full_attention', 'full"
+        ):
+            load.load_model(FOLDERS[0].parent / name, changes={"layer_types": types})
+    m = load.load_model(FOLDERS[0].parent / name, changes={"layer_types": None})
+    assert m.logits([[3, 1]]).shape == (1, 2, 37)

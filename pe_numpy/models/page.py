@@ -20,7 +20,10 @@ AT_MOST = ("used", "E"), ("groups_used", "groups")
 
 
 def sizes(page: str, config: Mapping[str, Any], **keys: Any) -> SimpleNamespace:
-    """Read entries of the configuration: name=key, or name=(key, default)."""
+    """Read entries of the configuration: name=key, or name=(key, default); K is D / H by default.
+
+    What must divide another number, or not exceed it, is checked.
+    """
     found, called = {}, {}
     for name, key in keys.items():
         called[name], *default = key if isinstance(key, tuple) else (key,)

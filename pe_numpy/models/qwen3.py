@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.entries import entry
 from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
 from pe_numpy.rotary.config import rope_from_config
@@ -44,6 +45,9 @@ def settings(config: dict[str, Any]) -> Any:
         eps=("rms_norm_eps", 1e-6),
         tied=("tie_word_embeddings", False),
     )
+    full = ["full_attention"] * s.layers
+    types = entry("qwen3", config, "layer_types", full)
+    expect("qwen3", {"layer_types": types}, layer_types=full)
     s.rope = rope_from_config(config)
     return s
 
