@@ -450,7 +450,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator | None = None) -
     x = checks.real_array("dropout", "x", x)
     rate = checks.share("dropout", "rate", rate)
     if rng is not None:
-        rng = checks.generator("dropout", "rng", rng)
+        checks.generator("dropout", "rng", rng)
     if rng is None or rate == 0:
         return x
     kept = rng.random(x.shape, dtype=np.float32) >= rate
