@@ -258,6 +258,41 @@ def test_the_p_of_a_verdict_is_the_largest_of_the_budgets_that_it_names(tmp_path
     assert Study(tmp_path / "study.csv").p_value("text", "rope", "t5", kind="accuracy") == 1
 
 
+def test_a_table_of_comparisons_is_corrected_as_one(tmp_path):
+    ends = {"t5": [1.0, 1.1, 1.2], "rope": [1.5, 2.0, 2.1], "alibi": [9.0, 9.1, 9.21]}
+    lines = [
+        line(encoding=name, seed=seed, loss=loss, budget=budget)
+        for name, own in ends.items()
+        for seed, loss in enumerate(own)
+        for budget in (1, 4)
+    ]
+    (tmp_path / "study.csv").write_text("\n".join([HEAD, *lines]) + "\n")
+    (tmp_path / "study_curves.csv").write_text(HEAD + "\n")
+    table = Study(tmp_path / "study.csv")
+    near, far = ("text", "t5", "rope", 1), ("text", "t5", "alibi", 1)
+    p = table.p_value(*near)
+    assert 0.025 < p < 0.05 and table.p_value(*far) < 1e-3
+    assert table.together([near]).tolist() == [True]
+    assert table.together([near, far]).tolist() == [True, True]
+    assert table.together([near, near, far]).tolist() == [False, False, True]
+    assert table.together([near], level=0.02).tolist() == [False]
+
+
+def test_a_rise_is_paired_with_the_losses_at_the_trained_length(study):
+    found = study.rise("text", "t5", 0.5, 4)
+    assert {budget: [x.tolist() for x in pair] for budget, pair in found.items()} == {
+        1: [[3.0, 4.0], [1.5, 2.5]],
+        4: [[2.5], [1.0]],
+    }
+    assert study.rise("text", "t5")[1][0].tolist() == [4, 5]
+
+
+def test_the_two_trials_of_a_rate_are_those_of_one_seed_at_budget_4(study):
+    assert study.trials("text", "loss_1x") == {"t5": [0.7, 0.5]}  # the lower rate first
+    assert study.trials("text", "accuracy_8x") == {"t5": [0.4, 0.4]}
+    assert study.trials("offset", "loss_1x") == {}  # only one rate was tried at budget 4
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

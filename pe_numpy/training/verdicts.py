@@ -132,7 +132,7 @@ class Study:
         Each is an encoding, or what `find` takes: {"encoding": "rope", "scaling": "yarn"}.
         Compared are values of one kind ("loss", or "accuracy") at one multiple of the length.
         """
-        pairs = self._pairs(task, a, b, multiple, kind)
+        pairs = self.pairs(task, a, b, multiple, kind)
         return verdict({budget: lower(a, b, margin) for budget, (a, b) in pairs.items()})
 
     def p_value(
@@ -144,17 +144,48 @@ class Study:
         kind: str = "loss",
     ) -> float:
         """Give the p of what `compare` says, by `verdict_p`, to be corrected by `holm`."""
-        return verdict_p(self._pairs(task, a, b, multiple, kind))
+        return verdict_p(self.pairs(task, a, b, multiple, kind))
 
-    def _pairs(
+    def together(self, questions: Iterable[Sequence[Any]], level: float = 0.05) -> np.ndarray:
+        """Say which comparisons of one table hold together: `holm` of their `p_value`s.
+
+        A question holds the arguments of `compare`, without a margin.
+        """
+        return holm([self.p_value(*question) for question in questions]) < level
+
+    def rise(
+        self, task: str, encoding: str, edge: float = 0.0, multiple: int = 8
+    ) -> dict[int, list[np.ndarray]]:
+        """Losses (n,) at a multiple of the length, and `edge` above those at the length itself.
+
+        By budget, as pairs for `lower` and `verdict_p`.
+        """
+        far = self.pairs(task, encoding, encoding, multiple)
+        near = self.pairs(task, encoding, encoding, 1)
+        return {budget: [far[budget][0], near[budget][0] + edge] for budget in far}
+
+    def trials(self, task: str, column: str) -> dict[str, list[float]]:
+        """Numbers of one column at the two rates that were tried, the lower rate first.
+
+        By encoding; of seed 0 at budget 4, at as many layers as the task's recipe.
+        """
+        wanted = {"task": task, "budget": "4", "seed": "0", "scaling": "direct", "tuning": "0"}
+        wanted |= {"log_n": "0", "layers": str(recipe(task).n_layers)}
+        own = [row for row in self.rows if wanted.items() <= row.items()]
+        found: dict[str, list[float]] = {}
+        for row in sorted(own, key=lambda row: float(row["rate"])):
+            found.setdefault(row["encoding"], []).append(float(row[column]))
+        return {encoding: both for encoding, both in found.items() if len(both) == 2}
+
+    def pairs(
         self,
         task: str,
         a: str | Mapping[str, Any],
         b: str | Mapping[str, Any],
-        multiple: int,
-        kind: str,
+        multiple: int = 8,
+        kind: str = "loss",
     ) -> dict[int, list[np.ndarray]]:
-        """Values (n,) of a and of b, by budget."""
+        """Values (n,) of a and of b, as `compare` pairs them, by budget."""
         if multiple not in MULTIPLES:
             raise ValueError(
                 f"Study: multiple must be one of {', '.join(map(str, MULTIPLES))}; got {multiple!r}"
