@@ -118,7 +118,9 @@ x3, p3, w_q, w_k = x[:3, :4], p[:3, :4], W_Q[:4, :3], W_K[:4, :3]  # three words
 by_loops = [term_by_loops(a, b, w_q, w_k) for a in (x3, p3) for b in (x3, p3)]
 brackets = (x3 @ w_q + p3 @ w_q) @ (w_k.T @ x3.T + w_k.T @ p3.T) / np.sqrt(3)
 assert np.allclose(sum(by_loops), brackets, rtol=0, atol=1e-12)
-assert np.allclose(brackets, ((x3 + p3) @ w_q) @ ((x3 + p3) @ w_k).T / np.sqrt(3), atol=1e-12)
+assert np.allclose(
+    brackets, ((x3 + p3) @ w_q) @ ((x3 + p3) @ w_k).T / np.sqrt(3), rtol=0, atol=1e-12
+)
 
 # %% [markdown]
 # The package's function projects words and codes once each, and pairs the four results:
@@ -743,8 +745,8 @@ for name, (n_products, biases, shared) in extra.items():
 # time. BERT's relative scheme in Hugging Face Transformers then counted the new token alone, so that
 # each key in the cache got the distance 0
 # ([issue #19045](https://github.com/huggingface/transformers/issues/19045),
-# [PR #20203](https://github.com/huggingface/transformers/pull/20203)). All functions here take
-# *positions*, not lengths. For the third token of a text:
+# [PR #20203](https://github.com/huggingface/transformers/pull/20203)). `relative_distance`
+# takes *positions*, not lengths. For the third token of a text:
 
 # %%
 right = relative_distance([2], [0, 1, 2])

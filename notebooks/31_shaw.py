@@ -266,9 +266,10 @@ for i, j in np.ndindex(9, 9):
     ours, papers = np.clip(i - j, -m, m) + m, np.clip(j - i, -m, m) + m
     assert np.array_equal(key_table[ours], key_table[::-1][papers]) and ours == 2 * m - papers
 d = relative_distance(at, at)
-print("upside down, read with j - i:", np.allclose(shaw_scores(Q, KEYS, key_table[::-1], -d), got))
-print("as it is, read with j - i:   ", np.allclose(shaw_scores(Q, KEYS, key_table, -d), got))
-assert np.allclose(shaw_scores(Q, KEYS, key_table[::-1], -d), got, rtol=0, atol=1e-12)
+for way, stored in (("upside down", key_table[::-1]), ("as it is", key_table)):
+    equal = np.allclose(shaw_scores(Q, KEYS, stored, -d), got, rtol=0, atol=1e-12)
+    print(f"{way + ', read with j - i:':29}", equal)
+    assert equal == (way == "upside down")
 
 # %% [markdown]
 # ## The value term

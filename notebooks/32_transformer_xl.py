@@ -300,11 +300,11 @@ assert slow == 8_606_711_808 and fast == 67_043_328
 #
 # $$i(N+1)+m+1-L \;=\; iN + \big[m-(L-1-i)\big]$$
 #
-# So it lands in row $i$, moved left by $L-1-i$, as long as the bracket is not negative. Otherwise it
-# lands at the end of the row *above* (or, in row 0, is dropped).
+# So it lands in row $i$, moved left by $L-1-i$, as long as the bracket is not negative. Otherwise, with
+# $L\le N$, it lands at the end of the row *above* (or, in row 0, is dropped).
 
 # %%
-for L, N in ((6, 7), (3, 5)):
+for L, N in ((6, 7), (3, 5), (6, 6)):
     numbered = np.arange(1, L * N + 1).reshape(L, N)
     flat = np.concatenate([np.zeros((L, 1), int), numbered], axis=1).ravel()[L:]
     assert np.array_equal(flat.reshape(L, N), relative_shift(numbered))
@@ -312,6 +312,7 @@ for L, N in ((6, 7), (3, 5)):
         place = i * N + (m - (L - 1 - i))
         assert place == i * (N + 1) + m + 1 - L
         assert place < 0 or flat[place] == numbered[i, m]
+        assert place // N == (i if m >= L - 1 - i else i - 1)  # its row, or the one above
 wanted = np.array([[f"q{i}d{i + 2 - j}" for j in range(5)] for i in range(3)])
 assert np.array_equal(matrices[-1][lower], wanted[lower])  # the picture at the top
 show_source(relative_shift)

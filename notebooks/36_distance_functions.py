@@ -30,7 +30,7 @@ plt.show()
 #   after the division by $\sqrt K$. [Shown](#kerple-two-numbers-a-head). An encoder with ALiBi's $-m|i-j|$ for
 #   both sides cannot tell left from right; two slopes or half a step mend it. [Sides](#an-encoder-has-two-sides).
 # - **Which one sees farthest?** A line makes weights fall by a constant factor a step, a square as a bell,
-#   a logarithm $-p\ln(1+aD)$ as the power law $(1+aD)^{-p}$. With $p\le 1$ the head has no window: the
+#   a logarithm $-p\ln(1+a\delta)$ as the power law $(1+a\delta)^{-p}$. With $p\le 1$ the head has no window: the
 #   longer the text, the more of the weight is far away. [Shown](#one-bend-one-law).
 # - **Why must KERPLE's exponent stay at or below 2?** So that the bias is a kernel: the inner product of some
 #   position vectors, up to a number for each row and one for each column. At 2.5 there are none.
@@ -51,20 +51,20 @@ plt.show()
 # ([chapter 35](35_alibi.ipynb)). Between them lies everything that says: *the bias is a function of the
 # distance*, $b_{ij} = g(|i-j|)$, *with a few numbers a head*.
 #
-# What does a bend do? Let all scores be equal, so that position alone decides. At distance $D$ the weight,
+# What does a bend do? Let all scores be equal, so that position alone decides. At distance $\delta$ the weight,
 # divided by that at distance 0, is
 #
-# $$\frac{w(D)}{w(0)} = e^{\,g(D)}\qquad\text{with}\quad g(0)=0$$
+# $$\frac{w(\delta)}{w(0)} = e^{\,g(\delta)}\qquad\text{with}\quad g(0)=0$$
 #
-# and a line $-mD$ becomes a geometric sequence $(e^{-m})^D$, a square $-aD^2$ the bell of Gauss, and a
-# logarithm $-p\ln(1+aD)$ a **power law**, $(1+aD)^{-p}$.
+# and a line $-m\delta$ becomes a geometric sequence $(e^{-m})^\delta$, a square $-a\delta^2$ the bell of Gauss, and a
+# logarithm $-p\ln(1+a\delta)$ a **power law**, $(1+a\delta)^{-p}$.
 
 # %%
-D = far[0]
+delta = far[0]
 for name, law in (
-    ("ALiBi", np.exp(-1 / 16) ** D),
-    ("square", np.exp(-4 / 64**2 * D**2)),
-    ("logarithm", (1 + D) ** (-4 / np.log(65))),
+    ("ALiBi", np.exp(-1 / 16) ** delta),
+    ("square", np.exp(-4 / 64**2 * delta**2)),
+    ("logarithm", (1 + delta) ** (-4 / np.log(65))),
 ):
     w = softmax(shapes[name])
     assert np.allclose(w / w[0], law, rtol=0, atol=1e-14)
@@ -87,7 +87,7 @@ assert shares[0] < 0.01 < shares[1] < 0.05 < shares[2] < 0.1 and min(shares[3:])
 #
 # ALiBi's head is a window: chapter 35 proves that all but a share $\varepsilon$ of the weight lies within
 # a fixed number of keys, however long the text. Is that so for a logarithm? The weights sum to something like
-# $\sum_D (1+aD)^{-p}$, which converges for $p > 1$ and grows without end for $p\le 1$. Here is the share beyond
+# $\sum_\delta (1+a\delta)^{-p}$, which converges for $p > 1$ and grows without end for $p\le 1$. Here is the share beyond
 # 100 keys as the text grows:
 
 # %%
@@ -116,13 +116,13 @@ p, a = np.array([0.5, 1.0]), np.array([0.25, 1.0])  # two heads
 q_at, k_at = [3, 0, 9], [0, 2, 5, 1]
 bias = kerple_log_bias(p, a, relative_distance(q_at, k_at))  # (H, L, S)
 for h, i, j in np.ndindex(bias.shape):
-    D = abs(q_at[i] - k_at[j])
-    assert np.isclose(bias[h, i, j], -p[h] * np.log(1 + a[h] * D), rtol=0, atol=1e-14)
+    delta = abs(q_at[i] - k_at[j])
+    assert np.isclose(bias[h, i, j], -p[h] * np.log(1 + a[h] * delta), rtol=0, atol=1e-14)
 for row in kerple_log_bias(p, a, [[0, 1, 2, 3, 4]])[:, 0] + 0.0:
     print(row.round(6).tolist())
 
 # %% [markdown]
-# Near the query ($aD$ small) the logarithm is a line of slope $pa$; far away doubling the distance costs a
+# Near the query ($a\delta$ small) the logarithm is a line of slope $pa$; far away doubling the distance costs a
 # fixed $p\ln 2$. The place of the bend is $1/a$. In the **power** form, with
 # the authors' letters, $p$ is the exponent and $a$ the factor:
 #
@@ -131,8 +131,8 @@ for row in kerple_log_bias(p, a, [[0, 1, 2, 3, 4]])[:, 0] + 0.0:
 # %%
 bias = kerple_power_bias(a, p, relative_distance(q_at, k_at))
 for h, i, j in np.ndindex(bias.shape):
-    D = abs(q_at[i] - k_at[j])
-    assert np.isclose(bias[h, i, j], -a[h] * D ** p[h], rtol=0, atol=1e-14)
+    delta = abs(q_at[i] - k_at[j])
+    assert np.isclose(bias[h, i, j], -a[h] * delta ** p[h], rtol=0, atol=1e-14)
 apart = relative_distance(range(6), range(9))
 assert np.array_equal(kerple_power_bias(a, [1, 1], apart), alibi_bias(a, apart))  # p = 1: ALiBi
 small = kerple_log_bias(a / 1e-7, [1e-7, 1e-7], apart)  # p a kept, a towards 0: ALiBi, too
@@ -142,7 +142,7 @@ print((kerple_power_bias([0.5], [0.5], [[0, 1, 2, 3, 4]])[0, 0] + 0.0).round(6).
 # %% [markdown]
 # So ALiBi is the second form at $p=1$, and the limit of the first as $a\to 0$ while $pa$ stays.
 # In code a scheme is one line; `each_distance` evaluates it once for each distance
-# ([chapter 32](32_transformer_xl.ipynb)):
+# ([chapter 30](30_expansion.ipynb)):
 
 # %%
 from pe_numpy.relative.kerple import _bias
@@ -154,22 +154,22 @@ assert window.strides[1] == -window.strides[2] == 8  # each row is the one above
 # %% [markdown]
 # ### A common mistake: a constant a of 0
 #
-# How do $p$ and $a$ learn? By the slopes of the bias, with $D = |i-j|$:
+# How do $p$ and $a$ learn? By the slopes of the bias, with $\delta = |i-j|$:
 #
-# $$\frac{\partial b}{\partial a} = -\frac{p\,D}{1+aD},\qquad \frac{\partial b}{\partial p} = -\ln(1+aD)$$
+# $$\frac{\partial b}{\partial a} = -\frac{p\,\delta}{1+a\delta},\qquad \frac{\partial b}{\partial p} = -\ln(1+a\delta)$$
 
 
 # %%
-def slopes_at(p, a, D):
-    of = value_and_grad(lambda both: kerple_log_bias(both["p"], both["a"], [[D]])[0, 0, 0])
+def slopes_at(p, a, delta):
+    of = value_and_grad(lambda both: kerple_log_bias(both["p"], both["a"], [[delta]])[0, 0, 0])
     grads = of({"p": np.array([p]), "a": np.array([a])})[1]
     return float(grads["p"][0]), float(grads["a"][0])
 
 
-for D in (0, 1, 7, 10**6):
-    by_p, by_a = slopes_at(0.5, 0.25, D)
-    assert np.isclose(by_a, -0.5 * D / (1 + 0.25 * D), rtol=1e-12, atol=0)
-    assert np.isclose(by_p, -np.log(1 + 0.25 * D), rtol=1e-12, atol=0)
+for delta in (0, 1, 7, 10**6):
+    by_p, by_a = slopes_at(0.5, 0.25, delta)
+    assert np.isclose(by_a, -0.5 * delta / (1 + 0.25 * delta), rtol=1e-12, atol=0)
+    assert np.isclose(by_p, -np.log(1 + 0.25 * delta), rtol=1e-12, atol=0)
     assert abs(by_a) < 0.5 / 0.25  # never beyond p/a
 by_p, by_a = slopes_at(0.5, 1e-12, 100)
 print(f"a = 1e-12, distance 100: slope by p {by_p:.0e}, by a {by_a:.0f}")
@@ -231,7 +231,9 @@ for t in (0.01, 0.1, 1.0):
     beyond_2 = np.linalg.eigvalsh(np.exp(-t * away**2.5)).min()
     assert bell > -1e-12
     bell = bell.round(4) + 0.0  # no "-0.0"
-    print(f"t = {t}: least eigenvalue of exp(-t D^p), p = 2 {bell:7.4f}, p = 2.5 {beyond_2:7.4f}")
+    print(
+        f"t = {t}: least eigenvalue of exp(-t delta^p), p = 2 {bell:7.4f}, p = 2.5 {beyond_2:7.4f}"
+    )
 assert np.linalg.eigvalsh(np.exp(-0.1 * away**2.5)).min() < -0.05
 
 # %% [markdown]
@@ -271,7 +273,7 @@ slope, start = np.polyfit(np.log1p(steps), b, 1)
 rise = int(steps[np.flatnonzero(np.diff(b) > 0)[0]])
 plots.distance_sandwich(steps, b, start + slope * np.log1p(steps), rise)
 plt.show()
-print(f"line: {start:.2f} {slope:+.2f} ln(1 + D); first rise from {rise} to {rise + 1}")
+print(f"line: {start:.2f} {slope:+.2f} ln(1 + delta); first rise from {rise} to {rise + 1}")
 assert rise == 13 and np.corrcoef(np.log1p(steps), b)[0, 1] < -0.9
 
 # %% [markdown]
@@ -458,7 +460,9 @@ print("a layer of Fire trains:", list(Fire().layer(rng, Sizes(12, 3, 1))))
 # %%
 sides = np.arange(3, -4, -1)  # i - j: from three back to three ahead
 two = alibi_bias([1.0], sides[None], future_slopes=[0.5])[0, 0]
-assert all(b == -(1.0 if D >= 0 else 0.5) * abs(D) for b, D in zip(two, sides, strict=True))
+assert all(
+    b == -(1.0 if delta >= 0 else 0.5) * abs(delta) for b, delta in zip(two, sides, strict=True)
+)
 both = alibi_bias([1.0], sides[None])[0, 0]
 half = both + 0.5 * (sides > 0)
 for name, b in (("symmetric", both), ("two slopes", two), ("half a step", half)):
@@ -580,15 +584,15 @@ plt.show()
 # nearest key's weight, ALiBi less than $e^{-34}$.
 #
 # ```python
-# D = np.arange(10_000)
+# delta = np.arange(10_000)
 # low, high = 0.1, 3.0
 # for _ in range(50):
 #     middle = (low + high) / 2
-#     more = softmax(-middle * np.log1p(D))[100:].sum() > 0.5
+#     more = softmax(-middle * np.log1p(delta))[100:].sum() > 0.5
 #     low, high = (middle, high) if more else (low, middle)
 # assert abs(low - 0.97) < 0.01 and -9 < -low * np.log(5001) < -8
 # m = np.log(2) / 100
-# assert abs(softmax(-m * D)[100:].sum() - 0.5) < 0.01 and -35 < -5000 * m < -34
+# assert abs(softmax(-m * delta)[100:].sum() - 0.5) < 0.01 and -35 < -5000 * m < -34
 # ```
 #
 # </details>
@@ -606,13 +610,13 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# Beyond $L$ the same argument belongs to a larger distance: $\psi(D)/\psi(200) = \psi(9)/\psi(50)$.
+# Beyond $L$ the same argument belongs to a larger distance: $\psi(\delta)/\psi(200) = \psi(9)/\psi(50)$.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# At 200 the bias is $-30$ from the first whole $D$ with $\ln(1+D) \ge \ln 10\cdot\ln 201/\ln 51$ on: the window has
+# At 200 the bias is $-30$ from the first whole $\delta$ with $\ln(1+\delta) \ge \ln 10\cdot\ln 201/\ln 51$ on: the window has
 # grown with the text.
 #
 # ```python

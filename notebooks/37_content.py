@@ -226,12 +226,15 @@ half = np.cumsum(steps.astype(np.float16), dtype=np.float16)
 print(f"float64 {exact[-1]:.1f}, float32 {np.cumsum(steps.astype(np.float32))[-1]:.1f}", end=", ")
 print(f"float16 {half[-1]:.1f}; a step is {steps.mean():.4f} on the average")
 print(f"near {half[-1]} neighbours in float16 are {np.spacing(-half[-1])} apart")
+pace = (half[-1] - half[-5000]) / (exact[-1] - exact[-5000])
+print(f"over the last 5,000 steps the float16 sum moves at {pace:.2f} of the right pace")
+assert 0.2 < pace < 0.3
 assert f"{exact[-1]:.0f}" == "-1492" and half[-1] == -716.5
 
 # %% [markdown]
-# At the end the float16 sum moves at a quarter of its pace: a step below half the distance to the next number is
-# rounded away. Where it stands still, nothing is forgotten. Nor is it enough to sum in float64 and *store* in float16. What
-# helps besides float32: only differences count, so subtract the newest sum from all before you store them.
+# At the end the float16 sum moves at about a quarter of the right pace: a step below half the distance to the next
+# number is rounded away. Where it stands still, nothing is forgotten. Nor is it enough to sum in float64 and *store*
+# in float16. What helps besides float32: only differences count, so subtract the newest sum from all before you store them.
 # Then the large numbers, with their coarse rounding, belong to keys that are all but forgotten.
 
 # %% alt="Left: sums of 20,000 logarithms; float64 falls along a line, float16 flattens. Right: weights of the last 40 keys. What one sees: exact weights fall from key to key; float16 sums give stairs with flat treads."
@@ -438,7 +441,9 @@ real = np.concatenate([three, np.zeros((3, 2), bool)], axis=1)
 late = cope_bias(q3, padded, squares)[:, :3]  # masked afterwards
 print("masked before:", z[2].round(2).tolist(), " masked after:", late[2].round(2).tolist())
 assert np.allclose(cope_bias(q3, padded, squares, real)[:, :3][three], z[three], rtol=0, atol=1e-12)
-assert np.allclose(cope_bias(q3, np.where(real, padded, -1e9), squares)[:, :3][three], z[three])
+assert np.allclose(
+    cope_bias(q3, np.where(real, padded, -1e9), squares)[:, :3][three], z[three], rtol=0, atol=1e-12
+)
 assert np.abs(late - z)[three].min() > 0.5
 
 # %% [markdown]

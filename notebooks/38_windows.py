@@ -146,8 +146,8 @@ for head in range(H):
 # %% [markdown]
 # ### A common mistake: the other side
 #
-# With the factor $2h-1$ in place of $2w-1$ everything runs. **Predict**: how many of the 15 rows does
-# a window of 2×3 then use? And one of 7×7, of its 169?
+# With the factor $2h-1$ in place of $2w-1$ a window that is wider than high runs all the same. **Predict**:
+# how many of the 15 rows does a window of 2×3 then use? And one of 7×7, of its 169?
 
 
 # %% fold="output"
@@ -160,7 +160,9 @@ def wrong_index(height, width):
 wrong = wrong_index(2, 3)
 print("2 by 3:", len(np.unique(wrong)), "rows of 15;  7 by 7:", len(np.unique(wrong_index(7, 7))))
 assert len(np.unique(wrong)) == 11 and np.array_equal(wrong_index(7, 7), offset_index(7, 7))
-assert wrong.max() < 15  # no index error either
+for height, width in np.argwhere(np.ones((12, 12))) + 1:
+    beyond = wrong_index(height, width).max() >= (2 * height - 1) * (2 * width - 1)
+    assert beyond == (height > width)
 i_minus_j = np.subtract.outer(np.arange(6), np.arange(6))
 assert np.array_equal(wrong, i_minus_j + 5)
 
@@ -171,7 +173,8 @@ plt.show()
 
 # %% [markdown]
 # For 2×3 the wrong factor is 3, the width, and the index is the $i-j$ of the first attempt, plus 5. A
-# square hides the mistake. In three dimensions a square does not help: nnFormer multiplies by $3w-1$,
+# square hides the mistake, and a window that is higher than wide shows it: the index runs beyond the table,
+# and NumPy raises an IndexError. In three dimensions a square does not help: nnFormer multiplies by $3w-1$,
 # $2w-1$ and 1, "not important, as long as the three dimensions can be distinguished"
 # ([#8](https://github.com/282857341/nnFormer/issues/8)). For $w=4$ they are not.
 
@@ -418,7 +421,9 @@ for row, (dy, dx) in enumerate((dy, dx) for dy in range(-7, 8) for dx in range(-
         expected = np.sign(d) * np.log2(1 + 8 * abs(d) / 7) / np.log2(8)
         assert np.isclose(u[row, axis], expected, rtol=0, atol=1e-15)
 print(u[112:120, 1].round(6).tolist())  # dx = 0 ... 7
-assert u.max().round(6) == 1.056642 and np.isclose(u.max(), np.log(9) / np.log(8), atol=1e-12)
+assert u.max().round(6) == 1.056642 and np.isclose(
+    u.max(), np.log(9) / np.log(8), rtol=0, atol=1e-12
+)
 
 # %% alt="Coordinates over the offset for P = 8: in a window of 8, in a window of 16, and evenly spaced. What one sees: steep at 0, then flat; both windows share one curve; the window of 8 ends just above 1, that of 16 below 1.5, even spacing above 2."
 d = np.arange(-15, 16)
@@ -637,8 +642,8 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # | scheme | in transformers 5.23.0 | trained, cached | cost | verdict |
 # |---|---|---|---|---|
-# | Swin's table | swin, beit, donut, clap, maskformer | table a head and layer; no cache | one copy of a view | small windows of one size |
-# | two tables | sam, sam_hq, vitdet, got_ocr2, seggpt | two tables a layer; no cache | $L(h+w)$ products | many pixels, where a table of vectors is too large |
+# | Swin's table | swin, beit, data2vec_vision, donut, clap, maskformer | table a head and layer; no cache | one copy of a view | small windows of one size |
+# | two tables | sam, sam_hq, vitdet, seggpt, got_ocr2, deepseek_ocr2, unlimited_ocr, pp_formulanet, slanext | two tables a layer; no cache | $L(h+w)$ products | many pixels, where a table of vectors is too large |
 # | Swin-2's network | swinv2, swin2sr | network and $\tau$; no cache | one run of the network an offset | windows that will change their size |
 #
 # - **Test on a window that is no square.** The wrong factor and exchanged sides pass on squares.

@@ -390,6 +390,8 @@ MUTANTS = [
     Mutant("v forgotten", TRANSFORMER_XL, "q_v = (q + v[:, None, :]) * scale", "q_v = q * scale"),
     Mutant("codes descend", TRANSFORMER_XL, "lambda d: d - least)", "lambda d: N - 1 - (d - least))"),
     Mutant("no scale", TRANSFORMER_XL, "scale = 1 / math.sqrt(K)", "scale = 1.0"),
+    Mutant("more queries than distances", TRANSFORMER_XL, "if N < L:", "if False:"),
+    Mutant("as many distances as queries refused", TRANSFORMER_XL, "if N < L:", "if N <= L:"),
     Mutant("shift keeps its padding", TRANSFORMER_XL, "[..., L:].reshape(*batch, L, N)", "[..., : L * N].reshape(*batch, L, N)"),
     Mutant("padding at the end", TRANSFORMER_XL, "np.concatenate([np.zeros((*batch, L, 1), x.dtype), x], axis=-1)", "np.concatenate([x, np.zeros((*batch, L, 1), x.dtype)], axis=-1)"),
     Mutant("fed j - i", T5, "n = np.abs(d) if bidirectional else np.maximum(d, 0)", "n = np.abs(d) if bidirectional else np.maximum(-d, 0)"),

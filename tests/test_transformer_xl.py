@@ -105,11 +105,15 @@ def test_dtype_is_kept_and_nothing_changed(dtype, atol):
     arrays = [Q.astype(dtype), KEYS.astype(dtype), R[id(DISTANCE)], U, V]
     kept = [a.copy() for a in arrays]
     scores = transformer_xl_scores(*arrays, DISTANCE)
-    assert scores.dtype == relative_shift(arrays[0]).dtype == dtype
+    assert scores.dtype == relative_shift(scores).dtype == dtype
     exact = transformer_xl_scores(*(a.astype(np.float64) for a in arrays), DISTANCE)
     assert_allclose(scores.astype(np.float64), exact, rtol=0, atol=atol)
     for now, before in zip(arrays, kept, strict=True):
         assert_array_equal(now, before)
+
+
+def test_a_shift_takes_as_many_distances_as_queries():
+    assert relative_shift([[1.0, 2.0], [3.0, 4.0]]).tolist() == [[2.0, 0.0], [3.0, 4.0]]
 
 
 def test_no_queries_give_no_scores():
@@ -143,3 +147,5 @@ def test_heads_are_needed():
         transformer_xl_scores(Q[0, 0], KEYS[0, 0], R[id(DISTANCE)], U, V, DISTANCE)
     with pytest.raises(ValueError, match=r"relative_shift: products must have the axes"):
         relative_shift([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"as many distances as queries; got 2 for 6"):
+        relative_shift(np.ones((6, 2)))

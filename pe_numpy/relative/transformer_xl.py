@@ -88,7 +88,7 @@ def relative_shift(products: ArrayLike) -> np.ndarray:
 
     Parameters
     ----------
-    products : (..., L, N) array
+    products : (..., L, N) array, N at least L
         Products of each query with the codes of all distances, the largest first: column c belongs
         to the distance N - 1 - c.
 
@@ -101,7 +101,8 @@ def relative_shift(products: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        If there are fewer than two axes.
+        If there are fewer than two axes, or fewer distances than queries: row 0 would have nothing
+        of its own.
 
     Notes
     -----
@@ -115,5 +116,9 @@ def relative_shift(products: ArrayLike) -> np.ndarray:
     """
     x = checks.real_array("relative_shift", "products", products, "LN")
     *batch, L, N = x.shape
+    if N < L:
+        raise ValueError(
+            f"relative_shift: there must be at least as many distances as queries; got {N} for {L}"
+        )
     padded = np.concatenate([np.zeros((*batch, L, 1), x.dtype), x], axis=-1)  # (..., L, N + 1)
     return padded.reshape(*batch, L * (N + 1))[..., L:].reshape(*batch, L, N)

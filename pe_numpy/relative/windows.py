@@ -254,7 +254,7 @@ def log_cpb_coordinates(
     Notes
     -----
     Source: Liu et al. 2021 (Swin-2), released code: `models/swin_transformer_v2.py`. The largest
-    offset reaches log2(9)/3 = 1.056642.
+    offset of a window of P reaches log2(9)/3 = 1.056642, a larger window more.
 
     Examples
     --------

@@ -14,7 +14,8 @@ def offset_bias(table, height, width):
 
 
 def decomposed_scores(q, k, row_table, column_table, row_distance, column_distance):
-    if len(row_distance) * len(column_distance) == q.shape[-2]:  # two grids: make all pairs
+    grids = np.multiply(row_distance.shape[-2:], column_distance.shape[-2:])
+    if grids.tolist() == [q.shape[-2], k.shape[-2]]:  # two grids: make all pairs
         (h_q, h_k), (w_q, w_k) = row_distance.shape, column_distance.shape
         row_distance = np.repeat(np.repeat(row_distance, w_q, axis=0), w_k, axis=1)
         column_distance = np.tile(column_distance, (h_q, h_k))
