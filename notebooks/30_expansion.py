@@ -117,10 +117,8 @@ def term_by_loops(left, right, w_q, w_k):
 x3, p3, w_q, w_k = x[:3, :4], p[:3, :4], W_Q[:4, :3], W_K[:4, :3]  # three words, D = 4, K = 3
 by_loops = [term_by_loops(a, b, w_q, w_k) for a in (x3, p3) for b in (x3, p3)]
 brackets = (x3 @ w_q + p3 @ w_q) @ (w_k.T @ x3.T + w_k.T @ p3.T) / np.sqrt(3)
-assert np.allclose(sum(by_loops), brackets, rtol=0, atol=1e-12)
-assert np.allclose(
-    brackets, ((x3 + p3) @ w_q) @ ((x3 + p3) @ w_k).T / np.sqrt(3), rtol=0, atol=1e-12
-)
+whole = ((x3 + p3) @ w_q) @ ((x3 + p3) @ w_k).T / np.sqrt(3)
+assert np.allclose([sum(by_loops), whole], brackets, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # The package's function projects words and codes once each, and pairs the four results:

@@ -209,6 +209,8 @@ for h, M, n in ((9, 128, 8), (19, 16, 12), (17, 27, 12), (46, 164, 107)):
     found.append((exact, f_rounded(n, h, M, float), f_rounded(n, h, M, np.float32)))
     print(f"{h:3}{M:5}{n:5}", "{:7}{:9}{:9}".format(*found[-1]))
 assert found == [(5, 4, 5), (14, 13, 14), (11, 11, 10), (40, 40, 41)]
+
+# %%
 for h, M in ((16, 128), (32, 128), (32, 256), (160, 800)):  # T5, LayoutLMv3 and WavLM
     for n in range(h // 2, 2 * M):
         exact = bucket_by_integers(n, h, M, bidirectional=False)
@@ -227,7 +229,10 @@ for h, M in ((16, 128), (32, 128), (32, 256), (160, 800)):  # T5, LayoutLMv3 and
 # %%
 from pe_numpy.relative.distance import edges_reached
 
-show_source(t5_bucket, edges_reached)
+show_source(edges_reached)
+
+# %%
+show_source(t5_bucket)
 everything = np.arange(-300, 301)
 sizes = [(32, 128), (16, 20), (64, 128), (32, 256), (8, 8), (18, 128), (36, 32)]
 sizes = [(N, M, both) for N, M in sizes for both in (True, False)]
