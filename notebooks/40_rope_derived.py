@@ -911,7 +911,7 @@ assert (2 * np.pi / slow > 2048).sum() == 23 and f"{2047 * slow[-1]:.4f}" == "0.
 # E-003-20: modulus and number at m = 0 and 5; sides sorted by content are equal, unsorted are not
 z = complex(*np.random.default_rng(0).normal(size=2))
 for m, where in ((0, "0.1257-0.1321j"), (5, "-0.0910-0.1580j")):
-    moved = z * np.exp(1j * m)
+    moved = complex(*rope([[z.real, z.imag]], [m], [1.0])[0])
     assert f"{abs(moved):.6f}" == "0.182373" and f"{moved:.4f}" == where
 unsorted_ = [on_circle(np.angle(f(x, 3)) - np.angle(f(k, 3))) for x in contents]
 sorted_ = [on_circle(np.angle(f(x, 3)) - np.angle(x)) for x in contents]

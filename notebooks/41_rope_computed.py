@@ -305,7 +305,7 @@ assert np.array_equal(breaks.cumsum(), text) and not none.any()  # restarts tell
 # the mask leak one text into the other. (Position vectors that are added to tokens need both.) But a library
 # may make the mask from the restarts: transformers 5.23.0 does
 # ([`masking_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/masking_utils.py),
-# `find_packed_sequence_indices`), if it is given neither a mask nor a cache.
+# `find_packed_sequence_indices`), if it gets no mask and keeps no cache (by default a model keeps one).
 #
 # ### Fewer key heads
 #

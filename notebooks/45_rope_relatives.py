@@ -178,11 +178,11 @@ except ValueError as refused:
     print(refused)
 for mu in (0, 4, -700.5):
     assert np.isclose(score(5, 3, centre=mu), score(5, 3), rtol=0, atol=1e-12)
-limit = np.log([np.finfo(dtype).max for dtype in (np.float32, np.float16)]) / -np.log(0.4 / 1.4)
+limit = np.log([np.finfo(dtype).max for dtype in (np.float32, np.float16)]) / -np.log(zeta[0])
 for sigma in (64, 512):
     longest = (2 * sigma * limit).astype(int).tolist()
     print(f"centre in the middle, sigma {sigma}: float32 to {longest[0]}, float16 to {longest[1]}")
-assert np.allclose(2 * 64 * limit, [9000, 1150], rtol=0.02)  # as reported
+assert np.allclose(2 * 64 * limit, [9000, 1150], rtol=0.02, atol=0)  # as reported
 
 # %% [markdown]
 # Users meet both limits: with $\sigma=64$ local-attention failed for lengths above 9000, in fp16 above about 1150
@@ -455,7 +455,6 @@ assert np.allclose(cache @ q3[2] / 2**0.5, s[2], rtol=0, atol=1e-12)
 phi = np.array([1, 0, 2, 1.0])  # one pair, tau = 1
 angles = np.array([sum(phi[: t + 1]) for t in range(4)])
 turned = rope([[1.0, 0.0]] * 4, angles, [1.0])
-assert angles.tolist() == [1, 1, 3, 4]
 print(angles.tolist(), turned.round(4).tolist())
 assert turned.round(4).tolist() == [[0.5403, 0.8415]] * 2 + [[-0.99, 0.1411], [-0.6536, -0.7568]]
 without = [np.delete(phi, u).cumsum() for u in (1, 2)]  # a token between 0 and 3 is dropped
