@@ -189,8 +189,8 @@ assert bucket_by_integers(-90) == 16 + 14 and bucket_by_integers(90, bidirection
 
 # %% [markdown]
 # Does the rounding ever matter? Take nine buckets for the past and $M=128$. Then $e=4$ and $r=2$, and a
-# bucket opens at 8 itself. Now compute the formula in float64, and in float32 as T5's code does, with
-# each step rounded.
+# bucket opens at 8 itself. Now compute the formula in float64, and in float32, in which T5's code
+# computes, with each step rounded.
 
 
 # %%
@@ -218,7 +218,7 @@ for h, M in ((16, 128), (32, 128), (32, 256), (160, 800)):  # T5, LayoutLMv3 and
 
 # %% [markdown]
 # So a float may open a bucket one distance late, or early (the last row). At the sizes of T5 and of the
-# models [below](#the-same-bias-elsewhere) it doesn't. If you choose others, a model that was trained with
+# models [below](#the-same-bias-elsewhere) it doesn't, if logarithms are rounded to nearest. If you choose others, a model that was trained with
 # one rule and runs with the other reads a wrong number at such a distance.
 #
 # The package's function gives the exact bucket for whole arrays; `half` is our $h$, `exact` is $e$. It
