@@ -260,6 +260,8 @@ def log_cpb_coordinates(
     --------
     >>> (log_cpb_coordinates(1, 3, pretrained=3).round(6) + 0.0)[:, 1].tolist()
     [-1.056642, -0.773976, 0.0, 0.773976, 1.056642]
+    >>> round(float(log_cpb_coordinates(1, 16, 8).max()), 6)  # a window of 16, pretrained with 8
+    1.393777
     """
     name = "log_cpb_coordinates"
     sides = (checks.integer(name, "height", height), checks.integer(name, "width", width))
