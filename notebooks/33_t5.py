@@ -218,8 +218,9 @@ for h, M in ((16, 128), (32, 128), (32, 256), (160, 800)):  # T5, LayoutLMv3 and
 
 # %% [markdown]
 # So a float may open a bucket one distance late, or early (the last row). At the sizes of T5 and of the
-# models [below](#the-same-bias-elsewhere) it doesn't, if logarithms are rounded to nearest. If you choose others, a model that was trained with
-# one rule and runs with the other reads a wrong number at such a distance.
+# models [below](#the-same-bias-elsewhere) it doesn't, if logarithms are rounded to nearest. If you
+# choose others, a model that was trained with one rule and runs with the other reads another number at
+# such a distance.
 #
 # The package's function gives the exact bucket for whole arrays; `half` is our $h$, `exact` is $e$. It
 # counts the edges $e\,r^t$ that a distance reaches. Only where an edge is so near to a whole number that

@@ -11,7 +11,7 @@ import numpy as np
 
 from pe_numpy import Cache, Model, attend, attention, causal_mask, decode, init_params
 from pe_numpy import mla_scores, rope, rope_convert_weights, rope_frequencies, rope_matrix
-from pe_numpy import split_heads, yarn_attention_factor
+from pe_numpy import softmax, split_heads, yarn_attention_factor
 from pe_numpy.book import show_source
 from pe_numpy.plots import fewer_keys as plots
 from pe_numpy.transformer.encodings import Rope
@@ -248,7 +248,7 @@ assert key == [-1, -1, 1, 1] and absorbed == [5, 3] and direct == other == 2
 # %%
 S, r, d_v = 7, 2, 3
 latent, Wuv = rng.standard_normal((S, r)), rng.standard_normal((d_v, r))
-w = np.arange(1, S + 1) / 28  # the weights of one query
+w = softmax(np.arange(S))  # the weights of one query
 mixed_values = sum(w[j] * (Wuv @ latent[j]) for j in range(S))
 assert np.allclose(mixed_values, Wuv @ (w @ latent), rtol=0, atol=1e-12)
 

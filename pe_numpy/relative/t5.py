@@ -15,7 +15,7 @@ the future reads the query's own.
 Differs from the paper: T5 does not divide q . k by sqrt(K), its initialisation does; here the bias
 is added to scaled scores, as `attention` does. Its code takes logarithms in float32, which may
 move the edge of a bucket; here the edges are those of exact arithmetic. For the sizes of T5 and of
-the models of chapter 33 both are the same.
+the models of chapter 33 both are the same, if logarithms are rounded to nearest.
 """
 
 from __future__ import annotations
