@@ -342,7 +342,7 @@ def bucket_by_hand(d, b, farthest):
 
 
 print({d: bucket_by_hand(d, 256, 512) for d in (127, 128, 129, 200, 256, -300, 511)})
-within = np.arange(-511, 512)
+within = np.arange(1023) - 511  # from -511 to 511
 assert deberta_bucket(within, 256, 512).tolist() == [bucket_by_hand(d, 256, 512) for d in within]
 assert bucket_by_hand(-200, 256, 512) == -169 and bucket_by_hand(511, 256, 512) == 255
 

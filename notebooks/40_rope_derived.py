@@ -174,9 +174,10 @@ assert passed == [True, False, False, True, False]
 # \Rightarrow\; f(q, m) = q\,e^{\mathrm{i}m\theta}\end{gathered}$$
 #
 # (From here on $g$ is the complex product.) The proof follows RoFormer (Su et al. 2021), section 3.4.1.
+# You may skip it: [RoPE itself](#many-pairs-one-clock-each) needs only the result.
 # To have something to compute with, someone hands us a sealed box that meets the assumptions. We use
-# only its values. (No cell can try every $f$. Of the five attempts above, those that turn keep the product,
-# and no other.)
+# only its values. (No cell can try every $f$. Of the five attempts above, only the turn and doing nothing,
+# a turn by 0, keep the product.)
 
 # %%
 _hidden = np.random.default_rng(13).uniform(0.3, 1.3)  # the seal: the proof does not read this
