@@ -86,7 +86,7 @@ def _check_vectors(function: str, a: np.ndarray, b: np.ndarray) -> None:
 def additive_lift(
     q: ArrayLike, k: ArrayLike, slope: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two more components, in which exp(nA) = I + nA adds -slope (i - j): ALiBi without the | |.
+    """Two more components, in which exp(nA) = I + nA adds -slope (i - j): ALiBi, but with a sign.
 
     Parameters
     ----------
