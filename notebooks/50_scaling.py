@@ -88,7 +88,7 @@ plt.show()
 #
 # What do new angles do to attention? A head's score depends on the distance $\delta = m - n$ of query and key alone:
 #
-# $$\langle R_m q, R_n k\rangle = \langle R_D\, q, k\rangle$$
+# $$\langle R_m q, R_n k\rangle = \langle R_\delta\, q, k\rangle$$
 #
 # So we choose contents $q$ and $k$ and read the score as a function of $\delta$. With $q = R_{-w}k$, the key turned
 # backwards by $w$ positions, the score is largest at $\delta = w$: the head looks $w$ tokens back. And it reads the

@@ -230,7 +230,8 @@ for rule, law in ((xavier, sigma**2), (he, 1)):
         steps = (x @ W_1, relu(x @ W_1) @ W_2, back, back @ W_1.T)
         sizes.append([np.mean(v**2) for v in steps])
     hidden, y, back, end = np.mean(sizes, axis=0)
-    assert np.allclose([hidden, end / back, y, end], [D * s_1**2, F * s_1**2, law, law], rtol=0.06)
+    expected = [D * s_1**2, F * s_1**2, law, law]
+    assert np.allclose([hidden, end / back, y, end], expected, rtol=0.06, atol=0)
 
 # %% [markdown]
 # Now stack 24 such networks, $D=64$, $F=256$. Each is a **sublayer**, and here a whole layer. A **wiring**
@@ -628,7 +629,8 @@ measured["pre-norm"] = {n: gradient_norms(pre, n, seeds=20, end=norm) for n in (
 for n, values in measured["pre-norm"].items():
     assert np.allclose(values, law_pre[:n], rtol=0.1, atol=0)
     steps = (1 + layers * sigma**2) / (1 + (layers - 1) * sigma**2)
-    assert np.isclose(np.prod(steps[n:]), (1 + 24 * sigma**2) / (1 + n * sigma**2), rtol=1e-12)
+    law = (1 + 24 * sigma**2) / (1 + n * sigma**2)
+    assert np.isclose(np.prod(steps[n:]), law, rtol=1e-12, atol=0)
 plots.gradient_laws(measured, {"post-norm": np.full(24, law_post), "pre-norm": law_pre})
 plt.show()
 
@@ -722,7 +724,8 @@ layers = params["decoder"]["layers"].values()
 for part, name, inputs in (("attention", "W_o", 64), ("feed_forward", "W_2", 256)):
     variance = np.mean([np.square(layer[part][name]).mean() for layer in layers])
     assert np.isclose(variance, 1 / (2 * 12 * inputs), rtol=0.02, atol=0)
-assert np.isclose(np.mean([layer["attention"]["W_q"].var() for layer in layers]), 1 / 64, rtol=0.02)
+variance = np.mean([layer["attention"]["W_q"].var() for layer in layers])
+assert np.isclose(variance, 1 / 64, rtol=0.02, atol=0)
 show_source(init_params)
 
 # %% [markdown]

@@ -44,6 +44,7 @@ BESIDE = {  # their settings in the census, and Llama 4's temperature
     "none": ("Command R7B", "Llama 4", "EXAONE 4"),
     "learned": ("Whisper",),
     "yarn": ("DeepSeek-V2", "DeepSeek-V3"),
+    "longrope": ("Phi-3", "Phi-3.5-MoE", "Phi-4-multimodal"),
     "rotary_values": ("DeepSeek-V4",),
     "temperature": ("Llama 4",),
 }
