@@ -813,7 +813,7 @@ p, by_hand = [0.005, 0.01, 0.03, 0.04], []
 for k, own in enumerate(p, start=1):
     by_hand.append(max([min(1, (len(p) - k + 1) * own), *by_hand]))
 assert np.allclose(holm(p), by_hand, rtol=1e-12, atol=0)
-assert np.allclose(by_hand, [0.02, 0.03, 0.06, 0.06], rtol=1e-12, atol=0)
+assert np.allclose(holm(p), [0.02, 0.03, 0.06, 0.06], rtol=1e-12, atol=0)
 assert np.isclose(paired_p(a - high, b), 0.05, rtol=0, atol=1e-4)  # its edge at 0
 print(f"text at 32, RoPE less ALiBi, budget 1: p = {paired_p(a, b):.4f}")
 
