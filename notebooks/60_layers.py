@@ -229,9 +229,8 @@ for rule, law in ((xavier, sigma**2), (he, 1)):
         back = g @ W_2.T * (x @ W_1 > 0)  # the chain rule, from the output to the hidden numbers
         steps = (x @ W_1, relu(x @ W_1) @ W_2, back, back @ W_1.T)
         sizes.append([np.mean(v**2) for v in steps])
-    hidden, y, back, end = np.mean(sizes, axis=0)
-    expected = [D * s_1**2, F * s_1**2, law, law]
-    assert np.allclose([hidden, end / back, y, end], expected, rtol=0.06, atol=0)
+    hidden, y, back, end = np.mean(sizes, axis=0) / [D * s_1**2, law, 1, law]
+    assert np.allclose([hidden, y, end, end * law / (F * s_1**2 * back)], 1, rtol=0, atol=0.06)
 
 # %% [markdown]
 # Now stack 24 such networks, $D=64$, $F=256$. Each is a **sublayer**, and here a whole layer. A **wiring**

@@ -695,7 +695,7 @@ print("all equal")
 # decoder with attention and code of its own, and reaches a billion parameters, by default or in a model that it names.
 # **Predict** since when most of them rotate.
 
-# %% fold="output" alt="Models from 2017 to 2026 on a line for each encoding, and below the share of each place by year among the families. What one sees: token vector on the left, score in the middle, dozens of green dots on the right; the bars since 2023 are mostly green, since 2024 all but a thin part, grey in 2024 and 2025, red in 2026."
+# %% fold="output" alt="Models from 2017 to 2026 on a line for each encoding, and below the share of each place by year among the families. What one sees: token vector on the left, score in the middle, dozens of green dots on the right; bars mostly green since 2023, nearly all since 2024; the rest is grey, in 2026 red."
 from collections import Counter
 
 from pe_numpy.census import candidates, census, users_of

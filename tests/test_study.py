@@ -426,7 +426,8 @@ def test_a_commit_is_dirty_if_more_than_the_tables_was_changed(book, tmp_path, m
 def quoted(table):
     """What chapters quote outside of their cells, and the numbers as they follow from the table."""
     near = {name: table.means("text", name)[4][0] for name in ("none", "rope")}
-    yield "72_which_one", f"is higher ({near['none']:.2f} against {near['rope']:.2f})"
+    losses = f"{near['none']:.2f} against {near['rope']:.2f}"
+    yield "72_which_one", f"has a higher loss in the study ({losses})"
     far = {name: table.means("needle", name, "accuracy")[4][3] for name in ("alibi", "deberta")}
     found = f"finds {100 * far['alibi']:.0f} % at eight times the trained length"
     yield "72_which_one", f"{found}, where DeBERTa finds {100 * far['deberta']:.0f} %"
