@@ -125,7 +125,7 @@ def axis(function: str, name: str, x: np.ndarray, n: Any) -> int:
     n = integer(function, "axis", n, least=-sys.maxsize)
     if not -x.ndim <= n < x.ndim:
         raise ValueError(
-            f"{function}: axis must be one of {name}'s axes; got {n} for shape {x.shape}"
+            f"{function}: axis must be one of the axes of {name}; got {n} for shape {x.shape}"
         )
     return n
 

@@ -570,7 +570,7 @@ def test_bad_arrays_are_named_with_the_rule_and_the_numbers(function, arguments,
         (lambda: attention(Q, KEYS, V, scale=[1, 2]), "attention: scale must be one real number"),
         (lambda: attend(Q, V), "attend: scores and v must have the same number of keys S; got 8"),
         (lambda: attend(np.zeros((2, L, S)), np.zeros((3, S, 1))), "attend: the batch axes must"),
-        (lambda: softmax(1.0), "softmax: axis must be one of x's axes; got -1 for shape"),
+        (lambda: softmax(1.0), "softmax: axis must be one of the axes of x; got -1 for shape"),
         (lambda: softmax(Q, axis=2), r"softmax: axis must be .* got 2 for shape \(5, 8\)"),
         *[
             (partial(f, Q, axis), f"{f.__name__}: axis must be a whole number; got {axis!r}")
@@ -606,6 +606,10 @@ def test_bad_arrays_are_named_with_the_rule_and_the_numbers(function, arguments,
         (lambda: padding_mask([3, 9], 5), r"each length must be from 0 to size = 5; got \[3, 9\]"),
         (lambda: padding_mask([-1], 5), r"from 0 to size = 5; got \[-1\]"),
         (lambda: padding_mask([1.5], 5), "lengths must be one axis of whole numbers"),
+        (
+            lambda: padding_mask([[1], [1, 2]], 5),
+            "padding_mask: lengths must have rows of one length",
+        ),
         (lambda: padding_mask(3, 5), r"lengths must be one axis of whole numbers; got shape \(\)"),
         (lambda: padding_mask([1], 5, "top"), "side must be 'right' or 'left'; got 'top'"),
         (

@@ -10,12 +10,13 @@ Source: Dwivedi and Bresson 2020, "A generalization of Transformer networks to g
 Axes: N nodes, k eigenvectors.
 Symbols: A is the adjacency matrix, d the diagonal matrix of the degrees, its row sums; d - A is
 the combinatorial Laplacian, L the normalised one.
-Convention: v_0 is left out: in a connected graph sqrt(d), or the constant of d - A; in a graph of
-several pieces that of the first piece alone, while those of the others are among v_1 .. v_k. All
-vectors have length 1. An eigenvector has no sign and a multiple eigenvalue no basis of its own, and
-what a library returns depends on the machine. Here the first node whose part is not zero has a
-positive one, and of a multiple eigenvalue's vectors only the first reaches the first node that any
-of them reaches, only the first two the second node that adds a direction, and so on.
+Convention: v_0 is left out: in a connected graph sqrt(d), or the constant of d - A. A graph of
+several pieces (for L: with edges) has one such vector for each: v_0 is that of the first piece, and
+those of the others come next. All vectors have length 1. An eigenvector has no sign and a multiple
+eigenvalue no basis of its own, and what a library returns depends on the machine. Here the first
+node whose part is not zero has a positive one, and of a multiple eigenvalue's vectors only the
+first reaches the first node that any of them reaches, only the first two the second node that adds
+a direction, and so on.
 Differs from the paper: that convention (the authors keep what comes, and flip signs at random in
 training); `eigh`, which gives orthogonal vectors, for the `eig` of their code.
 """

@@ -259,7 +259,7 @@ def _position_axes(function: str, q: ArrayLike, k: ArrayLike) -> tuple[np.ndarra
 
 
 def _wide(positions: np.ndarray) -> np.ndarray:
-    """Numbers whose differences neither wrap nor overflow: int64 or float64."""
+    """As int64, or at least float64: differences of narrower numbers could overflow."""
     return positions.astype(np.result_type(positions, np.int64), copy=False)
 
 
@@ -296,7 +296,7 @@ def padding_mask(lengths: ArrayLike, size: int, side: str = "right") -> np.ndarr
     >>> padding_mask([1, 3], 3, side="left").astype(int).tolist()
     [[[[0, 0, 1]]], [[[1, 1, 1]]]]
     """
-    lengths = checks.as_array(lengths)
+    lengths = checks.whole_array("padding_mask", "lengths", lengths)
     size = checks.integer("padding_mask", "size", size, least=0)
     side = checks.choice("padding_mask", "side", side, ("right", "left"))
     if lengths.ndim != 1 or (lengths.size and lengths.dtype.kind not in "ui"):
