@@ -125,7 +125,7 @@ assert causal_mask([0, 1, 2], [0, 1, 2]).tolist() == causal_mask_by_loops([0, 1,
 # Small letters come from the papers: mostly $i$ is a query, $j$ a key, $d$ a width, $c$ a pair of
 # components with the frequency $\theta_c$, and $m$ and $n$ are two positions. Where a paper uses one of
 # these letters for something else, its chapter says so: $\theta$ is a phase in chapter 24 (and $\omega$
-# the frequency), $H$ the content of the tokens in chapter 34 and a reflection in chapter 45. In one
+# the frequency), $H$ the content of the tokens in chapter 34 and a matrix in chapter 45. In one
 # sequence that attends to itself $L = S$, and a mistake that swaps the two can go unseen; so the sizes
 # of an example differ.
 
@@ -193,7 +193,7 @@ for name, theta in (("from 0", from_0), ("from 1", from_1), ("mixed", mixed)):
     print(f"{name:7}", [round(t, 6) for t in theta])
 assert np.allclose(from_0, from_1, rtol=0, atol=1e-12)
 assert np.allclose(rope_frequencies(d), from_0, rtol=0, atol=1e-12)
-assert np.allclose(np.array(mixed) * 10, from_0, rtol=0, atol=1e-12)
+assert np.allclose(np.array(mixed) * 10, rope_frequencies(d), rtol=0, atol=1e-12)
 
 # %% [markdown]
 # ### Rows for tokens, columns for one vector
@@ -264,8 +264,8 @@ print(f"largest error, angles in float32: {error:.4f}   rope: below 0.000001: {o
 assert error > 1e-3 and ours < 1e-6
 
 # %% [markdown]
-# An array or a number that does not fit gets a `ValueError` that names the function, the rule and what
-# it got. Predict what is wrong with each call.
+# With few exceptions, an array or a number that does not fit gets a `ValueError` that names the
+# function, the rule and what it got. Predict what is wrong with each call.
 
 # %% fold="output"
 x, narrow = np.ones((2, 4)), np.ones((7, 6))

@@ -811,7 +811,7 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 # total = 2 + math.e + math.e**2
 # solution = np.array([1, 1, math.e**2, math.e]) / total
 # assert np.allclose(solution, weights[2], rtol=0, atol=1e-12)
-# assert abs(solution[2] - 3 / 5) < 0.02
+# assert abs(weights[2, 2] - 3 / 5) < 0.02
 # assert (solution @ V < 0).tolist() == [True, False, False, False]
 # ```
 #

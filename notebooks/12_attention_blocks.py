@@ -136,7 +136,7 @@ assert np.isnan(merge(start, start)[1:]).all()  # masked: care
 #
 # - **Preparation**: shapes, scale, and the positions for a causal mask or a bias that depends on
 #   distance.
-# - **`scores_of`**: the scores of one block. Scale, bias and mask act here, on a small square. A bias may be a
+# - **`scores_of`**: the scores of one block, a small square, with scale, bias and mask. A bias may be a
 #   *function* of the distances in that square, so no $(L, S)$ array is needed for it either.
 # - **The sweep**, from `output = ...` on: `top` is $m$, `total` is $\ell$, `mixed` is $o$, and `shrink`
 #   is $e^{m - m'}$. While a row has seen nothing, $m = -\infty$; then the shift is taken as 0, since
@@ -327,7 +327,7 @@ for i in range(50):
     cache = [j for j in cache if j < z or j > i - w] + [i]  # evict, then append
     one, _ = attention(q[..., [i], :], k[..., cache, :], v[..., cache, :])
     assert np.allclose(one, whole[..., [i], :], rtol=0, atol=1e-12)
-    assert len(cache) == min(i + 1, w + z)
+    assert len(cache) == window_mask([i], at, w, z).sum() == min(i + 1, w + z)
 print("kept by query 49:", cache)
 
 # %% [markdown]
@@ -394,7 +394,8 @@ assert np.flatnonzero(row).tolist() == [0, 1, 2, 3, 6, 7, 8, 9]
 
 # %% alt="The cache at tokens 6 to 11, slot by slot. What one sees: tokens 0 to 3 stay in the first four slots; from token 7 on the query stands in slot 7, and each step from there moves three tokens one slot to the left."
 steps = [[*range(4), *range(max(4, token - 3), token), token] for token in range(6, 12)]
-assert steps[3] == [0, 1, 2, 3, 6, 7, 8, 9] and [len(step) for step in steps] == [7, 8, 8, 8, 8, 8]
+for step in steps:
+    assert np.flatnonzero(window_mask(step[-1:], np.arange(12), 4, sinks=4)).tolist() == step
 plots.cache_slots(steps, 4)
 plt.show()
 
@@ -447,7 +448,9 @@ by_sums = np.exp(lam - np.logaddexp(lam, alpha[:, None]))  # the other way to wr
 plain, _ = attend(scores, values, seen)
 assert np.allclose(output, share[..., None] * plain, rtol=0, atol=1e-12)
 assert np.allclose(share, by_sums, rtol=0, atol=1e-12)
-assert np.isclose(1 / (1 + np.exp(np.log(5) - np.log(3))), 0.375, rtol=0, atol=1e-12)
+of_small = attend(small, np.ones((2, 1)), sink=[np.log(5)])[1].sum()
+assert np.isclose(of_small, 1 / (1 + np.exp(np.log(5) - np.log(3))), rtol=0, atol=1e-12)
+assert np.isclose(of_small, 0.375, rtol=0, atol=1e-12)
 none = attend(scores, values, np.zeros((5, 5), bool), sink=alpha)[0]
 assert (none == 0).all()  # a row without a key: the sink takes all
 assert np.allclose(attend(scores, values, seen, sink=alpha - 1000)[0], plain, rtol=0, atol=1e-12)

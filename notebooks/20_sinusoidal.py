@@ -5,7 +5,7 @@
 #
 # 50 minutes. Needs [11 See why position matters](11_why_position.ipynb).
 
-# %% fold="input" alt="Four rows of clock faces for positions 0 to 4, one row a pair. What one sees: all hands start at twelve; the first turns fast, each next one about three times slower; a dotted line to the right is the sine, upwards the cosine."
+# %% fold="input" alt="Four rows of clock faces for positions 0 to 4, one row a pair. What one sees: all hands start at twelve; the first turns fast, each next one about three times slower; dotted lines show the sine, across, and the cosine, upwards or downwards."
 import math
 
 import matplotlib.pyplot as plt

@@ -664,7 +664,7 @@ plt.show()
 #
 # ```python
 # w = np.array([1.0, 1.0, 0.1])
-# allowed = np.isclose(w[:, None], w)
+# allowed = np.isclose(w[:, None], w, rtol=0, atol=1e-12)
 # assert allowed.sum() == 5
 # rng = np.random.default_rng(3)
 # M, a, b = complex_normal(rng, 3, 3), complex_normal(rng, 3), complex_normal(rng, 3)

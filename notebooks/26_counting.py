@@ -17,7 +17,7 @@ from pe_numpy.plots import counting as plots
 places = [range(8), *(random_positions(np.random.default_rng(n), 8, 32) for n in (1, 2, 3))]
 ring = np.exp(1j * np.pi * (0.5 + np.arange(6) / 3))  # below: naphthalene's carbon, in the plane
 atoms = np.array([*(ring - 0.75**0.5), *(ring + 0.75**0.5)[[3, 4, 5, 0]]])
-molecule = np.isclose(np.abs(atoms[:, None] - atoms), 1).astype(int)
+molecule = np.isclose(np.abs(atoms[:, None] - atoms), 1, rtol=0, atol=1e-9).astype(int)
 codes = laplacian_encoding(molecule, 4)
 plots.counting_three_ways(places, 32, ["857", "46", "228"], atoms, molecule, codes[:, 0])
 plt.show()
