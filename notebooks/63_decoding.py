@@ -861,6 +861,7 @@ for layers in (1, 2):
 # | N-004-9 | writing 我是中国人 reads the prefixes 我是, 我是中, 我是中国, 我是中国人 | 14 rows of $K$ and of $V$ without a cache, 5 with one: asserted below |
 # | E-004-25 | the cache is there "to speed up the multiplication of Q, K and V" | it saves recomputing $K$ and $V$ (as its next paragraph says) and all rows but the newest; the product of the newest query with all keys stays; and it is valid under a causal mask only, *Old rows never change* |
 
+
 # %% fold="cell"
 # N-004-9, E-004-25
 class Counts(Rope):  # the keys that are made
