@@ -34,8 +34,8 @@ from pe_numpy.schemes import every_scheme
 from pe_numpy.training import experiment
 from pe_numpy.training.verdicts import Study
 from pe_numpy.transformer.caching import cache_properties
-from pe_numpy.transformer.encodings import Encoding, Sizes
-from pe_numpy.transformer.encodings.base import distances
+from pe_numpy.transformer.context import Context
+from pe_numpy.transformer.encodings import Encoding, Shape
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "pe_numpy" / "cards.csv"
@@ -70,19 +70,18 @@ class Grid(Encoding):
     axes: int = 2
     trained: bool = False
 
-    def layer(self, rng, sizes):  # noqa: D102
-        omega = [mixed_frequencies(rng, sizes.d_head) for _ in range(sizes.n_heads)]
+    def layer(self, rng, shape):  # noqa: D102
+        omega = [mixed_frequencies(rng, shape.d_head) for _ in range(shape.n_heads)]
         return {"omega": np.array(omega)} if self.trained else {}
 
-    def turn(self, params, q, k, q_positions, k_positions):  # noqa: D102
+    def turn(self, params, q, k, context):  # noqa: D102
         n = q.shape[-1]
         plain = (
             axial_frequencies(n) if self.axes == 2 else mrope_frequencies([n // 4, n // 8, n // 8])
         )
         omega = params.get("omega", plain)
-        return rope_nd(q, self.points(q_positions), omega), rope_nd(
-            k, self.points(k_positions), omega
-        )
+        i, j = context.q_positions, context.positions_of(k)
+        return rope_nd(q, self.points(i), omega), rope_nd(k, self.points(j), omega)
 
     def points(self, at):
         """Coordinates of a position."""
@@ -95,9 +94,9 @@ class Grid(Encoding):
 class Signed(Encoding):
     """ALiBi with its sign."""
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):  # noqa: D102
-        bias = alibi_slopes(q.shape[-3])[:, None, None] * distances(q_positions, k_positions)
-        return super().scores(params, q, k, q_positions, k_positions) - bias
+    def scores(self, params, q, k, context):  # noqa: D102
+        bias = alibi_slopes(q.shape[-3])[:, None, None] * context.head_distance
+        return super().scores(params, q, k, context) - bias
 
 
 OTHERS = {
@@ -149,8 +148,8 @@ def trained(name: str) -> str:
 
 def count(encoding: Encoding) -> int:
     """Numbers that an encoding learns in all layers."""
-    rng, sizes = np.random.default_rng(0), Sizes(D, H, LAYERS)
-    parts = [encoding.shared(rng, sizes), *(encoding.layer(rng, sizes) for _ in range(LAYERS))]
+    rng, shape = np.random.default_rng(0), Shape(D, H)
+    parts = [encoding.shared(rng, shape), *(encoding.layer(rng, shape) for _ in range(LAYERS))]
     return sum(np.size(p) for part in parts for p in part.values())
 
 
@@ -178,8 +177,8 @@ class Counted(np.ndarray):
 
 def layer(encoding: Encoding, L: int, wrap: Callable) -> Callable[[], Any]:
     """All that an encoding does in a layer, and the products of queries, keys and values."""
-    rng, sizes = np.random.default_rng(0), Sizes(D, H, LAYERS)
-    params = {**encoding.shared(rng, sizes), **encoding.layer(rng, sizes)}
+    rng, shape = np.random.default_rng(0), Shape(D, H)
+    params = {**encoding.shared(rng, shape), **encoding.layer(rng, shape)}
     params = {name: wrap(value) for name, value in params.items()}
     x = wrap(rng.standard_normal((1, L, D)))
     q, k, v = (wrap(a) for a in rng.standard_normal((3, 1, H, L, K)))
@@ -188,9 +187,9 @@ def layer(encoding: Encoding, L: int, wrap: Callable) -> Callable[[], Any]:
 
     def run() -> None:
         gates = encoding.gates(params, wrap(encoding.embed(params, x, at)))
-        turned = map(wrap, encoding.turn(params, q, k, at, at))
-        encoding.scores(params, *turned, at, at, gates, mask)
-        encoding.mix(params, weights, v, at, at)
+        context = Context(at, mask=mask, gates=gates)
+        encoding.scores(params, *map(wrap, encoding.turn(params, q, k, context)), context)
+        encoding.mix(params, weights, v, context)
 
     return run
 

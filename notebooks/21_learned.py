@@ -9,8 +9,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import Model, cosine_schedule, cross_entropy, decode, hierarchical, init_params
-from pe_numpy import learned, sinusoidal, train, value_and_grad
+from pe_numpy import Model, Sizes, cosine_schedule, cross_entropy, decode, hierarchical
+from pe_numpy import init_params, learned, sinusoidal, train, value_and_grad
 from pe_numpy.book import show_source
 from pe_numpy.plots import learned as plots
 from pe_numpy.training.tasks import offset_batch, text_batch, text_corpus
@@ -157,7 +157,7 @@ def with_table(params, table):
 
 def trained(task, params, length, steps, rate, texts):
     """Train `params` on texts of this length; the table has as many rows."""
-    model = Model(symbols[task], D, 4, 64, n_layers=1, encoding=Learned(length))
+    model = Model(4, Learned(length))
 
     def loss(params, batch, rng):
         logits = decode(params, model, batch["inputs"])
@@ -169,8 +169,8 @@ def trained(task, params, length, steps, rate, texts):
 
 # %%
 def learn(task, size, steps, seed=0):
-    model = Model(symbols[task], D, 4, 64, n_layers=1, encoding=Learned(N))
-    params = init_params(model, np.random.default_rng(seed), np.float64)
+    sizes = Sizes(symbols[task], D, 64, n_layers=1)
+    params = init_params(sizes, Model(4, Learned(N)), np.random.default_rng(seed), np.float64)
     start = with_table(params, table_of(params) * (size / table_of(params).std()))
     return trained(task, start, N, steps, lambda t: cosine_schedule(t, steps, 8e-3), 16)
 
@@ -214,7 +214,7 @@ plt.show()
 # %% alt="Attention weights of the best head of the two models that look three back, 32 by 32. What one sees: in both a line three places below the diagonal, brighter from 0.5 but with gaps, though their tables look nothing alike."
 weights = {}
 for size in (0.5, 0.02):
-    model = Model(16, D, 4, 64, n_layers=1, encoding=Learned(N))
+    model = Model(4, Learned(N))
     watch, test = {}, offset_batch(np.random.default_rng(5), 64, N, held_out=True)
     logits = decode(runs["three back", size], model, test["inputs"], watch=watch)
     right = (logits.argmax(axis=-1) == test["targets"])[:, 3:].mean()
@@ -466,7 +466,7 @@ for alpha in (0.25, 0.4, 0.5, 0.75):
 # %%
 def percent(params, length, back=3):
     """How many of the last 16 answers name the symbol that stands so many places before?"""
-    model = Model(16, D, 4, 64, n_layers=1, encoding=Learned(length))
+    model = Model(4, Learned(length))
     test = batch_of("three back", np.random.default_rng(5), 96, length, held_out=True)
     answers = decode(params, model, test["inputs"]).argmax(axis=-1)[:, -16:]
     named = test["inputs"][:, length - 16 - back : length - back]
@@ -652,8 +652,8 @@ assert not np.allclose(learned(E, np.arange(5))[2:], learned(E, np.arange(3)), r
 E, x = rng.standard_normal((512, 256)), rng.standard_normal((2, 100, 256))
 y = x + learned(E, np.arange(100))  # the same rows for both texts
 assert y.shape == (2, 100, 256) and np.allclose((y - x)[1, 7], E[7], rtol=0, atol=1e-12)
-model = Model(16, 768, 4, 16, n_layers=1, encoding=Learned(512))  # as wide as BERT
-assert table_of(init_params(model, rng)).size == 393216 and E.size == 131072
+sizes, model = Sizes(16, 768, 16, n_layers=1), Model(4, Learned(512))  # as wide as BERT
+assert table_of(init_params(sizes, model, rng)).size == 393216 and E.size == 131072
 D, F, norm = 768, 3072, 2 * 768  # BERT-base as released; a norm has gain and bias
 each_layer = 4 * (D * D + D) + (D * F + F + F * D + D) + 2 * norm
 total = (30_522 + 512 + 2) * D + norm + 12 * each_layer + D * D + D  # and the pooler

@@ -9,7 +9,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import alibi_bias, digit_positions, laplacian_encoding, learned
+from pe_numpy import Context, alibi_bias, digit_positions, laplacian_encoding, learned
 from pe_numpy import random_positions, relative_distance, sinusoidal
 from pe_numpy.book import show_source
 from pe_numpy.plots import counting as plots
@@ -107,15 +107,15 @@ show_source(random_positions)
 # attention layer as well: only differences of the drawn positions count for RoPE.
 
 # %%
-from pe_numpy import multi_head_attention
 from pe_numpy.transformer.encodings import Rope
+from pe_numpy.transformer.model import self_attention
 
 x = np.random.default_rng(2).standard_normal((1, 6, 8))  # (B, L, D)
 layer = {f"W_{n}": np.random.default_rng(3).standard_normal((8, 8)) / 3 for n in "qkvo"}
 
 
 def at(p):
-    return multi_head_attention(layer, x, x, 2, None, Rope(), {}, q_positions=p, k_positions=p)[0]
+    return self_attention(layer, x, 2, Context(p), Rope(), {})
 
 
 p = random_positions(np.random.default_rng(4), 6, 64)

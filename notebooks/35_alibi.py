@@ -443,7 +443,7 @@ plt.show()
 # %%
 from dataclasses import dataclass
 
-from pe_numpy import Model, cosine_schedule, cross_entropy, decode, init_params
+from pe_numpy import Model, Sizes, cosine_schedule, cross_entropy, decode, init_params
 from pe_numpy import train, value_and_grad
 from pe_numpy.training.tasks import text_batch, text_corpus
 from pe_numpy.transformer.encodings import Alibi, Encoding, Rope, Sinusoidal
@@ -455,10 +455,6 @@ encodings = {"ALiBi": Alibi(tuple(slopes)), "RoPE": Rope(500.0), "sinusoidal": S
 
 
 # %%
-def model_with(encoding):
-    return Model(len(corpus["alphabet"]), 32, 4, 64, n_layers=1, encoding=encoding)
-
-
 def loss_of(params, model, inputs, targets, last=None):
     """Mean surprise in nats over the last targets: 0 is certainty."""
     keep = slice(None) if last is None else slice(-last, None)
@@ -466,11 +462,12 @@ def loss_of(params, model, inputs, targets, last=None):
 
 
 # %%
-models = {name: model_with(encoding) for name, encoding in encodings.items()}
+sizes = Sizes(len(corpus["alphabet"]), 32, 64, n_layers=1)
+models = {name: Model(4, encoding) for name, encoding in encodings.items()}
 trained = {}
 for name, model in models.items():
     trained[name], losses = train(
-        init_params(model, np.random.default_rng(0), np.float64),
+        init_params(sizes, model, np.random.default_rng(0), np.float64),
         value_and_grad(lambda params, batch, _, model=model: loss_of(params, model, **batch)),
         lambda rng: text_batch(rng, 16, trained_length, corpus),
         steps,
@@ -495,9 +492,9 @@ class Walled(Encoding):  # another encoding, of whose scores those of the neares
     def turn(self, *x):
         return self.inner.turn(*x)
 
-    def scores(self, params, q, k, q_at, k_at, *seen):
-        near = relative_distance(q_at, k_at) < self.window
-        return np.where(near, self.inner.scores(params, q, k, q_at, k_at, *seen), -np.inf)
+    def scores(self, params, q, k, context):
+        near = context.distance < self.window
+        return np.where(near, self.inner.scores(params, q, k, context), -np.inf)
 
 
 # %%
@@ -508,7 +505,7 @@ test = text_batch(np.random.default_rng(0), 64, 256, corpus, held_out=True)
 def loss_at(name, n, window=None):
     encoding = encodings[name] if window is None else Walled(encodings[name], window)
     inputs, targets = test["inputs"][:, -n:], test["targets"][:, -n:]
-    return float(loss_of(trained[name], model_with(encoding), inputs, targets, last=16))
+    return float(loss_of(trained[name], Model(4, encoding), inputs, targets, last=16))
 
 
 open_view = {name: [loss_at(name, n) for n in lengths] for name in models}

@@ -434,7 +434,7 @@ assert same
 # package leaves it out.
 
 # %%
-from pe_numpy.transformer.encodings import Fire, Sizes
+from pe_numpy.transformer.encodings import Fire, Shape
 
 
 def grads_of(*at):
@@ -446,7 +446,7 @@ assert late["L"] == 0 != early["L"] and late["c"] != 0 != early["c"]
 assert grads_of([4], [4])["c"] == 0
 z = rng.standard_normal((3, 9, 9)) + bias
 assert np.allclose(softmax(z), softmax(z + fire["b2"][:, None, None]), rtol=0, atol=1e-12)
-print("a layer of Fire trains:", list(Fire().layer(rng, Sizes(12, 3, 1))))
+print("a layer of Fire trains:", list(Fire().layer(rng, Shape(12, 3))))
 
 # %% [markdown]
 # ## An encoder has two sides

@@ -8,11 +8,12 @@
 # %% fold="input" alt="The 16 components of a head, half of them turned in four ways, pairs joined by arcs and coloured by speed. What one sees: partial pairs stay in the first half, proportional ones of the half layout reach across the head and turn faster."
 import matplotlib.pyplot as plt
 import numpy as np
-from pe_numpy import Model, decode, init_params, mrope_frequencies, proportional_frequencies
+from pe_numpy import Model, Sizes, decode, init_params, mrope_frequencies, proportional_frequencies
 from pe_numpy import rms_norm, rope, rope_convert_weights, rope_frequencies, rope_from_config
 from pe_numpy import rope_permutation
 from pe_numpy.book import show_source
 from pe_numpy.plots import rope_in_models as plots
+from pe_numpy.transformer.masks import Causal, Window
 
 part, whole = rope_frequencies(8), proportional_frequencies(16, 0.5)
 kinds = {"partial": part, "proportional": whole}
@@ -304,9 +305,9 @@ print([base_of(listed, layer) for layer in range(8)])
 assert [base_of(listed, n) for n in range(8)] == [base_of(configs["Llama 4"], n) for n in range(8)]
 
 # %% [markdown]
-# In this book's `Model` ([chapter 62](62_model.ipynb)) such a pattern is a tuple, of encodings or of windows: the layers take
+# In this book's `Model` ([chapter 62](62_model.ipynb)) such a pattern is a tuple, of encodings or of masks: the layers take
 # its entries in turn, again and again. Here is Cohere 2 in small: a window of 4 in place of 4096, and four query heads that share
-# two heads of keys ([chapter 44](44_fewer_keys.ipynb)). Llama 4 would have `Tempered()` for `Encoding()` and `chunk` for `window`.
+# two heads of keys ([chapter 44](44_fewer_keys.ipynb)). Llama 4 would have `Tempered()` for `Encoding()` and `Chunk` for `Window`.
 # **Predict**: token 0 changes. Which of 16 positions hear of it through four windows, and which through three and a full layer?
 
 # %% fold="output"
@@ -316,12 +317,13 @@ pattern = tuple(Rope() if use else Encoding() for use in listed["no_rope_layers"
 text = rng.integers(0, 11, (1, 16))
 other = text.copy()
 other[0, 0] = (text[0, 0] + 1) % 11
-for window, last in ((4, 12), ((4, 4, 4, None), 15)):
-    model = Model(11, 16, 4, 32, 4, encoding=pattern, window=window, n_kv_heads=2)
-    params = init_params(model, rng)
+near, sizes = Window(4), Sizes(11, 16, 32, n_layers=4, n_kv_heads=2)
+for windows, last in ((4, 12), (3, 15)):
+    model = Model(4, pattern, near if windows == 4 else (near, near, near, Causal()))
+    params = init_params(sizes, model, rng)
     change = decode(params, model, text) - decode(params, model, other)  # (1, 16, 11)
     heard = np.flatnonzero(np.abs(change).max(axis=(0, 2)))
-    print(f"window {window}: heard at", heard.tolist())
+    print(f"{windows} windows of 4: heard at", heard.tolist())
     assert heard.tolist() == list(range(last + 1))
 assert params["decoder"]["layers"]["3"]["attention"]["W_k"].shape == (16, 8)
 
@@ -368,8 +370,8 @@ assert rope_from_config(nested, 1).frequencies[0] == 1
 #
 # | word | here |
 # |---|---|
-# | `sliding_window`, `attention_chunk_size` | `window_mask`, `chunk_mask`; `window` and `chunk` of `Model` |
-# | `num_key_value_heads` | `n_kv_heads` of `Model` |
+# | `sliding_window`, `attention_chunk_size` | `window_mask`, `chunk_mask`; `mask=Window(w)` and `Chunk(c)` of `Model` |
+# | `num_key_value_heads` | `n_kv_heads` of `Sizes` |
 # | `attn_temperature_tuning`, `floor_scale`, `attn_scale` (Llama 4) | `attention_temperature`; `Tempered` |
 # | `use_qk_norm` (Llama 4, GLM-4.5); no word in Qwen 3, Gemma 3, HunYuan, OLMo 2 | `rms_norm`, after `rope` in Llama 4 (no gain; where RoPE is used) and HunYuan, else before |
 # | `query_pre_attn_scalar` (Gemma 2 and 3) | its root in place of $\sqrt K$; Gemma 4 has 1, without a word |

@@ -9,7 +9,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import Cache, Model, attend, attention, causal_mask, decode, init_params
+from pe_numpy import Cache, Model, Sizes, attend, attention, causal_mask, decode, init_params
 from pe_numpy import mla_scores, rope, rope_convert_weights, rope_frequencies, rope_matrix
 from pe_numpy import softmax, split_heads, yarn_attention_factor
 from pe_numpy.book import show_source
@@ -105,24 +105,22 @@ ranks = [
 assert ranks == [K, H * K // G]
 
 # %% [markdown]
-# The Transformer of [chapter 62](62_model.ipynb) shares heads on request: `Model(n_kv_heads=G)` makes $W_k$ and $W_v$ of
-# width $GK$ and a cache of $G$ heads. Repeat their columns, a head at a time, and a full model gives the same logits from
-# $H/G$ times the bytes.
+# The Transformer of [chapter 62](62_model.ipynb) shares heads on request: `Sizes(n_kv_heads=G)` makes $W_k$ and $W_v$ of
+# width $GK$ and a cache of $G$ heads. Repeat their columns, a head at a time, and the same `Model` reads full keys: it gives
+# the same logits from $H/G$ times the bytes.
 
 # %%
-sizes = {"vocabulary": 11, "d_model": 24, "n_heads": H, "d_ff": 16, "n_layers": 2}
-shared = Model(**sizes, encoding=Rope(), biases=False, n_kv_heads=G)
-full = Model(**sizes, encoding=Rope(), biases=False)
-params = init_params(shared, np.random.default_rng(1), np.float64)
-caches = [Cache(model, 1, 5, np.float64) for model in (shared, full)]
-logits = decode(params, shared, [[3, 1, 4, 1, 5]], cache=caches[0])
+sizes = Sizes(11, 24, 16, n_layers=2, n_kv_heads=G, biases=False)
+model, caches = Model(H, Rope()), [Cache(1, 5), Cache(1, 5)]
+params = init_params(sizes, model, np.random.default_rng(1), np.float64)
+logits = decode(params, model, [[3, 1, 4, 1, 5]], cache=caches[0])
 for layer in params["decoder"]["layers"].values():
     for name in ("W_k", "W_v"):
         heads = layer["attention"][name].reshape(24, G, 4)  # (D, G, K)
         layer["attention"][name] = np.repeat(heads, width, axis=1).reshape(24, H * 4)
-same = decode(params, full, [[3, 1, 4, 1, 5]], cache=caches[1])
+same = decode(params, model, [[3, 1, 4, 1, 5]], cache=caches[1])
 assert np.allclose(logits, same, rtol=0, atol=1e-12)
-weigh = [sum(a.nbytes for a in (*c.keys.values(), *c.values.values())) for c in caches]
+weigh = [sum(a.nbytes for kept in c.held.values() for a in kept) for c in caches]
 print("bytes in the cache:", weigh)
 assert weigh == [2 * 2 * G * 4 * 5 * 8, 2 * 2 * H * 4 * 5 * 8] and weigh[1] == width * weigh[0]
 

@@ -607,16 +607,16 @@ plt.show()
 # In the Transformer of this package they are `XPos`, `RotaryValues` and `Pope`:
 
 # %%
-from pe_numpy import Cache, Model, decode, init_params
+from pe_numpy import Cache, Model, Sizes, decode, init_params
 from pe_numpy.transformer.encodings import Pope, RotaryValues, XPos
 
 tokens = rng.integers(0, 11, (1, 9))
 for encoding in (XPos(), RotaryValues(), Pope()):
-    model = Model(11, 12, 2, 24, n_layers=2, encoding=encoding)
-    params, cache = init_params(model, rng, np.float64), Cache(model, 1, 9, np.float64)
+    model, cache = Model(2, encoding), Cache(1, 9)
+    params = init_params(Sizes(11, 12, 24, n_layers=2), model, rng, np.float64)
     steps = [decode(params, model, tokens[:, [t]], cache=cache)[:, 0] for t in range(9)]
     assert np.allclose(np.stack(steps, 1), decode(params, model, tokens), rtol=0, atol=1e-9)
-    print(f"{type(encoding).__name__:13}keys of {cache.keys['0'].shape[-1]} numbers")
+    print(f"{type(encoding).__name__:13}keys of {cache.held['0'][0].shape[-1]} numbers")
 
 # %% [markdown]
 # ## Further reading

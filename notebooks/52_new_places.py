@@ -9,7 +9,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import chunk_distance, relative_distance, rerope_distance, rope
+from pe_numpy import Context, chunk_distance, relative_distance, rerope_distance, rope
 from pe_numpy import rope_frequencies, rotary_distance_scores, self_extend_distance
 from pe_numpy.book import show_source
 from pe_numpy.plots import new_places as plots
@@ -155,7 +155,7 @@ for encoding, distance in (
     (SelfExtend(4, 2), self_extend_distance(p, p, 4, 2)),
     (DualChunk(6, 2), chunk_distance(p, p, 6, 2)),
 ):
-    made = encoding.scores({}, *heads, p, p)[0, 0]
+    made = encoding.scores({}, *heads, Context(p))[0, 0]
     assert np.allclose(made, rotary_distance_scores(q, k, distance), rtol=0, atol=1e-12)
 
 # %% [markdown]
@@ -352,7 +352,7 @@ assert streamed[9, [0, 1, 5, 6, 7, 8]].tolist() == [6, 5, 4, 3, 2, 1]
 # The released code keeps raw keys and turns all of them at each step by their slots. The formula shows another way: in both
 # regions the key stands at its own $j$. *The query* has two places. So keys may be cached turned, once and for all, and
 # with the mask of chapter 12 a whole prompt is read at once. A model does so with
-# `Model(..., encoding=Streaming(w, z), window=w, sinks=z)`:
+# `Model(H, Streaming(w, z), mask=Window(w, z))`:
 
 # %%
 turned = rope(k, p)  # as RoPE's cache has them
@@ -365,7 +365,7 @@ for i in p.tolist():
     assert np.allclose(scores[i, kept], by_slot, rtol=0, atol=1e-12)
 late = rope(turned[kept], slots - kept)  # turned back by the change of slot: the same keys
 assert np.allclose(late, rope(k[kept], slots), rtol=0, atol=1e-12)
-model = Streaming(window=w, sinks=z).scores({}, q[None, None], k[None, None], p, p)[0, 0]
+model = Streaming(window=w, sinks=z).scores({}, q[None, None], k[None, None], Context(p))[0, 0]
 seen = window_mask(p, p, w, z)
 assert np.allclose(model[seen], scores[seen], rtol=0, atol=1e-12)
 

@@ -3,7 +3,7 @@
 #
 # *What stands around attention, and why can the layers be stacked?*
 #
-# 45 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
+# 50 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
 
 # %% fold="input" alt="Two data paths from left to right with attention and feed-forward on branches. What one sees: in post-norm both norms stand on the thick main line; in pre-norm on the branches, and one more on the line, after the last block."
 import math
@@ -12,7 +12,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy import Model, attention, cross_entropy, decode, encode, feed_forward, gelu
+from pe_numpy import Model, Sizes, attention, cross_entropy, decode, encode, feed_forward, gelu
 from pe_numpy import init_params, layer_norm, linear, multi_head_attention, relu, rms_norm, silu
 from pe_numpy import sinusoidal, value_and_grad
 from pe_numpy.book import show_source
@@ -114,8 +114,8 @@ for place in np.ndindex(2, 3):
 moved = (feed_forward(params, changed) != y).any(axis=-1)
 assert moved.sum() == 1 and moved[0, 1]  # each token passes alone
 D, F = 512, 2048  # as in the first Transformer
-layer = init_params(Model(11, D, 8, F, 1), np.random.default_rng(0))["decoder"]["layers"]["0"]
-parts = layer["attention"], layer["feed_forward"]
+drawn = init_params(Sizes(11, D, F, 1), Model(8), np.random.default_rng(0))["decoder"]
+parts = (drawn["layers"]["0"][name] for name in ("attention", "feed_forward"))
 look, network = (sum(W.size for n, W in part.items() if n[0] == "W") for part in parts)
 print(f"weights: attention {look:,}, feed-forward {network:,}\n")
 assert look == 4 * D * D and network == 2 * look
@@ -136,6 +136,7 @@ show_source(relu, feed_forward)
 #
 # $\Phi(x)$ is the probability that a standard normal number stays below $x$; SiLU takes the logistic curve in
 # its place. GPT-2 uses an approximation of GELU by a tanh. **Predict**: what is $f(x)-f(-x)$, for all three?
+# (`value_and_grad(f)` makes a function that returns $f$ and its gradient; [chapter 61](61_autodiff.ipynb) builds it.)
 
 # %% fold="output"
 x = np.linspace(-4, 4, 161)
@@ -152,10 +153,6 @@ for name, f in functions.items():
 assert np.allclose(gelu(x, "tanh"), gelu(x), rtol=0, atol=5e-4)  # GPT-2's form
 show_source(gelu, silu)
 
-# %% [markdown]
-# The difference is $x$ itself, since the weights of $x$ and $-x$ add up to 1. (`value_and_grad(f)` makes a function that
-# returns $f$ and its gradient; [chapter 61](61_autodiff.ipynb) builds it.)
-
 # %% alt="ReLU, GELU and SiLU on the left, their slopes on the right. What one sees: the smooth ones dip below zero, and their slopes pass 1 and reach below 0; that of ReLU jumps from 0 to 1."
 slopes = {n: value_and_grad(lambda x, f=f: np.sum(f(x)))(x)[1] for n, f in functions.items()}
 for name, f in functions.items():  # a derivative, by differences, away from the kink
@@ -166,6 +163,8 @@ plots.activation_curves(x, {n: (f(x), slopes[n]) for n, f in functions.items()})
 plt.show()
 
 # %% [markdown]
+# The difference is $x$ itself, since the weights of $x$ and $-x$ add up to 1.
+#
 # ### A gate
 #
 # In many recent models the activation does not replace the hidden numbers, it *multiplies* them: a second
@@ -182,8 +181,8 @@ gated = {"W_1": W_1, "W_2": W_2, "W_gate": W_gate}
 y = feed_forward(gated, tokens, "silu")
 expected = (silu(tokens @ W_gate) * (tokens @ W_1)) @ W_2
 assert np.allclose(y, expected, rtol=0, atol=1e-12)
-models = Model(11, 6, 1, 24, 1), Model(11, 6, 1, 16, 1, gated=True)  # F = 24, then 16
-drawn = (init_params(m, np.random.default_rng(0))["decoder"]["layers"]["0"] for m in models)
+pair = Sizes(11, 6, 24, 1), Sizes(11, 6, 16, 1, gated=True)  # F = 24, then 16
+drawn = (init_params(s, Model(1), np.random.default_rng(0))["decoder"]["layers"]["0"] for s in pair)
 parts = [layer["feed_forward"].items() for layer in drawn]
 ungated, with_gate = (sum(W.size for n, W in part if n[0] == "W") for part in parts)
 assert ungated == with_gate
@@ -648,10 +647,11 @@ plt.show()
 # [Chapter 10](10_attention.ipynb) built attention and heads. In a block they come with three linear layers in
 # front, $W_q$, $W_k$, $W_v$, whose columns are shared out among the heads, and $W_o$ behind. The package's function
 # has a second argument, `source`, for the rows that answer: $x$ again in self-attention, another sequence in
-# **cross-attention** ([chapter 62](62_model.ipynb)). The rest is position: an `encoding` acts at three of the four
-# places of [chapter 0](00_how_to_read.ipynb). `remember` is the cache of [chapter 63](63_decoding.ipynb).
+# **cross-attention** ([chapter 62](62_model.ipynb)). `share` gives the same keys to several heads, if there are
+# fewer heads of keys ([chapter 44](44_fewer_keys.ipynb)). With position it becomes `self_attention`, which
+# [chapter 63](63_decoding.ipynb#a-cache-is-two-lists) shows.
 
-# %% fold="output"
+# %%
 rng = np.random.default_rng(10)
 params = {f"W_{n}": rng.standard_normal((8, 8)) / math.sqrt(8) for n in "qkvo"}
 x, other, heads = rng.standard_normal((2, 5, 8)), rng.standard_normal((2, 7, 8)), []
@@ -688,14 +688,14 @@ def block(layer, x, n_heads, place):
 # %% [markdown]
 # A whole encoder looks up the vectors of the words, times $\sqrt D$
 # ([why](62_model.ipynb#the-input-which-letter-and-where)), adds positions, applies the blocks, and for pre-norm the last
-# norm. The package has it as `encode` ([chapter 62](62_model.ipynb)). A `Model` holds sizes and choices,
-# `init_params` draws the parameters. By hand comes the same:
+# norm. The package has it as `encode` ([chapter 62](62_model.ipynb)). `Sizes` says how many parameters
+# there are, `Model` what they cannot show; `init_params` draws them. By hand comes the same:
 
 # %%
 tokens = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])  # (B, L)
 for place in ("post", "pre"):
-    model = Model(11, 8, 2, 32, 1, n_encoder_layers=3, encoding=Sinusoidal(), norm=place)
-    params = init_params(model, np.random.default_rng(11), np.float64)
+    model, sizes = Model(2, Sinusoidal(), norm=place), Sizes(11, 8, 32, 1, n_encoder_layers=3)
+    params = init_params(sizes, model, np.random.default_rng(11), np.float64)
     stack = params["encoder"]
     x = math.sqrt(8) * params["embedding"][tokens] + sinusoidal(np.arange(5), 8)
     for layer in stack["layers"].values():
@@ -705,27 +705,38 @@ for place in ("post", "pre"):
     assert np.allclose(x, encode(params, model, tokens), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### A smaller start for what ends a sublayer
+# ## The Transformer of 2017 on one page
 #
-# `init_params` draws each projection with variance 1 over the number of its inputs: a sum of inputs of size 1 then
-# has size 1. Those that *end* a sublayer, $W_o$ and $W_2$, begin smaller, after GPT-2. A decoder of $N$ layers without
-# cross-attention has $2N$ sublayers, and the stream adds up all of their outputs. With
-#
-# $$\operatorname{Var}(W_o)=\frac{1}{2N}\cdot\frac1D,\qquad
-#   \operatorname{Var}(W_2)=\frac{1}{2N}\cdot\frac1F$$
-#
-# the sum of $2N$ outputs has the size of one.
+# `pe_numpy/transformer/original.py` is the encoder-decoder of the paper: NumPy alone, no options, no checks. The
+# first half has the parts that you know; `hidden` is True where a query may *not* attend. The second half puts them
+# together. `embed` looks up the words and adds the sinusoidal code ([chapter 20](20_sinusoidal.ipynb)). In each layer
+# of `encode` the source attends to itself, then each token passes through the network; both are added to their
+# input and normed, which is post-norm. `decode` does the same with the target, but hides the future, and in between
+# it attends to the memory, which is what `encode` returned. The last line compares each row with the vector of every
+# word: the logits.
 
 # %%
-model = Model(50, 64, 4, 256, n_layers=12)
-params = init_params(model, np.random.default_rng(0))
-layers = params["decoder"]["layers"].values()
-for part, name, inputs in (("attention", "W_o", 64), ("feed_forward", "W_2", 256)):
-    variance = np.mean([np.square(layer[part][name]).mean() for layer in layers])
-    assert np.isclose(variance, 1 / (2 * 12 * inputs), rtol=0.02, atol=0)
-variance = np.mean([layer["attention"]["W_q"].var() for layer in layers])
-assert np.isclose(variance, 1 / 64, rtol=0.02, atol=0)
-show_source(init_params)
+from pe_numpy.homework.copy import copy
+from pe_numpy.training.optimiser import tree_map
+from pe_numpy.transformer import original
+
+parts = original.softmax, original.layer_norm, original.sinusoidal, original.split
+show_source(*parts, original.attention, original.feed_forward)
+
+# %%
+model = Model(2, Sinusoidal(), norm="post")
+sizes = Sizes(11, 8, 32, n_layers=3, n_encoder_layers=3, tied=True)
+rng = np.random.default_rng(12)
+params = init_params(sizes, model, rng, np.float64)
+params = tree_map(lambda x: x + 0.1 * rng.standard_normal(x.shape), params)  # no bias is 0
+source, target = rng.integers(0, 11, (2, 4, 6))
+memory = encode(params, model, source)
+assert np.allclose(original.encode(params, source, 2), memory, rtol=0, atol=1e-12)
+logits = original.decode(params, target, memory, 2)
+assert np.allclose(logits, decode(params, model, target, memory), rtol=0, atol=1e-12)
+exec(copy(["original"]), page := {})  # as a file: python -m pe_numpy copy original
+assert np.array_equal(page["decode"](params, target, memory, 2), logits)
+show_source(original.embed, original.encode, original.decode)
 
 # %% [markdown]
 # ## Exercises
@@ -835,6 +846,28 @@ show_source(init_params)
 # %% [markdown]
 # ## Deeper
 #
+# ### A smaller start for what ends a sublayer
+#
+# `init_params` draws each projection with variance 1 over the number of its inputs: a sum of inputs of size 1 then
+# has size 1. Those that *end* a sublayer, $W_o$ and $W_2$, begin smaller, after GPT-2. A decoder of $N$ layers without
+# cross-attention has $2N$ sublayers, and the stream adds up all of their outputs. With
+#
+# $$\operatorname{Var}(W_o)=\frac{1}{2N}\cdot\frac1D,\qquad
+#   \operatorname{Var}(W_2)=\frac{1}{2N}\cdot\frac1F$$
+#
+# the sum of $2N$ outputs has the size of one.
+
+# %%
+params = init_params(Sizes(50, 64, 256, n_layers=12), Model(4), np.random.default_rng(0))
+layers = params["decoder"]["layers"].values()
+for part, name, inputs in (("attention", "W_o", 64), ("feed_forward", "W_2", 256)):
+    variance = np.mean([np.square(layer[part][name]).mean() for layer in layers])
+    assert np.isclose(variance, 1 / (2 * 12 * inputs), rtol=0.02, atol=0)
+variance = np.mean([layer["attention"]["W_q"].var() for layer in layers])
+assert np.isclose(variance, 1 / 64, rtol=0.02, atol=0)
+show_source(init_params)
+
+# %% [markdown]
 # ### The gradient in a whole Transformer
 #
 # Does the law hold with attention, and in a decoder with a third sublayer, cross-attention to the encoder's output
@@ -845,9 +878,9 @@ show_source(init_params)
 # %%
 def start(place, seed, ending=24**0.5, cross=1.0, n=12):
     """A Transformer before training, a random source and target, and independent vectors."""
-    model = Model(50, 64, 4, 256, n, n_encoder_layers=n, encoding=Sinusoidal(), norm=place)
+    model, sizes = Model(4, Sinusoidal(), norm=place), Sizes(50, 64, 256, n, n_encoder_layers=n)
     rng = np.random.default_rng(seed)
-    params = init_params(model, rng, np.float64)
+    params = init_params(sizes, model, rng, np.float64)
     for part in ("encoder", "decoder"):
         for layer in params[part]["layers"].values():
             layer["feed_forward"]["W_2"] *= ending

@@ -50,10 +50,11 @@ plt.show()
 # `_` fills up short strings (padding), `^` begins a target (BOS, "beginning of sequence"), `$` ends it (EOS).
 
 # %%
-from pe_numpy import Model, causal_mask, cosine_schedule, cross_entropy, decode, dropout
+from pe_numpy import Model, Sizes, causal_mask, cosine_schedule, cross_entropy, decode, dropout
 from pe_numpy import embed_tokens, encode, feed_forward, greedy, init_params, layer_norm, load
 from pe_numpy import multi_head_attention, save, sinusoidal, train, value_and_grad
 from pe_numpy import warmup_schedule
+from pe_numpy.transformer.model import block, cross_attention, stack
 
 example = reversal_batch(np.random.default_rng(1), 3, longest=6)
 for name, rows in example.items():
@@ -96,14 +97,16 @@ print("code {:.1f}, word without the factor {:.1f}, with it {:.1f}\n".format(*le
 show_source(embed_tokens)
 
 # %% [markdown]
-# `Model` holds the sizes and choices of a Transformer, and no parameters; `init_params` draws those. For the checks
-# below we make a tiny model: width 8, two heads, one layer on each side.
+# `Sizes` holds what the parameters will show: how many layers, how wide. `Model` holds what they cannot show: the
+# number of heads, the encoding, where the norm stands. `init_params` draws the parameters for both. For the checks
+# below they are tiny: width 8, two heads, one layer on each side.
 
 # %% fold="output"
-sides = {"n_layers": 1, "n_encoder_layers": 1, "encoding": Sinusoidal(), "cross_heads": 1}
-tiny = Model(len(LETTERS), d_model=8, n_heads=2, d_ff=16, **sides)
-weights = init_params(tiny, np.random.default_rng(0), np.float64)
-show_source(Model)
+model = Model(n_heads=2, encoding=Sinusoidal(), cross_heads=1)
+sides = {"n_layers": 1, "n_encoder_layers": 1}
+tiny = Sizes(len(LETTERS), d_model=8, d_ff=16, **sides)
+weights = init_params(tiny, model, np.random.default_rng(0), np.float64)
+show_source(Sizes, Model)
 
 # %% [markdown]
 # ## The encoder: one vector for each token
@@ -114,20 +117,21 @@ show_source(Model)
 #
 # Strings of different length share a batch, so the shorter ones are padded, and a mask must hide the padding: `real`
 # marks the true tokens. The test: a padded string gives the memory that it gives alone. **Predict** what is wrong
-# without `real`.
+# without `real`. (In the code, a `Context` is what one call knows of its tokens: positions, padding, masks. `stack`
+# serves the decoder, too.)
 
 # %% fold="output"
-memory = encode(weights, tiny, [word])  # (1, S, D)
+memory = encode(weights, model, [word])  # (1, S, D)
 padded = to_tokens(["spoons", "owl"], LETTERS)
-both = encode(weights, tiny, padded, padded != PAD)
-alone = encode(weights, tiny, [to_tokens("owl", LETTERS)])
-careless = encode(weights, tiny, padded)
+both = encode(weights, model, padded, padded != PAD)
+alone = encode(weights, model, [to_tokens("owl", LETTERS)])
+careless = encode(weights, model, padded)
 assert memory.shape == (1, 6, 8) and alone.shape == (1, 3, 8)
 assert np.allclose(both[1, :3], alone[0], rtol=0, atol=1e-12)
 off = np.abs(careless[1, :3] - alone[0]).max(axis=1)
 print("without the mask the three vectors of owl are off by", off.round(1).tolist(), "\n")
 assert (off > 0.1).all()
-show_source(encode)
+show_source(encode, stack)
 
 # %% [markdown]
 # ## The decoder: look back, look across
@@ -153,6 +157,7 @@ output, cross_weights = multi_head_attention(p, r, memory, n_heads=1)
 assert cross_weights.shape == (1, 1, 4, 6)  # (B, H, L, S)
 assert np.allclose(cross_weights[0, 0], w, rtol=0, atol=1e-12)
 assert np.allclose(output[0], o @ p["W_o"], rtol=0, atol=1e-12)
+show_source(cross_attention)
 
 # %% [markdown]
 # The whole decoder from five functions that you know. It takes *any* mask, which we need later. The last line
@@ -179,18 +184,20 @@ def decode_with(params, tokens, memory, mask, across=None):
 
 # %% [markdown]
 # The package's `decode` does it for any model; its `cache` is the subject of [chapter 63](63_decoding.ipynb), and
-# `watch` takes the attention weights out, for us to look at. One call stands for all predictions: because of the
-# causal mask, row $t$ of the long call is the last row of a call with the first $t+1$ inputs. So when a model trains,
-# *every* row predicts and enters the loss; when it writes, only the last row is used.
+# `watch` takes the attention weights out, for us to look at. The last four lines of its `block` are the three steps.
+# One call stands for all predictions: because of the causal mask, row $t$ of the long call is the last row of a call
+# with the first $t+1$ inputs. So when a model trains, *every* row predicts and enters the loss; when it writes, only
+# the last row is used.
 
-# %%
+# %% fold="output"
 shifted, see = to_tokens("^snoops", LETTERS), causal_mask(np.arange(7), np.arange(7))
-whole = decode(weights, tiny, [shifted], memory)[0]  # (L, V): seven predictions at once
+whole = decode(weights, model, [shifted], memory)[0]  # (L, V): seven predictions at once
 parts = decode_with(weights, shifted[None], memory, see)[0]
 assert whole.shape == (7, 29) and np.allclose(parts, whole, rtol=0, atol=1e-12)
 for t in range(7):
-    last = decode(weights, tiny, [shifted[: t + 1]], memory)[0, -1]
+    last = decode(weights, model, [shifted[: t + 1]], memory)[0, -1]
     assert np.allclose(whole[t], last, rtol=0, atol=1e-12)
+show_source(block)
 
 # %% [markdown]
 # ## Teacher forcing, and the shift to the right
@@ -232,7 +239,7 @@ assert inputs[0] == 1 and all(inputs[t] == targets[t - 1] for t in range(1, 7))
 # %% fold="output"
 changed = targets.copy()
 changed[3] = LETTERS.index("z")  # "snozps$"
-after = decode(weights, tiny, [shift_by_loops(changed)], memory)[0]
+after = decode(weights, model, [shift_by_loops(changed)], memory)[0]
 moved = (whole != after).any(axis=1)
 print("rows that change:", np.flatnonzero(moved).tolist())
 assert not moved[: 3 + 1].any() and moved[3 + 1 :].all()
@@ -381,15 +388,15 @@ assert np.array_equal(dropout(x, p), x)  # no generator: inference
 show_source(dropout)
 
 # %% [markdown]
-# The real model: one layer on each side, width 32, 23,360 parameters, a single head of cross-attention, so that there
-# is one map to read. A step draws 32 fresh strings of 3 to 10 letters, computes loss and gradients, clips them, and
+# Now the real sizes: one layer on each side, width 32, 23,360 parameters. The `Model` is the same; it has a single
+# head of cross-attention, so that there is one map to read. A step draws 32 fresh strings of 3 to 10 letters, computes loss and gradients, clips them, and
 # moves the parameters by AdamW ([chapter 61](61_autodiff.ipynb)). One string in ten, by its checksum, is **held
 # out**: no training ever draws it. The source needs its padding mask in both attentions that read it; the inputs are
 # padded on the right, where the causal mask hides it.
 
 
 # %%
-model = Model(len(LETTERS), d_model=32, n_heads=2, d_ff=64, **sides)
+sizes = Sizes(len(LETTERS), d_model=32, d_ff=64, **sides)
 
 
 def logits_of(params, batch):
@@ -424,7 +431,7 @@ def count(tree):
 # slightly other parameters.
 
 # %%
-beginning = init_params(model, np.random.default_rng(0))
+beginning = init_params(sizes, model, np.random.default_rng(0))
 held_out = reversal_batch(np.random.default_rng(1), 500, held_out=True)
 print(f"parameters {count(beginning):,}, loss before training {loss(beginning, held_out):.1f}")
 assert abs(loss(beginning, held_out) - math.log(29)) < 0.3
@@ -772,8 +779,8 @@ def parameters(V, D, F, N):
     return V * D + N * (A + W + 4 * D) + N * (2 * A + W + 6 * D)
 
 
-small = Model(11, 12, 2, 20, 3, n_encoder_layers=3, norm="post", tied=True)
-assert parameters(11, 12, 20, 3) == count(init_params(small, np.random.default_rng(0)))
+small, post = Sizes(11, 12, 20, 3, n_encoder_layers=3, tied=True), Model(2, norm="post")
+assert parameters(11, 12, 20, 3) == count(init_params(small, post, np.random.default_rng(0)))
 assert 63e6 < parameters(37_000, 512, 2048, 6) < 63.1e6
 
 # %% fold="cell"

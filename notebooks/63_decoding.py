@@ -60,8 +60,8 @@ import math
 from dataclasses import replace
 from itertools import pairwise, product
 
-from pe_numpy import Cache, Model, attention, beam_search, cache_properties, causal_mask, decode
-from pe_numpy import dynamic_ntk_scaling, encode, greedy, init_params, load, rope, sample
+from pe_numpy import Cache, Model, Sizes, attention, beam_search, cache_properties, causal_mask
+from pe_numpy import decode, dynamic_ntk_scaling, encode, greedy, init_params, load, rope, sample
 from pe_numpy import softmax, speculative
 from pe_numpy.book import show_source
 
@@ -96,16 +96,16 @@ from pe_numpy.training.optimiser import tree_map, tree_paths
 from pe_numpy.training.tasks import text_corpus, to_strings, to_tokens
 from pe_numpy.transformer.encodings import Rope, every_encoding
 
-model = Model(11, 12, 2, 24, n_layers=3, encoding=Rope())
-params = init_params(model, np.random.default_rng(0), np.float64)
+model, three_layers = Model(2, Rope()), Sizes(11, 12, 24, n_layers=3)
+params = init_params(three_layers, model, np.random.default_rng(0), np.float64)
 tokens = np.array([[3, 1, 4, 5, 9, 2, 6, 8, 7, 10]])
-longest = Cache(model, 1, 10, np.float64)
+longest = Cache(1, 10)
 decode(params, model, tokens, cache=longest)
 for m in range(1, 10):
-    shorter = Cache(model, 1, 10, np.float64)
+    shorter = Cache(1, 10)
     decode(params, model, tokens[:, :m], cache=shorter)
-    for layer, held in product(("0", "1", "2"), ("keys", "values")):
-        short, long = (getattr(cache, held)[layer][:, :, :m] for cache in (shorter, longest))
+    for layer, part in product(("0", "1", "2"), (0, 1)):  # keys, then values
+        short, long = (cache.held[layer][part][:, :, :m] for cache in (shorter, longest))
         assert np.allclose(short, long, rtol=0, atol=1e-12)
 
 # %% [markdown]
@@ -113,8 +113,8 @@ for m in range(1, 10):
 # [chapter 62](62_model.ipynb), which has no causal mask, all rows change when the source grows by one token:
 
 # %%
-two_sided = Model(11, 12, 2, 24, n_layers=1, n_encoder_layers=1)
-both = init_params(two_sided, np.random.default_rng(0), np.float64)
+two_sided, sides = Model(2), Sizes(11, 12, 24, n_layers=1, n_encoder_layers=1)
+both = init_params(sides, two_sided, np.random.default_rng(0), np.float64)
 five = encode(both, two_sided, tokens[:, :5])
 six = encode(both, two_sided, tokens[:, :6])
 moved = np.abs(six[0, :5] - five[0]).max(axis=1)
@@ -155,11 +155,17 @@ assert np.allclose(outputs, attention(X @ W_q, X @ W_k, X @ W_v, see)[0], rtol=0
 
 # %% [markdown]
 # The package's `Cache` holds such lists for every layer and head, as arrays with room for `capacity`
-# tokens: an array that grows by one row would be copied at every step. In `decode` the attention of each
-# layer calls `extend`; when all layers are done, `append` counts the new tokens.
+# tokens: an array that grows by one row would be copied at every step. The room is taken at the first call. For each
+# call of `decode` the cache gives a context (`begin`). The attention of each layer rotates the new keys alone, and
+# calls `keep`, which writes the new rows and gives all of them. When all layers are done, `end` counts the new
+# tokens; so a call that fails leaves the cache as it was.
 
 # %% fold="output"
-show_source(Cache)
+from pe_numpy.transformer.context import Context
+from pe_numpy.transformer.masks import Causal
+from pe_numpy.transformer.model import self_attention
+
+show_source(self_attention, Cache)
 
 # %% [markdown]
 # `decode` takes the newest tokens alone, and the cache. A prompt is read all at once (**prefill**), then
@@ -169,7 +175,7 @@ show_source(Cache)
 
 # %%
 def in_pieces(params, model, sizes):
-    cache, start, logits = Cache(model, 1, 10, np.float64), 0, []
+    cache, start, logits = Cache(1, 10), 0, []
     for size in sizes:
         logits.append(decode(params, model, tokens[:, start : start + size], cache=cache))
         start += size
@@ -177,8 +183,8 @@ def in_pieces(params, model, sizes):
 
 
 for name, encoding in every_encoding(length=10).items():
-    chosen = Model(11, 12, 2, 24, n_layers=2, encoding=encoding)
-    own = init_params(chosen, np.random.default_rng(0), np.float64)
+    chosen = Model(2, encoding, mask=encoding.needs or Causal())
+    own = init_params(Sizes(11, 12, 24, n_layers=2), chosen, np.random.default_rng(0), np.float64)
     whole = decode(own, chosen, tokens)
     for sizes in ([1] * 10, [4, 1, 1, 1, 1, 1, 1], [3, 3, 2, 2], [9, 1]):
         assert np.allclose(in_pieces(own, chosen, sizes), whole, rtol=0, atol=1e-9), name
@@ -286,9 +292,10 @@ plt.show()
 
 # %%
 for B, S, dtype in ((1, 10, np.float64), (5, 7, np.float32)):
-    cache = Cache(model, B, S, dtype)
-    arrays = [*cache.keys.values(), *cache.values.values()]
-    width = model.d_model // model.n_heads
+    cache, own = Cache(B, S), tree_map(lambda x, dtype=dtype: x.astype(dtype), params)
+    decode(own, model, np.zeros((B, 1), int), cache=cache)  # the first token takes room for all
+    arrays = [array for layer in cache.held.values() for array in layer]
+    width = three_layers.d_model // model.n_heads
     expected = 2 * 3 * B * 2 * S * width * np.dtype(dtype).itemsize  # N = 3, H = 2
     print(f"B = {B}, S = {S:2}: {sum(a.nbytes for a in arrays):,} bytes")
     assert sum(a.nbytes for a in arrays) == expected
@@ -333,7 +340,7 @@ assert bytes_of(4096, 32) == 2 * GIB and bytes_of(1, 32) == 4 * bytes_of(1, 8)
 stored = load("results/text.npz")
 newton = tree_map(lambda x: x.astype(np.float64), stored["params"])
 alphabet = text_corpus()["alphabet"]
-writer = Model(len(alphabet), 32, 2, 128, n_layers=2, encoding=Rope(base=1000.0))
+writer = Model(n_heads=2, encoding=Rope(base=1000.0))
 losses = f"held out {stored['loss'][0]:.2f}, uniform {math.log(len(alphabet)):.2f}"
 print(f"loss in nats a character: {losses}")
 print(f"parameters: {sum(x.size for x in tree_paths(newton).values()):,}")
@@ -364,10 +371,13 @@ print(text)
 # It starts well and then goes round in circles. Greedy decoding is a fixed rule: what followed a phrase once
 # follows it again, unless the rest of the text makes another token more probable. In large models each repetition
 # was found to make the next one more probable (Holtzman et al. 2020). The package's `greedy` does the same for a
-# batch, with a cache or without.
+# batch, with a cache or without: it hands the loop below a `read`, which remembers what it has read, and
+# `most_probable`.
 
 # %%
-show_source(greedy)
+from pe_numpy.transformer.generate import Sample, generate, most_probable
+
+show_source(generate, most_probable)
 prompt = to_tokens("the rays of light ", alphabet)[None]  # (1, 18)
 written = greedy(newton, writer, prompt, 60)
 assert "the rays of light " + to_strings(written, alphabet)[0] == text
@@ -415,11 +425,11 @@ plots.next_character(panels, [alphabet[v] for v in order[:10]])
 plt.show()
 
 # %% [markdown]
-# "refraction", "red", "rest": Newton's words are all in there. `sample` draws with a generator that you
-# pass in, so the same seed writes the same text.
+# "refraction", "red", "rest": Newton's words are all in there. `sample` is the same loop with another choice; it draws
+# with a generator that you pass in, so the same seed writes the same text.
 
 # %%
-show_source(sample)
+show_source(Sample)
 many = np.repeat(to_tokens("of the re", alphabet)[None], 4000, axis=0)
 drawn = sample(newton, writer, many, 1, np.random.default_rng(0), temperature=0.7)[:, 0]
 share = np.bincount(drawn, minlength=len(alphabet)) / 4000
@@ -528,10 +538,9 @@ print(f"a common mistake, drawn again from p: probabilities wrong by up to {off:
 assert np.allclose(distribution(lacking), p, rtol=0, atol=1e-12) and round(off, 2) == 0.06
 
 # %% fold="output"
-show_source(beam_search, speculative)
+show_source(greedy, sample, beam_search, speculative)
 decoder = newton["decoder"]
 first = {**newton, "decoder": {**decoder, "layers": {"0": decoder["layers"]["0"]}}}
-shallow = Model(len(alphabet), 32, 2, 128, n_layers=1, encoding=Rope(base=1000.0))
 rounded = tree_map(lambda x: np.round(16 * x) / 16, newton)
 
 # %% [markdown]
@@ -541,7 +550,7 @@ rounded = tree_map(lambda x: np.round(16 * x) / 16, newton)
 
 # %%
 calls, own = [], (newton, writer)
-drafts = {"itself": own, "weights in 16ths": (rounded, writer), "first layer": (first, shallow)}
+drafts = {"itself": own, "weights in 16ths": (rounded, writer), "first layer": (first, writer)}
 for name, draft in drafts.items():
     watch = {}
     same = speculative(*own, *draft, prompt, 60, watch=watch)
@@ -569,14 +578,15 @@ assert calls[0] == 12 and calls == sorted(calls) and calls[-1] < 60
 # %%
 def forgets(encoding):
     class Forgets(type(encoding)):
-        def embed(self, params, x, at):
-            return super().embed(params, x, 0 * at)
+        def embed(self, params, x, positions):
+            return super().embed(params, x, 0 * positions)
 
-        def turn(self, params, q, k, at, k_at):
-            return super().turn(params, q, k, 0 * at, 0 * k_at)
+        def turn(self, params, q, k, context):
+            return super().turn(params, q, k, Context(0 * context.q_positions))
 
-        def scores(self, params, q, k, at, *rest):
-            return super().scores(params, q, k, 0 * at, *rest)
+        def scores(self, params, q, k, context):
+            at_0 = Context(0 * context.q_positions, context.k_positions, context.mask)
+            return super().scores(params, q, k, at_0)
 
     return Forgets(**vars(encoding))
 
@@ -584,8 +594,8 @@ def forgets(encoding):
 # %% fold="output" alt="Largest error of a logit against the position of the token, for sinusoidal, RoPE, T5, ALiBi and no encoding. All but no encoding are off from position 1 on; at position 0 all are right."
 errors, colours = {}, ["none", "sinusoidal", "rope", "t5", "alibi"]
 for name in colours:
-    chosen = Model(11, 32, 4, 64, n_layers=1, encoding=every_encoding(10)[name])
-    own = init_params(chosen, np.random.default_rng(0), np.float64)
+    chosen = Model(4, every_encoding(10)[name])
+    own = init_params(Sizes(11, 32, 64, n_layers=1), chosen, np.random.default_rng(0), np.float64)
     whole = decode(own, chosen, tokens)
     wrong = replace(chosen, encoding=forgets(every_encoding(10)[name]))
     errors[name] = np.abs(in_pieces(own, wrong, [1] * 10) - whole).max(axis=(0, 2))
@@ -761,7 +771,7 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 #
 # <details><summary>Hint 1</summary>
 #
-# A subclass of `XPos` needs a new `turn` alone, which has all positions.
+# A subclass of `XPos` needs a new `turn` alone; its `context.k_positions` are those of all keys.
 #
 # </details>
 #
@@ -780,8 +790,9 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 # from pe_numpy.transformer.encodings import XPos
 #
 # class Middle(XPos):
-#     def turn(self, params, q, k, q_at, k_at):
-#         return XPos(centre=k_at.max() / 2).turn(params, q, k, q_at, k_at)
+#     def turn(self, params, q, k, context):
+#         centre = context.k_positions.max() / 2
+#         return XPos(centre=centre).turn(params, q, k, context)
 #
 # assert cache_properties(XPos()).holds == "turned keys"
 # found = cache_properties(Middle())
@@ -838,8 +849,8 @@ def stretched(K, length):
 
 
 for layers in (1, 2):
-    chosen = Model(11, 12, 2, 24, n_layers=layers, encoding=Rope(scaling=stretched))
-    own = init_params(chosen, np.random.default_rng(0), np.float64)
+    several, chosen = Sizes(11, 12, 24, n_layers=layers), Model(2, Rope(scaling=stretched))
+    own = init_params(several, chosen, np.random.default_rng(0), np.float64)
     last = in_pieces(own, chosen, [1] * 10)[0, -1]
     right = np.allclose(last, decode(own, chosen, tokens)[0, -1], rtol=0, atol=1e-9)
     print(f"layers: {layers}, the same as without a cache: {right}")
@@ -865,13 +876,13 @@ for layers in (1, 2):
 # %% fold="cell"
 # N-004-9, E-004-25
 class Counts(Rope):  # the keys that are made
-    def turn(self, params, q, k, q_at, k_at):
+    def turn(self, params, q, k, context):
         counted.append(k.shape[-2])
-        return super().turn(params, q, k, q_at, k_at)
+        return super().turn(params, q, k, context)
 
 
-small, counted = Model(11, 12, 2, 24, n_layers=1, encoding=Counts()), []
-own = init_params(small, np.random.default_rng(0))
+small, counted = Model(2, Counts()), []
+own = init_params(Sizes(11, 12, 24, n_layers=1), small, np.random.default_rng(0))
 for P, n in ((2, 4), (7, 30)):
     for cached, rows in ((False, n * P + n * (n - 1) // 2), (True, P + n - 1)):
         counted.clear()

@@ -119,22 +119,25 @@ for n, w in gpt2.parameters["layers"].items():
     look = dict(zip(names, parts, strict=True)) | {"W_o": w["W_o"], "b_o": w["b_o"]}
     layers[n] = {"attention": look, "attention_norm": w["norm_1"], "encoding": {}}
     layers[n] |= {"feed_forward": w["network"], "feed_forward_norm": w["norm_2"]}
-table = {"table": gpt2.parameters["positions"]}
-stack = {"layers": layers, "shared": table, "norm": gpt2.parameters["norm"]}
-ours = {"embedding": gpt2.parameters["embedding"], "decoder": stack}
+table, last = {"table": gpt2.parameters["positions"]}, gpt2.parameters["norm"]
+stack = {"layers": layers, "shared": {}}
+ours = {"embedding": gpt2.parameters["embedding"]}  # no "output": the embedding serves, too
 
 # %% [markdown]
-# Now change one choice after another. **Predict**: does the error fall a little with each?
+# Now change one choice after another. Two of them bring parameters along: a table of positions, and the norm that ends a stack
+# with the norm first. **Predict**: does the error fall a little with each?
 
 # %% fold="output"
-model = Model(37, 12, 3, 20, 2, encoding=Sinusoidal(), norm="post", tied=True)
+model = Model(3, Sinusoidal(), norm="post")
 to_gpt2 = {"the choices of 2017": {}, "a table of positions": {"encoding": Learned(32)}}
-to_gpt2 |= {"embedding not scaled": {"scaled_embedding": False}, "norm first": {"norm": "pre"}}
+to_gpt2 |= {"embedding not scaled": {"scale": 1.0}, "norm first": {"norm": "pre"}}
 to_gpt2 |= {"GELU": {"activation": "gelu"}, "its tanh form": {"activation": "gelu_tanh"}}
+brought = {"a table of positions": {"shared": table}, "norm first": {"norm": last}}
 steps = []
 for name, change in to_gpt2.items():
-    model = replace(model, **change)
-    steps.append((name, error(decode(ours, model, g["tokens"]), g["logits"])))
+    model, stack = replace(model, **change), {**stack, **brought.get(name, {})}
+    logits = decode({**ours, "decoder": stack}, model, g["tokens"])
+    steps.append((name, error(logits, g["logits"])))
     print(f"{name:22}", f"{steps[-1][1]:.0e}" if steps[-1][1] > 1e-12 else "below 1e-12")
 assert steps[-1][1] < 1e-12 < 1e-5 < steps[-2][1]
 
@@ -145,7 +148,8 @@ assert steps[-1][1] < 1e-12 < 1e-5 < steps[-2][1]
 # ## Your Model is LLaMA
 #
 # The same with a LLaMA of 4 query heads and 2 key heads, whose frequencies are stretched in bands as those of LLaMA 3.1
-# ([chapter 50](50_scaling.ipynb)). LLaMA has no biases; where a layer norm wants one, zeros stand in.
+# ([chapter 50](50_scaling.ipynb)). What the parameters show is changed in the parameters: LLaMA's norms have no bias, so that
+# ours are RMS norms, but first zeros stand in; and without an "output" the embedding serves.
 
 # %%
 llama_model, h = load_model(SHELF / "llama", np.float64), recorded("llama")
@@ -158,8 +162,8 @@ for n, w in llama_model.parameters["layers"].items():
     look = {f"W_{part}": w[f"W_{part}"] for part in "qkvo"}
     layers[n] = {"attention": look, "feed_forward": w["network"], "encoding": {}, **norms}
 last = {"gain": llama_model.parameters["norm"], "bias": np.zeros(16)}
-ours = {"embedding": llama_model.parameters["embedding"], "output": llama_model.parameters["head"]}
-ours |= {"decoder": {"layers": layers, "shared": {}, "norm": last}}
+tied = {"embedding": llama_model.parameters["embedding"]}
+tied |= {"decoder": {"layers": layers, "shared": {}, "norm": last}}
 print(llama_model.config["rope_parameters"])
 
 
@@ -168,17 +172,27 @@ def bands(K, length):
     return llama3_scaling(rope_frequencies(K, 100.0), 4, trained_length=8)
 
 
-sizes = {"vocabulary": 37, "d_model": 16, "n_heads": 4, "n_kv_heads": 2, "d_ff": 20, "n_layers": 2}
-model = Model(**sizes, biases=False, tied=True, scaled_embedding=False)
-model = replace(model, activation="gelu_tanh", gated=True)  # GPT-2's choices, beside the gate
-to_llama = {"GPT-2's, without places": {}, "RMS norm": {"norm_kind": "rms"}}
-to_llama |= {"SiLU": {"activation": "silu"}, "a head of its own": {"tied": False}}
-to_llama |= {"RoPE, neighbours": {"encoding": Rope(100.0)}}
-to_llama |= {"RoPE, halves": {"encoding": Rope(100.0, "half")}}
-to_llama |= {"bands": {"encoding": Rope(100.0, "half", bands)}, "eps": {"norm_eps": 1e-5}}
+def without_biases(tree):
+    """The same parameters, norms without their biases."""
+    if not isinstance(tree, dict):
+        return tree
+    return {name: without_biases(part) for name, part in tree.items() if name != "bias"}
+
+
+rms = without_biases(tied)
+whole = {**rms, "output": llama_model.parameters["head"]}
 
 # %% fold="output"
-for name, change in to_llama.items():
+model = Model(4, scale=1.0, activation="gelu_tanh")  # GPT-2's choices, beside the gate
+to_llama = {"GPT-2's, without places": (tied, {}), "RMS norm": (rms, {})}
+to_llama |= {"SiLU": (rms, {"activation": "silu"}), "a head of its own": (whole, {})}
+to_llama |= {"RoPE, neighbours": (whole, {"encoding": Rope(100.0)})}
+to_llama |= {"RoPE, halves": (whole, {"encoding": Rope(100.0, "half")})}
+to_llama |= {
+    "bands": (whole, {"encoding": Rope(100.0, "half", bands)}),
+    "eps": (whole, {"eps": 1e-5}),
+}
+for name, (ours, change) in to_llama.items():
     model = replace(model, **change)
     steps.append((name, error(decode(ours, model, h["tokens"]), h["logits"])))
     print(f"{name:24} {steps[-1][1]:.0e}")
@@ -198,8 +212,8 @@ show_source(llama.logits)
 assert error(llama_model.logits(h["tokens"]), h["logits"]) < 1e-6
 
 # %% [markdown]
-# `turn` is `rope` with what `config.json` says of it ([chapter 42](42_rope_in_models.ipynb)). The cache holds what it held in
-# [chapter 63](63_decoding.ipynb), and knows the positions and which tokens are padding.
+# `turn` is `rope` with what `config.json` says of it ([chapter 42](42_rope_in_models.ipynb)). The context knows the positions and
+# which tokens are padding; a cache is a context that remembers, here as in [chapter 63](63_decoding.ipynb).
 #
 # ## The shelf
 #
@@ -506,7 +520,7 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 # <details><summary>Solution</summary>
 #
 # ```python
-# from pe_numpy.models.cache import Cache
+# from pe_numpy import Cache
 #
 # rules = {
 #     "llama": lambda layers, G, K: layers * 2 * G * K,
@@ -515,7 +529,7 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 # for name, sizes in (("llama", "layers G K"), ("deepseek_v3", "layers r d_r")):
 #     m, cache = load_model(SHELF / name), Cache(1, 5)
 #     m.logits([[3, 1, 4, 1, 5]], cache=cache)
-#     held = sum(x.size for x in cache._held.values())
+#     held = sum(x.size for kept in cache.held.values() for x in kept)
 #     assert held == 5 * rules[name](*(getattr(m.settings, size) for size in sizes.split()))
 # assert (rules["llama"](32, 8, 128), rules["deepseek_v3"](61, 512, 64)) == (65536, 35136)
 # ```

@@ -8,6 +8,7 @@
 # %% fold="input" alt="A table of fifteen encodings by thirteen questions, green for yes. What one sees: no row is all green; only ALiBi falls with distance; RoPE lacks three; codes in the token vector and Shaw alone tell equal words apart."
 import matplotlib.pyplot as plt
 
+from pe_numpy.book import show_source
 from pe_numpy.plots import which_one as plots
 
 questions = "tells all apart, defined beyond, nothing new beyond, distance alone"
@@ -87,23 +88,25 @@ assert np.isclose(best, np.log(4 / 3), rtol=0, atol=0.01)
 # with a base that grows with the text (dynamic NTK, [chapter 50](50_scaling.ipynb)).
 #
 # "Trained" means 64 positions here, and all tables are made for that. Nothing is trained: the bench shows what
-# an encoding *can* say. An encoding that leaves a place alone inherits the method that does nothing.
+# an encoding *can* say. An encoding that leaves a place alone inherits the method that does nothing. All are
+# told of the tokens by a `Context`: positions, a mask, gates.
 
 # %%
-from pe_numpy import dynamic_ntk_scaling, merge_heads, split_heads
-from pe_numpy.transformer.encodings import Encoding, Rope, Sizes, T5, Tupe, every_encoding
+from pe_numpy import Context, dynamic_ntk_scaling, merge_heads, split_heads
+from pe_numpy.transformer.encodings import Encoding, Rope, Shape, T5, Tupe, every_encoding
 
 D, H, N = 16, 2, 64  # width, heads, positions that were "trained"
 made = every_encoding(N, clip=16)
 made |= {"t5": T5(max_distance=N), "tupe": Tupe(max_distance=N, length=N)}
 made["rope_dynamic"] = Rope(scaling=lambda K, n: dynamic_ntk_scaling(K, n, N // 2))
 schemes = {name: made[name] for name in plots.NAMES}
+show_source(Context.__init__)
 
 
 def parameters(e):
     """What an encoding learns, as it is before training."""
-    draw, sizes = np.random.default_rng(1), Sizes(D, H, 1)
-    return {**e.shared(draw, sizes), **e.layer(draw, sizes)}
+    draw, shape = np.random.default_rng(1), Shape(D, H)
+    return {**e.shared(draw, shape), **e.layer(draw, shape)}
 
 
 # %%
@@ -113,13 +116,13 @@ words = np.random.default_rng(2).standard_normal((N, D))
 
 def layer(e, x, at):
     """Outputs (L, D), weights and scores (H, L, L) of one layer with an encoding."""
-    p = parameters(e)
+    p, context = parameters(e), Context(at)
     x = e.embed(p, x, at)[None]  # place 1: the token vectors
     q, k, v = (split_heads(x @ W, H) for W in (W_q, W_k, W_v))
-    q, k = e.turn(p, q, k, at, at)  # place 2: queries and keys
-    s = e.scores(p, q, k, at, at)  # place 3: the score of a pair
+    q, k = e.turn(p, q, k, context)  # place 2: queries and keys
+    s = e.scores(p, q, k, context)  # place 3: the score of a pair
     w = softmax(s)
-    return merge_heads(e.mix(p, w, v, at, at))[0], w[0], s[0]  # place 4: the weighted sum
+    return merge_heads(e.mix(p, w, v, context))[0], w[0], s[0]  # place 4: the weighted sum
 
 
 # %%
@@ -252,15 +255,15 @@ def answerer_has_a_say(e):
 # If not, is it plain up to a scale and a *bias*, a number that does not look at the words?
 
 # %%
-from pe_numpy import Cache, Model, decode, init_params
+from pe_numpy import Cache, Model, Sizes, decode, init_params
+from pe_numpy.transformer.masks import Causal
 
 
 def exact_with_cache(e):
     """Whether a prompt of 40 tokens and 10 single ones give the logits of one pass."""
     tokens = np.random.default_rng(4).integers(0, 11, (1, 50))
-    model = Model(11, D, H, 2 * D, n_layers=2, encoding=e)
-    params = init_params(model, np.random.default_rng(5), np.float64)
-    cache = Cache(model, 1, 50, np.float64)
+    model, cache = Model(H, e, e.needs or Causal()), Cache(1, 50)
+    params = init_params(Sizes(11, D, 2 * D, 2), model, np.random.default_rng(5), np.float64)
     cuts = [(0, 40), *((n, n + 1) for n in range(40, 50))]
     parts = [decode(params, model, tokens[:, a:b], cache=cache) for a, b in cuts]
     whole = decode(params, model, tokens)
@@ -335,7 +338,7 @@ def count(tree):
     return sum(map(count, tree.values())) if isinstance(tree, dict) else tree.size
 
 
-bert, draw = Sizes(768, 12, 12), np.random.default_rng(0)
+bert, draw = Shape(768, 12), np.random.default_rng(0)
 numbers = {
     name: count(e.shared(draw, bert)) + sum(count(e.layer(draw, bert)) for _ in range(12))
     for name, e in every_encoding(512).items()
@@ -928,9 +931,8 @@ assert np.sum(list(caught.values()), axis=0).tolist() == [0, 1, 1, 1, 1, 8, 10]
 #
 # ```python
 # class Kerple(Encoding):
-#     def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-#         far = np.abs(relative_distance(q_positions, k_positions))
-#         return super().scores(params, q, k, q_positions, k_positions) - np.log1p(far)
+#     def scores(self, params, q, k, context):
+#         return super().scores(params, q, k, context) - np.log1p(np.abs(context.distance))
 #
 # assert [bool(test(Kerple())) for test in tests] == answers["alibi"]
 # ```

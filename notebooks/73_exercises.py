@@ -538,12 +538,12 @@ assert np.allclose(found, [0.9509, 0.9509, 0.9112], rtol=0, atol=5e-5)
 
 # %% fold="cell"
 # N-002-14
-from pe_numpy.transformer.encodings import Sizes, every_encoding
+from pe_numpy.transformer.encodings import Shape, every_encoding
 
-sizes, parameters = Sizes(d_model=256, n_heads=8, n_layers=1), {}
+shape, parameters = Shape(d_model=256, n_heads=8), {}
 for name in ("learned", "sinusoidal", "rope", "alibi"):
     encoding = every_encoding(512)[name]
-    trained = {**encoding.shared(rng, sizes), **encoding.layer(rng, sizes)}
+    trained = {**encoding.shared(rng, shape), **encoding.layer(rng, shape)}
     parameters[name] = sum(p.size for p in trained.values())
 assert list(parameters.values()) == [131072, 0, 0, 0]
 

@@ -32,8 +32,8 @@ and around them: attention
 and beyond the trained length
        to_digits, from_digits, log_n_scale, attention_temperature, attention_entropy
 the Transformer
-       Model, init_params, encode, decode, Cache, greedy, sample, beam_search, speculative,
-       cache_properties,
+       Model, Sizes, init_params, encode, decode, Context, Cache, greedy, sample, beam_search,
+       speculative, cache_properties,
        multi_head_attention, linear, feed_forward, embed_tokens, dropout, layer_norm, rms_norm,
        relu, gelu, silu
 released models
@@ -54,6 +54,8 @@ query minus key position, so the past is positive. Masks are boolean, True = may
 are arrays, never lengths. A function of data keeps the dtype of its data; a function of positions
 alone gives float64.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from pe_numpy import startup  # noqa: F401  (first: it looks after the import path)
 from pe_numpy.absolute.complex_order import complex_attention, complex_order
@@ -78,7 +80,6 @@ from pe_numpy.extrapolation import (
     log_n_scale,
     to_digits,
 )
-from pe_numpy.homework.registry import check
 from pe_numpy.models.load import load_model
 from pe_numpy.models.weights import load_weights
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
@@ -179,7 +180,9 @@ from pe_numpy.transformer.attention import (
     window_mask,
 )
 from pe_numpy.transformer.caching import cache_properties
-from pe_numpy.transformer.decoding import beam_search, greedy, sample, speculative
+from pe_numpy.transformer.context import Cache, Context
+from pe_numpy.transformer.generate import beam_search, greedy, sample, speculative
+from pe_numpy.transformer.init import Sizes, init_params
 from pe_numpy.transformer.layers import (
     dropout,
     embed_tokens,
@@ -191,20 +194,28 @@ from pe_numpy.transformer.layers import (
     rms_norm,
     silu,
 )
-from pe_numpy.transformer.model import (
-    Cache,
-    Model,
-    decode,
-    encode,
-    init_params,
-    multi_head_attention,
-)
+from pe_numpy.transformer.model import Model, decode, encode, multi_head_attention
 
 __version__ = "0.2.0"
 
+if TYPE_CHECKING:
+    from pe_numpy.homework.registry import check
+
+
+def __getattr__(name: str) -> Any:
+    """Load the homework when somebody asks for `check`, and not before."""
+    if name == "check":
+        from pe_numpy.homework.registry import check
+
+        return check
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "Cache",
+    "Context",
     "Model",
+    "Sizes",
     "adamw",
     "adamw_state",
     "additive_lift",

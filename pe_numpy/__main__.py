@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="What each line means: notebooks/CARDS.md",
     )
     showing.add_argument("names", nargs="+", metavar="NAME")
-    copying = commands.add_parser("copy", help="print functions as a file that stands alone")
+    copying = commands.add_parser("copy", help="print functions, or the page `original`, as a file")
     copying.add_argument("names", nargs="+", metavar="NAME")
     copying.add_argument("--plain", action="store_true", help="short, without checks of input")
     checking = commands.add_parser(

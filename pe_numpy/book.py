@@ -25,7 +25,7 @@ def show_source(*functions: Callable) -> None:
     Parameters
     ----------
     *functions : functions or classes of this package; a class keeps its decorators and the
-        docstrings of its methods
+        docstrings of its methods, and loses its `__post_init__`, which can only check
 
     Examples
     --------
@@ -60,6 +60,9 @@ def _shown(function: Callable) -> str:
         if isinstance(node, ast.stmt) and only_checks(node)
         for line in range(node.lineno - 1, (node.end_lineno or node.lineno))
     }
+    for node in definition.body:
+        if getattr(node, "name", "") == "__post_init__":  # of a frozen class: it can only check
+            hidden |= set(range(node.lineno - 2, node.end_lineno or node.lineno))
     if ast.get_docstring(definition) is not None:
         docstring = definition.body[0]
         after = docstring.end_lineno or docstring.lineno

@@ -31,7 +31,8 @@ from pe_numpy.rotary.scaling import (
     yarn_scaling,
 )
 from pe_numpy.transformer import encodings
-from pe_numpy.transformer.encodings.base import Encoding, Sizes, as_if_trained
+from pe_numpy.transformer.context import Context
+from pe_numpy.transformer.encodings.base import Encoding, Shape, as_if_trained
 from pe_numpy.transformer.encodings.rotation import Rope, Tempered
 from pe_numpy.transformer.encodings.score import ReRope
 
@@ -85,7 +86,7 @@ def score_function(encoding: Encoding, width: int = 8, seed: int = 0) -> Scores:
         raise ValueError(f"{NAME}: encoding must be an Encoding, an object; got {encoding!r}")
     width = checks.integer(NAME, "width", width)
     rng = np.random.default_rng(seed)
-    params = as_if_trained(encoding, rng, Sizes(d_model=width, n_heads=1, n_layers=1))
+    params = as_if_trained(encoding, rng, Shape(width, 1))
     W_q, W_k = rng.standard_normal((2, width, width)) / math.sqrt(width)
     in_token = type(encoding).embed is not Encoding.embed
 
@@ -99,9 +100,9 @@ def score_function(encoding: Encoding, width: int = 8, seed: int = 0) -> Scores:
         gates = encoding.gates(params, k_in)
         if in_token:
             q_in, k_in = q_in @ W_q, k_in @ W_k
-        q_in, k_in = encoding.turn(params, q_in[:, None], k_in[:, None], i, j)
-        seen = (j <= i[:, None])[None, None]
-        return encoding.scores(params, q_in, k_in, i, j, gates, seen)[0, 0, :, :S]
+        context = Context(i, j, mask=(j <= i[:, None])[None, None], gates=gates)
+        q_in, k_in = encoding.turn(params, q_in[:, None], k_in[:, None], context)
+        return encoding.scores(params, q_in, k_in, context)[0, 0, :, :S]
 
     return scores
 

@@ -34,6 +34,14 @@ def test_what_is_shown_gives_the_same_without_its_checks(name, capsys):
         assert np.array_equal(a, b)
 
 
+def test_a_class_is_shown_without_the_checks_of_its_fields(capsys):
+    code = shown("Sizes", capsys)
+    assert code.startswith("@dataclass(frozen=True)\nclass Sizes:\n    vocabulary: int\n")
+    assert "__post_init__" not in code and code.endswith("    sink: bool = False\n")
+    assert '"""' in shown("Model", capsys)  # of its methods
+    assert "__post_init__" not in shown("Model", capsys)
+
+
 def test_what_computes_stays(capsys):
     assert "checks.working" in shown("silu", capsys)  # its result is used
     assert "r = checks.real_array" in shown("complex_order", capsys)  # a new name

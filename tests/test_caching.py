@@ -6,15 +6,15 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from builders import made
 from numpy.testing import assert_allclose
 
 from pe_numpy import (
     Cache,
-    Model,
+    Context,
     cache_properties,
     decode,
     dynamic_ntk_scaling,
-    init_params,
     linear_scaling,
     llama3_scaling,
     longrope_scaling,
@@ -127,10 +127,9 @@ def test_what_an_encoding_says_of_its_turn_is_measured(name):
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_two_layers_with_the_real_cache_are_right_where_chunks_are(name):
     """The oracle is another: a whole model, whose deeper keys are made from older rows."""
-    model = Model(11, 16, 2, 24, n_layers=2, encoding=ENCODINGS[name])
-    params = init_params(model, np.random.default_rng(0), np.float64)
+    model, params = made(vocabulary=11, d_model=16, d_ff=24, encoding=ENCODINGS[name])
     tokens = np.random.default_rng(1).integers(11, size=(1, 24))
-    cache, rows = Cache(model, 1, 24, np.float64), []
+    cache, rows = Cache(1, 24), []
     for n in range(24):
         rows.append(decode(params, model, tokens[:, n : n + 1], cache=cache))
     error = np.abs(np.concatenate(rows, axis=1) - decode(params, model, tokens)).max()
@@ -164,33 +163,32 @@ def test_the_width_of_a_head_is_a_choice():
 class ByLength(Rope):
     """Turns by the share of the way, which changes with each token."""
 
-    def turn(self, params, q, k, q_positions, k_positions):
-        length = k_positions.max() + 1
-        q_positions, k_positions = 10 * q_positions / length, 10 * k_positions / length
-        return super().turn(params, q, k, q_positions, k_positions)
+    def turn(self, params, q, k, context):
+        i, j = context.q_positions, context.k_positions
+        length = j.max() + 1
+        return super().turn(params, q, k, Context(10 * i / length, 10 * j / length))
 
 
 class MovingCentre(XPos):
     """xPos around the middle of the text: its scores are right, its keys are of their day."""
 
-    def turn(self, params, q, k, q_positions, k_positions):
-        fixed = XPos(centre=k_positions.max() / 2)
-        return fixed.turn(params, q, k, q_positions, k_positions)
+    def turn(self, params, q, k, context):
+        return XPos(centre=context.k_positions.max() / 2).turn(params, q, k, context)
 
 
 class ByQueries(Rope):
     """Turns by the place in the call."""
 
-    def turn(self, params, q, k, q_positions, k_positions):
-        return super().turn(params, q, k, np.arange(q.shape[2]), k_positions)
+    def turn(self, params, q, k, context):
+        return super().turn(params, q, k, Context(np.arange(q.shape[2]), context.k_positions))
 
 
 class Slots(Alibi):
     """Takes slots for positions."""
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+    def scores(self, params, q, k, context):
         slots = np.arange(k.shape[2])
-        return super().scores(params, q, k, slots[-q.shape[2] :], slots)
+        return super().scores(params, q, k, Context(slots[-q.shape[2] :], slots))
 
 
 class SlotCodes(Encoding):
@@ -203,24 +201,26 @@ class SlotCodes(Encoding):
 class Leak(Alibi):
     """A term of the key's own position."""
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        at = k_positions if k_positions.ndim == 1 else k_positions[:, None, None]
-        return super().scores(params, q, k, q_positions, k_positions) + 0.01 * at
+    def scores(self, params, q, k, context):
+        at = context.k_positions
+        at = at if at.ndim == 1 else at[:, None, None]
+        return super().scores(params, q, k, context) + 0.01 * at
 
 
 class OwnGates(Forgetting):
     """Adds each key's own gate: those of evicted keys are dropped, and nobody misses them."""
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        return Encoding.scores(self, params, q, k, q_positions, k_positions) + gates[:, :, None]
+    def scores(self, params, q, k, context):
+        return Encoding.scores(self, params, q, k, context) + context.gates[:, :, None]
 
 
 class CountedGates(Forgetting):
     """Divides by the number of gates, so that each that is dropped is missed."""
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        rest = params, q, k, q_positions, k_positions, gates / (gates < 0).sum(axis=-1).max()
-        return super().scores(*rest)
+    def scores(self, params, q, k, context):
+        gates = context.gates / (context.gates < 0).sum(axis=-1).max()
+        fewer = Context(context.q_positions, context.k_positions, context.mask, gates)
+        return super().scores(params, q, k, fewer)
 
 
 class SummedGates(Forgetting):
@@ -233,9 +233,8 @@ class SummedGates(Forgetting):
 class ByNumberOfKeys(Encoding):
     """Sharpens scores by the length, as in log n scaling without the row's own n."""
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        scores = super().scores(params, q, k, q_positions, k_positions)
-        return scores * np.log(2 + k_positions.max())
+    def scores(self, params, q, k, context):
+        return super().scores(params, q, k, context) * np.log(2 + context.k_positions.max())
 
 
 class Both(Rope):

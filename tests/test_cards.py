@@ -15,7 +15,8 @@ from pe_numpy.census import ENCODINGS, census, users_of
 from pe_numpy.homework.contents import CHAPTERS
 from pe_numpy.schemes import BASE, every_scheme
 from pe_numpy.transformer.caching import cache_properties
-from pe_numpy.transformer.encodings import Alibi, Deberta, Encoding, Learned, Rope, Shaw, Sizes
+from pe_numpy.transformer.context import Context
+from pe_numpy.transformer.encodings import Alibi, Deberta, Encoding, Learned, Rope, Shape, Shaw
 
 L, K = 40, 8  # longer than the trained length of the scalings
 SCHEMES = every_scheme()
@@ -24,8 +25,8 @@ NAMES = list(SCHEMES)
 
 def trained(encoding):
     """Numbers for all that a scheme learns, none of them 0."""
-    rng, sizes = np.random.default_rng(1), Sizes(K, 1, 1)
-    params = {**encoding.shared(rng, sizes), **encoding.layer(rng, sizes)}
+    rng, shape = np.random.default_rng(1), Shape(K, 1)
+    params = {**encoding.shared(rng, shape), **encoding.layer(rng, shape)}
     return {
         n: np.where(p == 0, 0.3 * rng.standard_normal(np.shape(p)), p) for n, p in params.items()
     }
@@ -41,8 +42,9 @@ def surroundings(name):
     i = j = np.arange(L)
     params, mask = trained(encoding), np.tri(L, dtype=bool)
     gates = encoding.gates(params, x[None])
-    turned = encoding.turn(params, q[None, None], k[None, None], i, j)
-    own = encoding.scores(params, *turned, i, j, gates, mask)[0, 0]
+    here = Context(i, mask=mask, gates=gates)
+    own = encoding.scores(params, *encoding.turn(params, q[None, None], k[None, None], here), here)
+    own = own[0, 0]
     if scheme.encoding is None:
         i = j = np.array([[n, n % 7, n % 5] for n in range(L)])[:, : scheme.axes].squeeze()
         own = scheme.scores(q, k, i, j)
@@ -51,7 +53,7 @@ def surroundings(name):
         "1": encoding.embed(params, x[None], i)[0] if scheme.encoding else None,
         "2": own,
         "3": own,
-        "4": encoding.mix(params, weights[None, None], v[None, None], i, j)[0, 0]
+        "4": encoding.mix(params, weights[None, None], v[None, None], here)[0, 0]
         if scheme.encoding
         else None,
     }

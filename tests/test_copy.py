@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,3 +125,16 @@ def said(tmp_path_factory):
 @pytest.mark.parametrize("name", ALL)
 def test_a_copied_function_passes_its_doctest_without_the_package(name, said):
     assert said[name] == ""
+
+
+@pytest.mark.parametrize("page", ["original", "decoder"])
+def test_a_page_is_copied_whole_and_runs_alone(page):
+    text = copy([page])
+    space = {}
+    exec(compile(text, page, "exec"), space)
+    assert {"softmax", "attention", "decode"} <= space.keys()
+    own = (Path(pe_numpy.__file__).parent / "transformer" / f"{page}.py").read_text()
+    assert text.partition('"""\n\nimport')[2] == own.partition('"""\n\nimport')[2]
+    assert "Licence: MIT" in text and copy([page], plain=True) == text
+    with pytest.raises(ValueError, match="each is copied alone; got rope"):
+        copy(["rope", page])

@@ -21,7 +21,6 @@ NOT_PLACES = {  # parameters of such a name that are numbers, or vectors
     "t5_bias": "max_distance",
     "t5_bucket": "max_distance",
     "tupe_scores": "vectors of positions",
-    "multi_head_attention": "through its encoding",
     "rope_matrix": "one number",
 }
 DTYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32")

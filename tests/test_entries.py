@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from safetensors.numpy import save_file
 from test_shelf import FOLDERS, model, names, source_of
 
-from pe_numpy import beam_search, greedy, load_weights, rope_frequencies, sample, speculative
+from pe_numpy import Cache, beam_search, greedy, load_weights, rope_frequencies, sample, speculative
 from pe_numpy.entries import HOLDS, entry
 from pe_numpy.models import load
 from pe_numpy.rotary.config import rope_from_config
@@ -39,9 +39,9 @@ def test_a_number_has_bounds():
 def state(cache):
     """Give all that a cache holds of the tokens that it has read."""
     n = cache.length
-    held = {key: x if isinstance(x, tuple) else x[..., :n, :] for key, x in cache._held.items()}
-    public = {key: x for key, x in vars(cache).items() if key[0] != "_"}
-    return copy.deepcopy({**public, "held": held})
+    held = {layer: tuple(x[..., :n, :] for x in rooms) for layer, rooms in cache.held.items()}
+    rest = {key: x for key, x in vars(cache).items() if key not in ("held", "cache", "owner")}
+    return copy.deepcopy({**rest, "held": held}), cache.owner
 
 
 def assert_same(a, b):
@@ -70,7 +70,7 @@ def test_a_refused_call_leaves_the_cache_as_it_was(name, held):
     m = model(name)
     tokens = np.arange(2 * 14).reshape(2, 14) % 31 + 3
     source = source_of(name)
-    cache = m.cache(2, 13)
+    cache = Cache(2, 13)
     if held:
         m.logits(tokens[:, :held], cache=cache, **source)
     before = state(cache)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pe_numpy import (
+    Context,
     adamw,
     adamw_state,
     clip_gradients,
@@ -38,8 +39,10 @@ from pe_numpy.training.experiment import (
     model,
     recipe,
 )
+from pe_numpy.training.experiment import sizes as sizes_of
 from pe_numpy.training.optimiser import tree_paths
 from pe_numpy.training.tasks import offset_batch
+from pe_numpy.transformer.masks import Causal, Window
 
 SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 1, "batch": 8, "steps": 3, "tests": 5}
 
@@ -89,7 +92,7 @@ def loss_and_accuracy_by_loops(params, own, inputs, targets, last):
 def test_a_result_equals_its_training_and_test_written_out(tuning):
     c = small(scaling="ntk", factor=4, tuning=tuning, seed=3, learning_rate=0.02)
     plain, own = model(replace(c, scaling="direct", factor=None)), model(c)
-    params = init_params(plain, np.random.default_rng([3, 0]))
+    params = init_params(sizes_of(c), plain, np.random.default_rng([3, 0]))
     params = stepwise(params, plain, 3, 3, 8, 8, 0.02)
     if tuning:
         params = stepwise(params, own, 3, 2, 2, 32, 0.3 * 0.02)
@@ -184,10 +187,10 @@ def test_log_n_multiplies_queries_beyond_the_trained_length_alone(encoding):
         own, place = own[0], place[0]
     assert isinstance(place, type(own))
     assert str(vars(place)).partition(" at ")[0] == str(vars(own)).partition(" at ")[0]
-    rng, positions = np.random.default_rng(0), np.arange(9)
+    rng, positions, context = np.random.default_rng(0), np.arange(9), Context(range(9))
     q, k = rng.standard_normal((2, 1, 2, 9, 4)).astype(np.float32)
-    turned, keys = own.turn({}, q, k, positions, positions)
-    sharper, same_keys = place.turn({}, q, k, positions, positions)
+    turned, keys = own.turn({}, q, k, context)
+    sharper, same_keys = place.turn({}, q, k, context)
     assert_array_equal(same_keys, keys)
     for i in positions:
         factor = max(1, np.log(i + 1) / np.log(3))
@@ -217,7 +220,9 @@ def test_what_many_share_cannot_be_changed_by_one():
 def test_rows_of_a_table_beyond_the_trained_length_are_not_trained():
     c = small("markov", "learned", learning_rate=1e-3)
     table = fit(c)["decoder"]["shared"]["table"]
-    before = init_params(model(c), np.random.default_rng([0, 0]))["decoder"]["shared"]["table"]
+    before = init_params(sizes_of(c), model(c), np.random.default_rng([0, 0]))["decoder"]["shared"][
+        "table"
+    ]
     moved = np.abs(table - before).max(axis=1)
     assert table.shape == (64, 8)
     assert moved[:8].min() > 1e-4 > 1e-5 * 4 > moved[8:].max()  # weight decay alone
@@ -313,7 +318,7 @@ def test_other_places_are_a_change_of_the_test_alone(places):
     assert theirs[3] != own[3]
     there = model(c)
     assert there.encoding.base == 500 and there.encoding.window < 16
-    assert (there.window, there.sinks) == ((12, 4) if places == "streaming" else (None, 0))
+    assert there.mask == (Window(12, sinks=4) if places == "streaming" else Causal())
 
 
 def test_self_extend_reaches_eight_lengths_within_the_trained_distances():
@@ -328,7 +333,7 @@ def test_a_learning_curve_is_what_shorter_looks_at_the_same_training_give(tuning
     curve = measure(c).curve
     assert [point[0] for point in curve] == [2, 4, 8]
     for point in curve:
-        params = init_params(model(c), np.random.default_rng([0, 0]))
+        params = init_params(sizes_of(c), model(c), np.random.default_rng([0, 0]))
         state = adamw_state(params)
         for t in range(1, point[0] + 1):
             rng = np.random.default_rng([0, t])

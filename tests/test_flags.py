@@ -11,8 +11,8 @@ from pe_numpy.training import loop, study, tasks
 
 X = np.ones((2, 4))
 RNG = np.random.default_rng(0)
-SMALL = pe.Model(11, 8, 2, 16, n_layers=1)
-PARAMS = pe.init_params(SMALL, np.random.default_rng(0))
+SMALL = pe.Model(n_heads=2)
+PARAMS = pe.init_params(pe.Sizes(11, 8, 16, n_layers=1), SMALL, np.random.default_rng(0))
 CORPUS = tasks.text_corpus("abcdefghijklmnopqrst" * 9)
 CALLS = {  # each function with a flag, and what it needs besides
     (pe.attention_blockwise, "causal"): (X, X, X),

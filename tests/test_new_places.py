@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from builders import made
 from differences import slopes
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +13,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pe_numpy import (
     Cache,
-    Model,
+    Context,
     chunk_distance,
     decode,
-    init_params,
     relative_distance,
     rerope_distance,
     rope,
@@ -27,6 +27,7 @@ from pe_numpy import (
     window_mask,
 )
 from pe_numpy.transformer.encodings import DualChunk, ReRope, Rope, SelfExtend, Streaming
+from pe_numpy.transformer.masks import Window
 
 B, H, L, S, K = 2, 3, 5, 7, 8
 sizes = st.integers(1, 12)
@@ -275,11 +276,12 @@ def test_two_turns_give_the_scores_of_each_distance(name, length):
     rng = np.random.default_rng(0)
     q, k = rng.standard_normal((B, H, length, K)), rng.standard_normal((B, H, length + 3, K))
     i, j = np.arange(3, 3 + length), np.arange(length + 3)
-    got = encoding.scores({}, q, k, i, j)
+    assert_array_equal(encoding.effective(i, j), effective(i, j))
+    got = encoding.scores({}, q, k, Context(i, j))
     expected = rotary_distance_scores(q, k, effective(i, j))
     assert_allclose(got, expected, rtol=0, atol=1e-11)
     padded = np.stack([i, np.maximum(i - 2, 0)]), np.stack([j, np.maximum(j - 2, 0)])
-    got = encoding.scores({}, q, k, *padded)
+    got = encoding.scores({}, q, k, Context(*padded))
     expected = rotary_distance_scores(q, k, effective(*(p[:, None] for p in padded)))
     assert_allclose(got, expected, rtol=0, atol=1e-11)
 
@@ -293,11 +295,11 @@ def test_a_pass_that_no_allowed_pair_needs_is_left_out(name, monkeypatch):
     i, seen = np.arange(12), np.tri(12, dtype=bool)
     turns = []
     monkeypatch.setattr(score, "rope", lambda *rest: turns.append(rest[1]) or rope(*rest))
-    got = encoding.scores({}, q, k, i, i, mask=seen)
+    got = encoding.scores({}, q, k, Context(i, mask=seen))
     few = len(turns)
     expected = rotary_distance_scores(q, k, effective(i, i))
     assert_allclose(got[..., seen], expected[..., seen], rtol=0, atol=1e-12)
-    encoding.scores({}, q, k, i, i)
+    encoding.scores({}, q, k, Context(i))
     assert few < len(turns) - few  # the future has passes of its own
 
 
@@ -309,7 +311,7 @@ def test_the_layout_and_the_base_are_those_of_rope(name):
     settings = {f: v for f, v in vars(encoding).items() if f not in ("base", "layout")}
     other = type(encoding)(**settings, base=100.0, layout="half")
     expected = rotary_distance_scores(q, k, effective(i, j), rope_frequencies(K, 100.0), "half")
-    assert_allclose(other.scores({}, q, k, i, j), expected, rtol=0, atol=1e-12)
+    assert_allclose(other.scores({}, q, k, Context(i, j)), expected, rtol=0, atol=1e-12)
 
 
 WIDE = (ReRope(99), ReRope(3, 1.0), SelfExtend(3, 1), DualChunk(99, 2), Streaming(10, 2))
@@ -317,13 +319,11 @@ WIDE = (ReRope(99), ReRope(3, 1.0), SelfExtend(3, 1), DualChunk(99, 2), Streamin
 
 @pytest.mark.parametrize("encoding", WIDE, ids=lambda e: type(e).__name__)
 def test_a_model_whose_distances_stay_as_they_are_is_one_with_rope(encoding):
-    sizes = dict(vocabulary=13, d_model=16, n_heads=2, d_ff=20, n_layers=2, n_encoder_layers=0)
-    plain, other = Model(**sizes, encoding=Rope()), Model(**sizes, encoding=encoding)
-    params = init_params(plain, np.random.default_rng(0), np.float64)
+    (plain, params), (other, _) = (made(d_model=16, encoding=e) for e in (Rope(), encoding))
     tokens = np.random.default_rng(1).integers(0, 13, (2, 12))
     expected = decode(params, plain, tokens)
     assert_allclose(decode(params, other, tokens), expected, rtol=0, atol=1e-10)
-    cache = Cache(other, 2, 12, np.float64)
+    cache = Cache(2, 12)
     for t in range(12):
         step = decode(params, other, tokens[:, t : t + 1], cache=cache)
         assert_allclose(step[:, 0], expected[:, t], rtol=0, atol=1e-10)
@@ -331,10 +331,9 @@ def test_a_model_whose_distances_stay_as_they_are_is_one_with_rope(encoding):
 
 def test_a_streaming_model_reads_a_text_as_a_cache_that_drops_tokens_and_counts_slots():
     """One layer, token by token: only sinks and the newest are kept, and positions are slots."""
-    w, z, sizes = 4, 2, dict(vocabulary=13, d_model=16, n_heads=2, d_ff=20, n_layers=1)
-    model = Model(**sizes, encoding=Streaming(w, z), window=w, sinks=z)
-    plain = Model(**sizes, encoding=Rope())
-    params = init_params(model, np.random.default_rng(0), np.float64)
+    w, z, sizes = 4, 2, {"d_model": 16, "n_layers": 1}
+    model, params = made(**sizes, encoding=Streaming(w, z), mask=Window(w, z))
+    plain = made(**sizes, encoding=Rope())[0]
     tokens = np.random.default_rng(1).integers(0, 13, (1, 12))
     whole, kept = decode(params, model, tokens), []
     for t in range(12):

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import pe_numpy
 
 
@@ -17,6 +19,19 @@ def test_import_brings_in_numpy_and_the_standard_library_alone():
     foreign = set(run.stdout.split()) - set(sys.stdlib_module_names) - {"numpy", "pe_numpy"}
     assert not {name for name in foreign if not name.startswith("_")}
     assert "numpy" in run.stdout.split()
+
+
+def test_the_homework_is_loaded_when_it_is_asked_for():
+    program = (
+        "import sys; import pe_numpy; print('pe_numpy.homework' in sys.modules); "
+        "print(pe_numpy.check.__name__, 'pe_numpy.homework' in sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["False", "check", "True"]
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        pe_numpy.nothing  # noqa: B018
 
 
 def test_every_public_name_is_listed_by_its_place_in_the_package_docstring():

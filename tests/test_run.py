@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pe_numpy import greedy, load_model, rope_frequencies, sample, softmax, yarn_scaling
+from pe_numpy import Cache, greedy, load_model, rope_frequencies, sample, softmax, yarn_scaling
 from pe_numpy.__main__ import main
 from pe_numpy.models import run
 
@@ -489,7 +489,7 @@ def test_what_the_heads_look_at_is_drawn(name, folder, call, monkeypatch, tmp_pa
         last = 9
     tokens = [MASK if word == "[MASK]" else int(word[1:]) for word in words]
     m = load_model(place).replace(places=lambda positions: last - positions)
-    cache = m.cache(1, len(tokens))
+    cache = Cache(1, len(tokens))
     cache.watch = {}
     m.logits([tokens], cache=cache, **({"source": [[3, 1, MASK, 4]]} if name == "t5" else {}))
     assert len(weights) == len(cache.watch) >= 2

@@ -17,9 +17,9 @@ from safetensors.numpy import save_file
 from pe_numpy import beam_search, greedy, load_model, load_weights, t5_bucket, timing_signal
 from pe_numpy.absolute.convolution import convolve
 from pe_numpy.models import deberta, deepseek, gemma2, gemma3, llama, phi3
-from pe_numpy.models.cache import Cache
 from pe_numpy.models.load import PAGES
 from pe_numpy.models.page import changed, rounded, windows
+from pe_numpy.transformer.context import Cache
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("golden/models/*/config.json"))
 NEAR, PADDED = 1e-5, 5e-5  # of the largest logit; the golden forward is in float64 where it can be
@@ -73,7 +73,7 @@ def test_logits_beside_padding_on_the_left_are_those_of_transformers(name):
 def test_a_cache_changes_nothing(name):
     g, m = golden(name), model(name)
     whole = m.logits(g["tokens"])
-    cache = m.cache(2, 9)
+    cache = Cache(2, 9)
     parts = [m.logits(g["tokens"][:, a:b], cache=cache) for a, b in ((0, 4), (4, 5), (5, 9))]
     assert_allclose(np.concatenate(parts, axis=1), whole, rtol=0, atol=1e-10)
 
@@ -84,7 +84,7 @@ def test_a_cache_with_padding_changes_nothing(name):
     tokens = np.concatenate([g["prompt"], g["written"]], axis=1)[:, :12]
     real = np.concatenate([g["real"], np.ones_like(g["written"], bool)], axis=1)[:, :12]
     whole = m.logits(tokens, real)
-    cache = m.cache(len(tokens), 12)
+    cache = Cache(len(tokens), 12)
     parts = [m.logits(tokens[:, a:b], real[:, a:b], cache) for a, b in ((0, 5), (5, 6), (6, 12))]
     assert_allclose(np.concatenate(parts, axis=1)[real], whole[real], rtol=0, atol=1e-10)
 
@@ -263,9 +263,9 @@ def test_deepseek_s_cache_holds_one_latent_vector_and_one_turned_key_a_token():
     m, held = model("deepseek_v3"), []
 
     class Watched(Cache):
-        def extend(self, layer, *newest):
+        def keep(self, layer, *newest):
             held.append([x.shape for x in newest])
-            return super().extend(layer, *newest)
+            return super().keep(layer, *newest)
 
     m.logits(golden("deepseek_v3")["tokens"], cache=Watched(2, 9))
     assert held == [[(2, 9, 8), (2, 9, 6)]] * 2  # r and d_r, not two heads of 4 + 6 and 5
@@ -459,7 +459,7 @@ def test_alibi_adds_a_slope_for_each_place_that_a_key_is_told(name):
     m, tokens, seen = model(name), golden(name)["tokens"], []
     twice, reverse = m.replace(places=lambda at: 2 * at), m.replace(places=lambda at: 8 - at)
     for told in (m.without_positions(), twice, reverse):
-        cache = told.cache(2, 9)
+        cache = Cache(2, 9)
         cache.watch = {}
         told.logits(tokens, cache=cache)
         seen.append(np.log(cache.watch[0][:, :, -1]))  # (B, H, S): what the last token looks at
@@ -542,9 +542,9 @@ def test_phi3_chooses_its_list_by_the_longest_text_of_a_batch():
 @pytest.mark.parametrize("cuts", [(12,), (5, 12), (5, 11), (4, 9, 10, 11, 12), (1,)])
 def test_a_cache_of_phi3_that_crosses_the_trained_length_reads_all_again_once(cuts, monkeypatch):
     g, m = golden("phi3"), model("phi3")
-    cache = m.cache(2, 14)
-    times, again = [], cache.again
-    monkeypatch.setattr(cache, "again", lambda: times.append(again()))
+    cache = Cache(2, 14)
+    times, again = [], Cache.again
+    monkeypatch.setattr(Cache, "again", lambda self: times.append(again(self)))
     text, real = (np.concatenate([g[key], g[key][:, -1:]], axis=1) for key in ("text", "text_real"))
     for a, b in zip((0, *cuts, 13), (*cuts, 13, 14), strict=True):
         cache.watch = {}
@@ -558,7 +558,7 @@ def test_a_cache_of_phi3_that_crosses_the_trained_length_reads_all_again_once(cu
 
 def test_a_cache_of_phi3_that_is_cut_crosses_back():
     g, m = golden("phi3"), model("phi3")
-    cache = m.cache(2, 13)
+    cache = Cache(2, 13)
     m.logits(g["text"], cache=cache)
     cache.cut(10)
     part = m.logits(g["text"][:, 10:12], cache=cache)
@@ -626,7 +626,7 @@ def test_a_cache_with_a_source_changes_nothing(name):
     tokens = np.concatenate([g["prompt"], g["written"]], axis=1)[:, :12]
     real = np.concatenate([g["real"], np.ones_like(g["written"], bool)], axis=1)[:, :12]
     whole = m.logits(tokens, **source_of(name), real=real)
-    cache = m.cache(2, 12)
+    cache = Cache(2, 12)
     parts = [
         m.logits(tokens[:, a:b], **source_of(name), real=real[:, a:b], cache=cache)
         for a, b in ((0, 5), (5, 6), (6, 12))
@@ -637,7 +637,7 @@ def test_a_cache_with_a_source_changes_nothing(name):
 @encoder_decoders
 def test_a_first_call_that_fails_leaves_the_cache_free_for_another_source(name):
     g, m, of = golden(name), model(name), source_of(name)
-    cache = m.cache(2, 9)
+    cache = Cache(2, 9)
     with pytest.raises(ValueError, match="tokens must be from 0 to V - 1"):
         m.logits(np.full((2, 1), 99), **of, cache=cache)
     other = {**of, "source": of["source"][::-1].copy()}
@@ -647,7 +647,7 @@ def test_a_first_call_that_fails_leaves_the_cache_free_for_another_source(name):
 
 def test_a_cache_keeps_no_more_than_it_holds():
     m, g = model("llama"), golden("llama")
-    cache = m.cache(2, 9)
+    cache = Cache(2, 9)
     m.logits(g["tokens"][:, :3], cache=cache)
     for length in (4, -1):
         with pytest.raises(ValueError, match=r"Cache\.cut: length must be"):
@@ -661,7 +661,7 @@ def test_a_cache_reads_its_source_once_and_refuses_another(name, monkeypatch):
     g, m = golden(name), model(name)
     calls, encode, of = [], m.page.encode, source_of(name)
     monkeypatch.setattr(m.page, "encode", lambda *args: calls.append(1) or encode(*args))
-    cache = m.cache(2, 9)
+    cache = Cache(2, 9)
     for n in range(3):
         m.logits(g["tokens"][:, n : n + 1], **of, cache=cache)
     assert len(calls) == 1
@@ -740,7 +740,7 @@ def test_a_source_of_tokens_is_checked():
 def test_what_stands_in_the_padding_of_a_source_means_nothing_and_its_place_does():
     g, m = golden("t5"), model("t5")
     other = np.where(g["source_real"], g["source"], 7)
-    cache = m.cache(2, 9)
+    cache = Cache(2, 9)
     logits = m.logits(g["tokens"][:, :4], g["source"], g["source_real"], cache=cache)
     again = m.logits(g["tokens"][:, :4], other, g["source_real"])
     assert_allclose(again, logits, rtol=0, atol=1e-12)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from builders import parts
 from numpy.testing import assert_allclose
 
 from pe_numpy import (
     Model,
+    Sizes,
     cosine_schedule,
     cross_entropy,
     decode,
@@ -30,7 +32,7 @@ def loss_of(params, model, source, tokens, targets):
     """Loss of a batch with padding on both sides."""
     real = np.ones(source.shape, bool)
     real[0, -1] = False
-    memory = encode(params, model, source, real) if model.n_encoder_layers else None
+    memory = encode(params, model, source, real) if "encoder" in params else None
     ours = np.ones(tokens.shape, bool)
     ours[1, 0] = False
     logits = decode(params, model, tokens, memory, None if memory is None else real, ours)
@@ -42,9 +44,9 @@ def loss_of(params, model, source, tokens, targets):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_gradient_equals_the_slope_along_any_direction(name, n_encoder_layers, norm):
     choices = {"norm": norm, "activation": "gelu", "n_encoder_layers": n_encoder_layers}
-    model = Model(V, 12, 2, 10, n_layers=2, encoding=ENCODINGS[name], **choices)
+    sizes, model = parts(vocabulary=V, d_ff=10, encoding=ENCODINGS[name], **choices)
     rng = np.random.default_rng(0)
-    params = init_params(model, rng, np.float64)
+    params = init_params(sizes, model, rng, np.float64)
     data = rng.integers(0, V, (B, S)), rng.integers(0, V, (B, L)), rng.integers(0, V, (B, L))
     value, grads = value_and_grad(loss_of)(params, model, *data)
     assert_allclose(value, loss_of(params, model, *data), rtol=0, atol=1e-13)
@@ -80,9 +82,10 @@ def inner(tree, other):
 
 @pytest.mark.parametrize("name", every_encoding(8))
 def test_every_parameter_of_every_encoding_gets_a_gradient_in_its_own_dtype(name):
-    model = Model(V, 12, 2, 10, n_layers=1, encoding=every_encoding(9, clip=2)[name])
+    encoding = every_encoding(9, clip=2)[name]
+    sizes, model = parts(vocabulary=V, d_ff=10, n_layers=1, encoding=encoding)
     rng = np.random.default_rng(0)
-    params = init_params(model, rng)
+    params = init_params(sizes, model, rng)
     tokens = rng.integers(0, V, (B, L))
     _, grads = value_and_grad(loss_of)(params, model, tokens, tokens, tokens)
     silent = [path for path, g in leaves(grads) if not g.any()]
@@ -100,16 +103,8 @@ def leaves(tree, path=""):
 
 def test_string_reversal_is_learned_to_99_percent_and_read_off_the_anti_diagonal():
     """One seed of the five that `make bench` trains."""
-    model = Model(
-        len(LETTERS),
-        32,
-        2,
-        64,
-        n_layers=1,
-        n_encoder_layers=1,
-        encoding=Sinusoidal(),
-        cross_heads=1,
-    )
+    model = Model(2, Sinusoidal(), cross_heads=1)
+    sizes = Sizes(len(LETTERS), 32, 64, n_layers=1, n_encoder_layers=1)
 
     def loss(params, batch, rng):
         real = batch["source"] != 0
@@ -119,7 +114,7 @@ def test_string_reversal_is_learned_to_99_percent_and_read_off_the_anti_diagonal
 
     steps = 1000
     params, losses = train(
-        init_params(model, np.random.default_rng(0)),
+        init_params(sizes, model, np.random.default_rng(0)),
         value_and_grad(loss),
         lambda rng: reversal_batch(rng, 32),
         steps,

@@ -21,7 +21,7 @@ from time import process_time
 
 import numpy as np
 
-from pe_numpy import Cache, Model, decode, init_params, save
+from pe_numpy import Cache, Model, Sizes, decode, init_params, save
 from pe_numpy.files import write_whole
 from pe_numpy.transformer.encodings import Rope
 
@@ -32,10 +32,10 @@ MARKS = (1, 16, 32, 64, 128, 256)
 
 def times(cached: bool) -> np.ndarray:
     """Milliseconds of processor time of each of 256 tokens, in the order of writing."""
-    model = Model(51, 64, 4, 256, n_layers=2, encoding=Rope())
-    params = init_params(model, np.random.default_rng(0))
+    model = Model(4, Rope())
+    params = init_params(Sizes(51, 64, 256, n_layers=2), model, np.random.default_rng(0))
     tokens = np.random.default_rng(1).integers(0, 51, (1, TOKENS))
-    cache, marks = Cache(model, 1, TOKENS), [process_time()]
+    cache, marks = Cache(1, TOKENS), [process_time()]
     for n in range(TOKENS):
         if cached:
             decode(params, model, tokens[:, n : n + 1], cache=cache)

@@ -18,6 +18,7 @@ import numpy as np
 
 from pe_numpy import (
     Model,
+    Sizes,
     cosine_schedule,
     cross_entropy,
     decode,
@@ -39,14 +40,15 @@ from pe_numpy.transformer.encodings import Encoding, Sinusoidal
 HERE = Path(__file__).parent
 STEPS, EARLY = 1000, 200
 VARIANTS = ("as it should be", "no shift", "no causal mask", "one vector in all", "no positions")
+SIZES = Sizes(len(LETTERS), 32, 64, 1, n_encoder_layers=1)  # one layer each, width 32
 Params = dict[str, Any]
 Logits = Callable[[Params, dict[str, np.ndarray]], np.ndarray]
 
 
 def model_of(variant: str) -> Model:
-    """One layer each, width 32; one head of cross-attention, so that there is one map to read."""
+    """One head of cross-attention, so that there is one map to read."""
     encoding = Encoding() if variant == "no positions" else Sinusoidal()
-    return Model(len(LETTERS), 32, 2, 64, 1, n_encoder_layers=1, encoding=encoding, cross_heads=1)
+    return Model(2, encoding, cross_heads=1)
 
 
 def decode_unmasked(
@@ -97,7 +99,7 @@ def trained(variant: str, steps: int = STEPS) -> tuple[Params, list[float], Logi
         return cross_entropy(logits(params, batch), batch["targets"], ignore=PAD)
 
     params, losses = train(
-        init_params(model, np.random.default_rng(0)),
+        init_params(SIZES, model, np.random.default_rng(0)),
         value_and_grad(loss),
         lambda rng: reversal_batch(rng, 32),
         steps,

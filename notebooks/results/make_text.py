@@ -15,6 +15,7 @@ import numpy as np
 
 from pe_numpy import (
     Model,
+    Sizes,
     cosine_schedule,
     cross_entropy,
     decode,
@@ -34,13 +35,14 @@ LENGTH, STEPS = 128, 4000
 def main() -> None:
     """Train, test, write."""
     corpus = text_corpus()
-    model = Model(len(corpus["alphabet"]), 32, 2, 128, n_layers=2, encoding=Rope(base=1000.0))
+    sizes = Sizes(len(corpus["alphabet"]), 32, 128, n_layers=2)
+    model = Model(2, Rope(base=1000.0))
 
     def loss(params: Any, batch: dict[str, np.ndarray], rng: Any = None) -> Any:
         return cross_entropy(decode(params, model, batch["inputs"]), batch["targets"])
 
     params, _ = train(
-        init_params(model, np.random.default_rng(0)),
+        init_params(sizes, model, np.random.default_rng(0)),
         value_and_grad(loss),
         lambda rng: text_batch(rng, 16, LENGTH, corpus),
         STEPS,

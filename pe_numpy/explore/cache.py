@@ -12,8 +12,10 @@ from pe_numpy.training.autodiff import value_and_grad
 from pe_numpy.training.loss import cross_entropy
 from pe_numpy.training.optimiser import adamw, adamw_state
 from pe_numpy.transformer.attention import softmax
+from pe_numpy.transformer.context import Cache
 from pe_numpy.transformer.encodings import T5, Alibi, Encoding, Rope, Sinusoidal
-from pe_numpy.transformer.model import Cache, Model, decode, init_params
+from pe_numpy.transformer.init import Sizes, init_params
+from pe_numpy.transformer.model import Model, decode
 
 WORDS = ("wǒ", "shì", "zhōng", "guó", "rén", "end")
 ENCODINGS: dict[str, type[Encoding]] = {
@@ -28,8 +30,8 @@ LEFT, CELL = 64, 69
 @functools.lru_cache
 def decoder(encoding: str) -> tuple[Model, dict[str, Any]]:
     """A small decoder that has learned one sentence by heart."""
-    model = Model(6, 8, 1, 16, n_layers=1, encoding=ENCODINGS[encoding]())
-    params = init_params(model, np.random.default_rng(0), np.float64)
+    model = Model(1, ENCODINGS[encoding]())
+    params = init_params(Sizes(6, 8, 16, n_layers=1), model, np.random.default_rng(0), np.float64)
     state = adamw_state(params)
     step = value_and_grad(lambda p: cross_entropy(decode(p, model, [[0, 1, 2, 3, 4]]), SENTENCE))
     for _ in range(STEPS):
@@ -45,7 +47,7 @@ def step_decoder(step: int, keep: str, encoding: str, prompt: list[int]) -> Stat
     if not 1 <= step <= 6 - len(prompt):
         raise ValueError(f"after {len(prompt)} words there are {6 - len(prompt)} steps; got {step}")
     model, params = decoder(encoding)
-    cache, words, total = Cache(model, 1, 6, np.float64), list(prompt), 0
+    cache, words, total = Cache(1, 6), list(prompt), 0
     for _ in range(step):
         known = cache.length  # what earlier steps have left
         logits = decode(params, model, [words[known:]], cache=cache)  # the newest words alone
@@ -64,7 +66,7 @@ def step_decoder(step: int, keep: str, encoding: str, prompt: list[int]) -> Stat
         "probability": f"{probability:.3f}",
         "difference": "below 1e-12" if difference < 1e-12 else f"{difference:.1e}",
     }
-    keys, values = (rows["0"][0, 0, :, 0] for rows in (cache.keys, cache.values))  # a component
+    keys, values = (rows[0, 0, :, 0] for rows in cache.held["0"])  # a component
     for t in range(6):
         read, new = t < len(words) - 1, t >= held
         look = ("fresh" if new else "kept") if read else "empty"

@@ -42,12 +42,13 @@ CHAPTERS = {
     "streaming_distance",
     60: "linear feed_forward layer_norm rms_norm relu gelu silu multi_head_attention init_params",
     61: "value_and_grad adamw adamw_state sgd clip_gradients",
-    62: "embed_tokens dropout Model encode decode cross_entropy train warmup_schedule "
+    62: "embed_tokens dropout Sizes Model encode decode cross_entropy train warmup_schedule "
     "cosine_schedule save load",
     63: "Cache greedy sample beam_search speculative cache_properties",
     64: "load_model load_weights split_fused",
     65: "convert_layout relative_gather flip_table alibi_key_bias convert_mask join_fused",
     70: "rank2_rotation additive_lift properties score_function",
+    72: "Context",
     73: "check",
 }
 

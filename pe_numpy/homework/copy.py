@@ -38,6 +38,7 @@ PLAIN_HEADER = '''\
 From pe_numpy {version}, without checks of input; with them: python -m pe_numpy copy {name}
 Licence: MIT, Copyright (c) 2026 The pe_numpy authors; keep this notice.
 """'''
+PAGES = ("original", "decoder")  # of pe_numpy/transformer, handed out as they are
 WHOLE = ("check", "load_model")  # the checker; and what looks up its pages by name
 TAPE = "pe_numpy.training.autodiff"  # functions join its protocol by the decorator
 
@@ -243,7 +244,8 @@ def copy(names: Sequence[str], plain: bool = False) -> str:
     Parameters
     ----------
     names : sequence of words
-        Names of public functions or classes of `pe_numpy`.
+        Names of public functions or classes of `pe_numpy`; or "original", the Transformer of 2017
+        on a page, or "decoder", one of today, which come alone.
     plain : bool
         The short form: no checks of input, and one sentence for a docstring. On good input it
         computes the same.
@@ -255,8 +257,12 @@ def copy(names: Sequence[str], plain: bool = False) -> str:
     Raises
     ------
     ValueError
-        If a name is unknown (the message suggests the nearest), or needs the whole package.
+        If a name is unknown (the message suggests the nearest), or needs the whole package; if a
+        page is not asked for alone.
     """
+    for page in PAGES:
+        if page in names:
+            return _whole_page(names)
     names = [known_name(name) for name in dict.fromkeys(names)]
     for name in WHOLE:
         if name in names:
@@ -285,6 +291,17 @@ def copy(names: Sequence[str], plain: bool = False) -> str:
         + "\n\n\n".join(pieces.values())
         + "\n"
     )
+
+
+def _whole_page(names: Sequence[str]) -> str:
+    if len(names) > 1:
+        raise ValueError(
+            f"copy: {' and '.join(PAGES)} are pages, each is copied alone; got {' '.join(names)}"
+        )
+    page = Path(pe_numpy.__file__).parent / "transformer" / f"{names[0]}.py"
+    licence = f"From pe_numpy {pe_numpy.__version__}. Licence: MIT, Copyright (c) 2026 The pe_numpy"
+    notice = f"\n{licence}\nauthors; keep this notice.\n" + '"""\n\nimport'
+    return page.read_text(encoding="utf-8").replace('"""\n\nimport', notice, 1)
 
 
 def _out_names(places: Sequence[Place]) -> dict[Place, str]:

@@ -82,6 +82,9 @@ def plain(source: str, tape: bool = False, windows: bool = True) -> str:
         x = 1.0 * np.asarray(x)
         return 2 * x
     """
+    code = _Code(source, tape, windows)
+    checked = [n for n in code.functions if n.name == "__post_init__"]  # of frozen classes
+    source = code.without(checked) or source
     code, before = _Code(source, tape, windows), ""
     read = [_names(node, ast.Load) for node in code.functions]
     source = code.without_checks()
@@ -92,9 +95,7 @@ def plain(source: str, tape: bool = False, windows: bool = True) -> str:
             or code.shorter()
             or code.without_parameter(read)
         )
-    code = _Code(source, tape, windows)
-    checked = [n for n in code.functions if n.name == "__post_init__" and _is_empty(n)]
-    return re.sub(r"\n\n\n( +)", r"\n\n\1", code.without(checked) or source)
+    return re.sub(r"\n\n\n( +)", r"\n\n\1", source)
 
 
 def _names(node: ast.AST, kind: type[ast.expr_context]) -> set[str]:

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, changed, expect, sizes
 from pe_numpy.relative.alibi import alibi_slopes
-from pe_numpy.relative.distance import relative_distance
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, layer_norm, linear
+from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
 PREFIX = "transformer."
@@ -77,22 +77,20 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
     x = layer_norm(x, **params["embedding_norm"], eps=s.eps)
-    bias = -s.slopes[:, None, None] * relative_distance(positions, cache.positions)  # (B, H, L, S)
-    mask = cache.mask()  # (B, 1, L, S)
+    bias = -s.slopes[:, None, None] * context.head_distance  # (B, H, L, S)
+    mask = context.mask_of(Causal())  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         h = layer_norm(x, **layer["norm_1"], eps=s.eps)
         fused = split_fused(linear(h, layer["W_qkv"], layer["b_qkv"]), "H3K", s.H)
         q, k, v = (split_heads(each, s.H) for each in fused)  # (B, H, L, K)
-        k, v = cache.extend(n, k, v)  # (B, H, S, K)
+        k, v = context.keep(n, k, v)  # (B, H, S, K)
         mixed, seen = attention(q, k, v, mask, bias)
-        cache.look(n, seen)
+        context.look(n, seen)
         x = x + linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         h = layer_norm(x, **layer["norm_2"], eps=s.eps)
         x = x + feed_forward(layer["network"], h, "gelu_tanh")

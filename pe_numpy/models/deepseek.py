@@ -25,12 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.rotary.latent import mla_scores
 from pe_numpy.transformer.attention import attend, merge_heads, softmax, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
+from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
 IGNORED = r"model\.layers\.61\..*"  # V3's guess at the token after the next
@@ -123,16 +124,13 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    mask = cache.mask()  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         h = rms_norm(x, layer["norm_1"], s.eps)
-        x = x + latent_attention(layer, s, n, h, positions, mask, cache)
+        x = x + latent_attention(layer, s, n, h, context)
         h = rms_norm(x, layer["norm_2"], s.eps)
         if "W_r" in layer:
             x = x + experts(layer, s, h)
@@ -141,9 +139,7 @@ def logits(
     return linear(rms_norm(x, params["norm"], s.eps), params.get("head", params["embedding"].T))
 
 
-def latent_attention(
-    layer: Params, s: Any, n: int, h: np.ndarray, positions: np.ndarray, mask: Any, cache: Cache
-) -> np.ndarray:
+def latent_attention(layer: Params, s: Any, n: int, h: np.ndarray, context: Context) -> np.ndarray:
     """What the tokens tell each other, (B, L, D); latent vectors serve as keys and as values."""
     if s.r_q:
         q = linear(rms_norm(linear(h, layer["W_qa"]), layer["norm_q"], EPS), layer["W_qb"])
@@ -151,12 +147,14 @@ def latent_attention(
         q = linear(h, layer["W_q"])
     q_C, q_R = np.split(split_heads(q, s.H), [s.d_n], axis=-1)  # (B, H, L, d_n), (B, H, L, d_r)
     c, k_R = np.split(linear(h, layer["W_kva"]), [s.r], axis=-1)  # (B, L, r), (B, L, d_r)
-    q_R, k_R = turn(q_R, positions, s.rope), turn(k_R, positions[:, 0], s.rope)
-    c, k_R = cache.extend(n, rms_norm(c, layer["norm_c"], EPS), k_R)  # (B, S, r), (B, S, d_r)
+    q_R, k_R = (turn(x, context.q_positions, s.rope) for x in (q_R, k_R))
+    c, k_R = context.keep(n, rms_norm(c, layer["norm_c"], EPS), k_R)  # (B, S, r), (B, S, d_r)
     W_uk, W_uv = np.split(layer["W_kvb"].reshape(s.H, -1, s.r), [s.d_n], axis=1)  # (H, d_v, r)
     scores = mla_scores(q_C, q_R, c, k_R, W_uk, [0], [0])  # all is turned: (B, H, L, S)
-    mixed, seen = attend(scores * s.rope.score_factor, c[:, None], mask)  # (B, H, L, r)
-    cache.look(n, seen)
+    mixed, seen = attend(
+        scores * s.rope.score_factor, c[:, None], context.mask_of(Causal())
+    )  # (B, H, L, r)
+    context.look(n, seen)
     return linear(merge_heads(mixed @ W_uv.swapaxes(1, 2)), layer["W_o"])
 
 

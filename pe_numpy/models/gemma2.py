@@ -22,10 +22,20 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.models.cache import Cache
-from pe_numpy.models.page import Params, Table, expect, rounded, sizes, turn, windows, without_turns
+from pe_numpy.models.page import (
+    Params,
+    Table,
+    expect,
+    rounded,
+    rule,
+    sizes,
+    turn,
+    windows,
+    without_turns,
+)
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.transformer.attention import attend, merge_heads, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
 
 KIND = "decoder"
@@ -88,9 +98,7 @@ def soft_cap(x: np.ndarray, cap: float) -> np.ndarray:
     return cap * np.tanh(x / cap)
 
 
-def logits(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
     x = embed_tokens(params["embedding"], tokens, s.embedding_scale)  # (B, L, D)
     for n in range(s.layers):
@@ -99,12 +107,12 @@ def logits(
         q = split_heads(linear(h, layer["W_q"]), s.H)  # (B, H, L, K)
         k = split_heads(linear(h, layer["W_k"]), s.G)  # (B, G, L, K)
         v = split_heads(linear(h, layer["W_v"]), s.G)
-        q, k = turn(q, positions, s.rope), turn(k, positions, s.rope)
-        k, v = cache.extend(n, k, v)  # (B, G, S, K)
+        q, k = turn(q, context.q_positions, s.rope), turn(k, context.q_positions, s.rope)
+        k, v = context.keep(n, k, v)  # (B, G, S, K)
         k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
         scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(s.scalar)  # (B, H, L, S)
-        mixed, seen = attend(soft_cap(scores, s.score_cap), v, cache.mask(s.windows[n]))
-        cache.look(n, seen)
+        mixed, seen = attend(soft_cap(scores, s.score_cap), v, context.mask_of(rule(s.windows[n])))
+        context.look(n, seen)
         h = linear(merge_heads(mixed), layer["W_o"])
         x = x + rms_norm(h, 1 + layer["after_attention"], s.eps)
         h = rms_norm(x, 1 + layer["before_network"], s.eps)

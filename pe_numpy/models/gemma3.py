@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.entries import entry
-from pe_numpy.models.cache import Cache
-from pe_numpy.models.page import Params, Table, changed, expect, rounded, sizes, turn, windows
+from pe_numpy.models.page import Params, Table, changed, expect, rounded, rule, sizes, turn, windows
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.transformer.attention import attend, merge_heads, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
 
 KIND = "decoder"
@@ -89,9 +89,7 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
     x = embed_tokens(params["embedding"], tokens, s.embedding_scale)  # (B, L, D)
     for n in range(s.layers):
@@ -100,13 +98,13 @@ def logits(
         q = split_heads(linear(h, layer["W_q"]), s.H)  # (B, H, L, K)
         k = split_heads(linear(h, layer["W_k"]), s.G)  # (B, G, L, K)
         v = split_heads(linear(h, layer["W_v"]), s.G)
-        q = turn(rms_norm(q, 1 + layer["norm_q"], s.eps), positions, rope)
-        k = turn(rms_norm(k, 1 + layer["norm_k"], s.eps), positions, rope)
-        k, v = cache.extend(n, k, v)  # (B, G, S, K)
+        q = turn(rms_norm(q, 1 + layer["norm_q"], s.eps), context.q_positions, rope)
+        k = turn(rms_norm(k, 1 + layer["norm_k"], s.eps), context.q_positions, rope)
+        k, v = context.keep(n, k, v)  # (B, G, S, K)
         k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
         scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(s.scalar)  # (B, H, L, S)
-        mixed, seen = attend(scores, v, cache.mask(s.windows[n]))
-        cache.look(n, seen)
+        mixed, seen = attend(scores, v, context.mask_of(rule(s.windows[n])))
+        context.look(n, seen)
         h = linear(merge_heads(mixed), layer["W_o"])
         x = x + rms_norm(h, 1 + layer["after_attention"], s.eps)
         h = rms_norm(x, 1 + layer["before_network"], s.eps)

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.absolute.learned import learned
-from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, expect, sizes
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, layer_norm, linear
+from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
 PREFIX = "transformer."
@@ -79,21 +80,19 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    x = x + learned(params["positions"], positions[:, 0])
-    mask = cache.mask()  # (B, 1, L, S)
+    x = x + learned(params["positions"], context.q_positions)
+    mask = context.mask_of(Causal())  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         h = layer_norm(x, **layer["norm_1"], eps=s.eps)
         fused = split_fused(linear(h, layer["W_qkv"], layer["b_qkv"]), "q|k|v", s.H)
         q, k, v = (split_heads(each, s.H) for each in fused)  # (B, H, L, K)
-        k, v = cache.extend(n, k, v)  # (B, H, S, K)
+        k, v = context.keep(n, k, v)  # (B, H, S, K)
         mixed, seen = attention(q, k, v, mask)
-        cache.look(n, seen)
+        context.look(n, seen)
         x = x + linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         h = layer_norm(x, **layer["norm_2"], eps=s.eps)
         x = x + feed_forward(layer["network"], h, "gelu_tanh")

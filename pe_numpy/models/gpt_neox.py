@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, layer_norm, linear
+from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
 PREFIX = "gpt_neox."
@@ -81,21 +82,19 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    mask = cache.mask()  # (B, 1, L, S)
+    mask = context.mask_of(Causal())  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         h = layer_norm(x, **layer["norm_1"], eps=s.eps)
         fused = split_fused(linear(h, layer["W_qkv"], layer["b_qkv"]), "H3K", s.H)
         q, k, v = (split_heads(each, s.H) for each in fused)  # (B, H, L, K)
-        q, k = turn(q, positions, s.rope), turn(k, positions, s.rope)
-        k, v = cache.extend(n, k, v)  # (B, H, S, K)
+        q, k = turn(q, context.q_positions, s.rope), turn(k, context.q_positions, s.rope)
+        k, v = context.keep(n, k, v)  # (B, H, S, K)
         mixed, seen = attention(q, k, v, mask)
-        cache.look(n, seen)
+        context.look(n, seen)
         attended = x + linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         h = layer_norm(x if s.parallel else attended, **layer["norm_2"], eps=s.eps)
         x = attended + feed_forward(layer["network"], h, s.activation)

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.entries import entry
-from pe_numpy.models.cache import Cache
-from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
+from pe_numpy.models.page import Params, Table, expect, rule, sizes, turn, without_turns
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
 
 KIND = "decoder"
@@ -79,23 +79,21 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    mask = cache.mask(s.window)  # (B, 1, L, S)
+    mask = context.mask_of(rule(s.window))  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         h = rms_norm(x, layer["norm_1"], s.eps)
         q = split_heads(linear(h, layer["W_q"]), s.H)  # (B, H, L, K)
         k = split_heads(linear(h, layer["W_k"]), s.G)  # (B, G, L, K)
         v = split_heads(linear(h, layer["W_v"]), s.G)
-        q, k = turn(q, positions, s.rope), turn(k, positions, s.rope)
-        k, v = cache.extend(n, k, v)  # (B, G, S, K)
+        q, k = turn(q, context.q_positions, s.rope), turn(k, context.q_positions, s.rope)
+        k, v = context.keep(n, k, v)  # (B, G, S, K)
         k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
         mixed, seen = attention(q, k, v, mask)
-        cache.look(n, seen)
+        context.look(n, seen)
         x = x + linear(merge_heads(mixed), layer["W_o"])
         x = x + feed_forward(layer["network"], rms_norm(x, layer["norm_2"], s.eps), "silu")
     return linear(rms_norm(x, params["norm"], s.eps), params.get("head", params["embedding"].T))

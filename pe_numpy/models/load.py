@@ -27,10 +27,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params
 from pe_numpy.models.weights import load_weights
-from pe_numpy.transformer.model import real_positions
+from pe_numpy.transformer.context import Cache, Context, real_positions
 
 NAME = "load_model"
 PAGES = {  # model_type of config.json: page
@@ -239,10 +238,6 @@ class Loaded:
         """What the model computes in: the dtype of its embedding."""
         return self.parameters["embedding"].dtype
 
-    def cache(self, batch: int, capacity: int) -> Cache:
-        """Make room for `capacity` tokens of each of `batch` sequences."""
-        return Cache(batch, capacity)
-
     def _tokens(
         self, name: str, tokens: ArrayLike, real: ArrayLike | None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -260,15 +255,13 @@ class Loaded:
             )
         return tokens, real
 
-    def _cache(self, cache: Cache | None, tokens: np.ndarray) -> Cache:
-        if cache is None:
-            return self.cache(*tokens.shape)
-        if cache.batch != len(tokens):
-            raise ValueError(
-                f"logits: the cache must have the batch of the tokens; got {cache.batch} and "
-                f"{len(tokens)}"
-            )
-        return cache
+    def _begin(
+        self, tokens: ArrayLike, real: ArrayLike | None, cache: Cache | None
+    ) -> tuple[np.ndarray, Context]:
+        """Check tokens (B, L) and which are real; give what the call knows of them."""
+        tokens, real = self._tokens("tokens", tokens, real)
+        own = None if real.all() else real
+        return tokens, (cache or Context()).begin(tokens.shape, own, places=self.places)
 
 
 class Writer(Loaded):
@@ -278,6 +271,17 @@ class Writer(Loaded):
         """Give the same model without its encoding."""
         parameters, s = self.page.without_positions(self.parameters, self.settings)
         return self.replace(parameters=parameters, settings=s)
+
+    def sources(self, params: Params, source: Any = None, source_real: Any = None) -> tuple:
+        """What `logits` needs of a source: its tokens or features, and which of it is real."""
+        given = None if source_real is None else np.asarray(source_real)
+        return () if source is None else (np.asarray(source), given)
+
+    def forward(
+        self, params: Params, sources: tuple, tokens: Any, real: Any, cache: Cache | None
+    ) -> np.ndarray:
+        """Logits (B, L, V) of the token after each, with these parameters."""
+        return self.replace(parameters=params).logits(tokens, *sources, real=real, cache=cache)
 
 
 class Decoder(Writer):
@@ -290,10 +294,11 @@ class Decoder(Writer):
 
         `real` is a (B, L) boolean array, True = token; padding stands on the left.
         """
-        tokens, real = self._tokens("tokens", tokens, real)
-        cache = self._cache(cache, tokens)
-        with cache.reading(real, self.places) as positions:
-            return self.page.logits(self.parameters, self.settings, tokens, positions, cache)
+        tokens, context = self._begin(tokens, real, cache)
+        context.serve("logits", self.parameters, self.page)
+        logits = self.page.logits(self.parameters, self.settings, tokens, context)
+        context.end()
+        return logits
 
 
 class Encoder(Loaded):
@@ -335,18 +340,16 @@ class EncoderDecoder(Writer):
         `source` holds token ids (B, S), or features (B, mel, frames); `source_real` (B, S) is True
         for tokens. With a cache the source is read once.
         """
-        tokens, real = self._tokens("tokens", tokens, real)
-        cache = self._cache(cache, tokens)
+        tokens, context = self._begin(tokens, real, cache)
         source, source_real = self._source(source, source_real, len(tokens))
         known = source if source_real is None else np.where(source_real, source, -1)
-        before = cache.memory
-        if before and not np.array_equal(before[0], known):
-            raise ValueError("logits: the cache serves one source; got another, make a new cache")
-        with cache.reading(real, self.places) as positions:
-            if not before:
-                memory, seen = self.page.encode(self.parameters, self.settings, source, source_real)
-                cache.memory = known.copy(), memory, seen
-            return self.page.decode(self.parameters, self.settings, tokens, positions, cache)
+        context.serve("logits", self.parameters, self.page, known)
+        if context.memory is None:
+            memory = self.page.encode(self.parameters, self.settings, source, source_real)
+            context.memory, context.memory_mask = memory
+        logits = self.page.decode(self.parameters, self.settings, tokens, context)
+        context.end()
+        return logits
 
     def _source(
         self, source: ArrayLike, real: ArrayLike | None, rows: int

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.entries import entry
-from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, changed, expect, sizes
 from pe_numpy.relative.alibi import alibi_slopes
-from pe_numpy.relative.distance import relative_distance
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, layer_norm, linear
+from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
 MAY_LACK = ("lm_head.weight",)  # tied to the embedding
@@ -74,24 +74,22 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
 
     def norm(x: np.ndarray, gain: np.ndarray) -> np.ndarray:
         return layer_norm(x, gain, 0 * gain, s.eps)  # no bias
 
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    bias = -s.slopes[:, None, None] * relative_distance(positions, cache.positions)  # (B, H, L, S)
-    mask = cache.mask()  # (B, 1, L, S)
+    bias = -s.slopes[:, None, None] * context.head_distance  # (B, H, L, S)
+    mask = context.mask_of(Causal())  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         fused = split_fused(linear(norm(x, layer["norm_1"]), layer["W_qkv"]), "3HK", s.H)
         q, k, v = (split_heads(each, s.H) for each in fused)  # (B, H, L, K)
-        k, v = cache.extend(n, k, v)  # (B, H, S, K)
+        k, v = context.keep(n, k, v)  # (B, H, S, K)
         mixed, seen = attention(q, k, v, mask, bias)
-        cache.look(n, seen)
+        context.look(n, seen)
         x = x + linear(merge_heads(mixed), layer["W_o"])
         x = x + feed_forward(layer["network"], norm(x, layer["norm_2"]), "gelu")
     return linear(norm(x, params["norm"]), params.get("head", params["embedding"].T))

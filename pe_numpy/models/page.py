@@ -12,6 +12,8 @@ import numpy as np
 from pe_numpy.entries import entry
 from pe_numpy.rotary.config import RopeSettings
 from pe_numpy.rotary.rope import rope
+from pe_numpy.transformer.context import beside_heads
+from pe_numpy.transformer.masks import Causal, Window
 
 Params = dict[str, Any]
 Table = dict[str, tuple[str, tuple[int, ...]]]  # name in the file: our place, our shape
@@ -82,10 +84,17 @@ def windows(page: str, config: Mapping[str, Any], every: int) -> list[int | None
     return [config["sliding_window"] if kind == kinds[1] else None for kind in types]
 
 
+def rule(window: int | None) -> Causal:
+    """The mask of a layer: all up to the query, or a window of them."""
+    return Causal() if window is None else Window(window)
+
+
 def turn(x: np.ndarray, positions: np.ndarray, settings: RopeSettings) -> np.ndarray:
     """Turn queries or keys (B, H, L, K) as a configuration says, its attention factor included."""
     if settings.frequencies is None:
         return x
+    if x.ndim > 3:  # heads stand between
+        positions = beside_heads(positions)
     turned = rope(x, positions, settings.frequencies, settings.layout)
     if settings.attention_factor == 1:
         return turned

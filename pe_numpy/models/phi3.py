@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.models.cache import Cache
-from pe_numpy.models.page import Params, Table, changed, expect, sizes, turn
+from pe_numpy.models.page import Params, Table, changed, expect, rule, sizes, turn
 from pe_numpy.rotary.config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, linear, rms_norm, silu
 
 KIND = "decoder"
@@ -73,28 +73,29 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
-    L, long = tokens.shape[1], int(cache.positions.max() >= s.L0)
-    held, lists = cache.extend("read", tokens[..., None], np.full((*tokens.shape, 1), long))
+    L, long = tokens.shape[1], int(context.k_positions.max() >= s.L0)
+    held, lists = context.keep("read", tokens[..., None], np.full((*tokens.shape, 1), long))
     if (lists != long).any():  # what is held was made with the other list
-        cache.again()
-        tokens, positions = held[..., 0].copy(), cache.positions
-        cache.extend("read", tokens[..., None], np.full_like(lists, long))
+        context.again()
+        tokens = held[..., 0].copy()
+        context.keep("read", tokens[..., None], np.full_like(lists, long))
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    mask = cache.mask(s.window)  # (B, 1, L, S)
+    mask = context.mask_of(rule(s.window))  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         fused = linear(rms_norm(x, layer["norm_1"], s.eps), layer["W_qkv"])
         q, k, v = split_fused(fused, "q|k|v", s.H, s.G)
         q, k, v = split_heads(q, s.H), split_heads(k, s.G), split_heads(v, s.G)  # (B, H, L, K)
-        q, k = turn(q, positions, s.ropes[long]), turn(k, positions, s.ropes[long])
-        k, v = cache.extend(n, k, v)  # (B, G, S, K)
+        q, k = (
+            turn(q, context.q_positions, s.ropes[long]),
+            turn(k, context.q_positions, s.ropes[long]),
+        )
+        k, v = context.keep(n, k, v)  # (B, G, S, K)
         k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
         mixed, seen = attention(q, k, v, mask)
-        cache.look(n, seen[..., -L:, :])
+        context.look(n, seen[..., -L:, :])
         x = x + linear(merge_heads(mixed), layer["W_o"])
         h = linear(rms_norm(x, layer["norm_2"], s.eps), layer["W_gate_up"])
         gate, up = h[..., : s.F], h[..., s.F :]

@@ -19,7 +19,8 @@ import numpy as np
 from pe_numpy.entries import entry
 from pe_numpy.models.load import Decoder, Encoder, EncoderDecoder, Loaded, load_model, read_config
 from pe_numpy.transformer.attention import softmax
-from pe_numpy.transformer.decoding import greedy, sample
+from pe_numpy.transformer.context import Cache
+from pe_numpy.transformer.generate import greedy, sample
 
 NAME = "run"
 SCALINGS = ("linear", "yarn")
@@ -258,7 +259,7 @@ def looks(
     model: Decoder | EncoderDecoder, tokens: list[int], source: np.ndarray | None
 ) -> list[np.ndarray]:
     """Attention weights (H, L, L) of each layer over all tokens."""
-    cache = model.cache(1, len(tokens))
+    cache = Cache(1, len(tokens))
     cache.watch = {}
     of_source = {} if source is None else {"source": source}
     model.logits([tokens], cache=cache, **of_source)

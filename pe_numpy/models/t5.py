@@ -26,12 +26,13 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.entries import entry
-from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, expect, sizes
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.relative.t5 import t5_bias
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
+from pe_numpy.transformer.masks import Causal
 
 KIND = "encoder-decoder"
 IGNORED = r"(en|de)coder\.embed_tokens\.weight|.*\.EncDecAttention\.relative_attention_bias\.weight"
@@ -108,25 +109,22 @@ def encode(
     return rms_norm(x, stack["norm"], s.eps), mask
 
 
-def decode(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def decode(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
-    stack, (_, memory, source_mask) = params["decoder"], cache.memory
+    stack = params["decoder"]
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    distance = relative_distance(positions[:, 0], cache.positions[:, 0])  # (B, L, S)
-    bias = t5_bias(stack["buckets"], distance, s.far, bidirectional=False)  # (B, H, L, S)
-    mask = cache.mask()  # (B, 1, L, S)
+    bias = t5_bias(stack["buckets"], context.distance, s.far, bidirectional=False)  # (B, H, L, S)
+    mask = context.mask_of(Causal())  # (B, 1, L, S)
     for n in range(s.decoder):
         layer = stack["layers"][str(n)]
         h = rms_norm(x, layer["own"]["norm"], s.eps)
-        k, v = cache.extend(n, *keys_and_values(layer["own"], s, h))
+        k, v = context.keep(n, *keys_and_values(layer["own"], s, h))
         mixed, seen = mix(layer["own"], s, h, k, v, mask, bias)
-        cache.look(n, seen)
+        context.look(n, seen)
         x = x + mixed
         h = rms_norm(x, layer["source"]["norm"], s.eps)
-        k, v = cache.once(n, partial(keys_and_values, layer["source"], s, memory))
-        x = x + mix(layer["source"], s, h, k, v, source_mask)[0]
+        k, v = context.once(n, partial(keys_and_values, layer["source"], s, context.memory))
+        x = x + mix(layer["source"], s, h, k, v, context.memory_mask)[0]
         h = rms_norm(x, layer["network"]["norm"], s.eps)
         x = x + feed_forward(layer["network"], h, s.activation)
     x = rms_norm(x, stack["norm"], s.eps) * s.factor

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.absolute.learned import learned
-from pe_numpy.models.cache import Cache
 from pe_numpy.models.page import Params, Table, expect, sizes
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
+from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, gelu, layer_norm, linear
+from pe_numpy.transformer.masks import Causal
 
 KIND = "encoder-decoder"
 EPS = 1e-5
@@ -111,23 +112,21 @@ def encode(
     return layer_norm(x, **stack["norm"], eps=EPS), None
 
 
-def decode(
-    params: Params, s: Any, tokens: np.ndarray, positions: np.ndarray, cache: Cache
-) -> np.ndarray:
+def decode(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """Logits (B, L, V) of the token after each."""
-    stack, (_, memory, _) = params["decoder"], cache.memory
+    stack = params["decoder"]
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    x = x + learned(stack["positions"], positions[:, 0])
-    mask = cache.mask()  # (B, 1, L, S)
+    x = x + learned(stack["positions"], context.q_positions)
+    mask = context.mask_of(Causal())  # (B, 1, L, S)
     for n in range(s.decoder):
         layer = stack["layers"][str(n)]
         h = layer_norm(x, **layer["own"]["norm"], eps=EPS)
-        k, v = cache.extend(n, *keys_and_values(layer["own"], h, s.H_decoder))
+        k, v = context.keep(n, *keys_and_values(layer["own"], h, s.H_decoder))
         mixed, seen = mix(layer["own"], h, k, v, s.H_decoder, mask)
-        cache.look(n, seen)
+        context.look(n, seen)
         x = x + mixed
         h, other = layer_norm(x, **layer["source"]["norm"], eps=EPS), layer["source"]
-        k, v = cache.once(n, partial(keys_and_values, other, memory, s.H_decoder))
+        k, v = context.once(n, partial(keys_and_values, other, context.memory, s.H_decoder))
         x = x + mix(other, h, k, v, s.H_decoder)[0]
         h = layer_norm(x, **layer["network"]["norm"], eps=EPS)
         x = x + feed_forward(layer["network"], h, "gelu")

@@ -40,7 +40,9 @@ from pe_numpy.training.loop import train
 from pe_numpy.training.loss import cross_entropy
 from pe_numpy.training.optimiser import cosine_schedule, tree_map
 from pe_numpy.transformer import encodings
-from pe_numpy.transformer.model import Model, decode, encode, init_params
+from pe_numpy.transformer.init import Sizes, init_params
+from pe_numpy.transformer.masks import Causal, Window
+from pe_numpy.transformer.model import Model, decode, encode
 
 MULTIPLES = (1, 2, 4, 8)  # L / L0
 TUNED_AT = 4  # L / L0 of a fine-tuning
@@ -341,22 +343,27 @@ def model(c: Configuration) -> Model:
     >>> model(recipe("offset", "shaw")).encoding
     Shaw(clip=16)
     """
-    vocabulary = {"markov": 16, "text": len(_corpus()["alphabet"]), "offset": 16, "needle": 72}
     encoding_of: Callable[[Configuration], Any] = PLACES.get(c.scaling, ENCODINGS[c.encoding])
     encoding = encoding_of(c)
     if c.log_n:
         encoding = _sharpened(encoding, c.length)
-    sight = {"window": encoding.window, "sinks": encoding.sinks} if c.scaling == "streaming" else {}
-    return Model(
-        vocabulary.get(c.task, tasks.CLS + 1),
-        c.d_model,
-        c.n_heads,
-        4 * c.d_model,
-        c.n_layers,
-        n_encoder_layers=c.n_layers if c.task in ("order_mean", "order_first") else 0,
-        encoding=encoding,
-        **sight,
-    )
+    streaming = c.scaling == "streaming"
+    mask = Window(encoding.window, encoding.sinks) if streaming else Causal()
+    return Model(c.n_heads, encoding, mask)
+
+
+def sizes(c: Configuration) -> Sizes:
+    """Give the sizes of the Transformer of a configuration.
+
+    Examples
+    --------
+    >>> sizes(recipe("offset")).vocabulary
+    16
+    """
+    vocabulary = {"markov": 16, "text": len(_corpus()["alphabet"]), "offset": 16, "needle": 72}
+    V, D = vocabulary.get(c.task, tasks.CLS + 1), c.d_model
+    encoder = c.n_layers if c.task in ("order_mean", "order_first") else 0
+    return Sizes(V, D, 4 * D, c.n_layers, encoder)
 
 
 def _scaling(c: Configuration) -> Callable[[int, int], Any] | None:
@@ -396,9 +403,9 @@ def _sharpened(encoding: Any, trained_length: int) -> Any:
         return tuple(_sharpened(member, trained_length) for member in encoding)
 
     class Sharpened(type(encoding)):  # type: ignore[misc]
-        def turn(self, params, q, k, q_positions, k_positions):  # type: ignore[no-untyped-def]
-            q, k = super().turn(params, q, k, q_positions, k_positions)
-            factor = log_n_scale(q_positions + 1, trained_length)[:, None]  # (L, 1)
+        def turn(self, params, q, k, context):  # type: ignore[no-untyped-def]
+            q, k = super().turn(params, q, k, context)
+            factor = log_n_scale(context.q_positions + 1, trained_length)[:, None]  # (L, 1)
             return q * factor.astype(q.dtype), k
 
     return Sharpened(*(getattr(encoding, own.name) for own in fields(encoding)))
@@ -463,7 +470,7 @@ def _fit(c: Configuration) -> tuple[dict[str, Any], tuple[tuple[float, ...], ...
         steps, rate = c.tuning, 0.3 * rate
         size, length = max(1, size // TUNED_AT), TUNED_AT * length
     else:
-        start = init_params(own, np.random.default_rng([c.seed, 0]))
+        start = init_params(sizes(c), own, np.random.default_rng([c.seed, 0]))
 
     def loss(params: Any, batch: tasks.Batch, rng: np.random.Generator) -> Any:
         logits = answer(params, own, c.task, batch["inputs"])

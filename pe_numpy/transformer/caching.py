@@ -21,7 +21,8 @@ import numpy as np
 
 from pe_numpy import checks
 from pe_numpy.transformer.attention import attend, causal_mask, split_heads
-from pe_numpy.transformer.encodings.base import Encoding, Sizes, as_if_trained
+from pe_numpy.transformer.context import Context
+from pe_numpy.transformer.encodings.base import Encoding, Shape, as_if_trained
 
 HEADS = 2
 PADDING = 7  # odd: a scheme of groups or chunks shall not take it for a whole number of them
@@ -139,7 +140,7 @@ class _Layer:
     def __init__(self, encoding: Encoding, d_head: int) -> None:
         self.encoding, self.rng = encoding, np.random.default_rng(0)
         D = HEADS * d_head
-        self.params = as_if_trained(encoding, self.rng, Sizes(D, HEADS, 1))
+        self.params = as_if_trained(encoding, self.rng, Shape(D, HEADS))
         self.weights = self.rng.standard_normal((3, D, D)) / np.sqrt(D)
 
     def make(self, x: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, Tokens]:
@@ -151,7 +152,7 @@ class _Layer:
 
     def turn(self, q: np.ndarray, k: np.ndarray, q_at: np.ndarray, k_at: np.ndarray) -> np.ndarray:
         """Keys of the queries, which are the last, turned in the sequence as it is."""
-        return self.encoding.turn(self.params, q, k, q_at, k_at)[1][:, :, -q.shape[2] :]
+        return self.encoding.turn(self.params, q, k, Context(q_at, k_at))[1][:, :, -q.shape[2] :]
 
     def see(
         self,
@@ -165,11 +166,12 @@ class _Layer:
         """Scores and outputs side by side, (1, H, L, S + K), from keys kept turned or raw."""
         if mask is None:
             mask = np.ones((q.shape[2], kept["k"].shape[2]), bool)
-        q, k = self.encoding.turn(self.params, q, kept["k"], q_at, k_at)
+        context = Context(q_at, k_at, mask, kept.get("gates"))
+        q, k = self.encoding.turn(self.params, q, kept["k"], context)
         k = kept["turned"] if turned else k
-        scores = self.encoding.scores(self.params, q, k, q_at, k_at, kept.get("gates"), mask)
+        scores = self.encoding.scores(self.params, q, k, context)
         mixed, weights = attend(scores, kept["v"], mask)
-        mixed = self.encoding.mix(self.params, weights, kept["v"], q_at, k_at)
+        mixed = self.encoding.mix(self.params, weights, kept["v"], context)
         return np.concatenate([np.where(mask, scores, 0), mixed], axis=-1)
 
     def read(

@@ -445,7 +445,7 @@ def self_extend(L):
     mask = pe.causal_mask(positions, positions)
 
     def ours():
-        return np.where(mask, encoding.scores({}, q, k, positions, positions, mask=mask), 0)
+        return np.where(mask, encoding.scores({}, q, k, pe.Context(positions, mask=mask)), 0)
 
     def theirs():
         return documents.self_extend_scores(t, s, 128, 4).tril()

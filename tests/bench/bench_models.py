@@ -38,8 +38,8 @@ def built(D, longest):
     """Model and parameters of ours, and the twin."""
     torch.set_num_threads(1)
     torch.set_grad_enabled(True)  # the other benchmarks switch gradients off
-    model = pe.Model(51, D, D // 16, 4 * D, n_layers=2, encoding=Rope())
-    params = pe.init_params(model, np.random.default_rng(0))
+    model = pe.Model(D // 16, Rope())
+    params = pe.init_params(pe.Sizes(51, D, 4 * D, n_layers=2), model, np.random.default_rng(0))
     return model, params, Decoder(params, D // 16, longest)
 
 
@@ -82,7 +82,7 @@ def test_decoding(B, benchmark):
 
 def token_times(model, params, prompt):
     """Seconds of each of 256 tokens."""
-    cache, token, marks = pe.Cache(model, len(prompt), 257), prompt, [perf_counter()]
+    cache, token, marks = pe.Cache(len(prompt), 257), prompt, [perf_counter()]
     for _ in range(256):
         token = pe.decode(params, model, token, cache=cache)[:, -1].argmax(-1)[:, None]
         marks.append(perf_counter())
@@ -91,9 +91,8 @@ def token_times(model, params, prompt):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_string_reversal(seed):
-    model = pe.Model(
-        len(LETTERS), 32, 2, 64, 1, n_encoder_layers=1, encoding=Sinusoidal(), cross_heads=1
-    )
+    model = pe.Model(2, Sinusoidal(), cross_heads=1)
+    sizes = pe.Sizes(len(LETTERS), 32, 64, n_layers=1, n_encoder_layers=1)
 
     def loss(params, batch, rng):
         real = batch["source"] != 0
@@ -103,7 +102,7 @@ def test_string_reversal(seed):
 
     start = perf_counter()
     params, _ = pe.train(
-        pe.init_params(model, np.random.default_rng(seed)),
+        pe.init_params(sizes, model, np.random.default_rng(seed)),
         pe.value_and_grad(loss),
         lambda rng: reversal_batch(rng, 32),
         1000,

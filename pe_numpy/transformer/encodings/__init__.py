@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 
-from pe_numpy.transformer.encodings.base import Encoding, Params, Sizes
+from pe_numpy.transformer.encodings.base import Encoding, Params, Shape
 from pe_numpy.transformer.encodings.rotation import Pope, Rope, RotaryValues, Tempered, XPos
 from pe_numpy.transformer.encodings.score import (
     T5,
@@ -78,9 +78,9 @@ __all__ = [
     "RotaryValues",
     "Sandwich",
     "SelfExtend",
+    "Shape",
     "Shaw",
     "Sinusoidal",
-    "Sizes",
     "Streaming",
     "Tempered",
     "TransformerXL",

@@ -15,7 +15,8 @@ from pe_numpy.rotary.pope import pope, pope_frequencies
 from pe_numpy.rotary.rope import rope, rope_frequencies
 from pe_numpy.rotary.values import rotary_values
 from pe_numpy.rotary.xpos import xpos
-from pe_numpy.transformer.encodings.base import Encoding, beside_heads
+from pe_numpy.transformer.context import beside_heads
+from pe_numpy.transformer.encodings.base import Encoding
 
 
 class _NoLength:
@@ -48,24 +49,24 @@ class Rope(Encoding):
         except Exception:  # it looked (or does not serve this K: turning anew is always right)
             return False
 
-    def turn(self, params, q, k, q_positions, k_positions):
+    def turn(self, params, q, k, context):
         K, factors = q.shape[-1], None
         if self.scaling is None:
             frequencies = rope_frequencies(K, self.base)
         else:
-            length = int(k_positions.max()) + 1 if k_positions.size else 1
+            length = int(context.k_positions.max()) + 1 if context.k_positions.size else 1
             frequencies = self.scaling(K, length)
             if isinstance(frequencies, tuple):
                 frequencies, factor = frequencies
                 factors = np.where(np.arange(K) < 2 * len(frequencies), factor, 1)  # (K,)
                 factors = factors.astype(q.dtype)
-        if q.shape[-2] == 1 and q_positions is k_positions:  # one token of a decoding: one call
-            heads, both = q.shape[-3], np.concatenate([q, k], axis=-3)
-            both = rope(both, beside_heads(q_positions), frequencies, self.layout)
-            q, k = both[..., :heads, :, :], both[..., heads:, :, :]
+        i, j = context.q_positions, context.positions_of(k)
+        if i.shape == j.shape == (1,) and i == j:  # one token of a decoding: one call
+            H, both = q.shape[-3], rope(np.concatenate([q, k], -3), i, frequencies, self.layout)
+            q, k = both[..., :H, :, :], both[..., H:, :, :]
         else:
-            q = rope(q, beside_heads(q_positions), frequencies, self.layout)
-            k = rope(k, beside_heads(k_positions), frequencies, self.layout)
+            q = rope(q, beside_heads(i), frequencies, self.layout)
+            k = rope(k, beside_heads(j), frequencies, self.layout)
         return (q, k) if factors is None else (q * factors, k * factors)
 
 
@@ -76,8 +77,8 @@ class Tempered(Encoding):
     floor_scale: int = 8192
     scale: float = 0.1
 
-    def turn(self, params, q, k, q_positions, k_positions):
-        factor = attention_temperature(q_positions, self.floor_scale, self.scale)
+    def turn(self, params, q, k, context):
+        factor = attention_temperature(context.q_positions, self.floor_scale, self.scale)
         return q * beside_heads(factor)[..., None].astype(q.dtype), k
 
 
@@ -93,11 +94,12 @@ class XPos(Encoding):
     centre: float = 0.0
     layout: str = "interleaved"
 
-    def turn(self, params, q, k, q_positions, k_positions):
+    def turn(self, params, q, k, context):
         frequencies = rope_frequencies(q.shape[-1], self.base)
         rest = self.centre, self.layout
-        q = xpos(q, beside_heads(q_positions), frequencies, self.scale_base, False, *rest)
-        return q, xpos(k, beside_heads(k_positions), frequencies, self.scale_base, True, *rest)
+        i, j = beside_heads(context.q_positions), beside_heads(context.positions_of(k))
+        q = xpos(q, i, frequencies, self.scale_base, False, *rest)
+        return q, xpos(k, j, frequencies, self.scale_base, True, *rest)
 
 
 @dataclass(frozen=True)
@@ -109,22 +111,21 @@ class Pope(Encoding):
 
     base: float = 10000.0
 
-    def layer(self, rng, sizes):
-        heads = sizes.n_kv_heads or sizes.n_heads
-        return {"phase": np.zeros((heads, sizes.d_head))}  # as in PoPE-pytorch
+    def layer(self, rng, shape):
+        return {"phase": np.zeros((shape.n_kv_heads, shape.d_head))}  # as in PoPE-pytorch
 
-    def turn(self, params, q, k, q_positions, k_positions):
+    def turn(self, params, q, k, context):
         frequencies = pope_frequencies(q.shape[-1], self.base)
         phase = params["phase"][:, None]  # (G, 1, K)
-        q = pope(q, beside_heads(q_positions), frequencies) * math.sqrt(2)
-        return q, pope(k, beside_heads(k_positions), frequencies, phase)
+        i, j = beside_heads(context.q_positions), beside_heads(context.positions_of(k))
+        return pope(q, i, frequencies) * math.sqrt(2), pope(k, j, frequencies, phase)
 
 
 @dataclass(frozen=True)
 class RotaryValues(Rope):
     """Chapter 45: RoPE, and values that turn by their distance (place 4)."""
 
-    def mix(self, params, weights, v, q_positions, k_positions):
+    def mix(self, params, weights, v, context):
         frequencies = rope_frequencies(v.shape[-1], self.base)
-        places = beside_heads(q_positions), beside_heads(k_positions)
+        places = beside_heads(context.q_positions), beside_heads(context.k_positions)
         return rotary_values(weights, v, *places, frequencies, self.layout)

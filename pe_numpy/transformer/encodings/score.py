@@ -24,12 +24,20 @@ from pe_numpy.relative.shaw import (
     shaw_scores,
     shaw_values,
 )
-from pe_numpy.relative.t5 import t5_bias
+from pe_numpy.relative.t5 import t5_bias, t5_bucket
 from pe_numpy.relative.transformer_xl import transformer_xl_scores
 from pe_numpy.relative.tupe import tupe_scores
+from pe_numpy.rotary.new_places import (
+    chunk_distance,
+    rerope_distance,
+    self_extend_distance,
+    streaming_distance,
+)
 from pe_numpy.rotary.rope import rope, rope_frequencies
 from pe_numpy.transformer.attention import split_heads
-from pe_numpy.transformer.encodings.base import Encoding, beside_heads, distances, normal
+from pe_numpy.transformer.context import beside_heads
+from pe_numpy.transformer.encodings.base import Bias, Encoding, normal
+from pe_numpy.transformer.masks import Window
 
 
 @dataclass(frozen=True)
@@ -38,19 +46,18 @@ class Shaw(Encoding):
 
     clip: int = 16
 
-    def layer(self, rng, sizes):
-        shape = (2 * self.clip + 1, sizes.d_head)
+    def layer(self, rng, shape):
+        size = (2 * self.clip + 1, shape.d_head)
         return {
-            "key_table": 0.1 * rng.standard_normal(shape),
-            "value_table": 0.1 * rng.standard_normal(shape),
+            "key_table": 0.1 * rng.standard_normal(size),
+            "value_table": 0.1 * rng.standard_normal(size),
         }
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        return shaw_scores(q, k, params["key_table"], distances(q_positions, k_positions))
+    def scores(self, params, q, k, context):
+        return shaw_scores(q, k, params["key_table"], context.head_distance)
 
-    def mix(self, params, weights, v, q_positions, k_positions):
-        distance = distances(q_positions, k_positions)
-        return shaw_values(weights, v, params["value_table"], distance)
+    def mix(self, params, weights, v, context):
+        return shaw_values(weights, v, params["value_table"], context.head_distance)
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,11 @@ class RelativeKeyQuery(Encoding):
 
     length: int
 
-    def layer(self, rng, sizes):
-        return {"table": 0.1 * rng.standard_normal((2 * self.length - 1, sizes.d_head))}
+    def layer(self, rng, shape):
+        return {"table": 0.1 * rng.standard_normal((2 * self.length - 1, shape.d_head))}
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        distance = distances(q_positions, k_positions)
-        return relative_key_query_scores(q, k, params["table"], distance)
+    def scores(self, params, q, k, context):
+        return relative_key_query_scores(q, k, params["table"], context.head_distance)
 
 
 @dataclass(frozen=True)
@@ -73,13 +79,13 @@ class Nezha(Encoding):
 
     clip: int = 64
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+    def scores(self, params, q, k, context):
         table = nezha_table(self.clip, q.shape[-1])
-        return shaw_scores(q, k, table, distances(q_positions, k_positions))
+        return shaw_scores(q, k, table, context.head_distance)
 
-    def mix(self, params, weights, v, q_positions, k_positions):
+    def mix(self, params, weights, v, context):
         table = nezha_table(self.clip, v.shape[-1])
-        return shaw_values(weights, v, table, distances(q_positions, k_positions))
+        return shaw_values(weights, v, table, context.head_distance)
 
 
 @dataclass(frozen=True)
@@ -88,12 +94,12 @@ class TransformerXL(Encoding):
 
     base: float = 10000.0
 
-    def layer(self, rng, sizes):
-        D, H, K = sizes.d_model, sizes.n_heads, sizes.d_head
+    def layer(self, rng, shape):
+        D, H, K = shape.d_model, shape.n_heads, shape.d_head
         return {"W_r": normal(rng, D, H * K), "u": np.zeros((H, K)), "v": np.zeros((H, K))}
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        distance = distances(q_positions, k_positions)
+    def scores(self, params, q, k, context):
+        distance = context.head_distance
         W_r = params["W_r"]
         span = np.arange(distance.min(), distance.max() + 1) if distance.size else np.arange(0)
         codes = sinusoidal(span, W_r.shape[0], self.base).astype(W_r.dtype)  # (N, D)
@@ -102,23 +108,25 @@ class TransformerXL(Encoding):
 
 
 @dataclass(frozen=True)
-class T5(Encoding):
+class T5(Bias):
     """Chapter 33: one number for each head and bucket, shared by all layers."""
 
     num_buckets: int = 32
     max_distance: int = 128
     bidirectional: bool = False
 
+    def __post_init__(self):
+        super().__post_init__()
+        t5_bucket([], self.num_buckets, self.max_distance, self.bidirectional)  # refuses too few
+
     def for_encoder(self):
         return T5(self.num_buckets, self.max_distance, bidirectional=True)
 
-    def shared(self, rng, sizes):
-        return {"table": 0.1 * rng.standard_normal((self.num_buckets, sizes.n_heads))}
+    def shared(self, rng, shape):
+        return {"table": 0.1 * rng.standard_normal((self.num_buckets, shape.n_heads))}
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        distance = relative_distance(q_positions, k_positions)  # (L, S) or (B, L, S)
-        bias = t5_bias(params["table"], distance, self.max_distance, self.bidirectional)
-        return super().scores(params, q, k, q_positions, k_positions) + bias
+    def bias(self, params, context):
+        return t5_bias(params["table"], context.distance, self.max_distance, self.bidirectional)
 
 
 @dataclass(frozen=True)
@@ -130,23 +138,21 @@ class Tupe(T5):
     def for_encoder(self):
         return Tupe(self.num_buckets, self.max_distance, True, self.length)
 
-    def shared(self, rng, sizes):
-        D, HK = sizes.d_model, sizes.n_heads * sizes.d_head
+    def shared(self, rng, shape):
+        D, HK = shape.d_model, shape.n_heads * shape.d_head
         own = {"positions": rng.standard_normal((self.length, D)) / 2}
         return {
-            **super().shared(rng, sizes),
+            **super().shared(rng, shape),
             **own,
             "U_q": normal(rng, D, HK),
             "U_k": normal(rng, D, HK),
         }
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+    def scores(self, params, q, k, context):
         H = q.shape[-3]
-        p_q = split_heads(learned(params["positions"], q_positions) @ params["U_q"], H)
-        p_k = split_heads(learned(params["positions"], k_positions) @ params["U_k"], H)
-        distance = relative_distance(q_positions, k_positions)
-        bias = t5_bias(params["table"], distance, self.max_distance, self.bidirectional)
-        return tupe_scores(q, k, p_q, p_k, bias)
+        p_q = split_heads(learned(params["positions"], context.q_positions) @ params["U_q"], H)
+        p_k = split_heads(learned(params["positions"], context.k_positions) @ params["U_k"], H)
+        return tupe_scores(q, k, p_q, p_k, self.bias(params, context))
 
 
 @dataclass(frozen=True)
@@ -155,21 +161,21 @@ class Deberta(Encoding):
 
     clip: int = 16
 
-    def shared(self, rng, sizes):
-        return {"relative": 0.5 * rng.standard_normal((2 * self.clip, sizes.d_model))}
+    def shared(self, rng, shape):
+        return {"relative": 0.5 * rng.standard_normal((2 * self.clip, shape.d_model))}
 
-    def layer(self, rng, sizes):
-        D, HK = sizes.d_model, sizes.n_heads * sizes.d_head
+    def layer(self, rng, shape):
+        D, HK = shape.d_model, shape.n_heads * shape.d_head
         return {"W_qr": normal(rng, D, HK), "W_kr": normal(rng, D, HK)}
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+    def scores(self, params, q, k, context):
         q_table = split_heads(params["relative"] @ params["W_qr"], q.shape[-3])  # (H, 2m, K)
         k_table = split_heads(params["relative"] @ params["W_kr"], q.shape[-3])
-        return deberta_scores(q, k, q_table, k_table, distances(q_positions, k_positions))
+        return deberta_scores(q, k, q_table, k_table, context.head_distance)
 
 
 @dataclass(frozen=True)
-class Alibi(Encoding):
+class Alibi(Bias):
     """Chapter 35: a fixed penalty on distance; symmetric, and under a causal mask the paper's.
 
     The slopes are the authors' rule for the number of heads, unless they are given.
@@ -177,46 +183,47 @@ class Alibi(Encoding):
 
     slopes: tuple[float, ...] | None = None
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        slopes = alibi_slopes(q.shape[-3]) if self.slopes is None else np.array(self.slopes)
-        bias = alibi_bias(slopes.astype(q.dtype), relative_distance(q_positions, k_positions))
-        return super().scores(params, q, k, q_positions, k_positions) + bias
+    def bias(self, params, context):
+        slopes = np.array(self.slopes or alibi_slopes(context.heads), context.dtype)
+        if len(slopes) != context.heads:
+            raise ValueError(
+                f"Alibi: slopes must be one for each of the {context.heads} heads; "
+                f"got {len(slopes)}"
+            )
+        return alibi_bias(slopes, context.distance)
 
 
 @dataclass(frozen=True)
-class Kerple(Encoding):
+class Kerple(Bias):
     """Chapter 36: -p ln(1 + a abs(i - j)), two numbers a head, shared by all layers as in the code.
 
     p = exp(`log_p`) and a = exp(`log_a`) stay above 0, where the authors cut them off at 0.01.
     """
 
-    def shared(self, rng, sizes):
+    def shared(self, rng, shape):
         return {
-            "log_p": np.log(rng.uniform(0.01, 2, sizes.n_heads)),
-            "log_a": np.log(rng.uniform(0.01, 1, sizes.n_heads)),
+            "log_p": np.log(rng.uniform(0.01, 2, shape.n_heads)),
+            "log_a": np.log(rng.uniform(0.01, 1, shape.n_heads)),
         }
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        distance = relative_distance(q_positions, k_positions)
-        bias = kerple_log_bias(np.exp(params["log_p"]), np.exp(params["log_a"]), distance)
-        return super().scores(params, q, k, q_positions, k_positions) + bias
+    def bias(self, params, context):
+        return kerple_log_bias(np.exp(params["log_p"]), np.exp(params["log_a"]), context.distance)
 
 
 @dataclass(frozen=True)
-class Sandwich(Encoding):
+class Sandwich(Bias):
     """Chapter 36: the inner product of two codes of width `d`, less its largest value."""
 
     d: int = 128
     base: float = 10000.0
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        distance = relative_distance(q_positions, k_positions)
-        bias = sandwich_bias(q.shape[-3], distance, self.d, self.base).astype(q.dtype)
-        return super().scores(params, q, k, q_positions, k_positions) + bias
+    def bias(self, params, context):
+        bias = sandwich_bias(context.heads, context.distance, self.d, self.base)
+        return bias.astype(context.dtype)
 
 
 @dataclass(frozen=True)
-class Fire(Encoding):
+class Fire(Bias):
     """Chapter 36: a network of the distance as a share of the way back, one a layer.
 
     Beyond L, `threshold` times the trained abs(`times`), rows depend on the query's position.
@@ -226,8 +233,8 @@ class Fire(Encoding):
     threshold: float = 512.0
     hidden: int = 32
 
-    def layer(self, rng, sizes):
-        M, H = self.hidden, sizes.n_heads
+    def layer(self, rng, shape):
+        M, H = self.hidden, shape.n_heads
         return {
             "W1": normal(rng, 1, M),
             "b1": 0.1 * rng.standard_normal(M),
@@ -236,11 +243,10 @@ class Fire(Encoding):
             "times": np.array(1.0),
         }
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        b2 = np.zeros(q.shape[-3], q.dtype)
+    def bias(self, params, context):
+        b2 = np.zeros(context.heads, context.dtype)
         own = {**params, "b2": b2, "L": np.abs(params["times"]) * self.threshold}
-        bias = fire_bias(own, q_positions, k_positions)
-        return super().scores(params, q, k, q_positions, k_positions) + bias
+        return fire_bias(own, context.q_positions, context.k_positions)
 
 
 @dataclass(frozen=True)
@@ -254,18 +260,18 @@ class Forgetting(Encoding):
 
     start: float = 0.0
 
-    def layer(self, rng, sizes):
-        H = sizes.n_heads
-        return {"W_f": normal(rng, sizes.d_model, H), "b_f": np.zeros(H) + self.start}
+    def layer(self, rng, shape):
+        H = shape.n_heads
+        return {"W_f": normal(rng, shape.d_model, H), "b_f": np.zeros(H) + self.start}
 
     def gates(self, params, x):
         z = np.swapaxes(x @ params["W_f"] + params["b_f"], -1, -2)  # (B, H, L)
         return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))  # ln sigmoid, without an overflow
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        sums = np.cumsum(gates, axis=-1)  # (B, H, S)
+    def scores(self, params, q, k, context):
+        sums = np.cumsum(context.gates, axis=-1)  # (B, H, S)
         bias = forgetting_bias(sums[..., sums.shape[-1] - q.shape[-2] :], sums)
-        return super().scores(params, q, k, q_positions, k_positions) - np.abs(bias)
+        return super().scores(params, q, k, context) - np.abs(bias)
 
 
 @dataclass(frozen=True)
@@ -279,12 +285,12 @@ class Cope(Encoding):
 
     length: int = 64
 
-    def layer(self, rng, sizes):
-        return {"table": np.zeros((self.length, sizes.d_head))}
+    def layer(self, rng, shape):
+        return {"table": np.zeros((self.length, shape.d_head))}
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
-        scores = super().scores(params, q, k, q_positions, k_positions)
-        z = cope_bias(q, scores, params["table"], mask)
+    def scores(self, params, q, k, context):
+        scores = super().scores(params, q, k, context)
+        z = cope_bias(q, scores, params["table"], context.mask)
         return scores + z * (1 / math.sqrt(q.shape[-1]))
 
 
@@ -302,18 +308,26 @@ class _Passes(Encoding):
     base: float = field(default=10000.0, kw_only=True)
     layout: str = field(default="interleaved", kw_only=True)
 
+    def __post_init__(self):
+        super().__post_init__()
+        self.effective([], [])  # refuses what the function refuses
+
+    def effective(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Effective distances (..., L, S), by the function whose passes these are."""
+        raise NotImplementedError
+
     def passes(self, i: np.ndarray, j: np.ndarray) -> Sequence[Pass]:
         """Places for queries (..., L) and keys (..., S), and for which pairs (..., L, S)."""
         raise NotImplementedError
 
-    def scores(self, params, q, k, q_positions, k_positions, gates=None, mask=None):
+    def scores(self, params, q, k, context):
         frequencies = rope_frequencies(q.shape[-1], self.base)
         q = q * (1 / math.sqrt(q.shape[-1]))
         turned = []
         for q_places, k_places, where in self.passes(
-            beside_heads(q_positions), beside_heads(k_positions)
+            beside_heads(context.q_positions), beside_heads(context.k_positions)
         ):
-            if not turned or (where if mask is None else where & mask).any():
+            if not turned or (where if context.mask is None else where & context.mask).any():
                 turned.append(
                     (
                         rope(q, q_places, frequencies, self.layout),
@@ -339,6 +353,9 @@ class ReRope(_Passes):
     window: int = 512
     stretch: float | None = None
 
+    def effective(self, i, j):
+        return rerope_distance(relative_distance(i, j), self.window, self.stretch)
+
     def passes(self, i, j):
         w, pace = self.window, 0.0 if self.stretch is None else 1 / self.stretch
         distance, shift = relative_distance(i, j), w - pace * w
@@ -355,6 +372,9 @@ class SelfExtend(_Passes):
 
     window: int = 1024
     group: int = 8
+
+    def effective(self, i, j):
+        return self_extend_distance(i, j, self.window, self.group)
 
     def passes(self, i, j):
         w, g = self.window, self.group
@@ -377,6 +397,9 @@ class DualChunk(_Passes):
     size: int = 3072
     local: int = 512
 
+    def effective(self, i, j):
+        return chunk_distance(i, j, self.size, self.local)
+
     def passes(self, i, j):
         c, size = self.size - self.local, self.size
         chunks, last = relative_distance(i // c, j // c), min(2 * c - 1, size)
@@ -394,11 +417,18 @@ class DualChunk(_Passes):
 class Streaming(_Passes):
     """Chapter 52: RoPE in slots of a cache that keeps the first `sinks` keys and the newest.
 
-    It needs a model with the same `window` and `sinks`, whose mask hides what the cache drops.
+    It needs the mask `Window(window, sinks)`, which hides what the cache drops.
     """
 
     window: int = 1024
     sinks: int = 4
+
+    @property
+    def needs(self):
+        return Window(self.window, self.sinks)
+
+    def effective(self, i, j):
+        return streaming_distance(i, j, self.window, self.sinks)
 
     def passes(self, i, j):
         last = self.sinks + self.window - 1

@@ -37,8 +37,8 @@ class Learned(Encoding):
 
     length: int
 
-    def shared(self, rng, sizes):
-        return {"table": 0.5 * rng.standard_normal((self.length, sizes.d_model))}
+    def shared(self, rng, shape):
+        return {"table": 0.5 * rng.standard_normal((self.length, shape.d_model))}
 
     def embed(self, params, x, positions):
         return x + learned(params["table"], positions)
@@ -50,6 +50,10 @@ class Hierarchical(Learned):
 
     alpha: float = 0.4
 
+    def __post_init__(self):
+        super().__post_init__()
+        hierarchical([[0.0]], [0], self.alpha)  # refuses an alpha of 1
+
     def embed(self, params, x, positions):
         return x + hierarchical(params["table"], positions, self.alpha)
 
@@ -58,8 +62,8 @@ class Hierarchical(Learned):
 class Recurrent(Encoding):
     """Chapter 22: p_(k+1) = tanh(p_k W + b), learned."""
 
-    def shared(self, rng, sizes):
-        D = sizes.d_model
+    def shared(self, rng, shape):
+        D = shape.d_model
         turn = sinusoidal_shift(1, D).T  # a step that moves, from the first day
         return {"start": sinusoidal(0, D), "W": 1.1 * turn, "b": np.zeros(D)}
 
@@ -73,8 +77,8 @@ class Recurrent(Encoding):
 class Floater(Encoding):
     """Chapter 22: dp/dt = A p from a learned start; A is the flow of the sinusoidal code."""
 
-    def shared(self, rng, sizes):
-        return {"start": sinusoidal(0, sizes.d_model)}
+    def shared(self, rng, shape):
+        return {"start": sinusoidal(0, shape.d_model)}
 
     def embed(self, params, x, positions):
         theta = rope_frequencies(x.shape[-1])

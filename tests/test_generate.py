@@ -7,33 +7,33 @@ import math
 from functools import partial
 from pathlib import Path
 
+import builders
 import numpy as np
 import pytest
+from builders import V
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pe_numpy import (
     Cache,
-    Model,
+    Context,
     beam_search,
     decode,
     encode,
     greedy,
-    init_params,
     load_model,
     sample,
     speculative,
 )
 from pe_numpy.models.load import PAGES
-from pe_numpy.transformer import decoding
+from pe_numpy.transformer import generate
 from pe_numpy.transformer.encodings import every_encoding
+from pe_numpy.transformer.masks import Chunk, Window
 
-V = 13
 ENCODINGS = every_encoding(length=40, clip=3)
 
 
 def built(name="rope", **choices):
-    model = Model(V, 12, 2, 20, n_layers=2, encoding=ENCODINGS[name], **choices)
-    params = init_params(model, np.random.default_rng(0), np.float64)
+    model, params = builders.made(encoding=ENCODINGS[name], **choices)
     params["output"] = params["output"] * 8  # clear winners
     return model, params
 
@@ -47,9 +47,34 @@ SOURCE = np.array([[2, 7, 1, 8], [2, 8, 1, 0]])
 BIGRAM = np.log([[0.1, 0.6, 0.3], [0.25, 0.25, 0.5], [0.7, 0.2, 0.1]])  # of the next, by the last
 
 
-def by_last_token(params, model, tokens, *rest):
-    """In place of `decode`: logits that depend on the last token alone."""
-    return BIGRAM[tokens]
+class Table:
+    """A model whose logits depend on the last token alone, or on its position, too."""
+
+    def __init__(self, logits):
+        self.logits, self.read = np.asarray(logits), []
+
+    def sources(self, params, source=None, source_real=None):
+        return ()
+
+    def forward(self, params, sources, tokens, real, cache):
+        self.read.append(tokens)
+        context = (cache or Context()).begin(tokens.shape)
+        context.end()
+        place = (context.q_positions, tokens) if self.logits.ndim == 3 else tokens
+        return self.logits[place]
+
+
+class Changed:
+    """A model whose logits are changed before anybody sees them."""
+
+    def __init__(self, model, change):
+        self.model, self.change = model, change
+
+    def sources(self, *given):
+        return self.model.sources(*given)
+
+    def forward(self, params, sources, tokens, real, cache):
+        return self.change(self.model.forward(params, sources, tokens, real, cache), tokens)
 
 
 def written_by_loops(last, steps, choose, end=None):
@@ -70,29 +95,26 @@ def most_probable(p):
     return best
 
 
-THREE = Model(3, 4, 2, 4, n_layers=1)
-OF_THREE = init_params(THREE, np.random.default_rng(0))
+THREE = Table(BIGRAM)
+OF_THREE = {"embedding": np.zeros((3, 4))}
 
 
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("end", [None, 0, 1, 2])
-def test_greedy_equals_one_sequence_after_another(monkeypatch, cached, end):
-    monkeypatch.setattr(decoding, "decode", by_last_token)
+def test_greedy_equals_one_sequence_after_another(cached, end):
     rows = greedy(OF_THREE, THREE, [[0], [1], [2]], 5, end=end, cached=cached)
     for start, row in enumerate(rows.tolist()):
         alone = written_by_loops(start, 5, most_probable, end)
         assert row == alone + [end] * (len(row) - len(alone))
 
 
-def test_greedy_follows_the_table_by_hand(monkeypatch):
-    monkeypatch.setattr(decoding, "decode", by_last_token)
+def test_greedy_follows_the_table_by_hand():
     assert greedy(OF_THREE, THREE, [[0]], 4).tolist() == [[1, 2, 0, 1]]
     assert greedy(OF_THREE, THREE, [[0], [1]], 4, end=2).tolist() == [[1, 2], [2, 2]]
 
 
 @pytest.mark.parametrize(("temperature", "top_k"), [(1.0, None), (0.5, None), (2.0, 2), (1.0, 1)])
-def test_sampling_equals_one_draw_after_another(monkeypatch, temperature, top_k):
-    monkeypatch.setattr(decoding, "decode", by_last_token)
+def test_sampling_equals_one_draw_after_another(temperature, top_k):
     rows = sample(
         OF_THREE, THREE, [[0], [2], [1]], 40, np.random.default_rng(5), temperature, top_k
     )
@@ -111,7 +133,7 @@ def test_sampling_equals_one_draw_after_another(monkeypatch, temperature, top_k)
             assert rows[n, step] == token
 
 
-def test_sampling_draws_by_hand(monkeypatch):
+def test_sampling_draws_by_hand():
     """After 0 the shares end at 0.1, 0.7 and 1."""
 
     class Given(np.random.Generator):
@@ -119,8 +141,6 @@ def test_sampling_draws_by_hand(monkeypatch):
             return np.array([[0.05], [0.15], [0.69], [0.71]])
 
     given = Given(np.random.PCG64())
-
-    monkeypatch.setattr(decoding, "decode", by_last_token)
     assert sample(OF_THREE, THREE, [[0]] * 4, 1, given).tolist() == [[0], [1], [1], [2]]
     # the two largest are 0.6 and 0.3: two thirds and one
     assert sample(OF_THREE, THREE, [[0]] * 4, 1, given, top_k=2).tolist() == [[1], [1], [2], [2]]
@@ -250,30 +270,25 @@ def test_nan_logits_are_refused_and_not_turned_into_token_0(cached):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_largest_logit_that_is_not_finite_is_refused(value, monkeypatch):
+def test_a_largest_logit_that_is_not_finite_is_refused(value):
     model, params = built()
 
-    def strange(*arguments):
-        logits = decode(*arguments)
-        if arguments[2].shape[1] == 1:  # from the second token on
+    def strange(logits, tokens):
+        if tokens.shape[1] == 1:  # from the second token on
             logits[1] = value
         return logits
 
-    monkeypatch.setattr(decoding, "decode", strange)
-    for call, name in zip(both(params, model, PROMPT, 3), ("greedy", "sample"), strict=True):
+    calls = both(params, Changed(model, strange), PROMPT, 3)
+    for call, name in zip(calls, ("greedy", "sample"), strict=True):
         rule = f"{name}: the largest logit must be finite; got {value} at step 1 of sequence 1"
         with pytest.raises(ValueError, match=rule):
             call()
 
 
-def test_masked_tokens_are_never_chosen(monkeypatch):
+def test_masked_tokens_are_never_chosen():
     model, params = built()
-
-    def masked(*arguments):
-        return np.where(np.arange(V) == 5, decode(*arguments), -np.inf)
-
-    monkeypatch.setattr(decoding, "decode", masked)
-    for call in both(params, model, PROMPT, 3):
+    masked = Changed(model, lambda logits, _: np.where(np.arange(V) == 5, logits, -np.inf))
+    for call in both(params, masked, PROMPT, 3):
         assert (call() == 5).all()
 
 
@@ -295,7 +310,10 @@ def test_a_source_of_another_batch_is_refused(rows, cached):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"source": None}, "memory must be given if and only if the model has an encoder"),
+        (
+            {"source": None},
+            "^(greedy|sample): source must be given if and only if the model has an .*; got none",
+        ),
         ({"source": [1, 2]}, r"source must have one row for each prompt, 2; got shape \(2,\)"),
         ({"source": [[V] * 4] * 2}, "tokens must be from 0 to V - 1 = 12; got 13"),
         ({"source_real": np.ones((2, 3), bool)}, "real must be boolean and of the shape"),
@@ -311,7 +329,8 @@ def test_what_the_model_refuses_is_refused(change, message):
         with pytest.raises(ValueError, match=message):
             call()
     model, params = built()
-    with pytest.raises(ValueError, match="encode: the model has no encoder"):
+    rule = "^greedy: source must be given if and only if the model has an encoder; got one"
+    with pytest.raises(ValueError, match=rule):
         greedy(params, model, PROMPT, 2, source=SOURCE)
     for call in (greedy, partial(sample, rng=np.random.default_rng(0)), beam_search):
         name = getattr(call, "func", call).__name__
@@ -385,21 +404,11 @@ def exhaustive(log_p, start, steps, alpha, end):
     return max(finished or endless, key=lambda pair: pair[0])
 
 
-def table_model(size, steps, monkeypatch, seed):
+def table_model(size, steps, seed):
     """A model whose logits depend on the step and the last token, and their log probabilities."""
     logits = np.random.default_rng(seed).normal(0, 1.5, (steps, size, size))
-
-    def by_step(params, model, tokens, memory, memory_real, real, cache):
-        start = 0
-        if cache is not None:
-            start = cache.length
-            cache.append(tokens.shape[1])
-        return logits[start + np.arange(tokens.shape[1]), tokens]
-
-    monkeypatch.setattr(decoding, "decode", by_step)
-    model = Model(size, 4, 2, 4, n_layers=1)
     log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    return init_params(model, np.random.default_rng(0)), model, log_p.tolist()
+    return {"embedding": np.zeros((size, 4))}, Table(logits), log_p.tolist()
 
 
 def assert_same_beam(found, tokens, scores, n, end):
@@ -410,9 +419,9 @@ def assert_same_beam(found, tokens, scores, n, end):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 3.0])
 @pytest.mark.parametrize("end", [None, 0, 3])
-def test_with_enough_beams_the_search_is_exhaustive(monkeypatch, end, alpha):
+def test_with_enough_beams_the_search_is_exhaustive(end, alpha):
     for seed in range(5):
-        params, model, log_p = table_model(4, 5, monkeypatch, seed)
+        params, model, log_p = table_model(4, 5, seed)
         prompt = [[0], [1], [2]]
         tokens, scores = beam_search(params, model, prompt, 5, 4**5, alpha, end=end)
         for n in range(3):
@@ -422,10 +431,10 @@ def test_with_enough_beams_the_search_is_exhaustive(monkeypatch, end, alpha):
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 3.0])
 @pytest.mark.parametrize("beams", [1, 2, 3, 7])
 @pytest.mark.parametrize("end", [None, 1])
-def test_beam_search_equals_lists_that_grow(monkeypatch, end, beams, alpha):
+def test_beam_search_equals_lists_that_grow(end, beams, alpha):
     """The oracle never stops early, and keeps all that has ended."""
     for seed in range(8):
-        params, model, log_p = table_model(5, 7, monkeypatch, seed)
+        params, model, log_p = table_model(5, 7, seed)
         prompt = [[0], [4], [2], [3]]
         for cached in (True, False):
             tokens, scores = beam_search(
@@ -436,17 +445,17 @@ def test_beam_search_equals_lists_that_grow(monkeypatch, end, beams, alpha):
                 assert_same_beam(found, tokens, scores, n, end)
 
 
-def test_two_beams_find_by_hand_what_greedy_misses(monkeypatch):
+def test_two_beams_find_by_hand_what_greedy_misses():
     """After 0: 1 with 0.6, then nothing above 0.4; 2 with 0.4, then 0 surely."""
     p = np.array([[0.0, 0.6, 0.4], [0.3, 0.4, 0.3], [1.0, 0.0, 0.0]])
     with np.errstate(divide="ignore"):
         log_p = np.log(p)
-    monkeypatch.setattr(decoding, "decode", lambda params, model, tokens, *rest: log_p[tokens])
-    assert greedy(OF_THREE, THREE, [[0]], 2).tolist() == [[1, 1]]  # 0.24
-    tokens, scores = beam_search(OF_THREE, THREE, [[0]], 2, beams=2, alpha=0.0)
+    sure = Table(log_p)
+    assert greedy(OF_THREE, sure, [[0]], 2).tolist() == [[1, 1]]  # 0.24
+    tokens, scores = beam_search(OF_THREE, sure, [[0]], 2, beams=2, alpha=0.0)
     assert tokens.tolist() == [[2, 0]]
     assert_allclose(scores, math.log(0.4), rtol=0, atol=1e-15)
-    tokens, scores = beam_search(OF_THREE, THREE, [[0]], 2, beams=2, alpha=0.6, end=0)
+    tokens, scores = beam_search(OF_THREE, sure, [[0]], 2, beams=2, alpha=0.6, end=0)
     assert_allclose(scores, math.log(0.4) / (7 / 6) ** 0.6, rtol=0, atol=1e-15)
 
 
@@ -473,9 +482,9 @@ def test_beams_are_the_same_with_and_without_a_cache(name, crossed):
         assert_allclose(found[0][1][n], alone[1][0], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("choices", [{"window": 3}, {"window": 2, "sinks": 1}, {"chunk": 4}])
-def test_beams_and_drafts_under_windows(choices):
-    model, params = built(**choices)
+@pytest.mark.parametrize("mask", [Window(3), Window(2, sinks=1), Chunk(4)])
+def test_beams_and_drafts_under_windows(mask):
+    model, params = built(mask=mask)
     found = [beam_search(params, model, PROMPT, 8, 3, cached=cached) for cached in (True, False)]
     assert_array_equal(found[0][0], found[1][0])
     written = speculative(params, model, noisy(params), model, PROMPT[:1], 12)
@@ -501,28 +510,22 @@ def test_more_beams_never_find_less_where_they_were_tried():
     assert (scores[0] < scores[2]).any()
 
 
-def test_the_search_stops_when_nothing_can_become_better(monkeypatch):
+def test_the_search_stops_when_nothing_can_become_better():
     """0 ends with 0.9 at once: no other sequence can reach that."""
-    log_p, calls = np.log([[0.9, 0.05, 0.05]] * 3), []
-
-    def counted(params, model, tokens, *rest):
-        calls.append(tokens)
-        return log_p[tokens]
-
-    monkeypatch.setattr(decoding, "decode", counted)
-    tokens, scores = beam_search(OF_THREE, THREE, [[1], [2]], 50, beams=2, end=0)
+    model = Table(np.log([[0.9, 0.05, 0.05]] * 3))
+    tokens, scores = beam_search(OF_THREE, model, [[1], [2]], 50, beams=2, end=0)
     assert tokens.tolist() == [[0], [0]]
     assert_allclose(scores, math.log(0.9), rtol=0, atol=1e-15)
-    assert len(calls) == 1
+    assert len(model.read) == 1
 
 
-def test_beams_of_no_steps_and_of_a_vocabulary_of_one(monkeypatch):
+def test_beams_of_no_steps_and_of_a_vocabulary_of_one():
     model, params = built()
     tokens, scores = beam_search(params, model, PROMPT, 0)
     assert tokens.shape == (2, 0)
     assert_array_equal(scores, [0, 0])
-    one = Model(1, 4, 2, 4, n_layers=1)
-    tokens, scores = beam_search(init_params(one, np.random.default_rng(0)), one, [[0]], 3, end=0)
+    one, params = builders.made(vocabulary=1, d_model=4, d_ff=4, n_layers=1)
+    tokens, scores = beam_search(params, one, [[0]], 3, end=0)
     assert tokens.tolist() == [[0]]
     assert scores.tolist() == [0.0]
 
@@ -557,8 +560,9 @@ def test_speculative_greedy_equals_greedy(name):
 
 def test_a_draft_may_be_another_model():
     model, params = built()
-    small = Model(V, 6, 1, 8, n_layers=1, encoding=ENCODINGS["sinusoidal"])
-    drafts = init_params(small, np.random.default_rng(3))
+    small, drafts = builders.made(
+        seed=3, d_model=6, n_heads=1, d_ff=8, n_layers=1, encoding=ENCODINGS["sinusoidal"]
+    )
     written = speculative(params, model, drafts, small, PROMPT[:1], 20)
     assert_array_equal(written, greedy(params, model, PROMPT[:1], 20))
 
@@ -587,25 +591,16 @@ Q = np.array([[0.10, 0.55, 0.05, 0.30], [0.70, 0.05, 0.15, 0.10],
               [0.05, 0.15, 0.05, 0.75], [0.40, 0.10, 0.10, 0.40]])  # fmt: skip
 
 
-def two_tables(monkeypatch, temperature=1.0):
-    """A large and a small model that know the last token alone; the large one has 2 layers."""
-
-    def decode_by_table(params, model, tokens, memory, memory_real, real, cache):
-        cache.append(tokens.shape[1])
-        return np.log(P if model.n_layers == 2 else Q)[tokens] * temperature
-
-    monkeypatch.setattr(decoding, "decode", decode_by_table)
-    found = []
-    for layers in (2, 1):
-        model = Model(4, 4, 2, 4, n_layers=layers)
-        found += [init_params(model, np.random.default_rng(0)), model]
-    return found
+def two_tables(temperature=1.0):
+    """A large and a small model that know the last token alone."""
+    params = {"embedding": np.zeros((4, 4))}
+    return [params, Table(np.log(P) * temperature), params, Table(np.log(Q) * temperature)]
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 5])
-def test_the_distribution_is_that_of_the_large_model(monkeypatch, ahead):
+def test_the_distribution_is_that_of_the_large_model(ahead):
     """Chi-square over all sequences of 3 tokens: 64 - 1 degrees of freedom."""
-    models = two_tables(monkeypatch, temperature=0.7)
+    models = two_tables(temperature=0.7)
     rng, n = np.random.default_rng(12), 12_000
     seen = np.zeros((4, 4, 4))
     for _ in range(n):
@@ -625,18 +620,18 @@ def test_acceptance_follows_the_formulas_by_hand():
 
     p, q = list(P[:3]), list(Q[:2])
     # p/q of token 1 is 0.2/0.55 = 0.36, then 0.1/0.7 = 0.14 of token 0
-    assert decoding._accept(p, q, [1, 0], Given(0.35, 0.13))[0] == 2
-    assert decoding._accept(p, q, [1, 0], Given(0.37))[0] == 0
-    right, rest = decoding._accept(p, q, [1, 0], Given(0.35, 0.15))
+    assert generate._accept(p, q, [1, 0], Given(0.35, 0.13))[0] == 2
+    assert generate._accept(p, q, [1, 0], Given(0.37))[0] == 0
+    right, rest = generate._accept(p, q, [1, 0], Given(0.35, 0.15))
     assert right == 1
     assert_allclose(rest, [0, 0.55, 0, 0.15], rtol=0, atol=1e-15)
-    assert_array_equal(decoding._accept(p, q, [1, 0], Given(0.0, 0.0))[1], P[2])
-    assert decoding._accept(p, q, [2, 1], Given(0.99, 0.99))[0] == 2  # p above q
+    assert_array_equal(generate._accept(p, q, [1, 0], Given(0.0, 0.0))[1], P[2])
+    assert generate._accept(p, q, [2, 1], Given(0.99, 0.99))[0] == 2  # p above q
 
 
-def test_accepted_tokens_are_as_many_as_the_papers_expect(monkeypatch):
+def test_accepted_tokens_are_as_many_as_the_papers_expect():
     """Of one draft the share sum_x min(p, q) is accepted; a certain draft of its own p, always."""
-    models = two_tables(monkeypatch)
+    models = two_tables()
     rng, accepted, watch = np.random.default_rng(3), 0, {}
     for _ in range(4000):
         speculative(*models, [[1]], 2, rng, ahead=1, watch=watch)
@@ -670,7 +665,7 @@ def test_sampled_tokens_need_fewer_readings_and_the_generator_decides():
 def test_rejected_tokens_leave_the_cache_as_it_was():
     model, params = built("forgetting", n_encoder_layers=1)
     memory = encode(params, model, SOURCE)
-    cache = Cache(model, 2, 12, np.float64)
+    cache = Cache(2, 12)
     real = np.array([[False, True, True], [True] * 3])
     decode(params, model, PROMPT, memory, None, real, cache)
     decode(params, model, np.full((2, 4), 7), memory, cache=cache)
@@ -690,6 +685,63 @@ def test_rejected_tokens_leave_the_cache_as_it_was():
         cache.cut(-1)
     with pytest.raises(ValueError, match=r"Cache.take: rows must be whole numbers"):
         cache.take([0.5])
+
+
+# ---- the loop and its reader: any choice, any model ---------------------------------------------
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_reader_reads_on_goes_on_with_rows_and_forgets(cached):
+    model, params = built("forgetting", n_encoder_layers=1)
+    real = np.array([[False, True, True], [True] * 3])
+    read = generate.Reader(params, model, 2, 9, SOURCE, SOURCE > 1, cached)
+    memory = encode(params, model, SOURCE, SOURCE > 1)
+
+    def expected(rows, tokens, real):
+        return decode(params, model, tokens, memory[rows], (SOURCE > 1)[rows], real)
+
+    logits = read(PROMPT, real)
+    assert_allclose(logits, expected([0, 1], PROMPT, real), rtol=0, atol=1e-12)
+    more = np.array([[5, 6], [7, 8]])
+    read(more, np.ones((2, 2), bool))
+    assert read.length == 5
+    read.cut(4)
+    rows = np.array([1, 0, 1])
+    read.take(rows)
+    logits = read(np.array([[9], [8], [7]]), np.ones((3, 1), bool))
+    tokens = np.concatenate([PROMPT[rows], more[rows, :1], [[9], [8], [7]]], axis=1)
+    seen = np.concatenate([real[rows], np.ones((3, 2), bool)], axis=1)
+    whole = expected(rows, tokens, seen)
+    assert read.length == 5
+    assert_allclose(logits, whole[:, -1:], rtol=0, atol=1e-12)
+
+
+def test_any_function_of_the_logits_may_choose():
+    read = generate.Reader(OF_THREE, THREE, 2, 9)
+    least = generate.generate(read, np.array([[0], [1]]), 3, lambda logits: logits.argmin(-1))
+    assert least.tolist() == [[0, 0, 0], [0, 0, 0]]
+    read = generate.Reader(OF_THREE, THREE, 2, 9)
+    drawn = generate.generate(
+        read, np.array([[0], [1]]), 5, generate.Sample(np.random.default_rng(3), top_k=2), end=1
+    )
+    own = sample(OF_THREE, THREE, [[0], [1]], 5, np.random.default_rng(3), top_k=2, end=1)
+    assert_array_equal(drawn, own)
+
+
+def test_what_does_not_write_is_refused_by_all():
+    _, params = built()
+    for name, call in {
+        "greedy": greedy,
+        "sample": partial(sample, rng=np.random.default_rng(0)),
+        "beam_search": beam_search,
+        "speculative": lambda params, model, *rest: speculative(
+            params, THREE, params, model, *rest
+        ),
+    }.items():
+        for thing, kind in ((3, "int"), (params, "dict"), (np.ones(2), "ndarray")):
+            rule = f"^{name}: model must be one that writes; got {kind}"
+            with pytest.raises(ValueError, match=rule):
+                call(params, thing, PROMPT[:1], 2)
 
 
 # ---- released models ----------------------------------------------------------------------------
@@ -715,9 +767,9 @@ def test_released_decoders_search_and_draft(name):
     rng, watch = np.random.default_rng(0), {}
     drafts = {**m.parameters, "embedding": m.parameters["embedding"].copy()}
     drafts["embedding"] += rng.normal(0, 0.02, drafts["embedding"].shape)
-    small = Model(m.vocabulary, 4, 2, 4, n_layers=1)  # the book's model drafts, too
+    small, of_small = builders.made(vocabulary=m.vocabulary, d_model=4, d_ff=4, n_layers=1)
     steps = 4 if name in FREQUENCIES_CHANGE else 12
-    for given in ((drafts, m), (init_params(small, rng), small), (m.parameters, m)):
+    for given in ((drafts, m), (of_small, small), (m.parameters, m)):
         written = speculative(m.parameters, m, *given, prompt[1:], steps, watch=watch)
         assert_array_equal(written, greedy(m.parameters, m, prompt[1:], steps))
     assert len(watch["rounds"]) == -(-steps // 5)
@@ -768,7 +820,7 @@ def assert_a_cache_finds_the_same(m, prompt, real, **given):
     ],
 )
 def test_bad_choices_of_beam_search_are_named(change, message):
-    model, params = built()
+    model, params = built(n_encoder_layers=int("source" in change))
     with pytest.raises(ValueError, match=f"beam_search: {message}"):
         beam_search(params, model, **{"prompt": PROMPT, "steps": 2, **change})
 
@@ -782,7 +834,7 @@ def test_bad_choices_of_beam_search_are_named(change, message):
         ({"steps": -1}, "steps must be at least 0; got -1"),
         ({"end": V}, "end must be a token of the vocabulary, below 13; got 13"),
         (
-            {"draft_model": Model(11, 12, 2, 20, n_layers=2)},
+            {"draft_params": builders.made(vocabulary=11)[1]},
             "both models must have one vocabulary; got 13 and 11 tokens",
         ),
     ],

@@ -20,23 +20,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
 from pe_numpy.transformer.attention import log_softmax, softmax
-from pe_numpy.transformer.model import Cache, Model, decode, encode
-
-if TYPE_CHECKING:
-    from pe_numpy.models.load import Loaded
+from pe_numpy.transformer.context import Cache
 
 
 def greedy(
     params: dict[str, Any],
-    model: Model | Loaded,
+    model: Any,
     prompt: ArrayLike,
     steps: int,
     source: ArrayLike | None = None,
@@ -83,26 +81,22 @@ def greedy(
 
     Examples
     --------
-    >>> from pe_numpy import init_params
-    >>> model = Model(11, 8, 2, 16, n_layers=1)
-    >>> params = init_params(model, np.random.default_rng(0))
+    >>> from pe_numpy import Model, Sizes, init_params
+    >>> model = Model(n_heads=2)
+    >>> params = init_params(Sizes(11, 8, 16, n_layers=1), model, np.random.default_rng(0))
     >>> tokens = greedy(params, model, [[3, 1]], steps=4)
     >>> tokens.shape, bool((tokens == greedy(params, model, [[3, 1]], 4, cached=False)).all())
     ((1, 4), True)
     """
-
-    def most_probable(logits: np.ndarray) -> np.ndarray:
-        return logits.argmax(axis=-1)
-
-    return _continue(
-        "greedy", params, model, prompt, steps, source, source_real, real, end, cached,
-        most_probable,
-    )  # fmt: skip
+    tokens, real, read = _begin(
+        "greedy", params, model, prompt, steps, source, source_real, real, end, cached
+    )
+    return generate(read, tokens, steps, most_probable, real, end, "greedy")
 
 
 def sample(
     params: dict[str, Any],
-    model: Model | Loaded,
+    model: Any,
     prompt: ArrayLike,
     steps: int,
     rng: np.random.Generator,
@@ -143,34 +137,23 @@ def sample(
 
     Examples
     --------
-    >>> from pe_numpy import init_params
-    >>> model = Model(11, 8, 2, 16, n_layers=1)
-    >>> params = init_params(model, np.random.default_rng(0))
+    >>> from pe_numpy import Model, Sizes, init_params
+    >>> model = Model(n_heads=2)
+    >>> params = init_params(Sizes(11, 8, 16, n_layers=1), model, np.random.default_rng(0))
     >>> one = sample(params, model, [[3, 1]], 4, np.random.default_rng(1), top_k=1)
     >>> bool((one == greedy(params, model, [[3, 1]], 4)).all())
     True
     """
-    rng = checks.generator("sample", "rng", rng)
-    temperature = checks.positive("sample", "temperature", temperature)
-    if top_k is not None:
-        top_k = checks.integer("sample", "top_k", top_k)
-
-    def draw(logits: np.ndarray) -> np.ndarray:
-        scaled = logits.astype(np.float64) / temperature
-        if top_k is not None and top_k < scaled.shape[-1]:
-            least = np.partition(scaled, -top_k, axis=-1)[:, -top_k, None]  # the k-th largest
-            scaled = np.where(scaled >= least, scaled, -np.inf)
-        below = softmax(scaled).cumsum(axis=-1)
-        return (below < rng.random((len(scaled), 1)) * below[:, -1:]).sum(axis=-1)
-
-    return _continue(
-        "sample", params, model, prompt, steps, source, source_real, real, end, cached, draw
+    choose = Sample(rng, temperature, top_k)
+    tokens, real, read = _begin(
+        "sample", params, model, prompt, steps, source, source_real, real, end, cached
     )
+    return generate(read, tokens, steps, choose, real, end, "sample")
 
 
 def beam_search(
     params: dict[str, Any],
-    model: Model | Loaded,
+    model: Any,
     prompt: ArrayLike,
     steps: int,
     beams: int = 4,
@@ -215,25 +198,24 @@ def beam_search(
 
     Examples
     --------
-    >>> from pe_numpy import init_params
-    >>> model = Model(11, 8, 2, 16, n_layers=1)
-    >>> params = init_params(model, np.random.default_rng(0))
+    >>> from pe_numpy import Model, Sizes, init_params
+    >>> model = Model(n_heads=2)
+    >>> params = init_params(Sizes(11, 8, 16, n_layers=1), model, np.random.default_rng(0))
     >>> tokens, scores = beam_search(params, model, [[3, 1], [2, 7]], steps=4, beams=3, end=0)
     >>> len(tokens), scores.shape
     (2, (2,))
     """
     name = "beam_search"
-    tokens, real = _check_prompt(name, prompt, real)
-    _check_choices(name, model, len(tokens), steps, source, source_real, end)
-    cached = checks.flag(name, "cached", cached)
+    tokens, real, read = _begin(
+        name, params, model, prompt, steps, source, source_real, real, end, cached
+    )
     beams = checks.integer(name, "beams", beams)
     alpha = checks.number(name, "alpha", alpha)
     if alpha < 0:
         raise ValueError(f"{name}: alpha must be at least 0; got {alpha:g}")
-    (B, L), end = tokens.shape, -1 if end is None else end
+    B, end = len(tokens), -1 if end is None else end
     row, alive, log_p = np.arange(B)[:, None], np.zeros((B, 1, 0), np.int64), np.zeros((B, 1))
     best, score = np.full((B, steps), end), np.full(B, -np.inf)  # of those that have ended
-    read = _Reader(params, model, B, L + steps, source, source_real, cached)
     unread, unread_real = tokens, real
     for length in range(1, steps + 1):
         logits = read(unread, unread_real)[:, -1]
@@ -276,9 +258,9 @@ def _length_penalty(length: int, alpha: float) -> float:
 
 def speculative(
     params: dict[str, Any],
-    model: Model | Loaded,
+    model: Any,
     draft_params: dict[str, Any],
-    draft_model: Model | Loaded,
+    draft_model: Any,
     prompt: ArrayLike,
     steps: int,
     rng: np.random.Generator | None = None,
@@ -327,31 +309,28 @@ def speculative(
 
     Examples
     --------
-    >>> from pe_numpy import init_params
-    >>> model = Model(11, 8, 2, 16, n_layers=1)
-    >>> params, drafts = (init_params(model, np.random.default_rng(n)) for n in (0, 1))
+    >>> from pe_numpy import Model, Sizes, init_params
+    >>> sizes, model = Sizes(11, 8, 16, n_layers=1), Model(n_heads=2)
+    >>> params, drafts = (init_params(sizes, model, np.random.default_rng(n)) for n in (0, 1))
     >>> tokens = speculative(params, model, drafts, model, [[3, 1]], 6)
     >>> bool((tokens == greedy(params, model, [[3, 1]], 6)).all())
     True
     """
     name = "speculative"
-    tokens, _ = _check_prompt(name, prompt, None)
+    tokens, _, large = _begin(name, params, model, prompt, steps, end=end)
     if len(tokens) != 1:
         raise ValueError(f"{name}: prompt must be one alone, of shape (1, L); got {tokens.shape}")
-    for each in (model, draft_model):
-        _check_choices(name, each, 1, steps, None, None, end)
-    if model.vocabulary != draft_model.vocabulary:
+    small = _begin(name, draft_params, draft_model, prompt, steps, end=end)[2]
+    sizes = [len(each["embedding"]) for each in (params, draft_params)]
+    if sizes[0] != sizes[1]:
         raise ValueError(
-            f"{name}: both models must have one vocabulary; got {model.vocabulary} and "
-            f"{draft_model.vocabulary} tokens"
+            f"{name}: both models must have one vocabulary; got {sizes[0]} and {sizes[1]} tokens"
         )
     if rng is not None:
         rng = checks.generator(name, "rng", rng)
     temperature = checks.positive(name, "temperature", temperature)
     ahead = checks.integer(name, "ahead", ahead)
     text, last = tokens[0].tolist(), tokens.shape[1] + steps
-    large = _Reader(params, model, 1, last, None, None, True)
-    small = _Reader(draft_params, draft_model, 1, last, None, None, True)
     expected = partial(_expected, name, text, tokens.shape[1], rng, temperature)
     rounds: list[tuple[int, int]] = []
     while len(text) < last and (text[-1] != end or not rounds):
@@ -389,7 +368,7 @@ def _expected(
     begin: int,
     rng: np.random.Generator | None,
     temperature: float,
-    read: _Reader,
+    read: Reader,
     count: int,
 ) -> list[np.ndarray]:
     """Read what is new; give the probabilities of what follows each of the last `count` tokens."""
@@ -407,68 +386,97 @@ def _draw(p: np.ndarray, rng: np.random.Generator | None) -> int:
     return int(p.argmax() if rng is None else (below < rng.random() * below[-1]).sum())
 
 
-def _continue(
-    function: str,
-    params: dict[str, Any],
-    model: Model | Loaded,
-    prompt: ArrayLike,
+def generate(
+    read: Reader,
+    prompt: np.ndarray,
     steps: int,
-    source: ArrayLike | None,
-    source_real: ArrayLike | None,
-    real: ArrayLike | None,
-    end: int | None,
-    cached: bool,
     choose: Callable[[np.ndarray], np.ndarray],
+    real: np.ndarray | None = None,
+    end: int | None = None,
+    function: str = "generate",
 ) -> np.ndarray:
-    tokens, real = _check_prompt(function, prompt, real)
-    _check_choices(function, model, len(tokens), steps, source, source_real, end)
-    cached = checks.flag(function, "cached", cached)
-    B, L = tokens.shape
-    read = _Reader(params, model, B, L + steps, source, source_real, cached)
-    new = np.zeros((tokens.shape[0], 0), np.int64)
-    ended = np.zeros(len(tokens), bool)
-    unread, unread_real, is_real = tokens, real, np.ones((len(tokens), 1), bool)
+    """Continue each prompt, token after token: `choose` takes logits (B, V) and gives tokens (B,).
+
+    Returns
+    -------
+    (B, n) integer array of the new tokens, n at most `steps`; after its end a sequence is padded
+    with `end`.
+
+    Examples
+    --------
+    >>> from pe_numpy import Model, Sizes, init_params
+    >>> model = Model(n_heads=2)
+    >>> params = init_params(Sizes(11, 8, 16, n_layers=1), model, np.random.default_rng(0))
+    >>> read = Reader(params, model, batch=1, capacity=6)
+    >>> generate(read, np.array([[3, 1]]), 4, most_probable).shape
+    (1, 4)
+    """
+    real = np.ones(prompt.shape, bool) if real is None else real
+    new, ended = np.zeros((len(prompt), 0), np.int64), np.zeros(len(prompt), bool)
     for step in range(steps):
-        logits = read(unread, unread_real)[:, -1]
+        logits = read(prompt, real)[:, -1]
         _check_logits(function, logits, step)
         chosen = choose(logits)
         if end is not None:
             chosen = np.where(ended, end, chosen)
             ended = ended | (chosen == end)
         new = np.concatenate([new, chosen[:, None]], axis=1)
-        if end is not None and ended.all():
+        if ended.all():
             break
-        unread, unread_real = chosen[:, None], is_real
+        prompt, real = chosen[:, None], np.ones((len(prompt), 1), bool)
     return new
 
 
-class _Reader:
-    """Reads tokens after those that it has read, with a cache or all of them again."""
+def most_probable(logits: np.ndarray) -> np.ndarray:
+    """Tokens (B,) of the largest logits (B, V)."""
+    return logits.argmax(axis=-1)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Draws tokens (B,) by their probability, from logits (B, V); as `sample` describes."""
+
+    rng: np.random.Generator
+    temperature: float = 1.0
+    top_k: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.generator("sample", "rng", self.rng)
+        checks.positive("sample", "temperature", self.temperature)
+        if self.top_k is not None:
+            checks.integer("sample", "top_k", self.top_k)
+
+    def __call__(self, logits: np.ndarray) -> np.ndarray:
+        """Draw a token for each row."""
+        scaled = logits.astype(np.float64) / self.temperature
+        if self.top_k is not None and self.top_k < scaled.shape[-1]:
+            least = np.partition(scaled, -self.top_k, axis=-1)[:, -self.top_k, None]
+            scaled = np.where(scaled >= least, scaled, -np.inf)
+        below = softmax(scaled).cumsum(axis=-1)
+        return (below < self.rng.random((len(scaled), 1)) * below[:, -1:]).sum(axis=-1)
+
+
+class Reader:
+    """Reads tokens after those that it has read, with a cache or all of them again.
+
+    What the model gives decides: `sources(params, source, source_real)`, what it makes of a source,
+    and `forward(params, sources, tokens, real, cache)`, logits of the tokens.
+    """
 
     def __init__(
         self,
         params: dict[str, Any],
-        model: Model | Loaded,
+        model: Any,
         batch: int,
         capacity: int,
-        source: ArrayLike | None,
-        source_real: ArrayLike | None,
-        cached: bool,
+        source: ArrayLike | None = None,
+        source_real: ArrayLike | None = None,
+        cached: bool = True,
     ) -> None:
-        self.params, self.length = params, 0
-        self.model: Any = model
-        self.source: Any = None if source is None else np.asarray(source)
-        self.source_real = None if source_real is None else np.asarray(source_real)
+        self.params, self.model, self.length = params, model, 0
+        self.sources = model.sources(params, source, source_real)
+        self.cache = Cache(batch, capacity) if cached else None
         self.tokens, self.real = np.zeros((batch, 0), np.int64), np.zeros((batch, 0), bool)
-        self.cache: Any = None
-        if not isinstance(model, Model):
-            self.model = model.replace(parameters=params)
-            self.cache = self.model.cache(batch, capacity) if cached else None
-            return
-        if source is not None:
-            self.source = encode(params, model, source, source_real)
-        if cached:
-            self.cache = Cache(model, batch, capacity, params["embedding"].dtype)
 
     def __call__(self, tokens: np.ndarray, real: np.ndarray) -> np.ndarray:
         """Logits (B, L, V) of what follows each of the new tokens."""
@@ -476,22 +484,14 @@ class _Reader:
         if self.cache is None:
             tokens = self.tokens = np.concatenate([self.tokens, tokens], axis=1)
             real = self.real = np.concatenate([self.real, real], axis=1)
-        if isinstance(self.model, Model):
-            logits = decode(
-                self.params, self.model, tokens, self.source, self.source_real, real, self.cache
-            )
-        elif self.source is None:
-            logits = self.model.logits(tokens, real=real, cache=self.cache)
-        else:
-            logits = self.model.logits(tokens, self.source, self.source_real, real, self.cache)
+        logits = self.model.forward(self.params, self.sources, tokens, real, self.cache)
         self.length += new
         return logits[:, -new:]
 
     def take(self, rows: np.ndarray) -> None:
         """Go on with these sequences, in this order."""
         self.tokens, self.real = self.tokens[rows], self.real[rows]
-        self.source = None if self.source is None else self.source[rows]
-        self.source_real = None if self.source_real is None else self.source_real[rows]
+        self.sources = tuple(None if x is None else x[rows] for x in self.sources)
         if self.cache is not None:
             self.cache.take(rows)
 
@@ -503,45 +503,42 @@ class _Reader:
             self.cache.cut(length)
 
 
-def _check_prompt(
-    function: str, prompt: ArrayLike, real: ArrayLike | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _begin(
+    function: str,
+    params: dict[str, Any],
+    model: Any,
+    prompt: ArrayLike,
+    steps: int,
+    source: ArrayLike | None = None,
+    source_real: ArrayLike | None = None,
+    real: ArrayLike | None = None,
+    end: int | None = None,
+    cached: bool = True,
+) -> tuple[np.ndarray, np.ndarray, Reader]:
+    """Check what was asked for; give the prompt, which of it is real, and what reads it."""
+    if not hasattr(model, "forward"):
+        raise ValueError(
+            f"{function}: model must be one that writes; got "
+            f"{getattr(model, 'config', {}).get('model_type', type(model).__name__)}"
+        )
     tokens = checks.whole_numbers(function, "prompt", prompt)
     if tokens.ndim != 2 or 0 in tokens.shape:
         raise ValueError(
             f"{function}: prompt must have the axes (B, L) and at least one token; "
             f"got shape {tokens.shape}"
         )
+    B, L = tokens.shape
     real = np.ones(tokens.shape, bool) if real is None else checks.as_array(real)
     if real.shape != tokens.shape or not real[:, -1].all():
         raise ValueError(
             f"{function}: padding of the prompt must stand on the left, so that every prompt ends "
             "with a token"
         )
-    return tokens, real
-
-
-def _check_choices(
-    function: str,
-    model: Model | Loaded,
-    batch: int,
-    steps: int,
-    source: ArrayLike | None,
-    source_real: ArrayLike | None,
-    end: int | None,
-) -> None:
-    if not isinstance(model, Model) and "decoder" not in model.page.KIND:
-        raise ValueError(
-            f"{function}: model must be one that writes; got {model.config['model_type']}, which "
-            "has no decoder"
-        )
     checks.integer(function, "steps", steps, least=0)
-    if end is not None and checks.integer(function, "end", end, least=0) >= model.vocabulary:
-        raise ValueError(
-            f"{function}: end must be a token of the vocabulary, below {model.vocabulary}; "
-            f"got {end}"
-        )
-    if not isinstance(model, Model) and (model.page.KIND == "encoder-decoder") == (source is None):
+    V = len(params["embedding"])
+    if end is not None and checks.integer(function, "end", end, least=0) >= V:
+        raise ValueError(f"{function}: end must be a token of the vocabulary, below {V}; got {end}")
+    if ("encoder" in params) == (source is None):
         raise ValueError(
             f"{function}: source must be given if and only if the model has an encoder; got "
             f"{'none' if source is None else 'one'}"
@@ -549,10 +546,12 @@ def _check_choices(
     if source is None and source_real is not None:
         raise ValueError(f"{function}: source_real must come with a source; got none")
     shape = () if source is None else np.shape(source)
-    if source is not None and (len(shape) < 2 or shape[0] != batch):
+    if source is not None and (len(shape) < 2 or shape[0] != B):
         raise ValueError(
-            f"{function}: source must have one row for each prompt, {batch}; got shape {shape}"
+            f"{function}: source must have one row for each prompt, {B}; got shape {shape}"
         )
+    cached = checks.flag(function, "cached", cached)
+    return tokens, real, Reader(params, model, B, L + steps, source, source_real, cached)
 
 
 def _check_logits(function: str, logits: np.ndarray, step: int) -> None:

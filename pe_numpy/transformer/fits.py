@@ -1,0 +1,118 @@
+"""Whether a model fits its parameters, as far as these can show it.
+
+Axes: D model width, H heads, G heads of keys, K width of a head.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from pe_numpy.transformer.encodings.base import Encoding, Params, Shape
+
+
+def fits(params: Params, model: Any, function: str = "fits") -> None:
+    """Refuse a model that contradicts its parameters, where they can show it.
+
+    Parameters
+    ----------
+    params : dict
+        From `init_params`.
+    model : Model
+        Its choices.
+
+    Raises
+    ------
+    ValueError
+        If the heads do not divide the projections, a stack has a last norm and the model's norm is
+        "post" (or the reverse), or an encoding's own arrays are others than the parameters hold;
+        the message names both sides.
+
+    Notes
+    -----
+    What the parameters can't show is up to you: a number of heads that divides the projections, the
+    activation, the scale, eps, dropout, the mask, and an encoding that has no arrays of its own
+    (ALiBi or RoPE), or arrays of the same names and shapes (T5 with another `max_distance`). A
+    `Cache` keeps the model of its first call, and refuses another.
+
+    Examples
+    --------
+    >>> from pe_numpy import Model, Sizes, init_params
+    >>> model = Model(n_heads=2)
+    >>> params = init_params(Sizes(11, 8, 16, 1), model, np.random.default_rng(0))
+    >>> fits(params, model)
+    >>> fits(params, Model(n_heads=3))
+    Traceback (most recent call last):
+    ValueError: fits: n_heads must divide the width of W_q in decoder layer 0; got 3 and 8
+    """
+    for name in ("encoder", "decoder"):
+        if name in params:
+            _fits_stack(function, params[name], model, name, params["embedding"].shape[1])
+
+
+def _fits_stack(function: str, stack: Params, model: Any, name: str, D: int) -> None:
+    if ("norm" in stack) != (model.norm == "pre"):
+        raise ValueError(
+            f"{function}: norm must be {'pre' if 'norm' in stack else 'post'}, since the {name} "
+            f"has {'a' if 'norm' in stack else 'no'} last norm; got {model.norm!r}"
+        )
+    encodings = []
+    for n, layer in enumerate(stack["layers"].values()):
+        where = f"{name} layer {n}"
+        shape = _fits_heads(function, layer["attention"], "n_heads", model.n_heads, D, where)
+        if "cross" in layer:
+            heads = model.cross_heads or model.n_heads
+            _fits_heads(function, layer["cross"], "cross_heads", heads, D, where)
+        encoding = model.of_layer("encoding", n, name == "encoder")
+        _same(function, encoding, layer["encoding"], _own(encoding, shape)[0], where)
+        encodings.append((encoding, shape))
+    members, shared = dict.fromkeys(encodings), stack["shared"]
+    names = [str(n) for n in range(len(members))]
+    if len(members) > 1 and set(shared) != set(names):
+        raise ValueError(
+            f"{function}: the {name} must share arrays under the names {names}, since the model "
+            f"has {len(members)} encodings; got {list(shared)}"
+        )
+    each = [shared] if len(members) == 1 else [shared[n] for n in names]
+    for (encoding, shape), held in zip(members, each, strict=True):
+        _same(function, encoding, held, _own(encoding, shape)[1], f"the {name} shared")
+
+
+def _fits_heads(function: str, own: Params, name: str, H: int, D: int, where: str) -> Shape:
+    width, narrow = own["W_q"].shape[-1], own["W_k"].shape[-1]
+    if width % H:
+        raise ValueError(
+            f"{function}: {name} must divide the width of W_q in {where}; got {H} and {width}"
+        )
+    K = width // H
+    G = narrow // K
+    if narrow % K or not G or H % G:
+        raise ValueError(
+            f"{function}: the width of W_k in {where} must be K times a divisor of {name}; got "
+            f"{narrow}, K = {K} and {H} heads"
+        )
+    if "sink" in own and own["sink"].shape != (H,):
+        raise ValueError(
+            f"{function}: {name} must be that of the sinks in {where}; got {H} and "
+            f"{own['sink'].shape}"
+        )
+    return Shape(D, H, G, K)
+
+
+@functools.lru_cache(maxsize=256)
+def _own(encoding: Encoding, shape: Shape) -> tuple[dict, dict]:
+    """Shapes of the arrays that an encoding has in a layer, and of those that layers share."""
+    rng = np.random.default_rng(0)
+    made = encoding.layer(rng, shape), encoding.shared(rng, shape)
+    return tuple({name: np.shape(x) for name, x in each.items()} for each in made)  # type: ignore
+
+
+def _same(function: str, encoding: Encoding, held: Params, own: dict, where: str) -> None:
+    found = {name: np.shape(x) for name, x in held.items()}
+    if found != own:
+        raise ValueError(
+            f"{function}: {encoding} must have its own arrays in {where}, {own or 'none'}; the "
+            f"parameters hold {found or 'none'}"
+        )
