@@ -286,7 +286,8 @@ plt.show()
 #
 # ## What a cache weighs
 #
-# For each of $B$ texts, $S$ tokens, $N$ layers and $H$ heads there are a key and a value of width $K$:
+# How much memory does a KV cache need? For each of $B$ texts, $S$ tokens, $N$ layers and $H$ heads there are a key and
+# a value of width $K$:
 #
 # $$\text{bytes} = 2\cdot N\cdot B\cdot H\cdot S\cdot K\cdot(\text{bytes of a number})$$
 

@@ -793,7 +793,7 @@ assert turning - set(passing) == {"dynamic_ntk", "longrope", "temperature", "rot
 #
 # ### The guide
 #
-# Each line says what to take, and what that rests on: **measured** here or in the chapter named, **sourced** from papers, or **custom**,
+# Which positional encoding should I use? Each line says what to take, and what that rests on: **measured** here or in the chapter named, **sourced** from papers, or **custom**,
 # what most people do.
 #
 # | situation | take | rests on |
