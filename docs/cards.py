@@ -230,7 +230,7 @@ def growth(measure: Callable, encoding: Encoding) -> tuple[float, float, int]:
     """What an encoding adds to one without: for a pair and head, for a token's number, once."""
     more = [measure(encoding, L) - measure(Encoding(), L) for L in LENGTHS]
     pairs, tokens, once = np.linalg.solve(np.vander(LENGTHS, 3), more)
-    return round(pairs / H, 2), round(tokens / D, 2), round(once)
+    return round(pairs / H, 2), round(tokens / D, 3), round(once)
 
 
 def cost(encoding: Encoding) -> str:
