@@ -63,11 +63,7 @@ def random_positions(rng: np.random.Generator, length: int, max_length: int) -> 
     (True, True)
     """
     name = "random_positions"
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(
-            f"{name}: rng must be a generator, such as np.random.default_rng(0); "
-            f"got {type(rng).__name__}"
-        )
+    rng = checks.generator(name, "rng", rng)
     length = checks.integer(name, "length", length)
     max_length = checks.integer(name, "max_length", max_length)
     if length > max_length:

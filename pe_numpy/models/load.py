@@ -215,7 +215,8 @@ class Loaded:
     """A page, what config.json says, and the parameters.
 
     `places`, if given, changes the positions that the model is told: a function of an integer array
-    that returns one of its shape. Masks follow the true order all the same.
+    that returns one of its shape, each position by itself; with a cache it gets those of all tokens
+    at each call. Masks follow the true order all the same.
     """
 
     page: ModuleType

@@ -186,11 +186,7 @@ def mixed_frequencies(rng: np.random.Generator, d: int, base: float = 10.0) -> n
     [1.0, 0.3162, 1.0, 0.3162]
     """
     name = "mixed_frequencies"
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(
-            f"{name}: rng must be a generator, such as np.random.default_rng(0); "
-            f"got {type(rng).__name__}"
-        )
+    rng = checks.generator(name, "rng", rng)
     d = _shared(name, d, 2)
     base = checks.positive(name, "base", base)
     lengths = rope_frequencies(d // 2, base)

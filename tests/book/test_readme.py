@@ -52,6 +52,10 @@ def test_mistakes_are_seeded_into_the_module_of_each_function(name):
     assert any(mutant.module == module for mutant in MUTANTS)
 
 
+def test_each_mistake_changes_a_text_that_its_module_has_once():
+    assert [m for m in MUTANTS if m.source.read_text().count(m.right) != 1] == []
+
+
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))
 def test_row_leads_to_a_chapter_that_shows_and_calls_the_function(row):
     name = row[0].strip("`")
