@@ -411,6 +411,16 @@ def test_bad_input_is_named_with_the_rule_and_the_numbers():
             "encode: n_heads must divide the width of W_q in encoder layer 0; got 5 and 12",
         ),
         (
+            lambda: decode(params, model, [[1]], cache="no"),
+            "decode: cache must be a Cache; got str",
+        ),
+        (lambda: decode(params, None, [[1]]), "decode: model must be a Model; got NoneType"),
+        (lambda: decode(None, model, [[1]]), "decode: params must be the dictionaries that init"),
+        (
+            lambda: encode(model, params, [[1]]),
+            "encode: params must be .* got Model",
+        ),
+        (
             lambda: decode(params, model, [[1]], cache=Cache(2, 5)),
             "Cache: the batch must be that of the cache, 2; got 1",
         ),

@@ -47,6 +47,13 @@ def fits(params: Params, model: Any, function: str = "fits") -> None:
     Traceback (most recent call last):
     ValueError: fits: n_heads must divide the width of W_q in decoder layer 0; got 3 and 8
     """
+    if not isinstance(params, dict) or "embedding" not in params:
+        raise ValueError(
+            f"{function}: params must be the dictionaries that init_params makes; got "
+            f"{type(params).__name__}"
+        )
+    if not hasattr(model, "of_layer"):
+        raise ValueError(f"{function}: model must be a Model; got {type(model).__name__}")
     for name in ("encoder", "decoder"):
         if name in params:
             _fits_stack(function, params[name], model, name, params["embedding"].shape[1])

@@ -192,9 +192,9 @@ def encode(
     >>> encode(params, model, [[3, 1, 4, 1, 5]]).shape
     (1, 5, 8)
     """
+    fits(params, model, "encode")
     if "encoder" not in params:
         raise ValueError("encode: the model has no encoder; give it n_encoder_layers above 0")
-    fits(params, model, "encode")
     rng = None if rng is None else checks.generator("encode", "rng", rng)
     tokens, real = _tokens("encode", tokens, real)
     context = Context().begin(tokens.shape, real, model.dropout, rng)
@@ -258,6 +258,8 @@ def decode(
     >>> decode(params, model, [[3, 1, 4]]).shape
     (1, 3, 11)
     """
+    if cache is not None and not isinstance(cache, Cache):
+        raise ValueError(f"decode: cache must be a Cache; got {type(cache).__name__}")
     if cache is None or not cache.owner:
         fits(params, model, "decode")
     rng = None if rng is None else checks.generator("decode", "rng", rng)
