@@ -109,7 +109,7 @@ test-course: .venv-nbgrader/ok  ## let nbgrader itself release and grade a noteb
 test-oldest: .venv-oldest/ok  ## the unit tests with the oldest numpy 2 that this Python has a wheel for
 	@.venv-oldest/bin/python -c "import numpy; print('numpy', numpy.__version__)"
 	@PYTHONPATH="$(CURDIR)" .venv-oldest/bin/python -m pytest -q pe_numpy tests \
-	  --ignore=tests/book --ignore=tests/formula_mutants.py --ignore=pe_numpy/plots --ignore=pe_numpy/book.py
+	  --ignore=tests/book --ignore=tests/formula_mutants.py --ignore=pe_numpy/book/plots --ignore=pe_numpy/book/show.py
 
 # Of NumPy alone the oldest; the tools are those of the lock.
 .venv-oldest-book/ok: .venv/ok requirements/dev.lock

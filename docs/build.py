@@ -24,10 +24,10 @@ import nbformat
 import toc
 
 import pe_numpy
-from pe_numpy.cards import card
+from pe_numpy import contents
+from pe_numpy.book.cards import card
+from pe_numpy.contents import chapter_of
 from pe_numpy.files import write_whole
-from pe_numpy.homework import contents
-from pe_numpy.homework.contents import chapter_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -49,7 +49,7 @@ INPUTS = (
     "notebooks/exercises/**/*.py",
     "notebooks/results/*.*",
     "pe_numpy/**/*.py",
-    "pe_numpy/*.csv",
+    "pe_numpy/book/*.csv",
     "CHANGELOG.md",
     "CITATION.cff",
     "THIRD_PARTY.md",

@@ -1,4 +1,4 @@
-"""The cards: measure what they say of each scheme, and write pe_numpy/cards.csv and CARDS.md.
+"""The cards: measure what they say of each scheme, and write pe_numpy/book/cards.csv and CARDS.md.
 
 Usage: python docs/cards.py         measure all (a minute), write both
        python docs/cards.py study   read study, docstrings and census anew, write both
@@ -25,20 +25,21 @@ from unittest import mock
 import numpy as np
 import toc
 
-from pe_numpy import axial_frequencies, cards, mixed_frequencies, mrope_frequencies, rope_nd
-from pe_numpy.census import ENCODINGS
-from pe_numpy.detector import Properties, properties
+from pe_numpy import axial_frequencies, mixed_frequencies, mrope_frequencies, rope_nd
+from pe_numpy.book import cards
+from pe_numpy.book.census import ENCODINGS
 from pe_numpy.files import write_whole
+from pe_numpy.judging import experiment
+from pe_numpy.judging.cache import cache_properties
+from pe_numpy.judging.properties import Properties, properties
+from pe_numpy.judging.schemes import every_scheme
+from pe_numpy.judging.verdicts import Study
 from pe_numpy.relative.alibi import alibi_slopes
-from pe_numpy.schemes import every_scheme
-from pe_numpy.training import experiment
-from pe_numpy.training.verdicts import Study
-from pe_numpy.transformer.caching import cache_properties
 from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.encodings import Encoding, Shape
 
 ROOT = Path(__file__).parent.parent
-TABLE = ROOT / "pe_numpy" / "cards.csv"
+TABLE = ROOT / "pe_numpy" / "book" / "cards.csv"
 STUDY = ROOT / "notebooks" / "results" / "study.csv"
 PAGE = ROOT / "notebooks" / "CARDS.md"
 

@@ -1,4 +1,4 @@
-"""Where the figures that answer the hand stand in the web book; `pe_numpy.explore` makes them."""
+"""Where figures that answer the hand stand in the web book; `pe_numpy.book.explore` makes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from nbformat import NotebookNode
 
-from pe_numpy.explore import FIGURES
+from pe_numpy.book.explore import FIGURES
 
 # Figure, number of the chapter, heading of the section that it closes.
 PLACES = (

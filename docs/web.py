@@ -19,7 +19,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
 import pe_numpy
-from pe_numpy.homework.contents import CHAPTERS, chapter_of
+from pe_numpy.contents import chapter_of, functions_of
 
 # What TeX needs, and MathML for those who listen: a twentieth of the whole. The menu is left out,
 # since most of what it offers would have to be fetched from elsewhere.
@@ -130,7 +130,7 @@ def link_functions(app: Sphinx, doctree: nodes.document) -> None:
     A chapter ends with those that it derives.
     """
     number = re.match(r"chapters/(\d\d)_", app.env.current_document.docname)
-    names = CHAPTERS.get(int(number[1]), "").split() if number else []
+    names = functions_of(int(number[1])) if number else []
     if names:
         line = nodes.paragraph("", "Reference: ", classes=["reference-line"])
         for n, name in enumerate(names):

@@ -15,8 +15,8 @@ import numpy as np
 from pe_numpy import attention, causal_mask, merge_heads, padding_mask
 from pe_numpy import relative_distance, rope, rope_frequencies, rope_matrix, sinusoidal, softmax
 from pe_numpy import split_heads
-from pe_numpy.book import show_source
-from pe_numpy.plots import how_to_read as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import how_to_read as plots
 
 plots.four_places(plots.SCHEMES)
 plt.show()
@@ -315,7 +315,7 @@ plt.show()
 #
 # For lessons of about 90 minutes; the columns say in which lesson a chapter comes. The homework stands ready, with
 # points, in `notebooks/assignments/`, and is checked for a whole class at once
-# ([chapter 73](73_exercises.ipynb)); each figure is drawn by one function of `pe_numpy/plots/`.
+# ([chapter 73](73_exercises.ipynb)); each figure is drawn by one function of `pe_numpy/book/plots/`.
 #
 # | chapter | homework | 4 lessons | 8 | 12 |
 # |---|---|---|---|---|

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attention
-from pe_numpy.plots import attention as plots
+from pe_numpy.book.plots import attention as plots
 
 words = ["I", "love", "to", "learn"]
 X = np.array([[1, 0, 0, 1], [0, 2, 0, 1], [0, 0, 2, 0], [1, 1, 1, 1]], float)  # (L, D)
@@ -197,7 +197,7 @@ assert np.argsort(weights_of_love).tolist() == np.argsort(row).tolist()  # the o
 
 # %%
 from pe_numpy import softmax
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 show_source(softmax)
 for a in (-100.0, 0.0, 100.0):

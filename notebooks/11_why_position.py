@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attention
-from pe_numpy.plots import why_position as plots
+from pe_numpy.book.plots import why_position as plots
 
 rng, D, words = np.random.default_rng(0), 8, ["dog", "bites", "man"]
 X = rng.standard_normal((3, D))  # (L, D), one row a word

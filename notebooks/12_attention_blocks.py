@@ -9,7 +9,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy.plots import attention_blocks as plots
+from pe_numpy.book.plots import attention_blocks as plots
 
 size, block, lengths = 6, 256, 2 ** np.arange(8, 18)
 place = np.arange(size)[:, None] * (np.arange(size)[:, None] + 1) // 2 + np.arange(size) + 1
@@ -144,7 +144,7 @@ assert np.isnan(merge(start, start)[1:]).all()  # masked: care
 
 # %% fold="output"
 from pe_numpy import attention_blockwise
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 show_source(attention_blockwise)
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from pe_numpy import attention, sinusoidal, sinusoidal_shift, wavelengths
 from pe_numpy.absolute.sinusoidal import _waves_of_a_run
-from pe_numpy.book import show_source
-from pe_numpy.plots import sinusoidal as plots
-from pe_numpy.slider import slider
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import sinusoidal as plots
+from pe_numpy.book.slider import slider
 
 # The first 4 of the 8 pairs of a code with D = 16, at positions 0 to 4: (positions, pairs, 2).
 codes = sinusoidal(np.arange(5), 16).reshape(5, 8, 2)[:, :4]

@@ -11,9 +11,9 @@ import numpy as np
 
 from pe_numpy import Model, Sizes, cosine_schedule, cross_entropy, decode, hierarchical
 from pe_numpy import init_params, learned, sinusoidal, train, value_and_grad
-from pe_numpy.book import show_source
-from pe_numpy.plots import learned as plots
-from pe_numpy.training.tasks import offset_batch, text_batch, text_corpus
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import learned as plots
+from pe_numpy.judging.tasks import offset_batch, text_batch, text_corpus
 from pe_numpy.transformer.encodings import Learned
 
 component = np.random.default_rng(3).standard_normal((4, 4))

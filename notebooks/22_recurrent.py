@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import floater, recurrent, rope, sinusoidal, sinusoidal_shift
-from pe_numpy.book import show_source
-from pe_numpy.plots import recurrent as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import recurrent as plots
 
 turn, start = sinusoidal_shift(math.pi / 6, 2), [0.0, 1.0]  # a third of a right angle
 paths = {f"{g} times a turn": recurrent(start, lambda p, g=g: g * turn @ p, 40) for g in (0.9, 1)}

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import convolve
-from pe_numpy.plots import convolution as plots
+from pe_numpy.book.plots import convolution as plots
 
 KERNEL = (0.2, 0.5, 0.3)
 zero, circular = [np.ones(13)], [np.ones(13)]
@@ -80,7 +80,7 @@ assert convolve_by_loops([0, 0, 0, 0, 1], KERNEL, "circular") == [0.2, 0, 0, 0.3
 # 1 that reads it with 0.2. The package adds shifted copies of the padded input, one for each weight.
 
 # %%
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 show_source(convolve)
 rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import complex_order
-from pe_numpy.plots import complex_order as plots
+from pe_numpy.book.plots import complex_order as plots
 
 dog = [1.0, 0.7, 0.5], np.array([1 / 12, 1 / 6, 0]), [0, 0.8, 1.2]  # amplitude, turns, phase
 bites = [0.6, 1.0, 0.8], np.array([-1 / 9, 1 / 24, 1 / 3]), [0.5, 2.5, 0]
@@ -228,7 +228,7 @@ for name, (amplitude, *_) in lexicon.items():
 # fit into this book's Transformer, whose numbers are real.)
 
 # %%
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 show_source(complex_order)
 rng = np.random.default_rng(0)

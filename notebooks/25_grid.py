@@ -13,8 +13,8 @@ import numpy as np
 
 from pe_numpy import detr_sine, fourier_features, resize_matrix
 from pe_numpy import sinusoidal, sinusoidal_2d, timing_signal, value_and_grad
-from pe_numpy.book import show_source
-from pe_numpy.plots import grid as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import grid as plots
 
 cells = np.moveaxis(np.indices((15, 25)), 0, -1)  # (15, 25, 2): row and column of each cell
 line, two = sinusoidal(np.arange(375).reshape(15, 25), 128), sinusoidal_2d(15, 25, 128)

@@ -11,8 +11,8 @@ import numpy as np
 
 from pe_numpy import Context, alibi_bias, digit_positions, laplacian_encoding, learned
 from pe_numpy import random_positions, relative_distance, sinusoidal
-from pe_numpy.book import show_source
-from pe_numpy.plots import counting as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import counting as plots
 
 places = [range(8), *(random_positions(np.random.default_rng(n), 8, 32) for n in (1, 2, 3))]
 ring = np.exp(1j * np.pi * (0.5 + np.arange(6) / 3))  # below: naphthalene's carbon, in the plane

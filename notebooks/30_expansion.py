@@ -9,7 +9,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import attend, four_terms, relative_distance, sinusoidal, softmax
-from pe_numpy.plots import expansion as plots
+from pe_numpy.book.plots import expansion as plots
 
 words = "the dog saw the cat and the cat ran".split()
 L, D, K = len(words), 32, 16
@@ -124,7 +124,7 @@ assert np.allclose([sum(by_loops), whole], brackets, rtol=0, atol=1e-12)
 # The package's function projects words and codes once each, and pairs the four results:
 
 # %%
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 show_source(four_terms)
 for got, expected in zip(four_terms(x3, p3, w_q, w_k), by_loops, strict=True):

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import relative_distance, shaw_scores, softmax
-from pe_numpy.plots import shaw as plots
+from pe_numpy.book.plots import shaw as plots
 
 words = "the dog saw the cat".split()
 query_of = {"the": (0, 2), "dog": (2, 0), "saw": (1.5, 1.5), "cat": (2, 0)}
@@ -127,7 +127,7 @@ assert np.allclose(shaw_by_loops(q5, k5, table, m=6), right_form, rtol=0, atol=1
 # layer.
 
 # %%
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 show_source(shaw_scores)
 L, K, m = 4, 5, 3

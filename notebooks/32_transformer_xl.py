@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import attend, causal_mask, four_terms, relative_distance, relative_shift
 from pe_numpy import sinusoidal, transformer_xl_scores
-from pe_numpy.book import show_source
-from pe_numpy.plots import transformer_xl as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import transformer_xl as plots
 
 products = np.array([[f"q{i}d{d}" for d in (4, 3, 2, 1, 0)] for i in range(3)])  # largest first
 padded = np.concatenate([np.full((3, 1), "  ."), products], axis=1)

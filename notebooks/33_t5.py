@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import attention, attention_blockwise, causal_mask, relative_distance, softmax
 from pe_numpy import t5_bias, t5_bucket, tupe_scores, value_and_grad
-from pe_numpy.book import show_source
-from pe_numpy.plots import t5 as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import t5 as plots
 
 span, past, line = np.arange(-140, 141), np.arange(1, 261), np.geomspace(1, 260, 400)
 curves = {}

@@ -10,8 +10,8 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import attend, deberta_bucket, deberta_scores, relative_distance, softmax, t5_bucket
-from pe_numpy.book import show_source
-from pe_numpy.plots import deberta as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import deberta as plots
 
 six = relative_distance(np.arange(6), np.arange(6))
 rows = {

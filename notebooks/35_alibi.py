@@ -11,8 +11,8 @@ import numpy as np
 
 from pe_numpy import alibi_bias, alibi_slopes, attention, causal_mask
 from pe_numpy import relative_distance, softmax
-from pe_numpy.book import show_source
-from pe_numpy.plots import alibi as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import alibi as plots
 
 plots.alibi_reach_of_slopes(np.arange(0, 4096), alibi_slopes(8), (512, 1024))
 plt.show()
@@ -445,7 +445,7 @@ from dataclasses import dataclass
 
 from pe_numpy import Model, Sizes, cosine_schedule, cross_entropy, decode, init_params
 from pe_numpy import train, value_and_grad
-from pe_numpy.training.tasks import text_batch, text_corpus
+from pe_numpy.judging.tasks import text_batch, text_corpus
 from pe_numpy.transformer.encodings import Alibi, Encoding, Rope, Sinusoidal
 
 corpus = text_corpus()

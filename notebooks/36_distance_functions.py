@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import alibi_bias, attention, fire_bias, kerple_log_bias, kerple_power_bias
 from pe_numpy import relative_distance, sandwich_bias, sinusoidal, softmax, t5_bias, value_and_grad
-from pe_numpy.book import show_source
-from pe_numpy.plots import distance_functions as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import distance_functions as plots
 
 far = np.arange(1025)[None]  # one query: (1, S)
 square, root = (kerple_power_bias([4 / 64**p], [p], far)[0, 0] for p in (2, 0.5))
@@ -145,9 +145,9 @@ print((kerple_power_bias([0.5], [0.5], [[0, 1, 2, 3, 4]])[0, 0] + 0.0).round(6).
 # ([chapter 30](30_expansion.ipynb)):
 
 # %%
-from pe_numpy.relative.kerple import _bias
+from pe_numpy.relative.kerple import kerple_bias
 
-show_source(kerple_log_bias, kerple_power_bias, _bias)
+show_source(kerple_log_bias, kerple_power_bias, kerple_bias)
 window = kerple_log_bias(p, a, relative_distance(range(500), range(600)))
 assert window.strides[1] == -window.strides[2] == 8  # each row is the one above, one place on
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import alibi_bias, cope_bias, forgetting_bias, relative_distance, softmax
-from pe_numpy.plots import content as plots
+from pe_numpy.book.plots import content as plots
 
 words = "The cat sat on the mat . It slept . A dog came . It barked".split()
 at, stop = np.arange(16), np.array([word == "." for word in words])
@@ -99,7 +99,7 @@ assert np.array_equal(kept_by_loops(other), kept)
 # above 1).
 
 # %%
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 show_source(forgetting_bias)
 c = np.cumsum(np.log(four))

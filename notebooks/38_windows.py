@@ -12,8 +12,8 @@ import numpy as np
 from pe_numpy import attend, attention, decomposed_scores, log_cpb_coordinates
 from pe_numpy import offset_bias, offset_index, relative_distance, relu, resize_matrix
 from pe_numpy import shaw_scores, softmax, value_and_grad
-from pe_numpy.book import show_source
-from pe_numpy.plots import windows as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import windows as plots
 from pe_numpy.relative import windows
 
 plots.windows_view(4, 5, [(0, 0), (1, 3), (3, 4)])
@@ -206,8 +206,8 @@ for y, x, other_y, other_x in np.ndindex(h, w, h, w):
     assert B[y, x, other_y, other_x] == T[y - other_y + h - 1, x - other_x + w - 1]
 assert np.shares_memory(B, T) and np.array_equal(B.reshape(6, 6), by_hand)
 assert not np.shares_memory(B.reshape(6, 6), T)
-show_source(offset_bias, windows._grid)
-assert windows._grid(T[None], h, w).strides[1:] == B.strides
+show_source(offset_bias, windows.grid_of)
+assert windows.grid_of(T[None], h, w).strides[1:] == B.strides
 
 # %% [markdown]
 # The package makes this view in two steps that it has already: a *window* on a line

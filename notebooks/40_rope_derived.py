@@ -11,10 +11,10 @@ import numpy as np
 
 from pe_numpy import attend, rope, rope_convert_weights, rope_frequencies, rope_matrix
 from pe_numpy import rope_permutation, sinusoidal, sinusoidal_shift, softmax, split_heads
-from pe_numpy.book import show_source
-from pe_numpy.plots import rope_derived as plots
-from pe_numpy.rotary.rope import _turn_half, _turn_interleaved
-from pe_numpy.slider import slider
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import rope_derived as plots
+from pe_numpy.rotary.rope import turn_half, turn_interleaved
+from pe_numpy.book.slider import slider
 
 q, k, theta, pairs = 1.2 - 0.5j, 0.6 + 1.1j, 0.35, [(2, 0), (5, 3), (9, 7)]
 turned_q = np.array([q * np.exp(1j * m * theta) for m, _ in pairs])
@@ -529,7 +529,7 @@ print("row 1, half:       ", form_4[1].round(4).tolist())
 # [chapter 41](41_rope_computed.ipynb).)
 
 # %%
-show_source(rope, _turn_interleaved, _turn_half)
+show_source(rope, turn_interleaved, turn_half)
 
 # %% [markdown]
 # ### Which components are partners

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attention, causal_mask, padding_mask, rope, rope_frequencies, rope_matrix
-from pe_numpy.plots import rope_computed as plots
+from pe_numpy.book.plots import rope_computed as plots
 
 np.random.seed(42)  # noqa: NPY002
 q, k = np.random.randn(8), np.random.randn(8)  # noqa: NPY002

@@ -11,8 +11,8 @@ import numpy as np
 from pe_numpy import Model, Sizes, decode, init_params, mrope_frequencies, proportional_frequencies
 from pe_numpy import rms_norm, rope, rope_convert_weights, rope_frequencies, rope_from_config
 from pe_numpy import rope_permutation
-from pe_numpy.book import show_source
-from pe_numpy.plots import rope_in_models as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import rope_in_models as plots
 from pe_numpy.transformer.masks import Causal, Window
 
 part, whole = rope_frequencies(8), proportional_frequencies(16, 0.5)

@@ -11,8 +11,8 @@ import numpy as np
 
 from pe_numpy import axial_frequencies, mixed_frequencies, mrope_frequencies, mrope_positions
 from pe_numpy import patch_coordinates, rope, rope_frequencies, rope_nd
-from pe_numpy.book import show_source
-from pe_numpy.plots import rope_grid as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import rope_grid as plots
 
 rng, theta = np.random.default_rng(1), rope_frequencies(64)
 Omegas = {"row by row": np.stack([23 * theta, theta]), "axial": axial_frequencies(64)}

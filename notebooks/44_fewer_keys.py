@@ -12,8 +12,8 @@ import numpy as np
 from pe_numpy import Cache, Model, Sizes, attend, attention, causal_mask, decode, init_params
 from pe_numpy import mla_scores, rope, rope_convert_weights, rope_frequencies, rope_matrix
 from pe_numpy import softmax, split_heads, yarn_attention_factor
-from pe_numpy.book import show_source
-from pe_numpy.plots import fewer_keys as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import fewer_keys as plots
 from pe_numpy.transformer.encodings import Rope
 
 plots.fewer_keys_heads(heads=8, groups=2, latent=4, turned=0.5)

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import rope, rotary_values, xpos
-from pe_numpy.book import show_source
-from pe_numpy.plots import rope_relatives as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import rope_relatives as plots
 
 n, ones = np.arange(1500), np.ones((1500, 64))
 steady = (rope(ones, n) @ rope(ones[:1], [0]).T / 8)[:, 0]

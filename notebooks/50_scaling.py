@@ -12,8 +12,8 @@ import numpy as np
 from pe_numpy import attention, causal_mask, dynamic_ntk_scaling, linear_scaling, llama3_scaling
 from pe_numpy import longrope_scaling, ntk_scaling, rope, rope_frequencies, rope_from_config
 from pe_numpy import yarn_attention_factor, yarn_scaling
-from pe_numpy.book import show_source
-from pe_numpy.plots import scaling as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import scaling as plots
 
 d, base, L0, s = 128, 10_000, 2048, 4  # components, base, trained length, factor
 theta = rope_frequencies(d, base)  # (d/2,)
@@ -65,7 +65,7 @@ plt.show()
 # %% fold="output"
 import math
 
-from pe_numpy.slider import slider
+from pe_numpy.book.slider import slider
 
 turns = L0 * theta / (2 * np.pi)  # (d/2,)
 assert np.allclose(turns, L0 / (2 * np.pi * base ** (2 * np.arange(64) / d)), rtol=1e-13, atol=0)

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attention_entropy, log_n_scale, softmax
-from pe_numpy.plots import extrapolation as plots
+from pe_numpy.book.plots import extrapolation as plots
 
 lengths = 2 ** np.arange(7, 16)
 kinds = {"normal scores": lambda n: np.random.default_rng(n).standard_normal((4, n)),
@@ -67,8 +67,8 @@ import math
 from pe_numpy import alibi_bias, alibi_slopes, attention, causal_mask, from_digits, learned
 from pe_numpy import linear_scaling, llama3_scaling, ntk_scaling, relative_distance, rope
 from pe_numpy import rope_frequencies, t5_bucket, to_digits, yarn_scaling
-from pe_numpy.book import show_source
-from pe_numpy.slider import slider
+from pe_numpy.book.show import show_source
+from pe_numpy.book.slider import slider
 
 show_source(to_digits, from_digits)
 for p, base in ((749, 10), (1749, 6), (127, 2)):

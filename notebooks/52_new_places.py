@@ -11,8 +11,8 @@ import numpy as np
 
 from pe_numpy import Context, chunk_distance, relative_distance, rerope_distance, rope
 from pe_numpy import rope_frequencies, rotary_distance_scores, self_extend_distance
-from pe_numpy.book import show_source
-from pe_numpy.plots import new_places as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import new_places as plots
 from pe_numpy.transformer.encodings import DualChunk, ReRope, SelfExtend, Streaming
 
 i, j = np.array([95]), np.arange(95, -1, -1)

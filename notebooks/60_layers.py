@@ -15,8 +15,8 @@ import numpy as np
 from pe_numpy import Model, Sizes, attention, cross_entropy, decode, encode, feed_forward, gelu
 from pe_numpy import init_params, layer_norm, linear, multi_head_attention, relu, rms_norm, silu
 from pe_numpy import sinusoidal, value_and_grad
-from pe_numpy.book import show_source
-from pe_numpy.plots import layers as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import layers as plots
 from pe_numpy.transformer.encodings import Sinusoidal
 
 plots.block_paths()
@@ -716,7 +716,7 @@ for place in ("post", "pre"):
 # word: the logits.
 
 # %%
-from pe_numpy.homework.copy import copy
+from pe_numpy.copy.copy import copy
 from pe_numpy.training.optimiser import tree_map
 from pe_numpy.transformer import original
 

@@ -11,8 +11,8 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy.book import show_source
-from pe_numpy.plots import autodiff as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import autodiff as plots
 
 nodes = {"x": (0, 2.6, 2, 64), "y": (0, 0, 3, 32), "u": (3.2, 0.9, 6, 16), "v": (6.2, 2, 8, 16)}
 nodes["L"] = (9.3, 2, 64, 1)  # place, value, gradient
@@ -387,7 +387,7 @@ assert answers[1] == "ufunc add" and answers[3] == "function sum"
 # %%
 t = autodiff.Tensor(np.array([[0.0, 1.0], [2.0, 3.0]]))
 z = np.sum(np.exp(t) * 2.0, axis=0)  # three steps: exp, product, sum
-assert [node.shape for node in autodiff._parents_first(z)] == [(2, 2), (2, 2), (2, 2), (2,)]
+assert [node.shape for node in autodiff.parents_first(z)] == [(2, 2), (2, 2), (2, 2), (2,)]
 value, gradient = value_and_grad(lambda p: L(p[0], p[1]))(np.array([2.0, 3.0]))
 assert value == 64 and gradient.tolist() == by_hand
 layer = value_and_grad(lambda p: np.sum(np.tanh(data[0] @ p["W"] + p["b"])))
@@ -492,7 +492,7 @@ for n_layers in (1, 2, 4):
     params = {"W_1": autodiff.Tensor(up), "W_2": autodiff.Tensor(down)}
     for _ in range(n_layers):
         x = x + feed_forward(params, layer_norm(x, ones, 0 * ones))
-    held = [node.value for node in autodiff._parents_first(x) if node.steps]
+    held = [node.value for node in autodiff.parents_first(x) if node.steps]
     print(
         f"{n_layers} layers: {len(held)} steps, {sum(v.nbytes for v in held) / 2**20:.2f} MB held"
     )

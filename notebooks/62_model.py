@@ -13,9 +13,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy.book import show_source
-from pe_numpy.plots import model as plots
-from pe_numpy.training.tasks import LETTERS, PAD, reversal_batch, to_strings, to_tokens
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import model as plots
+from pe_numpy.judging.tasks import LETTERS, PAD, reversal_batch, to_strings, to_tokens
 from pe_numpy.transformer.encodings import Sinusoidal
 
 plots.encoder_decoder_path("spoons", "^snoops", "snoops$")

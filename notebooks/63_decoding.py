@@ -9,7 +9,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pe_numpy.plots import decoding as plots
+from pe_numpy.book.plots import decoding as plots
 
 words = ["wǒ", "shì", "zhōng", "guó", "rén"]
 prefixes = ["我是", "我是中", "我是中国", "我是中国人"]
@@ -63,7 +63,7 @@ from itertools import pairwise, product
 from pe_numpy import Cache, Model, Sizes, attention, beam_search, cache_properties, causal_mask
 from pe_numpy import decode, dynamic_ntk_scaling, encode, greedy, init_params, load, rope, sample
 from pe_numpy import softmax, speculative
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 for P, n in ((2, 4), (1, 1), (7, 30), (100, 1000)):
     lengths = range(P, P + n)  # of what each step reads
@@ -93,7 +93,7 @@ for P, n in ((2, 4), (1, 1), (7, 30), (100, 1000)):
 
 # %%
 from pe_numpy.training.optimiser import tree_map, tree_paths
-from pe_numpy.training.tasks import text_corpus, to_strings, to_tokens
+from pe_numpy.judging.tasks import text_corpus, to_strings, to_tokens
 from pe_numpy.transformer.encodings import Rope, every_encoding
 
 model, three_layers = Model(2, Rope()), Sizes(11, 12, 24, n_layers=3)
@@ -678,7 +678,7 @@ print("renumbered:", (len(kept) - np.arange(4)).tolist())
 # %% fold="output" alt="A grid of ten groups of encodings. Left, what is held: keys plain, coded, turned or raw, positions, sums of gates. Right, what may be done: reading in pieces, counting padding, losing tokens, moving up; mostly blue for yes, with red no and yellow for raw keys alone."
 from textwrap import fill
 
-from pe_numpy.schemes import every_scheme
+from pe_numpy.judging.schemes import every_scheme
 
 tried, rows, kinds = {}, {}, {}
 for name, scheme in every_scheme(40).items():

@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 from pe_numpy import load_model
-from pe_numpy.plots import real_models as plots
+from pe_numpy.book.plots import real_models as plots
 
 SHELF = Path("../tests/golden/models").resolve()  # tiny, of random weights, written by transformers
 found = {folder.name: plots.parts_of(load_model(folder)) for folder in sorted(SHELF.iterdir())}
@@ -45,7 +45,7 @@ from dataclasses import replace
 import numpy as np
 
 from pe_numpy import Model, decode, llama3_scaling, load_weights, rope_frequencies, split_fused
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 from pe_numpy.models import gemma2, llama
 from pe_numpy.transformer.encodings import Learned, Rope, Sinusoidal
 

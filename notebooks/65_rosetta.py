@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import convert_layout, flip_table, join_fused
-from pe_numpy.plots import rosetta as plots
+from pe_numpy.book.plots import rosetta as plots
 
 distances, buckets = np.arange(-3, 4)[:, None], np.array([[0, 1, 2, 3, 0, -1, -2, -3]]).T
 fused = {o: join_fused([0, 1], [2, 3], [4, 5], o, 2).astype(int) for o in ("q|k|v", "H3K")}
@@ -66,7 +66,7 @@ from pe_numpy import alibi_bias, alibi_key_bias, causal_mask, deberta_scores, re
 from pe_numpy import convert_mask, relative_gather, relative_shift, rms_norm, rope, softmax
 from pe_numpy import rope_convert_weights, shaw_scores, sinusoidal, split_fused, split_heads
 from pe_numpy import attention, t5_bias, timing_signal
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 rng, B, L, D, H, K = np.random.default_rng(65), 2, 12, 16, 2, 8
 at = np.arange(L)

@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import additive_lift, properties, rank2_rotation, rope, score_function
-from pe_numpy.book import show_source
-from pe_numpy.plots import algebra as plots
-from pe_numpy.schemes import every_scheme
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import algebra as plots
+from pe_numpy.judging.schemes import every_scheme
 
 schemes = every_scheme()
 found = {name: properties(s.scores, axes=s.axes) for name, s in schemes.items()}
@@ -448,9 +448,9 @@ print("KERPLE with a power of 1         = ALiBi\nM-RoPE of a text without images
 # if they differ by less than $10^{-9}$ of the largest. Three of its tests in full, on a box `s` that holds the function and contents:
 
 # %%
-from pe_numpy import detector
+from pe_numpy.judging.properties import Properties, gain, group, is_pairwise
 
-show_source(detector._pairwise, detector._gain, detector._group)
+show_source(is_pairwise, gain, group)
 
 # %% [markdown]
 # `score_function` makes such a bare function of an encoding of this package; parameters that begin as zeros are drawn at random, as if trained.
@@ -574,7 +574,7 @@ assert not caught["keys counted from 0"].pairwise and not caught["slower in long
 # The detector's `move` is a short tree with ten words at its ends: the six moves, index and path apart; two variants; and "other". The *cross term* is what is left of the score without the terms of one side: $s(q,k)-s(q,0)-s(0,k)+s(0,0)$.
 
 # %% alt="A tree of questions that leads from a score function to its move. What one sees: pairwise, one number, linear, cross term, from above to below; nine leaves, each at most five questions away."
-show_source(detector.Properties.move.fget)
+show_source(Properties.move.fget)
 plots.algebra_tree()
 plt.show()
 

@@ -9,8 +9,8 @@
 from itertools import product
 import matplotlib.pyplot as plt
 import numpy as np
-from pe_numpy.plots import study as plots
-from pe_numpy.training.verdicts import Study
+from pe_numpy.book.plots import study as plots
+from pe_numpy.judging.verdicts import Study
 
 book = Study("results/study.csv")
 points = {}
@@ -77,7 +77,7 @@ plt.show()
 # $$H=-\sum_{a,b}p(a,b)\sum_c p(c\mid a,b)\,\ln p(c\mid a,b)$$
 
 # %%
-from pe_numpy.training import experiment
+from pe_numpy.judging import experiment
 
 language = experiment.tasks.markov_language()
 entropy = 0.0
@@ -115,7 +115,7 @@ plt.show()
 # %%
 from dataclasses import replace
 from pe_numpy import decode
-from pe_numpy.training.experiment import draw, fit, measure, model, recipe
+from pe_numpy.judging.experiment import draw, fit, measure, model, recipe
 
 
 def loss_by_loops(c, length, windows):
@@ -267,8 +267,8 @@ assert (np.subtract(needles["rope_10000"], needles["rope"]) > 0.1).all()
 # an interval, decide nothing: a coin gives them one time in four.
 
 # %%
-from pe_numpy.training.verdicts import STUDENT, lower, paired_interval
-from pe_numpy.training.verdicts import relabelled_chance, verdict, verdict_p
+from pe_numpy.judging.verdicts import STUDENT, lower, paired_interval
+from pe_numpy.judging.verdicts import relabelled_chance, verdict, verdict_p
 
 print(f"t for 3 and for 5 seeds: {STUDENT[1]:.2f}, {STUDENT[3]:.2f}")
 a, b = (book.losses("text", name)[:, 0] for name in ("rope", "alibi"))
@@ -807,7 +807,7 @@ for question in log_n:
 # Those with $\tilde p<.05$ **hold together**: the chance that a table has a single false one among them is at most one in 20.
 
 # %%
-from pe_numpy.training.verdicts import holm, paired_p
+from pe_numpy.judging.verdicts import holm, paired_p
 
 p, by_hand = [0.005, 0.01, 0.03, 0.04], []
 for k, own in enumerate(p, start=1):
@@ -895,7 +895,7 @@ print(f"with the slopes of the study they would weigh {1 / np.prod(1 - fitted) -
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from pe_numpy.training import study
+from pe_numpy.judging import study
 
 wanted = [recipe("offset", name, steps=30, tests=32) for name in ("shaw", "alibi")]
 with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as workers:

@@ -8,8 +8,8 @@
 # %% fold="input" alt="A table of fifteen encodings by thirteen questions, green for yes. What one sees: no row is all green; only ALiBi falls with distance; RoPE lacks three; codes in the token vector and Shaw alone tell equal words apart."
 import matplotlib.pyplot as plt
 
-from pe_numpy.book import show_source
-from pe_numpy.plots import which_one as plots
+from pe_numpy.book.show import show_source
+from pe_numpy.book.plots import which_one as plots
 
 questions = "tells all apart, defined beyond, nothing new beyond, distance alone"
 questions += ", falls at each step, steps on a grid, sees the mirror, tells equal words apart"
@@ -475,7 +475,7 @@ assert np.ptp(panels["T5"][""][seen:]) < 1e-9 and np.ptp(panels["Shaw, DeBERTa"]
 # that is named at the end. (ALiBi is shown with its published slopes, and with steeper ones that fit 32 symbols.)
 
 # %%
-from pe_numpy.training.verdicts import Study
+from pe_numpy.judging.verdicts import Study
 
 book, compared = Study("results/study.csv"), {}
 
@@ -701,8 +701,8 @@ print("all equal")
 # %% fold="output" alt="Models from 2017 to 2026 on a line for each encoding, and below the share of each place by year among the families. What one sees: token vector on the left, score in the middle, dozens of green dots on the right; bars mostly green since 2023, nearly all since 2024; the rest is grey, in 2026 red."
 from collections import Counter
 
-from pe_numpy.census import candidates, census, users_of
-from pe_numpy.plots.census import census_timeline
+from pe_numpy.book.census import candidates, census, users_of
+from pe_numpy.book.plots.census import census_timeline
 
 entries = census()
 census_timeline(entries)
@@ -770,7 +770,7 @@ assert left["decoder, any fused attention"] == ["none", "rope"]  # among the fif
 assert left["encoder, both words have a say"] == ["rope", "deberta"]
 
 # %%
-from pe_numpy.schemes import rope_choices
+from pe_numpy.judging.schemes import rope_choices
 
 # The first line's questions again, to all schemes that the book's model takes.
 everyone = every_encoding(N, clip=16) | rope_choices(N // 2)
@@ -1045,7 +1045,7 @@ assert relative - set(who("distance alone")) == {"tupe"}
 # Then Holm's rule corrects all of them for their number, as in [chapter 71](71_study.ipynb#many-verdicts-at-once).
 
 # %% fold="output"
-from pe_numpy.training.verdicts import holm
+from pe_numpy.judging.verdicts import holm
 
 alike = {key: found for key, (_, _, found) in compared.items() if found in ("lower", "higher")}
 p = [book.p_value(key[0], a, b, *key[3:]) for key, (a, b, _) in compared.items()]

@@ -11,7 +11,7 @@ import numpy as np
 
 from pe_numpy import sinusoidal
 from pe_numpy.homework.registry import EXERCISES
-from pe_numpy.plots import exercises as plots
+from pe_numpy.book.plots import exercises as plots
 
 at = np.arange(40)
 wrong = {m.name: np.asarray(m.function(at, 16)) for m in EXERCISES["sinusoidal"].mistakes}
@@ -66,7 +66,7 @@ def my_rope(x, positions, frequencies=None, layout="interleaved"):
 import textwrap
 
 from pe_numpy import check
-from pe_numpy.book import show_source
+from pe_numpy.book.show import show_source
 
 
 def show(text):
@@ -171,7 +171,7 @@ assert rope_frequencies(2, 10000.0) == rope_frequencies(2, 500.0) == 1 > rope_fr
 # Such inputs beside decent ones of the same function: how many of its known mistakes does each let go?
 
 # %%
-from pe_numpy.homework.check import call, case
+from pe_numpy.homework.cases import call, case
 
 
 def lets_go(name, *args):
@@ -277,7 +277,7 @@ assert "This is no relative encoding: scores change by up to 1.3" in report
 # notice gets a flag.
 
 # %%
-from pe_numpy.homework.copy import copy
+from pe_numpy.copy.copy import copy
 from pe_numpy.homework.course import seed_of
 
 for name in ("softmax", "sinusoidal", "rope"):

@@ -31,9 +31,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
-from pe_numpy.book import ignore_settings, same_drawing
+from pe_numpy.book.show import ignore_settings, same_drawing
 from pe_numpy.files import write_whole
-from pe_numpy.plots import decoding, rope_derived
+from pe_numpy.book.plots import decoding, rope_derived
 
 HERE = Path(__file__).parent
 FIGURES = HERE.parent / "figures"
@@ -98,7 +98,7 @@ def execute(notebook: nbformat.NotebookNode, drawings: str) -> nbformat.Notebook
         resources={"metadata": {"path": str(HERE)}},
         extra_arguments=[
             "--IPKernelApp.log_level=ERROR",
-            f"--IPKernelApp.exec_lines=__import__('pe_numpy.book').book.keep_figures({drawings!r})",
+            f"--IPKernelApp.exec_lines=__import__('pe_numpy.book.show').book.show.keep_figures({drawings!r})",
         ],
     ).execute()
     notebook.metadata = metadata  # without the kernel's version

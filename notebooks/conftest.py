@@ -18,7 +18,7 @@ from nbval.plugin import IPyNbCell, IPyNbFile
 from reading import ROOT, SAME_BYTES, solutions
 from scripts import script
 
-from pe_numpy.book import ignore_settings, same_drawing
+from pe_numpy.book.show import ignore_settings, same_drawing
 
 build = script("notebooks/build.py")
 ignore_settings()
@@ -26,7 +26,7 @@ collect_ignore_glob = ["*.py"]  # the reviewed sources are not test modules
 KIND = "svg" if SAME_BYTES else "png"  # in which figures are compared
 BEFORE = """\
 __import__("warnings").simplefilter("error")
-__import__("pe_numpy.book").book.keep_figures({!r}, {!r})"""
+__import__("pe_numpy.book.show").book.show.keep_figures({!r}, {!r})"""
 SOLUTION = """\
 with __import__("contextlib").redirect_stdout(None):
     exec({!r}, dict(globals()))"""

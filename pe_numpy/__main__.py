@@ -11,16 +11,18 @@ import io
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pe_numpy
-from pe_numpy.cards import card
+from pe_numpy import contents
+from pe_numpy.book import run
+from pe_numpy.book.cards import card
+from pe_numpy.copy.copy import copy
 from pe_numpy.files import write_whole
-from pe_numpy.homework import contents, course, grading, release, runner
-from pe_numpy.homework.copy import copy
+from pe_numpy.homework import course, grading, release, runner
 from pe_numpy.homework.registry import EXERCISES
-from pe_numpy.models import run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,7 +125,7 @@ def _check(options: argparse.Namespace) -> int:
             raise ValueError(f"check: the assignment names the exercises; got {' '.join(names)}")
         if options.seed is not None or options.salt is not None:
             raise ValueError("check: the assignment says which seed or salt; leave --seed, --salt")
-        return grading.run(options, assignment, files)
+        return grading.run(options, assignment, files, _draw)
     reports = runner.check_files(files, names, seed=_seed(options), **runner.settings(options))
     if options.json:
         rows = [{**dataclasses.asdict(report), "passed": report.passed} for report in reports]
@@ -133,6 +135,14 @@ def _check(options: argparse.Namespace) -> int:
     if options.junit:
         write_whole(options.junit, course.junit_of(reports))
     return 0 if all(report.passed for report in reports) else 1
+
+
+def _draw(path: str, found: dict[str, Counter[str]]) -> None:
+    try:
+        from pe_numpy.book.plots.exercises import class_summary
+    except ModuleNotFoundError as error:
+        raise ValueError("check: --figure needs matplotlib, `pip install matplotlib`") from error
+    class_summary(found).savefig(path)
 
 
 def _files(word: str) -> list[str]:

@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.training import study
+from pe_numpy.judging import study
+from pe_numpy.judging.experiment import Configuration, Result, recipe
 from pe_numpy.training.checkpoint import load
-from pe_numpy.training.experiment import Configuration, Result, recipe
 from pe_numpy.training.loop import train
 
 STEPS, WIDTH = 600, 120

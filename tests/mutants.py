@@ -41,7 +41,7 @@ CALLERS = {
         module: ["tests/test_entries.py"]
         for module in (
             *("models/deberta", "models/deepseek", "models/load", "models/page"),
-            *("rotary/config", "transformer/generate"),
+            *("models/rope_config", "transformer/generate"),
         )
     },
     "transformer/encodings/base": ["tests/test_model.py"],
@@ -61,6 +61,17 @@ SHELF = {
 }
 
 
+def tests_of(stem: str) -> str:
+    """The test file of a module."""
+    elsewhere = {
+        "blockwise": "attention",
+        "cases": "check",
+        "registry": "check",
+        "schemes": "properties",
+    }
+    return f"tests/test_{elsewhere.get(stem, stem)}.py"
+
+
 class Mutant(NamedTuple):
     """One seeded mistake: its name, the module, the right text and the wrong one."""
 
@@ -77,13 +88,10 @@ class Mutant(NamedTuple):
     @property
     def tests(self) -> str:
         """The test file of the same stem."""
-        *_, room, stem = ("", *self.module.split("/"))
-        if stem not in ("weights", "run"):
-            stem = {"encodings": "encodings", "models": "shelf"}.get(room) or {
-                "registry": "check",
-                "schemes": "detector",
-            }.get(stem, stem)
-        return f"tests/test_{stem}.py"
+        room, _, stem = self.module.rpartition("/")
+        if stem in PAGES.values() or stem in ("page", "load"):
+            return "tests/test_shelf.py"
+        return tests_of("encodings" if room.endswith("encodings") else stem)
 
     @property
     def words(self) -> list[str]:
@@ -108,7 +116,7 @@ class Wrong(NamedTuple):
     @property
     def tests(self) -> str:
         """The test file of the same stem."""
-        return f"tests/test_{self.module.rpartition('/')[2]}.py"
+        return tests_of(self.module.rpartition("/")[2])
 
     @property
     def words(self) -> list[str]:
@@ -138,36 +146,37 @@ FORGETTING, COPE = "relative/forgetting", "relative/cope"
 ALIBI, EXPANSION = "relative/alibi", "relative/expansion"
 KERPLE, SANDWICH, FIRE = "relative/kerple", "relative/sandwich", "relative/fire"
 WINDOWS = "relative/windows"
-ROSETTA = "rosetta"
+ROSETTA = "models/rosetta"
 LEARNED, RECURRENT = "absolute/learned", "absolute/recurrent"
 GRID, FOURIER = "absolute/grid", "absolute/fourier"
 COMPLEX, CONVOLUTION = "absolute/complex_order", "absolute/convolution"
 NEW_PLACES = "rotary/new_places"
-SCALING, EXTRAPOLATION = "rotary/scaling", "extrapolation"
-CONFIG = "rotary/config"
+SCALING, EXTRAPOLATION = "rotary/scaling", "transformer/length"
+CONFIG = "models/rope_config"
 GRAPE = "rotary/grape"
 XPOS, VALUES, POPE = "rotary/xpos", "rotary/values", "rotary/pope"
 LATENT = "rotary/latent"
 ND = "rotary/nd"
+BLOCKWISE = "transformer/blockwise"
 MODEL, ENCODINGS = "transformer/model", "transformer/encodings/"
 CONTEXT, MASKS = "transformer/context", "transformer/masks"
 INIT, FITS = "transformer/init", "transformer/fits"
-GENERATE, CACHING = "transformer/generate", "transformer/caching"
+GENERATE, CACHING = "transformer/generate", "judging/cache"
 FILES, OPTIMISER, CHECKPOINT = "files", "training/optimiser", "training/checkpoint"
-LOOP, TASKS = "training/loop", "training/tasks"
+LOOP, TASKS = "training/loop", "judging/tasks"
 DISPATCH, LAYERS, LOSS = "dispatch", "transformer/layers", "training/loss"
-EXPERIMENT, STUDY = "training/experiment", "training/study"
-VERDICTS = "training/verdicts"
-DETECTOR = "detector"
-SCHEMES = "schemes"
-CENSUS = "census"
-CARDS = "cards"
-CHECK, REGISTRY = "homework/check", "homework/registry"
+EXPERIMENT, STUDY = "judging/experiment", "judging/study"
+VERDICTS = "judging/verdicts"
+DETECTOR = "judging/properties"
+SCHEMES = "judging/schemes"
+CENSUS = "book/census"
+CARDS = "book/cards"
+CHECK, CASES, REGISTRY = "homework/check", "homework/cases", "homework/registry"
 COMMON = "homework/common"
 MEASURED, RUNNER = "homework/measured", "homework/runner"
 SUBMISSION = "homework/submission"
 STARTUP = "startup"
-COPY, PLAIN = "homework/copy", "homework/plain"
+COPY, PLAIN = "copy/copy", "copy/plain"
 COURSE, GRADING, RELEASE = "homework/course", "homework/grading", "homework/release"
 DEEPSEEK, WEIGHTS = "models/deepseek", "models/weights"
 GEMMA2, GEMMA3, LLAMA, PAGE = "models/gemma2", "models/gemma3", "models/llama", "models/page"
@@ -177,7 +186,7 @@ GPT_NEOX, BLOOM, MPT = "models/gpt_neox", "models/bloom", "models/mpt"
 AUTODIFF, RULES, PRIMITIVES = "training/autodiff", "training/rules", "training/primitives"
 QWEN2, QWEN3, PHI3 = "models/qwen2", "models/qwen3", "models/phi3"
 T5_MODEL, WHISPER, LOAD_MODEL = "models/t5", "models/whisper", "models/load"
-RUN, GPT2 = "models/run", "models/gpt2"
+RUN, GPT2 = "book/run", "models/gpt2"
 
 MUTANTS = [
     Mutant("i for 2i", SINUSOIDAL, "base ** (-np.arange(0, d_model, 2) / d_model)  #",
@@ -254,8 +263,8 @@ MUTANTS = [
     Mutant("halves not swapped", ROPE, "[x[..., n : 2 * n], x[..., :n]]", "[x[..., :n], x[..., n : 2 * n]]"),
     Mutant("partial RoPE by the whole width", ROPE, "[x[..., n : 2 * n], x[..., :n]]", "[x[..., -n:], x[..., :n]]"),
     Mutant("tail forgotten", ROPE, "return turned if 2 * n == x.shape[-1] else np.concatenate([turned, x[..., 2 * n :]], axis=-1)", "return turned"),
-    Mutant("layouts swapped", ROPE, 'if layout == "interleaved" else _turn_half',
-           'if layout == "half" else _turn_half'),
+    Mutant("layouts swapped", ROPE, 'if layout == "interleaved" else turn_half',
+           'if layout == "half" else turn_half'),
     Mutant("any positions taken for consecutive", ROPE,
            "(positions != positions[0] + np.arange(length)).any()", "False"),
     Mutant("small integers overflow in a run", ROPE, "(positions != positions[0] + np.arange(length)).any()",
@@ -305,21 +314,21 @@ MUTANTS = [
     Mutant("unsigned positions alone are widened", CHECKS, 'return p if p.dtype.kind == "f" else', 'return p if p.dtype.kind != "u" else'),
     Mutant("positions above int64 wrap", CHECKS, "p.max() > np.iinfo(np.int64).max", "False"),
     Mutant("narrow floats round their differences", ATTENTION, "positions.astype(np.result_type(positions, np.int64), copy=False)", "positions"),
-    Mutant("a word for causal", ATTENTION, 'causal = checks.flag(name, "causal", causal)', "pass"),
-    Mutant("pieces in the working dtype", ATTENTION, "np.where(total == 0, 1, total)).astype(dtype, copy=False))", "np.where(total == 0, 1, total)))"),
-    Mutant("all queries scaled at once", ATTENTION, "    scale = 1 / math.sqrt(q.shape[-1])\n    if mask is not None:\n        mask = np.b", "    scale = 1 / math.sqrt(q.shape[-1])\n    q, scale = _at_least_float32(q) * scale, 1\n    if mask is not None:\n        mask = np.b"),
+    Mutant("a word for causal", BLOCKWISE, 'causal = checks.flag(name, "causal", causal)', "pass"),
+    Mutant("pieces in the working dtype", BLOCKWISE, "np.where(total == 0, 1, total)).astype(dtype, copy=False))", "np.where(total == 0, 1, total)))"),
+    Mutant("all queries scaled at once", BLOCKWISE, "    scale = 1 / math.sqrt(q.shape[-1])\n    if mask is not None:\n        mask = np.b", "    scale = 1 / math.sqrt(q.shape[-1])\n    q, scale = at_least_float32(q) * scale, 1\n    if mask is not None:\n        mask = np.b"),
     Mutant("an axis from either end alone", CHECKS, "if not -x.ndim <= n < x.ndim:", "if not 0 <= n < x.ndim:"),
     Mutant("a seed for a generator", CHECKS, "if not isinstance(rng, np.random.Generator):", "if rng is None:"),
     Mutant("a chunk that sees the future", ATTENTION, "// chunk  # (..., L, S)\n    seen &= k <= q\n", "// chunk  # (..., L, S)\n"),
     Mutant("chunks from the second position", ATTENTION, "q // chunk == k // chunk", "(q + 1) // chunk == (k + 1) // chunk"),
-    Mutant("the sink dropped before the softmax", ATTENTION, "if sink is None else _softmax_beside(sink, scores)[..., :-1]", "if True else None"),
+    Mutant("the sink dropped before the softmax", ATTENTION, "if sink is None else softmax_beside(sink, scores)[..., :-1]", "if True else None"),
     Mutant("a sink of 0 for all heads", ATTENTION, "column = np.broadcast_to(sink, rows)[..., None]", "column = np.broadcast_to(0 * sink, rows)[..., None]"),
     Mutant("a sink for each query, by mistake", ATTENTION, "if sink.ndim == 1 and sink.shape == rows[-2:-1]:\n        sink = sink[:, None]", "if sink.ndim == 1 and sink.shape == rows[-1:]:\n        sink = sink[None]"),
     Mutant("a sink of any shape", ATTENTION, 'checks.fits("attend", "sink", sink.shape, rows, "the scores without their keys")', "pass"),
     Mutant("the sink in its own dtype", ATTENTION, "[..., None].astype(scores.dtype)", "[..., None]"),
-    Mutant("blocks with a window of one more", ATTENTION, "scores = np.where(distance < window,", "scores = np.where(distance <= window,"),
-    Mutant("blocks of the window skipped", ATTENTION, "k_at[..., columns].max() >= window:", "k_at[..., columns].max() >= window - 1:"),
-    Mutant("blocks outside the window computed", ATTENTION, "if window and q_at[..., rows].min()", "if False and q_at[..., rows].min()"),
+    Mutant("blocks with a window of one more", BLOCKWISE, "scores = np.where(distance < window,", "scores = np.where(distance <= window,"),
+    Mutant("blocks of the window skipped", BLOCKWISE, "k_at[..., columns].max() >= window:", "k_at[..., columns].max() >= window - 1:"),
+    Mutant("blocks outside the window computed", BLOCKWISE, "if window and q_at[..., rows].min()", "if False and q_at[..., rows].min()"),
     Mutant("padding off by one", ATTENTION, "(place < lengths[:, None])", "(place <= lengths[:, None])"),
     Mutant("sides of padding swapped", ATTENTION, 'if side == "right" else', 'if side == "left" else'),
     Mutant("heads not moved", ATTENTION, "x.reshape(*batch, L, n_heads, D // n_heads), -2, -3)",
@@ -328,18 +337,18 @@ MUTANTS = [
            "np.swapaxes(x.reshape(*batch, L, D // n_heads, n_heads).swapaxes(-1, -2), -2"),
     Mutant("merge without moving", ATTENTION, "np.swapaxes(x, -2, -3).reshape(*batch, L, H * K)",
            "x.reshape(*batch, L, H * K)"),
-    Mutant("sums not rescaled", ATTENTION, "total = total * shrink +", "total = total +"),
-    Mutant("outputs not rescaled", ATTENTION, "mixed = mixed * shrink +", "mixed = mixed +"),
-    Mutant("blocks skip too much", ATTENTION, "k_at[..., columns].min() > q_at[..., rows].max()",
+    Mutant("sums not rescaled", BLOCKWISE, "total = total * shrink +", "total = total +"),
+    Mutant("outputs not rescaled", BLOCKWISE, "mixed = mixed * shrink +", "mixed = mixed +"),
+    Mutant("blocks skip too much", BLOCKWISE, "k_at[..., columns].min() > q_at[..., rows].max()",
            "k_at[..., columns].min() >= q_at[..., rows].max()"),
-    Mutant("blocks skip nothing", ATTENTION, "if causal and k_at[..., columns].min() >",
+    Mutant("blocks skip nothing", BLOCKWISE, "if causal and k_at[..., columns].min() >",
            "if False and k_at[..., columns].min() >"),
-    Mutant("distance key minus query", ATTENTION, "q_at[..., rows, None] - k_at[..., None, columns]",
+    Mutant("distance key minus query", BLOCKWISE, "q_at[..., rows, None] - k_at[..., None, columns]",
            "k_at[..., None, columns] - q_at[..., rows, None]"),
-    Mutant("queries at the first positions", ATTENTION, "q_positions = np.arange(S - L, S)",
+    Mutant("queries at the first positions", BLOCKWISE, "q_positions = np.arange(S - L, S)",
            "q_positions = np.arange(L)"),
-    Mutant("a bias of any shape for a block", ATTENTION, 'checks.fits(name, "what bias gives", term.shape, scores.shape, "the block")', "pass"),
-    Mutant("all in one block", ATTENTION, 'block = checks.integer(name, "block", block)',
+    Mutant("a bias of any shape for a block", BLOCKWISE, 'checks.fits(name, "what bias gives", term.shape, scores.shape, "the block")', "pass"),
+    Mutant("all in one block", BLOCKWISE, 'block = checks.integer(name, "block", block)',
            'block = max(L, S, checks.integer(name, "block", block))'),
     Mutant("head by head in all orders", ATTENTION, 'if order == "H3K":', 'if order != "q|k|v":'),
     Mutant("never head by head", ATTENTION, 'if order == "H3K":', "if False:"),
@@ -361,17 +370,17 @@ MUTANTS = [
     Mutant("any positions taken for consecutive", DISTANCE, "return bool((positions[1:] - positions[:-1] == 1).all())", "return True"),
     Mutant("window can be written to", DISTANCE, "as_strided(line[..., S - 1 :], shape, strides, writeable=False)", "as_strided(line[..., S - 1 :], shape, strides)"),
     Mutant("opposite keeps the sign", DISTANCE, "return -np.swapaxes(distance, -1, -2)", "return np.swapaxes(distance, -1, -2)"),
-    Mutant("opposite window keeps the sign", DISTANCE, "_window(-_line(distance)[::-1]", "_window(_line(distance)[::-1]"),
-    Mutant("every pair computed", DISTANCE, "if _is_window(distance):\n        return _window(function", "if False:\n        return _window(function"),
-    Mutant("line not reversed", DISTANCE, "vectors = table[..., row_of(_line(distance)[::-1]), :]  # (..., L + S - 1, K), the past first", "vectors = table[..., row_of(_line(distance)), :]"),
+    Mutant("opposite window keeps the sign", DISTANCE, "window_of(-line_of(distance)[::-1]", "window_of(line_of(distance)[::-1]"),
+    Mutant("every pair computed", DISTANCE, "if is_window(distance):\n        return window_of(function", "if False:\n        return window_of(function"),
+    Mutant("line not reversed", DISTANCE, "vectors = table[..., row_of(line_of(distance)[::-1]), :]  # (..., L + S - 1, K), the past first", "vectors = table[..., row_of(line_of(distance)), :]"),
     Mutant("blocks start at the first row", DISTANCE, "vectors[..., first : first + n + S - 1]\n        yield", "vectors[..., : n + S - 1]\n        yield"),
     Mutant("keys read the opposite distance", DISTANCE, "opposite(distance), lambda d: row_of(-d)", "opposite(distance), row_of"),
     Mutant("keys along the rows", DISTANCE, "total[..., columns] += np.swapaxes(scores, -1, -2).copy()", "total[..., columns, :] += scores"),
     Mutant("products take the place of the total", DISTANCE, "total[..., rows, :] += scores", "total[..., rows, :] = scores"),
     Mutant("keys' products forgotten without a window", DISTANCE,
            "return add_to(total, np.swapaxes(spread_products(k, table, of_keys, row), -1, -2))", "return total"),
-    Mutant("products made before they are added", DISTANCE, "(_is_window(distance) and _are_arrays(total, q, table))", "False"),
-    Mutant("keys' products made before they are added", DISTANCE, "(_is_window(distance) and _are_arrays(total, k, table))", "False"),
+    Mutant("products made before they are added", DISTANCE, "(is_window(distance) and _are_arrays(total, q, table))", "False"),
+    Mutant("keys' products made before they are added", DISTANCE, "(is_window(distance) and _are_arrays(total, k, table))", "False"),
     Mutant("skew one short", DISTANCE, "[..., n - 1 : n - 1 + n * (width - 1)]", "[..., n : n + n * (width - 1)]"),
     Mutant("integers stay small", "checks", "return p.astype(np.int64, copy=False)", "return p"),
     Mutant("fractions read tables", "checks", "if p.dtype.kind == \"f\" and p.size:", "if False:"),
@@ -791,18 +800,18 @@ MUTANTS = [
     Mutant("parameters unchecked", CONFIG, "        entry(NAME, p, key)\n", ""),
     Mutant("wider than a head", CONFIG, "    if d > K:", "    if d > 2 * K:"),
     Mutant("no RoPE where Gemma 3 says null", CONFIG, 'if given is None and "rope_local_base_freq" in config:', "if False:"),
-    Mutant("true is 1", "entries", "type(x) is not bool and isinstance(x, wholes)", "isinstance(x, wholes)"),
-    Mutant("true is 1.0", "entries", "type(x) is not bool and isinstance(x, reals)", "isinstance(x, reals)"),
-    Mutant("infinite numbers", "entries", "bool(abs(x) <= sys.float_info.max)", "x == x"),
-    Mutant("any size", "entries", "least <= x <= most", "least <= x"),
-    Mutant("sizes from 0", "entries", "LARGEST}\", _whole(1)\n", "LARGEST}\", _whole(0)\n"),
-    Mutant("null is refused", "entries", "    if value is None:\n        return default\n", ""),
+    Mutant("true is 1", "models/entries", "type(x) is not bool and isinstance(x, wholes)", "isinstance(x, wholes)"),
+    Mutant("true is 1.0", "models/entries", "type(x) is not bool and isinstance(x, reals)", "isinstance(x, reals)"),
+    Mutant("infinite numbers", "models/entries", "bool(abs(x) <= sys.float_info.max)", "x == x"),
+    Mutant("any size", "models/entries", "least <= x <= most", "least <= x"),
+    Mutant("sizes from 0", "models/entries", "LARGEST}\", _whole(1)\n", "LARGEST}\", _whole(0)\n"),
+    Mutant("null is refused", "models/entries", "    if value is None:\n        return default\n", ""),
     Mutant("unknown keys let through", CONFIG, "if key not in COMMON and key not in KEYS", "if False and key not in KEYS"),
     Mutant("clockwise on the grid", ND, "np.exp(1j * angles)", "np.exp(-1j * angles)"),
     Mutant("float32 angles on the grid", ND, "coordinates.astype(np.float64) @ frequencies.astype(np.float64)",
            "(coordinates.astype(np.float32) @ frequencies.astype(np.float32))"),
-    Mutant("layouts of the grid swapped", ND, 'if layout == "interleaved" else _turn_half',
-           'if layout == "half" else _turn_half'),
+    Mutant("layouts of the grid swapped", ND, 'if layout == "interleaved" else turn_half',
+           'if layout == "half" else turn_half'),
     Mutant("float64 comes back from the grid", ND, "table).astype(x.dtype, copy=False)", "table)"),
     Mutant("more pairs than the head has", ND, "if 2 * omega[-1] > x[-1]:", "if False:"),
     Mutant("ladders of the axes dealt out the wrong way", ND, ".reshape(each, axes).T",
@@ -1055,7 +1064,7 @@ MUTANTS = [
     Mutant("held-out items drawn from all", TASKS, "if _is_held_out(key) == held_out]", "if not held_out or _is_held_out(key)]"),
     Mutant("no scale", ATTENTION, "        scale = 1 / math.sqrt(q.shape[-1])\n    q_scaled", "        scale = 1.0\n    q_scaled"),
     Mutant("scale by K", ATTENTION, "        scale = 1 / math.sqrt(q.shape[-1])\n    q_scaled", "        scale = 1 / q.shape[-1]\n    q_scaled"),
-    Mutant("no scale in blocks", ATTENTION, "    scale = 1 / math.sqrt(q.shape[-1])\n    if mask", "    scale = 1.0\n    if mask"),
+    Mutant("no scale in blocks", BLOCKWISE, "    scale = 1 / math.sqrt(q.shape[-1])\n    if mask", "    scale = 1.0\n    if mask"),
     Mutant("turned twice", MODEL, "    if not encoding.turns_alone:\n", "    if True:\n"),
     Mutant("never turned", MODEL, "    if encoding.turns_alone:", "    if False:"),
     Mutant("growing bases cached turned", ENCODINGS + "rotation", "            return False\n\n    def turn", "            return True\n\n    def turn"),
@@ -1335,7 +1344,7 @@ MUTANTS = [
     Mutant("log-softmax without its sum", PRIMITIVES, "dx *= -g.sum(axis=axis, keepdims=True)", "dx *= -1"),
     Mutant("attend without its sum", PRIMITIVES, "ds -= np.vecdot(g, output)[..., None]", "ds -= 0"),
     Mutant("a sink that learns the wrong way", PRIMITIVES, "[..., -1] * -mean", "[..., -1] * mean"),
-    Mutant("a sink's slope without its own weight", PRIMITIVES, "_softmax_beside(sink, shown)[..., -1] * -mean", "-mean"),
+    Mutant("a sink's slope without its own weight", PRIMITIVES, "softmax_beside(sink, shown)[..., -1] * -mean", "-mean"),
     Mutant("a sink's slope that sees what is masked", PRIMITIVES, "np.where(True if mask is None else mask, scores, -np.inf)", "np.where(True, scores, -np.inf)"),
     Mutant("attend without its weights", PRIMITIVES, "ds *= w\n        return ds", "return ds"),
     Mutant("values by the wrong keys", PRIMITIVES, "lambda g: np.swapaxes(w, -1, -2) @ g,", "lambda g: np.swapaxes(w[..., ::-1], -1, -2) @ g,"),
@@ -1354,7 +1363,7 @@ MUTANTS = [
     Mutant("sum for mean", PRIMITIVES, "d *= g / len(right)", "d *= g"),
     Mutant("mean over all, ignored ones too", PRIMITIVES, "d *= g / len(right)", "d *= g / len(rows)"),
     Mutant("diagonals reversed", PRIMITIVES, "return sums.sum(axis=-2)[..., ::-1]", "return sums.sum(axis=-2)"),
-    Mutant("rows of the line reversed", PRIMITIVES, "rows = row_of(_line(distance)[::-1])", "rows = row_of(_line(distance))"),
+    Mutant("rows of the line reversed", PRIMITIVES, "rows = row_of(line_of(distance)[::-1])", "rows = row_of(line_of(distance))"),
     Mutant("blocks overwrite each other", PRIMITIVES, "line[..., first : first + n + S - 1, :] += outer(", "line[..., first : first + n + S - 1, :] = outer("),
     Mutant("one head's table for all", PRIMITIVES, "if len(shape) > 2:\n            return", "if False:\n            return"),
     Mutant("logits of the ignored ones", LOSS, "counts = np.flatnonzero(targets != checks", "counts = np.flatnonzero(targets == checks"),
@@ -1489,11 +1498,11 @@ MUTANTS = [
     Mutant("written by the worker alone", STUDY, "_write(folder, result)\n                    results", "results"),
     Mutant("all BLAS threads", STUDY, "{**os.environ, **threads,", "{**os.environ,"),
     Mutant("the caller's path lost", STUDY, ', "PYTHONPATH": path}', "}"),
-    Mutant("all numbers must differ", CHECK, "if wrong.any():", "if wrong.all():"),
-    Mutant("complex numbers of half width judged as wide", CHECK, 'want.dtype.kind in "fc" else 0', 'want.dtype.kind == "f" else 0'),
-    Mutant("shapes not compared", CHECK, "if want.shape != got.shape:", "if False:"),
-    Mutant("changed arguments unseen", CHECK, "if not _same(*pair)]", "if False]"),
-    Mutant("infinities unseen", CHECK, "wrong |= infinite &", "wrong &= infinite &"),
+    Mutant("all numbers must differ", CASES, "if wrong.any():", "if wrong.all():"),
+    Mutant("complex numbers of half width judged as wide", CASES, 'want.dtype.kind in "fc" else 0', 'want.dtype.kind == "f" else 0'),
+    Mutant("shapes not compared", CASES, "if want.shape != got.shape:", "if False:"),
+    Mutant("changed arguments unseen", CASES, "if not _same(*pair)]", "if False]"),
+    Mutant("infinities unseen", CASES, "wrong |= infinite &", "wrong &= infinite &"),
     Mutant("arrays of a library not made", REGISTRY, "run(function, cases, to)", "run(function, cases)"),
     Mutant("no exercise suggested", REGISTRY, "if near else f", "if False else f"),
     Mutant("a name does not win", CHECK, "if not verdict.mistake and all(", "if all("),
@@ -1503,9 +1512,9 @@ MUTANTS = [
     Mutant("a mistake that shows nowhere has a name", CHECK, "return exact and shown, explained", "return exact, explained"),
     Mutant("a hint from one case", CHECK, "len(some) > 1 and len(set(some)) == 1", "len(set(some)) == 1"),
     Mutant("once is a factor", CHECK, "if abs(ratios[0] - 1) > 1e-2:", "if True:"),
-    Mutant("one round of cases", CHECK, "if len(found) >= LEAST or", "if True or"),
-    Mutant("the same numbers for every seed", CHECK, "rng = np.random.default_rng(seed)", "rng = np.random.default_rng(0)"),
-    Mutant("cases that repeat", CHECK, "if not any(_repeats(one, other) for other in found):", "if True:"),
+    Mutant("one round of cases", CASES, "if len(found) >= LEAST or", "if True or"),
+    Mutant("the same numbers for every seed", CASES, "rng = np.random.default_rng(seed)", "rng = np.random.default_rng(0)"),
+    Mutant("cases that repeat", CASES, "if not any(_repeats(one, other) for other in found):", "if True:"),
     Mutant("ignored alone, not together", COMMON, "for count in (1, 2):", "for count in (1,):"),
     Mutant("one sequence's positions are all", COMMON, "if any(v.ndim > max(least, 1)", "if any(v.ndim < max(least, 1)"),
     Mutant("any digits are those of float32", COMMON, "if not narrow.agrees(Outcome(got.results), precise):", "if False:"),

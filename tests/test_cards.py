@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import pe_numpy
-from pe_numpy import cards
 from pe_numpy.__main__ import main
-from pe_numpy.census import ENCODINGS, census, users_of
-from pe_numpy.homework.contents import CHAPTERS
-from pe_numpy.schemes import BASE, every_scheme
-from pe_numpy.transformer.caching import cache_properties
+from pe_numpy.book import cards
+from pe_numpy.book.census import ENCODINGS, census, users_of
+from pe_numpy.contents import functions_of
+from pe_numpy.judging.cache import cache_properties
+from pe_numpy.judging.schemes import BASE, every_scheme
 from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.encodings import Alibi, Deberta, Encoding, Learned, Rope, Shape, Shaw
 
@@ -160,7 +160,7 @@ def test_the_place_is_that_of_the_census_and_the_chapter_shows_the_function():
         chapter = int(ENCODINGS[name].chapter[:2])
         source = (measure.ROOT / "notebooks" / f"{ENCODINGS[name].chapter}.py").read_text("utf-8")
         function = cards.CODE[name][0]
-        assert function in CHAPTERS.get(chapter, "").split() or f"{function}(" in source, name
+        assert function in functions_of(chapter) or f"{function}(" in source, name
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pe_numpy.census import ENCODINGS, KINDS, VERDICTS, Row, candidates, census, users_of
-from pe_numpy.schemes import every_scheme
+from pe_numpy.book.census import ENCODINGS, KINDS, VERDICTS, Row, candidates, census, users_of
+from pe_numpy.judging.schemes import every_scheme
 from pe_numpy.transformer.encodings import Encoding, every_encoding
 
 ROOT = Path(__file__).parent.parent
-FILE = ROOT / "pe_numpy" / "census.csv"
+FILE = ROOT / "pe_numpy" / "book" / "census.csv"
 ROWS = census()
 FAMILIES = [row for row in ROWS if row.kind == "family"]
 LIBRARY = "transformers 5.23.0: models/"
@@ -146,13 +146,13 @@ def test_users_are_released_models_in_the_order_of_time():
 
 
 def test_each_encoding_of_the_census_stands_on_one_line_of_the_figure():
-    lines = pytest.importorskip("pe_numpy.plots.census").LINES.values()
+    lines = pytest.importorskip("pe_numpy.book.plots.census").LINES.values()
     assert sorted(sum(lines, ())) == sorted({row.encoding for row in ROWS})
     assert all(len({ENCODINGS[name].place for name in line}) == 1 for line in lines)
 
 
 def test_no_label_of_the_figure_meets_another():
-    plots = pytest.importorskip("pe_numpy.plots.census")
+    plots = pytest.importorskip("pe_numpy.book.plots.census")
     figure = plots.census_timeline(ROWS)
     figure.draw_without_rendering()
     common = {"rope", "partial_rope", "mla"}  # families with these have a dot alone

@@ -9,20 +9,19 @@ import pytest
 
 import pe_numpy
 from pe_numpy.homework import common
-from pe_numpy.homework.check import (
+from pe_numpy.homework.cases import (
     LEAST,
     Exercise,
     Mistake,
     Outcome,
     _repeats,
-    _side_by_side,
     call,
     case,
     difference,
     in_a_row,
-    judge,
     run,
 )
+from pe_numpy.homework.check import _side_by_side, judge
 from pe_numpy.homework.registry import EXERCISES, exercise_of
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pe_numpy.homework.check import Exercise, Mistake, case, judge, run
+from pe_numpy.homework.cases import Exercise, Mistake, case, run
+from pe_numpy.homework.check import judge
 
 
 def code(positions, d=2, base=3.0, layout="pairs"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pe_numpy
-from pe_numpy.homework.copy import copy, place_of
+from pe_numpy.copy.copy import copy, place_of
 
 ALONE = """
 import contextlib, doctest, importlib, io, json, sys, traceback

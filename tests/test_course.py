@@ -9,7 +9,8 @@ import pytest
 
 import pe_numpy
 from pe_numpy.homework import course
-from pe_numpy.homework.check import Case, Exercise, Verdict
+from pe_numpy.homework.cases import Case, Exercise
+from pe_numpy.homework.check import Verdict
 from pe_numpy.homework.course import Assignment, Grade, grade, groups_of, read_assignment
 from pe_numpy.homework.registry import EXERCISES, check
 from pe_numpy.homework.runner import Report

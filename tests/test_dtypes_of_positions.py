@@ -12,7 +12,7 @@ import pytest
 
 import pe_numpy as pe
 from pe_numpy import checks
-from pe_numpy.schemes import every_scheme
+from pe_numpy.judging.schemes import every_scheme
 
 WORDS = ("position", "distance", "coordinates", "times", "digit", "token_ids")
 NOT_PLACES = {  # parameters of such a name that are numbers, or vectors

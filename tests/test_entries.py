@@ -14,9 +14,9 @@ from safetensors.numpy import save_file
 from test_shelf import FOLDERS, model, names, source_of
 
 from pe_numpy import Cache, beam_search, greedy, load_weights, rope_frequencies, sample, speculative
-from pe_numpy.entries import HOLDS, entry
 from pe_numpy.models import load
-from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.models.entries import HOLDS, entry
+from pe_numpy.models.rope_config import rope_from_config
 
 
 def test_a_number_has_bounds():

@@ -26,8 +26,8 @@ from pe_numpy import (
     value_and_grad,
     yarn_scaling,
 )
-from pe_numpy.training import experiment
-from pe_numpy.training.experiment import (
+from pe_numpy.judging import experiment
+from pe_numpy.judging.experiment import (
     ENCODINGS,
     PLACES,
     TASKS,
@@ -39,9 +39,9 @@ from pe_numpy.training.experiment import (
     model,
     recipe,
 )
-from pe_numpy.training.experiment import sizes as sizes_of
+from pe_numpy.judging.experiment import sizes as sizes_of
+from pe_numpy.judging.tasks import offset_batch
 from pe_numpy.training.optimiser import tree_paths
-from pe_numpy.training.tasks import offset_batch
 from pe_numpy.transformer.masks import Causal, Window
 
 SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 1, "batch": 8, "steps": 3, "tests": 5}

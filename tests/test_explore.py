@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pe_numpy as pe
-from pe_numpy.explore import FIGURES, from_npy, state
-from pe_numpy.explore.figure import filled, number, rows, whole
+from pe_numpy.book.explore import FIGURES, from_npy, state
+from pe_numpy.book.explore.figure import filled, number, rows, whole
 
 
 def of(name, **settings):

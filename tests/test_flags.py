@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import pe_numpy as pe
-from pe_numpy.training import loop, study, tasks
+from pe_numpy.judging import study, tasks
+from pe_numpy.training import loop
 
 X = np.ones((2, 4))
 RNG = np.random.default_rng(0)

@@ -65,7 +65,7 @@ from pe_numpy import (
     window_mask,
     xpos,
 )
-from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.rotary.rope import rope_convert_weights
 from pe_numpy.rotary.scaling import (
     dynamic_ntk_scaling,

@@ -100,7 +100,7 @@ def test_what_a_course_needs_needs_an_assignment(week, option, capsys):
 
 
 def test_a_figure_without_matplotlib_says_what_to_install(week, monkeypatch, capsys):
-    monkeypatch.delitem(sys.modules, "pe_numpy.plots.exercises", raising=False)
+    monkeypatch.delitem(sys.modules, "pe_numpy.book.plots.exercises", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     path = [str(week / "anna.py"), "--figure", str(week / "class.png")]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import pe_numpy as pe
-from pe_numpy.homework.check import Exercise, Mistake, case, judge, run
+from pe_numpy.homework.cases import Exercise, Mistake, case, run
+from pe_numpy.homework.check import judge
 from pe_numpy.homework.measured import difference, explain, measure
 from pe_numpy.homework.registry import EXERCISES
 

@@ -20,7 +20,7 @@ from pe_numpy import (
     train,
     value_and_grad,
 )
-from pe_numpy.training.tasks import LETTERS, reversal_batch
+from pe_numpy.judging.tasks import LETTERS, reversal_batch
 from pe_numpy.transformer import decoder, original
 from pe_numpy.transformer.encodings import Rope, Sinusoidal
 

@@ -14,10 +14,10 @@ import pytest
 
 import pe_numpy
 from pe_numpy.__main__ import main
-from pe_numpy.book import show_source
-from pe_numpy.homework.check import Case, run
-from pe_numpy.homework.copy import copy
-from pe_numpy.homework.plain import plain
+from pe_numpy.book.show import show_source
+from pe_numpy.copy.copy import copy
+from pe_numpy.copy.plain import plain
+from pe_numpy.homework.cases import Case, run
 from pe_numpy.homework.registry import EXERCISES
 
 PUBLIC = sorted({*pe_numpy.__all__} - {"check", "load_model"})
@@ -163,7 +163,7 @@ def test_arrays_of_the_tape_stay_what_they_are():
 def test_distances_become_a_window_only_where_something_reads_one():
     alone, read = (copy([name], plain=True) for name in ("relative_distance", "shaw_scores"))
     both = copy(["relative_distance", "shaw_scores"], plain=True)
-    assert "_consecutive" not in alone and "_is_window(" in read and "_consecutive(q)" in both
+    assert "_consecutive" not in alone and "is_window(" in read and "_consecutive(q)" in both
     q, k = np.arange(3, 8), np.arange(6)
     names = copied_plainly("relative_distance")
     want = pe_numpy.relative_distance(q, k)

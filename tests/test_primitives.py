@@ -297,7 +297,7 @@ def test_float32_stays_float32(name):
 def test_every_function_that_has_a_rule_is_tested_here():
     tested = {
         *(pe.softmax, pe.log_softmax, pe.attend, pe.rope, pe.rope_nd, pe.relu, pe.gelu, pe.silu),
-        *(layers.linear, layers.standardize, pe.cross_entropy, spreading._window),
+        *(layers.linear, layers.standardize, pe.cross_entropy, spreading.window_of),
         *(spreading.spread_products, spreading.spread_sums),
     }
     assert set(primitives.RULES) == tested

@@ -70,8 +70,8 @@ def test_every_exercise_can_be_set():
         imports = "\n".join(sheet.imports)
         exec(f"{imports}\n{sheet.head}\n{sheet.body}", module)
         small = EXERCISES[name].all_cases()[:1]
-        (outcome,) = pe_numpy.homework.check.run(module[name], small)
-        (right,) = pe_numpy.homework.check.run(EXERCISES[name].reference, small)
+        (outcome,) = pe_numpy.homework.cases.run(module[name], small)
+        (right,) = pe_numpy.homework.cases.run(EXERCISES[name].reference, small)
         assert outcome.agrees(right, EXERCISES[name].precise), (name, outcome.error)
         assert sheet.hints, name
 

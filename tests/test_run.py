@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pe_numpy import Cache, greedy, load_model, rope_frequencies, sample, softmax, yarn_scaling
 from pe_numpy.__main__ import main
-from pe_numpy.models import run
+from pe_numpy.book import run
 
 tokenizers = pytest.importorskip("tokenizers")
 GOLDEN = Path(__file__).parent / "golden/models"
@@ -442,7 +442,7 @@ def test_a_package_that_is_missing_is_named(folder, call, monkeypatch):
     place = folder("llama")
     for name in ("matplotlib", "matplotlib.pyplot"):
         monkeypatch.setitem(sys.modules, name, None)
-    for name in ("pe_numpy.plots.real_models", "pe_numpy.plots.style"):
+    for name in ("pe_numpy.book.plots.real_models", "pe_numpy.book.plots.style"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     status, out, err = call(place, "w3", "--attention", "heads.png")
     assert (status, out) == (2, "") and "--attention needs matplotlib, `pip install" in err
@@ -471,7 +471,7 @@ def test_the_help_says_what_wrong_positions_and_scalings_reach(capsys):
 
 @pytest.mark.parametrize("name", ["llama", "t5", "deepseek_v3", "phi3"])
 def test_what_the_heads_look_at_is_drawn(name, folder, call, monkeypatch, tmp_path):
-    real_models = pytest.importorskip("pe_numpy.plots.real_models")
+    real_models = pytest.importorskip("pe_numpy.book.plots.real_models")
     place, seen, draw = folder(name), [], real_models.attention_of_heads
     monkeypatch.setattr(
         real_models, "attention_of_heads", lambda *args: seen.append(args) or draw(*args)
@@ -509,7 +509,7 @@ def test_the_text_is_written_even_if_no_picture_can_be(folder, call, tmp_path):
 
 
 def test_a_word_is_no_formula():
-    real_models = pytest.importorskip("pe_numpy.plots.real_models")
+    real_models = pytest.importorskip("pe_numpy.book.plots.real_models")
     figure = real_models.attention_of_heads([np.eye(3)[None]], ["$x_$", "_", "$$"])
     figure.canvas.draw()
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["$x_$", "_", "$$"]

@@ -13,7 +13,7 @@ import pytest
 
 import pe_numpy
 from pe_numpy.homework import runner
-from pe_numpy.homework.check import Outcome
+from pe_numpy.homework.cases import Outcome
 from pe_numpy.homework.runner import check_file, check_files
 
 ROOT = Path(__file__).parents[1]

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from pe_numpy.slider import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, slider
+from pe_numpy.book.slider import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, slider
 
 X = np.linspace(0, 10, 6)
 

@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 from scripts import script
 
-from pe_numpy.training import study
-from pe_numpy.training.experiment import ENCODINGS, PLACES, SCALINGS, measure, recipe
-from pe_numpy.training.study import run
-from pe_numpy.training.verdicts import Study
+from pe_numpy.judging import study
+from pe_numpy.judging.experiment import ENCODINGS, PLACES, SCALINGS, measure, recipe
+from pe_numpy.judging.study import run
+from pe_numpy.judging.verdicts import Study
 
 REPRODUCED = (("markov", 0), ("order_mean", 0), ("order_causal", 1))
 RESULTS = Path(__file__).parent.parent / "notebooks" / "results"
@@ -282,8 +282,8 @@ def test_processes_have_one_blas_thread_and_tell_what_went_wrong(monkeypatch):
 
 
 SCRIPT = """
-from pe_numpy.training import study
-from pe_numpy.training.experiment import recipe
+from pe_numpy.judging import study
+from pe_numpy.judging.experiment import recipe
 
 print("once")
 wanted = [recipe("offset", name, steps=1, tests=1) for name in ("none", "shaw")]

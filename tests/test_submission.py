@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from pe_numpy.copy.copy import copy
 from pe_numpy.homework import submission
-from pe_numpy.homework.copy import copy
 from pe_numpy.homework.submission import (
     StrangeFileError,
     code_of,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pe_numpy.training.tasks import (
+from pe_numpy.judging.tasks import (
     BOS,
     CLS,
     DATES,

@@ -18,7 +18,7 @@ from pe_numpy import (
     value_and_grad,
     yarn_scaling,
 )
-from pe_numpy.training.tasks import LETTERS, reversal_batch
+from pe_numpy.judging.tasks import LETTERS, reversal_batch
 from pe_numpy.transformer.encodings import Rope, Sinusoidal, every_encoding
 
 B, L, S, V = 3, 5, 4, 11

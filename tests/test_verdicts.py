@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pe_numpy.training.verdicts import (
+from pe_numpy.judging.verdicts import (
     STUDENT,
     Study,
     holm,

@@ -83,8 +83,8 @@ def test_all_that_belongs_to_the_package_is_inside(handed_out):
         for path in (ROOT / "pe_numpy").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {"pe_numpy/py.typed", "pe_numpy/cards.csv", "pe_numpy/census.csv"} <= own
-    assert "pe_numpy/census_candidates.csv" in own
+    assert {"pe_numpy/py.typed", "pe_numpy/book/cards.csv", "pe_numpy/book/census.csv"} <= own
+    assert "pe_numpy/book/census_candidates.csv" in own
     assert {"pe_numpy/training/data/opticks.txt", "pe_numpy/training/data/README.md"} <= own
     for names in names_in(handed_out):
         assert own == {name for name in names if name.startswith("pe_numpy/")}

@@ -100,7 +100,7 @@ def test_coordinates_equal_the_formula_offset_by_offset(P):
 @given(sides, sides)
 def test_the_grid_is_a_read_only_view_with_two_negated_strides(h, w):
     picture = np.random.default_rng([h, w]).standard_normal((3, 2 * h - 1, 2 * w - 1))
-    view = room._grid(picture, h, w)
+    view = room.grid_of(picture, h, w)
     assert view.shape == (3, h, w, h, w) and not view.flags.writeable
     assert np.shares_memory(view, picture)
     head, down, across = picture.strides

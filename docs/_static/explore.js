@@ -7,7 +7,7 @@
 
   const call = (name, ...given) => {
     const words = given.map((one) => JSON.stringify(one)).join();
-    return window.peLive.call(`__import__("pe_numpy.explore", fromlist=["${name}"]).${name}(${words})`);
+    return window.peLive.call(`__import__("pe_numpy.book.explore", fromlist=["${name}"]).${name}(${words})`);
   };
 
   // The text of a file. Python reads .npy, which comes to it as base64.

@@ -34,7 +34,7 @@ from pe_numpy import (
     value_and_grad,
 )
 from pe_numpy.files import write_whole
-from pe_numpy.training.tasks import LETTERS, PAD, reversal_batch, to_tokens
+from pe_numpy.judging.tasks import LETTERS, PAD, reversal_batch, to_tokens
 from pe_numpy.transformer.encodings import Encoding, Sinusoidal
 
 HERE = Path(__file__).parent

@@ -25,7 +25,7 @@ from pe_numpy import (
     value_and_grad,
 )
 from pe_numpy.training.optimiser import tree_map
-from pe_numpy.training.tasks import text_batch, text_corpus
+from pe_numpy.judging.tasks import text_batch, text_corpus
 from pe_numpy.transformer.encodings import Rope
 
 HERE = Path(__file__).parent

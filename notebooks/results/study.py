@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.files import write_whole
-from pe_numpy.training.experiment import (
+from pe_numpy.judging.experiment import (
     ENCODINGS,
     MULTIPLES,
     PLACES,
@@ -36,8 +36,8 @@ from pe_numpy.training.experiment import (
     Result,
     recipe,
 )
-from pe_numpy.training.study import run
-from pe_numpy.training.verdicts import read_table
+from pe_numpy.judging.study import run
+from pe_numpy.judging.verdicts import read_table
 
 TABLE = Path(__file__).with_name("study.csv")
 CURVES = TABLE.with_stem(f"{TABLE.stem}_curves")

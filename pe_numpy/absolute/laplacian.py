@@ -81,10 +81,10 @@ def laplacian_encoding(adjacency: ArrayLike, k: int, normalized: bool = True) ->
     if normalized:
         root = np.sqrt(np.where(degrees > 0, degrees, 1))
         laplacian = np.eye(len(A)) - A / np.multiply.outer(root, root)
-    return _eigenvectors(laplacian)[:, 1 : k + 1]  # (N, k)
+    return eigenvectors(laplacian)[:, 1 : k + 1]  # (N, k)
 
 
-def _eigenvectors(matrix: np.ndarray) -> np.ndarray:
+def eigenvectors(matrix: np.ndarray) -> np.ndarray:
     """Columns (N, N) of ascending eigenvalues, the same ones on every machine."""
     values, vectors = np.linalg.eigh(matrix)  # (N,), (N, N)
     ends = np.flatnonzero(np.diff(values) > 1e-9 * values[-1]) + 1  # where the next value begins

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.homework.check import Case, Exercise, Mistake, Outcome
+from pe_numpy.homework.cases import Case, Exercise, Mistake, Outcome
 
 Change = Callable[[dict[str, Any]], object]  # of the arguments, by their names
 

@@ -34,7 +34,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 import pe_numpy
-from pe_numpy.homework.check import Case, Exercise, Verdict
+from pe_numpy.homework.cases import Case, Exercise
+from pe_numpy.homework.check import Verdict
 from pe_numpy.homework.common import at_default
 from pe_numpy.homework.registry import EXERCISES, check, exercise_of
 from pe_numpy.homework.runner import Report

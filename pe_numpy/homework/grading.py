@@ -7,13 +7,15 @@ import dataclasses
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pe_numpy.files import write_whole
 from pe_numpy.homework import course, runner
 from pe_numpy.homework.course import Assignment, Grade
 from pe_numpy.homework.runner import Report
+
+Draw = Callable[[str, dict[str, Counter[str]]], None]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +44,10 @@ def assignment_of(options: argparse.Namespace) -> Assignment | None:
     return dataclasses.replace(found, feedback=options.feedback or found.feedback)
 
 
-def run(options: argparse.Namespace, assignment: Assignment, files: Sequence[str]) -> int:
-    """Check files by an assignment; return 0 if all is right, else 1."""
+def run(
+    options: argparse.Namespace, assignment: Assignment, files: Sequence[str], draw: Draw
+) -> int:
+    """Check files by an assignment; `draw` the summary; return 0 if all is right, else 1."""
     whose = students(options, assignment, files)
     reports = runner.check_files(
         files,
@@ -51,7 +55,7 @@ def run(options: argparse.Namespace, assignment: Assignment, files: Sequence[str
         seed=lambda path: assignment.seed_of(whose[path]),
         **runner.settings(options),
     )
-    return write(options, assignment, whose, reports)
+    return write(options, assignment, whose, reports, draw)
 
 
 def students(
@@ -71,6 +75,7 @@ def write(
     assignment: Assignment,
     whose: dict[str, str],
     reports: Sequence[Report],
+    draw: Draw,
 ) -> int:
     """Print the points, write what is asked for; return 0 if all is right, else 1."""
     grades = [course.grade(assignment, report, whose[report.path]) for report in reports]
@@ -92,7 +97,7 @@ def write(
     if options.gradescope:
         write_whole(options.gradescope, course.as_gradescope(assignment, grades[0]))
     if options.figure:
-        _draw(options.figure, found)
+        draw(options.figure, found)
     return 0 if all(one.report.passed for one in grades) else 1
 
 
@@ -101,11 +106,3 @@ def _write_letters(folder: Path, assignment: Assignment, grades: Sequence[Grade]
     for one in grades:
         name = re.sub(r"[^\w.@+-]", "_", one.student)  # letters that every system has in names
         write_whole(folder / f"{name}.txt", course.told(assignment, one) + "\n")
-
-
-def _draw(path: str, found: dict[str, Counter[str]]) -> None:
-    try:
-        from pe_numpy.plots.exercises import class_summary
-    except ModuleNotFoundError as error:
-        raise ValueError("check: --figure needs matplotlib, `pip install matplotlib`") from error
-    class_summary(found).savefig(path)

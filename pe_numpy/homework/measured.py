@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.detector import FAR, Properties, Scores, properties
-from pe_numpy.homework.check import Exercise, call, case
+from pe_numpy.homework.cases import Exercise, call, case
+from pe_numpy.judging.properties import FAR, Properties, Scores, properties
 
 # A difference must show with both: what rounding makes is below the first, or above the second.
 TOLERANCES = (1e-3, 1e-9)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
-from pe_numpy.homework.check import Exercise, Verdict, judge, run
+from pe_numpy.homework.cases import Exercise, run
+from pe_numpy.homework.check import Verdict, judge
 from pe_numpy.homework.exercises import (
     absolute,
     algebra,

@@ -40,8 +40,8 @@ from typing import Any
 import numpy as np
 
 import pe_numpy
-from pe_numpy.detector import Properties
-from pe_numpy.homework.check import NUMBERS, Exercise, Outcome, Verdict, call, judge, told
+from pe_numpy.homework.cases import NUMBERS, Exercise, Outcome, call, told
+from pe_numpy.homework.check import Verdict, judge
 from pe_numpy.homework.measured import TOLERANCES, Measured, explain, measure
 from pe_numpy.homework.registry import EXERCISES, exercise_of
 from pe_numpy.homework.submission import (
@@ -55,6 +55,7 @@ from pe_numpy.homework.submission import (
     printable,
     tree_of,
 )
+from pe_numpy.judging.properties import Properties
 
 MEASURE = "measure"  # stands before the name of a function that is to be measured
 SECONDS = 20.0  # for a function

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.entries import entry
+from pe_numpy.models.entries import entry
 from pe_numpy.models.page import Params, Table, expect, sizes
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
 from pe_numpy.relative.distance import relative_distance

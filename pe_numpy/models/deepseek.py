@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
-from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.rotary.latent import mla_scores
 from pe_numpy.transformer.attention import attend, merge_heads, softmax, split_heads
 from pe_numpy.transformer.context import Context

@@ -33,7 +33,7 @@ from pe_numpy.models.page import (
     windows,
     without_turns,
 )
-from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.transformer.attention import attend, merge_heads, split_heads
 from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm

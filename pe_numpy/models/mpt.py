@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.entries import entry
+from pe_numpy.models.entries import entry
 from pe_numpy.models.page import Params, Table, changed, expect, sizes
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads

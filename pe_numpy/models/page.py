@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.entries import entry
-from pe_numpy.rotary.config import RopeSettings
+from pe_numpy.models.entries import entry
+from pe_numpy.models.rope_config import RopeSettings
 from pe_numpy.rotary.rope import rope
 from pe_numpy.transformer.context import beside_heads
 from pe_numpy.transformer.masks import Causal, Window

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.page import Params, Table, changed, expect, rule, sizes, turn
-from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
 from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, linear, rms_norm, silu

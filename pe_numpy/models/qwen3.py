@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.entries import entry
+from pe_numpy.models.entries import entry
 from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
-from pe_numpy.rotary.config import rope_from_config
+from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.entries import entry
+from pe_numpy.models.entries import entry
 from pe_numpy.models.page import Params, Table, expect, sizes
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.relative.t5 import t5_bias

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.absolute.learned import resize_matrix
-from pe_numpy.entries import entry
+from pe_numpy.models.entries import entry
 from pe_numpy.models.page import Params, Table, expect, sizes
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.layers import feed_forward, layer_norm, linear

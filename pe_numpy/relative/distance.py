@@ -75,7 +75,9 @@ def relative_distance(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndar
     checks.common_batch(name, q_positions=q.shape[:-1], k_positions=k.shape[:-1])
     if q.ndim == k.ndim == 1 and q.size and k.size and _consecutive(q) and _consecutive(k):
         least = int(q[0]) - int(k[-1])
-        return _window(np.arange(least, least + len(q) + len(k) - 1, dtype=q.dtype), len(q), len(k))
+        return window_of(
+            np.arange(least, least + len(q) + len(k) - 1, dtype=q.dtype), len(q), len(k)
+        )
     return q[..., :, None] - k[..., None, :]  # (..., L, S)
 
 
@@ -84,19 +86,19 @@ def _consecutive(positions: np.ndarray) -> bool:
 
 
 @differentiable
-def _window(line: np.ndarray, L: int, S: int) -> np.ndarray:
+def window_of(line: np.ndarray, L: int, S: int) -> np.ndarray:
     """View a line (..., L + S - 1) as (..., L, S): entry [i, j] is line[i - j + S - 1]."""
     *batch, step = line.strides
     shape, strides = (*line.shape[:-1], L, S), (*batch, step, -step)
     return as_strided(line[..., S - 1 :], shape, strides, writeable=False)
 
 
-def _is_window(distance: np.ndarray) -> bool:
+def is_window(distance: np.ndarray) -> bool:
     """Whether the strides prove that every diagonal is constant."""
     return distance.ndim == 2 and distance.size > 0 and distance.strides[0] == -distance.strides[1]
 
 
-def _line(window: np.ndarray) -> np.ndarray:
+def line_of(window: np.ndarray) -> np.ndarray:
     """The L + S - 1 numbers that a window shows."""
     return np.concatenate([window[0, ::-1], window[1:, 0]])
 
@@ -106,8 +108,8 @@ def each_distance(function: RowOf, distance: np.ndarray) -> np.ndarray:
 
     The function may put axes of its own in front: a bias of (H, N) becomes one of (H, L, S).
     """
-    if _is_window(distance):
-        return _window(function(_line(distance)), *distance.shape)
+    if is_window(distance):
+        return window_of(function(line_of(distance)), *distance.shape)
     return function(distance)
 
 
@@ -152,8 +154,8 @@ def add_to(total: np.ndarray, term: np.ndarray) -> np.ndarray:
 
 def opposite(distance: np.ndarray) -> np.ndarray:
     """Swap the roles of queries and keys: (..., L, S) of i - j to (..., S, L) of j - i."""
-    if _is_window(distance):
-        return _window(-_line(distance)[::-1], *distance.shape[::-1])
+    if is_window(distance):
+        return window_of(-line_of(distance)[::-1], *distance.shape[::-1])
     return -np.swapaxes(distance, -1, -2)
 
 
@@ -165,7 +167,7 @@ def spread_products(
 
     q is (..., L, K), the table (N, K) or (H, N, K); the result is (..., L, S).
     """
-    if not _is_window(distance):
+    if not is_window(distance):
         products = q @ np.swapaxes(table, -1, -2)  # (..., L, N)
         return products[_rows_and(row_of(distance), products.shape[:-1])]
     batch = np.broadcast_shapes(q.shape[:-2], table.shape[:-2])
@@ -185,20 +187,20 @@ def _blocks_of_products(
     start at equal steps: flatten, slice, reshape, cut.
     """
     L, S = distance.shape
-    vectors = table[..., row_of(_line(distance)[::-1]), :]  # (..., L + S - 1, K), the past first
+    vectors = table[..., row_of(line_of(distance)[::-1]), :]  # (..., L + S - 1, K), the past first
     vectors = np.swapaxes(vectors, -1, -2)
     for start in range(0, L, ROWS):
         n = min(ROWS, L - start)
         first = L - start - n
         products = q[..., start : start + n, :] @ vectors[..., first : first + n + S - 1]
-        yield slice(start, start + n), _skewed(products, S)
+        yield slice(start, start + n), skewed(products, S)
 
 
 def add_query_products(
     total: np.ndarray, q: np.ndarray, table: np.ndarray, distance: np.ndarray, row_of: RowOf
 ) -> np.ndarray:
     """Return total + q_i . r_(i-j), like `add_to`; in a window, without a second large array."""
-    if not (_is_window(distance) and _are_arrays(total, q, table)):
+    if not (is_window(distance) and _are_arrays(total, q, table)):
         return add_to(total, spread_products(q, table, distance, row_of))
     for rows, scores in _blocks_of_products(q, table, distance, row_of):
         total[..., rows, :] += scores
@@ -210,7 +212,7 @@ def add_key_products(
 ) -> np.ndarray:
     """Return total + k_j . r_(i-j): the same for keys, which are the columns of `total`."""
     of_keys, row = opposite(distance), lambda d: row_of(-d)
-    if not (_is_window(distance) and _are_arrays(total, k, table)):
+    if not (is_window(distance) and _are_arrays(total, k, table)):
         return add_to(total, np.swapaxes(spread_products(k, table, of_keys, row), -1, -2))
     for columns, scores in _blocks_of_products(k, table, of_keys, row):
         total[..., columns] += np.swapaxes(scores, -1, -2).copy()  # NumPy is slow to add across
@@ -232,21 +234,21 @@ def spread_sums(
     that share a distance are summed before they meet its vector.
     """
     *batch, L, S = weights.shape
-    if not _is_window(distance):
-        return _sum_by_row(weights, row_of(distance), table.shape[-2]) @ table
-    vectors = table[..., row_of(_line(distance)[::-1]), :]  # (..., L + S - 1, K)
+    if not is_window(distance):
+        return sum_by_row(weights, row_of(distance), table.shape[-2]) @ table
+    vectors = table[..., row_of(line_of(distance)[::-1]), :]  # (..., L + S - 1, K)
     shape = (*np.broadcast_shapes(tuple(batch), table.shape[:-2]), L, table.shape[-1])
     out = np.empty(shape, np.result_type(weights, table))
     for start in range(0, L, ROWS):
         n = min(ROWS, L - start)
         first = L - start - n
         sums = np.zeros((*batch, n, n + S - 1), weights.dtype)
-        _skewed(sums, S)[...] = weights[..., start : start + n, :]
+        skewed(sums, S)[...] = weights[..., start : start + n, :]
         out[..., start : start + n, :] = sums @ vectors[..., first : first + n + S - 1, :]
     return out
 
 
-def _skewed(products: np.ndarray, S: int) -> np.ndarray:
+def skewed(products: np.ndarray, S: int) -> np.ndarray:
     """View row i of n rows from its entry n - 1 - i on, S entries long."""
     *batch, n, width = products.shape
     if n == 1:
@@ -255,7 +257,7 @@ def _skewed(products: np.ndarray, S: int) -> np.ndarray:
     return flat.reshape(*batch, n, width - 1)[..., :S]
 
 
-def _sum_by_row(weights: np.ndarray, rows: np.ndarray, N: int) -> np.ndarray:
+def sum_by_row(weights: np.ndarray, rows: np.ndarray, N: int) -> np.ndarray:
     """Sum the weights (..., L, S) of each query by the row that they read: (..., L, N)."""
     *batch, L, _ = weights.shape
     cells = math.prod(batch) * L

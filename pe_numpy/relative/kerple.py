@@ -61,7 +61,7 @@ def kerple_log_bias(p: ArrayLike, a: ArrayLike, distance: ArrayLike) -> np.ndarr
     a = checks.real_array(name, "a", a, "H")
     distance = checks.bias_distance(name, distance)
     _check_heads(name, p, a)
-    return _bias(lambda away, p, a: -p * np.log1p(a * away), p, a, distance)
+    return kerple_bias(lambda away, p, a: -p * np.log1p(a * away), p, a, distance)
 
 
 def kerple_power_bias(a: ArrayLike, p: ArrayLike, distance: ArrayLike) -> np.ndarray:
@@ -104,7 +104,7 @@ def kerple_power_bias(a: ArrayLike, p: ArrayLike, distance: ArrayLike) -> np.nda
     _check_heads(name, p, a)
     if not (p <= 2).all():
         raise ValueError(f"{name}: p must be at most 2, or the bias is no kernel; got {p.max()}")
-    return _bias(lambda away, p, a: -a * away**p, p, a, distance)
+    return kerple_bias(lambda away, p, a: -a * away**p, p, a, distance)
 
 
 def _check_heads(function: str, p: np.ndarray, a: np.ndarray) -> None:
@@ -119,7 +119,7 @@ def _check_heads(function: str, p: np.ndarray, a: np.ndarray) -> None:
             raise ValueError(f"{function}: {name} must be above 0, and finite; got {x.min()}")
 
 
-def _bias(
+def kerple_bias(
     penalty: Callable[..., np.ndarray], p: np.ndarray, a: np.ndarray, distance: np.ndarray
 ) -> np.ndarray:
     """Score each distance once, for all heads, in float32 at the least."""

@@ -30,7 +30,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.relative.distance import RowOf, _window, add_query_products, add_to, check_distance
+from pe_numpy.relative.distance import (
+    RowOf,
+    add_query_products,
+    add_to,
+    check_distance,
+    window_of,
+)
 
 
 def offset_index(height: int, width: int) -> np.ndarray:
@@ -107,16 +113,16 @@ def offset_bias(table: ArrayLike, height: int, width: int) -> np.ndarray:
             f"{math.prod(sides)} for a window of {height} by {width}; got shape {table.shape}"
         )
     picture = np.swapaxes(np.copy(table), 0, 1).reshape(H, *sides)
-    return _grid(picture, height, width).reshape(H, height * width, height * width)
+    return grid_of(picture, height, width).reshape(H, height * width, height * width)
 
 
-def _grid(picture: np.ndarray, height: int, width: int) -> np.ndarray:
+def grid_of(picture: np.ndarray, height: int, width: int) -> np.ndarray:
     """View (H, 2h - 1, 2w - 1) as (H, h, w, h, w): a window of the columns, then of the rows.
 
     Entry [y, x, y', x'] is [y - y' + h - 1, x - x' + w - 1] of the picture; nothing is copied.
     """
-    columns = _window(picture, width, width)  # (H, 2h - 1, w, w)
-    rows = _window(np.moveaxis(columns, 1, -1), height, height)  # (H, w, w, h, h)
+    columns = window_of(picture, width, width)  # (H, 2h - 1, w, w)
+    rows = window_of(np.moveaxis(columns, 1, -1), height, height)  # (H, w, w, h, h)
     return np.transpose(rows, (0, 3, 1, 4, 2))
 
 

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from pe_numpy import checks
 from pe_numpy.dispatch import differentiable
-from pe_numpy.rotary.rope import _turn_half, _turn_interleaved, rope_frequencies
+from pe_numpy.rotary.rope import rope_frequencies, turn_half, turn_interleaved
 
 Shape = tuple[int, ...]
 
@@ -79,7 +79,7 @@ def rope_nd(
     work = np.float32 if x.dtype == np.float16 else x.dtype
     angles = coordinates.astype(np.float64) @ frequencies.astype(np.float64)  # (..., L, n)
     table = np.exp(1j * angles).astype(np.result_type(work, np.complex64), copy=False)
-    turn = _turn_interleaved if layout == "interleaved" else _turn_half
+    turn = turn_interleaved if layout == "interleaved" else turn_half
     return turn(x.astype(work, copy=False), table).astype(x.dtype, copy=False)
 
 

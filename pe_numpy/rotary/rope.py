@@ -111,7 +111,7 @@ def rope(
     layout = checks.choice("rope", "layout", layout, ("interleaved", "half"))
     work = np.float32 if x.dtype == np.float16 else x.dtype
     table = _table(positions, frequencies, np.result_type(work, np.complex64))
-    turn = _turn_interleaved if layout == "interleaved" else _turn_half
+    turn = turn_interleaved if layout == "interleaved" else turn_half
     return turn(x.astype(work, copy=False), table).astype(x.dtype, copy=False)
 
 
@@ -140,7 +140,7 @@ def _table(positions: np.ndarray, frequencies: np.ndarray, dtype: np.dtype) -> n
     return table.reshape(-1, len(frequencies))[:length]
 
 
-def _turn_interleaved(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+def turn_interleaved(x: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Multiply x, read as complex numbers x_2i + i x_(2i+1), with the table."""
     n = 2 * table.shape[-1]
     pairs = x[..., :n] if x.strides[-1] == x.itemsize else np.ascontiguousarray(x[..., :n])
@@ -148,7 +148,7 @@ def _turn_interleaved(x: np.ndarray, table: np.ndarray) -> np.ndarray:
     return turned if n == x.shape[-1] else np.concatenate([turned, x[..., n:]], axis=-1)
 
 
-def _turn_half(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+def turn_half(x: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Turn the pairs (x_i, x_(i+n)): x cos + (-second, first) sin, in rows of whole heads."""
     n = table.shape[-1]
     cos = np.concatenate([table.real, table.real], axis=-1)

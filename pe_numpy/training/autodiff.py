@@ -276,7 +276,7 @@ def _gradients(params: Any, name: str, leaves: dict[str, Tensor]) -> Any:
 
 def _walk_back(root: Tensor, leaves: dict[str, Tensor]) -> None:
     """Pull the gradient from the root to the leaves, freeing the tape on the way."""
-    order = _parents_first(root)
+    order = parents_first(root)
     own = {id(leaf) for leaf in leaves.values()}
     if any(not node.steps and id(node) not in own for node in order):
         raise ValueError(
@@ -303,7 +303,7 @@ def _walk_back(root: Tensor, leaves: dict[str, Tensor]) -> None:
             parent.grad = h if parent.grad is None else parent.grad + h  # not +=: h may be shared
 
 
-def _parents_first(root: Tensor) -> list[Tensor]:
+def parents_first(root: Tensor) -> list[Tensor]:
     """Everything that the root was made from, each after its parents; without recursion."""
     order: list[Tensor] = []
     seen: set[int] = set()

@@ -122,7 +122,7 @@ def train(
     if checkpoint is not None and Path(checkpoint).exists():
         params, state, losses = _resume(checkpoint, params, state, seed, steps)
 
-    with _bar(steps, state["step"], progress) as bar:
+    with progress_bar(steps, state["step"], progress) as bar:
         for t in range(state["step"] + 1, steps + 1):
             rng = np.random.default_rng([seed, t])
             batch = batches(rng)
@@ -189,7 +189,7 @@ def _resume(
     return saved["params"], saved["optimiser"], saved["losses"].tolist()
 
 
-def _bar(steps: int, done: int, progress: bool) -> contextlib.AbstractContextManager[Any]:
+def progress_bar(steps: int, done: int, progress: bool) -> contextlib.AbstractContextManager[Any]:
     """Give a bar by tqdm, or nothing where nobody would see it."""
     if progress and sys.stderr is not None and sys.stderr.isatty():
         with contextlib.suppress(ImportError):

@@ -31,23 +31,23 @@ from numpy.typing import ArrayLike
 from pe_numpy.relative.distance import (
     ROWS,
     RowOf,
-    _is_window,
-    _line,
-    _skewed,
-    _sum_by_row,
-    _window,
+    is_window,
+    line_of,
+    skewed,
     spread_products,
     spread_sums,
+    sum_by_row,
+    window_of,
 )
 from pe_numpy.rotary.nd import rope_nd
 from pe_numpy.rotary.rope import rope, rope_frequencies
 from pe_numpy.training.loss import counted_targets, cross_entropy
 from pe_numpy.training.rules import Array, Rule, sum_of_rows
 from pe_numpy.transformer.attention import (
-    _softmax_beside,
     attend,
     log_softmax,
     softmax,
+    softmax_beside,
 )
 from pe_numpy.transformer.layers import gelu, linear, relu, silu, standardize
 
@@ -87,7 +87,7 @@ def _attend(
     def to_sink(mean: Array) -> Array:
         """From sum(w g) of each row, (..., L): what the sink takes brings 0."""
         shown = np.where(True if mask is None else mask, scores, -np.inf)
-        da = _softmax_beside(sink, shown)[..., -1] * -mean  # 1 - sum(w) would be rounded
+        da = softmax_beside(sink, shown)[..., -1] * -mean  # 1 - sum(w) would be rounded
         return da.sum(axis=-1) if np.ndim(sink) == 1 else da
 
     of_output = (
@@ -271,17 +271,17 @@ def spread_outer(
         rows = np.broadcast_to(rows, (*sums.shape[:-1], K))  # one product for the whole batch
         return sums.reshape(-1, sums.shape[-1]).T @ rows.reshape(-1, K)
 
-    if not _is_window(distance):
-        return outer(_sum_by_row(weights, row_of(distance), N), vectors)
+    if not is_window(distance):
+        return outer(sum_by_row(weights, row_of(distance), N), vectors)
     batch = np.broadcast_shapes(weights.shape[:-2], vectors.shape[:-2]) if len(shape) > 2 else ()
     line = np.zeros((*batch, L + S - 1, K), weights.dtype)  # of all distances, the past first
     for start in range(0, L, ROWS):
         n = min(ROWS, L - start)
         first = L - start - n
         sums = np.zeros((*weights.shape[:-2], n, n + S - 1), weights.dtype)
-        _skewed(sums, S)[...] = weights[..., start : start + n, :]
+        skewed(sums, S)[...] = weights[..., start : start + n, :]
         line[..., first : first + n + S - 1, :] += outer(sums, vectors[..., start : start + n, :])
-    rows = row_of(_line(distance)[::-1])  # (L + S - 1,)
+    rows = row_of(line_of(distance)[::-1])  # (L + S - 1,)
     return np.moveaxis(sum_of_rows(np.moveaxis(line, -2, 0), rows, (N, *batch, K)), 0, -2)
 
 
@@ -290,7 +290,7 @@ def _window_rule(z: Array, line: Array, L: int, S: int) -> tuple:
 
     def pull(g: Array) -> Array:
         sums = np.zeros((*g.shape[:-2], L, L + S - 1), g.dtype)
-        _skewed(sums, S)[...] = g
+        skewed(sums, S)[...] = g
         return sums.sum(axis=-2)[..., ::-1]
 
     return pull, None, None
@@ -310,5 +310,5 @@ RULES: dict[Callable, Rule] = {
     cross_entropy: _cross_entropy,
     spread_products: _spread_products,
     spread_sums: _spread_sums,
-    _window: _window_rule,
+    window_of: _window_rule,
 }

@@ -1,4 +1,4 @@
-r"""Scaled dot-product attention, its masks, its heads, and the same in blocks.
+r"""Scaled dot-product attention, its masks and its heads.
 
 Source: Vaswani et al. 2017, "Attention is all you need" (arXiv:1706.03762), section 3.2.1,
 equation (1), and section 3.2.2::
@@ -11,15 +11,13 @@ to 1.
 Convention: a mask is boolean, True = may attend, and sets the other scores to -inf. A bias is added
 to the scores after the division by sqrt(K). A query that may attend to nothing gets weights of
 zero, not NaN.
-Differs from the paper: nothing in the equation; `attention_blockwise` reaches the same output
-without the (L, S) scores, by the online softmax of Milakov and Gimelshein 2018 (arXiv:1805.02867).
-Windows, chunks and sinks came after it: each function names its own source.
+Differs from the paper: nothing in the equation. Windows, chunks and sinks came after it: each
+function names its own source.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -110,7 +108,7 @@ def _shifted(function: str, x: ArrayLike, axis: int) -> tuple[np.ndarray, np.nda
     """Return x, x in its working dtype, and the largest score along the axis (0 for -inf)."""
     x = checks.real_array(function, "x", x)
     axis = checks.axis(function, "x", x, axis)
-    work = _at_least_float32(x)
+    work = at_least_float32(x)
     if x.shape[axis] == 0:
         return x, work, np.zeros((), work.dtype)
     top = work.max(axis=axis, keepdims=True)
@@ -121,7 +119,8 @@ def _shifted(function: str, x: ArrayLike, axis: int) -> tuple[np.ndarray, np.nda
     return x, work, np.where(top == -np.inf, 0, top)
 
 
-def _at_least_float32(x: np.ndarray) -> np.ndarray:
+def at_least_float32(x: np.ndarray) -> np.ndarray:
+    """Scores of float16 numbers are computed in float32."""
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
@@ -157,7 +156,7 @@ def causal_mask(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndarray:
     >>> causal_mask([2], [0, 1, 2]).astype(int).tolist()
     [[1, 1, 1]]
     """
-    q, k = _position_axes("causal_mask", q_positions, k_positions)
+    q, k = position_axes("causal_mask", q_positions, k_positions)
     return q[..., :, None] >= k[..., None, :]  # (..., L, S)
 
 
@@ -200,7 +199,7 @@ def window_mask(
     >>> window_mask([2, 3], [0, 1, 2, 3], window=2, sinks=1).astype(int).tolist()
     [[1, 1, 1, 0], [1, 0, 1, 1]]
     """
-    q, k = _position_axes("window_mask", q_positions, k_positions)
+    q, k = position_axes("window_mask", q_positions, k_positions)
     window = checks.integer("window_mask", "window", window)
     sinks = checks.integer("window_mask", "sinks", sinks, least=0)
     q, k = q[..., :, None], k[..., None, :]
@@ -243,7 +242,7 @@ def chunk_mask(q_positions: ArrayLike, k_positions: ArrayLike, chunk: int) -> np
     >>> chunk_mask([2, 3, 5], range(6), chunk=3).astype(int).tolist()
     [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1]]
     """
-    q, k = _position_axes("chunk_mask", q_positions, k_positions)
+    q, k = position_axes("chunk_mask", q_positions, k_positions)
     chunk = checks.integer("chunk_mask", "chunk", chunk)
     q, k = q[..., :, None], k[..., None, :]
     seen = q // chunk == k // chunk  # (..., L, S)
@@ -251,7 +250,8 @@ def chunk_mask(q_positions: ArrayLike, k_positions: ArrayLike, chunk: int) -> np
     return seen
 
 
-def _position_axes(function: str, q: ArrayLike, k: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def position_axes(function: str, q: ArrayLike, k: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of queries and keys, checked, so wide that their differences do not overflow."""
     q = _wide(checks.position_array(function, "q_positions", q, axis=True))
     k = _wide(checks.position_array(function, "k_positions", k, axis=True))
     checks.common_batch(function, q_positions=q.shape[:-1], k_positions=k.shape[:-1])
@@ -357,24 +357,24 @@ def attention(
     >>> output.tolist(), weights.tolist()
     ([[3.0]], [[0.5, 0.5]])
     """
-    q, k, v, batch = _qkv("attention", q, k, v)
+    q, k, v, batch = checked_qkv("attention", q, k, v)
     shape = (*batch, q.shape[-2], k.shape[-2])
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1])
-    q_scaled = _at_least_float32(q) * checks.number("attention", "scale", scale)
-    scores = q_scaled @ np.swapaxes(_at_least_float32(k), -1, -2)  # (..., L, S)
+    q_scaled = at_least_float32(q) * checks.number("attention", "scale", scale)
+    scores = q_scaled @ np.swapaxes(at_least_float32(k), -1, -2)  # (..., L, S)
     if bias is not None:
         bias = checks.real_array("attention", "bias", bias)
         checks.fits("attention", "bias", bias.shape, shape, "the scores")
         scores = scores + bias.astype(scores.dtype, copy=False)
     if mask is not None:
         mask = checks.mask_array("attention", mask, shape)
-    output, weights = attend(scores, _at_least_float32(v), mask)
+    output, weights = attend(scores, at_least_float32(v), mask)
     dtype = np.result_type(q, k, v)
     return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
 
 
-def _qkv(
+def checked_qkv(
     function: str, q: ArrayLike, k: ArrayLike, v: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, ...]]:
     """The three arrays, checked, and the batch axes that they share."""
@@ -444,11 +444,11 @@ def attend(
     if mask is not None:
         mask = checks.mask_array("attend", mask, scores.shape)
         scores = np.where(mask, scores, -np.inf)
-    weights = softmax(scores) if sink is None else _softmax_beside(sink, scores)[..., :-1]
+    weights = softmax(scores) if sink is None else softmax_beside(sink, scores)[..., :-1]
     return weights @ v, weights  # (..., L, Kv), (..., L, S)
 
 
-def _softmax_beside(sink: ArrayLike, scores: np.ndarray) -> np.ndarray:
+def softmax_beside(sink: ArrayLike, scores: np.ndarray) -> np.ndarray:
     """Weights of the keys and, in a last column, of the sink: (..., H, L, S + 1)."""
     sink = checks.real_array("attend", "sink", sink)
     rows = scores.shape[:-1]  # (..., H, L)
@@ -462,146 +462,6 @@ def _softmax_beside(sink: ArrayLike, scores: np.ndarray) -> np.ndarray:
     checks.fits("attend", "sink", sink.shape, rows, "the scores without their keys")
     column = np.broadcast_to(sink, rows)[..., None].astype(scores.dtype)
     return softmax(np.concatenate([scores, column], axis=-1))
-
-
-def attention_blockwise(
-    q: ArrayLike,
-    k: ArrayLike,
-    v: ArrayLike,
-    mask: ArrayLike | None = None,
-    bias: ArrayLike | Callable[[np.ndarray], np.ndarray] | None = None,
-    block: int = 256,
-    causal: bool = False,
-    q_positions: ArrayLike | None = None,
-    k_positions: ArrayLike | None = None,
-    window: int | None = None,
-) -> np.ndarray:
-    """Attention in blocks of queries and keys: the same output, without the (L, S) scores.
-
-    Parameters
-    ----------
-    q, k, v : (..., L, K), (..., S, K), (..., S, Kv) arrays
-        As in `attention`.
-    mask : boolean array that broadcasts to (..., L, S), optional
-        True = may attend. For a causal mask use `causal`, which needs no (L, S) array.
-    bias : array that broadcasts to (..., L, S), or a function, optional
-        A function gets the distances (l, s) of one block, query minus key position, and gives the
-        bias (l, s) or (H, l, s) of that block.
-    block : int
-        Queries and keys taken at a time.
-    causal : bool
-        Whether a query may attend only to positions up to its own.
-    q_positions, k_positions : (..., L) and (..., S) arrays, optional
-        For `causal`, `window` and a bias function. By default the keys stand at 0 .. S-1 and the
-        queries at the last L of these.
-    window : int, optional
-        A query sees no key that stands `window` positions or more before it; with `causal` that is
-        `window_mask`. Blocks that lie outside are skipped.
-
-    Returns
-    -------
-    (..., L, Kv) array.
-
-    Raises
-    ------
-    ValueError
-        As `attention`; also if the block is below 1, or positions are needed, not given and L > S.
-
-    Notes
-    -----
-    Source: Milakov and Gimelshein 2018 (arXiv:1805.02867), algorithm 3, carried from the softmax to
-    the weighted sum as in Rabe and Staats 2021 (arXiv:2112.05682). Scores exist for one block at a
-    time, O(B H block^2). Beside those and some vectors of the block there are the positions, and
-    the output a second time while its pieces are joined.
-
-    Examples
-    --------
-    >>> x = np.eye(3)
-    >>> bool(np.allclose(attention_blockwise(x, x, x, block=2), attention(x, x, x)[0], atol=1e-15))
-    True
-    """
-    name = "attention_blockwise"
-    q, k, v, batch = _qkv(name, q, k, v)
-    block = checks.integer(name, "block", block)
-    causal = checks.flag(name, "causal", causal)
-    if window is not None:
-        window = checks.integer(name, "window", window)
-    dtype = np.result_type(q, k, v)
-    L, S = q.shape[-2], k.shape[-2]
-    scale = 1 / math.sqrt(q.shape[-1])
-    if mask is not None:
-        mask = np.broadcast_to(checks.mask_array(name, mask, (*batch, L, S)), (*batch, L, S))
-    if bias is not None and not callable(bias):
-        bias = checks.real_array(name, "bias", bias)
-        checks.fits(name, "bias", bias.shape, (*batch, L, S), "the scores")
-        bias = np.broadcast_to(bias, (*batch, L, S))
-    q_at = k_at = np.zeros(0)  # used only where positions matter
-    placed = causal or callable(bias) or window is not None
-    if placed:
-        q_at, k_at = _block_positions(name, L, S, q_positions, k_positions)
-
-    def scores_of(rows: slice, columns: slice) -> np.ndarray:
-        q_rows = _at_least_float32(q[..., rows, :]) * scale
-        scores = q_rows @ np.swapaxes(_at_least_float32(k[..., columns, :]), -1, -2)  # (..., l, s)
-        if placed:
-            distance = q_at[..., rows, None] - k_at[..., None, columns]  # (..., l, s)
-        if callable(bias):
-            term = checks.real_array(name, "what bias gives", bias(distance))
-            checks.fits(name, "what bias gives", term.shape, scores.shape, "the block")
-            scores = scores + term.astype(scores.dtype, copy=False)
-        elif bias is not None:
-            scores = scores + bias[..., rows, columns].astype(scores.dtype, copy=False)
-        if mask is not None:
-            scores = np.where(mask[..., rows, columns], scores, -np.inf)
-        if window is not None:
-            scores = np.where(distance < window, scores, -np.inf)
-        return np.where(distance >= 0, scores, -np.inf) if causal else scores
-
-    output, work = [np.zeros((*batch, 0, v.shape[-1]), dtype)], checks.working(q)[0]
-    for start in range(0, L, block):
-        rows = slice(start, start + block)
-        top = np.full((*batch, len(range(L)[rows]), 1), -np.inf, work)  # largest score so far
-        total = np.zeros_like(top)  # sum of exp(score - top)
-        mixed = np.zeros((*top.shape[:-1], v.shape[-1]), work)  # sum of exp(score - top) v
-        for first in range(0, S, block):
-            columns = slice(first, first + block)
-            if causal and k_at[..., columns].min() > q_at[..., rows].max():
-                continue  # the whole block lies in the future
-            if window and q_at[..., rows].min() - k_at[..., columns].max() >= window:
-                continue  # the whole block lies before the window
-            scores = scores_of(rows, columns)
-            higher = np.maximum(top, scores.max(axis=-1, keepdims=True))
-            if (higher == np.inf).any():
-                raise ValueError(f"{name}: scores must stay below +inf (-inf is allowed); got +inf")
-            shift = np.where(higher == -np.inf, 0, higher)
-            weights = np.exp(scores - shift)
-            shrink = np.exp(top - shift)  # what was summed so far had the smaller shift
-            total = total * shrink + weights.sum(axis=-1, keepdims=True)
-            mixed = mixed * shrink + weights @ _at_least_float32(v[..., columns, :])
-            top = higher
-        output.append((mixed / np.where(total == 0, 1, total)).astype(dtype, copy=False))
-    return np.concatenate(output, axis=-2)  # (..., L, Kv)
-
-
-def _block_positions(
-    function: str, L: int, S: int, q_positions: ArrayLike | None, k_positions: ArrayLike | None
-) -> tuple[np.ndarray, np.ndarray]:
-    if q_positions is None:
-        if L > S:
-            raise ValueError(
-                f"{function}: more queries than keys, L = {L} and S = {S}, have no default "
-                "positions; give q_positions"
-            )
-        q_positions = np.arange(S - L, S)
-    q_positions, k_positions = _position_axes(
-        function, q_positions, np.arange(S) if k_positions is None else k_positions
-    )
-    if q_positions.shape[-1] != L or k_positions.shape[-1] != S:
-        raise ValueError(
-            f"{function}: there must be one position for each of the L = {L} queries and S = {S} "
-            f"keys; got {q_positions.shape[-1]} and {k_positions.shape[-1]}"
-        )
-    return q_positions, k_positions
 
 
 def split_heads(x: ArrayLike, n_heads: int) -> np.ndarray:

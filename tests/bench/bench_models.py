@@ -13,7 +13,7 @@ from report import milliseconds, number, provenance, table, verdict
 from torch_decoder import Decoder
 
 import pe_numpy as pe
-from pe_numpy.training.tasks import LETTERS, reversal_batch
+from pe_numpy.judging.tasks import LETTERS, reversal_batch
 from pe_numpy.transformer.encodings import Rope, Sinusoidal
 
 RESULTS = Path(__file__).parents[2] / "notebooks" / "results" / "bench_models.md"

@@ -29,7 +29,7 @@ def link(cell):
 
 def test_function_table_lists_each_public_function_once():
     names = [re.match(r"`(\w+)`", row[0])[1] for row in FUNCTIONS]
-    assert sorted(names) == pe_numpy.__all__
+    assert sorted(names) == sorted(pe_numpy.__all__)
 
 
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))

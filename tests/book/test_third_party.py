@@ -41,7 +41,7 @@ NOTICE = re.compile(
 SPEAK_OF_IT = {
     "LICENSE",  # our own
     "THIRD_PARTY.md",
-    "pe_numpy/homework/copy.py",  # our own, in what it copies
+    "pe_numpy/copy/copy.py",  # our own, in what it copies
     "tests/book/test_third_party.py",
     "tests/book/test_web.py",  # looks for MiniSearch's
 }

@@ -23,7 +23,7 @@ from scripts import script
 from web import split_source
 
 import pe_numpy
-from pe_numpy.homework.contents import chapter_of
+from pe_numpy.contents import chapter_of
 
 web = script("docs/build.py")
 BARS = {"pst-primary-sidebar", "pst-secondary-sidebar"}

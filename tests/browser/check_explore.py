@@ -2,7 +2,7 @@
 
 Python of the page is played by the Python of this test, which evaluates what the page asks; a last
 test lets the real one answer, if the site has it. What is right is computed here, apart from
-`pe_numpy.explore`, by the functions that a figure is about.
+`pe_numpy.book.explore`, by the functions that a figure is about.
 """
 
 import io

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pe_numpy.homework.copy import copy
+from pe_numpy.copy.copy import copy
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, Mistake, case
 from pe_numpy.transformer.attention import (
     attend,
     attention,

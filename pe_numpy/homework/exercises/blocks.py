@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.homework.check import Case, Exercise, Mistake, case, in_a_row
-from pe_numpy.transformer.attention import attention, attention_blockwise
+from pe_numpy.homework.cases import Case, Exercise, Mistake, case, in_a_row
+from pe_numpy.transformer.attention import attention
+from pe_numpy.transformer.blockwise import attention_blockwise
 from pe_numpy.transformer.layers import dropout, gelu, linear, relu, silu
 from pe_numpy.transformer.model import multi_head_attention
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.absolute.laplacian import _eigenvectors, laplacian_encoding
+from pe_numpy.absolute.laplacian import eigenvectors, laplacian_encoding
 from pe_numpy.absolute.positions import digit_positions, random_positions
-from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, Mistake, case
 
 
 def _draw_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -170,7 +170,7 @@ GRAPH = Exercise(
             "the first eigenvector kept",
             "Leave out the first: it is the same for every node, or the root of its degree.",
             26,
-            lambda adjacency, k, normalized=True: _eigenvectors(_laplacian(adjacency, normalized))[
+            lambda adjacency, k, normalized=True: eigenvectors(_laplacian(adjacency, normalized))[
                 :, :k
             ],
         ),
@@ -178,7 +178,7 @@ GRAPH = Exercise(
             "the largest eigenvalues",
             "The smallest eigenvalues after the first: their vectors change slowly along edges.",
             26,
-            lambda adjacency, k, normalized=True: _eigenvectors(_laplacian(adjacency, normalized))[
+            lambda adjacency, k, normalized=True: eigenvectors(_laplacian(adjacency, normalized))[
                 :, : -k - 1 : -1
             ],
         ),
@@ -187,7 +187,7 @@ GRAPH = Exercise(
             "The eigenvectors are the columns of what eigh returns.",
             26,
             lambda adjacency, k, normalized=True: (
-                _eigenvectors(_laplacian(adjacency, normalized))[1 : k + 1].T
+                eigenvectors(_laplacian(adjacency, normalized))[1 : k + 1].T
             ),
         ),
         Mistake(

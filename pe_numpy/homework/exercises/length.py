@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.extrapolation import (
+from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.transformer.length import (
     attention_entropy,
     attention_temperature,
     from_digits,
     log_n_scale,
     to_digits,
 )
-from pe_numpy.homework.check import Case, Exercise, Mistake, case
 
 # ---- chapter 51 ---------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.homework.check import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, Mistake, case
 from pe_numpy.homework.measured import turning
 from pe_numpy.rotary.rope import rope, rope_frequencies, rope_matrix, rope_permutation
 from pe_numpy.rotary.scaling import (

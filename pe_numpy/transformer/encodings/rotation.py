@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.extrapolation import attention_temperature
 from pe_numpy.rotary.pope import pope, pope_frequencies
 from pe_numpy.rotary.rope import rope, rope_frequencies
 from pe_numpy.rotary.values import rotary_values
 from pe_numpy.rotary.xpos import xpos
 from pe_numpy.transformer.context import beside_heads
 from pe_numpy.transformer.encodings.base import Encoding
+from pe_numpy.transformer.length import attention_temperature
 
 
 class _NoLength:

@@ -1,0 +1,1 @@
+"""Functions copied out of the package: one file with what they need, whole or plain."""
