@@ -8,6 +8,7 @@
 # %% fold="input" alt="Two towers of boxes. Left, the encoder: letters, embedding, self-attention both ways, feed-forward, memory. Right, the decoder: shifted inputs, masked self-attention, cross-attention to the memory, feed-forward, logits."
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -417,7 +418,8 @@ def recipe(params, steps, of=loss, checkpoint=None):
     def rate(t):
         return cosine_schedule(t, 1000, 4e-3)
 
-    return train(params, value_and_grad(of), batches, steps, rate, checkpoint=checkpoint)
+    grad, kept = value_and_grad(of), {"checkpoint": checkpoint, "model": model}
+    return train(params, grad, batches, steps, rate, **kept)
 
 
 def count(tree):
@@ -438,8 +440,6 @@ assert abs(loss(beginning, held_out) - math.log(29)) < 0.3
 folder = tempfile.TemporaryDirectory()
 checkpoint = Path(folder.name) / "training.npz"
 half_trained, _ = recipe(beginning, 200, checkpoint=checkpoint)
-
-# %%
 params, losses = recipe(beginning, 1000, checkpoint=checkpoint)  # goes on at step 201
 print("mean of the last fifty losses below 0.02:", np.mean(losses[-50:]) < 0.02)
 assert len(losses) == 1000 and losses[0] > 3 and np.mean(losses[-50:]) < 0.02
@@ -475,13 +475,21 @@ assert exact_match(beginning, held_out) == 0 and exact_match(params, held_out) >
 # %% [markdown]
 # `save` writes nested dictionaries of arrays into one file, which appears under its name only when it is complete.
 # `load` compares the checksum of every array before it hands anything over. Neither uses pickles, so a strange file
-# cannot run code, and a size that it claims is compared with the file's own before memory is taken for it.
+# cannot run code, and a size that it claims is compared with the file's own before memory is taken for it. Given the
+# model, the file says what parameters can't show (heads, the encoding and its base, the place of norms), and `load`
+# compares it.
 
 # %%
 file, other = Path(folder.name) / "model.npz", Path(folder.name) / "cut.npz"
-save(file, {"params": params})
-again = load(file, like={"params": beginning})["params"]  # same names and shapes, or an error
+save(file, {"params": params}, model=model)
+again = load(file, like={"params": beginning}, model=model)["params"]  # the same, or an error
 assert np.array_equal(logits_of(again, held_out), logits_of(params, held_out))  # to the last bit
+try:
+    load(file, model=replace(model, n_heads=4))
+except ValueError as error:
+    print("four heads:", str(error).split("; ")[1])
+
+# %%
 data = bytearray(file.read_bytes())
 data[len(data) // 2] ^= 1  # one bit flips on the disk
 file.write_bytes(data)

@@ -10,6 +10,8 @@ import sys
 import tracemalloc
 import zipfile
 import zlib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pe_numpy import Model, rope_frequencies
 from pe_numpy.training.checkpoint import load, save
+from pe_numpy.transformer.encodings import (
+    T5,
+    Alibi,
+    DualChunk,
+    Encoding,
+    Learned,
+    Rope,
+    RotaryValues,
+    XPos,
+    every_encoding,
+)
+from pe_numpy.transformer.masks import Causal, Chunk, Window
 
 TREE = {
     "params": {
@@ -524,6 +539,253 @@ def test_what_differs_from_the_expected_is_named_by_its_path(tmp_path, change, m
     change(like)
     with pytest.raises(ValueError, match=message):
         load(tmp_path / "x.npz", like)
+
+
+# ---- of which model -----------------------------------------------------------------------------
+
+
+def stretched(K, length):
+    return rope_frequencies(K) / 2
+
+
+def halved(K, length):
+    return rope_frequencies(K) / 2
+
+
+@dataclass(frozen=True)
+class Called:
+    """A function with a setting."""
+
+    by: float
+
+    def __call__(self, K, length):
+        return rope_frequencies(K) / self.by
+
+
+MODEL = Model(4, Rope(scaling=stretched), Window(8, sinks=1), scale=2.0, eps=1e-6)
+OTHERS = {  # of each field, one that differs, and what the message shows of both
+    "n_heads": (2, "n_heads = 4", "n_heads = 2"),
+    "encoding": (Alibi(), "encoding = Rope", "encoding = Alibi"),
+    "mask": (Causal(), "mask = Window", "mask = Causal"),
+    "norm": ("post", "norm = 'pre'", "norm = 'post'"),
+    "activation": ("gelu", "activation = 'relu'", "activation = 'gelu'"),
+    "cross_heads": (4, "cross_heads = None", "cross_heads = 4"),
+    "scale": (None, "scale = 2", "scale = None"),
+    "dropout": (0.1, "dropout = 0", "dropout = 0.1"),
+    "eps": (1e-5, "eps = 1e-06", "eps = 1e-05"),
+}
+
+
+def saved_with(folder, model):
+    save(folder / "x.npz", TREE, model=model)
+    return folder / "x.npz"
+
+
+def refused(path, model, theirs, ours):
+    """Whether `load` shows both sides of this field, and says no more."""
+    with pytest.raises(ValueError, match="must be of the model given") as error:
+        load(path, model=model)
+    sides = f"{f'model.{theirs}'!r} in the file and {f'model.{ours}'!r} in the model"
+    return error.value.args[0] == f"load: {path} must be of the model given; got {sides}"
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Model)])
+def test_a_model_that_differs_in_one_field_is_refused_with_both_sides(tmp_path, name):
+    path, (other, theirs, ours) = saved_with(tmp_path, MODEL), OTHERS[name]
+    assert same(load(path, model=replace(MODEL, **{name: getattr(MODEL, name)})), TREE)
+    assert refused(path, replace(MODEL, **{name: other}), theirs, ours)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "theirs", "ours"),
+    [
+        (Rope(), Rope(base=500), "encoding.base = 10000", "encoding.base = 500"),
+        (
+            Rope(),
+            Rope(layout="half"),
+            "encoding.layout = 'interleaved'",
+            "encoding.layout = 'half'",
+        ),
+        (Rope(), RotaryValues(), "encoding = Rope", "encoding = RotaryValues"),
+        (Encoding(), Alibi(), "encoding = Encoding", "encoding = Alibi"),
+        (Rope(), Rope(scaling=halved), "encoding.scaling = None", "encoding.scaling = halved"),
+        (
+            Rope(scaling=stretched),
+            Rope(scaling=halved),
+            "encoding.scaling = stretched",
+            "encoding.scaling = halved",
+        ),
+        (
+            Rope(scaling=Called(2)),
+            Rope(scaling=Called(3)),
+            "encoding.scaling.by = 2",
+            "encoding.scaling.by = 3",
+        ),
+        (XPos(centre=1), XPos(), "encoding.centre = 1", "encoding.centre = 0"),
+        (T5(max_distance=64), T5(), "encoding.max_distance = 64", "encoding.max_distance = 128"),
+        (
+            T5(bidirectional=True),
+            T5(),
+            "encoding.bidirectional = True",
+            "encoding.bidirectional = False",
+        ),
+        (Learned(8), Learned(9), "encoding.length = 8", "encoding.length = 9"),
+        (DualChunk(8, 4), DualChunk(8, 2), "encoding.local = 4", "encoding.local = 2"),
+        (Alibi(), Alibi((0.5, 1)), "encoding.slopes = None", "encoding.slopes = 2 in turn"),
+        (Alibi((0.5, 1)), Alibi((0.5, 2)), "encoding.slopes[1] = 1", "encoding.slopes[1] = 2"),
+        (Rope(), (Rope(),), "encoding = Rope", "encoding = 1 in turn"),
+        ((Rope(), Alibi()), (Alibi(), Rope()), "encoding[0] = Rope", "encoding[0] = Alibi"),
+        ((Rope(), Rope(500)), (Rope(), Rope(5)), "encoding[1].base = 500", "encoding[1].base = 5"),
+    ],
+)
+def test_a_field_of_an_encoding_that_differs_is_refused_with_both_sides(
+    tmp_path, a, b, theirs, ours
+):
+    path = saved_with(tmp_path, Model(2, a))
+    assert same(load(path, model=Model(2, copy.deepcopy(a))), TREE)
+    assert refused(path, Model(2, b), theirs, ours)
+    assert refused(saved_with(tmp_path, Model(2, b)), Model(2, a), ours, theirs)
+
+
+def test_masks_are_compared_by_class_and_size_in_a_pattern_too(tmp_path):
+    masks = [Causal(), Window(4), Window(5), Window(4, 1), Chunk(4), (Causal(), Window(4))]
+    masks += [(Window(4), Causal()), (Causal(),)]
+    for one in masks:
+        path = saved_with(tmp_path, Model(2, mask=one))
+        for other in masks:
+            if one == other:
+                assert same(load(path, model=Model(2, mask=other)), TREE)
+            else:
+                with pytest.raises(
+                    ValueError, match=r"'model\.mask.* in the file and 'model\.mask"
+                ):
+                    load(path, model=Model(2, mask=other))
+
+
+def test_equal_models_agree_however_their_numbers_are_written(tmp_path):
+    one = Model(np.int64(2), Rope(10000), scale=np.float64(3), dropout=0, norm=np.str_("pre"))
+    other = Model(2, Rope(10000.0), scale=3, dropout=0.0)
+    assert one == other
+    assert same(load(saved_with(tmp_path, one), model=other), TREE)
+    more = replace(other, scale=3.0000000000000004)
+    assert refused(tmp_path / "x.npz", more, "scale = 3", "scale = 3.0000000000000004")
+
+
+@pytest.mark.parametrize("name", every_encoding(9))
+def test_each_encoding_is_told_with_all_its_fields_from_every_other(tmp_path, name):
+    models = {n: Model(2, each, each.needs or Causal()) for n, each in every_encoding(9).items()}
+    path, encoding = saved_with(tmp_path, models[name]), models[name].encoding
+    with zipfile.ZipFile(path) as archive:
+        words = archive.read("model.txt").decode()
+    for field in fields(encoding):
+        assert f"\nmodel.encoding.{field.name} = " in words
+    for other, model in models.items():
+        if other == name:
+            assert same(load(path, model=model), TREE)
+        else:
+            kinds = [f"encoding = {type(each).__name__}" for each in (encoding, model.encoding)]
+            assert refused(path, model, *kinds)
+
+
+def test_lambdas_of_one_place_pass_for_each_other_as_the_docstring_says(tmp_path):
+    a, b = (Rope(scaling=lambda K, length, s=s: rope_frequencies(K) / s) for s in (2, 3))
+    assert same(load(saved_with(tmp_path, Model(2, a)), model=Model(2, b)), TREE)
+
+
+def test_a_file_without_a_model_loads_as_before(tmp_path):
+    results = Path(__file__).parents[1] / "notebooks" / "results"
+    for name in ("reversal.npz", "decoding.npz", "text.npz"):  # saved before models were told
+        assert same(load(results / name, model=MODEL), load(results / name))
+    save(tmp_path / "x.npz", TREE)
+    assert same(load(tmp_path / "x.npz", model=MODEL), TREE)
+    save(tmp_path / "y.npz", TREE, model=MODEL)
+    assert same(load(tmp_path / "y.npz"), TREE)
+    assert (tmp_path / "x.npz").read_bytes() != (tmp_path / "y.npz").read_bytes()
+    save(tmp_path / "z.npz", TREE, model=replace(MODEL))
+    assert (tmp_path / "y.npz").read_bytes() == (tmp_path / "z.npz").read_bytes()
+
+
+def test_a_key_may_have_the_name_of_the_models_entry(tmp_path):
+    tree = {"model.txt": np.ones(2), "model": {"txt": 3}, "b": {"model.txt": {}}}
+    save(tmp_path / "x.npz", tree, model=MODEL)
+    assert same(load(tmp_path / "x.npz", tree, model=MODEL), tree)
+    with pytest.raises(ValueError, match="must be of the model given"):
+        load(tmp_path / "x.npz", tree, model=Model(2))
+
+
+def test_no_flipped_bit_in_what_a_file_says_of_its_model_passes_unseen(tmp_path):
+    path = saved_with(tmp_path, MODEL)
+    whole = path.read_bytes()
+    start = whole.index(b"model = Model")
+    for place in range(start, start + len("model = Model\nmodel.n_heads = 4\n")):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ValueError, match=r"damaged or no checkpoint; .*Bad CRC-32"):
+            load(path)
+
+
+STRANGE = b"model = \x1b[31mred\n" + b"[" * 60_000
+TOLD_BY_STRANGERS = {
+    "too long": ([Entry("model.txt", bytes(2**16 + 1))], "at most 65536 bytes; got 65537"),
+    "longer than the file": (
+        [Entry("model.txt", b"x", 2**31, 2**31)],
+        "must fit into its .* bytes; got 2147483648",
+    ),
+    "twice": ([Entry("model.txt", b"a"), Entry("model.txt", b"b")], "must be there once"),
+    "packed": (
+        [Entry("model.txt", packed(10**6), size=10**6, method=zipfile.ZIP_DEFLATED)],
+        "'model.txt' must be stored as it is",
+    ),
+    "no text": ([Entry("model.txt", b"\xff\xfe")], "UnicodeDecodeError"),
+    "another place": ([Entry("a/model.txt", b"a")], "`save` writes no such name"),
+}
+
+
+@pytest.mark.parametrize("name", TOLD_BY_STRANGERS)
+def test_hostile_words_on_a_model_are_refused_before_memory_is_taken(tmp_path, name):
+    entries, message = TOLD_BY_STRANGERS[name]
+    by_hand(tmp_path / "x.npz", *entries)
+    load_one(tmp_path)
+    peak, error = memory_of(lambda: load(tmp_path / "x.npz", model=MODEL))
+    assert re.search(rf"load: .*x\.npz is damaged or no checkpoint; .*{message}", str(error))
+    assert peak < 300_000
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (STRANGE, r"'model = \x1b[31mred' in the file and 'model = Model'"),
+        (b"[" * 60_000, f"{'[' * 80!r} in the file and 'model = Model'"),
+        (b"", "'' in the file and 'model = Model'"),
+        (b"model = Model\r\n", r"'model = Model\r' in the file and 'model = Model'"),
+        (b"model = Model", "'nothing' in the file and 'model.n_heads = 4'"),
+        (b"__import__('os').abort()", "\"__import__('os').abort()\" in the file"),
+    ],
+)
+def test_strange_words_on_a_model_are_shown_and_nothing_else(tmp_path, words, shown):
+    by_hand(tmp_path / "x.npz", Entry("model.txt", words), Entry("a.npy", ONE))
+    assert same(load(tmp_path / "x.npz"), {"a": np.zeros(1)})
+    with pytest.raises(ValueError, match="must be of the model given") as error:
+        load(tmp_path / "x.npz", model=MODEL)
+    assert shown in error.value.args[0]
+    assert len(error.value.args[0]) < 400 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("model", ["Rope", 3, {"n_heads": 2}, Model])
+def test_what_is_no_model_is_refused_by_both(tmp_path, model):
+    kind = type(model).__name__
+    with pytest.raises(ValueError, match=f"save: model must be a Model; got {kind}"):
+        save(tmp_path / "x.npz", TREE, model=model)
+    assert os.listdir(tmp_path) == []
+    save(tmp_path / "x.npz", TREE)
+    with pytest.raises(ValueError, match=f"load: model must be a Model; got {kind}"):
+        load(tmp_path / "x.npz", model=model)
+
+
+def test_a_model_of_too_many_words_is_not_saved(tmp_path):
+    model = Model(2, (Alibi((0.5,) * 3000),))
+    with pytest.raises(ValueError, match=r"save: what .* at most 65536 bytes; got \d{6}"):
+        save(tmp_path / "x.npz", TREE, model=model)
+    assert os.listdir(tmp_path) == []
 
 
 # ---- bad input ----------------------------------------------------------------------------------

@@ -7,11 +7,14 @@ import subprocess
 import sys
 import time
 import types
+import zipfile
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from pe_numpy import Model, Sizes, init_params
 from pe_numpy.training.checkpoint import load, save
 from pe_numpy.training.loop import train
 from pe_numpy.training.optimiser import (
@@ -19,8 +22,11 @@ from pe_numpy.training.optimiser import (
     adamw_state,
     clip_gradients,
     cosine_schedule,
+    tree_map,
     tree_paths,
 )
+from pe_numpy.transformer.encodings import Alibi, Rope
+from pe_numpy.transformer.masks import Window
 
 TRUE = np.array([[1.0, -2.0], [0.5, 3.0], [-1.5, 0.25]], np.float32)
 
@@ -576,3 +582,76 @@ def test_a_checkpoint_of_another_training_is_refused_and_kept(tmp_path):
     with pytest.raises(ValueError, match=r"run\.npz is not what is expected"):
         go(checkpoint=path)
     assert os.listdir(tmp_path) == ["run.npz"]
+
+
+# ---- the model ----------------------------------------------------------------------------------
+
+
+def go_with(model, steps, path, told, of=None):
+    """Train the parameters of a model by a loss that pulls all of them to zero."""
+    params = init_params(Sizes(7, 8, 12, 1), of or model, np.random.default_rng(0))
+    tell = {"model": told} if told else {}
+
+    def pull(params, batch, rng):
+        return 1.0, tree_map(np.array, params)
+
+    return train(params, pull, lambda rng: None, steps, 0.1, checkpoint=path, **tell)
+
+
+MODEL = Model(2, Rope(), scale=2.0)
+DIFFERS = {
+    "n_heads": 4,
+    "encoding": Rope(base=500),
+    "mask": Window(3),
+    "norm": "post",
+    "activation": "gelu",
+    "cross_heads": 2,
+    "scale": 3.0,
+    "dropout": 0.1,
+    "eps": 1e-3,
+}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Model)])
+def test_a_training_goes_on_with_its_own_model_alone(tmp_path, name):
+    path, other = tmp_path / "run.npz", replace(MODEL, **{name: DIFFERS[name]})
+    whole, _ = go_with(MODEL, 4, None, MODEL)
+    go_with(MODEL, 2, path, MODEL)
+    before = path.read_bytes()
+    message = (
+        "norm must be pre" if name == "norm" else rf"run\.npz must be .* .model\.{name}.* in the"
+    )
+    with pytest.raises(ValueError, match=message):
+        go_with(MODEL, 4, path, other)
+    assert path.read_bytes() == before
+    assert same(go_with(MODEL, 4, path, replace(MODEL))[0], whole)
+
+
+def test_a_model_is_told_in_every_checkpoint_that_is_made_with_it_and_in_no_other(tmp_path):
+    path = tmp_path / "run.npz"
+
+    def told():
+        with zipfile.ZipFile(path) as archive:
+            return "model.txt" in archive.namelist()
+
+    go_with(MODEL, 1, path, None)
+    assert not told()
+    go_with(MODEL, 2, path, replace(MODEL, eps=1e-3))  # it has nothing to compare with
+    assert told()
+    go_with(MODEL, 3, path, None)  # and here nobody asks
+    assert not told()
+    assert load(path)["optimiser"]["step"] == 3
+
+
+def test_a_model_that_contradicts_the_parameters_is_refused_before_the_first_step(tmp_path):
+    path = tmp_path / "run.npz"
+    for told, message in (
+        (Model(3), "train: n_heads must divide the width of W_q in decoder layer 0; got 3 and 8"),
+        (Model(2, norm="post"), "train: norm must be pre"),
+        ("Rope", "train: model must be a Model; got str"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            go_with(MODEL, 1, path, told)
+    go_with(Model(2, Alibi()), 1, path, Model(2, Alibi()), of=MODEL)  # which parameters can't show
+    with pytest.raises(ValueError, match="train: params must be the dictionaries"):
+        train(start(), value_and_grad, batches, 1, 0.1, model=MODEL)

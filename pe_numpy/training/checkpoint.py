@@ -7,7 +7,7 @@ Symbols: a path such as "0/attention/W_q" is the keys that lead to an array, joi
 Convention: the file holds one entry ``PATH.npy`` for each array, so that `numpy.load` reads it as
 well; no pickles, so nothing in a strange file can run. A Python number (the step) is an array
 of no axes whose entry has the comment "number"; an empty dictionary is an entry that ends in "/";
-the comment of the file counts the entries.
+the comment of the file counts the entries. A Model is the entry ``model.txt``, a line a field.
 Differs from `numpy.savez`: any key may be used, dictionaries may be nested, the file appears under
 its name only when it is complete, and it is checked as a whole before anything of it is used. What
 an entry says of its size is compared with the file's before memory is taken, so no file needs more
@@ -21,6 +21,8 @@ import math
 import os
 import zipfile
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from itertools import zip_longest
 from typing import IO, Any
 
 import numpy as np
@@ -34,9 +36,10 @@ _NUMBER = b"number"  # comment of an entry that was a Python number
 _CONTENTS = 2**20  # largest table of contents, in bytes; in memory it may be 100 times as large
 _DEEPEST = 100  # most keys on the way to an array
 _PIECE = 2**20  # bytes read at once
+_MODEL, _LONGEST = "model.txt", 2**16  # the entry that says what the model is; its most bytes
 
 
-def save(path: str | os.PathLike[str], tree: Tree) -> None:
+def save(path: str | os.PathLike[str], tree: Tree, model: Any = None) -> None:
     """Write nested dictionaries of arrays and numbers into one file.
 
     Parameters
@@ -45,6 +48,9 @@ def save(path: str | os.PathLike[str], tree: Tree) -> None:
         File to write; an old one of that name is replaced.
     tree : nested dictionaries
         Of arrays (any real or complex dtype) and Python numbers; the keys are words without "/".
+    model : Model, optional
+        Whose parameters they are. The file then says in words what parameters can't show, and
+        `load` compares it.
 
     Returns
     -------
@@ -54,7 +60,8 @@ def save(path: str | os.PathLike[str], tree: Tree) -> None:
     ------
     ValueError
         If a key is not such a word, a leaf is neither an array of numbers nor a number, more than a
-        hundred keys lead to it, or all paths together are too long (see `load`).
+        hundred keys lead to it, all paths together are too long (see `load`), or the model is no
+        Model.
 
     Notes
     -----
@@ -70,6 +77,7 @@ def save(path: str | os.PathLike[str], tree: Tree) -> None:
     {'step': 7, 'norm': {'gain': array([1., 1.], dtype=float32)}}
     """
     entries = list(_entries(tree, ""))  # refuse bad ones before a file is opened
+    words = None if model is None else _words("save", model)
     if (contents := sum(len(name.encode()) + 100 for name, _ in entries)) > _CONTENTS:
         raise ValueError(
             f"save: all paths must have at most {_CONTENTS} bytes, with 100 more for each; got "
@@ -77,7 +85,9 @@ def save(path: str | os.PathLike[str], tree: Tree) -> None:
         )
     with replacing(path) as file:
         with zipfile.ZipFile(file, "w") as archive:
-            archive.comment = b"%d entries" % len(entries)
+            archive.comment = b"%d entries" % (len(entries) + (words is not None))
+            if words is not None:
+                archive.writestr(zipfile.ZipInfo(_MODEL), words)
             for name, leaf in entries:
                 archive.writestr(*_packed(name, leaf))
 
@@ -125,7 +135,39 @@ def _packed(name: str, leaf: Any) -> tuple[zipfile.ZipInfo, bytes]:
     return info, data.getvalue()
 
 
-def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
+def _words(function: str, model: Any) -> str:
+    """What a Model is: a line for each field, and for the fields of its encodings and masks."""
+    if not is_dataclass(model) or isinstance(model, type):
+        raise ValueError(f"{function}: model must be a Model; got {type(model).__name__}")
+    words = "".join(f"{line}\n" for line in _lines("model", model))
+    if (size := len(words.encode())) > _LONGEST:
+        raise ValueError(
+            f"{function}: what there is to say of the model must have at most {_LONGEST} bytes; "
+            f"got {size}"
+        )
+    return words
+
+
+def _lines(name: str, value: Any) -> Iterator[str]:
+    """Yield "name = value"; what is equal (10000 and 10000.0) gives equal lines."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if is_dataclass(value):
+        yield f"{name} = {type(value).__qualname__}"
+        for each in fields(value):
+            yield from _lines(f"{name}.{each.name}", getattr(value, each.name))
+    elif isinstance(value, tuple):
+        yield f"{name} = {len(value)} in turn"
+        for n, each in enumerate(value):
+            yield from _lines(f"{name}[{n}]", each)
+    elif callable(value):
+        yield f"{name} = {getattr(value, '__qualname__', type(value).__qualname__)}"
+    elif isinstance(value, float) and value.is_integer():
+        yield f"{name} = {int(value)}"
+    else:
+        yield f"{name} = {value!r}"
+
+
+def load(path: str | os.PathLike[str], like: Tree | None = None, model: Any = None) -> Tree:
     """Read what `save` wrote, and check it.
 
     Parameters
@@ -135,6 +177,9 @@ def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
     like : nested dictionaries, optional
         What is expected: the same keys, and for each array the same shape and dtype. None in place
         of an array or dictionary stands for anything.
+    model : Model, optional
+        Whose parameters they shall be: each of its fields must be what `save` was given. A file
+        that was saved without a model says nothing of it, and nothing is compared.
 
     Returns
     -------
@@ -143,14 +188,17 @@ def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
     Raises
     ------
     ValueError
-        If the file is damaged or not of this format (the message names it), or is not like `like`
-        (the message names the paths). A file that isn't there is a FileNotFoundError, as always.
+        If the file is damaged or not of this format (the message names it), is of another model
+        (the message shows the first field that differs), or is not like `like` (the message names
+        the paths). A file that isn't there is a FileNotFoundError, as always.
 
     Notes
     -----
     Source: see `save`. The checksum (CRC-32) of each entry is compared before anything is handed
     over. A file from strangers may be loaded: nothing in it can run, nothing is written anywhere
     ("..", "C:" are keys like others), and a size that it claims gets no memory unless it is true.
+    Classes and functions are told apart by their names, without their modules: two lambdas that
+    stand in one function pass for each other.
 
     Examples
     --------
@@ -162,7 +210,7 @@ def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
     """
     with open(path, "rb") as file:
         try:
-            tree = _read(file)
+            tree, words = _read(file)
         except MemoryError:  # a good file may be too large
             raise
         except Exception as error:  # whatever zipfile and numpy make of strange bytes
@@ -170,6 +218,8 @@ def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
                 f"load: {os.fspath(path)} is damaged or no checkpoint; {type(error).__name__}: "
                 f"{error}"
             ) from error
+    if model is not None:
+        _refuse_other_model(path, words, _words("load", model))
     if like is not None and (wrong := list(_differences(tree, like, ""))):
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise ValueError(
@@ -178,11 +228,22 @@ def load(path: str | os.PathLike[str], like: Tree | None = None) -> Tree:
     return tree
 
 
-def _read(file: IO[bytes]) -> Tree:
-    """Give the tree in a file; nothing that the file says of a size is believed."""
+def _refuse_other_model(path: str | os.PathLike[str], words: str | None, own: str) -> None:
+    if words not in (None, own):
+        lines = zip_longest(str(words).split("\n"), own.split("\n"), fillvalue="nothing")
+        theirs, ours = next((theirs, ours) for theirs, ours in lines if theirs != ours)
+        raise ValueError(
+            f"load: {os.fspath(path)} must be of the model given; got "
+            f"{theirs[:80]!r} in the file and {ours[:80]!r} in the model"
+        )
+
+
+def _read(file: IO[bytes]) -> tuple[Tree, str | None]:
+    """Give the tree in a file, and its words on the model; no size that it claims is believed."""
     size = file.seek(0, os.SEEK_END)
     _refuse_long_contents(file, size)
     tree: Tree = {}
+    words = None
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         if archive.comment != b"%d entries" % len(entries):
@@ -200,8 +261,16 @@ def _read(file: IO[bytes]) -> Tree:
                 f"{largest.filename!r} has {largest.file_size}"
             )
         for info in entries:
-            _put(tree, archive, info)
-    return tree
+            if info.filename != _MODEL:
+                _put(tree, archive, info)
+            elif words is not None or info.comment or info.file_size > _LONGEST:
+                raise ValueError(
+                    f"the entry {_MODEL!r} must be there once, without a comment, and have at most "
+                    f"{_LONGEST} bytes; got {info.file_size}"
+                )
+            else:
+                words = archive.read(info).decode()
+    return tree, words
 
 
 def _refuse_long_contents(file: IO[bytes], size: int) -> None:

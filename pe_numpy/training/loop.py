@@ -33,6 +33,7 @@ from pe_numpy.training.optimiser import (
     not_finite,
     tree_map,
 )
+from pe_numpy.transformer.fits import fits
 
 
 def train(
@@ -50,6 +51,7 @@ def train(
     checkpoint: str | os.PathLike[str] | None = None,
     every: int = 100,
     progress: bool = True,
+    model: Any = None,
 ) -> tuple[Tree, list[float]]:
     """Train by AdamW with clipped gradients, from the start or from the last checkpoint.
 
@@ -78,6 +80,9 @@ def train(
         Steps between checkpoints; the last step is saved in any case.
     progress : bool
         Whether to show a bar: if stderr is a terminal and tqdm is installed, else nothing is shown.
+    model : Model, optional
+        What `params` belong to. The loss holds it, where `train` can't see it; given here as well,
+        it must fit `params`, is written into the checkpoint, and compared when training goes on.
 
     Returns
     -------
@@ -90,8 +95,9 @@ def train(
     ------
     ValueError
         If a loss, gradient or parameter becomes nan or inf (the message tells step and path, and
-        the checkpoint stays the last good one); if the checkpoint is damaged, or of other
-        parameters, another seed or a later step than `steps`; or as `adamw`.
+        the checkpoint stays the last good one); if the checkpoint is damaged, or of another model,
+        other parameters, another seed or a later step than `steps`; if the model contradicts the
+        parameters (`pe_numpy.transformer.fits`); or as `adamw`.
 
     Notes
     -----
@@ -117,10 +123,12 @@ def train(
     rate = learning_rate if callable(learning_rate) else lambda t: learning_rate
 
     params = tree_map(checks.as_array, params)
+    if model is not None:
+        fits(params, model, "train")
     state = adamw_state(params)
     losses: list[float] = []
     if checkpoint is not None and Path(checkpoint).exists():
-        params, state, losses = _resume(checkpoint, params, state, seed, steps)
+        params, state, losses = _resume(checkpoint, params, state, seed, steps, model)
 
     with progress_bar(steps, state["step"], progress) as bar:
         for t in range(state["step"] + 1, steps + 1):
@@ -134,7 +142,7 @@ def train(
             if t % every == 0 or t == steps:
                 _refuse_bad_parameters(t, params)
                 if checkpoint is not None:
-                    save(checkpoint, _contents(params, state, np.array(losses), seed))
+                    save(checkpoint, _contents(params, state, np.array(losses), seed), model)
             if bar is not None:
                 bar.set_postfix(loss=f"{float(loss):.3f}", refresh=False)
                 bar.update()
@@ -176,10 +184,15 @@ def _contents(params: Tree, state: Tree, losses: np.ndarray | None, seed: int) -
 
 
 def _resume(
-    checkpoint: str | os.PathLike[str], params: Tree, state: Tree, seed: int, steps: int
+    checkpoint: str | os.PathLike[str],
+    params: Tree,
+    state: Tree,
+    seed: int,
+    steps: int,
+    model: Any,
 ) -> tuple[Tree, Tree, list[float]]:
     """Read the checkpoint, if it belongs to this training."""
-    saved = load(checkpoint, like=_contents(params, state, None, seed))
+    saved = load(checkpoint, like=_contents(params, state, None, seed), model=model)
     step = saved["optimiser"]["step"]
     if saved["seed"] != seed or step > steps:
         raise ValueError(

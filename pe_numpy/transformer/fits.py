@@ -35,7 +35,8 @@ def fits(params: Params, model: Any, function: str = "fits") -> None:
     What the parameters can't show is up to you: a number of heads that divides the projections, the
     activation, the scale, eps, dropout, the mask, and an encoding that has no arrays of its own
     (ALiBi or RoPE), or arrays of the same names and shapes (T5 with another `max_distance`). A
-    `Cache` keeps the model of its first call, and refuses another.
+    `Cache` keeps the model of its first call, and refuses another; so do the files that `save` and
+    `train` make, if these are given the model.
 
     Examples
     --------
