@@ -520,6 +520,10 @@ def test_a_file_that_is_as_expected_passes(tmp_path):
             lambda t: t["params"].update(embedding=np.ones((2, 3))),
             "'params/embedding' is .* dtype float32, expected .* dtype float64",
         ),
+        (
+            lambda t: t.update(step=[[1], [2, 3]]),
+            r"load: an array of like must have rows of one length; got \[\[1\], \[2, 3\]\]",
+        ),
         (lambda t: t.update(step=np.ones(2)), r"'step' is a number \(int\), expected an array"),
         (lambda t: t.update(step=1.0), r"'step' is a number \(int\), expected a number \(float\)"),
         (lambda t: t.update(step={"x": 1}), r"'step' is a number \(int\), expected a dictionary"),
@@ -805,6 +809,7 @@ def test_a_model_of_too_many_words_is_not_saved(tmp_path):
             {"a": 2**70},
             "save: 'a' must be an array of numbers or a number; got int of dtype object",
         ),
+        ({"a": {"W": [[1], [2, 3]]}}, "save: 'a/W' must have rows of one length; got .*2, 3"),
         (np.ones(2), "save: tree must be a dictionary; got ndarray"),
     ],
 )

@@ -545,6 +545,10 @@ def go(params=None, f=value_and_grad, draw=batches, steps=3, rate=0.1, **setting
         (lambda: go(rate=-1), "adamw: learning_rate must be at least 0; got -1"),
         (lambda: go(rate=lambda t: math.nan), "adamw: learning_rate must be finite; got nan"),
         (lambda: go(max_norm=0), "clip_gradients: max_norm must be above 0"),
+        (
+            lambda: go(params={"W": [[1.0], [2.0, 3.0]]}),
+            "adamw_state: the parameter 'W' must have rows of one length",
+        ),
         (lambda: go(params={"n": np.arange(3)}), "adamw_state: the parameter 'n' must be floating"),
         (lambda: go(f=lambda *args: (0.0, {})), "must have the same keys; got 'linear' in params"),
     ],

@@ -417,6 +417,14 @@ STATE = adamw_state(P)
             lambda: adamw(P, {"0": {"W": W, "b": None}}, STATE, 0.1),
             "gradient of '0/b' must hold real",
         ),
+        (
+            lambda: adamw_state({"0": {"W": [[1.0], [2.0, 3.0]]}}),
+            r"adamw_state: the parameter '0/W' must have rows of one length; got \[\[1.0\], \[2",
+        ),
+        (
+            lambda: sgd({"W": [[1.0], [2.0, 3.0]]}, {"W": 1.0}, 0.1),
+            "sgd: the parameter 'W' must have rows of one length",
+        ),
         (lambda: sgd(P, {"0": {"W": W}}, 0.1), "sgd: params and grads must have the same keys"),
         (
             lambda: sgd(P, P, 0.1, 0.9, {"0": {}}),

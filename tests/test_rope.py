@@ -364,6 +364,10 @@ def test_keys_of_grouped_queries_are_converted_with_their_own_number_of_heads():
             r"rows that n_heads divides; got shape \(8, 5\) and 3",
         ),
         (lambda: rope_convert_weights(np.zeros((2, 8, 5)), 2), r"got shape \(2, 8, 5\) and 2"),
+        (
+            lambda: rope_convert_weights([[1.0, 2.0], [3.0]], 1),
+            r"rope_convert_weights: weight must have rows of one length; got \[\[1.0, 2.0\], \[3.0",
+        ),
         (lambda: rope_convert_weights(1.0, 1), r"weight must have the shape.*got shape \(\) and 1"),
         (
             lambda: rope_convert_weights(np.zeros((6, 5)), 2),

@@ -417,6 +417,18 @@ def test_torch_has_both_boolean_masks():
             lambda: convert_mask([1, 0], "attend"),
             "a mask must be boolean.*'attend' of dtype int64.*mask == 1",
         ),
+        (
+            lambda: convert_layout([[1, 2], [3]]),
+            r"convert_layout: x must have rows of one length; got \[\[1, 2\], \[3\]\]",
+        ),
+        (
+            lambda: flip_table([[1.0], [2.0, 3.0]]),
+            "flip_table: table must have rows of one length",
+        ),
+        (
+            lambda: convert_mask([[True], [True, False]], "attend"),
+            "convert_mask: mask must have rows of one length",
+        ),
         (lambda: convert_mask([0.0], "blocked"), "got 'blocked' of dtype float64"),
         (
             lambda: convert_mask([True], "additive"),

@@ -732,6 +732,7 @@ def test_a_source_of_tokens_is_checked():
         (g["source"] + 37, None, "tokens must be from 0 to V - 1 = 36"),
         (g["source"], g["source_real"][:, :5], "which of the source are real must be boolean"),
         (g["source"], g["source_real"].astype(int), "which of the source are real must be boolean"),
+        (g["source"], [[True], [True, False]], "logits: which of the .* real must have rows of one"),
     ):
         with pytest.raises(ValueError, match=rule):
             m.logits(g["tokens"], source=source, source_real=real)

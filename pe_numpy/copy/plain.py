@@ -21,6 +21,7 @@ RUN = "_is_run("  # asked before a short cut
 FLOATS = "1.0 * {array}({2})"  # whole numbers become float64, a floating dtype stays what it is
 LEFT = {  # what is left of a check; {0}, {1}, ... are its arguments
     "as_array": "{array}({0})",
+    "whole_array": "{array}({2})",
     "real_array": FLOATS,
     "exact_shape": FLOATS,
     "head_table": FLOATS,

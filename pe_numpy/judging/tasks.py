@@ -170,14 +170,6 @@ def _choose_rows(
     return np.array(rows, np.int64).reshape(len(rows), length)
 
 
-def _generator(function: str, rng: Any) -> np.random.Generator:
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(
-            f"{function}: rng must be a generator; got {rng!r}, write np.random.default_rng(...)"
-        )
-    return rng
-
-
 def _translation(
     pairs: list[tuple[str, str]], alphabet: str, source_length: int, target_length: int
 ) -> Batch:
@@ -231,7 +223,7 @@ def reversal_batch(
     {'source': ['ntya__'], 'inputs': ['^aytn__'], 'targets': ['aytn$__']}
     """
     name = "reversal_batch"
-    rng = _generator(name, rng)
+    rng = checks.generator(name, "rng", rng)
     shortest = checks.integer(name, "shortest", shortest)
     longest = checks.integer(name, "longest", longest, least=shortest)
 
@@ -277,7 +269,7 @@ def date_batch(rng: np.random.Generator, size: int, held_out: bool = False) -> B
     >>> [to_strings(batch[name], DATES)[0] for name in ("source", "targets")]
     ['21 august 1994___', '1994-08-21$']
     """
-    rng = _generator("date_batch", rng)
+    rng = checks.generator("date_batch", "rng", rng)
     first, last = date(1900, 1, 1).toordinal(), date(2099, 12, 31).toordinal()
 
     def draw(n: int) -> Iterable[tuple[bytes, tuple[str, str]]]:
@@ -401,7 +393,7 @@ def markov_batch(
     >>> batch["inputs"].shape, bool((batch["inputs"][:, 1:] == batch["targets"][:, :-1]).all())
     ((2, 5), True)
     """
-    rng = _generator("markov_batch", rng)
+    rng = checks.generator("markov_batch", "rng", rng)
     length = checks.integer("markov_batch", "length", length)
     V = len(language["pairs"])
     steps = language["table"].cumsum(axis=-1)[..., :-1]  # (V, V, V-1), where c ends
@@ -522,7 +514,7 @@ def text_batch(
     >>> batch["inputs"].tolist(), batch["targets"].tolist()
     ([[12, 13, 14]], [[13, 14, 15]])
     """
-    rng = _generator("text_batch", rng)
+    rng = checks.generator("text_batch", "rng", rng)
     size = checks.integer("text_batch", "size", size, least=0)
     length = checks.integer("text_batch", "length", length)
     part = corpus["held_out" if checks.flag("text_batch", "held_out", held_out) else "train"]
@@ -578,7 +570,7 @@ def offset_batch(
     ([[13, 10, 8, 4, 4, 0]], [[-1, -1, -1, 13, 10, 8]])
     """
     name = "offset_batch"
-    rng = _generator(name, rng)
+    rng = checks.generator(name, "rng", rng)
     places = checks.integer(name, "places", places, least=0)
     length = checks.integer(name, "length", length, least=places + 1)
     symbols = checks.integer(name, "symbols", symbols)
@@ -634,7 +626,7 @@ def needle_batch(
     ([[3, 56, 10, 52, 70]], [[-1, -1, -1, -1, 4]])
     """
     name = "needle_batch"
-    rng = _generator(name, rng)
+    rng = checks.generator(name, "rng", rng)
     length = checks.integer(name, "length", length, least=2)
     keys = checks.integer(name, "keys", keys, least=2)
     values = checks.integer(name, "values", values)
@@ -693,7 +685,7 @@ def word_order_batch(
     >>> [(NOUNS + VERBS)[word] for word in batch["inputs"][0]], NOUNS[batch["targets"][0]]
     (['fish', 'bites', 'dog'], 'fish')
     """
-    rng = _generator("word_order_batch", rng)
+    rng = checks.generator("word_order_batch", "rng", rng)
     cls = checks.flag("word_order_batch", "cls", cls)
     count = len(NOUNS)
 

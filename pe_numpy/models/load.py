@@ -248,7 +248,9 @@ class Loaded:
             raise ValueError(
                 f"logits: {name} must have the axes (B, L) and a token; got shape {tokens.shape}"
             )
-        real = np.ones(tokens.shape, bool) if real is None else checks.as_array(real)
+        if real is None:
+            return tokens, np.ones(tokens.shape, bool)
+        real = checks.whole_array("logits", f"which of the {name} are real", real)
         if real.shape != tokens.shape or real.dtype != np.bool_:
             raise ValueError(
                 f"logits: which of the {name} are real must be boolean and of their shape "

@@ -58,7 +58,7 @@ def convert_layout(x: ArrayLike, to: str = "half", d: int | None = None) -> np.n
     [0, 1, 2, 3, 4, 5]
     """
     name = "convert_layout"
-    x = checks.as_array(x)
+    x = checks.whole_array(name, "x", x)
     to = checks.choice(name, "to", to, ("half", "interleaved"))
     if x.ndim == 0:
         raise ValueError(f"{name}: x must have the axes (..., K); got one number")
@@ -167,7 +167,7 @@ def flip_table(table: ArrayLike, kind: str = "shaw") -> np.ndarray:
     [0, -1, -2, 9, 1, 2]
     """
     name = "flip_table"
-    table = checks.as_array(table)
+    table = checks.whole_array(name, "table", table)
     kind = checks.choice(name, "kind", kind, ("shaw", "deberta", "t5"))
     if table.ndim < 2:
         raise ValueError(f"{name}: table must have the axes (..., N, K); got shape {table.shape}")
@@ -272,7 +272,7 @@ def convert_mask(mask: ArrayLike, source: str, to: str = "attend") -> np.ndarray
     name = "convert_mask"
     source = checks.choice(name, "source", source, MASKS)
     to = checks.choice(name, "to", to, MASKS)
-    mask = checks.as_array(mask)
+    mask = checks.whole_array(name, "mask", mask)
     if mask.dtype.kind != ("f" if source == "additive" else "b"):
         raise ValueError(
             f"{name}: a mask must be boolean, or floating point for 'additive'; "

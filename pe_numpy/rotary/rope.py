@@ -278,7 +278,7 @@ def rope_convert_weights(
     [0, 1, 2, 3, 10, 11, 12, 13]
     """
     name = "rope_convert_weights"
-    weight = checks.as_array(weight)
+    weight = checks.whole_array(name, "weight", weight)
     n_heads = checks.integer(name, "n_heads", n_heads)
     to = checks.choice(name, "to", to, ("half", "interleaved"))
     if weight.ndim not in (1, 2) or weight.shape[0] % n_heads:

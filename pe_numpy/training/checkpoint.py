@@ -97,10 +97,10 @@ def _entries(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(tree, dict):
         if not path:
             raise ValueError(f"save: tree must be a dictionary; got {type(tree).__name__}")
-        if checks.as_array(tree).dtype.kind not in "buifc":
+        if (leaf := checks.whole_array("save", repr(path), tree)).dtype.kind not in "buifc":
             raise ValueError(
                 f"save: {path!r} must be an array of numbers or a number; "
-                f"got {type(tree).__name__} of dtype {checks.as_array(tree).dtype}"
+                f"got {type(tree).__name__} of dtype {leaf.dtype}"
             )
         yield path, tree
         return
@@ -362,5 +362,5 @@ def _kind(leaf: Any) -> str:
         return "a dictionary"
     if type(leaf) in (bool, int, float):
         return f"a number ({type(leaf).__name__})"
-    leaf = checks.as_array(leaf)
+    leaf = checks.whole_array("load", "an array of like", leaf)
     return f"an array of shape {leaf.shape}, dtype {leaf.dtype}"

@@ -122,10 +122,10 @@ def train(
     _function("batches", batches, "a generator")
     rate = learning_rate if callable(learning_rate) else lambda t: learning_rate
 
+    state = adamw_state(params)
     params = tree_map(checks.as_array, params)
     if model is not None:
         fits(params, model, "train")
-    state = adamw_state(params)
     losses: list[float] = []
     if checkpoint is not None and Path(checkpoint).exists():
         params, state, losses = _resume(checkpoint, params, state, seed, steps, model)

@@ -265,7 +265,7 @@ def adamw_state(params: Tree) -> Tree:
 
 
 def _parameter(function: str, path: str, p: Any) -> np.ndarray:
-    p = checks.as_array(p)
+    p = checks.whole_array(function, f"the parameter {path!r}", p)
     if p.dtype.kind != "f":
         raise ValueError(
             f"{function}: the parameter {path!r} must be floating point; got dtype {p.dtype}"
