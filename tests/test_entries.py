@@ -291,6 +291,10 @@ def test_deepseek_v3_has_eight_groups_and_uses_four_unless_it_says_otherwise():
     for key, wrong in (("n_group", 3), ("topk_group", 9), ("num_experts_per_tok", 17)):
         with pytest.raises(ValueError, match=f"deepseek: {key} must (divide|be at most) n_"):
             load.settings(model("deepseek_v3").page, {**bare, key: wrong})
+    assert load.settings(model("deepseek_v3").page, {**bare, "num_experts_per_tok": 8}).used == 8
+    rule = "num_experts_per_tok must be at most 8, the experts in the 4 groups .*; got 9 in config"
+    with pytest.raises(ValueError, match=rf"deepseek: {rule}\.json"):
+        load.settings(model("deepseek_v3").page, {**bare, "num_experts_per_tok": 9})
     limited = {key: x for key, x in model("deepseek_v2").config.items() if key != "n_group"}
     with pytest.raises(ValueError, match=r"deepseek: config\.json must have n_group"):
         load.settings(model("deepseek_v2").page, limited)

@@ -721,6 +721,24 @@ def test_a_source_of_another_number_of_rows_is_refused(name):
         m.logits(g["tokens"], source=g["source"][:1])
 
 
+@pytest.mark.parametrize("name", [*names("decoder"), *names("encoder-decoder")])
+def test_a_cache_refuses_other_settings_and_other_places_of_the_same_parameters(name):
+    m, tokens = model(name), golden(name)["tokens"][:, :4]
+    of = source_of(name) if m.page.KIND == "encoder-decoder" else {}
+    cache = Cache(len(tokens), 4)
+    m.logits(tokens[:, :2], **of, cache=cache)
+    for other in (
+        m.replace(settings=changed(m.settings)),
+        m.replace(places=lambda positions: 2 * positions),
+        m.without_positions(),
+    ):
+        with pytest.raises(ValueError, match=r"logits: the cache serves one (model|set of p)"):
+            other.logits(tokens[:, 2:], **of, cache=cache)
+        assert cache.length == 2
+    rest = m.replace().logits(tokens[:, 2:], **of, cache=cache)
+    assert_allclose(rest, m.logits(tokens, **of)[:, 2:], rtol=0, atol=1e-9)
+
+
 # ---- T5 -----------------------------------------------------------------------------------------
 
 
@@ -732,7 +750,7 @@ def test_a_source_of_tokens_is_checked():
         (g["source"] + 37, None, "tokens must be from 0 to V - 1 = 36"),
         (g["source"], g["source_real"][:, :5], "which of the source are real must be boolean"),
         (g["source"], g["source_real"].astype(int), "which of the source are real must be boolean"),
-        (g["source"], [[True], [True, False]], "logits: which of the .* real must have rows of one"),
+        (g["source"], [[True], [True, False]], "logits: which of the .* must have rows of one"),
     ):
         with pytest.raises(ValueError, match=rule):
             m.logits(g["tokens"], source=source, source_real=real)

@@ -78,6 +78,11 @@ def settings(config: dict[str, Any]) -> Any:
     )
     s.v3 = v3
     s.groups, s.groups_used = (s.groups, s.groups_used) if groups else (1, 1)
+    if s.used > (most := s.groups_used * s.E // s.groups):
+        raise ValueError(
+            f"deepseek: num_experts_per_tok must be at most {most}, the experts in the "
+            f"{s.groups_used} groups that a token uses; got {s.used} in config.json"
+        )
     s.rope = rope_from_config(config)
     return s
 

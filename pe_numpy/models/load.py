@@ -298,7 +298,7 @@ class Decoder(Writer):
         `real` is a (B, L) boolean array, True = token; padding stands on the left.
         """
         tokens, context = self._begin(tokens, real, cache)
-        context.serve("logits", self.parameters, self.page)
+        context.serve("logits", self.parameters, (self.settings, self.places))
         logits = self.page.logits(self.parameters, self.settings, tokens, context)
         context.end()
         return logits
@@ -346,7 +346,7 @@ class EncoderDecoder(Writer):
         tokens, context = self._begin(tokens, real, cache)
         source, source_real = self._source(source, source_real, len(tokens))
         known = source if source_real is None else np.where(source_real, source, -1)
-        context.serve("logits", self.parameters, self.page, known)
+        context.serve("logits", self.parameters, (self.settings, self.places), known)
         if context.memory is None:
             memory = self.page.encode(self.parameters, self.settings, source, source_real)
             context.memory, context.memory_mask = memory

@@ -21,7 +21,14 @@ DIVIDES = ("G", "H"), ("H", "D"), ("H_encoder", "D"), ("H_decoder", "D"), ("grou
 AT_MOST = ("used", "E"), ("groups_used", "groups")
 
 
-def sizes(page: str, config: Mapping[str, Any], **keys: Any) -> SimpleNamespace:
+class Settings(SimpleNamespace):
+    """What a page reads of config.json; equal to itself alone, since a cache serves one."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def sizes(page: str, config: Mapping[str, Any], **keys: Any) -> Settings:
     """Read entries of the configuration: name=key, or name=(key, default); K is D / H by default.
 
     What must divide another number, or not exceed it, is checked.
@@ -44,7 +51,7 @@ def sizes(page: str, config: Mapping[str, Any], **keys: Any) -> SimpleNamespace:
             )
     if "K" in found and found["K"] is None:
         found["K"] = found["D"] // found["H"]
-    return SimpleNamespace(**found)
+    return Settings(**found)
 
 
 def expect(page: str, config: Mapping[str, Any], **values: Any) -> None:
@@ -55,9 +62,9 @@ def expect(page: str, config: Mapping[str, Any], **values: Any) -> None:
             raise ValueError(f"{page}: {key} must be {value!r} here; got {got}")
 
 
-def changed(s: SimpleNamespace, **changes: Any) -> SimpleNamespace:
+def changed(s: Settings, **changes: Any) -> Settings:
     """Give a copy of the settings with some of them changed."""
-    return SimpleNamespace(**{**vars(s), **changes})
+    return Settings(**{**vars(s), **changes})
 
 
 def rounded(page: str, config: Mapping[str, Any], x: float) -> float:
