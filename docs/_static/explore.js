@@ -1,4 +1,4 @@
-// Figures that answer the hand (pe_numpy/explore). Python computes all that a figure shows: settings
+// Figures that answer the hand (pe_numpy/book/explore). Python computes all that a figure shows: settings
 // that are often wanted beforehand, when the book is built, any others in the page, if Python can run
 // there (window.peLive). This script reads the controls, and puts what Python says in its places.
 (() => {

@@ -1,5 +1,6 @@
 """Every link and picture in the README, the index and the chapters leads somewhere, and stays."""
 
+import pkgutil
 import re
 
 import nbformat
@@ -43,3 +44,21 @@ def test_links_to_files_on_code_hosts_go_to_a_commit(page):
         re.sub(r"```text\n.*?```", "", text_of(page), flags=re.S),  # of licences, as they are
     ):
         assert re.fullmatch(r"[0-9a-f]{7,40}|v?\d+(\.\d+)+", version), f"{repository}: {version}"
+
+
+SAYS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")),
+    *(file for end in ("*.py", "*.md") for file in sorted((ROOT / "notebooks").rglob(end))),
+    *(file for end in ("*.py", "*.md") for file in sorted((ROOT / "docs").glob(end))),
+    *(file for end in ("*.js", "*.css") for file in sorted((ROOT / "docs/_static").glob(end))),
+    *sorted((ROOT / "pe_numpy").rglob("*.py")),
+]
+
+
+@pytest.mark.parametrize("page", SAYS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_modules_are_called_by_names_that_they_have(page):
+    text = page.read_text(encoding="utf-8").replace("pe_numpy.pdf", "").replace("stem.py", "")
+    for name in {*re.findall(r"(?<![\w./])pe_numpy(?:\.[a-z]\w*)+", text)}:
+        pkgutil.resolve_name(name)  # an ImportError or AttributeError if there is none
+    for path in {*re.findall(r"(?<![\w./-])pe_numpy/(?:\w+/)*(?:\w+(?:\.[a-z]+)?)?", text)}:
+        assert (ROOT / path).exists(), path
