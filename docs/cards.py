@@ -27,12 +27,11 @@ import toc
 
 from pe_numpy import axial_frequencies, mixed_frequencies, mrope_frequencies, rope_nd
 from pe_numpy.book import cards
-from pe_numpy.book.census import ENCODINGS
 from pe_numpy.files import write_whole
 from pe_numpy.judging import experiment
 from pe_numpy.judging.cache import cache_properties
 from pe_numpy.judging.properties import Properties, properties
-from pe_numpy.judging.schemes import every_scheme
+from pe_numpy.judging.schemes import SCHEMES, every_scheme
 from pe_numpy.judging.verdicts import Study
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.transformer.context import Context
@@ -272,9 +271,7 @@ def added(pair: float, token: float, what: str) -> str:
 def longer() -> dict[str, str]:
     """What the study of chapter 71 says of each scheme, at L0 and at 8 L0."""
     book = Study(STUDY)
-    return {
-        name: told(book, name) if name in STUDIED else "not in the study" for name in cards.CODE
-    }
+    return {name: told(book, name) if name in STUDIED else "not in the study" for name in SCHEMES}
 
 
 def told(book: Study, name: str) -> str:
@@ -311,7 +308,7 @@ def write_table(anew: bool) -> None:
     study, known = longer(), {} if anew else cards.measured()
     rows = [
         (row(name) if anew else {"name": name, **known[name]}) | {"beyond L0": study[name]}
-        for name in cards.CODE
+        for name in SCHEMES
     ]
     table = io.StringIO()
     writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
@@ -324,7 +321,7 @@ def page() -> str:
     """All cards in Markdown: an index by place, then one heading a scheme."""
     own = cards.measured()
     places: dict[str, list[str]] = {}
-    for name in cards.CODE:
+    for name in SCHEMES:
         places.setdefault(own[name]["place"], []).append(name)
     text = ["# Cards", "", "One card a scheme. `python -m pe_numpy card rope` prints one.", ""]
     for numbers, names in sorted(places.items()):
@@ -333,7 +330,7 @@ def page() -> str:
         place_of = f"Place {words}" if numbers != "0" else "No place"
         text += [f"**{place_of}:** {links}", ""]
     text += [HEAD.format(LAYERS=LAYERS, D=D, H=H, K=K, clip=encoding_of("shaw").clip), ""]
-    for name in cards.CODE:
+    for name in SCHEMES:
         text += section(name)
     return "\n".join(text).rstrip() + "\n"
 
@@ -368,7 +365,7 @@ def section(name: str) -> list[str]:
         if part in facts:
             text += [f"```{'python' if part == 'code' else 'text'}", facts.pop(part), "```", ""]
     text += [f"- *{part}*: {escape(fact)}" for part, fact in facts.items()]
-    return [*text, f"- *chapter*: {toc.link(ENCODINGS[name].chapter)}", ""]
+    return [*text, f"- *chapter*: {toc.link(SCHEMES[name].chapter)}", ""]
 
 
 def escape(text: str) -> str:

@@ -47,6 +47,10 @@ CALLERS = {
     "transformer/encodings/base": ["tests/test_model.py"],
     "transformer/encodings/rotation": ["tests/test_model.py", "tests/test_context.py"],
     "transformer/encodings/score": ["tests/test_new_places.py", "tests/test_model.py"],
+    "transformer/encodings/schemes": [
+        f"tests/test_{name}.py" for name in ("schemes", "cards", "properties")
+    ],
+    "judging/schemes": ["tests/test_schemes.py"],
     "transformer/encodings/token": ["tests/test_model.py"],
 }
 # Words in the names of a page's tests, where its own name is not all.
@@ -168,7 +172,7 @@ DISPATCH, LAYERS, LOSS = "dispatch", "transformer/layers", "training/loss"
 EXPERIMENT, STUDY = "judging/experiment", "judging/study"
 VERDICTS = "judging/verdicts"
 DETECTOR = "judging/properties"
-SCHEMES = "judging/schemes"
+SCHEMES, REGISTER = "judging/schemes", "transformer/encodings/schemes"
 CENSUS = "book/census"
 CARDS = "book/cards"
 CHECK, CASES, REGISTRY = "homework/check", "homework/cases", "homework/registry"
@@ -2070,18 +2074,22 @@ MUTANTS = [
     Mutant("norm-keeping is enough for a group", DETECTOR, "            if self.group:\n", "            if self.gain == 1:\n"),
     Mutant("the last key ends the sequence", SCHEMES, "if last > j.max():", "if False:"),
     Mutant("no projections", SCHEMES, "        if in_token:\n", "        if False:\n"),
-    Mutant("bases of the papers", SCHEMES, "replace(e, base=BASE)", "e"),
+    Mutant("bases of the papers", SCHEMES, "Reach(length, base=BASE)", "Reach(length)"),
+    Mutant("rows as they stood when the module was loaded", SCHEMES, "ChainMap(BARE, encodings.SCHEMES)", "{**encodings.SCHEMES, **BARE}"),
     Mutant("ALiBi signed the other way", SCHEMES, "bias = -alibi_slopes(1)[0]", "bias = alibi_slopes(1)[0]"),
     Mutant("a grid unscaled", SCHEMES, "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T / math.sqrt(q.shape[-1])", "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T"),
-    Mutant("both lists alike", SCHEMES, "short, long = np.ones(K // 2), np.linspace(1, s, K // 2)", "short = long = np.linspace(1, s, K // 2)"),
-    Mutant("keys of xPos scaled as queries", CARDS, "xpos(k, j, key=True).T", "xpos(k, j).T"),
-    Mutant("YaRN's factor once", CARDS, '"rope(t * q, i, theta) @ rope(t * k, j, theta).T / sqrt(K)",\n    ),\n    "longrope"', '"rope(t * q, i, theta) @ rope(k, j, theta).T / sqrt(K)",\n    ),\n    "longrope"'),
-    Mutant("codes of distances one off", CARDS, "np.arange(1 - S, L)", "np.arange(-S, L - 1)"),
-    Mutant("T5 in both directions", CARDS, '("t5_bias", "scores + t5_bias(table, relative_distance(i, j), bidirectional=False)")', '("t5_bias", "scores + t5_bias(table, relative_distance(i, j))")'),
-    Mutant("CoPE unscaled", CARDS, "cope_bias(q, scores, table, mask) / sqrt(K)", "cope_bias(q, scores, table, mask)"),
+    Mutant("both lists alike", REGISTER, "short, long = np.ones(K // 2), np.linspace(1, FACTOR, K // 2)", "short = long = np.linspace(1, FACTOR, K // 2)"),
+    Mutant("keys of xPos scaled as queries", REGISTER, "xpos(k, j, key=True).T", "xpos(k, j).T"),
+    Mutant("YaRN's factor once", REGISTER, "rope(t * k, j, theta)", "rope(k, j, theta)"),
+    Mutant("codes of distances one off", REGISTER, "np.arange(1 - S, L)", "np.arange(-S, L - 1)"),
+    Mutant("T5 in both directions", REGISTER, "scores + t5_bias(table, relative_distance(i, j), bidirectional=False)", "scores + t5_bias(table, relative_distance(i, j))"),
+    Mutant("every choice of an encoding, too", REGISTER, "if not row.of}", "}"),
+    Mutant("chunks of 16, whatever is asked", REGISTER, "DualChunk(n.clip + 2, 2,", "DualChunk(18, 2,"),
+    Mutant("trained on half", REGISTER, "self.length // 4", "self.length // 2"),
+    Mutant("CoPE unscaled", REGISTER, "cope_bias(q, scores, table, mask) / sqrt(K)", "cope_bias(q, scores, table, mask)"),
     Mutant("all users, and some again", CARDS, "{len(users) - SHOWN} more", "{len(users)} more"),
     Mutant("the last trap", CARDS, ".mistakes[0]", ".mistakes[-1]"),
-    Mutant("another scheme's formula", CARDS, "{f for f, _ in CODE.values() if getattr(pe_numpy, f).__module__ == module}", "{module}"),
+    Mutant("another scheme's formula", CARDS, "{f for f in functions if getattr(pe_numpy, f).__module__ == module}", "{module}"),
     Mutant("lines of the whole width", CARDS, "width, indent = WIDTH - LABEL", "width, indent = WIDTH"),
     Mutant("words of a class of many", CARDS, "if sum(thing == made[name] for thing in made.values()) > 1 or", "if"),
 ]  # fmt: skip

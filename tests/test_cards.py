@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import cards as measure
 import numpy as np
@@ -11,15 +11,15 @@ import pytest
 import pe_numpy
 from pe_numpy.__main__ import main
 from pe_numpy.book import cards
-from pe_numpy.book.census import ENCODINGS, census, users_of
+from pe_numpy.book.census import census, users_of
 from pe_numpy.contents import functions_of
 from pe_numpy.judging.cache import cache_properties
-from pe_numpy.judging.schemes import BASE, every_scheme
+from pe_numpy.judging.schemes import BASE, SCHEMES, every_scheme
 from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.encodings import Alibi, Deberta, Encoding, Learned, Rope, Shape, Shaw
 
 L, K = 40, 8  # longer than the trained length of the scalings
-SCHEMES = every_scheme()
+JUDGED = every_scheme()
 NAMES = list(SCHEMES)
 
 
@@ -32,9 +32,9 @@ def trained(encoding):
     }
 
 
-def surroundings(name):
+def surroundings(name, scheme):
     """What a card's code may name, and what the scheme itself makes of the same, by place."""
-    scheme, rng = SCHEMES[name], np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     encoding = scheme.encoding or Encoding()
     if hasattr(encoding, "base"):
         encoding = replace(encoding, base=10000.0)  # that of the functions, where none is given
@@ -67,32 +67,24 @@ def surroundings(name):
     names |= dict(scores=q @ k.T / math.sqrt(K), base=BASE, s=4.0, L0=32)
     names |= dict(short=np.ones(K // 2), long=np.linspace(1, 4, K // 2))
     names |= params
-    names |= {n: getattr(encoding, n) for n in ("clip", "window", "group", "size", "local", "sinks")
-              if hasattr(encoding, n)}  # fmt: skip
+    names |= {f.name: getattr(encoding, f.name) for f in fields(encoding) if f.name != "base"}
     if name == "fire":
         own = {**params, "b2": np.zeros(1), "L": abs(params["times"]) * encoding.threshold}
         names["params"] = own
     if name == "kerple":
         names |= dict(p=np.exp(params["log_p"]), a=np.exp(params["log_a"]))
-    if name == "temperature":
-        names["floor_scale"] = encoding.floor_scale
     if gates is not None:
         names["gates"] = np.exp(gates[0])
     return names, expected, mask
 
 
-def test_there_is_a_card_for_each_scheme_and_no_other():
-    assert set(cards.CODE) == set(NAMES) == set(cards.measured())
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_code_of_a_card_computes_what_the_scheme_does_at_each_of_its_places(name):
-    names, expected, mask = surroundings(name)
-    function, code = cards.CODE[name]
-    assert re.search(rf"\b{function}\(", code)
-    places = cards.measured()[name]["place"].replace("0", "4").split("+")
+def computes_the_same(name, scheme, places):
+    """The code of a row computes what the scheme does at each of its places."""
+    names, expected, mask = surroundings(name, scheme)
+    assert re.search(rf"\b{SCHEMES[name].function}\(", SCHEMES[name].code)
+    places = places.replace("0", "4").split("+")
     places = [p for p in places if not (p == "2" and "3" in places)]
-    for line in code.split("\n"):
+    for line in SCHEMES[name].code.split("\n"):
         if re.match(r"[\w, ]+ = ", line):
             exec(line, names)
             continue
@@ -103,6 +95,15 @@ def test_the_code_of_a_card_computes_what_the_scheme_does_at_each_of_its_places(
         got = result.reshape(result.shape[-2:])
         assert np.allclose(got[seen], expected[place][seen], rtol=0, atol=1e-12), line
     assert not places
+
+
+def test_there_is_a_card_for_each_scheme_and_no_other():
+    assert NAMES == list(JUDGED) == list(cards.measured())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_code_of_a_card_computes_what_the_scheme_does_at_each_of_its_places(name):
+    computes_the_same(name, JUDGED[name], cards.measured()[name]["place"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -154,12 +155,12 @@ def test_trained_numbers_are_counted_as_by_hand():
     assert "524,288 for twice the length" in measure.trained("learned")
 
 
-def test_the_place_is_that_of_the_census_and_the_chapter_shows_the_function():
+def test_the_place_is_one_that_is_measured_and_the_chapter_shows_the_function():
     for name, row in cards.measured().items():
-        assert str(ENCODINGS[name].place) in row["place"].split("+"), name
-        chapter = int(ENCODINGS[name].chapter[:2])
-        source = (measure.ROOT / "notebooks" / f"{ENCODINGS[name].chapter}.py").read_text("utf-8")
-        function = cards.CODE[name][0]
+        function, stem = SCHEMES[name].function, SCHEMES[name].chapter
+        assert str(SCHEMES[name].place) in row["place"].split("+"), name
+        chapter = int(stem[:2])
+        source = (measure.ROOT / "notebooks" / f"{stem}.py").read_text("utf-8")
         assert function in functions_of(chapter) or f"{function}(" in source, name
 
 
@@ -235,7 +236,7 @@ def test_a_card_names_its_own_equation_convention_users_and_first_trap():
 
 def test_each_chapter_leads_to_the_cards_of_its_schemes():
     for name in NAMES:
-        source = (measure.ROOT / "notebooks" / f"{ENCODINGS[name].chapter}.py").read_text("utf-8")
+        source = (measure.ROOT / "notebooks" / f"{SCHEMES[name].chapter}.py").read_text("utf-8")
         assert f"](CARDS.md#{name})" in source.rpartition("## Further reading")[2], name
 
 

@@ -35,11 +35,13 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections import ChainMap
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pe_numpy import checks
+from pe_numpy.judging.schemes import SCHEMES
 
 KINDS = ("family", "model", "scheme")
 VERDICTS = (
@@ -56,58 +58,17 @@ class Kind(NamedTuple):
     chapter: str
 
 
-ENCODINGS = {
-    "none": Kind("no position", 0, "11_why_position"),
-    "sinusoidal": Kind("sinusoid", 1, "20_sinusoidal"),
+APART = {  # what models have, and no row of the register says
     "sinusoidal_2d": Kind("sinusoids on a grid", 1, "25_grid"),
-    "multiplicative": Kind("multiplicative", 1, "22_recurrent"),
-    "learned": Kind("table", 1, "21_learned"),
-    "hierarchical": Kind("hierarchical", 1, "21_learned"),
-    "recurrent": Kind("recurrent", 1, "22_recurrent"),
-    "floater": Kind("FLOATER", 1, "22_recurrent"),
-    "shaw": Kind("Shaw", 3, "31_shaw"),
-    "relative_key_query": Kind("relative_key_query", 3, "31_shaw"),
-    "nezha": Kind("NEZHA", 3, "31_shaw"),
     "projected": Kind("Shaw's idea", 3, "37_content"),
-    "transformer_xl": Kind("Transformer-XL", 3, "32_transformer_xl"),
-    "t5": Kind("T5", 3, "33_t5"),
-    "tupe": Kind("TUPE", 3, "33_t5"),
-    "deberta": Kind("DeBERTa", 3, "34_deberta"),
-    "alibi": Kind("ALiBi", 3, "35_alibi"),
-    "alibi_signed": Kind("ALiBi", 3, "35_alibi"),
-    "kerple": Kind("KERPLE", 3, "36_distance_functions"),
-    "sandwich": Kind("Sandwich", 3, "36_distance_functions"),
-    "fire": Kind("FIRE", 3, "36_distance_functions"),
-    "forgetting": Kind("FoX", 3, "37_content"),
-    "cope": Kind("CoPE", 3, "37_content"),
     "offset_table": Kind("Swin", 3, "38_windows"),
     "offset_mlp": Kind("Swin-2", 3, "38_windows"),
     "offset_vectors": Kind("MViT", 3, "38_windows"),
-    "rerope": Kind("ReRoPE", 3, "52_new_places"),
-    "leaky_rerope": Kind("leaky ReRoPE", 3, "52_new_places"),
-    "self_extend": Kind("Self-Extend", 3, "52_new_places"),
-    "dual_chunk": Kind("dual chunk", 3, "52_new_places"),
-    "streaming": Kind("StreamingLLM", 3, "52_new_places"),
-    "rope": Kind("RoPE", 2, "40_rope_derived"),
-    "partial_rope": Kind("partial RoPE", 2, "42_rope_in_models"),
-    "proportional_rope": Kind("p-RoPE", 2, "42_rope_in_models"),
     "local_global": Kind("local layers", 2, "42_rope_in_models"),
     "nope_layers": Kind("layers without RoPE", 2, "42_rope_in_models"),
     "mla": Kind("latent", 2, "44_fewer_keys"),
-    "linear": Kind("linear", 2, "50_scaling"),
-    "ntk": Kind("NTK", 2, "50_scaling"),
-    "dynamic_ntk": Kind("dynamic NTK", 2, "50_scaling"),
-    "yarn": Kind("YaRN", 2, "50_scaling"),
-    "longrope": Kind("LongRoPE", 2, "50_scaling"),
-    "llama3": Kind("Llama 3", 2, "50_scaling"),
-    "temperature": Kind("temperature", 2, "51_extrapolation"),
-    "axial": Kind("axial", 2, "43_rope_grid"),
-    "mixed": Kind("mixed", 2, "43_rope_grid"),
-    "mrope": Kind("M-RoPE", 2, "43_rope_grid"),
-    "xpos": Kind("xPos", 2, "45_rope_relatives"),
-    "pope": Kind("PoPE", 2, "45_rope_relatives"),
-    "rotary_values": Kind("values", 4, "45_rope_relatives"),
 }
+ENCODINGS: ChainMap[str, Any] = ChainMap(APART, SCHEMES)  # all have label, place and chapter
 
 
 class Row(NamedTuple):

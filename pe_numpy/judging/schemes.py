@@ -1,6 +1,6 @@
 """Every scheme of the book by name, and each as a bare function score(q, k, i, j).
 
-Source: the classes of `pe_numpy.transformer.encodings`, and the functions that they call.
+Source: the register of `pe_numpy.transformer.encodings`, to which rows of bare functions are added.
 Axes: L queries, S keys, K width of the one head, A coordinates of a position.
 Convention: scores carry 1/sqrt(K), as everywhere; parameters are random, as if trained.
 """
@@ -8,8 +8,7 @@ Convention: scores carry 1/sqrt(K), as everywhere; parameters are random, as if 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections import ChainMap
 from functools import partial
 from typing import NamedTuple
 
@@ -20,27 +19,16 @@ from pe_numpy.judging.properties import Array, Scores
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.rotary.nd import axial_frequencies, mixed_frequencies, mrope_frequencies, rope_nd
-from pe_numpy.rotary.rope import rope_frequencies
-from pe_numpy.rotary.scaling import (
-    dynamic_ntk_scaling,
-    linear_scaling,
-    llama3_scaling,
-    longrope_scaling,
-    ntk_scaling,
-    proportional_frequencies,
-    yarn_scaling,
-)
 from pe_numpy.transformer import encodings
 from pe_numpy.transformer.context import Context
-from pe_numpy.transformer.encodings.base import Encoding, Shape, as_if_trained
-from pe_numpy.transformer.encodings.rotation import Rope, Tempered
-from pe_numpy.transformer.encodings.score import ReRope
+from pe_numpy.transformer.encodings import Encoding, Reach, Scheme, Shape
+from pe_numpy.transformer.encodings.base import as_if_trained
 
 NAME = "score_function"
 BASE = 10.0
 
 
-class Scheme(NamedTuple):
+class Judged(NamedTuple):
     """A scheme: its bare function, the class that plugs it into the Transformer, and its axes."""
 
     scores: Scores
@@ -107,8 +95,8 @@ def score_function(encoding: Encoding, width: int = 8, seed: int = 0) -> Scores:
     return scores
 
 
-def every_scheme(length: int = 128) -> dict[str, Scheme]:
-    """Give all schemes by name: those of `every_encoding`, RoPE's choices, and those of a grid.
+def every_scheme(length: int = 128) -> dict[str, Judged]:
+    """Give all schemes by name: those of the register of encodings, and bare functions.
 
     Bases are 10, so that the four pairs of a head of width 8 differ within a few dozen positions.
 
@@ -118,45 +106,14 @@ def every_scheme(length: int = 128) -> dict[str, Scheme]:
     >>> [name for name, scheme in schemes.items() if scheme.encoding is None]
     ['alibi_signed', 'axial', 'mixed', 'mrope']
     """
-    schemes = {}
-    for name, e in {**encodings.every_encoding(length), **rope_choices(length // 4)}.items():
-        if hasattr(e, "base"):
-            e = replace(e, base=BASE)  # type: ignore[call-arg]
-        schemes[name] = Scheme(score_function(e), e)
-    schemes["alibi_signed"] = Scheme(_signed)
-    grids = {
-        "axial": axial_frequencies(8, base=BASE),
-        "mixed": mixed_frequencies(np.random.default_rng(0), 8, BASE),
-        "mrope": mrope_frequencies([2, 1, 1], BASE),
-    }
-    for name, omega in grids.items():
-        schemes[name] = Scheme(partial(_on_grid, omega), axes=len(omega))
+    schemes, reach = {}, Reach(length, base=BASE)
+    for name, row in SCHEMES.items():
+        made = row.make(reach)
+        if isinstance(made, Encoding):
+            schemes[name] = Judged(score_function(made), made)
+        else:
+            schemes[name] = Judged(made, axes=row.axes)
     return schemes
-
-
-def rope_choices(trained_length: int, factor: float = 4.0) -> dict[str, Encoding]:
-    """RoPE with other frequencies, at other places, and without turning, by name."""
-    L0, s, b = trained_length, factor, BASE
-
-    def longrope(K: int, length: int) -> tuple[Array, float]:
-        short, long = np.ones(K // 2), np.linspace(1, s, K // 2)
-        return longrope_scaling(K, length, short, long, L0, s, b)
-
-    scalings: dict[str, Callable] = {
-        "partial_rope": lambda K, length: rope_frequencies(K // 2, b),
-        "proportional_rope": lambda K, length: proportional_frequencies(K, 0.5, b),
-        "linear": lambda K, length: linear_scaling(rope_frequencies(K, b), s),
-        "ntk": lambda K, length: ntk_scaling(K, s, b),
-        "dynamic_ntk": lambda K, length: dynamic_ntk_scaling(K, length, L0, s, b),
-        "yarn": lambda K, length: yarn_scaling(K, s, L0, b),
-        "longrope": longrope,
-        "llama3": lambda K, length: llama3_scaling(rope_frequencies(K, b), s, L0),
-    }
-    return {
-        **{name: Rope(scaling=scaling) for name, scaling in scalings.items()},
-        "leaky_rerope": ReRope(16, stretch=s),
-        "temperature": Tempered(floor_scale=8),
-    }
 
 
 def _signed(q: Array, k: Array, i: Array, j: Array) -> Array:
@@ -168,3 +125,24 @@ def _signed(q: Array, k: Array, i: Array, j: Array) -> Array:
 def _on_grid(omega: Array, q: Array, k: Array, i: Array, j: Array) -> Array:
     """RoPE of points."""
     return rope_nd(q, i, omega) @ rope_nd(k, j, omega).T / math.sqrt(q.shape[-1])
+
+
+GRID = "rope_nd(q, i, omega) @ rope_nd(k, j, omega).T / sqrt(K)"
+BARE = {
+    "alibi_signed": Scheme("ALiBi", 3, "35_alibi", "alibi_bias",
+        "m = alibi_slopes(H)\nscores + alibi_bias(m, relative_distance(i, j), future_slopes=-m)",
+        lambda n: _signed),
+    "axial": Scheme("axial", 2, "43_rope_grid", "axial_frequencies",
+        f"omega = axial_frequencies(K, base=base)\n{GRID}",
+        lambda n: partial(_on_grid, axial_frequencies(8, base=n.base)),
+        axes=2),
+    "mixed": Scheme("mixed", 2, "43_rope_grid", "mixed_frequencies",
+        f"omega = mixed_frequencies(rng, K, base)\n{GRID}",
+        lambda n: partial(_on_grid, mixed_frequencies(np.random.default_rng(0), 8, n.base)),
+        axes=2),
+    "mrope": Scheme("M-RoPE", 2, "43_rope_grid", "mrope_frequencies",
+        f"omega = mrope_frequencies([2, 1, 1], base)\n{GRID}",
+        lambda n: partial(_on_grid, mrope_frequencies([2, 1, 1], n.base)),
+        axes=3),
+}  # fmt: skip
+SCHEMES = ChainMap(BARE, encodings.SCHEMES)  # those of the encodings come first

@@ -8,6 +8,7 @@ import toc
 from reading import NOTEBOOKS, ROOT, prose_of, tables
 
 from pe_numpy.contents import functions_of
+from pe_numpy.judging.schemes import SCHEMES
 
 INDEX = (ROOT / "notebooks" / "INDEX.md").read_text(encoding="utf-8")
 DOCUMENTS, _, BEYOND = INDEX.partition("## Beyond the documents")
@@ -97,3 +98,11 @@ def test_what_lies_beyond_the_documents_is_shown_where_the_index_says():
         shown = functions_of(int(stem[:2]))
         if chapter["sections"] == "none" and stem[0] in "23":
             assert set(shown) <= listed, stem
+
+
+def test_each_scheme_stands_in_a_chapter_that_the_documents_ask_for_or_beyond_them():
+    ((_, rows),) = tables(BEYOND)
+    for name, scheme in SCHEMES.items():
+        if toc.chapters()[scheme.chapter]["sections"] == "none":
+            own = [row for row in rows if f"({scheme.chapter}.ipynb)" in row[2]]
+            assert any(scheme.label.lower() in row[0].lower() for row in own), name

@@ -11,6 +11,7 @@ from mutants import MUTANTS
 from reading import ROOT, tables
 
 import pe_numpy
+from pe_numpy.contents import chapter_of
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BY_HEADER = {tuple(header): rows for header, rows in tables(README)}
@@ -30,6 +31,11 @@ def link(cell):
 def test_function_table_lists_each_public_function_once():
     names = [re.match(r"`(\w+)`", row[0])[1] for row in FUNCTIONS]
     assert sorted(names) == sorted(pe_numpy.__all__)
+
+
+def test_each_function_has_the_chapter_of_the_register():
+    chapters = {row[0].strip("`"): row[3][1:3] for row in FUNCTIONS}
+    assert chapters == {name: str(chapter_of(name)) for name in chapters}
 
 
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))

@@ -17,6 +17,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pe_numpy.transformer.encodings import SCHEMES
+
 WIDTH = 7.0  # inches, of every figure
 SIGNED = "RdBu_r"  # blue negative, white zero, red positive
 MAGNITUDE = "viridis"
@@ -36,12 +38,8 @@ COLOURS = {
 }
 # The relative schemes, as figures write their names.
 RELATIVE = {
-    "shaw": "Shaw",
-    "transformer_xl": "Transformer-XL",
-    "t5": "T5",
-    "tupe": "TUPE",
-    "deberta": "DeBERTa",
-    "alibi": "ALiBi",
+    name: SCHEMES[name].label
+    for name in ("shaw", "transformer_xl", "t5", "tupe", "deberta", "alibi")
 }
 # For curves that are not encodings: components, positions, pairs.
 SERIES = ("#332288", "#CC6677", "#117733", "#DDCC77", "#88CCEE", "#AA4499", "#999933", "#44AA99")

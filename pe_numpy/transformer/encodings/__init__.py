@@ -1,4 +1,4 @@
-r"""Every scheme as a class that plugs it into the four places: a file a place.
+r"""Every scheme as a class that plugs it into the four places: a file a place, and a register.
 
 Position can enter an attention layer at four places, and at no other. An encoding is four methods,
 one for each, and a fifth for schemes in which the text decides; each does nothing unless a
@@ -9,6 +9,8 @@ scheme says otherwise::
     3  scores   the score of a pair    q . k / sqrt(K), and what a scheme adds to it
        gates    what each token says   kept beside the keys, handed to scores with the mask
     4  mix      the weighted sum       weights @ v, and what a scheme adds to it
+
+`SCHEMES` has a row for each scheme; `every_encoding`, the detector, cards and census read it.
 
 Source: the modules of this package, which name theirs.
 Axes: B batch, H heads, L queries, S keys, D model width, K width of one head, N rows of a table.
@@ -22,10 +24,9 @@ that vary between models; here that is what each class says.
 
 from __future__ import annotations
 
-import math
-
 from pe_numpy.transformer.encodings.base import Encoding, Params, Shape
 from pe_numpy.transformer.encodings.rotation import Pope, Rope, RotaryValues, Tempered, XPos
+from pe_numpy.transformer.encodings.schemes import SCHEMES, Reach, Scheme, every_encoding
 from pe_numpy.transformer.encodings.score import (
     T5,
     Alibi,
@@ -55,6 +56,7 @@ from pe_numpy.transformer.encodings.token import (
 )
 
 __all__ = [
+    "SCHEMES",
     "T5",
     "Alibi",
     "Cope",
@@ -72,11 +74,13 @@ __all__ = [
     "Params",
     "Pope",
     "ReRope",
+    "Reach",
     "Recurrent",
     "RelativeKeyQuery",
     "Rope",
     "RotaryValues",
     "Sandwich",
+    "Scheme",
     "SelfExtend",
     "Shape",
     "Shaw",
@@ -88,43 +92,3 @@ __all__ = [
     "XPos",
     "every_encoding",
 ]
-
-
-def every_encoding(length: int, clip: int = 16) -> dict[str, Encoding]:
-    """One of each scheme, by name, for sequences of up to `length` tokens.
-
-    Examples
-    --------
-    >>> list(every_encoding(8))[:4]
-    ['none', 'sinusoidal', 'multiplicative', 'learned']
-    """
-    return {
-        "none": Encoding(),
-        "sinusoidal": Sinusoidal(),
-        "multiplicative": Multiplicative(),
-        "learned": Learned(length),
-        "hierarchical": Hierarchical(math.isqrt(max(length - 1, 0)) + 1),
-        "recurrent": Recurrent(),
-        "floater": Floater(),
-        "rope": Rope(),
-        "shaw": Shaw(clip),
-        "relative_key_query": RelativeKeyQuery(length),
-        "nezha": Nezha(clip),
-        "transformer_xl": TransformerXL(),
-        "t5": T5(),
-        "tupe": Tupe(length=length),
-        "deberta": Deberta(clip),
-        "alibi": Alibi(),
-        "kerple": Kerple(),
-        "sandwich": Sandwich(),
-        "fire": Fire(max(length // 8, 2)),
-        "forgetting": Forgetting(),
-        "cope": Cope(length + 1),
-        "rerope": ReRope(clip),
-        "self_extend": SelfExtend(clip, 2),
-        "dual_chunk": DualChunk(clip + 2, 2),
-        "streaming": Streaming(clip, 2),
-        "xpos": XPos(),
-        "pope": Pope(),
-        "rotary_values": RotaryValues(),
-    }
