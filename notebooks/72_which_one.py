@@ -770,10 +770,10 @@ assert left["decoder, any fused attention"] == ["none", "rope"]  # among the fif
 assert left["encoder, both words have a say"] == ["rope", "deberta"]
 
 # %%
-from pe_numpy.judging.schemes import rope_choices
+from pe_numpy.transformer.encodings import SCHEMES, Reach
 
 # The first line's questions again, to all schemes that the book's model takes.
-everyone = every_encoding(N, clip=16) | rope_choices(N // 2)
+everyone = {name: scheme.make(Reach(N)) for name, scheme in SCHEMES.items()}
 del everyone["forgetting"]  # its gates are not in the bench's layer; it is a bias
 four = distance_alone, exact_with_cache, defined_beyond, plain_inside
 passing = [name for name, e in everyone.items() if all(test(e) for test in four)]
