@@ -21,8 +21,8 @@ from pe_numpy.relative.distance import relative_distance
 from pe_numpy.rotary.nd import axial_frequencies, mixed_frequencies, mrope_frequencies, rope_nd
 from pe_numpy.transformer import encodings
 from pe_numpy.transformer.context import Context
-from pe_numpy.transformer.encodings import Encoding, Reach, Scheme, Shape
-from pe_numpy.transformer.encodings.base import as_if_trained
+from pe_numpy.transformer.encodings.base import Encoding, Shape, as_if_trained
+from pe_numpy.transformer.encodings.schemes import Reach, Scheme
 
 NAME = "score_function"
 BASE = 10.0
