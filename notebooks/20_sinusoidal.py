@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attention, sinusoidal, sinusoidal_shift, wavelengths
-from pe_numpy.absolute.sinusoidal import _waves_of_a_run
+from pe_numpy.absolute.sinusoidal import turns_of_a_run
 from pe_numpy.book.show import show_source
 from pe_numpy.book.plots import sinusoidal as plots
 from pe_numpy.book.slider import slider
@@ -111,7 +111,7 @@ print([round(x, 8) for x in by_hand_of_2])
 #
 # The package's function takes **positions** of any shape, not a length, so shifted, padded or
 # fractional positions need nothing special. For a run of many positions it takes a
-# [short cut](#one-matrix-shifts-every-code), which gives the same codes up to rounding.
+# [short cut](#one-matrix-shifts-every-code), not shown here, to the same codes up to rounding.
 
 # %%
 show_source(sinusoidal)
@@ -402,7 +402,7 @@ print("\nM_3 for D = 4:", sinusoidal_shift(3, 4).round(2).tolist())
 # $\cos(\alpha+\beta)+i\sin(\alpha+\beta)$.
 
 # %%
-show_source(_waves_of_a_run)
+show_source(turns_of_a_run)
 run, any_order = np.arange(1000), np.random.default_rng(0).permutation(1000)
 one_by_one = sinusoidal(any_order, 64)  # no run: each sine is computed
 assert np.allclose(sinusoidal(run, 64)[any_order], one_by_one, rtol=0, atol=1e-12)

@@ -101,8 +101,8 @@ def sinusoidal(
     base = checks.positive("sinusoidal", "base", base)
     layout = checks.choice("sinusoidal", "layout", layout, ("interleaved", "concatenated"))
     theta = base ** (-np.arange(0, d_model, 2) / d_model)  # (D/2,)
-    if _is_run(positions):  # the same up to rounding, in less time
-        return _waves_of_a_run(positions, theta, layout)
+    if is_run(positions):  # the same up to rounding, in less time
+        return _codes_of_a_run(positions, theta, layout)
     angles = positions[..., None] * theta  # (..., D/2)
     if layout == "concatenated":
         return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)  # (..., D)
@@ -110,7 +110,7 @@ def sinusoidal(
     return pairs.reshape(*positions.shape, d_model)  # (..., D)
 
 
-def _is_run(positions: np.ndarray) -> bool:
+def is_run(positions: np.ndarray) -> bool:
     """Whether these are 64 or more consecutive positions (and no array of a tape)."""
     length = positions.size
     if not isinstance(positions, np.ndarray) or positions.ndim != 1 or length < 64:
@@ -118,24 +118,24 @@ def _is_run(positions: np.ndarray) -> bool:
     return bool((positions == positions[0] + np.arange(length)).all())
 
 
-def _waves_of_a_run(positions: np.ndarray, theta: np.ndarray, layout: str) -> np.ndarray:
-    """Codes of consecutive positions pos_0 + r s + t, from those of some 2 sqrt(L) positions.
+def turns_of_a_run(positions: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """e^(i pos theta) of consecutive positions pos_0 + r s + t: (L, n), from some 2 sqrt(L) rows.
 
-    With cos a + i sin a as one complex number, a product says both addition theorems.
+    cos a + i sin a is one complex number, and a product of two says both addition theorems.
     """
-    (L,), (n,) = positions.shape, theta.shape
-    s = math.isqrt(L - 1) + 1
-    coarse, fine = positions[::s, None] * theta, np.arange(s)[:, None] * theta  # (r, n), (s, n)
-    coarse, fine = (np.cos(angles) + 1j * np.sin(angles) for angles in (coarse, fine))
-    code = np.empty((L, 2 * n))
-    sines, cosines = code[:, :n], code[:, n:]
-    if layout == "interleaved":
-        sines, cosines = code[:, 0::2], code[:, 1::2]
-    for start, unit in zip(range(0, L, s), coarse, strict=True):
-        sums = unit * fine[: L - start]  # (s, n)
-        sines[start : start + s] = sums.imag  # sin a cos b + cos a sin b
-        cosines[start : start + s] = sums.real  # cos a cos b - sin a sin b
-    return code
+    s = math.isqrt(len(positions) - 1) + 1
+    coarse, fine = (np.exp(1j * part[:, None] * theta) for part in (positions[::s], np.arange(s)))
+    turns = coarse[:, None] * fine  # (r, s, n)
+    return turns.reshape(-1, len(theta))[: len(positions)]
+
+
+def _codes_of_a_run(positions: np.ndarray, theta: np.ndarray, layout: str) -> np.ndarray:
+    """What `sinusoidal` gives for consecutive positions."""
+    pairs = turns_of_a_run(positions, -theta)  # cos - i sin
+    pairs *= 1j  # sin + i cos, in memory a sine beside its cosine
+    if layout == "concatenated":
+        return np.concatenate([pairs.real, pairs.imag], axis=-1)
+    return pairs.view(np.float64)
 
 
 def timing_signal(

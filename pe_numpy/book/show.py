@@ -15,14 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pe_numpy.copy.plain import only_checks
+from pe_numpy.copy.plain import is_short_cut, only_checks
 
 
 def show_source(*functions: Callable) -> None:
     """Print the code of some functions, without docstrings, decorators and checks of input.
 
     The chapter is the docstring; and what is left, given arrays as the docstring wants them, gives
-    the same result.
+    the same result (up to rounding where `sinusoidal` and `rope` take a short cut).
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def _shown(function: Callable) -> str:
     hidden = {
         line
         for node in ast.walk(definition)
-        if isinstance(node, ast.stmt) and only_checks(node)
+        if isinstance(node, ast.stmt) and (only_checks(node) or is_short_cut(node))
         for line in range(node.lineno - 1, (node.end_lineno or node.lineno))
     }
     for node in definition.body:

@@ -5,7 +5,7 @@ a check gives back is used on: `x = checks.real_array("rope", "x", x, "LK")` bec
 `x = 1.0 * np.asarray(x)`, so that lists and whole numbers stay welcome. Names that only checks
 read go as well, and docstrings keep their first sentence. Numbers are taken as they are: a float64
 of NumPy among float32 arrays is no longer made a float of Python, and may change the last bit.
-So may the sinusoids of many positions, whose short cut goes.
+So may `sinusoidal` and `rope` at many positions, whose short cut goes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 OURS = ("check_distance", "each_distance", "add_to")  # of pe_numpy.relative.distance
 WINDOW = "_consecutive("  # asked before distances become a window
-RUN = "_is_run("  # asked before a short cut
+RUN = "is_run("  # asked before a short cut for many positions
 FLOATS = "1.0 * {array}({2})"  # whole numbers become float64, a floating dtype stays what it is
 LEFT = {  # what is left of a check; {0}, {1}, ... are its arguments
     "as_array": "{array}({0})",
@@ -74,6 +74,11 @@ def only_checks(node: ast.stmt) -> bool:
     if (isinstance(node, ast.If) and not node.orelse) or isinstance(node, ast.For):
         return all(isinstance(x, ast.Raise) or only_checks(x) for x in node.body)
     return False
+
+
+def is_short_cut(node: ast.stmt) -> bool:
+    """Whether a statement only gives the same, up to rounding, in less time."""
+    return isinstance(node, ast.If) and RUN in ast.unparse(node.test)
 
 
 def plain(source: str, tape: bool = False, windows: bool = True) -> str:
@@ -309,7 +314,7 @@ class _Code:
                 yield from self._check(node)
             elif not self.windows and isinstance(node, ast.If) and WINDOW in ast.unparse(node.test):
                 yield self.cut(node)
-            elif isinstance(node, ast.If) and RUN in ast.unparse(node.test):
+            elif is_short_cut(node):
                 yield self.cut(node)
             elif two := self._queries_and_keys(node):
                 yield Edit(*self._span(node), two)

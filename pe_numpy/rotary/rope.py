@@ -17,12 +17,11 @@ angles are computed in float64, whatever the dtype.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
+from pe_numpy.absolute.sinusoidal import is_run, turns_of_a_run
 from pe_numpy.dispatch import differentiable
 
 
@@ -109,35 +108,14 @@ def rope(
         frequencies = rope_frequencies(x.shape[-1])
     frequencies = checks.pair_frequencies("rope", frequencies, x.shape[-1])
     layout = checks.choice("rope", "layout", layout, ("interleaved", "half"))
-    work = np.float32 if x.dtype == np.float16 else x.dtype
-    table = _table(positions, frequencies, np.result_type(work, np.complex64))
+    if x.dtype == np.float16:
+        return rope(x.astype(np.float32), positions, frequencies, layout).astype(np.float16)
     turn = turn_interleaved if layout == "interleaved" else turn_half
-    return turn(x.astype(work, copy=False), table).astype(x.dtype, copy=False)
-
-
-def _table(positions: np.ndarray, frequencies: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """e^(i m theta), computed in complex128 and cast to the complex `dtype`: (*positions.shape, n).
-
-    Consecutive positions m = m_0 + r s + t need only two tables of about sqrt(L) rows, because
-    e^(i (a + b) theta) = e^(i a theta) e^(i b theta).
-    """
-
-    def unit(p: np.ndarray) -> np.ndarray:
-        angles = p[..., None] * frequencies
-        table = np.empty(angles.shape, np.complex128)
-        np.cos(angles, out=table.real)
-        np.sin(angles, out=table.imag)
-        return table
-
-    length = positions.size
-    if positions.ndim != 1 or length < 64 or (positions != positions[0] + np.arange(length)).any():
-        return unit(positions).astype(dtype, copy=False)
-    s = math.isqrt(length - 1) + 1
-    coarse = unit(positions[::s])  # (r, n)
-    fine = unit(np.arange(s))  # (s, n)
-    table = np.empty((len(coarse), s, len(frequencies)), dtype)
-    np.multiply(coarse[:, None], fine, out=table, casting="same_kind")
-    return table.reshape(-1, len(frequencies))[:length]
+    dtype = np.result_type(x.dtype, np.complex64)
+    if is_run(positions):  # the same up to rounding, in less time
+        return turn(x, turns_of_a_run(positions, frequencies).astype(dtype, copy=False))
+    table = np.exp(1j * positions[..., None] * frequencies)  # (..., L, n), in complex128
+    return turn(x, table.astype(dtype, copy=False))
 
 
 def turn_interleaved(x: np.ndarray, table: np.ndarray) -> np.ndarray:

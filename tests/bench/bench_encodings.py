@@ -29,7 +29,8 @@ from measure import (
 from report import RESULTS, report
 
 import pe_numpy as pe
-from pe_numpy.rotary.rope import _table, turn_half, turn_interleaved
+from pe_numpy.absolute.sinusoidal import turns_of_a_run
+from pe_numpy.rotary.rope import turn_half, turn_interleaved
 from pe_numpy.transformer.encodings import SelfExtend
 
 assert os.environ.get("OPENBLAS_NUM_THREADS") == "1", "NumPy must have one thread: make bench"
@@ -126,7 +127,7 @@ def rope_interleaved(L):
 def rope_interleaved_given(L):
     x = normal(B, H, L, K)
     t, units = torch.from_numpy(x), documents.rope_unit_numbers(L, K)
-    ours = _table(np.arange(L), pe.rope_frequencies(K), np.dtype(np.complex64))
+    ours = turns_of_a_run(np.arange(L), pe.rope_frequencies(K)).astype(np.complex64)
     return lambda: turn_interleaved(x, ours), lambda: documents.complex_rope(t, units)
 
 
@@ -144,14 +145,14 @@ def rope_half(L):
 def rope_half_given(L):
     x = normal(B, H, L, K)
     t, turn = torch.from_numpy(x), documents.HalfSplitRope(L, K)
-    ours = _table(np.arange(L), pe.rope_frequencies(K), np.dtype(np.complex64))
+    ours = turns_of_a_run(np.arange(L), pe.rope_frequencies(K)).astype(np.complex64)
     return lambda: turn_half(x, ours), lambda: turn(t)
 
 
 @scheme("RoPE interleaved, rotation alone", COPY, goal=2, sizes=(1024,))
 def rope_rotation_and_copy(L):
     x = normal(B, H, L, K)
-    ours = _table(np.arange(L), pe.rope_frequencies(K), np.dtype(np.complex64))
+    ours = turns_of_a_run(np.arange(L), pe.rope_frequencies(K)).astype(np.complex64)
     return lambda: turn_interleaved(x, ours), lambda: x.copy()
 
 
