@@ -27,6 +27,7 @@ import pe_numpy
 from pe_numpy import contents
 from pe_numpy.book.cards import card
 from pe_numpy.contents import chapter_of
+from pe_numpy.copy.copy import SOLUTIONS
 from pe_numpy.files import write_whole
 
 HERE = Path(__file__).parent
@@ -104,11 +105,12 @@ def lay_out(source: Path) -> None:
         path = source / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    shutil.copytree(
-        NOTEBOOKS / "exercises",
-        source / "exercises",
-        ignore=lambda _, names: [n for n in names if n.startswith("__")],
-    )
+    exercises = source / "exercises"
+    for folder, target in (
+        (NOTEBOOKS / "exercises", exercises),
+        (SOLUTIONS, exercises / "solutions"),
+    ):
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("__*"))
 
 
 # ---- reference ----------------------------------------------------------------------------------

@@ -171,9 +171,10 @@ def link_papers(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def fold_sources(app: Sphinx, doctree: nodes.document) -> None:
-    """Colour what `show_source` prints, and fold it under the names of its functions."""
+    """Colour what `show_source` and `show_short` print, and fold it under its functions' names."""
     for cell in doctree.findall(nodes.container):
-        if cell.get("nb_element") != "cell_code" or "show_source(" not in cell[0].astext():
+        of_code = cell.get("nb_element") == "cell_code"
+        if not of_code or not re.search(r"show_(source|short)\(", cell[0].astext()):
             continue
         for output in list(cell.findall(nodes.literal_block)):
             if "stream" not in output.get("classes", []):

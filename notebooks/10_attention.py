@@ -191,15 +191,15 @@ assert np.argsort(weights_of_love).tolist() == np.argsort(row).tolist()  # the o
 #
 # This saves us from overflow. The largest float64 number is near $e^{709}$, a score of 1000 is too
 # much for it, and infinity over infinity is not a number (NaN). With $a = -\max_m s_m$ the largest
-# exponent becomes 0. The package's `softmax` does this, along any axis; `_shifted` checks the input and
-# finds the shift. Where *every* score is $-\infty$ it returns zeros, as
-# [a later section](#a-query-with-nothing-to-look-at) explains.
+# exponent becomes 0. The package's `softmax` does this, along any axis. Where *every* score is $-\infty$ it
+# returns zeros, as [a later section](#a-query-with-nothing-to-look-at) explains. Here it is without its checks
+# of input, as `pe-numpy copy softmax --plain` prints it.
 
 # %%
 from pe_numpy import softmax
-from pe_numpy.book.show import show_source
+from pe_numpy.book.show import show_short, show_source
 
-show_source(softmax)
+short = show_short(softmax)
 for a in (-100.0, 0.0, 100.0):
     moved = np.exp(row + a) / np.exp(row + a).sum()
     assert np.allclose(moved, weights_of_love, rtol=0, atol=1e-12)
@@ -209,6 +209,7 @@ with np.errstate(over="ignore", invalid="ignore"):
     assert np.isfinite(np.exp(709.0)) and np.isinf(np.exp(710.0))
 print("with the shift:   ", softmax(large).round(4).tolist())
 assert np.allclose(softmax(row), weights_of_love, rtol=0, atol=1e-12)
+assert np.allclose(softmax(row), short["softmax"](row), rtol=0, atol=1e-12)
 assert np.allclose(softmax(scores).sum(axis=1), 1, rtol=0, atol=1e-12)  # rows: the last axis
 
 # %% [markdown]
@@ -328,8 +329,8 @@ print("weights of love:", weights[1].round(2).tolist(), "  output:", output[1].r
 # `K`, as [chapter 0](00_how_to_read.ipynb) says. Here is the formula once more in loops, so that
 # nothing is hidden in a matrix product; the argument `allowed` is for the masks below.
 #
-# After it stands the package's `attention`. It checks the shapes, makes the scaled scores and hands
-# them to `attend`, which masks them, takes the softmax and mixes the values. They are two functions
+# After it stands the package's `attention` without its checks. The package itself makes the scaled scores and
+# hands them to `attend`, which masks them, takes the softmax and mixes the values. They are two functions
 # because some of [chapters 30](30_expansion.ipynb) to [34](34_deberta.ipynb) make scores of their own. (Its `sink` is
 # for [chapter 12](12_attention_blocks.ipynb#a-learned-sink).)
 
@@ -354,7 +355,10 @@ assert np.allclose(attention_by_loops(Q, K, V)[0], one_line, rtol=0, atol=1e-12)
 # %% fold="output"
 from pe_numpy import attend
 
-show_source(attention, attend)
+short = show_short(attention)
+print()
+show_source(attend)
+assert np.allclose(output, short["attention"](Q, K, V)[0], rtol=0, atol=1e-12)
 assert np.allclose(output, one_line, rtol=0, atol=1e-12)
 assert np.allclose(output, attend(Q @ K.T / 2, V)[0], rtol=0, atol=1e-12)
 assert np.allclose(attention(Q, K, V, scale=1.0)[1], softmax(scores), rtol=0, atol=1e-12)

@@ -43,7 +43,7 @@ PAIRS = [("sin", "cos"), ("max", "min"), ("maximum", "minimum"), ("argmax", "arg
          ("sum", "mean"), ("tril", "triu"), ("floor", "ceil")]  # fmt: skip
 OTHER = dict(PAIRS) | {b: a for a, b in PAIRS}
 OPERATORS = {ast.Add: "+-", ast.Sub: "-+", ast.Mult: "*/", ast.Div: "/*"}
-PICTURES = re.compile(r"(plots|plt|slider|show_source)\b")
+PICTURES = re.compile(r"(plots|plt|slider|show_source|show_short)\b")
 RANDOM = re.compile(
     r"\.(default_rng|standard_normal|random|normal|uniform|integers|choice|permutation)\("
 )

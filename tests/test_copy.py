@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import pe_numpy
-from pe_numpy.copy.copy import copy, place_of
+from pe_numpy import check
+from pe_numpy.copy.copy import copy, place_of, solution_of
+from pe_numpy.homework.registry import EXERCISES
 
 ALONE = """
 import contextlib, doctest, importlib, io, json, sys, traceback
@@ -28,6 +30,7 @@ for name in sys.argv[2:]:
 print(json.dumps(said))
 """
 ALL = sorted({*pe_numpy.__all__} - {"check", "load_model"})
+SOLVED = [name for name in ALL if solution_of(name)]
 
 
 def copied(*names):
@@ -107,6 +110,50 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_what_needs_the_package_stays(name):
     with pytest.raises(ValueError, match=f"{name} needs the whole package"):
         copy([name])
+
+
+# ---- exercises, plainly --------------------------------------------------------------------------
+
+
+def code(text):
+    """The lines of a file behind its docstring that are not blank."""
+    return [line for line in text.split('"""\n', 1)[1].splitlines() if line]
+
+
+def test_an_exercise_is_copied_as_its_solution():
+    text = copy(["rope"], plain=True)
+    assert text.startswith('"""rope: Su et al. 2021, equations (14) and (15)')
+    assert "with them: python -m pe_numpy copy rope\nLicence: MIT" in text
+    lines = code(text)
+    assert lines[:2] == ["import numpy as np", "def rope_frequencies(d, base=10000.0):"]
+    assert len(lines) == 16 and len(code(copy(["multi_head_attention"], plain=True))) == 19
+    assert sum(len(code(copy([name], plain=True))) for name in SOLVED) < 1200
+    beside = copy(["rope", "Sizes"], plain=True)  # which is no exercise
+    assert "def rope(\n" in beside and "class Sizes" in beside
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_a_solution_alone_agrees_with_the_package_on_the_cases_of_its_exercise(name):
+    text, alone = copy([name], plain=True), {}
+    imports = {line.split()[1] for line in code(text) if line.startswith(("import ", "from "))}
+    assert imports <= {"numpy", "math", "functools"}
+    exec(compile(text, "alone", "exec"), alone)
+    verdict = check(name, alone[name])
+    assert verdict.passed, str(verdict)
+
+
+def test_every_exercise_that_the_package_has_is_solved():
+    assert {*SOLVED} == {*EXERCISES} & {*ALL}
+
+
+def test_solutions_share_what_is_public_and_keep_apart_what_is_not():
+    text = copy(["attend", "softmax", "mla_scores", "xpos"], plain=True)
+    names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert len({*names}) == len(names) == 7 and "largest_and_total" not in names
+    assert {"softmax", "fewer_keys_turn", "rope_relatives_turn"} < {*names}
+    exec(compile(text, "together", "exec"), together := {})
+    for name in ("attend", "softmax", "mla_scores", "xpos"):
+        assert check(name, together[name]).passed
 
 
 # ---- every public function ----------------------------------------------------------------------

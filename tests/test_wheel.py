@@ -138,6 +138,7 @@ def test_its_command_runs_with_numpy_alone(installed):
     program = "from pe_numpy.__main__ import main; sys.exit(main(sys.argv[1:]))"
     assert "RoPE" in alone(installed, program, "card", "rope")
     assert "def rope(" in alone(installed, program, "copy", "rope")
+    assert "def rope(x, positions, freq" in alone(installed, program, "copy", "rope", "--plain")
 
 
 DOCTESTS = """

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import pe_numpy
+from pe_numpy.copy.copy import SOLUTIONS
 from pe_numpy.files import write_whole
 from pe_numpy.homework.course import read_assignment
 from pe_numpy.homework.runner import check_files
@@ -51,7 +52,7 @@ def measured(what: str, paths: list[str], names: list[str], seconds: float) -> d
 
 
 if __name__ == "__main__":
-    solutions = sorted((HERE.parent / "exercises" / "solutions").glob("*.py"))
+    solutions = sorted(SOLUTIONS.glob("*.py"))
     rows = [measured("a chapter each", [*map(str, solutions)], [], 60)]
     points = read_assignment(trial.ASSIGNMENT).points
     with tempfile.TemporaryDirectory() as folder:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pe_numpy.copy.copy import copy
 from pe_numpy.copy.plain import is_short_cut, only_checks
 
 
@@ -46,6 +47,34 @@ def show_source(*functions: Callable) -> None:
             return x + sinusoidal(positions, x.shape[-1], self.base).astype(x.dtype)
     """
     print("\n\n".join(_shown(function) for function in functions))
+
+
+def show_short(*functions: Callable) -> dict[str, Any]:
+    """Print the book's solutions of the exercises that some functions are, where they read better.
+
+    Parameters
+    ----------
+    *functions : functions of this package
+
+    Returns
+    -------
+    What the file holds that `copy NAME --plain` prints, by name: the short forms, to be compared.
+
+    Examples
+    --------
+    >>> from pe_numpy import relu
+    >>> short = show_short(relu)
+    def relu(x):
+        return np.maximum(x, 0)
+    >>> short["relu"]([-1, 2]).tolist()
+    [0, 2]
+    """
+    names = [function.__name__ for function in functions]
+    text = copy(names, plain=True)
+    own = (node for node in ast.parse(text).body if getattr(node, "name", "") in names)
+    print("\n\n".join(ast.get_source_segment(text, node) or "" for node in own))
+    exec(text, space := {"__name__": "short"})
+    return space
 
 
 def _shown(function: Callable) -> str:

@@ -6,7 +6,8 @@ is only needed by another keeps the first sentence of its docstring. `checks.eve
 `checks_even`; what two modules call by one name gets its module's name in front, too. The decorator
 `differentiable` stays behind, unless the tape that it speaks to comes along.
 
-The plain form is read from sources without checks of input, see `plain`.
+The plain form of an exercise is the book's solution; of all else it is read from sources without
+checks of input, see `plain`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pe_numpy
-from pe_numpy.contents import known_name, source_of
+from pe_numpy.contents import chapter_of, known_name, source_of
 from pe_numpy.copy.plain import plain as plain_source
 
 HEADER = '''\
@@ -38,6 +39,8 @@ PLAIN_HEADER = '''\
 From pe_numpy {version}, without checks of input; with them: python -m pe_numpy copy {name}
 Licence: MIT, Copyright (c) 2026 The pe_numpy authors; keep this notice.
 """'''
+SOLUTIONS = Path(__file__).parent / "solutions"  # of the exercises, a file a chapter
+SOLVED = f"{__package__}.{SOLUTIONS.name}."
 PAGES = ("original", "decoder")  # of pe_numpy/transformer, handed out as they are
 WHOLE = ("check", "load_model")  # the checker; and what looks up its pages by name
 TAPE = "pe_numpy.training.autodiff"  # functions join its protocol by the decorator
@@ -106,8 +109,11 @@ class Module:
 
     def look_up(self, name: str) -> Place | str | None:
         """What a bare name stands for at the top level of this module."""
-        own = Place(self.name, name, self.form)
-        return own if name in self.definitions else self.elsewhere.get(name)
+        if name not in self.definitions:
+            return self.elsewhere.get(name)
+        if self.name.startswith(SOLVED) and name in pe_numpy.__all__:
+            return solution_of(name)  # there may be two
+        return Place(self.name, name, self.form)
 
     def uses_of(self, name: str) -> list[Use]:
         """All uses of names from elsewhere within a definition, looked for once."""
@@ -230,6 +236,15 @@ def _line(place: Place) -> int:
     return read(place.module, place.form).definitions[place.name].lineno
 
 
+def solution_of(name: str) -> Place | None:
+    """Where the book solves the exercise of this name, if it is one: in its own chapter first."""
+    own = f"{chapter_of(name):02}_"
+    for path in sorted(SOLUTIONS.glob("*.py"), key=lambda path: (path.name[:3] != own, path.name)):
+        if name in read(SOLVED + path.stem).definitions:
+            return Place(SOLVED + path.stem, name)
+    return None
+
+
 def place_of(name: str, form: Form = AS_IT_IS) -> Place:
     """Where a public function or class is defined."""
     return Place(getattr(pe_numpy, name).__module__, name, form)
@@ -248,7 +263,8 @@ def copy(names: Sequence[str], plain: bool = False) -> str:
         on a page, or "decoder", one of today, which come alone.
     plain : bool
         The short form: no checks of input, and one sentence for a docstring. On good input it
-        computes the same.
+        computes the same. If all names are exercises it is the book's solutions, which have the
+        options of the exercise alone, and take arrays.
 
     Returns
     -------
@@ -267,9 +283,10 @@ def copy(names: Sequence[str], plain: bool = False) -> str:
     for name in WHOLE:
         if name in names:
             raise ValueError(f"copy: {name} needs the whole package; install pe_numpy for it")
-    asked = [place_of(name, Form(plain)) for name in names]
+    solved = [place for name in names if plain and (place := solution_of(name))]
+    asked = solved if len(solved) == len(names) else [place_of(n, Form(plain)) for n in names]
     places, tape = closure(asked)
-    called = _out_names(places)
+    called = _out_names(places, asked)
     imports: set[str] = set()
     pieces: dict[tuple[str, int], str] = {}
     for place in places:
@@ -284,9 +301,9 @@ def copy(names: Sequence[str], plain: bool = False) -> str:
         version=pe_numpy.__version__,
         sources="\n".join(f"{name}: {source_of(name)}." for name in names),
     )
-    first = "from __future__ import annotations"
+    first = [] if asked is solved else ["from __future__ import annotations"]
     return (
-        "\n\n".join([head, first, _import_lines(imports)])
+        "\n\n".join([head, *first, _import_lines(imports)])
         + "\n\n\n"
         + "\n\n\n".join(pieces.values())
         + "\n"
@@ -304,12 +321,12 @@ def _whole_page(names: Sequence[str]) -> str:
     return page.read_text(encoding="utf-8").replace('"""\n\nimport', notice, 1)
 
 
-def _out_names(places: Sequence[Place]) -> dict[Place, str]:
+def _out_names(places: Sequence[Place], asked: Sequence[Place]) -> dict[Place, str]:
     names = [place.name for place in places]
     return {
-        place: f"{place.module.rpartition('.')[2]}_{place.name}"
+        place: f"{place.module.rpartition('.')[2].lstrip('0123456789_')}_{place.name}"
         if (place.module == "pe_numpy.checks" and not place.form.plain)
-        or names.count(place.name) > 1
+        or (names.count(place.name) > 1 and place not in asked)
         else place.name
         for place in places
     }

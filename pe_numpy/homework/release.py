@@ -1,8 +1,8 @@
 """Write what students get of an assignment: stubs, a README, a workflow; and nbgrader's notebook.
 
-The stubs and their solutions are the book's, in notebooks/exercises. What students get has no
-solution, and neither the seed nor the salt of the assignment. nbgrader's source notebook has both:
-it is the teacher's, and nbgrader itself makes the students' version of it.
+The stubs are the book's, in notebooks/exercises; their solutions come with the package. What
+students get has no solution, and neither the seed nor the salt of the assignment. nbgrader's source
+notebook has both: it is the teacher's, and nbgrader itself makes the students' version of it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pe_numpy
+from pe_numpy.copy.copy import SOLUTIONS
 from pe_numpy.files import write_whole
 from pe_numpy.homework.course import ALL, GROUPS, Assignment, read_assignment, seed_of
 from pe_numpy.homework.registry import EXERCISES
@@ -112,7 +113,7 @@ def _sheet(name: str, files: Sequence[Path]) -> Sheet:
             break
     else:
         raise ValueError(f"release: no file in {files[0].parent} has a stub of {name}")
-    solutions = path.parent / "solutions" / path.name
+    solutions = (SOLUTIONS if path.parent == BOOK else path.parent / "solutions") / path.name
     answers = solutions.read_text(encoding="utf-8") if solutions.exists() else ""
     written = _functions(answers)
     if name not in written:

@@ -102,7 +102,7 @@ def test_what_the_reader_shall_predict_is_folded(path):
 @chapters
 def test_listings_are_short_or_folded_and_check_no_input(path):
     for cell in cells_of(path):
-        if "show_source(" in cell.source:
+        if re.search(r"show_(source|short)\(", cell.source):
             listing = "".join(outputs_of(cell))
             folded = cell.metadata.get("tags") in (["hide-output"], ["hide-cell"])
             assert folded or len(listing.splitlines()) <= 32, cell.source

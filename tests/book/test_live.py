@@ -109,7 +109,7 @@ def test_the_book_brings_what_the_chapters_read():
         names = set(archive.namelist())
     for name in ("contents.toml", "results/study.csv", "results/text.npz"):
         assert f"notebooks/{name}" in names
-    assert "notebooks/exercises/solutions/40_rope_derived.py" in names
+    assert "pe_numpy/copy/solutions/40_rope_derived.py" in names
     assert {"cells.py", "pretty.py", "pe_numpy/book/census.csv", "pe_numpy/rotary/rope.py"} <= names
     assert not any("__pycache__" in name for name in names)
 

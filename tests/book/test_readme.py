@@ -68,7 +68,9 @@ def test_row_leads_to_a_chapter_that_shows_and_calls_the_function(row):
     cells = nbformat.read(ROOT / link(row[3]), as_version=4).cells
     code = "\n".join(c.source for c in cells if c.cell_type == "code")
     assert re.search(rf"\b{name}\(", code), f"{name} is not called in {link(row[3])}"
-    assert re.search(rf"show_source\([^)]*\b{name}\b", code), f"{link(row[3])} does not show {name}"
+    assert re.search(rf"show_(source|short)\([^)]*\b{name}\b", code), (
+        f"{link(row[3])} does not show {name}"
+    )
 
 
 @pytest.mark.parametrize("name", pe_numpy.__all__)

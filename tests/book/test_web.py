@@ -24,11 +24,16 @@ from web import split_source
 
 import pe_numpy
 from pe_numpy.contents import chapter_of
+from pe_numpy.copy.copy import SOLUTIONS
 
 web = script("docs/build.py")
 BARS = {"pst-primary-sidebar", "pst-secondary-sidebar"}
 PRINTED = ["10_attention", "33_t5"]
-STUBS = sorted((ROOT / "notebooks" / "exercises").rglob("[0-9][0-9]_*.py"))
+STUBS = [
+    path
+    for folder in (ROOT / "notebooks" / "exercises", SOLUTIONS)
+    for path in sorted(folder.glob("[0-9][0-9]_*.py"))
+]
 
 
 class Page(HTMLParser):

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pe_numpy.copy.copy import copy
+from pe_numpy.copy.copy import SOLUTIONS, copy
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -94,11 +94,11 @@ def notebook(*cells: str) -> str:
 
 # ---- right ---------------------------------------------------------------------------------------
 
-SOLUTIONS = "\n".join(
-    (ROOT / "notebooks" / "exercises" / "solutions" / f"{stem}.py").read_text(encoding="utf-8")
+RIGHT_TEXT = "\n".join(
+    (SOLUTIONS / f"{stem}.py").read_text(encoding="utf-8")
     for stem in ("10_attention", "20_sinusoidal", "40_rope_derived")
 )
-student("right", "ada", "the solutions of the book", SOLUTIONS)
+student("right", "ada", "the solutions of the book", RIGHT_TEXT)
 student("right", "anna", "loops over rows and fractions", of("odd 1", "odd 22", "odd 26"))
 student("right", "bela", "other odd styles", OWN)
 student("right", "bo", "a notebook with a plot's magic", notebook("%matplotlib inline\n" + OWN))
