@@ -52,8 +52,7 @@ def complex_order(
     Raises
     ------
     ValueError
-        If one of the others does not broadcast to the shape of amplitude, or would enlarge it, or
-        something is not a real number.
+        If one of the others would enlarge the shape of amplitude.
 
     Notes
     -----
@@ -101,11 +100,6 @@ def complex_attention(
     -------
     output : (..., L, Dv) complex array
     weights : (..., L, S) real array, rows that sum to 1
-
-    Raises
-    ------
-    ValueError
-        If the shapes don't fit, or something is not a number.
 
     Notes
     -----

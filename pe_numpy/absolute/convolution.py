@@ -39,12 +39,6 @@ def convolve(x: ArrayLike, kernel: ArrayLike, padding: str = "zero") -> np.ndarr
     -------
     Array of the shape and dtype of x (float64 for integers; float16 is computed in float32).
 
-    Raises
-    ------
-    ValueError
-        If x has no axis, the kernel is not one axis of an odd number of weights, or the padding is
-        unknown.
-
     Notes
     -----
     Source: Islam et al. 2020. With circular padding a shift of the input shifts the output, so a

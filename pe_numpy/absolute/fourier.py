@@ -36,12 +36,6 @@ def fourier_features(x: ArrayLike, B: ArrayLike) -> np.ndarray:
     -------
     (..., 2m) float64 array, each vector of squared length m.
 
-    Raises
-    ------
-    ValueError
-        If a coordinate or wave is not a finite real number, or B does not have the axes (m, d) with
-        the d of x.
-
     Notes
     -----
     Source: Tancik et al. 2020; gamma(x) . gamma(y) is the sum of cos 2 pi B(x - y).

@@ -44,11 +44,6 @@ def sinusoidal_2d(height: int, width: int, d_model: int, base: float = 10000.0) 
     -------
     (height, width, D) float64 array.
 
-    Raises
-    ------
-    ValueError
-        If D is not divisible by 4, a size is below 1 or the base is not above 0.
-
     Notes
     -----
     Source: the section-3.5 code of Vaswani et al. 2017, once for each axis; Parmar et al. 2018,
@@ -97,8 +92,7 @@ def detr_sine(
     Raises
     ------
     ValueError
-        If the mask is not boolean, lacks one of its two axes or has no real cell, D is not
-        divisible by 4 or the temperature is not above 0.
+        If an image of the mask has no real cell.
 
     Notes
     -----

@@ -46,12 +46,6 @@ def laplacian_encoding(adjacency: ArrayLike, k: int, normalized: bool = True) ->
     (N, k) float64 array; its columns are orthonormal, of ascending eigenvalues, and their signs are
     fixed as the module says.
 
-    Raises
-    ------
-    ValueError
-        If the adjacency matrix is not square, finite and symmetric or has a negative entry, k is
-        not from 1 to N - 1, or `normalized` is not True or False.
-
     Notes
     -----
     Source: Dwivedi and Bresson 2020; graphdeeplearning/graphtransformer (commit c9cd493),

@@ -47,8 +47,8 @@ def learned(table: ArrayLike, positions: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the table does not have two axes, or a position is fractional, below 0 or above N-1: the
-        table holds nothing between its rows and nothing after the last.
+        If a position is fractional, below 0 or above N-1: the table holds nothing between its rows
+        and nothing after the last.
 
     Notes
     -----
@@ -84,8 +84,7 @@ def hierarchical(table: ArrayLike, positions: ArrayLike, alpha: float = 0.4) -> 
     Raises
     ------
     ValueError
-        If alpha is 1 or not finite, the table does not have two axes, or a position is fractional,
-        below 0 or above N N - 1.
+        If alpha is 1, or a position is fractional, below 0 or above N N - 1.
 
     Notes
     -----
@@ -137,8 +136,7 @@ def resize_matrix(
     Raises
     ------
     ValueError
-        If a size is below 1, the mode is unknown, or antialias is asked for together with
-        align_corners.
+        If antialias is asked for together with align_corners.
 
     Notes
     -----

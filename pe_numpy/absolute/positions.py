@@ -44,11 +44,6 @@ def random_positions(rng: np.random.Generator, length: int, max_length: int) -> 
     -------
     (L,) integer array, ascending. Two neighbours are (N+1)/(L+1) apart on the average.
 
-    Raises
-    ------
-    ValueError
-        If `rng` is no generator, a number is not whole or below 1, or the length is above N.
-
     Notes
     -----
     Source: Ruoss et al. 2023; google-deepmind/randomized_positional_encodings (commit e8c6474),
@@ -89,11 +84,6 @@ def digit_positions(token_ids: ArrayLike, digit_ids: ArrayLike, offset: int = 0)
     Returns
     -------
     (..., L) integer array: rows of a table for `learned`.
-
-    Raises
-    ------
-    ValueError
-        If tokens are one number or not whole, or the offset is not whole or below 0.
 
     Notes
     -----

@@ -44,12 +44,6 @@ def recurrent(start: ArrayLike, step: Callable[[np.ndarray], ArrayLike], length:
     -------
     (length, D) array of the dtype of start (float64 for integers; float16 is computed in float32).
 
-    Raises
-    ------
-    ValueError
-        If start does not have one axis, the length is not a whole number of at least 0, or step
-        gives another shape.
-
     Notes
     -----
     Source: Su 2021. With step = `sinusoidal_shift(1, D)` @ p and start = `sinusoidal(0, D)` the
@@ -93,12 +87,6 @@ def floater(
     -------
     (L, D) array of the dtype of start (float64 for integers; float16 is computed in float32). The
     first row is the start.
-
-    Raises
-    ------
-    ValueError
-        If start or times do not have one axis, a time is not a finite real number, substeps is
-        below 1, or derivative gives another shape.
 
     Notes
     -----

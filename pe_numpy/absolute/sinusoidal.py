@@ -39,11 +39,6 @@ def wavelengths(d_model: int, base: float = 10000.0) -> np.ndarray:
     -------
     (D/2,) float64 array, in positions, ascending for a base above 1.
 
-    Raises
-    ------
-    ValueError
-        If D is odd or the base is not above 0.
-
     Notes
     -----
     Source: Vaswani et al. 2017, section 3.5. The last wavelength is 2 pi base^((D-2)/D): it
@@ -78,12 +73,6 @@ def sinusoidal(
     Returns
     -------
     (*positions.shape, D) float64 array. Cast it before you add it to float32 embeddings.
-
-    Raises
-    ------
-    ValueError
-        If D is odd, the base is not above 0, the layout is unknown or a position is not a finite
-        real number.
 
     Notes
     -----
@@ -160,11 +149,6 @@ def timing_signal(
     -------
     (*positions.shape, D) float64 array. Cast it before you add it to float32 embeddings.
 
-    Raises
-    ------
-    ValueError
-        If D is below 2, a scale is not above 0 or a position is not a finite real number.
-
     Notes
     -----
     Source: tensorflow/tensor2tensor, `get_timing_signal_1d` (commit bafdc1b); no paper states it.
@@ -206,11 +190,6 @@ def sinusoidal_shift(offset: float, d_model: int, base: float = 10000.0) -> np.n
     -------
     (D, D) float64 array: along its diagonal, for each pair, the clockwise rotation
     [[cos a, sin a], [-sin a, cos a]] by the angle a = offset theta_i; zero elsewhere.
-
-    Raises
-    ------
-    ValueError
-        If D is odd, the base is not above 0 or the offset is not one finite number.
 
     Notes
     -----

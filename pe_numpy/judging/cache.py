@@ -88,8 +88,7 @@ def cache_properties(encoding: Encoding, length: int = 40, d_head: int = 8) -> C
     Raises
     ------
     ValueError
-        If the encoding is no Encoding, the length is below 16 or more than its table holds, or
-        the encoding does not serve this width.
+        If the length is below 16 or more than the table holds.
 
     Notes
     -----

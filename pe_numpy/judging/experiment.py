@@ -128,9 +128,8 @@ class Configuration:
     Raises
     ------
     ValueError
-        If a name is unknown (the message names the nearest), a number is out of range, or a choice
-        has nothing to act on: scaling without RoPE, a factor where there is none, other places
-        with tuning or log n, anything beyond the three words of a sentence.
+        If a choice has nothing to act on: scaling without RoPE, a factor where there is none, other
+        places with tuning or log n, anything beyond the three words of a sentence.
 
     Notes
     -----
@@ -257,11 +256,6 @@ def recipe(task: str, encoding: str = "none", *, budget: int = 1, **choices: Any
     -------
     Configuration.
 
-    Raises
-    ------
-    ValueError
-        As `Configuration`.
-
     Notes
     -----
     Source: this book.
@@ -308,11 +302,6 @@ def draw(
     Returns
     -------
     Dictionary of integer arrays, as in `pe_numpy.judging.tasks`.
-
-    Raises
-    ------
-    ValueError
-        As the functions there.
 
     Notes
     -----
@@ -444,7 +433,7 @@ def fit(c: Configuration) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        As `train`, if a loss becomes nan or inf.
+        If a loss becomes nan or inf.
 
     Notes
     -----
@@ -515,11 +504,6 @@ def measure(c: Configuration) -> Result:
     Returns
     -------
     Result, of one length for word order.
-
-    Raises
-    ------
-    ValueError
-        As `fit`.
 
     Notes
     -----

@@ -95,8 +95,8 @@ def properties(
     Raises
     ------
     ValueError
-        If `scores` is no function or a class, or its result is not (L, S) in float64. What it
-        raises itself at positions up to 47 is passed on; at others, it has no score there.
+        If the result of `scores` is not (L, S) in float64. What it raises itself at positions up to
+        47 is passed on; at others, it has no score there.
 
     Notes
     -----

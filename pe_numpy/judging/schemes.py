@@ -55,11 +55,6 @@ def score_function(encoding: Encoding, width: int = 8, seed: int = 0) -> Scores:
     the keys are the tokens. A query sees the keys up to its own position. Where position joins
     the token vector, q and k are those vectors, and random W_q and W_k project them.
 
-    Raises
-    ------
-    ValueError
-        If `encoding` is no Encoding or the width is no positive integer.
-
     Notes
     -----
     Source: the four places of `pe_numpy.transformer.encodings`, one after the other.

@@ -60,11 +60,6 @@ def to_tokens(strings: str | Iterable[str], alphabet: str, length: int | None = 
     -------
     (L,) integer array for one string, (B, L) for several; filled up with PAD = 0 on the right.
 
-    Raises
-    ------
-    ValueError
-        If a character is not in the alphabet (or twice), or a string is longer than `length`.
-
     Notes
     -----
     Source: common practice. `to_strings` goes back.
@@ -110,11 +105,6 @@ def to_strings(tokens: ArrayLike, alphabet: str) -> Any:
     -------
     A string for one row, else a list of strings (nested like the axes). PAD, BOS and EOS show
     as "_", "^" and "$".
-
-    Raises
-    ------
-    ValueError
-        If a token is not a place in the alphabet.
 
     Notes
     -----
@@ -207,11 +197,6 @@ def reversal_batch(
     alphabet `LETTERS`; inputs are BOS and the reversed string, targets the reversed string and EOS,
     so targets are the inputs one place later; PAD = 0 elsewhere.
 
-    Raises
-    ------
-    ValueError
-        If `rng` is no generator, a number is not whole or too small, or longest < shortest.
-
     Notes
     -----
     Source: this book; the right shift is that of Vaswani et al. 2017, section 3.1.
@@ -253,11 +238,6 @@ def date_batch(rng: np.random.Generator, size: int, held_out: bool = False) -> B
     -------
     {"source": (B, 17), "inputs": (B, 11), "targets": (B, 11)} in the alphabet `DATES`, shifted as
     in `reversal_batch`. Sources look like "24 aug 1984", "24 august 1984" or "august 24 1984".
-
-    Raises
-    ------
-    ValueError
-        If `rng` is no generator or the size no whole number.
 
     Notes
     -----
@@ -313,7 +293,7 @@ def markov_language(symbols: int = 16, sharpness: float = 2.0, seed: int = 0) ->
     Raises
     ------
     ValueError
-        If V is below 1, the sharpness below 0 or so large that the language runs in circles.
+        If the sharpness is so large that the language runs in circles.
 
     Notes
     -----
@@ -376,11 +356,6 @@ def markov_batch(
     -------
     {"inputs": (B, L), "targets": (B, L)}, the targets one place ahead. The first two symbols come
     from the language's own frequencies, so every part of a sequence is like every other.
-
-    Raises
-    ------
-    ValueError
-        If `rng` is no generator or a number is not whole or too small.
 
     Notes
     -----
@@ -445,11 +420,6 @@ def text_corpus(text: str | None = None, share: float = 0.9) -> dict[str, Any]:
     -------
     {"alphabet": str, "train": (n,) tokens, "held_out": (m,) tokens}; `to_strings` reads them.
 
-    Raises
-    ------
-    ValueError
-        If the share is not between 0 and 1, or leaves nothing on one side.
-
     Notes
     -----
     Source: common practice. The split is one cut: windows on its two sides never overlap.
@@ -496,12 +466,6 @@ def text_batch(
     Returns
     -------
     {"inputs": (B, L), "targets": (B, L)}, the targets one place ahead.
-
-    Raises
-    ------
-    ValueError
-        If `rng` is no generator, a number is not whole or too small, or the window is longer than
-        its part of the text.
 
     Notes
     -----
@@ -554,11 +518,6 @@ def offset_batch(
     -------
     {"inputs": (B, L), "targets": (B, L)}; the first `places` targets are IGNORE = -1.
 
-    Raises
-    ------
-    ValueError
-        If `rng` is no generator, a number is not whole or too small, or places >= length.
-
     Notes
     -----
     Source: this book. One layer solves it if a score can point at one distance.
@@ -608,11 +567,6 @@ def needle_batch(
     {"inputs": (B, L), "targets": (B, L)}. The token of a pair is key * values + value, the question
     is keys * values + key, so V = keys * (values + 1). The last target is the value, 0 to
     values - 1; all others are IGNORE = -1. Chance is 1/values.
-
-    Raises
-    ------
-    ValueError
-        If `rng` is no generator or a number is not whole or too small.
 
     Notes
     -----
@@ -668,11 +622,6 @@ def word_order_batch(
     -------
     {"inputs": (B, 3), or (B, 4) with `cls`, "targets": (B,)}: tokens 0 to 7 are `NOUNS`, 8 to 11
     `VERBS`; the target is the token of the first noun.
-
-    Raises
-    ------
-    ValueError
-        If `rng` is no generator or the size no whole number.
 
     Notes
     -----

@@ -38,11 +38,6 @@ class Study:
     path : path
         The table of results; that of the curves is called alike, `study_curves.csv`.
 
-    Raises
-    ------
-    FileNotFoundError
-        If one of them is not there.
-
     Examples
     --------
     >>> Study("notebooks/results/study.csv").losses("markov", "rope").shape  # doctest: +SKIP
@@ -251,7 +246,7 @@ def paired_interval(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     Raises
     ------
     ValueError
-        If they share fewer than two seeds or more than ten, or hold what is no finite number.
+        If they share fewer than two seeds or more than ten.
 
     Notes
     -----
@@ -304,11 +299,6 @@ def lower(a: ArrayLike, b: ArrayLike, margin: float = 0.0) -> int:
     -------
     1, -1 or 0.
 
-    Raises
-    ------
-    ValueError
-        As `paired_interval`, or if the margin is below 0.
-
     Notes
     -----
     Source: this book's rule. Three equal signs alone decide nothing: a coin gives them one time in
@@ -341,7 +331,7 @@ def relabelled_chance(a: ArrayLike, b: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If one of them is empty or holds what is no finite number, or both have more than 20.
+        If both have more than 20.
 
     Notes
     -----
@@ -380,11 +370,6 @@ def paired_p(a: ArrayLike, b: ArrayLike) -> float:
     differences are spread as a normal law has it. 0 if all differences are one number that is not
     0, and 1 if all are 0.
 
-    Raises
-    ------
-    ValueError
-        As `paired_interval`.
-
     Notes
     -----
     Source: Student 1908; the finite sums for a whole number of degrees of freedom are 26.7.3 and
@@ -422,11 +407,6 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     0.05 hold together: if each p by itself is right, the chance that a single one of them is wrong
     is at most one in twenty, however the comparisons depend on each other.
 
-    Raises
-    ------
-    ValueError
-        If there is none, or one is not between 0 and 1.
-
     Notes
     -----
     Source: Holm 1979: the smallest p is multiplied by m, the next by m - 1, and so on; none falls
@@ -461,11 +441,6 @@ def verdict(signs: Mapping[int, int]) -> str:
     -------
     "lower", "higher", "not decided" (at no budget), "lower from 4 on", "lower at 4, the one
     budget", or "depends on the budget: ..."
-
-    Raises
-    ------
-    ValueError
-        If there is no budget, or a sign is none.
 
     Notes
     -----
@@ -510,11 +485,6 @@ def verdict_p(pairs: Mapping[int, Sequence[ArrayLike]]) -> float:
     -------
     The largest `paired_p` of the budgets for which the verdict names a direction; 1 if it is
     "not decided" or "depends on the budget".
-
-    Raises
-    ------
-    ValueError
-        As `lower` and `verdict`.
 
     Notes
     -----

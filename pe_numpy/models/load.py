@@ -79,10 +79,9 @@ def load_model(
     Raises
     ------
     ValueError
-        If a file is missing or broken, no page knows the model type, an entry of the configuration
-        is of a wrong kind or asks for what the page does not do, tensors and parameters do not
-        match one to one (the message gives the first three names), or a file without a head does
-        not say that it is tied.
+        If no page knows the model type, the configuration asks for what the page does not do,
+        tensors and parameters do not match one to one (the message gives the first three names), or
+        a file without a head does not say that it is tied.
 
     Notes
     -----

@@ -176,9 +176,8 @@ def rope_from_config(
     Raises
     ------
     ValueError
-        If a type or a key of the RoPE parameters is not known or an entry is of a wrong kind (the
-        message names it), a number that the type needs is missing, a length is needed and not
-        given, or there is no such layer.
+        If a type or a key of the RoPE parameters is not known (the message names it), or a length
+        is needed and not given.
 
     Notes
     -----

@@ -40,11 +40,6 @@ def convert_layout(x: ArrayLike, to: str = "half", d: int | None = None) -> np.n
     -------
     Array of the shape and dtype of x.
 
-    Raises
-    ------
-    ValueError
-        If x has no axis, d is odd or larger than K, or the layout is unknown.
-
     Notes
     -----
     Source: the layouts of RoFormer and GPT-NeoX; see `rope_permutation`. For weights, whose heads
@@ -93,7 +88,7 @@ def relative_gather(
     Raises
     ------
     ValueError
-        If the axes don't fit, distances are not whole, or one of them has no column.
+        If a distance has no column.
 
     Notes
     -----
@@ -143,12 +138,6 @@ def flip_table(table: ArrayLike, kind: str = "shaw") -> np.ndarray:
     Returns
     -------
     Array of the shape and dtype of the table. Flipped twice, a table is as it was.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two axes, the kind is unknown, or the number of rows is not odd
-        ("shaw") or not even ("deberta", "t5").
 
     Notes
     -----
@@ -204,11 +193,6 @@ def alibi_key_bias(slopes: ArrayLike, k_positions: ArrayLike) -> np.ndarray:
     causal mask. The scores of query i are higher by slope i than with `alibi_bias`; the weights
     are the same.
 
-    Raises
-    ------
-    ValueError
-        If slopes are not one axis of real numbers, or positions not one or two axes of whole ones.
-
     Notes
     -----
     Source: BLOOM in transformers 5.23.0, j from 0; MPT counts so that the last key has 0. Without a
@@ -251,8 +235,7 @@ def convert_mask(mask: ArrayLike, source: str, to: str = "attend") -> np.ndarray
     Raises
     ------
     ValueError
-        If a word is unknown, the dtype is not that of the source, or an additive mask holds other
-        numbers: then it is a bias.
+        If an additive mask holds other numbers: then it is a bias.
 
     Notes
     -----
@@ -320,8 +303,7 @@ def join_fused(
     Raises
     ------
     ValueError
-        If H or G does not divide its width, the heads are not equally wide, other axes differ, G
-        does not divide H, or the order is unknown or knows no G other than H.
+        If the order knows no G other than H.
 
     Notes
     -----

@@ -36,11 +36,6 @@ def alibi_slopes(n_heads: int) -> np.ndarray:
     (H,) float64 array, all between 0 and 1. If H is not a power of two, the slopes for the next
     lower power p come first, then every other one of those for 2p: not in descending order.
 
-    Raises
-    ------
-    ValueError
-        If there is no head.
-
     Notes
     -----
     Source: Press et al. 2022, section 3, and `get_slopes` in the code named above.
@@ -80,12 +75,6 @@ def alibi_bias(
     (H, L, S) array, or (B, H, L, S), of the dtype of the slopes; add it to scaled scores, with a
     causal mask for the paper's model. For consecutive positions a read-only window on L + S - 1
     numbers a head.
-
-    Raises
-    ------
-    ValueError
-        If slopes are not one axis of real numbers, those of the future not as many, or distances
-        not whole.
 
     Notes
     -----

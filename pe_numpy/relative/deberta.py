@@ -60,11 +60,6 @@ def deberta_scores(
     -------
     (..., H, L, S) array, scaled; give it to `attend`.
 
-    Raises
-    ------
-    ValueError
-        If shapes don't fit, a table has an odd number of rows or distances are not whole.
-
     Notes
     -----
     Source: He et al. 2021, equations (3) and (4).
@@ -126,7 +121,7 @@ def deberta_bucket(distance: ArrayLike, num_buckets: int, max_distance: int) -> 
     Raises
     ------
     ValueError
-        If distances are not whole, b is odd or max_distance not above b/2 + 1.
+        If max_distance is not above b/2 + 1.
 
     Notes
     -----

@@ -51,12 +51,6 @@ def relative_distance(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndar
     (..., L, S) integer array. Positive is the past, zero the query itself. For consecutive
     positions it is a read-only window on L + S - 1 numbers.
 
-    Raises
-    ------
-    ValueError
-        If one of them is a single number or does not hold whole numbers, or their batch axes don't
-        broadcast.
-
     Notes
     -----
     Source: the sign is Transformer-XL's (Dai et al. 2019, section 3.3). Shaw et al. 2018 and the

@@ -41,11 +41,6 @@ def four_terms(
     Four (..., L, L) arrays; the last is (L, L) for p of (L, D). Row i, column j belongs to query i
     and key j. Their sum is (x + p) W_Q ((x + p) W_K)^T / sqrt(K).
 
-    Raises
-    ------
-    ValueError
-        If shapes don't fit.
-
     Notes
     -----
     Source: Dai et al. 2019, section 3.3, A^abs.

@@ -55,11 +55,6 @@ def fire_bias(
     query stands beyond L, each distance is scored once, and for consecutive positions the result is
     a read-only window. Else each pair is scored, in blocks of queries.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is missing or misfits, L is not above 0, or positions are not whole.
-
     Notes
     -----
     Source: Li et al. 2024, and the code named above.

@@ -40,8 +40,8 @@ def forgetting_bias(q_sums: ArrayLike, k_sums: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the sums are not finite (a gate of 0 has no logarithm), rise from a token to the next
-        (that gate is above 1), or have batch axes that don't broadcast.
+        If the sums are not finite (a gate of 0 has no logarithm), or rise from a token to the next
+        (that gate is above 1).
 
     Notes
     -----

@@ -41,11 +41,6 @@ def kerple_log_bias(p: ArrayLike, a: ArrayLike, distance: ArrayLike) -> np.ndarr
     (H, L, S) array, or (B, H, L, S), of the dtype of p and a; add it to scaled scores. For
     consecutive positions a read-only window on L + S - 1 numbers a head.
 
-    Raises
-    ------
-    ValueError
-        If p or a is not above 0, or they have not one axis of the same length.
-
     Notes
     -----
     Source: Chi et al. 2022, and `ParallelKerpleLog` in the code named above.
@@ -81,11 +76,6 @@ def kerple_power_bias(a: ArrayLike, p: ArrayLike, distance: ArrayLike) -> np.nda
     (H, L, S) array, or (B, H, L, S), of the dtype of a and p; add it to scaled scores. For
     consecutive positions a read-only window on L + S - 1 numbers a head. With p = 1 it is
     `alibi_bias(a, distance)`.
-
-    Raises
-    ------
-    ValueError
-        If a or p is not above 0, p above 2, or they have not one axis of the same length.
 
     Notes
     -----

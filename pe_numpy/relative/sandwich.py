@@ -43,11 +43,6 @@ def sandwich_bias(
     (H, L, S) float64 array, or (B, H, L, S), not above 0; add it to scaled scores. For consecutive
     positions a read-only window on L + S - 1 numbers a head.
 
-    Raises
-    ------
-    ValueError
-        If there is no head, d is odd, or base not above 0.
-
     Notes
     -----
     Source: Chi et al. 2023, and NeMo's code named above. Nothing is trained.

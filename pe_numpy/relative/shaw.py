@@ -56,11 +56,6 @@ def shaw_scores(
     -------
     (..., L, S) array, scaled; give it to `attend`.
 
-    Raises
-    ------
-    ValueError
-        If shapes don't fit, the table has an even number of rows or distances are not whole.
-
     Notes
     -----
     Source: Shaw et al. 2018, equation (4), split into two products as in their section 3.3. No
@@ -103,11 +98,6 @@ def shaw_values(
     Returns
     -------
     (..., L, K) array.
-
-    Raises
-    ------
-    ValueError
-        If shapes don't fit, the table has an even number of rows or distances are not whole.
 
     Notes
     -----
@@ -162,8 +152,7 @@ def relative_key_query_scores(
     Raises
     ------
     ValueError
-        If shapes don't fit, the table has an even number of rows, a distance lies outside it or
-        distances are not whole.
+        If a distance lies outside the table.
 
     Notes
     -----
@@ -215,11 +204,6 @@ def nezha_table(max_relative_position: int, d_head: int, base: float = 10000.0) 
     -------
     (2m + 1, K) float64 array, for `shaw_scores` and `shaw_values` alike. The farthest future has
     the code of position 2m, the farthest past that of 0: no position is negative.
-
-    Raises
-    ------
-    ValueError
-        If m is below 1, d_head not even or base not above 0.
 
     Notes
     -----

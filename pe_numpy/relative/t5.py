@@ -54,7 +54,7 @@ def t5_bucket(
     Raises
     ------
     ValueError
-        If distances are not whole, or max_distance lies within the exact half of the buckets.
+        If max_distance lies within the exact half of the buckets.
 
     Notes
     -----
@@ -122,11 +122,6 @@ def t5_bias(
     -------
     (H, L, S) array, or (B, H, L, S), of the table's dtype; add it to scaled scores. For consecutive
     positions a read-only window on L + S - 1 numbers a head.
-
-    Raises
-    ------
-    ValueError
-        As `t5_bucket`; also if the table has not two axes, or distance not two or three.
 
     Notes
     -----

@@ -48,11 +48,6 @@ def transformer_xl_scores(
     -------
     (..., H, L, S) array, scaled; give it to `attend`.
 
-    Raises
-    ------
-    ValueError
-        If shapes don't fit, r has not one row for each distance or distances are not whole.
-
     Notes
     -----
     Source: Dai et al. 2019, section 3.3, terms (a) to (d).
@@ -101,8 +96,7 @@ def relative_shift(products: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        If there are fewer than two axes, or fewer distances than queries: row 0 would have nothing
-        of its own.
+        If there are fewer distances than queries: row 0 would have nothing of its own.
 
     Notes
     -----

@@ -53,7 +53,7 @@ def tupe_scores(
     Raises
     ------
     ValueError
-        If shapes don't fit, or the bias would enlarge the scores.
+        If the bias would enlarge the scores.
 
     Notes
     -----

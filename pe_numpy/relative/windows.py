@@ -52,11 +52,6 @@ def offset_index(height: int, width: int) -> np.ndarray:
     (hw, hw) integer array, query by key, from 0 to (2h - 1)(2w - 1) - 1. Pixels are counted row
     by row.
 
-    Raises
-    ------
-    ValueError
-        If a side is not a whole number of at least 1.
-
     Notes
     -----
     Source: Liu et al. 2021, released code: `models/swin_transformer.py`.
@@ -86,11 +81,6 @@ def offset_bias(table: ArrayLike, height: int, width: int) -> np.ndarray:
     Returns
     -------
     (H, hw, hw) array of the table's dtype; add it to scaled scores.
-
-    Raises
-    ------
-    ValueError
-        If a side is not a whole number of at least 1, or the table has other rows.
 
     Notes
     -----
@@ -159,8 +149,7 @@ def decomposed_scores(
     Raises
     ------
     ValueError
-        If shapes don't fit, distances are not whole, a table has other than 2n - 1 rows or no row
-        for a distance. (A table for another size is to be resized first.)
+        If a table has no row for a distance: one for another size is to be resized first.
 
     Notes
     -----
@@ -255,7 +244,7 @@ def log_cpb_coordinates(
     Raises
     ------
     ValueError
-        If a side is not a whole number of at least 1, or P is below 2 (P - 1 divides).
+        If P is below 2 (P - 1 divides).
 
     Notes
     -----

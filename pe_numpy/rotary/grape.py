@@ -41,12 +41,6 @@ def rank2_rotation(a: ArrayLike, b: ArrayLike, n: ArrayLike) -> np.ndarray:
     integers). It stands to the left of a column vector; vectors orthogonal to a and b stay. If a
     and b are parallel, nothing turns.
 
-    Raises
-    ------
-    ValueError
-        If a or b is not one vector of finite real numbers, their widths differ, or a number of
-        steps is not finite.
-
     Notes
     -----
     Source: Zhang et al. 2026, equations (2.1) to (3.1). Computed in float64; sin(ns)/s and
@@ -103,11 +97,6 @@ def additive_lift(
     (..., K + 2, K + 2), whose one entry, in the last row, is -slope sqrt(K). With a query q' turned
     to (I + iA) q' and a key k' to (I - jA)^T k', their product over sqrt(K), the width before the
     lift, is q . k / sqrt(K) - slope (i - j).
-
-    Raises
-    ------
-    ValueError
-        If queries and keys differ in width, or the slope is not finite or does not broadcast.
 
     Notes
     -----

@@ -64,12 +64,6 @@ def mla_scores(
     -------
     (..., H, L, S) array of the inputs' dtype (float16 is computed in float32).
 
-    Raises
-    ------
-    ValueError
-        If shapes don't fit each other, d_r is odd (without frequencies), there are more than d_r/2
-        frequencies, a position or frequency is not finite, or `absorbed` is not True or False.
-
     Notes
     -----
     Source: DeepSeek-V2 (arXiv:2405.04434) and deepseek-ai/DeepSeek-V3, commit 9b4e978. Products:

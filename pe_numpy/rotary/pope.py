@@ -41,11 +41,6 @@ def pope_frequencies(d: int, base: float = 10000.0) -> np.ndarray:
     -------
     (d,) float64 array, from 1 downwards for a base above 1.
 
-    Raises
-    ------
-    ValueError
-        If d is below 1 or the base is not above 0.
-
     Notes
     -----
     Source: Gopalakrishnan et al. 2025; PoPE-pytorch ee11cab.
@@ -83,12 +78,6 @@ def pope(
     -------
     (..., L, 2K) array of the dtype of x (float64 for integers; float16 is computed in float32):
     cosine part and sine part of each component, side by side.
-
-    Raises
-    ------
-    ValueError
-        If there is not one frequency a component, positions or bias don't broadcast, a position or
-        frequency is not a finite real number, or the bias is nan.
 
     Notes
     -----

@@ -39,11 +39,6 @@ def rope_frequencies(d: int, base: float = 10000.0) -> np.ndarray:
     -------
     (d/2,) float64 array, from 1 downwards for a base above 1.
 
-    Raises
-    ------
-    ValueError
-        If d is odd or the base is not above 0.
-
     Notes
     -----
     Source: Su et al. 2021, equation (15), with i counted from 0.
@@ -82,13 +77,6 @@ def rope(
     Returns
     -------
     Array of the shape and dtype of x (float64 for integers; float16 is computed in float32).
-
-    Raises
-    ------
-    ValueError
-        If K is odd (without frequencies), there are more than K/2 frequencies, positions don't
-        broadcast to x.shape[:-1], a position or frequency is not a finite real number, or the
-        layout is unknown.
 
     Notes
     -----
@@ -153,11 +141,6 @@ def rope_matrix(position: float, frequencies: ArrayLike) -> np.ndarray:
     (d, d) float64 array with the blocks [[cos a, -sin a], [sin a, cos a]], a = m theta_i. It stands
     to the left of a column vector.
 
-    Raises
-    ------
-    ValueError
-        If the position is not one finite number, or the frequencies are not one axis of them.
-
     Notes
     -----
     Source: Su et al. 2021, equation (15). For proofs and small examples; `rope` does the same
@@ -199,11 +182,6 @@ def rope_permutation(d: int) -> np.ndarray:
     k = W_k x), head by head, it converts the weights of an interleaved model for half-split code;
     `np.argsort(p)` goes back.
 
-    Raises
-    ------
-    ValueError
-        If d is odd.
-
     Notes
     -----
     Source: the two layouts of Su et al. 2021 (interleaved) and GPT-NeoX (half-split).
@@ -238,11 +216,6 @@ def rope_convert_weights(
     -------
     Array of the shape and dtype of the weight. W_q and W_k converted together give every score as
     before; W_v and the output projection stay as they are.
-
-    Raises
-    ------
-    ValueError
-        If H does not divide the rows, d is odd or larger than K, or the layout is unknown.
 
     Notes
     -----

@@ -53,11 +53,6 @@ def linear_scaling(frequencies: ArrayLike, factor: float) -> np.ndarray:
     -------
     (n,) float64 array. `rope` at position m with these is `rope` at position m/s with the others.
 
-    Raises
-    ------
-    ValueError
-        If the frequencies are not one axis of finite numbers, or the factor is not above 0.
-
     Notes
     -----
     Source: Chen et al. 2023, section 2.3: f'(x, m) = f(x, m L/L'). Meant for a model that is then
@@ -100,7 +95,7 @@ def ntk_scaling(d: int, factor: float, base: float = 10000.0) -> np.ndarray:
     Raises
     ------
     ValueError
-        If d is odd or 2, or the factor or the base is not above 0.
+        If d is 2 (d - 2 divides).
 
     Notes
     -----
@@ -152,8 +147,7 @@ def dynamic_ntk_scaling(
     Raises
     ------
     ValueError
-        If d is odd or 2, the trained length is not above 1, or the length, the factor or the base
-        is not above 0.
+        If d is 2 (d - 2 divides).
 
     Notes
     -----
@@ -207,12 +201,6 @@ def yarn_scaling(
     attention_factor : float
         `yarn_attention_factor(factor)`. Multiply the components of queries and keys that turn with
         it, so that their part of the scores grows by its square.
-
-    Raises
-    ------
-    ValueError
-        If d is odd, the trained length or the base is not above 1, the factor or a beta is not
-        above 0, beta_fast is below beta_slow, or `truncate` is not True or False.
 
     Notes
     -----
@@ -271,11 +259,6 @@ def yarn_attention_factor(factor: float, mscale: float = 1.0) -> float:
     -------
     A float. Scores of what is multiplied with it, queries and keys, grow by its square.
 
-    Raises
-    ------
-    ValueError
-        If the factor is not above 0, or mscale is not one finite number.
-
     Notes
     -----
     Source: Peng et al. 2023, section 3.4, for a = 1; deepseek-ai/DeepSeek-V3 at 9b4e978.
@@ -321,12 +304,6 @@ def longrope_scaling(
     frequencies : (d/2,) float64 array, theta_i / lambda_i
     attention_factor : float
         sqrt(1 + ln s / ln L0), and 1 for s up to 1, at every length; as in `yarn_scaling`.
-
-    Raises
-    ------
-    ValueError
-        If d is odd, a list does not hold d/2 numbers above 0, the trained length is not above 1, or
-        the length, the factor or the base is not above 0.
 
     Notes
     -----
@@ -380,12 +357,6 @@ def llama3_scaling(
     (n,) float64 array: (1 - g) theta / s + g theta, where g grows with the turns L0 theta / 2 pi,
     from 0 at low_freq_factor to 1 at high_freq_factor. A frequency of 0 stays 0.
 
-    Raises
-    ------
-    ValueError
-        If the frequencies are not one axis of finite numbers, the trained length is not above 1,
-        the factor or low_freq_factor is not above 0, or high_freq_factor not above low_freq_factor.
-
     Notes
     -----
     Source: `apply_scaling` in the code named above. Its three branches by wavelength are the ramp
@@ -433,12 +404,6 @@ def proportional_frequencies(
     -------
     (d/2,) float64 array: b^(-2i/d) / factor for i below floor(p d/2), then zeros, with which the
     half layout of `rope` pairs i with i + d/2; partial RoPE pairs i with i + p d/2.
-
-    Raises
-    ------
-    ValueError
-        If d is odd, the fraction is not above 0 and at most 1, or the base or the factor is not
-        above 0.
 
     Notes
     -----

@@ -49,12 +49,6 @@ def rotary_values(
     -------
     (..., L, K) array (float16 is computed in float32).
 
-    Raises
-    ------
-    ValueError
-        If shapes don't fit, K is odd (without frequencies), there are more than K/2 frequencies,
-        a position or frequency is not a finite real number, or the layout is unknown.
-
     Notes
     -----
     Source: huggingface transformers 5.23.0, models/roformer and models/deepseek_v4. Two turns, of S

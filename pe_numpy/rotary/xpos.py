@@ -41,11 +41,6 @@ def xpos_scale(d: int, gamma: float = 0.4) -> np.ndarray:
     -------
     (d/2,) float64 array zeta, rising, between 0 and 1.
 
-    Raises
-    ------
-    ValueError
-        If d is odd or gamma is not above 0.
-
     Notes
     -----
     Source: Sun et al. 2022; torchscale 4d1e0e8.
@@ -96,8 +91,7 @@ def xpos(
     Raises
     ------
     ValueError
-        If arguments would be refused by `rope`, scale_base is not above 0, the centre is not one
-        finite number, or a factor would not fit the dtype.
+        If a factor would not fit the dtype: they grow without bound away from the centre.
 
     Notes
     -----

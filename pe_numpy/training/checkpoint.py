@@ -59,9 +59,7 @@ def save(path: str | os.PathLike[str], tree: Tree, model: Any = None) -> None:
     Raises
     ------
     ValueError
-        If a key is not such a word, a leaf is neither an array of numbers nor a number, more than a
-        hundred keys lead to it, all paths together are too long (see `load`), or the model is no
-        Model.
+        If more than a hundred keys lead to a leaf, or all paths together are too long (see `load`).
 
     Notes
     -----

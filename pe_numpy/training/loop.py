@@ -95,9 +95,9 @@ def train(
     ------
     ValueError
         If a loss, gradient or parameter becomes nan or inf (the message tells step and path, and
-        the checkpoint stays the last good one); if the checkpoint is damaged, or of another model,
-        other parameters, another seed or a later step than `steps`; if the model contradicts the
-        parameters (`pe_numpy.transformer.fits`); or as `adamw`.
+        the checkpoint stays the last good one); if the checkpoint is of another model, other
+        parameters, another seed or a later step than `steps`; if the model contradicts the
+        parameters (`pe_numpy.transformer.fits`).
 
     Notes
     -----

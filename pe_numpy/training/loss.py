@@ -48,8 +48,7 @@ def cross_entropy(
     Raises
     ------
     ValueError
-        If shapes don't fit, no target counts, one that counts is outside the vocabulary, or eps is
-        not from 0 to below 1.
+        If no target counts.
 
     Notes
     -----

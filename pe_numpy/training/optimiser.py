@@ -48,11 +48,6 @@ def tree_map(f: Callable[..., Any], tree: Any, *others: Any) -> Any:
     -------
     Nested dictionaries with the results of f.
 
-    Raises
-    ------
-    ValueError
-        If the keys differ; the message names the path.
-
     Notes
     -----
     Source: the usual name for it in functional libraries; there is no paper.
@@ -117,11 +112,6 @@ def tree_paths(tree: Any) -> dict[str, Any]:
     -------
     Dictionary from path to leaf, in the order of the tree. An empty dictionary has no leaf.
 
-    Raises
-    ------
-    ValueError
-        If it is not a dictionary.
-
     Notes
     -----
     Source: the way in which this book names a parameter in messages and in checkpoints.
@@ -155,11 +145,6 @@ def not_finite(tree: Any) -> list[str]:
     Returns
     -------
     List of paths, empty if all is well.
-
-    Raises
-    ------
-    ValueError
-        If a leaf does not hold real numbers.
 
     Notes
     -----
@@ -199,7 +184,7 @@ def clip_gradients(grads: Tree, max_norm: float) -> tuple[Tree, float]:
     Raises
     ------
     ValueError
-        If `max_norm` is not above 0, or a gradient holds nan or inf (the message names its path).
+        If a gradient holds nan or inf (the message names its path).
 
     Notes
     -----
@@ -240,11 +225,6 @@ def adamw_state(params: Tree) -> Tree:
     -------
     {"m": ..., "v": ..., "step": 0}: both moments with the keys and shapes of `params`, in the dtype
     of each (float32 for float16).
-
-    Raises
-    ------
-    ValueError
-        If a parameter is not floating point.
 
     Notes
     -----
@@ -318,12 +298,6 @@ def adamw(
     -------
     params, state : new dictionaries
         Dtypes are kept; state["step"] has grown by one.
-
-    Raises
-    ------
-    ValueError
-        If keys or shapes differ (the message names the path), a parameter is not floating point or
-        a constant is out of its range.
 
     Notes
     -----
@@ -413,12 +387,6 @@ def sgd(
     params, state : new dictionaries
         Dtypes are kept (velocities of float16 parameters are float32).
 
-    Raises
-    ------
-    ValueError
-        If keys or shapes differ (the message names the path), a parameter is not floating point or
-        a constant is out of its range.
-
     Notes
     -----
     Source: Sutskever et al. 2013, "On the importance of initialization and momentum in deep
@@ -470,7 +438,7 @@ def warmup_schedule(step: int, d_model: int, warmup: int) -> float:
     Raises
     ------
     ValueError
-        If a number is below 1 (step 0 would divide by zero) or not whole.
+        If the step is 0, which would divide.
 
     Notes
     -----
@@ -513,7 +481,7 @@ def cosine_schedule(
     Raises
     ------
     ValueError
-        If the step is not from 1 to `steps`, the peak is not above 0 or a share not from 0 to 1.
+        If the step is above `steps`.
 
     Notes
     -----

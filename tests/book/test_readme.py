@@ -74,14 +74,25 @@ def test_row_leads_to_a_chapter_that_shows_and_calls_the_function(row):
 
 
 @pytest.mark.parametrize("name", pe_numpy.__all__)
-def test_docstring_gives_shapes_errors_source_and_an_example(name):
+def test_docstring_gives_shapes_source_and_an_example(name):
     function = getattr(pe_numpy, name)
     text = inspect.getdoc(function)
-    parts = ["Parameters", "Returns", "Raises", "ValueError", "Source:", ">>> "]
+    parts = ["Parameters", "Returns", "Source:", ">>> "]
     for part in parts if inspect.isfunction(function) else [p for p in parts if p != "Returns"]:
         assert part in text, f"{name}: {part}"
     for parameter in inspect.signature(function).parameters:
         assert re.search(rf"^(\w+, )*{parameter}(, \w+)* : ", text, re.M), f"{name}: {parameter}"
+
+
+def test_docstrings_tell_only_the_errors_that_surprise():
+    """A wrong shape, type or choice is refused everywhere, and the message says it."""
+    told = []
+    for name in pe_numpy.__all__:
+        raises = inspect.getdoc(getattr(pe_numpy, name)).partition("\nRaises\n------\n")[2]
+        lines = raises.partition("\n\n")[0].splitlines()
+        assert not lines or re.match(r"[A-Z]\w+(Error|, )", lines[0]), name
+        told += [line for line in lines if line.startswith("    ")]
+    assert len(told) < len(pe_numpy.__all__)  # less than a line each
 
 
 def test_the_example_runs_as_printed():
