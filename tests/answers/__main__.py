@@ -1,6 +1,7 @@
 """Measure the names that the wrong answers get, and write them down: python tests/answers.
 
 A name that is new has a question mark in the column `fits`: look at it, and write yes or no.
+`python tests/answers held_out` prints the score of the answers that were written apart: apart.py.
 """
 
 import sys
@@ -9,10 +10,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from answers import collected, summary
+from answers.apart import report
 from answers.counts import write as write_counts
 from answers.record import measured, read, write
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["held_out"]:
+        print(report())
+        raise SystemExit
     before = {row["place"]: row for row in read()}
     rows = []
     for answer in collected():
