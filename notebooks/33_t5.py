@@ -228,9 +228,9 @@ for h, M in ((16, 128), (32, 128), (32, 256), (160, 800)):  # T5, LayoutLMv3 and
 # [chapter 30](30_expansion.ipynb).)
 
 # %%
-from pe_numpy.relative.distance import edges_reached
+from pe_numpy.relative.distance import edges_reached, first_beyond
 
-show_source(edges_reached)
+show_source(edges_reached, first_beyond)
 
 # %%
 show_source(t5_bucket)

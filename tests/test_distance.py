@@ -55,6 +55,14 @@ def test_edges_that_are_whole_numbers_count_from_there_on_or_from_the_next():
     assert room.edges_reached(np.zeros((0, 2), int), 3, 9, 4).shape == (0, 2)
 
 
+def test_edges_are_computed_once_for_many_texts():
+    asked = 4, 128, 5, operator.ge
+    room.first_beyond.cache_clear()
+    for farthest in range(64, 128):
+        assert room.edges_reached(np.array([farthest]), *asked).tolist() == [5]
+    assert room.first_beyond.cache_info().misses == 1
+
+
 def test_distances_of_a_batch_broadcast():
     q_at = np.array([[0, 0, 1], [0, 1, 2]])[:, None]  # (B, 1, L), the first padded
     distance = relative_distance(q_at, np.arange(4))

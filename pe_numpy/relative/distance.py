@@ -19,6 +19,7 @@ Differs from the paper: works for any L and S, both directions and any positions
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from bisect import bisect_left
@@ -116,16 +117,27 @@ def edges_reached(
 ) -> np.ndarray:
     """Count the edges start (end/start)^(t/steps), t = 0 .. steps - 1, that each n reaches.
 
-    `reaches` is `operator.ge`, or `operator.gt` if n must lie beyond an edge. The edges are
-    floats; where one may be a whole number, rounding would decide, so powers of whole numbers do:
-    n^steps start^t >= end^t start^steps.
+    `reaches` is `operator.ge`, or `operator.gt` if n must lie beyond an edge.
+    """
+    farthest = 2 ** int(n.max(initial=0)).bit_length() - 1  # few different ones in one text
+    edges = first_beyond(start, end, steps, reaches, farthest)
+    return np.searchsorted(edges, n, side="right").astype(np.int64)
+
+
+@functools.lru_cache(maxsize=64)
+def first_beyond(
+    start: int, end: int, steps: int, reaches: Callable[[int, int], bool], farthest: int
+) -> tuple[int, ...]:
+    """The first whole number, up to `farthest`, that reaches each edge of `edges_reached`.
+
+    The edges are floats; where one may be a whole number, rounding would decide, so powers of whole
+    numbers do: n^steps start^t >= end^t start^steps.
     """
 
     def reached(m: int, t: int) -> bool:
         return reaches(m**steps * start**t, end**t * start**steps)
 
-    farthest = int(n.max(initial=0))
-    least: list[int] = []  # the first n that reaches each edge
+    least: list[int] = []
     for t in range(steps):
         power = t / steps * (math.log(end) - math.log(start))
         edge = start * math.exp(min(power, 50))  # e^50 is beyond all distances
@@ -135,7 +147,7 @@ def edges_reached(
         if first > farthest:
             break
         least.append(first)
-    return np.searchsorted(least, n, side="right").astype(np.int64)
+    return tuple(least)
 
 
 def add_to(total: np.ndarray, term: np.ndarray) -> np.ndarray:
