@@ -30,10 +30,13 @@ from pe_numpy.dispatch import differentiable
 def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     """Turn scores into weights: exp(x_j) / sum_j exp(x_j).
 
+    Source: Vaswani et al. 2017, equation (1). The largest score is subtracted first, which changes
+    nothing and keeps exp from overflowing.
+
     Parameters
     ----------
     x : array
-        Scores; -inf marks what gets no weight.
+        Scores below +inf; -inf marks what gets no weight.
     axis : int
         The axis that sums to 1.
 
@@ -41,16 +44,6 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     -------
     Array of the shape and dtype of x (float64 for integers; float16 is computed in float32). Where
     every score is -inf the weights are 0; where a score is NaN they are NaN.
-
-    Raises
-    ------
-    ValueError
-        If x does not hold real numbers, has no such axis, or holds +inf.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, equation (1). The largest score is subtracted first, which changes
-    nothing and keeps exp from overflowing.
 
     Examples
     --------
@@ -69,28 +62,17 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
 def log_softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     """Logarithms of the softmax: x_j - log sum_j exp(x_j).
 
+    Source: the logarithm of `softmax`. Computed as a difference, so that a weight too small for its
+    dtype still has its logarithm.
+
     Parameters
     ----------
-    x : array
-        Scores; -inf marks what gets no weight.
-    axis : int
-        The axis whose exponentials sum to 1.
+    x, axis : array, int
+        As in `softmax`.
 
     Returns
     -------
-    Array of the shape and dtype of x (float64 for integers; float16 is computed in float32). Where
-    every score is -inf, so is the result.
-
-    Raises
-    ------
-    ValueError
-        As `softmax`.
-
-    Notes
-    -----
-    Source: the logarithm of `softmax`. Computed as a difference, so that a weight too small for its
-    dtype still has its logarithm: first the largest score is subtracted, then the logarithm of the
-    sum, which a large score would round away.
+    Array as of `softmax`; where every score is -inf, so is the result.
 
     Examples
     --------
@@ -127,27 +109,17 @@ def at_least_float32(x: np.ndarray) -> np.ndarray:
 def causal_mask(q_positions: ArrayLike, k_positions: ArrayLike) -> np.ndarray:
     """True where a key is not in the query's future: q_position >= k_position.
 
+    Source: Vaswani et al. 2017, section 3.2.3. With a key-value cache the queries are the newest
+    positions: give them as such, and no offset is needed.
+
     Parameters
     ----------
-    q_positions : (..., L) array
-        Positions of the queries.
-    k_positions : (..., S) array
-        Positions of the keys.
+    q_positions, k_positions : (..., L) and (..., S) arrays
+        Positions of queries and keys.
 
     Returns
     -------
     (..., L, S) boolean array, True = may attend.
-
-    Raises
-    ------
-    ValueError
-        If one of them is a single number or does not hold finite real numbers, or their batch axes
-        don't broadcast.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.2.3. With a key-value cache the queries are the newest
-    positions: give them as such, and no offset is needed.
 
     Examples
     --------
@@ -165,12 +137,13 @@ def window_mask(
 ) -> np.ndarray:
     """True for the newest keys, the query's own among them, and for the first of all, the sinks.
 
+    Source: the sliding window of Beltagy et al. 2020 (arXiv:2004.05150), one-sided, with the sinks
+    of Xiao et al. 2023 (arXiv:2309.17453). Some kernels take the distance to the last key seen,
+    which is w - 1.
+
     Parameters
     ----------
-    q_positions : (..., L) array
-        Positions of the queries.
-    k_positions : (..., S) array
-        Positions of the keys.
+    q_positions, k_positions : as in `causal_mask`
     window : int
         Number w of positions that a query sees: its own and the w - 1 before it.
     sinks : int
@@ -180,17 +153,6 @@ def window_mask(
     Returns
     -------
     (..., L, S) boolean array, True = may attend: 0 <= i - j, and i - j < w or 0 <= j < z.
-
-    Raises
-    ------
-    ValueError
-        As `causal_mask`; also if the window is below 1 or sinks below 0.
-
-    Notes
-    -----
-    Source: the sliding window of Beltagy et al. 2020 (arXiv:2004.05150), one-sided, with the sinks
-    of Xiao et al. 2023 (arXiv:2309.17453). Some kernels take the distance to the last key seen,
-    which is w - 1.
 
     Examples
     --------
@@ -213,29 +175,19 @@ def window_mask(
 def chunk_mask(q_positions: ArrayLike, k_positions: ArrayLike, chunk: int) -> np.ndarray:
     """True for keys of the query's own chunk, up to the query: floor(i / c) = floor(j / c), j <= i.
 
+    Source: code only: Llama 4, `llama4/model.py` of meta-llama/llama-models at a9c89c4. With
+    padding on the left give positions that count from the first real token: else chunks begin
+    elsewhere.
+
     Parameters
     ----------
-    q_positions : (..., L) array
-        Positions of the queries.
-    k_positions : (..., S) array
-        Positions of the keys.
+    q_positions, k_positions : as in `causal_mask`
     chunk : int
         Number c of positions in a chunk; the first begins at 0.
 
     Returns
     -------
     (..., L, S) boolean array, True = may attend.
-
-    Raises
-    ------
-    ValueError
-        As `causal_mask`; also if the chunk is below 1.
-
-    Notes
-    -----
-    Source: code only: Llama 4, `llama4/model.py` of meta-llama/llama-models at a9c89c4. With
-    padding on the left give positions that count from the first real token: else chunks begin
-    elsewhere.
 
     Examples
     --------
@@ -266,6 +218,9 @@ def _wide(positions: np.ndarray) -> np.ndarray:
 def padding_mask(lengths: ArrayLike, size: int, side: str = "right") -> np.ndarray:
     """True where a key is a real token and not padding.
 
+    Source: common practice; the paper does not speak of padding. With padding on the left the
+    positions must start after it, too: give them to the encoding as a (B, 1, L) array.
+
     Parameters
     ----------
     lengths : (B,) array of integers
@@ -278,16 +233,6 @@ def padding_mask(lengths: ArrayLike, size: int, side: str = "right") -> np.ndarr
     Returns
     -------
     (B, 1, 1, S) boolean array, True = may attend; it joins `causal_mask` with ``&``.
-
-    Raises
-    ------
-    ValueError
-        If a length is not a whole number from 0 to S, or the side is unknown.
-
-    Notes
-    -----
-    Source: common practice; the paper does not speak of padding. With padding on the left the
-    positions must start after it, too: give them to the encoding as a (B, 1, L) array.
 
     Examples
     --------
@@ -322,14 +267,12 @@ def attention(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scaled dot-product attention: softmax(q k^T / sqrt(K) + bias) v.
 
+    Source: Vaswani et al. 2017, equation (1). A weight of zero hides a value, but not a NaN.
+
     Parameters
     ----------
-    q : (..., L, K) array
-        Queries.
-    k : (..., S, K) array
-        Keys.
-    v : (..., S, Kv) array
-        Values; often Kv = K.
+    q, k, v : (..., L, K), (..., S, K), (..., S, Kv) arrays
+        Queries, keys and values; often Kv = K.
     mask : boolean array that broadcasts to (..., L, S), optional
         True = may attend.
     bias : array that broadcasts to (..., L, S), optional
@@ -341,15 +284,6 @@ def attention(
     -------
     output : (..., L, Kv) array
     weights : (..., L, S) array, rows that sum to 1 (or 0, where the mask allows nothing)
-
-    Raises
-    ------
-    ValueError
-        If shapes don't fit, the mask is not boolean, or mask or bias would enlarge the scores.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, equation (1). A weight of zero hides a value, but not a NaN.
 
     Examples
     --------
@@ -396,14 +330,16 @@ def attend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mask, softmax and weighted sum, for scores that any scheme made: softmax(scores) v.
 
+    Source: Vaswani et al. 2017, equation (1); masked scores are -inf (section 3.2.3). The sink is
+    code only: gpt-oss, `torch/model.py` of openai/gpt-oss at 7b58334.
+
     Parameters
     ----------
     scores : (..., L, S) array
         Scaled scores, biases included.
     v : (..., S, Kv) array
         Values.
-    mask : boolean array that broadcasts to the scores, optional
-        True = may attend.
+    mask : as in `attention`
     sink : (H,) array, or one of two axes or more that broadcasts to (..., H, L), optional
         Score of one more key, whose value is 0: a learned number of each head, or one that each
         query makes of its token. No mask hides it. Cast to the dtype of the scores.
@@ -413,16 +349,6 @@ def attend(
     output : (..., L, Kv) array
     weights : (..., L, S) array, rows that sum to 1 (or 0, where the mask allows nothing); with a
         sink, to 1 less the sink's own weight
-
-    Raises
-    ------
-    ValueError
-        If shapes don't fit, the mask is not boolean or the mask would enlarge the scores.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, equation (1); masked scores are -inf (section 3.2.3). The sink is
-    code only: gpt-oss, `torch/model.py` of openai/gpt-oss at 7b58334.
 
     Examples
     --------
@@ -467,6 +393,9 @@ def softmax_beside(sink: ArrayLike, scores: np.ndarray) -> np.ndarray:
 def split_heads(x: ArrayLike, n_heads: int) -> np.ndarray:
     """Cut the model width into heads: (..., L, D) to (..., H, L, K), K = D/H.
 
+    Source: Vaswani et al. 2017, section 3.2.2: one projection, sliced, is the h projections of the
+    paper side by side.
+
     Parameters
     ----------
     x : (..., L, D) array
@@ -477,16 +406,6 @@ def split_heads(x: ArrayLike, n_heads: int) -> np.ndarray:
     Returns
     -------
     (..., H, L, K) array; head h holds the components h K .. h K + K - 1. A view where possible.
-
-    Raises
-    ------
-    ValueError
-        If D is not divisible by H.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.2.2: one projection, sliced, is the h projections of the
-    paper side by side.
 
     Examples
     --------
@@ -504,6 +423,8 @@ def split_heads(x: ArrayLike, n_heads: int) -> np.ndarray:
 def merge_heads(x: ArrayLike) -> np.ndarray:
     """Put the heads side by side again: (..., H, L, K) to (..., L, H K).
 
+    Source: Vaswani et al. 2017, section 3.2.2, Concat(head_1, ..., head_h).
+
     Parameters
     ----------
     x : (..., H, L, K) array
@@ -512,15 +433,6 @@ def merge_heads(x: ArrayLike) -> np.ndarray:
     Returns
     -------
     (..., L, D) array, D = H K; undoes `split_heads`.
-
-    Raises
-    ------
-    ValueError
-        If x has fewer than three axes.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.2.2, Concat(head_1, ..., head_h).
 
     Examples
     --------
@@ -536,6 +448,9 @@ def split_fused(
     x: ArrayLike, order: str, n_heads: int, n_kv_heads: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Take apart what one projection made of queries, keys and values.
+
+    Source: code only. "q|k|v" is GPT-2 and Phi-3, "3HK" MPT, "H3K" GPT-NeoX and BLOOM (transformers
+    5.23.0, models/gpt2, phi3, mpt, gpt_neox, bloom). The wrong order has the right shapes.
 
     Parameters
     ----------
@@ -553,17 +468,6 @@ def split_fused(
     Returns
     -------
     q (..., H K), k (..., G K), v (..., G K), each head by head: what `split_heads` takes.
-
-    Raises
-    ------
-    ValueError
-        If the width has no H + 2 G heads, G does not divide H, or the order is unknown or knows no
-        G other than H.
-
-    Notes
-    -----
-    Source: code only. "q|k|v" is GPT-2 and Phi-3, "3HK" MPT, "H3K" GPT-NeoX and BLOOM (transformers
-    5.23.0, models/gpt2, phi3, mpt, gpt_neox, bloom). The wrong order has the right shapes.
 
     Examples
     --------

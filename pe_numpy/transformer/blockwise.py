@@ -37,6 +37,11 @@ def attention_blockwise(
 ) -> np.ndarray:
     """Attention in blocks of queries and keys: the same output, without the (L, S) scores.
 
+    Source: Milakov and Gimelshein 2018 (arXiv:1805.02867), algorithm 3, carried from the softmax to
+    the weighted sum as in Rabe and Staats 2021 (arXiv:2112.05682). Scores exist for one block at a
+    time, O(B H block^2). Beside those and some vectors of the block there are the positions, and
+    the output a second time while its pieces are joined.
+
     Parameters
     ----------
     q, k, v : (..., L, K), (..., S, K), (..., S, Kv) arrays
@@ -60,18 +65,6 @@ def attention_blockwise(
     Returns
     -------
     (..., L, Kv) array.
-
-    Raises
-    ------
-    ValueError
-        As `attention`; also if the block is below 1, or positions are needed, not given and L > S.
-
-    Notes
-    -----
-    Source: Milakov and Gimelshein 2018 (arXiv:1805.02867), algorithm 3, carried from the softmax to
-    the weighted sum as in Rabe and Staats 2021 (arXiv:2112.05682). Scores exist for one block at a
-    time, O(B H block^2). Beside those and some vectors of the block there are the positions, and
-    the output a second time while its pieces are joined.
 
     Examples
     --------

@@ -36,28 +36,19 @@ from pe_numpy.dispatch import differentiable
 def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> np.ndarray:
     """Project every token: x W + b.
 
+    Source: Vaswani et al. 2017, section 3.3. All tokens of all sequences meet W in one matrix
+    product.
+
     Parameters
     ----------
     x : (..., D) array
         Token vectors.
-    W : (D, F) array
-        Weights.
-    b : (F,) array, optional
-        Bias.
+    W, b : (D, F) and, optional, (F,) array
+        Weights and bias.
 
     Returns
     -------
     (..., F) array.
-
-    Raises
-    ------
-    ValueError
-        If shapes don't fit.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.3. All tokens of all sequences meet W in one matrix
-    product.
 
     Examples
     --------
@@ -97,6 +88,9 @@ def standardize(x: np.ndarray, eps: float, centre: bool = True) -> tuple[np.ndar
 def layer_norm(x: ArrayLike, gain: ArrayLike, bias: ArrayLike, eps: float = 1e-5) -> np.ndarray:
     """Give every token mean 0 and variance 1, then scale and shift: g (x - mean) / std + b.
 
+    Source: Ba et al. 2016, section 3, equation (3). The variance divides by D, not by D - 1, and
+    eps stands under the root.
+
     Parameters
     ----------
     x : (..., D) array
@@ -109,16 +103,6 @@ def layer_norm(x: ArrayLike, gain: ArrayLike, bias: ArrayLike, eps: float = 1e-5
     Returns
     -------
     Array of the shape and dtype of x (float64 for integers; float16 is computed in float32).
-
-    Raises
-    ------
-    ValueError
-        If shapes don't fit or eps is not above 0.
-
-    Notes
-    -----
-    Source: Ba et al. 2016, section 3, equation (3). The variance divides by D, not by D - 1, and
-    eps stands under the root.
 
     Examples
     --------
@@ -135,28 +119,18 @@ def layer_norm(x: ArrayLike, gain: ArrayLike, bias: ArrayLike, eps: float = 1e-5
 def rms_norm(x: ArrayLike, gain: ArrayLike, eps: float = 1e-6) -> np.ndarray:
     """Give every token a mean square of 1, then scale: g x / sqrt(mean(x^2) + eps).
 
+    Source: Zhang and Sennrich 2019, equation (4); eps as in Llama's code, not as in theirs. It is
+    `layer_norm` without the mean and without the bias: equal to it where the mean is 0.
+
     Parameters
     ----------
-    x : (..., D) array
-        Token vectors.
-    gain : (D,) array
-        g: 1 before training.
+    x, gain : as in `layer_norm`
     eps : float
         Added to the mean square.
 
     Returns
     -------
-    Array of the shape and dtype of x (float64 for integers; float16 is computed in float32).
-
-    Raises
-    ------
-    ValueError
-        If shapes don't fit or eps is not above 0.
-
-    Notes
-    -----
-    Source: Zhang and Sennrich 2019, equation (4); eps as in Llama's code, not as in theirs. It is
-    `layer_norm` without the mean and without the bias: equal to it where the mean is 0.
+    Array as of `layer_norm`.
 
     Examples
     --------
@@ -183,23 +157,15 @@ def _norm_input(
 def relu(x: ArrayLike) -> np.ndarray:
     """Cut off what is below zero: max(0, x).
 
+    Source: Vaswani et al. 2017, section 3.3, equation (2). Its slope at 0 is taken as 0.
+
     Parameters
     ----------
-    x : array
-        Any numbers.
+    x : array of any shape
 
     Returns
     -------
     Array of the shape and dtype of x (float64 for integers).
-
-    Raises
-    ------
-    ValueError
-        If x does not hold real numbers.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.3, equation (2). Its slope at 0 is taken as 0.
 
     Examples
     --------
@@ -213,10 +179,12 @@ def relu(x: ArrayLike) -> np.ndarray:
 def gelu(x: ArrayLike, approximate: str = "none") -> np.ndarray:
     """Weigh x by the probability that a normal variable stays below it: x Phi(x).
 
+    Source: Hendrycks and Gimpel 2016, section 2: Phi(x) = (1 + erf(x/sqrt(2))) / 2, or
+    (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
+
     Parameters
     ----------
-    x : array
-        Any numbers.
+    x : array of any shape
     approximate : "none" or "tanh"
         Phi itself, to 1e-13; or the paper's approximation, which GPT-2 uses and which is off by up
         to 5e-4.
@@ -224,16 +192,6 @@ def gelu(x: ArrayLike, approximate: str = "none") -> np.ndarray:
     Returns
     -------
     Array of the shape and dtype of x (float64 for integers; float16 is computed in float32).
-
-    Raises
-    ------
-    ValueError
-        If x does not hold real numbers or the approximation is unknown.
-
-    Notes
-    -----
-    Source: Hendrycks and Gimpel 2016, section 2: Phi(x) = (1 + erf(x/sqrt(2))) / 2, or
-    (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
 
     Examples
     --------
@@ -279,24 +237,16 @@ def _normal_distribution(x: np.ndarray) -> np.ndarray:
 def silu(x: ArrayLike) -> np.ndarray:
     """Weigh x by its own sigmoid: x / (1 + exp(-x)). Also called swish.
 
+    Source: Hendrycks and Gimpel 2016, section 2, which names it; LLaMA's feed-forward network uses
+    it with a gate. exp sees -abs(x) alone, so it never overflows.
+
     Parameters
     ----------
-    x : array
-        Any numbers.
+    x : array of any shape
 
     Returns
     -------
-    Array of the shape and dtype of x (float64 for integers; float16 is computed in float32).
-
-    Raises
-    ------
-    ValueError
-        If x does not hold real numbers.
-
-    Notes
-    -----
-    Source: Hendrycks and Gimpel 2016, section 2, which names it; LLaMA's feed-forward network uses
-    it with a gate. exp sees -abs(x) alone, so it never overflows.
+    Array as of `gelu`.
 
     Examples
     --------
@@ -315,6 +265,9 @@ def feed_forward(
 ) -> np.ndarray:
     """Two projections with an activation between them: f(x W_1 + b_1) W_2 + b_2.
 
+    Source: Vaswani et al. 2017, section 3.3, equation (2); Shazeer 2020, equation (6), for the
+    gate: with "silu" it is SwiGLU, with "gelu" GEGLU, with "relu" ReGLU.
+
     Parameters
     ----------
     params : dictionary
@@ -328,16 +281,6 @@ def feed_forward(
     Returns
     -------
     (..., D) array.
-
-    Raises
-    ------
-    ValueError
-        If a projection is missing, shapes don't fit or the activation is unknown.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.3, equation (2); Shazeer 2020, equation (6), for the
-    gate: with "silu" it is SwiGLU, with "gelu" GEGLU, with "relu" ReGLU.
 
     Examples
     --------
@@ -371,6 +314,9 @@ ACTIVATIONS = {
 def embed_tokens(table: ArrayLike, tokens: ArrayLike, scale: float | None = None) -> np.ndarray:
     """Look up the vector of every token, times sqrt(D): sqrt(D) E_token.
 
+    Source: Vaswani et al. 2017, section 3.4. The factor makes up for an embedding that is shared
+    with the output layer, and so has small entries, beside position codes of the size of 1.
+
     Parameters
     ----------
     table : (V, D) array
@@ -383,17 +329,6 @@ def embed_tokens(table: ArrayLike, tokens: ArrayLike, scale: float | None = None
     Returns
     -------
     (*tokens.shape, D) array of the table's dtype (float64 for integers).
-
-    Raises
-    ------
-    ValueError
-        If the table does not have two axes, or a token is fractional or outside the vocabulary: a
-        negative one would silently read the table from its end.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.4. The factor makes up for an embedding that is shared
-    with the output layer, and so has small entries, beside position codes of the size of 1.
 
     Examples
     --------
@@ -417,10 +352,12 @@ def embed_tokens(table: ArrayLike, tokens: ArrayLike, scale: float | None = None
 def dropout(x: ArrayLike, rate: float, rng: np.random.Generator | None = None) -> np.ndarray:
     """Set a share of all components to zero, at random, and scale up the rest: x mask / (1 - rate).
 
+    Source: Srivastava et al. 2014, section 10 (which scales while training), so that the expected
+    value of every component stays what it was.
+
     Parameters
     ----------
-    x : array
-        Any numbers.
+    x : array of any shape
     rate : float
         The share to drop, from 0 to below 1.
     rng : numpy.random.Generator, optional
@@ -429,16 +366,6 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator | None = None) -
     Returns
     -------
     Array of the shape and dtype of x (float64 for integers).
-
-    Raises
-    ------
-    ValueError
-        If the rate is not from 0 to below 1, or rng is no generator.
-
-    Notes
-    -----
-    Source: Srivastava et al. 2014, section 10 (which scales while training), so that the expected
-    value of every component stays what it was.
 
     Examples
     --------

@@ -33,6 +33,8 @@ from pe_numpy import checks
 def to_digits(n: ArrayLike, base: int, width: int) -> np.ndarray:
     """Write each n in `width` digits of a base: floor(n / b^i) mod b, most significant first.
 
+    Source: Su 2023, kexue.fm 9675.
+
     Parameters
     ----------
     n : array of any shape
@@ -46,15 +48,6 @@ def to_digits(n: ArrayLike, base: int, width: int) -> np.ndarray:
     -------
     (*n.shape, width) array: integers (int64) for integers, float64 for real numbers, whose last
     digit keeps the fraction.
-
-    Raises
-    ------
-    ValueError
-        If an n is negative, not finite or needs more digits, base is below 2 or width below 1.
-
-    Notes
-    -----
-    Source: Su 2023, kexue.fm 9675.
 
     Examples
     --------
@@ -83,6 +76,8 @@ def to_digits(n: ArrayLike, base: int, width: int) -> np.ndarray:
 def from_digits(digits: ArrayLike, base: int) -> np.ndarray:
     """Read numbers back from their digits: sum_i digit_i b^i; undoes `to_digits`.
 
+    Source: the definition of a positional number system.
+
     Parameters
     ----------
     digits : (..., width) array
@@ -93,16 +88,6 @@ def from_digits(digits: ArrayLike, base: int) -> np.ndarray:
     Returns
     -------
     (...,) array: integers for integers, float64 for real numbers.
-
-    Raises
-    ------
-    ValueError
-        If there is no axis of digits, a digit is not finite, negative or not below the base, or
-        base is below 2.
-
-    Notes
-    -----
-    Source: the definition of a positional number system.
 
     Examples
     --------
@@ -126,6 +111,9 @@ def from_digits(digits: ArrayLike, base: int) -> np.ndarray:
 def log_n_scale(n: ArrayLike, trained_length: float) -> np.ndarray:
     """Multiply scores with this to keep attention sharp: max(1, log n / log L0).
 
+    Source: Su 2021, kexue.fm 8823; Chiang and Cholak 2022. Dividing by log n does the opposite: it
+    flattens the weights.
+
     Parameters
     ----------
     n : array of any shape
@@ -137,16 +125,6 @@ def log_n_scale(n: ArrayLike, trained_length: float) -> np.ndarray:
     -------
     float64 array of n's shape. For n of shape (L,) give it a last axis, `[:, None]`, to multiply
     the scores (..., L, S), or the queries (..., L, K), which does the same.
-
-    Raises
-    ------
-    ValueError
-        If an n is negative or not finite, or the trained length is not above 1.
-
-    Notes
-    -----
-    Source: Su 2021, kexue.fm 8823; Chiang and Cholak 2022. Dividing by log n does the opposite: it
-    flattens the weights.
 
     Examples
     --------
@@ -168,6 +146,9 @@ def attention_temperature(
 ) -> np.ndarray:
     """Multiply queries with this, by steps: 1 + scale · ln(1 + floor((i + 1) / floor_scale)).
 
+    Source: code only: Llama 4, `llama4/model.py` of meta-llama/llama-models at a9c89c4, on the
+    layers without RoPE. Ministral 3 in transformers 5.23.0 counts i for i + 1.
+
     Parameters
     ----------
     positions : array of any shape
@@ -181,16 +162,6 @@ def attention_temperature(
     -------
     float64 array of the positions' shape. For (L,) give it a last axis, `[:, None]`, to multiply
     the queries (..., L, K).
-
-    Raises
-    ------
-    ValueError
-        If a position is negative or not finite, or one of the scales is not above 0.
-
-    Notes
-    -----
-    Source: code only: Llama 4, `llama4/model.py` of meta-llama/llama-models at a9c89c4, on the
-    layers without RoPE. Ministral 3 in transformers 5.23.0 counts i for i + 1.
 
     Examples
     --------
@@ -210,6 +181,9 @@ def attention_temperature(
 def attention_entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:
     """Spread of attention weights in nats: -sum_j w_j ln w_j.
 
+    Source: Su 2021, kexue.fm 8823; Shannon's entropy, with 0 ln 0 = 0. exp(entropy) is a number of
+    keys: the size of a uniform attention as spread as this one.
+
     Parameters
     ----------
     weights : array
@@ -221,17 +195,6 @@ def attention_entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:
     -------
     Array without that axis, in the dtype of the weights (float16 is computed in float32): 0 where
     one key has all the weight, ln n where n keys share it equally.
-
-    Raises
-    ------
-    ValueError
-        If a weight is below 0 or above 1, the weights are not real numbers or there is no such
-        axis.
-
-    Notes
-    -----
-    Source: Su 2021, kexue.fm 8823; Shannon's entropy, with 0 ln 0 = 0. exp(entropy) is a number of
-    keys: the size of a uniform attention as spread as this one.
 
     Examples
     --------
