@@ -95,6 +95,31 @@ def whole_numbers(function: str, name: str, positions: Any, axis: bool = False) 
     return p.astype(np.int64, copy=False)
 
 
+def token_rows(
+    function: str, tokens: Any, real: Any, rng: Any = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Tokens (B, L), and which are real, None if all are; a generator, if there is one."""
+    if rng is not None:
+        generator(function, "rng", rng)
+    tokens = whole_numbers(function, "tokens", tokens)
+    if tokens.ndim != 2:
+        raise ValueError(f"{function}: tokens must have the axes (B, L); got shape {tokens.shape}")
+    return tokens, which_real(function, "real", real, tokens.shape)
+
+
+def which_real(function: str, name: str, real: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Which tokens of this shape are real, False = padding; None if all are."""
+    if real is None:
+        return None
+    real = as_array(real)
+    if real.dtype != np.bool_ or real.shape != shape:
+        raise ValueError(
+            f"{function}: {name} must be boolean and of the shape {shape} of its tokens; "
+            f"got {real.dtype} {real.shape}"
+        )
+    return None if real.all() else real
+
+
 def common_batch(function: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape to which all batch axes broadcast."""
     first, *rest = shapes.values()

@@ -243,6 +243,24 @@ def test_a_cache_serves_one_memory():
     assert_refused("source", cache, params, model, tokens[:, 4:5], memory, real)
 
 
+def test_a_cache_serves_one_padding_of_its_memory():
+    """True everywhere is no padding, and so is none."""
+    model, params, tokens, memory, real = with_memory()
+    whole = decode(params, model, tokens, memory, real)
+    cache = Cache(B, L)
+    decode(params, model, tokens[:, :3], memory, real, cache=cache)
+    for other in (None, real | True, ~real, real[:, ::-1]):
+        assert_refused("memory_real", cache, params, model, tokens[:, 3:4], memory, other)
+    again = decode(params, model, tokens[:, 3:4], memory, real.copy(), cache=cache)
+    assert_allclose(again, whole[:, 3:4], rtol=0, atol=1e-12)
+    real[...] = ~real  # in place: the cache knows what it was given
+    assert_refused("memory_real", cache, params, model, tokens[:, 4:5], memory, real)
+    free = Cache(B, L)
+    decode(params, model, tokens[:, :3], memory, cache=free)
+    decode(params, model, tokens[:, 3:4], memory, real | True, cache=free)
+    assert_refused("memory_real", free, params, model, tokens[:, 4:5], memory, real)
+
+
 def test_a_cache_serves_one_set_of_parameters_and_one_model():
     model, params, tokens = built()
     whole = decode(params, model, tokens)

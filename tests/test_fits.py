@@ -87,12 +87,18 @@ SHOWN = [  # a field, what the parameters are made with, a value that they contr
         r"Rope\(.*\) must have its own arrays in decoder layer 0, none; the parameters hold "
         r"{'key_table': \(7, 6\), 'value_table': \(7, 6\)}",
     ),
-    ("norm", {}, "post", "norm must be pre, since the decoder has a last norm; got 'post'"),
+    (
+        "norm",
+        {},
+        "post",
+        "norm must be pre, since the decoder has a last norm; got 'post'. After post-norm leave it "
+        "out, and apply it to what the stack gives$",
+    ),
     (
         "norm",
         {"norm": "post"},
         "pre",
-        "norm must be post, since the decoder has no last norm; got 'pre'",
+        "norm must be post, since the decoder has no last norm; got 'pre'$",
     ),
 ]
 UNSHOWN = [  # a field, what the parameters are made with, a value of which they know nothing

@@ -1,37 +1,30 @@
-"""Whether a model fits its parameters, as far as these can show it.
+"""What is refused: choices and inputs that can't be, and a model that its parameters contradict.
 
-Axes: D model width, H heads, G heads of keys, K width of a head.
+Axes: B batch, L tokens, S keys, D model width, H heads, G heads of keys, K width of a head.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pe_numpy import checks
 from pe_numpy.transformer.encodings.base import Encoding, Params, Shape
+from pe_numpy.transformer.layers import ACTIVATIONS
+from pe_numpy.transformer.masks import Causal
 
 
 def fits(params: Params, model: Any, function: str = "fits") -> None:
     """Refuse a model that contradicts its parameters, where they can show it.
 
-    Parameters
-    ----------
-    params : dict
-        From `init_params`.
-    model : Model
-        Its choices.
+    They show how many heads can be, which arrays an encoding has, and a last norm: with "pre" there
+    is one, with "post" none, as in the paper. Stacks of torch's nn.Transformer end with a norm in
+    both orders; of a post-norm one take it out, and apply it to what the stack gives.
 
-    Raises
-    ------
-    ValueError
-        If the heads do not divide the projections, a stack has a last norm and the model's norm is
-        "post" (or the reverse), or an encoding's own arrays are others than the parameters hold;
-        the message names both sides.
-
-    Notes
-    -----
     What the parameters can't show is up to you: a number of heads that divides the projections, the
     activation, the scale, eps, dropout, the mask, and an encoding that has no arrays of its own
     (ALiBi or RoPE), or arrays of the same names and shapes (T5 with another `max_distance`). A
@@ -61,10 +54,14 @@ def fits(params: Params, model: Any, function: str = "fits") -> None:
 
 
 def _fits_stack(function: str, stack: Params, model: Any, name: str, D: int) -> None:
-    if ("norm" in stack) != (model.norm == "pre"):
+    last = "norm" in stack
+    if last != (model.norm == "pre"):
+        way_out = (
+            ". After post-norm leave it out, and apply it to what the stack gives" if last else ""
+        )
         raise ValueError(
-            f"{function}: norm must be {'pre' if 'norm' in stack else 'post'}, since the {name} "
-            f"has {'a' if 'norm' in stack else 'no'} last norm; got {model.norm!r}"
+            f"{function}: norm must be {'pre' if last else 'post'}, since the {name} has "
+            f"{'a' if last else 'no'} last norm; got {model.norm!r}{way_out}"
         )
     encodings = []
     for n, layer in enumerate(stack["layers"].values()):
@@ -124,3 +121,57 @@ def _same(function: str, encoding: Encoding, held: Params, own: dict, where: str
             f"{function}: {encoding} must have its own arrays in {where}, {own or 'none'}; the "
             f"parameters hold {found or 'none'}"
         )
+
+
+# ---- choices and inputs -------------------------------------------------------------------------
+
+
+def check_choices(model: Any) -> None:
+    """Refuse choices of a `Model` that are unknown, or exclude each other."""
+    checks.integer("Model", "n_heads", model.n_heads)
+    patterns = {}
+    for name, kind, example in (("encoding", Encoding, "Rope()"), ("mask", Causal, "Window(4)")):
+        pattern = getattr(model, name)
+        members = patterns[name] = pattern if isinstance(pattern, tuple) else (pattern,)
+        if not members or not all(isinstance(each, kind) for each in members):
+            raise ValueError(
+                f"Model: {name} must be an instance of {kind.__name__}, such as {example}, or "
+                f"a tuple of them; got {pattern!r}"
+            )
+    checks.choice("Model", "norm", model.norm, ("pre", "post"))
+    checks.choice("Model", "activation", model.activation, tuple(ACTIVATIONS))
+    checks.share("Model", "dropout", model.dropout)
+    if model.cross_heads is not None:
+        checks.integer("Model", "cross_heads", model.cross_heads)
+    for name in ("scale", "eps"):
+        if getattr(model, name) is not None:
+            checks.positive("Model", name, getattr(model, name))
+    for n in range(math.lcm(*map(len, patterns.values()))):
+        encoding, mask = model.of_layer("encoding", n), model.of_layer("mask", n)
+        if encoding.needs not in (None, mask):
+            raise ValueError(
+                f"Model: {encoding} needs the mask {encoding.needs}, which hides what it drops; "
+                f"got {mask}"
+            )
+
+
+def check_memory(
+    params: Params, tokens: np.ndarray, memory: ArrayLike | None, memory_real: ArrayLike | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The memory (B, S, D), and which of it is real: None if all is."""
+    if ("encoder" in params) != (memory is not None):
+        raise ValueError(
+            "decode: memory must be given if and only if the model has an encoder; got "
+            f"{'none' if memory is None else 'one'}"
+        )
+    if memory is None:
+        if memory_real is not None:
+            raise ValueError("decode: memory_real must come with a memory; got it alone")
+        return None, None
+    memory = checks.real_array("decode", "memory", memory, "BSD")
+    shape = (tokens.shape[0], memory.shape[1], params["embedding"].shape[1])
+    if memory.shape != shape:
+        raise ValueError(
+            f"decode: memory must have the shape (B, S, D) = {shape}; got {memory.shape}"
+        )
+    return memory, checks.which_real("decode", "memory_real", memory_real, shape[:2])

@@ -26,6 +26,8 @@ from pe_numpy.transformer.model import Model
 class Sizes:
     """Sizes and parts of a Transformer's parameters; afterwards the parameters show them.
 
+    Source: Vaswani et al. 2017, section 3 and table 3.
+
     Parameters
     ----------
     vocabulary, d_model, d_ff, n_layers : int
@@ -41,15 +43,6 @@ class Sizes:
     gated, biases, tied, rms, sink : bool
         A gate in the feed-forward network; biases in all projections; output layer tied to the
         embedding; RMS norms; a learned sink a head in each self-attention (`attend(..., sink)`).
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1 (below 0 for n_encoder_layers), or a choice is no bool.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3 and table 3.
 
     Examples
     --------
@@ -86,6 +79,8 @@ def init_params(
 ) -> Params:
     """Draw the parameters of a model.
 
+    Source: see the module.
+
     Parameters
     ----------
     sizes : Sizes
@@ -102,16 +97,6 @@ def init_params(
     Nested dictionaries of arrays: "embedding" (V, D), "decoder" and, if there is one, "encoder",
     each with "layers", "shared" (of the encoding) and, for pre-norm, "norm"; "output" (D, V) if the
     output layer is not tied.
-
-    Raises
-    ------
-    ValueError
-        If sizes and model don't fit: the heads must divide D, if no d_head is given, and n_kv_heads
-        the heads.
-
-    Notes
-    -----
-    Source: see the module.
 
     Examples
     --------

@@ -18,7 +18,6 @@ Differs from the paper: every part that later models changed is a choice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,21 +28,16 @@ from pe_numpy import checks
 from pe_numpy.transformer.attention import attend, attention, merge_heads, split_heads
 from pe_numpy.transformer.context import Cache, Context
 from pe_numpy.transformer.encodings.base import Encoding, Params
-from pe_numpy.transformer.fits import fits
-from pe_numpy.transformer.layers import (
-    ACTIVATIONS,
-    embed_tokens,
-    feed_forward,
-    layer_norm,
-    linear,
-    rms_norm,
-)
+from pe_numpy.transformer.fits import check_choices, check_memory, fits
+from pe_numpy.transformer.layers import embed_tokens, feed_forward, layer_norm, linear, rms_norm
 from pe_numpy.transformer.masks import Causal, Full
 
 
 @dataclass(frozen=True)
 class Model:
     """What the parameters of a Transformer can't say.
+
+    Source: Vaswani et al. 2017, section 3; the paper's choices are post-norm, ReLU, dropout 0.1.
 
     Parameters
     ----------
@@ -68,15 +62,6 @@ class Model:
     eps : float, optional
         What the norms add under the root: 1e-5, and 1e-6 for RMS norms, by default.
 
-    Raises
-    ------
-    ValueError
-        If a choice is unknown, or an encoding lacks the mask that it needs.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3; the paper's choices are post-norm, ReLU, dropout 0.1.
-
     Examples
     --------
     >>> Model(8, norm="post", dropout=0.1).activation
@@ -94,33 +79,7 @@ class Model:
     eps: float | None = None
 
     def __post_init__(self) -> None:
-        checks.integer("Model", "n_heads", self.n_heads)
-        for name, kind in (("encoding", Encoding), ("mask", Causal)):
-            pattern = getattr(self, name)
-            members = pattern if isinstance(pattern, tuple) else (pattern,)
-            if not members or not all(isinstance(each, kind) for each in members):
-                example = "Rope()" if kind is Encoding else "Window(4)"
-                raise ValueError(
-                    f"Model: {name} must be an instance of {kind.__name__}, such as {example}, or "
-                    f"a tuple of them; got {pattern!r}"
-                )
-        checks.choice("Model", "norm", self.norm, ("pre", "post"))
-        checks.choice("Model", "activation", self.activation, tuple(ACTIVATIONS))
-        checks.share("Model", "dropout", self.dropout)
-        if self.cross_heads is not None:
-            checks.integer("Model", "cross_heads", self.cross_heads)
-        for name in ("scale", "eps"):
-            if getattr(self, name) is not None:
-                checks.positive("Model", name, getattr(self, name))
-        encodings = self.encoding if isinstance(self.encoding, tuple) else (self.encoding,)
-        masks = self.mask if isinstance(self.mask, tuple) else (self.mask,)
-        for n in range(math.lcm(len(encodings), len(masks))):
-            encoding, mask = encodings[n % len(encodings)], masks[n % len(masks)]
-            if encoding.needs not in (None, mask):
-                raise ValueError(
-                    f"Model: {encoding} needs the mask {encoding.needs}, which hides what it "
-                    f"drops; got {mask}"
-                )
+        check_choices(self)
 
     def of_layer(self, name: str, n: int, encoder: bool = False) -> Any:
         """Return "encoding" or "mask" of a layer."""
@@ -157,12 +116,12 @@ def encode(
 ) -> np.ndarray:
     """Read a batch of source sequences: one vector for each token.
 
+    Source: Vaswani et al. 2017, section 3.1.
+
     Parameters
     ----------
-    params : dict
-        From `init_params`.
-    model : Model
-        Its choices.
+    params, model : dict, Model
+        From `init_params`, and the model it was given.
     tokens : (B, S) integer array
         Source tokens.
     real : (B, S) boolean array, optional
@@ -173,15 +132,6 @@ def encode(
     Returns
     -------
     (B, S, D) array, the memory that `decode` looks at.
-
-    Raises
-    ------
-    ValueError
-        If the model has no encoder, a token is outside the vocabulary or shapes don't fit.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.1.
 
     Examples
     --------
@@ -195,8 +145,7 @@ def encode(
     fits(params, model, "encode")
     if "encoder" not in params:
         raise ValueError("encode: the model has no encoder; give it n_encoder_layers above 0")
-    rng = None if rng is None else checks.generator("encode", "rng", rng)
-    tokens, real = _tokens("encode", tokens, real)
+    tokens, real = checks.token_rows("encode", tokens, real, rng)
     context = Context().begin(tokens.shape, real, model.dropout, rng)
     return stack(params, model, tokens, context, encoder=True)
 
@@ -214,41 +163,26 @@ def decode(
 ) -> np.ndarray:
     """Read target tokens, each attending to itself and those before it: logits of the next token.
 
+    Source: Vaswani et al. 2017, section 3.1; tied output layer: section 3.4.
+
     Parameters
     ----------
-    params : dict
-        From `init_params`.
-    model : Model
-        Its choices.
+    params, model, rng : as in `encode`
     tokens : (B, L) integer array
         Target tokens, shifted right for training; with a cache, the newest only.
     memory : (B, S, D) array, optional
         From `encode`; needed if the model has an encoder.
-    memory_real : (B, S) boolean array, optional
-        False where a source token is padding.
-    real : (B, L) boolean array, optional
-        False where a token is padding. Positions count real tokens, so padding may stand on the
-        left.
+    memory_real, real : (B, S) and (B, L) boolean arrays, optional
+        False where a token of the source, or of the target, is padding. Positions count real
+        tokens, so padding may stand on the left.
     cache : Cache, optional
         What was read before; this call adds its tokens.
-    rng : numpy.random.Generator, optional
-        For dropout; none at inference.
     watch : dict, optional
         Gets the attention weights: "attention 0", "cross 0", ... (B, H, L, S).
 
     Returns
     -------
     (B, L, V) array.
-
-    Raises
-    ------
-    ValueError
-        If a token is outside the vocabulary, a learned table is too short, shapes don't fit, the
-        memory is missing, or the cache is full or serves another model.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.1; tied output layer: section 3.4.
 
     Examples
     --------
@@ -262,83 +196,59 @@ def decode(
         raise ValueError(f"decode: cache must be a Cache; got {type(cache).__name__}")
     if cache is None or not cache.owner:
         fits(params, model, "decode")
-    rng = None if rng is None else checks.generator("decode", "rng", rng)
-    tokens, real = _tokens("decode", tokens, real)
-    memory, memory_real = _memory(params, tokens, memory, memory_real)
+    tokens, real = checks.token_rows("decode", tokens, real, rng)
+    memory, memory_real = check_memory(params, tokens, memory, memory_real)
     context = (cache or Context()).begin(tokens.shape, real, model.dropout, rng)
-    context.serve("decode", params["decoder"], model, memory)
+    context.serve("decode", params["decoder"], model, memory, memory_real)
     context.memory = memory
     context.memory_mask = None if memory_real is None else memory_real[:, None, None, :]
     context.watch = None if watch is None else {}
     x = stack(params, model, tokens, context)
-    logits = x @ (
-        params["output"] if "output" in params else np.swapaxes(params["embedding"], 0, 1)
-    )
+    embedding = params["embedding"]
+    logits = x @ (params["output"] if "output" in params else np.swapaxes(embedding, 0, 1))
     context.end()
-    if watch is not None and context.watch is not None:
-        watch.update(context.watch)
+    if watch is not None:
+        watch.update(context.watch or {})
     return logits
 
 
-def stack(
-    params: Params, model: Model, tokens: np.ndarray, context: Context, encoder: bool = False
-) -> np.ndarray:
+def stack(params, model, tokens, context, encoder=False):
     """Embedding, layers and, for pre-norm, one more norm."""
     own = params["encoder" if encoder else "decoder"]
-    layers = own["layers"]
+    layers, shared = own["layers"], own["shared"]
     encodings = [model.of_layer("encoding", n, encoder) for n in range(len(layers))]
-    members, shared = list(dict.fromkeys(encodings)), own["shared"]
-    several = len(members) > 1
-    shared_by = {each: shared[str(n)] if several else shared for n, each in enumerate(members)}
+    members = list(dict.fromkeys(encodings))
+    if len(members) == 1:  # what its layers share has no number
+        shared = {"0": shared}
     x = embed_tokens(params["embedding"], tokens, model.scale)  # (B, L, D)
-    for encoding, learned in shared_by.items():
-        x = encoding.embed(learned, x, context.q_positions)
+    for n, encoding in enumerate(members):
+        x = encoding.embed(shared[str(n)], x, context.q_positions)
     x = context.drop(x)
-    for n, (name, encoding) in enumerate(zip(layers, encodings, strict=True)):
-        places = {**shared_by[encoding], **layers[name]["encoding"]}
+    for n, (name, layer) in enumerate(layers.items()):
+        encoding = encodings[n]
+        places = {**shared[str(members.index(encoding))], **layer["encoding"]}
         context.mask = context.mask_of(model.of_layer("mask", n, encoder))
-        x = block(layers[name], model, name, x, context, encoding, places)
+        x = block(layer, model, name, x, context, encoding, places)
     return norm(own["norm"], x, model.eps) if "norm" in own else x
 
 
-def block(
-    layer: Params,
-    model: Model,
-    name: str,
-    x: np.ndarray,
-    context: Context,
-    encoding: Encoding,
-    places: Params,
-) -> np.ndarray:
+def block(layer, model, name, x, context, encoding, places):
     """One layer: attend to the text, attend to the memory if there is one, think."""
 
-    def around(
-        part: str, x: np.ndarray, sublayer: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
+    def around(part, x, sublayer, *rest):
         """Residual connection, dropout and norm."""
-        gains = layer[f"{part}_norm"]
+        own, gains = layer[part], layer[f"{part}_norm"]
         if model.norm == "pre":
-            return x + context.drop(sublayer(norm(gains, x, model.eps)))
-        return norm(gains, x + context.drop(sublayer(x)), model.eps)
+            return x + context.drop(sublayer(own, norm(gains, x, model.eps), *rest))
+        return norm(gains, x + context.drop(sublayer(own, x, *rest)), model.eps)
 
-    def attend_to_text(x: np.ndarray) -> np.ndarray:
-        own = layer["attention"]
-        return self_attention(own, x, model.n_heads, context, encoding, places, name)
-
-    def attend_to_memory(x: np.ndarray) -> np.ndarray:
-        heads = model.cross_heads or model.n_heads
-        return cross_attention(layer["cross"], x, heads, context, name)
-
-    def think(x: np.ndarray) -> np.ndarray:
-        return feed_forward(layer["feed_forward"], x, model.activation)
-
-    x = around("attention", x, attend_to_text)
+    x = around("attention", x, self_attention, model.n_heads, context, encoding, places, name)
     if context.memory is not None:
-        x = around("cross", x, attend_to_memory)
-    return around("feed_forward", x, think)
+        x = around("cross", x, cross_attention, model.cross_heads or model.n_heads, context, name)
+    return around("feed_forward", x, feed_forward, model.activation)
 
 
-def norm(gains: Params, x: np.ndarray, eps: float | None = None) -> np.ndarray:
+def norm(gains, x, eps=None):
     """Layer norm, or RMS norm where there is no bias."""
     if "bias" in gains:
         return layer_norm(x, gains["gain"], gains["bias"], eps or 1e-5)
@@ -352,6 +262,8 @@ def multi_head_attention(
     params: Params, x: np.ndarray, source: np.ndarray, n_heads: int, mask: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Multi-head attention: Concat(head_1 ... head_h) W^O.
+
+    Source: Vaswani et al. 2017, section 3.2.2.
 
     Parameters
     ----------
@@ -372,15 +284,6 @@ def multi_head_attention(
     output : (B, L, D) array
     weights : (B, H, L, S) array
 
-    Raises
-    ------
-    ValueError
-        If shapes don't fit.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.2.2.
-
     Examples
     --------
     >>> params, x = {f"W_{n}": np.eye(2) for n in "qkvo"}, np.array([[[1.0, 0.0], [0.0, 1.0]]])
@@ -397,15 +300,7 @@ def multi_head_attention(
     return join(params, mixed), weights
 
 
-def self_attention(
-    params: Params,
-    x: np.ndarray,
-    n_heads: int,
-    context: Context,
-    encoding: Encoding,
-    places: Params,
-    layer: str = "0",
-) -> np.ndarray:
+def self_attention(params, x, n_heads, context, encoding, places, layer="0"):
     """Attend to the text (B, L, D), with position at places 2, 3 and 4."""
     H, G = n_heads, kv_heads(params, n_heads)
     q = heads(params, "q", x, H)  # (B, H, L, K)
@@ -429,88 +324,33 @@ def self_attention(
     return join(params, mixed)
 
 
-def cross_attention(
-    params: Params, x: np.ndarray, n_heads: int, context: Context, layer: str = "0"
-) -> np.ndarray:
+def cross_attention(params, x, n_heads, context, layer="0"):
     """Attend from the text (B, L, D) to the memory, which has no positions here."""
-
-    def of_memory() -> tuple[np.ndarray, np.ndarray]:
-        return heads(params, "k", context.memory, n_heads), heads(
-            params, "v", context.memory, n_heads
-        )
-
     q = heads(params, "q", x, n_heads)
-    k, v = context.once(layer, of_memory)
+    k, v = context.once(
+        layer, lambda: tuple(heads(params, name, context.memory, n_heads) for name in "kv")
+    )
     mixed, weights = attention(q, k, v, context.memory_mask)
     context.look(f"cross {layer}", weights)
     return join(params, mixed)
 
 
-def heads(params: Params, name: str, x: np.ndarray, n_heads: int) -> np.ndarray:
+def heads(params, name, x, n_heads):
     """Queries, keys or values: (B, L, D) to (B, H, L, K)."""
     return split_heads(linear(x, params[f"W_{name}"], params.get(f"b_{name}")), n_heads)
 
 
-def kv_heads(params: Params, n_heads: int) -> int:
+def kv_heads(params, n_heads):
     """G: as many heads of keys as their projection has room for."""
     return max(1, n_heads * params["W_k"].shape[-1] // params["W_q"].shape[-1])
 
 
-def share(x: np.ndarray, n_heads: int) -> np.ndarray:
+def share(x, n_heads):
     """Keys or values of G heads (B, G, S, K) for H: neighbouring query heads share one."""
     G = x.shape[-3]
     return x if G == n_heads else np.repeat(x, n_heads // G, axis=-3)
 
 
-def join(params: Params, mixed: np.ndarray) -> np.ndarray:
+def join(params, mixed):
     """Concat(head_1 ... head_h) W_o: (B, H, L, K) to (B, L, D)."""
     return linear(merge_heads(mixed), params["W_o"], params.get("b_o"))
-
-
-# ---- what is refused ----------------------------------------------------------------------------
-
-
-def _tokens(
-    function: str, tokens: ArrayLike, real: ArrayLike | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Check both; the second is None if all tokens are real."""
-    tokens = checks.whole_numbers(function, "tokens", tokens)
-    if tokens.ndim != 2:
-        raise ValueError(f"{function}: tokens must have the axes (B, L); got shape {tokens.shape}")
-    return tokens, _real(function, "real", real, tokens.shape)
-
-
-def _real(
-    function: str, name: str, real: ArrayLike | None, shape: tuple[int, ...]
-) -> np.ndarray | None:
-    if real is None:
-        return None
-    real = checks.as_array(real)
-    if real.dtype != np.bool_ or real.shape != shape:
-        raise ValueError(
-            f"{function}: {name} must be boolean and of the shape {shape} of its tokens; "
-            f"got {real.dtype} {real.shape}"
-        )
-    return None if real.all() else real
-
-
-def _memory(
-    params: Params, tokens: np.ndarray, memory: ArrayLike | None, memory_real: ArrayLike | None
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Check the memory, and which of it is real."""
-    if ("encoder" in params) != (memory is not None):
-        raise ValueError(
-            "decode: memory must be given if and only if the model has an encoder; got "
-            f"{'none' if memory is None else 'one'}"
-        )
-    if memory is None:
-        if memory_real is not None:
-            raise ValueError("decode: memory_real must come with a memory; got it alone")
-        return None, None
-    memory = checks.real_array("decode", "memory", memory, "BSD")
-    shape = (tokens.shape[0], memory.shape[1], params["embedding"].shape[1])
-    if memory.shape != shape:
-        raise ValueError(
-            f"decode: memory must have the shape (B, S, D) = {shape}; got {memory.shape}"
-        )
-    return memory, _real("decode", "memory_real", memory_real, shape[:2])

@@ -139,7 +139,8 @@ class Bias(Encoding):
         raise NotImplementedError
 
     def scores(self, params, q, k, context):
-        bias = self.bias(params, context.of(q))  # first: what it needs meanwhile is free again
+        context.heads, context.dtype = q.shape[-3], q.dtype
+        bias = self.bias(params, context)  # first: what it needs meanwhile is free again
         return super().scores(params, q, k, context) + bias
 
 
