@@ -61,7 +61,7 @@ class Rope(Encoding):
                 factors = np.where(np.arange(K) < 2 * len(frequencies), factor, 1)  # (K,)
                 factors = factors.astype(q.dtype)
         i, j = context.q_positions, context.positions_of(k)
-        if i.shape == j.shape == (1,) and i == j:  # one token of a decoding: one call
+        if i.shape == j.shape == (1,) and i[0] == j[0]:  # one token of a decoding: one call
             H, both = q.shape[-3], rope(np.concatenate([q, k], -3), i, frequencies, self.layout)
             q, k = both[..., :H, :, :], both[..., H:, :, :]
         else:

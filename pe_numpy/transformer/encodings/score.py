@@ -48,10 +48,7 @@ class Shaw(Encoding):
 
     def layer(self, rng, shape):
         size = (2 * self.clip + 1, shape.d_head)
-        return {
-            "key_table": 0.1 * rng.standard_normal(size),
-            "value_table": 0.1 * rng.standard_normal(size),
-        }
+        return {name: 0.1 * rng.standard_normal(size) for name in ("key_table", "value_table")}
 
     def scores(self, params, q, k, context):
         return shaw_scores(q, k, params["key_table"], context.head_distance)
@@ -80,8 +77,7 @@ class Nezha(Encoding):
     clip: int = 64
 
     def scores(self, params, q, k, context):
-        table = nezha_table(self.clip, q.shape[-1])
-        return shaw_scores(q, k, table, context.head_distance)
+        return shaw_scores(q, k, nezha_table(self.clip, q.shape[-1]), context.head_distance)
 
     def mix(self, params, weights, v, context):
         table = nezha_table(self.clip, v.shape[-1])
@@ -99,8 +95,7 @@ class TransformerXL(Encoding):
         return {"W_r": normal(rng, D, H * K), "u": np.zeros((H, K)), "v": np.zeros((H, K))}
 
     def scores(self, params, q, k, context):
-        distance = context.head_distance
-        W_r = params["W_r"]
+        distance, W_r = context.head_distance, params["W_r"]
         span = np.arange(distance.min(), distance.max() + 1) if distance.size else np.arange(0)
         codes = sinusoidal(span, W_r.shape[0], self.base).astype(W_r.dtype)  # (N, D)
         r = split_heads(codes @ W_r, q.shape[-3])  # (H, N, K)
@@ -141,12 +136,8 @@ class Tupe(T5):
     def shared(self, rng, shape):
         D, HK = shape.d_model, shape.n_heads * shape.d_head
         own = {"positions": rng.standard_normal((self.length, D)) / 2}
-        return {
-            **super().shared(rng, shape),
-            **own,
-            "U_q": normal(rng, D, HK),
-            "U_k": normal(rng, D, HK),
-        }
+        own = super().shared(rng, shape) | own
+        return own | {"U_q": normal(rng, D, HK), "U_k": normal(rng, D, HK)}
 
     def scores(self, params, q, k, context):
         H = q.shape[-3]
@@ -201,10 +192,8 @@ class Kerple(Bias):
     """
 
     def shared(self, rng, shape):
-        return {
-            "log_p": np.log(rng.uniform(0.01, 2, shape.n_heads)),
-            "log_a": np.log(rng.uniform(0.01, 1, shape.n_heads)),
-        }
+        p, a = (rng.uniform(0.01, most, shape.n_heads) for most in (2, 1))
+        return {"log_p": np.log(p), "log_a": np.log(a)}
 
     def bias(self, params, context):
         return kerple_log_bias(np.exp(params["log_p"]), np.exp(params["log_a"]), context.distance)
@@ -323,18 +312,13 @@ class _Passes(Encoding):
     def scores(self, params, q, k, context):
         frequencies = rope_frequencies(q.shape[-1], self.base)
         q = q * (1 / math.sqrt(q.shape[-1]))
+        i, j = beside_heads(context.q_positions), beside_heads(context.k_positions)
         turned = []
-        for q_places, k_places, where in self.passes(
-            beside_heads(context.q_positions), beside_heads(context.k_positions)
-        ):
+        for q_places, k_places, where in self.passes(i, j):
             if not turned or (where if context.mask is None else where & context.mask).any():
-                turned.append(
-                    (
-                        rope(q, q_places, frequencies, self.layout),
-                        np.swapaxes(rope(k, k_places, frequencies, self.layout), -1, -2),
-                        where,
-                    )
-                )
+                queries = rope(q, q_places, frequencies, self.layout)
+                keys = rope(k, k_places, frequencies, self.layout)
+                turned.append((queries, np.swapaxes(keys, -1, -2), where))
         blocks = []
         for start in range(0, max(q.shape[-2], 1), ROWS):
             rows = slice(start, start + ROWS)
