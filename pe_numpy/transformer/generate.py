@@ -19,9 +19,7 @@ Differs from the papers: nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,10 +28,11 @@ from numpy.typing import ArrayLike
 from pe_numpy import checks
 from pe_numpy.transformer.attention import log_softmax, softmax
 from pe_numpy.transformer.context import Cache
+from pe_numpy.transformer.encodings.base import Params
 
 
 def greedy(
-    params: dict[str, Any],
+    params: Params,
     model: Any,
     prompt: ArrayLike,
     steps: int,
@@ -45,12 +44,12 @@ def greedy(
 ) -> np.ndarray:
     """Continue each prompt with the most probable token, again and again.
 
+    Source: Vaswani et al. 2017, section 3.
+
     Parameters
     ----------
-    params : dict
-        From `init_params`.
-    model : Model, or what `load_model` gives
-        Its sizes and choices.
+    params, model : dict and Model, or what `load_model` gives
+        The parameters, and what they can't say.
     prompt : (B, L) integer array
         What the decoder has read: at least one token, such as the one that begins a sentence.
     steps : int
@@ -68,17 +67,6 @@ def greedy(
     -------
     (B, n) integer array of the new tokens, n at most `steps`: less if all sequences have ended.
 
-    Raises
-    ------
-    ValueError
-        As `encode` and `decode`; also if the prompt is empty, or padded on the right, `end` is no
-        token of the vocabulary, the source has another number of rows than the prompt, or a largest
-        logit is NaN or infinite.
-
-    Notes
-    -----
-    Source: Vaswani et al. 2017, section 3.
-
     Examples
     --------
     >>> from pe_numpy import Model, Sizes, init_params
@@ -95,7 +83,7 @@ def greedy(
 
 
 def sample(
-    params: dict[str, Any],
+    params: Params,
     model: Any,
     prompt: ArrayLike,
     steps: int,
@@ -110,10 +98,11 @@ def sample(
 ) -> np.ndarray:
     """Continue each prompt with tokens drawn by their probability.
 
+    Source: Fan et al. 2018, section 5.4.
+
     Parameters
     ----------
     params, model, prompt, steps, source, source_real, real, end, cached : as in `greedy`
-        As there.
     rng : numpy.random.Generator
         Where the draws come from; the same generator gives the same tokens.
     temperature : float
@@ -124,16 +113,6 @@ def sample(
     Returns
     -------
     (B, n) integer array of the new tokens, as in `greedy`.
-
-    Raises
-    ------
-    ValueError
-        As `greedy`; also if rng is no generator, the temperature is not above 0, or top_k is below
-        1.
-
-    Notes
-    -----
-    Source: Fan et al. 2018, section 5.4.
 
     Examples
     --------
@@ -152,7 +131,7 @@ def sample(
 
 
 def beam_search(
-    params: dict[str, Any],
+    params: Params,
     model: Any,
     prompt: ArrayLike,
     steps: int,
@@ -171,10 +150,13 @@ def beam_search(
     the others, the `beams` most probable go on. The search stops when no beam can become better
     than what has ended.
 
+    Source: tensor2tensor at f8b951a, utils/beam_search.py (length penalty: Wu et al. 2016,
+    arXiv:1609.08144). There all beams are returned, so that the search goes on until none of the
+    ended ones can be beaten, and the score of a sequence without an end is not divided.
+
     Parameters
     ----------
     params, model, prompt, steps, source, source_real, real, end, cached : as in `greedy`
-        As there.
     beams : int
         Sequences that go on, for each prompt.
     alpha : float
@@ -184,17 +166,6 @@ def beam_search(
     -------
     (B, n) integer array of the new tokens, as in `greedy`; and the scores (B,). `end` counts in the
     length. A sequence without an end is returned where none has ended within `steps`.
-
-    Raises
-    ------
-    ValueError
-        As `greedy`; also if beams is below 1, or alpha below 0.
-
-    Notes
-    -----
-    Source: tensor2tensor at f8b951a, utils/beam_search.py (length penalty: Wu et al. 2016,
-    arXiv:1609.08144). There all beams are returned, so that the search goes on until none of the
-    ended ones can be beaten, and the score of a sequence without an end is not divided.
 
     Examples
     --------
@@ -214,35 +185,34 @@ def beam_search(
     if alpha < 0:
         raise ValueError(f"{name}: alpha must be at least 0; got {alpha:g}")
     B, end = len(tokens), -1 if end is None else end
+    penalty = [((5 + length) / 6) ** alpha for length in range(steps + 1)]
     row, alive, log_p = np.arange(B)[:, None], np.zeros((B, 1, 0), np.int64), np.zeros((B, 1))
     best, score = np.full((B, steps), end), np.full(B, -np.inf)  # of those that have ended
-    unread, unread_real = tokens, real
+    unread = tokens
     for length in range(1, steps + 1):
-        logits = read(unread, unread_real)[:, -1]
+        logits = read(unread, real)[:, -1]
         _check_logits(name, logits, length - 1)
         first = row * log_p.shape[1]  # of each prompt's rows
         beam, token, log_p = _most_probable(log_p, logits, 2 * beams)
         grown = np.concatenate([alive[row, beam], token[..., None]], axis=2)
-        ended = np.where(token == end, log_p, -np.inf) / _length_penalty(length, alpha)
+        ended = np.where(token == end, log_p, -np.inf) / penalty[length]
         better = ended.max(axis=1) > score
         best[better, :length] = grown[row[:, 0], ended.argmax(axis=1)][better]
         score = np.maximum(score, ended.max(axis=1))
         on = np.argsort(token == end, axis=1, kind="stable")[:, :beams]  # the best that go on
         alive, log_p = grown[row, on], np.where(token == end, -np.inf, log_p)[row, on]
-        if (score > log_p[:, 0] / _length_penalty(steps, alpha)).all():
+        if (score > log_p[:, 0] / penalty[steps]).all():
             break
         read.take((first + beam[row, on]).ravel())
-        unread, unread_real = alive[..., -1].reshape(-1, 1), np.ones((log_p.size, 1), bool)
+        unread, real = alive[..., -1].reshape(-1, 1), None
     endless = np.isneginf(score)
     best[endless, : alive.shape[2]] = alive[endless, 0]
-    score[endless] = log_p[endless, 0] / _length_penalty(steps, alpha)
+    score[endless] = log_p[endless, 0] / penalty[steps]
     used = 1 + (np.cumsum(best == end, axis=1) == 0).sum(axis=1)  # up to its end
     return best[:, : used.max()], score
 
 
-def _most_probable(
-    log_p: np.ndarray, logits: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _most_probable(log_p, logits, count):
     """Beam, token and log probability of the most probable continuations, the best first."""
     B, beams = log_p.shape
     each = log_softmax(logits.astype(np.float64)).reshape(B, beams, -1)  # (B, beams, V)
@@ -252,14 +222,10 @@ def _most_probable(
     return beam, token, np.take_along_axis(grown, order, axis=1)
 
 
-def _length_penalty(length: int, alpha: float) -> float:
-    return ((5 + length) / 6) ** alpha
-
-
 def speculative(
-    params: dict[str, Any],
+    params: Params,
     model: Any,
-    draft_params: dict[str, Any],
+    draft_params: Params,
     draft_model: Any,
     prompt: ArrayLike,
     steps: int,
@@ -275,6 +241,9 @@ def speculative(
     min(1, p(x) / q(x)). The first that is not is replaced by one drawn from max(p - q, 0), and what
     follows it is thrown away. If all are accepted, one more is drawn from p. So the tokens have the
     distribution p, whatever q is; a good draft saves readings of the large model.
+
+    Source: Leviathan et al. 2023, algorithm 1; Chen et al. 2023. Tokens read together have the
+    logits of tokens read one by one, up to rounding, unless frequencies change with the length.
 
     Parameters
     ----------
@@ -295,17 +264,6 @@ def speculative(
     Returns
     -------
     (1, n) integer array of the new tokens, as in `greedy`.
-
-    Raises
-    ------
-    ValueError
-        As `sample`; also if there is more than one prompt, the vocabularies differ, or ahead is
-        below 1.
-
-    Notes
-    -----
-    Source: Leviathan et al. 2023, algorithm 1; Chen et al. 2023. Tokens read together have the
-    logits of tokens read one by one, up to rounding, unless frequencies change with the length.
 
     Examples
     --------
@@ -331,16 +289,26 @@ def speculative(
     temperature = checks.positive(name, "temperature", temperature)
     ahead = checks.integer(name, "ahead", ahead)
     text, last = tokens[0].tolist(), tokens.shape[1] + steps
-    expected = partial(_expected, name, text, tokens.shape[1], rng, temperature)
+
+    def expected(read, count):
+        """Read what is new: the probabilities of what follows each of the last `count` tokens."""
+        logits = read(np.array([text[read.length :]]))[0, -count:]
+        for n, row in enumerate(logits):
+            _check_logits(name, row[None], len(text) - count + 1 - tokens.shape[1] + n)
+        if rng is None:  # all probability to the largest
+            largest = logits.argmax(axis=1)[:, None]
+            return list((np.arange(logits.shape[1]) == largest).astype(float))
+        return list(softmax(logits.astype(np.float64) / temperature))
+
     rounds: list[tuple[int, int]] = []
     while len(text) < last and (text[-1] != end or not rounds):
         start, q = len(text), []
         for _ in range(min(ahead, last - start - 1)):
             q += expected(small, 1)
-            text.append(_draw(q[-1], rng))
+            text += draw(q[-1][None], rng).tolist()
         p = expected(large, len(q) + 1)
         right, rest = _accept(p, q, text[start:], rng)
-        text[start + right :] = [_draw(rest, rng)]
+        text[start + right :] = draw(rest[None], rng).tolist()
         if end in text[start:]:
             del text[text.index(end, start) + 1 :]
         rounds.append((len(q), min(right, len(text) - start)))
@@ -351,9 +319,7 @@ def speculative(
     return np.array([text[tokens.shape[1] :]], np.int64)
 
 
-def _accept(
-    p: list[np.ndarray], q: list[np.ndarray], tokens: list[int], rng: np.random.Generator | None
-) -> tuple[int, np.ndarray]:
+def _accept(p, q, tokens, rng):
     """How many drafted tokens are right, and what the next is drawn from (in proportion)."""
     for n, x in enumerate(tokens):
         u = 0.0 if rng is None else rng.random()
@@ -362,45 +328,10 @@ def _accept(
     return len(tokens), p[-1]
 
 
-def _expected(
-    function: str,
-    text: list[int],
-    begin: int,
-    rng: np.random.Generator | None,
-    temperature: float,
-    read: Reader,
-    count: int,
-) -> list[np.ndarray]:
-    """Read what is new; give the probabilities of what follows each of the last `count` tokens."""
-    unread = np.array([text[read.length :]])
-    logits = read(unread, np.ones(unread.shape, bool))[0, -count:]
-    for n, row in enumerate(logits):
-        _check_logits(function, row[None], len(text) - count + 1 - begin + n)
-    if rng is None:  # all probability to the largest
-        return list((np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]).astype(float))
-    return list(softmax(logits.astype(np.float64) / temperature))
-
-
-def _draw(p: np.ndarray, rng: np.random.Generator | None) -> int:
-    below = p.cumsum()
-    return int(p.argmax() if rng is None else (below < rng.random() * below[-1]).sum())
-
-
-def generate(
-    read: Reader,
-    prompt: np.ndarray,
-    steps: int,
-    choose: Callable[[np.ndarray], np.ndarray],
-    real: np.ndarray | None = None,
-    end: int | None = None,
-    function: str = "generate",
-) -> np.ndarray:
+def generate(read, prompt, steps, choose, real=None, end=None, function="generate"):
     """Continue each prompt, token after token: `choose` takes logits (B, V) and gives tokens (B,).
 
-    Returns
-    -------
-    (B, n) integer array of the new tokens, n at most `steps`; after its end a sequence is padded
-    with `end`.
+    Gives the new tokens (B, n), n at most `steps`; after its end a sequence is padded with `end`.
 
     Examples
     --------
@@ -411,8 +342,7 @@ def generate(
     >>> generate(read, np.array([[3, 1]]), 4, most_probable).shape
     (1, 4)
     """
-    real = np.ones(prompt.shape, bool) if real is None else real
-    new, ended = np.zeros((len(prompt), 0), np.int64), np.zeros(len(prompt), bool)
+    new, ended = [], np.zeros(len(prompt), bool)
     for step in range(steps):
         logits = read(prompt, real)[:, -1]
         _check_logits(function, logits, step)
@@ -420,14 +350,14 @@ def generate(
         if end is not None:
             chosen = np.where(ended, end, chosen)
             ended = ended | (chosen == end)
-        new = np.concatenate([new, chosen[:, None]], axis=1)
-        if ended.all():
+        new.append(chosen)
+        if end is not None and ended.all():
             break
-        prompt, real = chosen[:, None], np.ones((len(prompt), 1), bool)
-    return new
+        prompt, real = chosen[:, None], None
+    return np.stack(new, axis=1) if new else np.zeros((len(prompt), 0), np.int64)
 
 
-def most_probable(logits: np.ndarray) -> np.ndarray:
+def most_probable(logits):
     """Tokens (B,) of the largest logits (B, V)."""
     return logits.argmax(axis=-1)
 
@@ -446,14 +376,21 @@ class Sample:
         if self.top_k is not None:
             checks.integer("sample", "top_k", self.top_k)
 
-    def __call__(self, logits: np.ndarray) -> np.ndarray:
+    def __call__(self, logits):
         """Draw a token for each row."""
         scaled = logits.astype(np.float64) / self.temperature
         if self.top_k is not None and self.top_k < scaled.shape[-1]:
             least = np.partition(scaled, -self.top_k, axis=-1)[:, -self.top_k, None]
             scaled = np.where(scaled >= least, scaled, -np.inf)
-        below = softmax(scaled).cumsum(axis=-1)
-        return (below < self.rng.random((len(scaled), 1)) * below[:, -1:]).sum(axis=-1)
+        return draw(softmax(scaled), self.rng)
+
+
+def draw(p, rng):
+    """Tokens (B,), each by its row of p (B, V), in proportion; without a generator the largest."""
+    below = p.cumsum(axis=-1)
+    if rng is None:
+        return p.argmax(axis=-1)
+    return (below < rng.random((len(p), 1)) * below[:, -1:]).sum(axis=-1)
 
 
 class Reader:
@@ -463,39 +400,31 @@ class Reader:
     and `forward(params, sources, tokens, real, cache)`, logits of the tokens.
     """
 
-    def __init__(
-        self,
-        params: dict[str, Any],
-        model: Any,
-        batch: int,
-        capacity: int,
-        source: ArrayLike | None = None,
-        source_real: ArrayLike | None = None,
-        cached: bool = True,
-    ) -> None:
+    def __init__(self, params, model, batch, capacity, source=None, source_real=None, cached=True):
         self.params, self.model, self.length = params, model, 0
         self.sources = model.sources(params, source, source_real)
         self.cache = Cache(batch, capacity) if cached else None
         self.tokens, self.real = np.zeros((batch, 0), np.int64), np.zeros((batch, 0), bool)
 
-    def __call__(self, tokens: np.ndarray, real: np.ndarray) -> np.ndarray:
-        """Logits (B, L, V) of what follows each of the new tokens."""
+    def __call__(self, tokens, real=None):
+        """Logits (B, L, V) of what follows each of the new tokens, all real by default."""
         new = tokens.shape[1]
         if self.cache is None:
+            real = np.ones(tokens.shape, bool) if real is None else real
             tokens = self.tokens = np.concatenate([self.tokens, tokens], axis=1)
             real = self.real = np.concatenate([self.real, real], axis=1)
         logits = self.model.forward(self.params, self.sources, tokens, real, self.cache)
         self.length += new
         return logits[:, -new:]
 
-    def take(self, rows: np.ndarray) -> None:
+    def take(self, rows):
         """Go on with these sequences, in this order."""
         self.tokens, self.real = self.tokens[rows], self.real[rows]
         self.sources = tuple(None if x is None else x[rows] for x in self.sources)
         if self.cache is not None:
             self.cache.take(rows)
 
-    def cut(self, length: int) -> None:
+    def cut(self, length):
         """Forget all tokens but the first `length`."""
         self.length = length
         self.tokens, self.real = self.tokens[:, :length], self.real[:, :length]
@@ -504,17 +433,17 @@ class Reader:
 
 
 def _begin(
-    function: str,
-    params: dict[str, Any],
-    model: Any,
-    prompt: ArrayLike,
-    steps: int,
-    source: ArrayLike | None = None,
-    source_real: ArrayLike | None = None,
-    real: ArrayLike | None = None,
-    end: int | None = None,
-    cached: bool = True,
-) -> tuple[np.ndarray, np.ndarray, Reader]:
+    function,
+    params,
+    model,
+    prompt,
+    steps,
+    source=None,
+    source_real=None,
+    real=None,
+    end=None,
+    cached=True,
+):
     """Check what was asked for; give the prompt, which of it is real, and what reads it."""
     if not hasattr(model, "forward"):
         raise ValueError(
@@ -528,8 +457,8 @@ def _begin(
             f"got shape {tokens.shape}"
         )
     B, L = tokens.shape
-    real = np.ones(tokens.shape, bool) if real is None else checks.as_array(real)
-    if real.shape != tokens.shape or not real[:, -1].all():
+    real = None if real is None else checks.as_array(real)
+    if real is not None and (real.shape != tokens.shape or not real[:, -1].all()):
         raise ValueError(
             f"{function}: padding of the prompt must stand on the left, so that every prompt ends "
             "with a token"
@@ -545,16 +474,16 @@ def _begin(
         )
     if source is None and source_real is not None:
         raise ValueError(f"{function}: source_real must come with a source; got none")
-    shape = () if source is None else np.shape(source)
-    if source is not None and (len(shape) < 2 or shape[0] != B):
+    rows = tokens.shape[:1] if source is None else np.shape(source)
+    if source is not None and (len(rows) < 2 or rows[0] != B):
         raise ValueError(
-            f"{function}: source must have one row for each prompt, {B}; got shape {shape}"
+            f"{function}: source must have one row for each prompt, {B}; got shape {rows}"
         )
     cached = checks.flag(function, "cached", cached)
     return tokens, real, Reader(params, model, B, L + steps, source, source_real, cached)
 
 
-def _check_logits(function: str, logits: np.ndarray, step: int) -> None:
+def _check_logits(function, logits, step):
     """Refuse a row that names no token: with NaN, with +inf, or of -inf alone."""
     top = np.maximum.reduce(logits, axis=-1).tolist()  # B numbers, NaN if one of a row is NaN
     finite = [math.isfinite(logit) for logit in top]
