@@ -29,7 +29,6 @@ from measure import (
 from report import RESULTS, report
 
 import pe_numpy as pe
-from pe_numpy.absolute.sinusoidal import turns_of_a_run
 from pe_numpy.rotary.rope import turn_half, turn_interleaved
 from pe_numpy.transformer.encodings import SelfExtend
 
@@ -91,6 +90,11 @@ def tensors(*arrays: np.ndarray) -> list[torch.Tensor]:
     return [torch.from_numpy(a) for a in arrays]
 
 
+def unit_numbers(L: int) -> np.ndarray:
+    """Complex e^(i m theta), as the functions that turn want them: (L, K/2)."""
+    return np.exp(1j * np.outer(np.arange(L), pe.rope_frequencies(K))).astype(np.complex64)
+
+
 # The token vector
 
 
@@ -127,7 +131,7 @@ def rope_interleaved(L):
 def rope_interleaved_given(L):
     x = normal(B, H, L, K)
     t, units = torch.from_numpy(x), documents.rope_unit_numbers(L, K)
-    ours = turns_of_a_run(np.arange(L), pe.rope_frequencies(K)).astype(np.complex64)
+    ours = unit_numbers(L)
     return lambda: turn_interleaved(x, ours), lambda: documents.complex_rope(t, units)
 
 
@@ -145,14 +149,14 @@ def rope_half(L):
 def rope_half_given(L):
     x = normal(B, H, L, K)
     t, turn = torch.from_numpy(x), documents.HalfSplitRope(L, K)
-    ours = turns_of_a_run(np.arange(L), pe.rope_frequencies(K)).astype(np.complex64)
+    ours = unit_numbers(L)
     return lambda: turn_half(x, ours), lambda: turn(t)
 
 
 @scheme("RoPE interleaved, rotation alone", COPY, goal=2, sizes=(1024,))
 def rope_rotation_and_copy(L):
     x = normal(B, H, L, K)
-    ours = turns_of_a_run(np.arange(L), pe.rope_frequencies(K)).astype(np.complex64)
+    ours = unit_numbers(L)
     return lambda: turn_interleaved(x, ours), lambda: x.copy()
 
 
