@@ -11,6 +11,7 @@ import numpy as np
 
 from pe_numpy import alibi_bias, cope_bias, forgetting_bias, relative_distance, softmax
 from pe_numpy.book.plots import content as plots
+from pe_numpy.relative.cope import at_counts
 
 words = "The cat sat on the mat . It slept . A dog came . It barked".split()
 at, stop = np.arange(16), np.array([word == "." for word in words])
@@ -381,11 +382,12 @@ for count in (0.4, 1.3, 2.8, 2.0, 3.5):
     assert np.isclose(rule, by_differences, rtol=0, atol=1e-8) == (count != 2)
 
 # %% [markdown]
-# The package's function meets each query with each row once, and then looks two numbers up for each pair. It takes the
-# scores of the gates apart from $q$: the released code can make them from keys of their own.
+# The package's function meets each query with each row once, and then looks two numbers up for each pair, 64 queries at a
+# time: what they need stays in the processor's cache. It takes the scores of the gates apart from $q$: the released code
+# can make them from keys of their own.
 
 # %%
-show_source(cope_bias)
+show_source(cope_bias, at_counts)
 rng = np.random.default_rng(4)
 q5, e5, s5 = *rng.standard_normal((2, 5, 4)), 2 * rng.standard_normal((5, 5))
 five = causal_mask(range(5), range(5))

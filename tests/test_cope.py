@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pe_numpy import causal_mask, cope_bias, padding_mask, value_and_grad
+from pe_numpy.relative.distance import ROWS
 
 B, H, L, S, K, N = 2, 3, 5, 7, 4, 6
 LATE, KEYS = np.arange(S - L, S), np.arange(S)
@@ -104,6 +105,16 @@ def test_newest_query_gets_the_last_row_and_old_keys_may_be_dropped():
 def test_count_stops_at_the_last_row():
     q, table = np.ones((1, 1)), np.arange(3.0)[:, None]
     assert cope_bias(q, np.full((1, 6), np.inf), table).tolist() == [[2, 2, 2, 2, 2, 1]]
+
+
+def test_queries_in_blocks_get_what_each_gets_alone():
+    rng, many, mask = np.random.default_rng(5), 2 * ROWS + 3, np.ones((2 * ROWS + 3, S), bool)
+    q, s, table = (rng.standard_normal(shape) for shape in ((H, many, K), (many, S), (N, K)))
+    mask[ROWS:, 2] = False
+    z = cope_bias(q, s, table, mask)
+    for i in (0, ROWS - 1, ROWS, 2 * ROWS, many - 1):
+        alone = cope_bias(q[:, i, None], s[i, None], table, mask[i, None])
+        assert_allclose(z[:, i, None], alone, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("part", ["q", "gate_scores", "table"])

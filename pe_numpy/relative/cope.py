@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
+from pe_numpy.relative.distance import ROWS
 
 
 def cope_bias(
@@ -79,15 +80,25 @@ def cope_bias(
     if np.isnan(gate_scores).any():
         raise ValueError(f"{name}: gate_scores must be numbers; got nan among them")
     work, dtype = checks.working(q, gate_scores, table)
-    gates = 0.5 + 0.5 * np.tanh(0.5 * gate_scores.astype(work))  # the sigmoid, no overflow
-    if mask is not None:
-        mask = checks.mask_array(name, mask, gate_scores.shape)
-        gates = np.where(mask, gates, 0.0)
-    counts = np.cumsum(gates[..., ::-1], axis=-1)[..., ::-1]  # (..., L, S), from j up to i
-    counts = np.minimum(counts, table.shape[0] - 1.0)
+    mask = True if mask is None else checks.mask_array(name, mask, gate_scores.shape)
+    mask = np.broadcast_to(mask, gate_scores.shape)
     products = q.astype(work) @ np.swapaxes(table.astype(work), -1, -2)  # (..., L, N)
+    gate_scores, blocks = gate_scores.astype(work), []
+    for start in range(0, max(q.shape[-2], 1), ROWS):  # as many queries as a cache holds
+        rows = (..., slice(start, start + ROWS), slice(None))
+        blocks.append(at_counts(products[rows], gate_scores[rows], mask[rows]))
+    return np.concatenate(blocks, axis=-2).astype(dtype, copy=False)
+
+
+def at_counts(products: np.ndarray, gate_scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """z_ij, between the products q_i . e_n (..., L, N) on both sides of the count p_ij."""
+    N = products.shape[-1]
+    gates = 0.5 + 0.5 * np.tanh(0.5 * gate_scores)  # the sigmoid, no overflow
+    gates = np.where(mask, gates, 0.0)
+    counts = np.cumsum(gates[..., ::-1], axis=-1)[..., ::-1]  # (..., L, S), from j up to i
+    counts = np.minimum(counts, N - 1.0)
     low, high = np.floor(counts), np.ceil(counts)
     share = counts - low
-    z_low = np.take_along_axis(products, low.astype(int), axis=-1)
-    z_high = np.take_along_axis(products, high.astype(int), axis=-1)
-    return (z_low * (1 - share) + z_high * share).astype(dtype)
+    first = N * np.arange(products.size // N).reshape(*products.shape[:-1], 1)  # of each query
+    z_low, z_high = (products.ravel()[first + n.astype(int)] for n in (low, high))
+    return z_low * (1 - share) + z_high * share

@@ -135,7 +135,7 @@ def item(x: Array, index: Any) -> Array:
 def _item(z: Array, x: Array, index: Any) -> tuple:
     parts = index if isinstance(index, tuple) else (index,)
     lists = [np.asarray(part) for part in parts if isinstance(part, (list, np.ndarray))]
-    if isinstance(index, np.ndarray) and index.dtype.kind in "iu":
+    if isinstance(index, np.ndarray) and index.dtype.kind in "iu" and x.ndim > 1:
         return (lambda g: sum_of_rows(g, index, x.shape)), None
     if any(part.dtype.kind in "iu" for part in lists):  # may read an entry twice
         return picked(x, lambda places: places[index]), None
