@@ -74,7 +74,8 @@ assert not np.isclose(neighbour, score_by_number((1, 0), (0, 0)), rtol=0, atol=0
 #
 # $$\alpha_c=\sum_a p_a\,\Omega_{ac},\qquad \alpha=p\,\Omega$$
 #
-# and the pair turns counter-clockwise, as ever. That is the whole function:
+# and the pair turns counter-clockwise, as ever. That is the whole function; the cells of an image, counted row by row, take
+# a short cut, since $e^{i(y\omega_y+x\omega_x)}=e^{iy\omega_y}e^{ix\omega_x}$ and few $y$ and $x$ make up all of them:
 
 # %%
 show_source(rope_nd)

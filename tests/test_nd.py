@@ -65,6 +65,42 @@ def test_each_sequence_has_its_coordinates_and_each_head_its_matrix(layout):
     assert_allclose(one_place, rope_nd(x, p[0, 0, [0] * L], omega, layout), rtol=0, atol=1e-14)
 
 
+def cells(kind):
+    p = patch_coordinates(8, 9, trained=(7, 5)) - [0.3, 40]
+    if kind == "columns first":
+        return p.reshape(8, 9, 2).swapaxes(0, 1).reshape(-1, 2)
+    if kind == "one cell elsewhere":
+        p[70] += [0, 1]
+    elif kind == "one row elsewhere":
+        p[9:18, 1] += 1
+    elif kind == "the last cell left out":
+        return p[:-1]
+    return p[:, ::-1] if kind == "coordinates exchanged" else p
+
+
+CELLS = (
+    "as in the image",
+    "columns first",
+    "coordinates exchanged",
+    "one cell elsewhere",
+    "one row elsewhere",
+    "the last cell left out",
+)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_all_cells_of_an_image_turn_as_one_by_one(kind):
+    p = cells(kind)
+    x, omega, far = data(len(p), K), data(A, 4, seed=2), 1e6 * data(A, 3, seed=3)
+    expected = rope_nd_by_loops(x, p, omega)
+    assert_allclose(rope_nd(x, p, omega), expected, rtol=0, atol=1e-12)
+    small = rope_nd(x.astype(np.float32), p, far)  # angles in float64, all the same
+    assert_allclose(small, rope_nd_by_loops(x, p, far), rtol=0, atol=2e-6)
+    heads = data(H, A, 4, seed=4)
+    one = rope_nd(np.stack([x] * H), p, heads)[1]
+    assert_allclose(one, rope_nd_by_loops(x, p, heads[1]), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_arrays_in_any_memory_order_give_the_same(layout):
     x, p, omega = data(B, L, K), data(L, A, seed=1), data(A, 4, seed=2)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 OURS = ("check_distance", "each_distance", "add_to")  # of pe_numpy.relative.distance
 WINDOW = "_consecutive("  # asked before distances become a window
-RUN = "is_run("  # asked before a short cut for many positions
+SHORT_CUTS = ("is_run(", "is_grid(")  # asked before what gives the same, but for rounding
 FLOATS = "1.0 * {array}({2})"  # whole numbers become float64, a floating dtype stays what it is
 LEFT = {  # what is left of a check; {0}, {1}, ... are its arguments
     "as_array": "{array}({0})",
@@ -78,7 +78,7 @@ def only_checks(node: ast.stmt) -> bool:
 
 def is_short_cut(node: ast.stmt) -> bool:
     """Whether a statement only gives the same, up to rounding, in less time."""
-    return isinstance(node, ast.If) and RUN in ast.unparse(node.test)
+    return isinstance(node, ast.If) and any(s in ast.unparse(node.test) for s in SHORT_CUTS)
 
 
 def plain(source: str, tape: bool = False, windows: bool = True) -> str:

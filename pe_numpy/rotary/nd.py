@@ -76,11 +76,36 @@ def rope_nd(
     frequencies = checks.position_array(name, "frequencies", frequencies)
     _check_angles(name, x.shape, coordinates.shape, frequencies.shape)
     layout = checks.choice(name, "layout", layout, ("interleaved", "half"))
-    work = np.float32 if x.dtype == np.float16 else x.dtype
-    angles = coordinates.astype(np.float64) @ frequencies.astype(np.float64)  # (..., L, n)
-    table = np.exp(1j * angles).astype(np.result_type(work, np.complex64), copy=False)
+    if x.dtype == np.float16:
+        return rope_nd(x.astype(np.float32), coordinates, frequencies, layout).astype(np.float16)
     turn = turn_interleaved if layout == "interleaved" else turn_half
-    return turn(x.astype(work, copy=False), table).astype(x.dtype, copy=False)
+    dtype = np.result_type(x.dtype, np.complex64)
+    if is_grid(coordinates, frequencies):  # the same up to rounding, in less time
+        return turn(x, turns_of_a_grid(coordinates, frequencies).astype(dtype, copy=False))
+    angles = coordinates.astype(np.float64) @ frequencies.astype(np.float64)  # (..., L, n)
+    return turn(x, np.exp(1j * angles).astype(dtype, copy=False))
+
+
+def is_grid(p: np.ndarray, omega: np.ndarray) -> bool:
+    """Whether p counts an image of 64 or more patches row by row, and all heads share Omega."""
+    if len(p) < 64 or p.shape[1:] != (2,) or omega.ndim > 2:
+        return False
+    rows, columns = np.moveaxis(p.reshape(-1, _width(p), 2), -1, 0)  # (h, w) each
+    return bool((rows == rows[:, :1]).all() and (columns == columns[:1]).all())
+
+
+def _width(p: np.ndarray) -> int:
+    """Tokens before the first coordinate changes, if as many fill each row."""
+    w = int(np.argmax(p[:, 0] != p[0, 0]))
+    return w if w and len(p) % w == 0 else len(p)
+
+
+def turns_of_a_grid(p: np.ndarray, omega: np.ndarray) -> np.ndarray:
+    """e^(i p Omega) of a grid: e^(i (y a + x b)) = e^(i y a) e^(i x b), so h + w rows make h w."""
+    w = _width(p)
+    y, x = p[::w, :1].astype(np.float64), p[:w, 1:].astype(np.float64)  # (h, 1), (w, 1)
+    turns = np.exp(1j * y * omega[0])[:, None] * np.exp(1j * x * omega[1])  # (h, w, n)
+    return turns.reshape(len(p), -1)
 
 
 def _check_angles(name: str, x: Shape, p: Shape, omega: Shape) -> None:
