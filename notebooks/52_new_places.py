@@ -141,8 +141,9 @@ assert np.allclose(unshifted, rotary_distance_scores(q, k, delta / s), rtol=0, a
 
 # %% [markdown]
 # That is exact, for two products in place of one. *The same without the shift* $w-w/s$ is the mistake from above, $\delta/s$. In the package each scheme is a few lines that name its
-# *passes*: places for queries, places for keys, and the pairs that they are for. One loop serves them all, a
-# block of queries at a time, and leaves out a pass that no allowed pair needs:
+# *passes*: places for queries, places for keys, and the pairs that they are for. One loop serves them all, and
+# leaves out a pass that no allowed pair needs. `put_products` is `np.where(where, queries @ keys.T, scores)`, 64 queries
+# at a time and only for keys that one of them needs:
 
 # %% fold="output"
 show_source(ReRope.passes, ReRope.scores)

@@ -286,6 +286,24 @@ def test_two_turns_give_the_scores_of_each_distance(name, length):
     assert_allclose(got, expected, rtol=0, atol=1e-11)
 
 
+@every
+def test_on_the_tape_the_turns_have_the_gradients_of_each_distance(name):
+    encoding, effective = ENCODINGS[name]
+    q, k, g = np.random.default_rng(0).standard_normal((3, B, H, 12, 12))
+    i = np.arange(12)
+
+    def turned(x):
+        return np.sum(g * encoding.scores({}, x["q"], x["k"], Context(i)))
+
+    def of_distance(x):
+        return np.sum(g * rotary_distance_scores(x["q"], x["k"], effective(i, i)))
+
+    got, expected = (value_and_grad(f)({"q": q, "k": k}) for f in (turned, of_distance))
+    assert_allclose(got[0], expected[0], rtol=1e-12)
+    for name in "qk":
+        assert_allclose(got[1][name], expected[1][name], rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", [name for name in ENCODINGS if name != "streaming"])
 def test_a_pass_that_no_allowed_pair_needs_is_left_out(name, monkeypatch):
     from pe_numpy.transformer.encodings import score

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.relative.distance import each_distance, relative_distance
+from pe_numpy.relative.distance import ROWS, each_distance, relative_distance
 from pe_numpy.rotary.rope import rope_frequencies
 
 
@@ -320,3 +320,22 @@ def _pairs(
     k = checks.whole_numbers(name, "k_positions", k_positions, axis=True)
     checks.common_batch(name, q_positions=q.shape[:-1], k_positions=k.shape[:-1])
     return q[..., :, None], k[..., None, :], relative_distance(q, k)
+
+
+def put_products(scores: np.ndarray, where: np.ndarray, q: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Return where(where, q @ k^T, scores), in the memory of `scores`, which the caller made.
+
+    A block of queries meets no keys but those between its first and its last in `where`.
+    """
+    k = np.swapaxes(k, -1, -2)  # (..., K, S)
+    if not (isinstance(q, np.ndarray) and isinstance(k, np.ndarray)):  # nothing changes on a tape
+        return np.where(where, q @ k, scores)
+    for start in range(0, q.shape[-2], ROWS):
+        rows = slice(start, start + ROWS)
+        wanted = where[..., rows, :].reshape(-1, where.shape[-1]).any(axis=0)  # (S,)
+        if wanted.any():
+            first, last = np.flatnonzero(wanted)[[0, -1]]
+            block = (..., rows, slice(first, last + 1))
+            products = q[..., rows, :] @ k[..., first : last + 1]
+            np.copyto(scores[block], products, where=where[block])
+    return scores

@@ -13,7 +13,7 @@ from pe_numpy.absolute.sinusoidal import sinusoidal
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.cope import cope_bias
 from pe_numpy.relative.deberta import deberta_scores
-from pe_numpy.relative.distance import ROWS, relative_distance
+from pe_numpy.relative.distance import relative_distance
 from pe_numpy.relative.fire import fire_bias
 from pe_numpy.relative.forgetting import forgetting_bias
 from pe_numpy.relative.kerple import kerple_log_bias
@@ -29,6 +29,7 @@ from pe_numpy.relative.transformer_xl import transformer_xl_scores
 from pe_numpy.relative.tupe import tupe_scores
 from pe_numpy.rotary.new_places import (
     chunk_distance,
+    put_products,
     rerope_distance,
     self_extend_distance,
     streaming_distance,
@@ -291,7 +292,7 @@ class _Passes(Encoding):
     """RoPE at other places: each pass turns queries and keys in its own way, for some of the pairs.
 
     An effective distance that is a difference of two places, in each of a few regions of (i, j), is
-    exact by as many turns; products are made of a block of queries at a time, and one per pass.
+    exact by as many turns.
     """
 
     base: float = field(default=10000.0, kw_only=True)
@@ -313,21 +314,14 @@ class _Passes(Encoding):
         frequencies = rope_frequencies(q.shape[-1], self.base)
         q = q * (1 / math.sqrt(q.shape[-1]))
         i, j = beside_heads(context.q_positions), beside_heads(context.k_positions)
-        turned = []
+        scores = np.zeros((*q.shape[:-1], k.shape[-2]), q.dtype)  # 0 where the mask hides a pair
         for q_places, k_places, where in self.passes(i, j):
-            if not turned or (where if context.mask is None else where & context.mask).any():
+            where = where if context.mask is None else where & context.mask
+            if where.any():
                 queries = rope(q, q_places, frequencies, self.layout)
                 keys = rope(k, k_places, frequencies, self.layout)
-                turned.append((queries, np.swapaxes(keys, -1, -2), where))
-        blocks = []
-        for start in range(0, max(q.shape[-2], 1), ROWS):
-            rows = slice(start, start + ROWS)
-            (first, keys, _), *others = turned
-            scores = first[..., rows, :] @ keys  # (B, H, rows, S)
-            for queries, keys, where in others:
-                scores = np.where(where[..., rows, :], queries[..., rows, :] @ keys, scores)
-            blocks.append(scores)
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-2)
+                scores = put_products(scores, where, queries, keys)
+        return scores
 
 
 @dataclass(frozen=True)
