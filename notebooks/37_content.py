@@ -11,7 +11,6 @@ import numpy as np
 
 from pe_numpy import alibi_bias, cope_bias, forgetting_bias, relative_distance, softmax
 from pe_numpy.book.plots import content as plots
-from pe_numpy.relative.cope import at_counts
 
 words = "The cat sat on the mat . It slept . A dog came . It barked".split()
 at, stop = np.arange(16), np.array([word == "." for word in words])
@@ -387,6 +386,8 @@ for count in (0.4, 1.3, 2.8, 2.0, 3.5):
 # can make them from keys of their own.
 
 # %%
+from pe_numpy.relative.cope import at_counts
+
 show_source(cope_bias, at_counts)
 rng = np.random.default_rng(4)
 q5, e5, s5 = *rng.standard_normal((2, 5, 4)), 2 * rng.standard_normal((5, 5))

@@ -1044,7 +1044,7 @@ MUTANTS = [
     Mutant("keys do not turn", ENCODINGS + "rotation", "k = rope(k, beside_heads(j), frequencies, self.layout)", "k = k + 0"),
     Mutant("one call for other places", ENCODINGS + "rotation", "if i.shape == j.shape == (1,) and i[0] == j[0]:", "if i.shape == j.shape == (1,):"),
     Mutant("queries and keys exchanged", ENCODINGS + "rotation", "q, k = both[..., :H, :, :], both[..., H:, :, :]", "q, k = both[..., -H:, :, :], both[..., :-H, :, :]"),
-    Mutant("pairs that are allowed alone decide for all", ENCODINGS + "score", "if where.any():", "if where.all():"),
+    Mutant("pairs that are allowed alone decide for all", ENCODINGS + "score", "(where if context.mask is None else where & context.mask).any()", "(where if context.mask is None else where & context.mask).all()"),
     Mutant("BERT's table too large", ENCODINGS + "score", "(2 * self.length - 1, shape.d_head)", "(2 * self.length + 1, shape.d_head)"),
     Mutant("fields of any kind", ENCODINGS + "base", "if field.name in RULES:", "if False:"),
     Mutant("pairs of a layout that nobody knows", ENCODINGS + "base", '    checks.choice(owner, name, value, ("interleaved", "half"))', "    pass"),

@@ -26,6 +26,7 @@ name or a case is mended with it.
 from __future__ import annotations
 
 import copy
+import functools
 import importlib.util
 import sys
 import time
@@ -86,15 +87,16 @@ def right(exercise: str, on: Callable[[Draw], Case]) -> Callable[[Callable], Cal
     return wrong(exercise, "", (), on)
 
 
+@functools.cache
 def held() -> list[Held]:
-    """All answers, file by file."""
+    """All answers, file by file, whoever else has imported the files."""
+    HELD.clear()
     for file in sorted(FOLDER.glob("*.py")):
-        name = f"answers_held_out.{file.stem}"
-        if name not in sys.modules:
-            spec = importlib.util.spec_from_file_location(name, file)
-            module = sys.modules[name] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-    return HELD
+        spec = importlib.util.spec_from_file_location(f"answers_held_out.{file.stem}", file)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module.__name__] = module
+        spec.loader.exec_module(module)
+    return [*HELD]
 
 
 # ---- is what they say of themselves true? --------------------------------------------------------

@@ -314,13 +314,15 @@ class _Passes(Encoding):
         frequencies = rope_frequencies(q.shape[-1], self.base)
         q = q * (1 / math.sqrt(q.shape[-1]))
         i, j = beside_heads(context.q_positions), beside_heads(context.k_positions)
-        scores = np.zeros((*q.shape[:-1], k.shape[-2]), q.dtype)  # 0 where the mask hides a pair
+        scores = None
         for q_places, k_places, where in self.passes(i, j):
-            where = where if context.mask is None else where & context.mask
-            if where.any():
+            if scores is None or (where if context.mask is None else where & context.mask).any():
                 queries = rope(q, q_places, frequencies, self.layout)
                 keys = rope(k, k_places, frequencies, self.layout)
-                scores = put_products(scores, where, queries, keys)
+                if scores is None:
+                    scores = queries @ np.swapaxes(keys, -1, -2)  # of all pairs
+                else:
+                    scores = put_products(scores, where, queries, keys)
         return scores
 
 
