@@ -434,6 +434,48 @@ def test_dtype_is_kept_even_with_float64_bias_and_scale(dtype, atol):
     assert_array_equal(sink, data(H))
 
 
+def test_scores_that_the_caller_made_stay():
+    (_, _, v), scores, mask = qkv(), data(B, H, L, S, seed=4), np.tri(L, S, dtype=bool)
+    for seen, sink in ((None, None), (mask, None), (None, [0.0] * H), (mask, [0.0] * H)):
+        attend(scores, v, seen, sink)
+        assert_array_equal(scores, data(B, H, L, S, seed=4))
+
+
+@pytest.mark.parametrize("length", [1, 64, 65, 150])
+@pytest.mark.parametrize("masked", [False, True])
+def test_weights_of_many_queries_are_those_of_each(length, masked):
+    q, k, v = data(H, length, K), data(H, S, K, seed=1), data(H, S, KV, seed=2)
+    mask = np.random.default_rng(3).random((length, S)) < 0.6 if masked else None
+    output, weights = attention(q, k, v, mask)
+    for i in {0, 63, 64, 128, length - 1} & set(range(length)):
+        row = slice(i, i + 1)
+        alone = attention(q[:, row], k, v, None if mask is None else mask[row])
+        assert_allclose(output[:, row], alone[0], rtol=0, atol=1e-14)
+        assert_allclose(weights[:, row], alone[1], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("places", ["q", "k", "v", "qv", "bias"])
+def test_attention_keeps_its_scores_on_the_tape(places):
+    x = dict(zip("qkv", qkv(), strict=True), bias=data(L, S))
+    parts = {name: x[name] for name in ([places] if places in x else places)}
+    value, grads = value_and_grad(lambda p: np.sum(attention(**(x | p))[0] ** 2))(parts)
+    assert_allclose(value, np.sum(attention(**x)[0] ** 2), rtol=1e-14)
+    for name, grad in grads.items():
+        step = 1e-5 * data(*grad.shape, seed=9)
+        ends = [np.sum(attention(**(x | {name: x[name] + e}))[0] ** 2) for e in (step, -step)]
+        assert_allclose(np.sum(grad * step), (ends[0] - ends[1]) / 2, rtol=1e-6)
+
+
+def test_attention_holds_one_array_of_the_size_of_its_scores():
+    x = data(1, 2, 512, 8, dtype=np.float32)
+    attention(x, x, x)
+    tracemalloc.start()
+    _, weights = attention(x, x, x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.3 * weights.nbytes
+
+
 def test_scores_of_large_float16_vectors_do_not_overflow():
     q = np.full((1, 64), 60, np.float16)  # q . k = 230,400, and float16 ends at 65,504
     output, weights = attention(q, q, np.ones((1, 2), np.float16))

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from pe_numpy import checks
 from pe_numpy.dispatch import differentiable
+from pe_numpy.relative.distance import ROWS
 
 
 @differentiable
@@ -303,9 +304,22 @@ def attention(
         scores = scores + bias.astype(scores.dtype, copy=False)
     if mask is not None:
         mask = checks.mask_array("attention", mask, shape)
-    output, weights = attend(scores, at_least_float32(v), mask)
-    dtype = np.result_type(q, k, v)
+    v, dtype = at_least_float32(v), np.result_type(q, k, v)
+    if isinstance(scores, np.ndarray):  # the same, in less memory
+        weights = weigh(scores, mask)
+        return (weights @ v).astype(dtype, copy=False), weights.astype(dtype, copy=False)
+    output, weights = attend(scores, v, mask)
     return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
+
+
+def weigh(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Softmax of what the mask leaves, in the memory of the scores, some queries at a time."""
+    mask = None if mask is None else np.broadcast_to(mask, scores.shape)
+    for start in range(0, scores.shape[-2], ROWS):
+        rows = (..., slice(start, start + ROWS), slice(None))
+        block = scores[rows] if mask is None else np.where(mask[rows], scores[rows], -np.inf)
+        scores[rows] = softmax(block)
+    return scores
 
 
 def checked_qkv(
