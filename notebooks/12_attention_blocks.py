@@ -139,8 +139,9 @@ assert np.isnan(merge(start, start)[1:]).all()  # masked: care
 # - **`scores_of`**: the scores of one block, a small square, with scale, bias and mask. A bias may be a
 #   *function* of the distances in that square, so no $(L, S)$ array is needed for it either.
 # - **The sweep**, from `output = ...` on: `top` is $m$, `total` is $\ell$, `mixed` is $o$, and `shrink`
-#   is $e^{m - m'}$. While a row has seen nothing, $m = -\infty$; then the shift is taken as 0, since
-#   $-\infty - (-\infty)$ is not a number, and a sum that stays 0 is replaced by 1.
+#   is $e^{m - m'}$; `exp_of` gives $e^{s - m'}$ in the memory of the scores. While a row has seen nothing,
+#   $m = -\infty$; then the shift is taken as 0, since $-\infty - (-\infty)$ is not a number, and a sum
+#   that stays 0 is replaced by 1.
 
 # %% fold="output"
 from pe_numpy import attention_blockwise

@@ -337,6 +337,8 @@ MUTANTS = [
            "np.swapaxes(x.reshape(*batch, L, D // n_heads, n_heads).swapaxes(-1, -2), -2"),
     Mutant("merge without moving", ATTENTION, "np.swapaxes(x, -2, -3).reshape(*batch, L, H * K)",
            "x.reshape(*batch, L, H * K)"),
+    Mutant("scores of a tape overwritten", BLOCKWISE, "if not isinstance(scores, np.ndarray):", "if False:"),
+    Mutant("blocks not shifted", BLOCKWISE, "    scores -= shift\n", ""),
     Mutant("sums not rescaled", BLOCKWISE, "total = total * shrink +", "total = total +"),
     Mutant("outputs not rescaled", BLOCKWISE, "mixed = mixed * shrink +", "mixed = mixed +"),
     Mutant("blocks skip too much", BLOCKWISE, "k_at[..., columns].min() > q_at[..., rows].max()",

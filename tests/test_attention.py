@@ -537,6 +537,19 @@ def test_blocks_outside_a_window_are_not_computed():
     assert len(seen) == 15
 
 
+def test_blocks_have_the_gradients_of_attention():
+    q, k, v = qkv()
+    mask = causal_mask(np.arange(S - L, S), np.arange(S))
+    x = {"q": q, "k": k, "v": v}
+    whole = value_and_grad(lambda x: np.sum(attention(**x, mask=mask)[0] ** 2))(x)
+    blocks = value_and_grad(lambda x: np.sum(attention_blockwise(**x, causal=True, block=2) ** 2))(
+        x
+    )
+    assert_allclose(blocks[0], whole[0], rtol=1e-13)
+    for name in x:
+        assert_allclose(blocks[1][name], whole[1][name], rtol=0, atol=1e-12)
+
+
 def test_memory_of_blocks_does_not_grow_with_length():
     """Beside positions and the output, twice, four times as many tokens take no more."""
     for dtype in (np.float16, np.float32):

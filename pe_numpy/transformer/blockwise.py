@@ -127,13 +127,21 @@ def attention_blockwise(
             if (higher == np.inf).any():
                 raise ValueError(f"{name}: scores must stay below +inf (-inf is allowed); got +inf")
             shift = np.where(higher == -np.inf, 0, higher)
-            weights = np.exp(scores - shift)
+            weights = exp_of(scores, shift)
             shrink = np.exp(top - shift)  # what was summed so far had the smaller shift
             total = total * shrink + weights.sum(axis=-1, keepdims=True)
             mixed = mixed * shrink + weights @ at_least_float32(v[..., columns, :])
             top = higher
         output.append((mixed / np.where(total == 0, 1, total)).astype(dtype, copy=False))
     return np.concatenate(output, axis=-2)  # (..., L, Kv)
+
+
+def exp_of(scores: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """e^(scores - shift), in the memory of the scores if they are no array of a tape."""
+    if not isinstance(scores, np.ndarray):
+        return np.exp(scores - shift)
+    scores -= shift
+    return np.exp(scores, out=scores)
 
 
 def _block_positions(
