@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from measure import Measured, Scheme
+from parts import Part
 
 RESULTS = Path(__file__).parents[2] / "notebooks" / "results" / "bench.md"
 INTRODUCTION = """\
@@ -36,8 +37,17 @@ form* is that of a scheme's own code, for every pair or with its own short cut, 
 - Both libraries ask Linux for huge pages: NumPy by itself, PyTorch because `make bench` sets
   `THP_MEM_ALLOC_ENABLE=1`, which makes its large arrays cheaper."""
 
+SHARES = """\
+Rows above their goal or close to it. Each part was timed alone, at the goal's L, and in place where
+our code works in place. *The rest* is what the whole takes beyond them: memory that is touched for
+the first time, smaller steps, calls."""
 
-def report(schemes: Sequence[Scheme], measured: dict[tuple[Scheme, int], Measured]) -> str:
+
+def report(
+    schemes: Sequence[Scheme],
+    measured: dict[tuple[Scheme, int], Measured],
+    parts: Sequence[tuple[Part, float]] = (),
+) -> str:
     """All that is printed and kept. Lines that were not measured are left out."""
     judged = [(s, measured[s, s.at]) for s in schemes if (s, s.at) in measured]
     grown = [s for s in schemes if len(s.sizes) > 1 and any((s, L) in measured for L in s.sizes)]
@@ -55,6 +65,9 @@ def report(schemes: Sequence[Scheme], measured: dict[tuple[Scheme, int], Measure
         f"{INTRODUCTION}\n{provenance()}",
         "## Time, beside the goal",
         table(["", "beside", "L", "ours, ms", "theirs, ms", "ratio", "goal", ""], time),
+        "## Where the time goes",
+        SHARES,
+        table(["", "part", "ms", "of ours", "of theirs"], shares(judged, parts)),
         "## Peak memory, beside the goal",
         table(["", "beside", "L", "ours, MB", "theirs, MB", "result, MB", "goal", ""], memory),
         "## How time grows with L: ours / theirs, in ms",
@@ -62,6 +75,23 @@ def report(schemes: Sequence[Scheme], measured: dict[tuple[Scheme, int], Measure
         "## How peak memory grows with L: ours / theirs, in MB",
         growth(grown, measured, lambda m: (megabytes(m.our_peak), megabytes(m.their_peak))),
     ])  # fmt: skip
+
+
+def shares(
+    judged: Sequence[tuple[Scheme, Measured]], parts: Sequence[tuple[Part, float]]
+) -> list[list[str]]:
+    """Lines of each row's parts, the rest and the whole, as shares of both sides' time."""
+    rows = []
+    for name in dict.fromkeys(part.row for part, _ in parts):
+        m = next((m for s, m in judged if s.name == name), None)
+        if m is None:
+            continue
+        lines = [(part.words, seconds) for part, seconds in parts if part.row == name]
+        rest = m.ours - sum(seconds for _, seconds in lines)
+        for words, seconds in [*lines, ("the rest", rest), ("all", m.ours)]:
+            share = f"{seconds / m.ours:.0%}", f"{seconds / m.theirs:.0%}"
+            rows.append([name, words, milliseconds(seconds), *share])
+    return rows
 
 
 def growth(

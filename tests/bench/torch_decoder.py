@@ -6,6 +6,7 @@ It takes pe_numpy's parameters by their names, so both sides compute the same nu
 from __future__ import annotations
 
 import math
+from time import perf_counter
 
 import torch
 import torch.nn.functional as F
@@ -95,8 +96,11 @@ class Decoder:
         return step
 
     @torch.no_grad()
-    def greedy(self, prompt: Tensor, steps: int, clock=None) -> Tensor:
-        """Continue a prompt with the most probable tokens, with a cache taken once."""
+    def greedy(self, prompt: Tensor, steps: int, marks: list | None = None) -> Tensor:
+        """Continue a prompt with the most probable tokens, with a cache taken once.
+
+        `marks` gets the time after each token.
+        """
         layers = self.params["decoder"]["layers"]
         shape = prompt.shape[0], self.heads, prompt.shape[1] + steps, self.width // self.heads
         cache = [(torch.zeros(shape), torch.zeros(shape)) for _ in layers]
@@ -105,4 +109,6 @@ class Decoder:
             chosen = self.logits(tokens, cache, start)[:, -1].argmax(-1, keepdim=True)
             start, tokens = start + tokens.shape[1], chosen
             new.append(chosen)
+            if marks is not None:
+                marks.append(perf_counter())
         return torch.cat(new, 1)
