@@ -23,16 +23,16 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.absolute.learned import learned
-from pe_numpy.models.page import Params, Table, expect, sizes
+from pe_numpy.models.page import Look, Params, Table, expect, sizes
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, gelu, layer_norm, linear
 
 KIND = "encoder"
+PREFIX = "bert."
+HEAD = "cls.predictions."
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-IGNORED = (
-    r"bert\.(embeddings\.position_ids|pooler\..*)|cls\.seq_relationship\..*"
-    r"|cls\.predictions\.decoder\.bias"  # tied to cls.predictions.bias
-)
+IGNORED = r"bert\.embeddings\.position_ids|cls\.seq_relationship\..*"
+COPIES = {"cls.predictions.decoder.bias": "cls.predictions.bias"}  # tied
 MAY_LACK = ("cls.predictions.decoder.weight",)  # tied to the embedding
 
 
@@ -85,15 +85,16 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
+def hidden(
     params: Params,
     s: Any,
     tokens: np.ndarray,
     positions: np.ndarray,
     real: np.ndarray,
     types: np.ndarray,
+    look: Look,
 ) -> np.ndarray:
-    """Logits (B, L, V) of each token."""
+    """What the layers make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
     x = x + learned(params["positions"], positions[:, 0]) + learned(params["types"], types)
     x = layer_norm(x, **params["norm"], eps=s.eps)
@@ -102,10 +103,16 @@ def logits(
         q = split_heads(linear(x, layer["W_q"], layer["b_q"]), s.H)  # (B, H, L, K)
         k = split_heads(linear(x, layer["W_k"], layer["b_k"]), s.H)
         v = split_heads(linear(x, layer["W_v"], layer["b_v"]), s.H)
-        mixed, _ = attention(q, k, v, real[:, None, None])
+        mixed, seen = attention(q, k, v, real[:, None, None])
+        look(n, seen)
         mixed = linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         x = layer_norm(x + mixed, **layer["norm_1"], eps=s.eps)
         x = layer_norm(x + feed_forward(layer["network"], x, "gelu"), **layer["norm_2"], eps=s.eps)
+    return x
+
+
+def logits(params: Params, s: Any, h: np.ndarray) -> np.ndarray:
+    """Logits (B, L, V) of each token."""
     head, out = params["head"], params["out"]
-    x = layer_norm(gelu(linear(x, head["W"], head["b"])), **head["norm"], eps=s.eps)
+    x = layer_norm(gelu(linear(h, head["W"], head["b"])), **head["norm"], eps=s.eps)
     return linear(x, out.get("W", params["embedding"].T), out["b"])

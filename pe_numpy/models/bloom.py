@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.models.page import Params, Table, changed, expect, sizes
+from pe_numpy.models.page import Params, Table, by_head, changed, expect, sizes
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
 from pe_numpy.transformer.context import Context
@@ -28,6 +28,7 @@ from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
 PREFIX = "transformer."
+HEAD = "lm_head."
 MAY_LACK = ("lm_head.weight",)  # tied to the embedding
 
 
@@ -77,8 +78,8 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
-    """Logits (B, L, V) of the token after each."""
+def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
+    """What the layers and the last norm make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
     x = layer_norm(x, **params["embedding_norm"], eps=s.eps)
     bias = -s.slopes[:, None, None] * context.head_distance  # (B, H, L, S)
@@ -94,10 +95,12 @@ def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         x = x + linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         h = layer_norm(x, **layer["norm_2"], eps=s.eps)
         x = x + feed_forward(layer["network"], h, "gelu_tanh")
-    x = layer_norm(x, **params["norm"], eps=s.eps)
-    return linear(x, params.get("head", params["embedding"].T))
+    return layer_norm(x, **params["norm"], eps=s.eps)
 
 
 def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
     """Punish no distance."""
     return params, changed(s, slopes=0 * s.slopes)
+
+
+logits = by_head

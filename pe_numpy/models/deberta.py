@@ -27,21 +27,24 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.entries import entry
-from pe_numpy.models.page import Params, Table, expect, sizes
+from pe_numpy.models.page import Look, Params, Table, expect, sizes
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.transformer.attention import attend, merge_heads, split_heads
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, gelu, layer_norm, linear
 
 KIND = "encoder"
+PREFIX = "deberta."
+HEAD = "cls.predictions."
 OLD_NAMES = {  # Microsoft's
     "lm_predictions.lm_head.bias": "cls.predictions.bias",
     "lm_predictions.lm_head.": "cls.predictions.transform.",
 }
-IGNORED = (
-    r"deberta\.embeddings\.position_(embeddings\.weight|ids)|mask_predictions\..*"
-    r"|cls\.predictions\.decoder\.(weight|bias)"  # tied
-)
+IGNORED = r"deberta\.embeddings\.position_(embeddings\.weight|ids)|mask_predictions\..*"
+COPIES = {  # tied
+    "cls.predictions.decoder.weight": "deberta.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
 MISSING = {  # what transformers takes for what a configuration leaves out; the page does none of it
     **{"relative_attention": False, "position_biased_input": True, "pos_att_type": None},
     **{"share_att_key": False, "norm_rel_ebd": "none", "conv_act": "tanh"},
@@ -119,15 +122,16 @@ def convolution(x: np.ndarray, W: np.ndarray, b: np.ndarray) -> np.ndarray:
     return sum((linear(x[:, j : j + L], W[..., j].T) for j in range(n)), b)
 
 
-def logits(
+def hidden(
     params: Params,
     s: Any,
     tokens: np.ndarray,
     positions: np.ndarray,
     real: np.ndarray,
     types: np.ndarray,
+    look: Look,
 ) -> np.ndarray:
-    """Logits (B, L, V) of each token; there are no types."""
+    """What the layers make of each token, (B, L, D); there are no types."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
     x = embedding = layer_norm(x, **params["norm"], eps=s.eps) * real[..., None]
     table = layer_norm(params["table"], **params["table_norm"], eps=s.eps)  # (2m, D)
@@ -140,13 +144,19 @@ def logits(
             for each, to in ((x, "q"), (x, "k"), (x, "v"), (table, "q"), (table, "k"))
         )  # (B, H, L, K); tables (H, 2m, K)
         scores = deberta_scores(q, k, q_table, k_table, bucket, p2c_distance=bucket)
-        mixed, _ = attend(scores, v, real[:, None, None])
+        mixed, seen = attend(scores, v, real[:, None, None])
+        look(n, seen)
         mixed = linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         x = layer_norm(x + mixed, **layer["norm_1"], eps=s.eps)
         x = layer_norm(x + feed_forward(layer["network"], x, "gelu"), **layer["norm_2"], eps=s.eps)
         if n == 0 and s.kernel:
             x = x + gelu(convolution(embedding, **params["convolution"]))
             x = layer_norm(x, **params["conv_norm"], eps=s.eps)
+    return x
+
+
+def logits(params: Params, s: Any, h: np.ndarray) -> np.ndarray:
+    """Logits (B, L, V) of each token."""
     head = params["head"]
-    x = layer_norm(gelu(linear(x, head["W"], head["b"])), **head["norm"], eps=s.eps)
+    x = layer_norm(gelu(linear(h, head["W"], head["b"])), **head["norm"], eps=s.eps)
     return linear(x, params["embedding"].T, head["b_out"])

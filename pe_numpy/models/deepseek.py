@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
+from pe_numpy.models.page import Params, Table, by_head, expect, sizes, turn, without_turns
 from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.rotary.latent import mla_scores
 from pe_numpy.transformer.attention import attend, merge_heads, softmax, split_heads
@@ -34,6 +34,8 @@ from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_
 from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
+PREFIX = "model."
+HEAD = "lm_head."
 IGNORED = r"model\.layers\.61\..*"  # V3's guess at the token after the next
 MAY_LACK = ("lm_head.weight",)  # tied to the embedding
 EPS = 1e-6  # of the norms within attention
@@ -129,8 +131,8 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
-    """Logits (B, L, V) of the token after each."""
+def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
+    """What the layers and the last norm make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
@@ -141,7 +143,7 @@ def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
             x = x + experts(layer, s, h)
         else:
             x = x + feed_forward(layer["network"], h, "silu")
-    return linear(rms_norm(x, params["norm"], s.eps), params.get("head", params["embedding"].T))
+    return rms_norm(x, params["norm"], s.eps)
 
 
 def latent_attention(layer: Params, s: Any, n: int, h: np.ndarray, context: Context) -> np.ndarray:
@@ -190,4 +192,4 @@ def largest(x: np.ndarray, n: int) -> np.ndarray:
     return np.argsort(np.argsort(-x)) < n
 
 
-without_positions = without_turns
+logits, without_positions = by_head, without_turns

@@ -39,6 +39,8 @@ from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
 
 KIND = "decoder"
+PREFIX = "model."
+COPIES = {"lm_head.weight": "model.embed_tokens.weight"}  # tied
 
 
 def settings(config: dict[str, Any]) -> Any:
@@ -98,8 +100,8 @@ def soft_cap(x: np.ndarray, cap: float) -> np.ndarray:
     return cap * np.tanh(x / cap)
 
 
-def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
-    """Logits (B, L, V) of the token after each."""
+def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
+    """What the layers and the last norm make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, s.embedding_scale)  # (B, L, D)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
@@ -118,8 +120,12 @@ def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         h = rms_norm(x, 1 + layer["before_network"], s.eps)
         h = feed_forward(layer["network"], h, "gelu_tanh")
         x = x + rms_norm(h, 1 + layer["after_network"], s.eps)
-    x = rms_norm(x, 1 + params["norm"], s.eps)
-    return soft_cap(linear(x, params["embedding"].T), s.logit_cap)
+    return rms_norm(x, 1 + params["norm"], s.eps)
+
+
+def logits(params: Params, s: Any, h: np.ndarray) -> np.ndarray:
+    """Logits (B, L, V) of the token after each."""
+    return soft_cap(linear(h, params["embedding"].T), s.logit_cap)
 
 
 without_positions = without_turns

@@ -24,7 +24,18 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.entries import entry
-from pe_numpy.models.page import Params, Table, changed, expect, rounded, rule, sizes, turn, windows
+from pe_numpy.models.page import (
+    Params,
+    Table,
+    by_head,
+    changed,
+    expect,
+    rounded,
+    rule,
+    sizes,
+    turn,
+    windows,
+)
 from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.transformer.attention import attend, merge_heads, split_heads
 from pe_numpy.transformer.context import Context
@@ -32,6 +43,14 @@ from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_
 
 KIND = "decoder"
 PREFIX = "language_model."
+OLD_NAMES = {  # of files that transformers 4.52 and later, or others, saved from memory
+    "model.language_model.": "language_model.model.",
+    "model.vision_tower.": "vision_tower.",
+    "model.multi_modal_projector.": "multi_modal_projector.",
+}
+COPIES = dict.fromkeys(  # tied
+    ("lm_head.weight", "language_model.lm_head.weight"), "language_model.model.embed_tokens.weight"
+)
 IGNORED = r"(vision_tower|multi_modal_projector)\..*"
 
 
@@ -89,8 +108,8 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
-    """Logits (B, L, V) of the token after each."""
+def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
+    """What the layers and the last norm make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, s.embedding_scale)  # (B, L, D)
     for n in range(s.layers):
         layer, rope = params["layers"][str(n)], s.ropes[n]
@@ -110,10 +129,13 @@ def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         h = rms_norm(x, 1 + layer["before_network"], s.eps)
         h = feed_forward(layer["network"], h, "gelu_tanh")
         x = x + rms_norm(h, 1 + layer["after_network"], s.eps)
-    return linear(rms_norm(x, 1 + params["norm"], s.eps), params["embedding"].T)
+    return rms_norm(x, 1 + params["norm"], s.eps)
 
 
 def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
     """Turn nothing."""
     still = [rope._replace(frequencies=0 * rope.frequencies) for rope in s.ropes]
     return params, changed(s, ropes=still)
+
+
+logits = by_head

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.absolute.learned import learned
-from pe_numpy.models.page import Params, Table, expect, sizes
+from pe_numpy.models.page import Params, Table, by_head, expect, sizes
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
 from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, layer_norm, linear
@@ -28,6 +28,7 @@ from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
 PREFIX = "transformer."
+HEAD = "lm_head."
 IGNORED = r"transformer\.h\.\d+\.attn\.(bias|masked_bias)"
 MAY_LACK = ("lm_head.weight",)  # tied to the embedding
 
@@ -80,8 +81,8 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
-    """Logits (B, L, V) of the token after each."""
+def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
+    """What the layers and the last norm make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
     x = x + learned(params["positions"], context.q_positions)
     mask = context.mask_of(Causal())  # (B, 1, L, S)
@@ -96,10 +97,12 @@ def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         x = x + linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         h = layer_norm(x, **layer["norm_2"], eps=s.eps)
         x = x + feed_forward(layer["network"], h, "gelu_tanh")
-    x = layer_norm(x, **params["norm"], eps=s.eps)
-    return linear(x, params.get("head", params["embedding"].T))
+    return layer_norm(x, **params["norm"], eps=s.eps)
 
 
 def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
     """Add nothing."""
     return {**params, "positions": 0 * params["positions"]}, s
+
+
+logits = by_head

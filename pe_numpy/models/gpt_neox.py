@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
+from pe_numpy.models.page import Params, Table, by_head, expect, sizes, turn, without_turns
 from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
 from pe_numpy.transformer.context import Context
@@ -31,7 +31,8 @@ from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
 PREFIX = "gpt_neox."
-IGNORED = r"gpt_neox\.layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)"
+HEAD = "embed_out."
+IGNORED = r"gpt_neox\.layers\.\d+\.attention\.(bias|masked_bias)"
 
 
 def settings(config: dict[str, Any]) -> Any:
@@ -82,8 +83,8 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
-    """Logits (B, L, V) of the token after each."""
+def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
+    """What the layers and the last norm make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
     mask = context.mask_of(Causal())  # (B, 1, L, S)
     for n in range(s.layers):
@@ -98,7 +99,7 @@ def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         attended = x + linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         h = layer_norm(x if s.parallel else attended, **layer["norm_2"], eps=s.eps)
         x = attended + feed_forward(layer["network"], h, s.activation)
-    return linear(layer_norm(x, **params["norm"], eps=s.eps), params["head"])
+    return layer_norm(x, **params["norm"], eps=s.eps)
 
 
-without_positions = without_turns
+logits, without_positions = by_head, without_turns

@@ -9,7 +9,11 @@ Convention: a page is a module of `pe_numpy.models` with
 - `weights(s)`: a dictionary of the file's names, each with the place of our parameter (".T" at its
   end: the file holds it transposed) and our parameter's shape;
 - `check(params, s)`, if the file holds what the page computes: raises if they differ;
-- `logits(...)`, or `encode` and `decode`: the model.
+- `hidden(...)` and `logits(params, s, h)`, or `encode` and `decode`: the model;
+- what released files have of their own: PREFIX, which some leave out; OLD_NAMES, parts of names and
+  what they are called today; IGNORED, a regular expression of names that hold no parameters;
+  COPIES, tensors that another one holds, too; HEAD, how names of the head begin, which a file may
+  lack as a whole; MAY_LACK, a head that the embedding may replace.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -27,11 +31,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
+from pe_numpy.models.embed import embed
 from pe_numpy.models.page import Params
 from pe_numpy.models.weights import load_weights
 from pe_numpy.transformer.context import Cache, Context, real_positions
 
 NAME = "load_model"
+# What every page passes over: heads of other tasks, old buffers of RoPE, poolers.
+OTHER_HEADS = r"(classifier|score|qa_outputs|sequence_summary|logits_proj)\..*"
+PASSED = rf"{OTHER_HEADS}|.*\.rotary_emb\.inv_freq|(\w+\.)?pooler\..*"
 PAGES = {  # model_type of config.json: page
     "bert": "bert",
     "bloom": "bloom",
@@ -74,14 +82,16 @@ def load_model(
     Returns
     -------
     A `Decoder`, `Encoder`, `EncoderDecoder` or `PictureReader`, with `logits`, `parameters`
-    (nested dictionaries of arrays) and `config`.
+    (nested dictionaries of arrays) and `config`. All but the third have `hidden`, too, what the
+    head reads; it is all that a file without a head gives.
 
     Raises
     ------
     ValueError
         If no page knows the model type, the configuration asks for what the page does not do,
-        tensors and parameters do not match one to one (the message gives the first three names), or
-        a file without a head does not say that it is tied.
+        tensors and parameters do not match one to one (the message gives the first three names), a
+        copy differs from its original, or a file of a whole model has no head and does not say that
+        it is tied.
 
     Notes
     -----
@@ -121,10 +131,13 @@ def load_model(
         raise ValueError(f"{NAME}: dtype must be a floating one, such as np.float32; got {dtype}")
     page = importlib.import_module(f"pe_numpy.models.{PAGES[kind]}")
     s = settings(page, config)
-    parameters = fill(page, page.weights(s), load_weights(folder), dtype, getattr(s, "tied", True))
+    table, tied = page.weights(s), getattr(s, "tied", True)
+    parameters = fill(page, table, load_weights(folder), dtype, tied)
     if hasattr(page, "check"):
         page.check(parameters, s)
-    return KINDS[page.KIND](page, config, s, parameters)
+    rooms = {table[key][0].split(".")[0] for key in head_of(page, table, tied)}
+    headless = bool(rooms) and not rooms & set(parameters)
+    return KINDS[page.KIND](page, config, s, parameters, headless=headless, folder=folder)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -157,24 +170,14 @@ def fill(
     dtype: Any = None,
     tied: bool = True,
 ) -> Params:
-    """Put every tensor at its place; each is used once and each place filled once, or it raises.
-
-    A page may say: MAY_LACK, a head that may be absent if it is tied; IGNORED, a regular
-    expression of names that hold no parameters; PREFIX, which some files leave out; OLD_NAMES,
-    parts of names and what they are called today.
-    """
+    """Put every tensor at its place; each is used once and each place filled once, or it raises."""
     name = page.__name__.rpartition(".")[2]
-    prefix, ignored = getattr(page, "PREFIX", ""), getattr(page, "IGNORED", None)
-    if prefix and not any(key.startswith(prefix) for key in tensors):
-        tensors = {key if key in table else prefix + key: x for key, x in tensors.items()}
-    for old, new in getattr(page, "OLD_NAMES", {}).items():
-        today = {key: key.replace(old, new) for key in tensors}
-        tensors = {key if today[key] in tensors else today[key]: x for key, x in tensors.items()}
-    if ignored:
-        tensors = {key: x for key, x in tensors.items() if not re.fullmatch(ignored, key)}
-    may_lack = getattr(page, "MAY_LACK", ())
-    lacking = [key for key in table if key not in tensors and key not in may_lack]
-    if not tied and not lacking and not all(key in tensors for key in may_lack):
+    tensors, body = known(page, table, tensors)
+    may_lack, head = getattr(page, "MAY_LACK", ()), head_of(page, table, tied)
+    body &= not any(key.startswith(page.HEAD) for key in tensors) if head else False
+    needed = set(table) - {*may_lack, *(head if body else ())}
+    lacking = [key for key in table if key in needed and key not in tensors]
+    if not (tied or body or lacking) and not all(key in tensors for key in may_lack):
         raise ValueError(
             f"{name}: {' and '.join(may_lack)} must be among the weights, since config.json does "
             "not say true for tie_word_embeddings; there is none"
@@ -206,6 +209,43 @@ def fill(
     return parameters
 
 
+def head_of(page: ModuleType, table: Mapping[str, Any], tied: bool) -> list[str]:
+    """Names of the head, without those that the embedding replaces."""
+    replaced = getattr(page, "MAY_LACK", ()) if tied else ()
+    return [k for k in table if k.startswith(getattr(page, "HEAD", ())) and k not in replaced]
+
+
+def known(
+    page: ModuleType, table: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], bool]:
+    """Give tensors the names of the table; pass over what holds no parameters of the page.
+
+    Also: whether this may be a body, whose head is another one or none. An encoder or a reader of
+    pictures may; a model that writes if its names lack the prefix, or if it holds another's head.
+    """
+    for old, new in getattr(page, "OLD_NAMES", {}).items():
+        today = {key: key.replace(old, new) for key in tensors}
+        tensors = {key if today[key] in tensors else today[key]: x for key, x in tensors.items()}
+    passed = re.compile(f"{PASSED}|{getattr(page, 'IGNORED', '')}").fullmatch
+    spare = {key for key in tensors if key not in table and passed(key)}
+    prefix, copies = getattr(page, "PREFIX", ""), getattr(page, "COPIES", {})
+    bare = bool(prefix) and not any(key.startswith(prefix) for key in tensors)
+    found = {}
+    for key, x in tensors.items():
+        whole = prefix + key if bare and key not in table and key not in copies else key
+        if whole in table or not (key in spare or passed(whole)):
+            found[whole] = x
+    for copy, original in copies.items():
+        if copy in found and original in found:
+            if not np.array_equal(found.pop(copy), found[original]):
+                raise ValueError(
+                    f"{page.__name__.rpartition('.')[2]}: {copy} must be equal to {original}, "
+                    "to which the page ties it; they differ"
+                )
+    others = any(re.fullmatch(OTHER_HEADS, key) for key in spare)
+    return found, page.KIND != "decoder" or bare or others
+
+
 # ---- what reads ---------------------------------------------------------------------------------
 
 
@@ -215,7 +255,8 @@ class Loaded:
 
     `places`, if given, changes the positions that the model is told: a function of an integer array
     that returns one of its shape, each position by itself; with a cache it gets those of all tokens
-    at each call. Masks follow the true order all the same.
+    at each call. Masks follow the true order all the same. `headless` is True if the file holds no
+    head, and so gives no logits; `folder` is where it lies.
     """
 
     page: ModuleType
@@ -223,6 +264,8 @@ class Loaded:
     settings: SimpleNamespace
     parameters: Params
     places: Callable[[np.ndarray], np.ndarray] | None = None
+    headless: bool = False
+    folder: Path | None = None
 
     def replace(self, **changes: Any) -> Any:
         """Give the same model with other parameters, settings or places."""
@@ -238,30 +281,44 @@ class Loaded:
         """What the model computes in: the dtype of its embedding."""
         return self.parameters["embedding"].dtype
 
+    def _head(self) -> Any:
+        """Give what makes logits, or say that there is no head."""
+        if self.headless:
+            raise ValueError(
+                f"logits: the file must hold a head, {self.page.HEAD}*; it holds a body alone: take "
+                "hidden, the vectors that a head would read"
+            )
+        return self.page.logits
+
     def _tokens(
-        self, name: str, tokens: ArrayLike, real: ArrayLike | None
+        self, name: str, tokens: ArrayLike, real: ArrayLike | None, function: str = "logits"
     ) -> tuple[np.ndarray, np.ndarray]:
         """Check tokens (B, L), and which are real."""
-        tokens = checks.whole_numbers("logits", name, tokens)
+        tokens = checks.whole_numbers(function, name, tokens)
         if tokens.ndim != 2 or not tokens.size:
             raise ValueError(
-                f"logits: {name} must have the axes (B, L) and a token; got shape {tokens.shape}"
+                f"{function}: {name} must have the axes (B, L) and a token; "
+                f"got shape {tokens.shape}"
             )
         if real is None:
             return tokens, np.ones(tokens.shape, bool)
-        real = checks.whole_array("logits", f"which of the {name} are real", real)
+        real = checks.whole_array(function, f"which of the {name} are real", real)
         if real.shape != tokens.shape or real.dtype != np.bool_:
             raise ValueError(
-                f"logits: which of the {name} are real must be boolean and of their shape "
+                f"{function}: which of the {name} are real must be boolean and of their shape "
                 f"{tokens.shape}; got {real.dtype} {real.shape}"
             )
         return tokens, real
 
     def _begin(
-        self, tokens: ArrayLike, real: ArrayLike | None, cache: Cache | None
+        self,
+        tokens: ArrayLike,
+        real: ArrayLike | None,
+        cache: Cache | None,
+        function: str = "logits",
     ) -> tuple[np.ndarray, Context]:
         """Check tokens (B, L) and which are real; give what the call knows of them."""
-        tokens, real = self._tokens("tokens", tokens, real)
+        tokens, real = self._tokens("tokens", tokens, real, function)
         own = None if real.all() else real
         return tokens, (cache or Context()).begin(tokens.shape, own, places=self.places)
 
@@ -296,34 +353,78 @@ class Decoder(Writer):
 
         `real` is a (B, L) boolean array, True = token; padding stands on the left.
         """
-        tokens, context = self._begin(tokens, real, cache)
-        context.serve("logits", self.parameters, (self.settings, self.places))
-        logits = self.page.logits(self.parameters, self.settings, tokens, context)
+        head = self._head()
+        h, context = self._read("logits", tokens, real, cache)
+        logits = head(self.parameters, self.settings, h)
         context.end()
         return logits
 
+    def hidden(
+        self, tokens: ArrayLike, real: ArrayLike | None = None, cache: Cache | None = None
+    ) -> np.ndarray:
+        """What the head reads, (B, L, D): the tokens behind all layers and the last norm."""
+        h, context = self._read("hidden", tokens, real, cache)
+        context.end()
+        return h
+
+    def _read(self, function: str, tokens: Any, real: Any, cache: Any) -> tuple[np.ndarray, Any]:
+        tokens, context = self._begin(tokens, real, cache, function)
+        context.serve(function, self.parameters, (self.settings, self.places))
+        return self.page.hidden(self.parameters, self.settings, tokens, context), context
+
 
 class Encoder(Loaded):
-    """A model that fills in: each token sees all."""
+    """A model that fills in: each token sees all.
+
+    Of both methods `real` is a (B, L) boolean array, True = token; `types` (B, L) the segment of
+    each, 0 by default; and `watch` a dictionary that gets the attention weights (B, H, L, L) of
+    each layer, by its number.
+    """
 
     def logits(
-        self, tokens: ArrayLike, real: ArrayLike | None = None, types: ArrayLike | None = None
+        self,
+        tokens: ArrayLike,
+        real: ArrayLike | None = None,
+        types: ArrayLike | None = None,
+        watch: dict[int, np.ndarray] | None = None,
     ) -> np.ndarray:
-        """Logits (B, L, V) of each token; rows of padding mean nothing.
+        """Logits (B, L, V) of each token; rows of padding mean nothing."""
+        head = self._head()
+        h = self._read("logits", tokens, real, types, watch)
+        return head(self.parameters, self.settings, h)
 
-        `real` is a (B, L) boolean array, True = token; `types` (B, L) the segment of each, 0 by
-        default.
+    def hidden(
+        self,
+        tokens: ArrayLike,
+        real: ArrayLike | None = None,
+        types: ArrayLike | None = None,
+        watch: dict[int, np.ndarray] | None = None,
+    ) -> np.ndarray:
+        """What the head reads, (B, L, D): the tokens behind all layers; padding means nothing."""
+        return self._read("hidden", tokens, real, types, watch)
+
+    def embed(self, texts: Sequence[str | Sequence[int]]) -> np.ndarray:
+        """Vectors (N, D) of N texts, or of lists of token ids, pooled as the folder says.
+
+        The folder must be one of sentence-transformers: modules.json, a Transformer whose tokens'
+        mean is taken, and perhaps made as long as 1. Texts need the tokenizers package.
         """
-        tokens, real = self._tokens("tokens", tokens, real)
+        return embed(self, texts)
+
+    def _read(self, function: str, tokens: Any, real: Any, types: Any, watch: Any) -> np.ndarray:
+        tokens, real = self._tokens("tokens", tokens, real, function)
         types = np.zeros_like(tokens) if types is None else types
-        types = checks.whole_numbers("logits", "types", types)
+        types = checks.whole_numbers(function, "types", types)
         if types.shape != tokens.shape:
             raise ValueError(
-                f"logits: types must have the tokens' shape {tokens.shape}; got {types.shape}"
+                f"{function}: types must have the tokens' shape {tokens.shape}; got {types.shape}"
             )
         positions = real_positions(real)[:, None]  # (B, 1, L)
         positions = positions if self.places is None else self.places(positions)
-        return self.page.logits(self.parameters, self.settings, tokens, positions, real, types)
+        look = {}.__setitem__ if watch is None else watch.__setitem__
+        return self.page.hidden(
+            self.parameters, self.settings, tokens, positions, real, types, look
+        )
 
 
 class EncoderDecoder(Writer):
@@ -374,18 +475,31 @@ class EncoderDecoder(Writer):
 
 
 class PictureReader(Loaded):
-    """A model that names what a picture shows."""
+    """A model that names what a picture shows.
 
-    def logits(self, pixels: ArrayLike) -> np.ndarray:
-        """Logits (B, V) of the labels of pictures (B, channels, height, width) of any size."""
-        pixels = checks.real_array("logits", "pixels", pixels)
+    Of both methods `pixels` are pictures (B, channels, height, width) of any size, and `watch` is
+    a dictionary that gets the attention weights (B, H, L, L) of each layer, by its number.
+    """
+
+    def logits(self, pixels: ArrayLike, watch: dict[int, np.ndarray] | None = None) -> np.ndarray:
+        """Logits (B, V) of the labels."""
+        head = self._head()
+        return head(self.parameters, self.settings, self._read("logits", pixels, watch))
+
+    def hidden(self, pixels: ArrayLike, watch: dict[int, np.ndarray] | None = None) -> np.ndarray:
+        """What the head reads the first row of, (B, L, D): a token, and one for each patch."""
+        return self._read("hidden", pixels, watch)
+
+    def _read(self, function: str, pixels: Any, watch: Any) -> np.ndarray:
+        pixels = checks.real_array(function, "pixels", pixels)
         s, shape = self.settings, pixels.shape
         if len(shape) != 4 or shape[1] != s.C or np.less(shape[2:], s.patch).any():
             raise ValueError(
-                f"logits: pixels must have the axes (B, {s.C}, height, width), at least one patch "
-                f"{s.patch}; got shape {shape}"
+                f"{function}: pixels must have the axes (B, {s.C}, height, width), at least one "
+                f"patch {s.patch}; got shape {shape}"
             )
-        return self.page.logits(self.parameters, s, pixels.astype(self.dtype, copy=False))
+        look = {}.__setitem__ if watch is None else watch.__setitem__
+        return self.page.hidden(self.parameters, s, pixels.astype(self.dtype, copy=False), look)
 
 
 KINDS: dict[str, type[Loaded]] = {

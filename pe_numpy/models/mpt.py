@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.entries import entry
-from pe_numpy.models.page import Params, Table, changed, expect, sizes
+from pe_numpy.models.page import Params, Table, by_head, changed, expect, sizes
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
 from pe_numpy.transformer.context import Context
@@ -29,6 +29,8 @@ from pe_numpy.transformer.layers import embed_tokens, feed_forward, layer_norm, 
 from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
+PREFIX = "transformer."
+HEAD = "lm_head."
 MAY_LACK = ("lm_head.weight",)  # tied to the embedding
 
 
@@ -74,8 +76,8 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
-    """Logits (B, L, V) of the token after each."""
+def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
+    """What the layers and the last norm make of each token, (B, L, D)."""
 
     def norm(x: np.ndarray, gain: np.ndarray) -> np.ndarray:
         return layer_norm(x, gain, 0 * gain, s.eps)  # no bias
@@ -92,9 +94,12 @@ def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         context.look(n, seen)
         x = x + linear(merge_heads(mixed), layer["W_o"])
         x = x + feed_forward(layer["network"], norm(x, layer["norm_2"]), "gelu")
-    return linear(norm(x, params["norm"]), params.get("head", params["embedding"].T))
+    return norm(x, params["norm"])
 
 
 def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
     """Punish no distance."""
     return params, changed(s, slopes=0 * s.slopes)
+
+
+logits = by_head

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +13,11 @@ from pe_numpy.models.entries import entry
 from pe_numpy.models.rope_config import RopeSettings
 from pe_numpy.rotary.rope import rope
 from pe_numpy.transformer.context import beside_heads
+from pe_numpy.transformer.layers import linear
 from pe_numpy.transformer.masks import Causal, Window
 
 Params = dict[str, Any]
+Look = Callable[[int, np.ndarray], None]  # gets a layer's number and attention weights
 Table = dict[str, tuple[str, tuple[int, ...]]]  # name in the file: our place, our shape
 DIVIDES = ("G", "H"), ("H", "D"), ("H_encoder", "D"), ("H_decoder", "D"), ("groups", "E")
 AT_MOST = ("used", "E"), ("groups_used", "groups")
@@ -107,6 +109,11 @@ def turn(x: np.ndarray, positions: np.ndarray, settings: RopeSettings) -> np.nda
         return turned
     n = 2 * settings.frequencies.shape[-1]  # what is not turned keeps its size
     return np.concatenate([turned[..., :n] * settings.attention_factor, turned[..., n:]], axis=-1)
+
+
+def by_head(params: Params, s: Any, h: np.ndarray) -> np.ndarray:
+    """Logits (B, L, V) of the token after each, by a head of its own or by the embedding."""
+    return linear(h, params.get("head", params["embedding"].T))
 
 
 def without_turns(params: Params, s: Any) -> tuple[Params, Any]:

@@ -21,13 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.models.page import Params, Table, changed, expect, rule, sizes, turn
+from pe_numpy.models.page import Params, Table, by_head, changed, expect, rule, sizes, turn
 from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_fused, split_heads
 from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, linear, rms_norm, silu
 
 KIND = "decoder"
+PREFIX = "model."
+HEAD = "lm_head."
 MAY_LACK = ("lm_head.weight",)  # tied to the embedding
 
 
@@ -73,8 +75,8 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
-    """Logits (B, L, V) of the token after each."""
+def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
+    """What the layers and the last norm make of each token, (B, L, D)."""
     L, long = tokens.shape[1], int(context.k_positions.max() >= s.L0)
     held, lists = context.keep("read", tokens[..., None], np.full((*tokens.shape, 1), long))
     if (lists != long).any():  # what is held was made with the other list
@@ -100,8 +102,7 @@ def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         h = linear(rms_norm(x, layer["norm_2"], s.eps), layer["W_gate_up"])
         gate, up = h[..., : s.F], h[..., s.F :]
         x = x + linear(silu(gate) * up, layer["W_2"])
-    x = rms_norm(x[:, -L:], params["norm"], s.eps)
-    return linear(x, params.get("head", params["embedding"].T))
+    return rms_norm(x[:, -L:], params["norm"], s.eps)
 
 
 def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
@@ -109,3 +110,6 @@ def without_positions(params: Params, s: Any) -> tuple[Params, Any]:
     return params, changed(
         s, ropes=[rope._replace(frequencies=0 * rope.frequencies) for rope in s.ropes]
     )
+
+
+logits = by_head

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.entries import entry
-from pe_numpy.models.page import Params, Table, expect, sizes, turn, without_turns
+from pe_numpy.models.page import Params, Table, by_head, expect, sizes, turn, without_turns
 from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.context import Context
@@ -27,6 +27,8 @@ from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_
 from pe_numpy.transformer.masks import Causal
 
 KIND = "decoder"
+PREFIX = "model."
+HEAD = "lm_head."
 MAY_LACK = ("lm_head.weight",)  # tied to the embedding
 
 
@@ -79,8 +81,8 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
-    """Logits (B, L, V) of the token after each."""
+def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
+    """What the layers and the last norm make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
     mask = context.mask_of(Causal())  # (B, 1, L, S)
     for n in range(s.layers):
@@ -96,7 +98,7 @@ def logits(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         context.look(n, seen)
         x = x + linear(merge_heads(mixed), layer["W_o"])
         x = x + feed_forward(layer["network"], rms_norm(x, layer["norm_2"], s.eps), "silu")
-    return linear(rms_norm(x, params["norm"], s.eps), params.get("head", params["embedding"].T))
+    return rms_norm(x, params["norm"], s.eps)
 
 
-without_positions = without_turns
+logits, without_positions = by_head, without_turns

@@ -23,13 +23,15 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.absolute.learned import learned
-from pe_numpy.models.page import Params, Table, expect, sizes
+from pe_numpy.models.page import Look, Params, Table, expect, sizes
 from pe_numpy.rotary.rope import rope, rope_frequencies
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, gelu, layer_norm, linear
 
 KIND = "encoder"
-IGNORED = r"cls\.predictions\.decoder\.bias"  # tied to cls.predictions.bias
+PREFIX = "roformer."
+HEAD = "cls.predictions."
+COPIES = {"cls.predictions.decoder.bias": "cls.predictions.bias"}  # tied
 MAY_LACK = ("cls.predictions.decoder.weight",)  # tied to the embedding
 
 
@@ -97,15 +99,16 @@ def check(params: Params, s: Any) -> None:
         raise ValueError(f"roformer: embed_positions must be RoPE's; it is off by {error:.3f}")
 
 
-def logits(
+def hidden(
     params: Params,
     s: Any,
     tokens: np.ndarray,
     positions: np.ndarray,
     real: np.ndarray,
     types: np.ndarray,
+    look: Look,
 ) -> np.ndarray:
-    """Logits (B, L, V) of each token."""
+    """What the layers make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, E)
     x = layer_norm(x + learned(params["types"], types), **params["norm"], eps=s.eps)
     if "widen" in params:
@@ -117,10 +120,16 @@ def logits(
         v = split_heads(linear(x, layer["W_v"], layer["b_v"]), s.H)
         q, k = rope(q, positions), rope(k, positions)
         v = rope(v, positions) if s.rotary_value else v
-        mixed, _ = attention(q, k, v, real[:, None, None])
+        mixed, seen = attention(q, k, v, real[:, None, None])
+        look(n, seen)
         mixed = linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         x = layer_norm(x + mixed, **layer["norm_1"], eps=s.eps)
         x = layer_norm(x + feed_forward(layer["network"], x, "gelu"), **layer["norm_2"], eps=s.eps)
+    return x
+
+
+def logits(params: Params, s: Any, h: np.ndarray) -> np.ndarray:
+    """Logits (B, L, V) of each token."""
     head, out = params["head"], params["out"]
-    x = layer_norm(gelu(linear(x, head["W"], head["b"])), **head["norm"], eps=s.eps)  # (B, L, E)
+    x = layer_norm(gelu(linear(h, head["W"], head["b"])), **head["norm"], eps=s.eps)  # (B, L, E)
     return linear(x, out.get("W", params["embedding"].T), out["b"])

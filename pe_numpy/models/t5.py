@@ -35,7 +35,10 @@ from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_
 from pe_numpy.transformer.masks import Causal
 
 KIND = "encoder-decoder"
-IGNORED = r"(en|de)coder\.embed_tokens\.weight|.*\.EncDecAttention\.relative_attention_bias\.weight"
+COPIES = dict.fromkeys(
+    ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"), "shared.weight"
+)
+IGNORED = r".*\.EncDecAttention\.relative_attention_bias\.weight"
 MAY_LACK = ("lm_head.weight",)  # tied to the embedding
 
 

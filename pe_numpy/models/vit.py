@@ -25,11 +25,13 @@ import numpy as np
 
 from pe_numpy.absolute.learned import resize_matrix
 from pe_numpy.models.entries import entry
-from pe_numpy.models.page import Params, Table, expect, sizes
+from pe_numpy.models.page import Look, Params, Table, expect, sizes
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.layers import feed_forward, layer_norm, linear
 
 KIND = "pictures"
+PREFIX = "vit."
+HEAD = "classifier."
 
 
 def settings(config: dict[str, Any]) -> Any:
@@ -97,8 +99,8 @@ def resized(table: np.ndarray, old: list[int], rows: int, columns: int) -> np.nd
     return np.concatenate([table[:1], grid.reshape(-1, D).astype(table.dtype)])
 
 
-def logits(params: Params, s: Any, pixels: np.ndarray) -> np.ndarray:
-    """Logits (B, V) of the labels."""
+def hidden(params: Params, s: Any, pixels: np.ndarray, look: Look) -> np.ndarray:
+    """What the layers and the last norm make of the first token and each patch, (B, L, D)."""
     x = cut(pixels, *s.patch)  # (B, rows, columns, C P Q)
     B, rows, columns, _ = x.shape
     x = linear(x, params["embedding"].reshape(s.D, -1).T, params["b_embedding"])
@@ -111,8 +113,14 @@ def logits(params: Params, s: Any, pixels: np.ndarray) -> np.ndarray:
         q = split_heads(linear(h, layer["W_q"], layer["b_q"]), s.H)  # (B, H, L, K)
         k = split_heads(linear(h, layer["W_k"], layer["b_k"]), s.H)
         v = split_heads(linear(h, layer["W_v"], layer["b_v"]), s.H)
-        mixed, _ = attention(q, k, v)
+        mixed, seen = attention(q, k, v)
+        look(n, seen)
         x = x + linear(merge_heads(mixed), layer["W_o"], layer["b_o"])
         h = layer_norm(x, **layer["norm_2"], eps=s.eps)
         x = x + feed_forward(layer["network"], h, "gelu")
-    return linear(layer_norm(x[:, 0], **params["norm"], eps=s.eps), **params["head"])
+    return layer_norm(x, **params["norm"], eps=s.eps)
+
+
+def logits(params: Params, s: Any, h: np.ndarray) -> np.ndarray:
+    """Logits (B, V) of the labels."""
+    return linear(h[:, 0], **params["head"])

@@ -31,6 +31,7 @@ from pe_numpy.transformer.masks import Causal
 
 KIND = "encoder-decoder"
 EPS = 1e-5
+PREFIX = "model."
 MAY_LACK = ("proj_out.weight",)  # tied to the embedding
 
 

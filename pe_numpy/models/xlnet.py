@@ -23,13 +23,15 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.absolute.sinusoidal import sinusoidal
-from pe_numpy.models.page import Params, Table, expect, sizes
+from pe_numpy.models.page import Look, Params, Table, expect, sizes
 from pe_numpy.relative.distance import relative_distance
 from pe_numpy.relative.transformer_xl import transformer_xl_scores
 from pe_numpy.transformer.attention import attend, merge_heads, split_heads
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, layer_norm, linear
 
 KIND = "encoder"
+PREFIX = "transformer."
+HEAD = "lm_loss."
 IGNORED = r"transformer\.mask_emb"
 MAY_LACK = ("lm_loss.weight",)  # tied to the embedding
 
@@ -82,15 +84,16 @@ def weights(s: Any) -> Table:
     return table
 
 
-def logits(
+def hidden(
     params: Params,
     s: Any,
     tokens: np.ndarray,
     positions: np.ndarray,
     real: np.ndarray,
     types: np.ndarray,
+    look: Look,
 ) -> np.ndarray:
-    """Logits (B, L, V) of each token itself."""
+    """What the layers make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
     distance = relative_distance(positions, positions)  # (B, 1, L, L)
     each = np.arange(distance.min(), distance.max() + 1)
@@ -105,8 +108,14 @@ def logits(
         scores = transformer_xl_scores(q, k, r, layer["u"], layer["w"], distance)
         ask = (q + layer["s"][:, None]) / math.sqrt(s.K)
         same, other = np.einsum("bhlk,nhk->nbhl", ask, layer["segments"])[..., None]  # (B, H, L, 1)
-        mixed, _ = attend(scores + np.where(differ, other, same), v, real[:, None, None])
+        mixed, seen = attend(scores + np.where(differ, other, same), v, real[:, None, None])
+        look(n, seen)
         W_o = layer["W_o"].reshape(s.D, s.H * s.K).T
         x = layer_norm(x + linear(merge_heads(mixed), W_o), **layer["norm_1"], eps=s.eps)
         x = layer_norm(x + feed_forward(layer["network"], x, "gelu"), **layer["norm_2"], eps=s.eps)
-    return linear(x, params.get("head", params["embedding"].T), params["b_head"])
+    return x
+
+
+def logits(params: Params, s: Any, h: np.ndarray) -> np.ndarray:
+    """Logits (B, L, V) of each token itself."""
+    return linear(h, params.get("head", params["embedding"].T), params["b_head"])
