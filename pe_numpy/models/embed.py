@@ -23,9 +23,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pe_numpy import checks
-from pe_numpy.models.entries import entry
+from pe_numpy.models.entries import LARGEST, entry
 
 NAME = "embed"
+KEYS = ("type", "path")  # of an entry of modules.json
+EACH = str | Sequence | np.ndarray
 TOGETHER = 32  # texts in one call
 TINY = 1e-12  # the least length that a vector is divided by, as in the library
 
@@ -82,9 +84,7 @@ def mean_of_tokens(h: ArrayLike, real: ArrayLike) -> np.ndarray:
 def embed(model: Any, texts: Sequence[str | Sequence[int]]) -> np.ndarray:
     """Vectors (N, D) of texts, or of lists of token ids; see `Encoder.embed`."""
     folder = model.folder
-    if folder is None:
-        raise ValueError(f"{NAME}: the model must come from a folder; got one without")
-    if isinstance(texts, str) or not all(isinstance(text, str | Sequence) for text in texts):
+    if isinstance(texts, str) or not all(isinstance(text, EACH) for text in texts):
         raise ValueError(
             f"{NAME}: texts must be a list of texts, or of lists of token ids; got {texts!r:.80}"
         )
@@ -106,52 +106,61 @@ def embed(model: Any, texts: Sequence[str | Sequence[int]]) -> np.ndarray:
     return vectors
 
 
-def read_pooling(folder: Path, rows: int | None = None) -> Pooling:
+def read_pooling(folder: Path | None, rows: int | None = None) -> Pooling:
     """Read what the folder says; what is not done here is refused by its name."""
-    modules = read(folder, "modules.json", list)
-    if modules is None:
+    if folder is None or (modules := read(folder, "modules.json", list)) is None:
         raise ValueError(
             f"{NAME}: the folder must say how to pool, as sentence-transformers writes it; there "
             f"is no modules.json in {folder}: take `hidden`, and `mean_of_tokens` if it suits"
         )
-    if not all(isinstance(m, dict) and isinstance(m.get("type"), str) for m in modules):
-        raise ValueError(f"{NAME}: modules.json must be a list of objects with a type")
+    if not all(isinstance(m, dict) and {str} == {type(m.get(k)) for k in KEYS} for m in modules):
+        raise ValueError(f"{NAME}: modules.json must be a list of objects with a type and a path")
     kinds = [m["type"].rpartition(".")[2] for m in modules]
     if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
         raise ValueError(
             f"{NAME}: modules.json must be Transformer, Pooling and perhaps Normalize; "
-            f"got {', '.join(kinds)}"
+            f"got {', '.join(kinds) or 'none'}"
         )
-    where = f"{modules[1].get('path')}/config.json"
+    own, pooling = (m["path"] for m in modules[:2])
+    if own or pooling != Path(pooling).name or "\\" in pooling:
+        raise ValueError(
+            f"{NAME}: modules.json must have the Transformer in the folder itself, path '', and "
+            f"the Pooling in a folder of it; got {own!r:.80} and {pooling!r:.80}"
+        )
+    where = f"{pooling}/config.json"
     how = read(folder, where, dict)
     if how is None:
         raise ValueError(f"{NAME}: the folder must hold {where}, which modules.json names")
+    modes = [key for key, on in how.items() if key.startswith("pooling_mode_") and on]
     new = how.get("pooling_mode", [])
-    modes = [new] if isinstance(new, str) else list(new)
-    modes += [key for key, on in how.items() if key.startswith("pooling_mode_") and on]
+    modes += new if isinstance(new, list) else [new]
     if modes not in (["mean"], ["pooling_mode_mean_tokens"]):
         raise ValueError(
             f"{NAME}: the pooling must be the mean of tokens alone; got "
-            f"{', '.join(map(str, modes)) or 'none'} in {where}"
+            f"{', '.join(map(str, modes)) or 'none':.200} in {where}"
         )
-    own = read(folder, "sentence_bert_config.json", dict) or {}
-    asks = read(folder, "config_sentence_transformers.json", dict) or {}
+    words, asks, cutter = (
+        read(folder, f"{name}.json", dict) or {}
+        for name in ("sentence_bert_config", "config_sentence_transformers", "tokenizer_config")
+    )
     for key, value in (
-        ("do_lower_case", own.get("do_lower_case")),
+        ("do_lower_case", words.get("do_lower_case")),
         ("default_prompt_name", asks.get("default_prompt_name")),
     ):
         if value:
-            raise ValueError(f"{NAME}: {key} is not done here; got {value!r:.80}")
-    limit = entry(NAME, own, "max_seq_length")
-    if limit is None:  # newer folders say it with the tokenizer; a huge number there means none
-        limit = (read(folder, "tokenizer_config.json", dict) or {}).get("model_max_length")
-    limits = [n for n in (limit, rows) if isinstance(n, int)]
-    return Pooling(min(limits, default=2**24), "Normalize" in kinds)
+            raise ValueError(
+                f"{NAME}: {key} must not be set, it is not done here; got {value!r:.80}"
+            )
+    most = entry(NAME, words, "max_seq_length")
+    if most is None:  # newer folders say it there; a huge number means that nobody does
+        most = cutter.get("model_max_length")
+    limits = [n for n in (most, rows) if type(n) is int and n > 0]
+    return Pooling(min(limits, default=LARGEST), "Normalize" in kinds)
 
 
 def tokens_of(folder: Path, texts: Sequence[str | Sequence[int]]) -> list[list[int]]:
     """Cut texts into token ids, special ones included; lists of ids stay what they are."""
-    cut = None
+    cut: Any = None
     if any(isinstance(text, str) for text in texts):
         try:
             from tokenizers import Tokenizer
@@ -170,9 +179,12 @@ def tokens_of(folder: Path, texts: Sequence[str | Sequence[int]]) -> list[list[i
             cut = Tokenizer.from_file(str(path))
         except Exception as error:  # the package raises bare ones
             raise ValueError(f"{NAME}: tokenizer.json can't be read: {error}") from None
-        cut.no_padding()
+        cut.no_padding()  # a file may ask for both
         cut.no_truncation()
-    return [cut.encode(text).ids if isinstance(text, str) else list(text) for text in texts]
+    try:
+        return [cut.encode(text).ids if isinstance(text, str) else list(text) for text in texts]
+    except Exception as error:
+        raise ValueError(f"{NAME}: texts can't be cut into tokens: {error}") from None
 
 
 def read(folder: Path, name: str, kind: type) -> Any:

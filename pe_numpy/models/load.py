@@ -285,8 +285,8 @@ class Loaded:
         """Give what makes logits, or say that there is no head."""
         if self.headless:
             raise ValueError(
-                f"logits: the file must hold a head, {self.page.HEAD}*; it holds a body alone: take "
-                "hidden, the vectors that a head would read"
+                f"logits: the file must hold a head, {self.page.HEAD}*; it holds a body alone: "
+                "take hidden, the vectors that a head would read"
             )
         return self.page.logits
 
