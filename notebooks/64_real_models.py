@@ -85,7 +85,8 @@ for b, x in zip(bits.tolist(), wide, strict=True):
 # Nothing in the file says which function its numbers belong to. PyTorch's linear layers are stored (out, in), so $W$ must be
 # transposed; GPT-2's are (in, out), as ours. `load_model` reads both files and asks the model's page where each tensor
 # goes: each tensor is used once and each parameter is filled once, or it raises. (A page may name tensors to pass
-# over, such as stored masks, and, in `MAY_LACK`, heads that may be absent: tied ones.)
+# over, such as stored masks, and, in `MAY_LACK`, heads that may be absent: tied ones. A file without any head has no logits;
+# its `hidden` gives the vectors that a head would read.)
 
 # %%
 show_source(load_model)
@@ -208,7 +209,7 @@ plt.show()
 # page computes:
 
 # %%
-show_source(llama.logits)
+show_source(llama.hidden, llama.logits)
 assert error(llama_model.logits(h["tokens"]), h["logits"]) < 1e-6
 
 # %% [markdown]

@@ -157,7 +157,7 @@ def test_text_is_cut_by_the_folder_s_tokenizer(folder):
     with pytest.raises(ValueError, match=r"^embed: tokenizer\.json can't be read"):
         m.embed(["w3"])
     (place / "tokenizer.json").unlink()
-    with pytest.raises(ValueError, match=r"^embed: the folder must hold tokenizer\.json"):
+    with pytest.raises(ValueError, match=r"^embed: FOLDER must hold tokenizer\.json"):
         m.embed(["w3"])
 
 

@@ -162,29 +162,33 @@ def tokens_of(folder: Path, texts: Sequence[str | Sequence[int]]) -> list[list[i
     """Cut texts into token ids, special ones included; lists of ids stay what they are."""
     cut: Any = None
     if any(isinstance(text, str) for text in texts):
-        try:
-            from tokenizers import Tokenizer
-        except ImportError:
-            raise ValueError(
-                f"{NAME}: text needs the tokenizers package, `pip install tokenizers`; or give "
-                "lists of token ids"
-            ) from None
-        path = folder / "tokenizer.json"
-        if not path.is_file():
-            raise ValueError(
-                f"{NAME}: the folder must hold tokenizer.json; there is none in {folder}: give "
-                "lists of token ids"
-            )
-        try:
-            cut = Tokenizer.from_file(str(path))
-        except Exception as error:  # the package raises bare ones
-            raise ValueError(f"{NAME}: tokenizer.json can't be read: {error}") from None
-        cut.no_padding()  # a file may ask for both
-        cut.no_truncation()
+        cut = tokenizer_of(NAME, folder, "give lists of token ids")
     try:
         return [cut.encode(text).ids if isinstance(text, str) else list(text) for text in texts]
-    except Exception as error:
+    except Exception as error:  # the package raises bare ones
         raise ValueError(f"{NAME}: texts can't be cut into tokens: {error}") from None
+
+
+def tokenizer_of(function: str, folder: Path, instead: str) -> Any:
+    """Load tokenizer.json by the tokenizers package, which neither pads nor cuts off."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise ValueError(
+            f"{function}: text needs the tokenizers package, `pip install tokenizers`; or {instead}"
+        ) from None
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise ValueError(
+            f"{function}: FOLDER must hold tokenizer.json; there is none in {folder}: {instead}"
+        )
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:
+        raise ValueError(f"{function}: tokenizer.json can't be read: {error}") from None
+    tokenizer.no_padding()  # a file may ask for both
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def read(folder: Path, name: str, kind: type) -> Any:

@@ -135,9 +135,9 @@ def load_model(
     parameters = fill(page, table, load_weights(folder), dtype, tied)
     if hasattr(page, "check"):
         page.check(parameters, s)
-    rooms = {table[key][0].split(".")[0] for key in head_of(page, table, tied)}
-    headless = bool(rooms) and not rooms & set(parameters)
-    return KINDS[page.KIND](page, config, s, parameters, headless=headless, folder=folder)
+    heads = {table[key][0].split(".")[0] for key in head_of(page, table, tied)}
+    body = bool(heads) and heads.isdisjoint(parameters)
+    return KINDS[page.KIND](page, config, s, parameters, headless=body, folder=folder)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
