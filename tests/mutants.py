@@ -2050,8 +2050,6 @@ MUTANTS = [
     Mutant("another draw each time", RUN, "default_rng(options.seed)", "default_rng()"),
     Mutant("the likeliest among the K likeliest", RUN, "if options.temperature is None and options.top_k is None:", "if options.temperature is None:"),
     Mutant("no temperature is half", RUN, "heat = 1.0 if", "heat = 0.5 if"),
-    Mutant("prompt padded", RUN, "        self.tokenizer.no_padding()\n", ""),
-    Mutant("prompt cut", RUN, "        self.tokenizer.no_truncation()\n", ""),
     Mutant("special tokens without a name", RUN, ", skip_special_tokens=False", ""),
     Mutant("masks not looked for", RUN, "in masks or range(len(tokens))", "in range(len(tokens))"),
     Mutant("least likely first", RUN, "np.argsort(-p[place]", "np.argsort(p[place]"),

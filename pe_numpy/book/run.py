@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pe_numpy.models.embed import tokenizer_of
 from pe_numpy.models.entries import entry
 from pe_numpy.models.load import Decoder, Encoder, EncoderDecoder, Loaded, load_model, read_config
 from pe_numpy.transformer.attention import softmax
@@ -157,25 +158,7 @@ class Words:
     """The tokenizer of a folder: tokenizer.json, as the tokenizers package reads it."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            from tokenizers import Tokenizer
-        except ImportError:
-            raise ValueError(
-                f"{NAME}: text needs the tokenizers package, `pip install tokenizers`; or give "
-                "token ids with --ids"
-            ) from None
-        path = folder / "tokenizer.json"
-        if not path.is_file():
-            raise ValueError(
-                f"{NAME}: FOLDER must hold tokenizer.json; there is none in {folder}: give token "
-                "ids with --ids"
-            )
-        try:
-            self.tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # the package raises bare ones
-            raise ValueError(f"{NAME}: tokenizer.json can't be read: {error}") from None
-        self.tokenizer.no_padding()
-        self.tokenizer.no_truncation()
+        self.tokenizer = tokenizer_of(NAME, folder, "give token ids with --ids")
 
     def encode(self, text: str) -> list[int]:
         """Cut text into tokens, special ones included."""
