@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike
 
 from pe_numpy import checks
 from pe_numpy.models.embed import embed
+from pe_numpy.models.llama_cpp import checkpoint_of
 from pe_numpy.models.page import Params
 from pe_numpy.models.weights import load_weights
 from pe_numpy.transformer.context import Cache, Context, real_positions
@@ -68,12 +69,12 @@ PAGES = {  # model_type of config.json: page
 def load_model(
     folder: str | Path, dtype: Any = None, changes: Mapping[str, Any] | None = None
 ) -> Any:
-    """Load a model from a folder with config.json and safetensors files.
+    """Load a model from a folder with config.json and safetensors files, or from a GGUF file.
 
     Parameters
     ----------
     folder : str or Path
-        As Hugging Face's `save_pretrained` writes it.
+        As Hugging Face's `save_pretrained` writes it; or a file that ends in .gguf.
     dtype : floating dtype, optional
         Of all parameters; by default that of the file, 16 bits widened to float32.
     changes : dictionary, optional
@@ -95,7 +96,9 @@ def load_model(
 
     Notes
     -----
-    Source: the file names of Hugging Face transformers 5.23.0, and of older releases.
+    Source: the file names of Hugging Face transformers 5.23.0, and of older releases. Of GGUF files
+    those of Gemma 3, GPT-2, LLaMA, Qwen 2 and 3 are known, in float32 and 16, bfloat16, Q8_0, Q5_0,
+    Q4_K and Q6_K; their numbers become float32.
 
     Examples
     --------
@@ -120,7 +123,8 @@ def load_model(
     [[[2.0, 2.0, 2.0], [2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]]
     """
     folder = Path(folder)
-    config = {**read_config(folder), **(changes or {})}
+    config, tensors = opened(folder)
+    config = {**config, **(changes or {})}
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in PAGES:
         raise ValueError(
@@ -132,12 +136,19 @@ def load_model(
     page = importlib.import_module(f"pe_numpy.models.{PAGES[kind]}")
     s = settings(page, config)
     table, tied = page.weights(s), getattr(s, "tied", True)
-    parameters = fill(page, table, load_weights(folder), dtype, tied)
+    parameters = fill(page, table, tensors(), dtype, tied)
     if hasattr(page, "check"):
         page.check(parameters, s)
     heads = {table[key][0].split(".")[0] for key in head_of(page, table, tied)}
     body = bool(heads) and heads.isdisjoint(parameters)
     return KINDS[page.KIND](page, config, s, parameters, headless=body, folder=folder)
+
+
+def opened(path: Path) -> tuple[dict[str, Any], Callable[[], Mapping[str, np.ndarray]]]:
+    """Give the configuration of a folder or a GGUF file, and what gives its tensors."""
+    if path.suffix == ".gguf":
+        return checkpoint_of(path)
+    return read_config(path), lambda: load_weights(path)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
