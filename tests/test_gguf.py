@@ -368,6 +368,27 @@ def test_a_head_of_its_own_is_known_by_its_tensor():
     assert tied == {"gpt2": True, "llama": False, "qwen2": True, "qwen3": False}
 
 
+def test_rows_of_queries_and_keys_go_back_from_neighbours_to_halves(tmp_path):
+    # In heads of 4 both ways are one; here they have 6: pair i is rows 2i and 2i + 1 of the file.
+    keys = {"llama.attention.key_length": 6, "llama.attention.value_length": 6}
+    ours = {
+        "q": np.arange(4 * 6 * 16.0).reshape(24, 16),
+        "k": np.arange(2 * 6 * 16.0).reshape(12, 16),
+    }
+    stored = {name: np.empty_like(W) for name, W in ours.items()}
+    for name, W in ours.items():
+        for head in range(len(W) // 6):
+            for i in range(3):
+                stored[name][6 * head + 2 * i] = W[6 * head + i]
+                stored[name][6 * head + 2 * i + 1] = W[6 * head + i + 3]
+    tensors = {f"blk.{n}.attn_{name}.weight": W for name, W in stored.items() for n in (0, 1)}
+    keys |= {"llama.rope.dimension_count": 6}
+    path = rewritten(tmp_path, "llama", keys, {**tensors, "rope_freqs.weight": None})
+    found = checkpoint_of(path)[1]()
+    for name, W in ours.items():
+        assert_array_equal(found[f"model.layers.1.self_attn.{name}_proj.weight"], W)
+
+
 def test_what_gemma_s_file_does_not_say_is_what_llama_cpp_takes(tmp_path):
     keys = {
         f"gemma3.{key}": None for key in ("attention.sliding_window_pattern", "rope.freq_base_swa")

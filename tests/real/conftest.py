@@ -1,6 +1,7 @@
 """Only `make test-real` collects this folder: it needs trained weights, which nobody commits.
 
-They lie in `weights/`, or in the folder that PE_NUMPY_WEIGHTS names: MiniLM in `minilm` there.
+They lie in `weights/`, or in the folder that PE_NUMPY_WEIGHTS names: MiniLM in `minilm`, Gemma in
+`gemma` there.
 """
 
 import functools
