@@ -398,9 +398,9 @@ def test_what_gemma_s_file_does_not_say_is_what_llama_cpp_takes(tmp_path):
     assert config["sliding_window_pattern"] == 6 and config["rope_local_base_freq"] == 10000
     assert config["query_pre_attn_scalar"] == config["head_dim"] == 6
     assert "rope_scaling" not in config and config["dtype"] == "float32"
-    keys |= {"gemma3.block_count": 62, "gemma3.attention.head_count": 2}
+    keys |= {"gemma3.block_count": 62, "gemma3.attention.head_count": 3}
     config = checkpoint_of(rewritten(tmp_path, "gemma3_text", keys))[0]
-    assert config["query_pre_attn_scalar"] == 12 // 2  # of the 27B model, D / H
+    assert config["query_pre_attn_scalar"] == 12 // 3  # of the 27B model, D / H
 
 
 def test_what_an_older_file_leaves_out_is_what_llama_cpp_takes(tmp_path):
@@ -415,8 +415,8 @@ def test_what_an_older_file_leaves_out_is_what_llama_cpp_takes(tmp_path):
 
 def test_numbers_of_32_bits_are_read_as_they_were_written(tmp_path):
     assert checkpoint_of(GOLDEN / "gguf/llama.gguf")[0]["rms_norm_eps"] == 1e-5
-    path = rewritten(tmp_path, "qwen2", {"qwen2.rope.freq_base": struct.pack("<Id", 12, 0.1)})
-    assert checkpoint_of(path)[0]["rope_theta"] == 0.1  # of 64 bits, exact
+    path = rewritten(tmp_path, "qwen2", {"qwen2.rope.freq_base": struct.pack("<Id", 12, 1 / 3)})
+    assert checkpoint_of(path)[0]["rope_theta"] == 1 / 3  # of 64 bits, exact
 
 
 @pytest.mark.parametrize("s, L0", [(8.0, 8192), (32.0, 8192), (4.0, 1000)])

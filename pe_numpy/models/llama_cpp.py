@@ -275,7 +275,7 @@ class Keys:
         """A value; numbers of 32 bits as they were written, .00001 and not .0000099999997."""
         self.asked.add(key)
         value = self.file.keys.get(f"{self.architecture}.{key}", default)
-        if type(value) is float and abs(value) < 1e38 and np.float32(value) == value:
+        if type(value) is float and abs(value) < 1e38 and float(np.float32(value)) == value:
             return float(str(np.float32(value)))
         return value
 

@@ -114,10 +114,9 @@ class Pieces:
             offer(a, a + 1)
         while heap:
             _, a, b, union = heapq.heappop(heap)
-            if after[a] != b or part[a] + part[b] != union:
-                continue  # one of them was joined to another meanwhile
-            part[a], part[b] = union, ""
-            after[a], after[b] = after[b], -1
+            if part[a] + part[b] != union:
+                continue  # one of them has grown since, or is gone
+            part[a], part[b], after[a] = union, "", after[b]
             if after[a] < end:
                 before[after[a]] = a
             offer(before[a], a)
