@@ -36,9 +36,10 @@ Tensors = dict[str, np.ndarray]
 
 
 class Family(NamedTuple):
-    """A model's keys and tensors: the names there, and those of its page's configuration and file.
+    """llama.cpp's words, and what a checkpoint of Hugging Face calls the same.
 
-    `layer` and `rest` are "ours theirs" pairs, in a layer and outside of it.
+    `sizes` are keys and entries of config.json; `layer` and `rest` tensors in a layer, whose number
+    follows the prefix, and outside of one.
     """
 
     model_type: str
