@@ -495,7 +495,7 @@ MISTAKES = {
     "an unknown tensor": ("llama", {}, {"blk.0.attn_q.weight.lora_a": np.ones(2)},
         "m.gguf must have tensors of llama: token_embd, .* blk.N.ffn_down; got 'blk.0.attn_q.we"),
     "a layer with a zero": ("llama", {}, {"blk.00.attn_q.weight": np.ones(2)},
-        "m.gguf must have te"),
+        "m.gguf must have tensors"),
     "a bias": ("llama", {}, {"blk.0.attn_q.bias": np.ones(16)}, None),
     "no embedding": ("llama", {}, {"token_embd.weight": None},
         "m.gguf must have the tensor token_embd"),
