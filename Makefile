@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants kills bench study study-quick lint lock clean
+.PHONY: real test-real all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants kills bench study study-quick lint lock clean
 
 all: notebooks book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -90,6 +90,13 @@ test-book: .venv/browser book  ## open every page of the web book in a headless 
 	@command -v chromium >/dev/null || { \
 	  echo "make: this test needs Chromium; on Debian: apt install chromium" >&2; exit 1; }
 	@$(BIN)/python -m pytest -n 2 -c tests/browser/pytest.ini tests/browser
+
+MODELS ?= minilm gemma
+real: .venv/ok  ## fetch two trained models (322 MB; Gemma's terms: GEMMA=accept, or MODELS=minilm alone) into weights/
+	@$(BIN)/python -m pe_numpy fetch $(MODELS) $(if $(filter accept,$(GEMMA)),--accept-gemma-terms)
+
+test-real: .venv/ok  ## what the trained models show, of those that are there
+	@$(BIN)/python -m pytest -q -c tests/real/pytest.ini tests/real
 
 .venv-nbgrader/ok: .venv/ok requirements/nbgrader.lock
 	@echo "Setting up .venv-nbgrader from requirements/nbgrader.lock ..."

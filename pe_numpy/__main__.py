@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pe_numpy
 from pe_numpy import contents
-from pe_numpy.book import run
+from pe_numpy.book import fetch, run
 from pe_numpy.book.cards import card
 from pe_numpy.copy.copy import copy
 from pe_numpy.files import write_whole
@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     releasing.add_argument("--nbgrader", metavar="COURSE", help="write its notebook there, too")
     releasing.add_argument("--exercises", metavar="FOLDER", help="of stubs, if not the book's")
     run.add_options(commands.add_parser("run", help="let a released model write"))
+    fetch.add_options(commands.add_parser("fetch", help="fetch trained models, hundreds of MB"))
     options = parser.parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):  # a terminal may lack letters
         if isinstance(stream, io.TextIOWrapper):
@@ -86,6 +87,9 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     if options.command == "run":
         run.run(options)
+        return 0
+    if options.command == "fetch":
+        fetch.run(options)
         return 0
     if options.command == "card":
         print("\n\n".join(map(card, options.names)))
