@@ -130,6 +130,18 @@ def weights_folder() -> Path:
     return (repository if (repository / "pyproject.toml").is_file() else Path()) / "weights"
 
 
+def found(word: str) -> Path:
+    """Give the path that a word names: a model that was fetched, or a folder or file as it is."""
+    if word not in RELEASES or Path(word).exists():
+        return Path(word)
+    folder = weights_folder() / word
+    if not all((folder / name).is_file() for name in RELEASES[word].files):
+        raise ValueError(
+            f"{NAME}: {word} is not in {folder}; `python -m pe_numpy fetch {word}` fetches it"
+        )
+    return folder / GGUF if GGUF in RELEASES[word].files else folder
+
+
 def fetch(release: Release, folder: Path, accepted: Callable[[Path], bool] | None = None) -> None:
     """Put the files of a release into a folder, unless they are there.
 

@@ -1,4 +1,4 @@
-"""`python -m pe_numpy run FOLDER TEXT`: let a released model write, also with wrong positions.
+"""`python -m pe_numpy run MODEL TEXT`: let a released model write, also with wrong positions.
 
 Convention: what a model is told of positions changes, what it may attend to does not: masks follow
 the true order.
@@ -10,18 +10,21 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pe_numpy import checks
+from pe_numpy.book.fetch import found
 from pe_numpy.models.embed import tokenizer_of
 from pe_numpy.models.entries import entry
-from pe_numpy.models.load import Decoder, Encoder, EncoderDecoder, Loaded, load_model, read_config
+from pe_numpy.models.load import Decoder, Encoder, EncoderDecoder, load_model, opened
+from pe_numpy.models.pieces import Pieces, load_pieces
 from pe_numpy.transformer.attention import softmax
 from pe_numpy.transformer.context import Cache
-from pe_numpy.transformer.generate import greedy, sample
+from pe_numpy.transformer.generate import Reader, Sample, generate, most_probable
 
 NAME = "run"
 SCALINGS = ("linear", "yarn")
@@ -30,7 +33,12 @@ KEPT = ("rope_theta", "partial_rotary_factor", "original_max_position_embeddings
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Tell the command line what `run` takes."""
-    parser.add_argument("folder", metavar="FOLDER", help="config.json, weights and tokenizer.json")
+    parser.add_argument(
+        "folder",
+        metavar="MODEL",
+        help="minilm or gemma, which `fetch` fetches; a folder with config.json, weights and "
+        "tokenizer.json; or a GGUF file",
+    )
     parser.add_argument("text", metavar="TEXT", help="what the model reads")
     parser.add_argument("--ids", action="store_true", help="TEXT is token ids; needs no tokenizer")
     parser.add_argument("--steps", type=int, default=40, help="the most tokens to write")
@@ -56,8 +64,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Do what the options say, and print what the model writes."""
-    folder = Path(options.folder)
-    model = load_model(folder, changes=changes(read_config(folder), options))
+    folder = found(options.folder)
+    model = load_model(folder, changes=changes(opened(folder)[0], options))
     kind = model.config["model_type"]
     if not isinstance(model, Decoder | Encoder | EncoderDecoder) or kind == "whisper":
         raise ValueError(
@@ -72,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
         )
     if (options.encoding or options.attention) and isinstance(model, Encoder):
         raise ValueError(f"{NAME}: --encoding and --attention need a model that writes; got {kind}")
-    words: Ids | Words = Ids() if options.ids else Words(folder)
+    words = Ids() if options.ids else words_of(folder)
     tokens = words.encode(options.text)
     if not tokens:
         raise ValueError(f"{NAME}: TEXT must have a token; got none from {options.text!r}")
@@ -145,9 +153,10 @@ class Ids:
                 f"{NAME}: with --ids TEXT must be whole numbers; got {text!r}"
             ) from None
 
-    def decode(self, tokens: Sequence[int]) -> str:
-        """Write the numbers."""
-        return " ".join(map(str, tokens))
+    def stream(self, tokens: Iterable[int]) -> Iterator[str]:
+        """Write each number when it comes."""
+        for n, token in enumerate(tokens):
+            yield f" {token}" if n else str(token)
 
     def name(self, token: int) -> str:
         """Write one number."""
@@ -167,19 +176,43 @@ class Words:
         except Exception as error:
             raise ValueError(f"{NAME}: TEXT can't be cut into tokens: {error}") from None
 
-    def decode(self, tokens: Sequence[int]) -> str:
-        """Put tokens together."""
-        return self.tokenizer.decode(tokens)
+    def stream(self, tokens: Iterable[int]) -> Iterator[str]:
+        """Text of tokens as it comes; a character of several tokens waits for the last."""
+        text: str = ""
+        seen: list[int] = []
+        for token in tokens:
+            seen.append(token)
+            longer = self.tokenizer.decode(seen)
+            if longer.startswith(text) and not longer.endswith("\ufffd"):
+                yield longer.removeprefix(text)
+                text = longer
+        yield self.tokenizer.decode(seen).removeprefix(text)
 
     def name(self, token: int) -> str:
         """Write one token, be it a special one."""
         return self.tokenizer.decode([token], skip_special_tokens=False).strip()
 
 
+class Cut:
+    """The tokenizer inside a GGUF file."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.encode, self.stream, self.tokens = pieces.encode, pieces.stream, pieces.tokens
+
+    def name(self, token: int) -> str:
+        """Write one token, be it a special one."""
+        return self.tokens[token].replace("\u2581", " ").strip()
+
+
+def words_of(path: Path) -> Words | Cut:
+    """The tokenizer of a folder or of a GGUF file."""
+    return Cut(load_pieces(path)) if path.suffix == ".gguf" else Words(path)
+
+
 def written(
-    model: Decoder | EncoderDecoder, tokens: list[int], words: Ids | Words, options: Any
+    model: Decoder | EncoderDecoder, tokens: list[int], words: Ids | Words | Cut, options: Any
 ) -> None:
-    """Print what the model writes; draw, if asked, what the heads look at."""
+    """Print what the model writes, as it comes; draw, if asked, what the heads look at."""
     config, source = with_text(model.config), None
     if isinstance(model, EncoderDecoder):
         source, tokens = np.array([tokens]), [entry(NAME, config, "decoder_start_token_id", 0)]
@@ -189,44 +222,43 @@ def written(
     paint = painter() if options.attention else None
     ends = entry(NAME, config, "eos_token_id", [])
     ends = [end for end in (ends if isinstance(ends, list) else [ends]) if end < model.vocabulary]
-    common = told(model, options.steps), [tokens], options.steps
-    end = ends[0] if ends else None
-    try:
-        if options.temperature is None and options.top_k is None:
-            new = greedy(model.parameters, *common, source, end=end)
-        else:
-            rng = np.random.default_rng(options.seed)
-            heat = 1.0 if options.temperature is None else options.temperature
-            new = sample(model.parameters, *common, rng, heat, options.top_k, source, end=end)
-    finally:
-        if sys.stderr.isatty():
-            print(file=sys.stderr)
-    chosen = new[0].tolist()
-    last = next((n for n, token in enumerate(chosen) if token in ends), len(chosen))
-    chosen = chosen[: last + 1]
-    print(words.decode(chosen))
+    choose: Any = most_probable
+    if options.temperature is not None or options.top_k is not None:
+        heat = 1.0 if options.temperature is None else options.temperature
+        choose = Sample(np.random.default_rng(options.seed), heat, options.top_k)
+    steps = checks.integer(NAME, "steps", options.steps, least=0)
+    start, chosen = time.perf_counter(), list[int]()
+    for text in words.stream(tokens_of(model, tokens, source, choose, steps, ends, chosen)):
+        print(text, end="", flush=True)
+    print()
+    if sys.stderr.isatty():
+        seconds = time.perf_counter() - start
+        rate = len(chosen) / seconds
+        print(f"{len(chosen)} tokens in {seconds:.1f} s, {rate:.1f} a second", file=sys.stderr)
     if paint:
         names = [words.name(token) for token in (*tokens, *chosen)]
         paint(looks(model, [*tokens, *chosen], source), names).savefig(options.attention)
 
 
-def told(model: Loaded, most: int) -> Any:
-    """Give the same model, which tells a terminal how far it is."""
-    start, done = time.perf_counter(), 0
+def tokens_of(
+    model: Decoder | EncoderDecoder,
+    prompt: list[int],
+    source: np.ndarray | None,
+    choose: Any,
+    steps: int,
+    ends: list[int],
+    chosen: list[int],
+) -> Iterator[int]:
+    """Give each token that the model writes when it is there, and keep it, up to one of `ends`."""
+    read = Reader(model.parameters, model, 1, len(prompt) + steps, source)
+    unread = np.array([prompt])
+    while len(chosen) < steps and not (chosen and chosen[-1] in ends):
+        chosen += generate(read, unread, 1, choose, function=NAME)[0].tolist()
+        unread = np.array([chosen[-1:]])
+        yield chosen[-1]
 
-    class Telling(type(model)):  # type: ignore[misc]
-        def logits(self, *args: Any, **kwargs: Any) -> np.ndarray:
-            nonlocal done
-            done += 1
-            if sys.stderr.isatty():
-                rate = done / (time.perf_counter() - start)
-                print(f"\r{done} of {most} tokens, {rate:.1f} a second", end="", file=sys.stderr)
-            return super().logits(*args, **kwargs)
 
-    return Telling(**vars(model))
-
-
-def filled(model: Encoder, tokens: list[int], words: Ids | Words) -> str:
+def filled(model: Encoder, tokens: list[int], words: Ids | Words | Cut) -> str:
     """Say what an encoder expects at each mask; at each place, if there is no mask."""
     p = softmax(model.logits([tokens])[0].astype(np.float64))  # (L, V)
     masks = [n for n, token in enumerate(tokens) if words.name(token) in ("[MASK]", "<mask>")]
