@@ -1,5 +1,6 @@
-"""The command line: python -m pe_numpy list, card NAMES, copy NAMES, check FILES, run FOLDER;
-for a course, release TOML FOLDER.
+"""The command line: python -m pe_numpy list, card NAMES, copy NAMES, check FILES; for trained
+models, fetch NAMES, run MODEL TEXT, embed MODEL FILE, positions MODEL FILE; for a course, release
+TOML FOLDER.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pe_numpy
 from pe_numpy import contents
-from pe_numpy.book import fetch, run
+from pe_numpy.book import fetch, losses, run, vectors
 from pe_numpy.book.cards import card
 from pe_numpy.copy.copy import copy
 from pe_numpy.files import write_whole
@@ -62,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     releasing.add_argument("--nbgrader", metavar="COURSE", help="write its notebook there, too")
     releasing.add_argument("--exercises", metavar="FOLDER", help="of stubs, if not the book's")
     run.add_options(commands.add_parser("run", help="let a released model write"))
+    vectors.add_options(commands.add_parser("embed", help="vectors of lines, and the nearest"))
+    losses.add_options(commands.add_parser("positions", help="losses under wrong positions"))
     fetch.add_options(commands.add_parser("fetch", help="fetch trained models, hundreds of MB"))
     options = parser.parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):  # a terminal may lack letters
@@ -85,11 +88,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "release":
         release.run(options)
         return 0
-    if options.command == "run":
-        run.run(options)
-        return 0
-    if options.command == "fetch":
-        fetch.run(options)
+    others = {"run": run, "fetch": fetch, "embed": vectors, "positions": losses}
+    if options.command in others:
+        others[options.command].run(options)
         return 0
     if options.command == "card":
         print("\n\n".join(map(card, options.names)))
