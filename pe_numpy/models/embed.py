@@ -53,12 +53,6 @@ def mean_of_tokens(h: ArrayLike, real: ArrayLike) -> np.ndarray:
     -------
     (B, D) array in the dtype of `h`.
 
-    Raises
-    ------
-    ValueError
-        If `h` has not the axes (B, L, D), if `real` is not boolean and (B, L), or if a text has no
-        real token.
-
     Notes
     -----
     Source: Reimers and Gurevych 2019, arXiv:1908.10084, section 3.
