@@ -1071,3 +1071,21 @@ def test_deberta_s_left_out_options_are_those_of_transformers():
     for key in ("position_biased_input", "pos_att_type", "conv_act"):
         with pytest.raises(ValueError, match=f"{key} must be"):
             deberta.settings({name: x for name, x in config.items() if name != key})
+
+
+def test_logits_of_the_last_tokens_are_made_of_these_alone(monkeypatch):
+    m, tokens = load_model(FOLDERS[0].parent / "llama"), [[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]]
+    whole, seen = m.logits(tokens), []
+    head = m.page.logits
+
+    def counted(params, s, h):
+        seen.append(h.shape[1])
+        return head(params, s, h)
+
+    monkeypatch.setattr(m.page, "logits", counted)
+    for last in (1, 2, 5):
+        assert_allclose(m.logits(tokens, last=last), whole[:, -last:], rtol=0, atol=1e-6)
+    greedy(m.parameters, m, [[3, 1, 4]], 4)
+    assert seen == [1, 2, 5, 1, 1, 1, 1]
+    with pytest.raises(ValueError, match=r"logits: last must be at least 1; got 0"):
+        m.logits(tokens, last=0)

@@ -276,7 +276,7 @@ def looks(
     """Attention weights (H, L, L) of each layer over all tokens."""
     cache = Cache(1, len(tokens))
     cache.watch = {}
-    of_source = {} if source is None else {"source": source}
+    of_source: dict[str, Any] = {} if source is None else {"source": source}
     model.logits([tokens], cache=cache, **of_source)
     return [cache.watch[n][0] for n in sorted(cache.watch)]
 

@@ -348,27 +348,41 @@ class Writer(Loaded):
         return () if source is None else (np.asarray(source), given)
 
     def forward(
-        self, params: Params, sources: tuple, tokens: Any, real: Any, cache: Cache | None
+        self, params: Params, sources: tuple, tokens: Any, real: Any, cache: Cache | None, last: int
     ) -> np.ndarray:
-        """Logits (B, L, V) of the token after each, with these parameters."""
-        return self.replace(parameters=params).logits(tokens, *sources, real=real, cache=cache)
+        """Logits (B, last, V) of the token after each of the last ones, with these parameters."""
+        model = self.replace(parameters=params)
+        return model.logits(tokens, *sources, real=real, cache=cache)[:, -last:]
 
 
 class Decoder(Writer):
     """A model that writes."""
 
     def logits(
-        self, tokens: ArrayLike, real: ArrayLike | None = None, cache: Cache | None = None
+        self,
+        tokens: ArrayLike,
+        real: ArrayLike | None = None,
+        cache: Cache | None = None,
+        last: int | None = None,
     ) -> np.ndarray:
         """Logits (B, L, V) of the next token; with a cache, `tokens` and `real` are the new ones.
 
-        `real` is a (B, L) boolean array, True = token; padding stands on the left.
+        `real` is a (B, L) boolean array, True = token; padding stands on the left. With `last`
+        logits are made of that many tokens alone, the last ones: (B, last, V).
         """
         head = self._head()
+        if last is not None:
+            last = checks.integer("logits", "last", last)
         h, context = self._read("logits", tokens, real, cache)
-        logits = head(self.parameters, self.settings, h)
+        logits = head(self.parameters, self.settings, h if last is None else h[:, -last:])
         context.end()
         return logits
+
+    def forward(
+        self, params: Params, sources: tuple, tokens: Any, real: Any, cache: Cache | None, last: int
+    ) -> np.ndarray:
+        """Logits (B, last, V) of the token after each of the last ones, with these parameters."""
+        return self.replace(parameters=params).logits(tokens, real, cache, last)
 
     def hidden(
         self, tokens: ArrayLike, real: ArrayLike | None = None, cache: Cache | None = None

@@ -190,7 +190,7 @@ def beam_search(
     best, score = np.full((B, steps), end), np.full(B, -np.inf)  # of those that have ended
     unread = tokens
     for length in range(1, steps + 1):
-        logits = read(unread, real)[:, -1]
+        logits = read(unread, real)[:, 0]
         _check_logits(name, logits, length - 1)
         first = row * log_p.shape[1]  # of each prompt's rows
         beam, token, log_p = _most_probable(log_p, logits, 2 * beams)
@@ -292,7 +292,7 @@ def speculative(
 
     def expected(read, count):
         """Read what is new: the probabilities of what follows each of the last `count` tokens."""
-        logits = read(np.array([text[read.length :]]))[0, -count:]
+        logits = read(np.array([text[read.length :]]), last=count)[0]
         for n, row in enumerate(logits):
             _check_logits(name, row[None], len(text) - count + 1 - tokens.shape[1] + n)
         if rng is None:  # all probability to the largest
@@ -328,7 +328,15 @@ def _accept(p, q, tokens, rng):
     return len(tokens), p[-1]
 
 
-def generate(read, prompt, steps, choose, real=None, end=None, function="generate"):
+def generate(
+    read: Reader,
+    prompt: np.ndarray,
+    steps: int,
+    choose: Any,
+    real: Any = None,
+    end: int | None = None,
+    function: str = "generate",
+) -> np.ndarray:
     """Continue each prompt, token after token: `choose` takes logits (B, V) and gives tokens (B,).
 
     Gives the new tokens (B, n), n at most `steps`; after its end a sequence is padded with `end`.
@@ -344,7 +352,7 @@ def generate(read, prompt, steps, choose, real=None, end=None, function="generat
     """
     new, ended = [], np.zeros(len(prompt), bool)
     for step in range(steps):
-        logits = read(prompt, real)[:, -1]
+        logits = read(prompt, real)[:, 0]
         _check_logits(function, logits, step)
         chosen = choose(logits)
         if end is not None:
@@ -397,25 +405,36 @@ class Reader:
     """Reads tokens after those that it has read, with a cache or all of them again.
 
     What the model gives decides: `sources(params, source, source_real)`, what it makes of a source,
-    and `forward(params, sources, tokens, real, cache)`, logits of the tokens.
+    and `forward(params, sources, tokens, real, cache, last)`, logits of the last tokens.
     """
 
-    def __init__(self, params, model, batch, capacity, source=None, source_real=None, cached=True):
+    def __init__(
+        self,
+        params: Params,
+        model: Any,
+        batch: int,
+        capacity: int,
+        source: Any = None,
+        source_real: Any = None,
+        cached: bool = True,
+    ) -> None:
         self.params, self.model, self.length = params, model, 0
         self.sources = model.sources(params, source, source_real)
         self.cache = Cache(batch, capacity) if cached else None
         self.tokens, self.real = np.zeros((batch, 0), np.int64), np.zeros((batch, 0), bool)
 
-    def __call__(self, tokens, real=None):
-        """Logits (B, L, V) of what follows each of the new tokens, all real by default."""
+    def __call__(
+        self, tokens: np.ndarray, real: np.ndarray | None = None, last: int = 1
+    ) -> np.ndarray:
+        """Read new tokens, all real by default: logits (B, last, V) of what follows the last."""
         new = tokens.shape[1]
         if self.cache is None:
             real = np.ones(tokens.shape, bool) if real is None else real
             tokens = self.tokens = np.concatenate([self.tokens, tokens], axis=1)
             real = self.real = np.concatenate([self.real, real], axis=1)
-        logits = self.model.forward(self.params, self.sources, tokens, real, self.cache)
+        logits = self.model.forward(self.params, self.sources, tokens, real, self.cache, last)
         self.length += new
-        return logits[:, -new:]
+        return logits
 
     def take(self, rows):
         """Go on with these sequences, in this order."""

@@ -97,11 +97,11 @@ class Model:
         return memory, None if source_real is None else np.asarray(source_real)
 
     def forward(
-        self, params: Params, sources: tuple, tokens: Any, real: Any, cache: Cache | None
+        self, params: Params, sources: tuple, tokens: Any, real: Any, cache: Cache | None, last: int
     ) -> np.ndarray:
-        """Logits (B, L, V) of the token after each."""
+        """Logits (B, last, V) of the token after each of the last ones."""
         memory, memory_real = sources
-        return decode(params, self, tokens, memory, memory_real, real, cache)
+        return decode(params, self, tokens, memory, memory_real, real, cache)[:, -last:]
 
 
 # ---- the whole ----------------------------------------------------------------------------------
