@@ -55,6 +55,7 @@ INPUTS = (
     "CITATION.cff",
     "THIRD_PARTY.md",
     "tests/golden/models/**/*.*",
+    "tests/golden/gguf/llama.gguf",
 )
 
 

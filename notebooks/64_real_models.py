@@ -3,7 +3,7 @@
 #
 # *How far is your own Transformer from GPT-2, LLaMA or T5, and which small differences count?*
 #
-# 25 minutes. Needs [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [63 Decode with a key-value cache](63_decoding.ipynb).
+# 30 minutes. Needs [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [63 Decode with a key-value cache](63_decoding.ipynb).
 
 # %% fold="input" alt="A grid of tiny models by ten parts, filled where a model has the part. What one sees: RoPE goes with gates and with norms without a shift, but for GPT-NeoX and RoFormer; GPT-2, BERT and ViT have tables, biases and shifts; BLOOM, MPT and T5 have a number a distance."
 from pathlib import Path
@@ -90,6 +90,51 @@ for b, x in zip(bits.tolist(), wide, strict=True):
 
 # %%
 show_source(load_model)
+
+# %% [markdown]
+# ## Quantized weights: a GGUF file
+#
+# llama.cpp keeps a whole model in one **GGUF** file: configuration, tokenizer and weights. The weights are **quantized**:
+# they come in blocks, and the numbers of a block share a scale. In a block of the type Q8_0 32 numbers share the scale
+# $d$, a float16, and each is a whole number $q_n$ of 8 bits:
+#
+# $$x_n\approx d\,q_n,\qquad d=\frac{\max_n|x_n|}{127},\qquad q_n=\text{round}(x_n/d)$$
+#
+# **Predict**: how many bits does a number take, and how far off can it be?
+
+# %% fold="output"
+from pe_numpy.models.gguf import q4_k, q8_0
+
+x = np.random.default_rng(0).standard_normal(32).astype(np.float32)
+d = (np.abs(x).max() / 127).astype(np.float16)
+q = np.round(x / d.astype(np.float32)).astype(np.int8)
+block = np.frombuffer(d.tobytes() + q.tobytes(), np.uint8)
+back = q8_0(block[None])[0]
+print(f"{8 * block.size / x.size} bits a number; off by up to {np.abs(back - x).max() / d:.2f} d")
+assert block.size == 34 and np.array_equal(back, d.astype(np.float32) * q)
+assert np.abs(back - x).max() <= 0.501 * d  # half a step; d itself is rounded
+
+# %% [markdown]
+# Q4_K has 144 bytes for 256 numbers: eight groups, $x=d\,s\,q-m\,t$, where $q$ has 4 bits, and each group has a scale $s$
+# and a minimum $t$ of 6 bits.
+
+# %%
+show_source(q8_0, q4_k)
+print(f"Q4_K: {8 * 144 / 256} bits a number")
+assert q4_k(np.zeros((1, 144), np.uint8)).shape == (1, 256)
+
+# %% [markdown]
+# The file is not the checkpoint in other bytes. Of LLaMA, llama.cpp's converter reorders the rows of $W_q$ and $W_k$, because it
+# rotates neighbours ([chapter 40](40_rope_derived.ipynb)); of Gemma it stores the gains as $1+w$; of GPT-2 it turns
+# matrices. `load_model` undoes this for five families.
+
+# %%
+folder, file = load_model(SHELF / "llama"), load_model(SHELF.parent / "gguf" / "llama.gguf")
+ids = [[3, 1, 4, 1, 5]]
+assert np.allclose(file.logits(ids), folder.logits(ids), rtol=0, atol=1e-5)
+for name in ("W_q", "W_v"):
+    held = [m.parameters["layers"]["0"][name] for m in (folder, file)]
+    assert np.array_equal(*held)
 
 # %% [markdown]
 # ## Your Model is GPT-2
@@ -545,8 +590,9 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #   not written, each family has its default.
 # - **Padding**: give positions that count real tokens, or pad nothing. A bare forward of GPT-2 in transformers counts padding,
 #   unless it is given `position_ids`; `generate` makes them from the mask.
-# - **What was run**: the architectures, with random weights, to the digits of the ledger. Of the released weights,
-#   none was.
+# - **What was run** here: the architectures, with random weights, to the digits of the ledger. `make real` fetches two
+#   trained models, all-MiniLM-L6-v2 and (under Gemma's terms) Gemma 3 270M; `make test-real` compares them with other
+#   libraries, and `python -m pe_numpy run gemma "The history of the Roman Empire began"` writes.
 #
 # ## Further reading
 #
