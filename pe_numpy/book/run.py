@@ -221,7 +221,7 @@ def written(
     model = model.replace(places=places(options.positions, len(tokens) + options.steps))
     paint = painter() if options.attention else None
     ends = entry(NAME, config, "eos_token_id", [])
-    ends = [end for end in (ends if isinstance(ends, list) else [ends]) if end < model.vocabulary]
+    ends = ends if isinstance(ends, list) else [ends]
     choose: Any = most_probable
     if options.temperature is not None or options.top_k is not None:
         heat = 1.0 if options.temperature is None else options.temperature
