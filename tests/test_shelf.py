@@ -19,6 +19,7 @@ from pe_numpy.absolute.convolution import convolve
 from pe_numpy.models import deberta, deepseek, gemma2, gemma3, llama, phi3
 from pe_numpy.models.load import PAGES
 from pe_numpy.models.page import changed, rounded, windows
+from pe_numpy.transformer import context
 from pe_numpy.transformer.context import Cache
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("golden/models/*/config.json"))
@@ -1089,3 +1090,68 @@ def test_logits_of_the_last_tokens_are_made_of_these_alone(monkeypatch):
     assert seen == [1, 2, 5, 1, 1, 1, 1]
     with pytest.raises(ValueError, match=r"logits: last must be at least 1; got 0"):
         m.logits(tokens, last=0)
+
+
+WINDOWED = ("mistral", "gemma2", "gemma3_text", "phi3")  # of their layers some have a window of 4
+
+
+def window_of(m):
+    s = m.settings
+    return min(w for w in (*getattr(s, "windows", ()), getattr(s, "window", None)) if w)
+
+
+@pytest.mark.parametrize("draft", [0, 1, 3])
+@pytest.mark.parametrize("pieces", [(1,) * 24, (9, 1, 1, 6, 1, 1, 1, 4), (2, 11, 11)])
+@pytest.mark.parametrize("name", WINDOWED)
+def test_a_cache_that_obeys_windows_gives_what_the_whole_text_gives(
+    name, pieces, draft, monkeypatch
+):
+    monkeypatch.setattr(context, "DRAFT", draft)
+    late = {"original_max_position_embeddings": 20} if name == "phi3" else None
+    m = load_model(FOLDERS[0].parent / name, np.float64, late)
+    tokens = np.random.default_rng(0).integers(0, m.vocabulary, (2, 24))
+    real = np.ones((2, 24), bool)
+    real[1, :3] = False  # padding on the left
+    whole, cache, start, found = m.logits(tokens, real), Cache(2, 24), 0, []
+    for n in pieces:
+        part = slice(start, start + n)
+        found.append(m.logits(tokens[:, part], real[:, part], cache=cache))
+        start += n
+    found, seen = np.concatenate(found, axis=1), real.copy()
+    if name == "phi3":  # other frequencies from its 20th token on: earlier calls had not seen it
+        seen[:, : 24 - pieces[-1]] = False
+    assert_allclose(found[seen], whole[seen], rtol=0, atol=1e-9)
+    sizes = [rooms[0].shape[-2] for layer, rooms in cache.held.items() if layer != "read"]
+    assert min(sizes) == 2 * (window_of(m) + draft) < 24
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+def test_what_a_window_has_left_can_not_be_cut_to(name, monkeypatch):
+    monkeypatch.setattr(context, "DRAFT", 2)
+    m = load_model(FOLDERS[0].parent / name, np.float64)
+    tokens = np.random.default_rng(1).integers(0, m.vocabulary, (1, 30))
+    whole, cache = m.logits(tokens), Cache(1, 30)
+    for n in range(25):
+        m.logits(tokens[:, n : n + 1], cache=cache)
+    least = max(least for _, least in cache.first.values())
+    assert 25 - 2 >= least > 0
+    with pytest.raises(ValueError, match=rf"Cache.cut: length must be at least {least}, layers"):
+        cache.cut(least - 1)
+    assert cache.length == 25
+    cache.cut(least)
+    again = m.logits(tokens[:, least:], cache=cache)
+    assert_allclose(again, whole[:, least:], rtol=0, atol=1e-9)
+
+
+def test_a_refused_call_leaves_the_keys_of_a_window(monkeypatch):
+    monkeypatch.setattr(context, "DRAFT", 0)
+    m = load_model(FOLDERS[0].parent / "mistral", np.float64)
+    tokens = np.random.default_rng(2).integers(0, m.vocabulary, (1, 20))
+    whole, cache = m.logits(tokens), Cache(1, 20)
+    for n in range(20):
+        head, m.page.logits = m.page.logits, lambda *args: 1 / 0
+        with pytest.raises(ZeroDivisionError):
+            m.logits(tokens[:, n : n + 1], cache=cache)
+        m.page.logits = head
+        found = m.logits(tokens[:, n : n + 1], cache=cache)
+        assert_allclose(found, whole[:, n : n + 1], rtol=0, atol=1e-9)

@@ -84,7 +84,6 @@ def weights(s: Any) -> Table:
 def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.ndarray:
     """What the layers and the last norm make of each token, (B, L, D)."""
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    mask = context.mask_of(rule(s.window))  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         h = rms_norm(x, layer["norm_1"], s.eps)
@@ -92,8 +91,9 @@ def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         k = split_heads(linear(h, layer["W_k"]), s.G)  # (B, G, L, K)
         v = split_heads(linear(h, layer["W_v"]), s.G)
         q, k = turn(q, context.q_positions, s.rope), turn(k, context.q_positions, s.rope)
-        k, v = context.keep(n, k, v)  # (B, G, S, K)
+        k, v = context.keep(n, k, v, window=s.window)  # (B, G, S, K)
         k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
+        mask = context.mask_of(rule(s.window), k.shape[-2])  # (B, 1, L, S)
         mixed, seen = attention(q, k, v, mask)
         context.look(n, seen)
         x = x + linear(merge_heads(mixed), layer["W_o"])

@@ -84,7 +84,6 @@ def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         tokens = held[..., 0].copy()
         context.keep("read", tokens[..., None], np.full_like(lists, long))
     x = embed_tokens(params["embedding"], tokens, scale=1)  # (B, L, D)
-    mask = context.mask_of(rule(s.window))  # (B, 1, L, S)
     for n in range(s.layers):
         layer = params["layers"][str(n)]
         fused = linear(rms_norm(x, layer["norm_1"], s.eps), layer["W_qkv"])
@@ -94,8 +93,9 @@ def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
             turn(q, context.q_positions, s.ropes[long]),
             turn(k, context.q_positions, s.ropes[long]),
         )
-        k, v = context.keep(n, k, v)  # (B, G, S, K)
+        k, v = context.keep(n, k, v, window=s.window)  # (B, G, S, K)
         k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
+        mask = context.mask_of(rule(s.window), k.shape[-2])  # (B, 1, L, S)
         mixed, seen = attention(q, k, v, mask)
         context.look(n, seen[..., -L:, :])
         x = x + linear(merge_heads(mixed), layer["W_o"])

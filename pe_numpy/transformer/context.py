@@ -25,6 +25,9 @@ def real_positions(real: np.ndarray) -> np.ndarray:
     return np.maximum(np.cumsum(real, axis=-1) - 1, 0)
 
 
+DRAFT = 64  # tokens that a cache which obeys windows can forget again, at least
+
+
 def beside_heads(positions: np.ndarray) -> np.ndarray:
     """(L,) as it is, (B, L) as (B, 1, L)."""
     return positions if positions.ndim == 1 else positions[:, None]
@@ -78,6 +81,7 @@ class Context:
         self.mask, self.gates = mask, gates
         self.held: dict[Any, list[np.ndarray]] = {}  # what a cache keeps of each layer
         self.made: dict[Any, tuple[np.ndarray, ...]] = {}  # what each layer made of the memory
+        self.first: dict[Any, tuple[int, int]] = {}  # first token held, and to how many it can cut
 
     @cached_property
     def distance(self) -> np.ndarray:
@@ -109,6 +113,7 @@ class Context:
         now = object.__new__(type(self))  # a copy, in a third of the time of `copy.copy`
         vars(now).update(vars(self))
         now.before, now.held, now.made = self, dict(self.held), dict(self.made)
+        now.first = dict(self.first)
         now.rate, now.rng, now.masks = rate, rng, {}
         now.real = self.all_real(shape, real)
         S = self.length + shape[1]
@@ -139,8 +144,15 @@ class Context:
                     )
         self.owner, self.source, self.source_real = (params, model), source, source_real
 
-    def mask_of(self, rule: Full) -> np.ndarray | None:
-        """(L, S), or (B, 1, L, S) with padding; None if every query may attend to every key."""
+    def mask_of(self, rule: Full, keys: int | None = None) -> np.ndarray | None:
+        """(L, S), or (B, 1, L, S) with padding; None if every query may attend to every key.
+
+        With a number of keys the mask of the newest ones alone.
+        """
+        mask = self._mask_of(rule)
+        return mask if mask is None or keys is None else mask[..., -keys:]
+
+    def _mask_of(self, rule: Full) -> np.ndarray | None:
         if self.real is None and self.order.size == self.length + 1 and type(rule) is Causal:
             return None  # the newest token alone
         if rule not in self.masks:
@@ -155,8 +167,14 @@ class Context:
         """Dropout, if the call has a generator."""
         return x if self.rng is None else dropout(x, self.rate, self.rng)
 
-    def keep(self, layer: Any, *new: np.ndarray) -> tuple[np.ndarray, ...]:
-        """All keys and values (..., S, width) of a layer, of which `new` are the newest."""
+    def keep(
+        self, layer: Any, *new: np.ndarray, window: int | None = None
+    ) -> tuple[np.ndarray, ...]:
+        """All keys and values (..., S, width) of a layer, of which `new` are the newest.
+
+        With a window, a cache gives those that it has room for, the newest: `mask_of` with their
+        number has the mask.
+        """
         return new
 
     def once(self, layer: Any, make: Callable[[], tuple[np.ndarray, ...]]) -> tuple:
@@ -172,7 +190,7 @@ class Context:
 
     def again(self) -> None:
         """Count all tokens as new: the layers make again, elsewhere, what is held of them."""
-        self.length, self.q_positions, self.held = 0, self.k_positions, {}
+        self.length, self.q_positions, self.held, self.first = 0, self.k_positions, {}, {}
 
     def end(self) -> None:
         """All layers have read the new tokens."""
@@ -185,7 +203,8 @@ class Cache(Context):
     One cache serves one set of parameters, one model and one memory, those of its first call. A
     call that fails leaves it as it was. Room is taken once, for `capacity` tokens: `held` has, of
     each layer, a list of arrays (..., capacity, width), keys, values and what else the layer keeps;
-    `length` tokens of them are read.
+    `length` tokens of them are read. Of a layer with a window a page holds the window alone, and
+    `DRAFT` tokens before it, which `cut` may go back.
 
     Keys are kept rotated where the rotation of a key depends on its own position only; an encoding
     whose frequencies change with the length gets them as they were before.
@@ -233,16 +252,33 @@ class Cache(Context):
         parts = (self.length, self.real), (new, real)
         return np.concatenate([np.ones((batch, n), bool) if r is None else r for n, r in parts], 1)
 
-    def keep(self, layer: Any, *new: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Write what a layer made of the new tokens (..., L, width); give that of all."""
+    def keep(
+        self, layer: Any, *new: np.ndarray, window: int | None = None
+    ) -> tuple[np.ndarray, ...]:
+        """Write what a layer made of the new tokens (..., L, width); give that of all.
+
+        With a window, of those alone that are held: the last `window` and `DRAFT` more at least.
+        """
         start, end = self.length, self.k_positions.shape[-1]
-        if layer not in self.held:
-            shapes = [(*x.shape[:-2], self.capacity, x.shape[-1]) for x in new]
-            self.held[layer] = [np.zeros(s, x.dtype) for s, x in zip(shapes, new, strict=True)]
+        size = self.capacity if window is None else min(self.capacity, 2 * (window + DRAFT))
+        first, _ = self.first.get(layer, (0, 0))
+        if layer not in self.held or end - first > size:
+            whole = new
+            if layer in self.held:
+                old = (room[..., : start - first, :] for room in self.held[layer])
+                whole = tuple(np.concatenate(x, axis=-2) for x in zip(old, new, strict=True))
+            seen = (window or 1) - 1  # earlier keys that a query sees
+            kept = first if end - first <= size else end - seen - DRAFT
+            least = kept + seen if kept else 0
+            rooms = [np.zeros((*x.shape[:-2], size, x.shape[-1]), x.dtype) for x in new]
+            for room, x in zip(rooms, whole, strict=True):
+                room[..., : end - kept, :] = x[..., kept - first :, :]
+            self.held[layer], self.first[layer] = rooms, (kept, least)
+            return whole
         rooms = self.held[layer]
         for room, x in zip(rooms, new, strict=True):
-            room[..., start:end, :] = x
-        return tuple(room[..., :end, :] for room in rooms)
+            room[..., start - first : end - first, :] = x
+        return tuple(room[..., : end - first, :] for room in rooms)
 
     def end(self) -> None:
         """Hold the new tokens; only now does the cache change."""
@@ -251,6 +287,7 @@ class Cache(Context):
             cache.source, cache.source_real = copy.copy(self.source), copy.copy(self.source_real)
         cache.length, cache.real = self.k_positions.shape[-1], self.real
         cache.held, cache.made, cache.owner = self.held, self.made, self.owner
+        cache.first = self.first
         cache.memory, cache.memory_mask = self.memory, self.memory_mask
 
     def take(self, rows: ArrayLike) -> None:
@@ -268,5 +305,11 @@ class Cache(Context):
         if checks.integer("Cache.cut", "length", length, least=0) > self.length:
             raise ValueError(
                 f"Cache.cut: length must be at most the tokens held, {self.length}; got {length}"
+            )
+        least = max((least for _, least in self.first.values()), default=0)
+        if length < least:
+            raise ValueError(
+                f"Cache.cut: length must be at least {least}, layers with a window hold no "
+                f"earlier keys; got {length}: make a new cache"
             )
         self.length, self.real = length, None if self.real is None else self.real[:, :length]
