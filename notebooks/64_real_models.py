@@ -125,8 +125,8 @@ assert q4_k(np.zeros((1, 144), np.uint8)).shape == (1, 256)
 
 # %% [markdown]
 # The file is not the checkpoint in other bytes. Of LLaMA, llama.cpp's converter reorders the rows of $W_q$ and $W_k$, because it
-# rotates neighbours ([chapter 40](40_rope_derived.ipynb)); of Gemma it stores the gains as $1+w$; of GPT-2 it turns
-# matrices. `load_model` undoes this for five families.
+# rotates neighbours ([chapter 40](40_rope_derived.ipynb)); of Gemma it stores the gains as $1+w$; of GPT-2 it transposes
+# matrices. `load_model` undoes this for five families; `pe_numpy/models/llama_cpp.py` names each converter by commit.
 
 # %%
 folder, file = load_model(SHELF / "llama"), load_model(SHELF.parent / "gguf" / "llama.gguf")

