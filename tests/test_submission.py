@@ -56,7 +56,7 @@ class Cycle:
 def restless():
     """Threads that change, and garbage that is collected, all the time."""
     interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
-    gc.collect()  # what other tests left: an error told while a tree is made parses lines of its own
+    gc.collect()  # of other tests: an error that is told while a tree is made parses its own line
     sys.setswitchinterval(1e-6)
     gc.set_threshold(50)
     yield
