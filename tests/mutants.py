@@ -136,14 +136,13 @@ def plant(words: str) -> None:
     """Put a known mistake, named as "exercise: mistake", in place of its function."""
     exercise, _, name = words.partition(": ")
     right = EXERCISES[exercise].reference
-    known = (*EXERCISES[exercise].mistakes, *EXERCISES[exercise].further)
-    (wrong,) = (m.function for m in known if m.name == name)
+    (wrong,) = (m.function for m in EXERCISES[exercise].mistakes if m.name == name)
     for room in (pe_numpy, importlib.import_module(right.__module__)):
         setattr(room, exercise, wrong)
 
 
 KNOWN = [Wrong(e.name, m.name) for e in EXERCISES.values() if e.name in pe_numpy.__all__
-         for m in (*e.mistakes, *e.further)]  # fmt: skip
+         for m in e.mistakes]  # fmt: skip
 
 CHECKS = "checks"
 SINUSOIDAL, ROPE, ATTENTION = "absolute/sinusoidal", "rotary/rope", "transformer/attention"
@@ -1617,7 +1616,7 @@ MUTANTS = [
     Mutant("ignored alone, not together", COMMON, "for count in (1, 2):", "for count in (1,):"),
     Mutant("one sequence's positions are all", COMMON, "if any(v.ndim > max(least, 1)", "if any(v.ndim < max(least, 1)"),
     Mutant("any digits are those of float32", COMMON, "if not narrow.agrees(Outcome(got.results), precise):", "if False:"),
-    Mutant("two flaws have no name", COMMON, "    for known in (*exercise.mistakes, *exercise.further):", "    for known in ():"),
+    Mutant("two flaws have no name", COMMON, "    for known in exercise.mistakes:", "    for known in ():"),
     Mutant("exchanged in one case is exchanged", COMMON, "                return False\n        return True", "                continue\n        return True"),
     Mutant("what is measured is not told", CHECK, 'lines.append(f"    {self.measured}")', "pass"),
     Mutant("noise is a finding", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-9, 1e-9)"),

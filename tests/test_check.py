@@ -299,7 +299,7 @@ def test_the_public_function_finds_the_exercise():
 
 # ---- every exercise of the book -----------------------------------------------------------------
 
-MISTAKES = [(e.name, m.name) for e in EXERCISES.values() for m in (*e.mistakes, *e.further)]
+MISTAKES = [(e.name, m.name) for e in EXERCISES.values() for m in e.mistakes]
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -364,7 +364,7 @@ def test_a_case_of_a_round_before_is_left_out():
 @pytest.mark.parametrize(("name", "mistake"), MISTAKES, ids=lambda words: words.replace(" ", "-"))
 def test_each_known_mistake_is_recognised_by_name(name, mistake):
     exercise = exercise_of(name)
-    wrong = next(m for m in (*exercise.mistakes, *exercise.further) if m.name == mistake)
+    wrong = next(m for m in exercise.mistakes if m.name == mistake)
     outcomes = run(wrong.function, exercise.all_cases())
     v = judge(exercise, outcomes, explain=lambda: pytest.fail("a name is enough"))
     assert (v.passed, v.mistake, v.advice, v.chapter) == (

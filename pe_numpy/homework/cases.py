@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pe_numpy.homework.known import Mistake, in_the_table
 from pe_numpy.judging.properties import Scores
 
 NUMBERS = "biufc"  # the kinds of dtype that a result may have
@@ -48,29 +49,24 @@ def in_a_row(drive: Callable, *args: Any, **options: Any) -> Case:
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """A wrong function that people write, and what to tell them."""
-
-    name: str  # "half-split for interleaved"
-    advice: str  # what to look at, in a sentence or two; never the code
-    chapter: int
-    function: Callable
-
-
-@dataclass(frozen=True)
 class Exercise:
     """A function to write: the right one, cases to try, and mistakes that are known."""
 
     name: str
     reference: Callable
     cases: Callable[[np.random.Generator], Iterator[Case]]
-    mistakes: tuple[Mistake, ...] = ()
+    others: tuple[Mistake, ...] = ()  # mistakes that are no exchange of its table
     chapter: int = 0
-    further: tuple[Mistake, ...] = ()  # those of public code, which the book does not show
+    further: tuple[Mistake, ...] = ()
     precise: float = 1.0  # factor of the tolerance, for sums of many terms
     scores: Callable[[Callable], Scores] | None = None  # what makes a bare score of the function
     width: int = 8  # K, and the coordinates of a position, with which that score is measured
     axes: int = 1
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """All mistakes that have a name."""
+        return (*in_the_table(self.name, self.chapter), *self.others, *self.further)
 
     def all_cases(self, seed: int = 0) -> list[Case]:
         """At least `LEAST` cases, the same at every call with the same seed.

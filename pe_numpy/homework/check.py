@@ -20,12 +20,12 @@ from pe_numpy.homework.cases import (
     WIDE,
     Case,
     Exercise,
-    Mistake,
     Outcome,
     call,
     difference,
     run,
 )
+from pe_numpy.homework.known import Mistake
 
 
 @dataclass
@@ -180,11 +180,7 @@ def _name_mistake(
     near = []
     wrong_at = [n for n, right in enumerate(verdict.right) if not right]
     failing = [(expected[n], outcomes[n]) for n in wrong_at]
-    known = (
-        m
-        for some in (exercise.mistakes, exercise.further, common.mistakes(exercise, cases))
-        for m in some
-    )
+    known = (m for some in (exercise.mistakes, common.mistakes(exercise, cases)) for m in some)
     for mistake in known:
         exact, explained = _compared(exercise, mistake, cases, expected, outcomes, wrong_at)
         if exact:

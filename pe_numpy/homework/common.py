@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, Outcome
+from pe_numpy.homework.cases import Case, Exercise, Outcome
+from pe_numpy.homework.known import Mistake
 
 Change = Callable[[dict[str, Any]], object]  # of the arguments, by their names
 
@@ -47,7 +48,7 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
                     f"That is one of the values of {n}; use the one that is given, or the default.",
                     partial(_put, n, value),
                 )
-    for known in (*exercise.mistakes, *exercise.further):
+    for known in exercise.mistakes:
         for n in given:
             yield Mistake(
                 f"{known.name}; and {n} ignored",

@@ -17,7 +17,8 @@ from pe_numpy.absolute.sinusoidal import (
     sinusoidal_shift,
     wavelengths,
 )
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 from pe_numpy.homework.measured import in_token, random
 from pe_numpy.transformer.attention import softmax
 

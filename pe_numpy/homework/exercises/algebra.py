@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 from pe_numpy.rotary.grape import additive_lift, rank2_rotation
 
 DTYPES = (np.float64, np.float32)

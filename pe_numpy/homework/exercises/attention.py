@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 from pe_numpy.transformer.attention import (
     attend,
     attention,

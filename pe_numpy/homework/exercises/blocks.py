@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case, in_a_row
+from pe_numpy.homework.cases import Case, Exercise, case, in_a_row
+from pe_numpy.homework.known import Mistake
 from pe_numpy.transformer.attention import attention
 from pe_numpy.transformer.blockwise import attention_blockwise
 from pe_numpy.transformer.layers import dropout, gelu, linear, relu, silu

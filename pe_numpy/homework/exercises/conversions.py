@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 from pe_numpy.homework.measured import adding, apart, random
 from pe_numpy.models.rosetta import alibi_key_bias, convert_layout, join_fused, relative_gather
 from pe_numpy.rotary.rope import rope_convert_weights

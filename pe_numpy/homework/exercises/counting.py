@@ -8,7 +8,8 @@ import numpy as np
 
 from pe_numpy.absolute.laplacian import eigenvectors, laplacian_encoding
 from pe_numpy.absolute.positions import digit_positions, random_positions
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 
 
 def _draw_cases(rng: np.random.Generator) -> Iterator[Case]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case, in_a_row
+from pe_numpy.homework.cases import Case, Exercise, case, in_a_row
+from pe_numpy.homework.known import Mistake
 from pe_numpy.rotary.rope import rope
 from pe_numpy.transformer.attention import attention, softmax
 

@@ -11,7 +11,8 @@ from pe_numpy.absolute.fourier import fourier_features
 from pe_numpy.absolute.grid import detr_sine, sinusoidal_2d
 from pe_numpy.absolute.learned import resize_matrix
 from pe_numpy.absolute.sinusoidal import sinusoidal, timing_signal
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 
 
 def _timing_cases(rng: np.random.Generator) -> Iterator[Case]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from pe_numpy.absolute.sinusoidal import sinusoidal
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 from pe_numpy.homework.measured import adding, apart, random
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.deberta import deberta_bucket, deberta_scores

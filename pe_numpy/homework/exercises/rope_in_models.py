@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.rotary.rope import rope_frequencies
 from pe_numpy.rotary.scaling import proportional_frequencies

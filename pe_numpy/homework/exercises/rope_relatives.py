@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 from pe_numpy.homework.measured import dot
 from pe_numpy.rotary.pope import pope, pope_frequencies
 from pe_numpy.rotary.rope import rope, rope_frequencies

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 from pe_numpy.homework.measured import turning
 from pe_numpy.rotary.rope import rope, rope_frequencies, rope_matrix, rope_permutation
 from pe_numpy.rotary.scaling import (
@@ -151,59 +152,6 @@ ROPE = Exercise(
     "rope",
     rope,
     _rope_cases,
-    (
-        Mistake(
-            "turned the other way",
-            "A pair (a, b) becomes (a cos - b sin, a sin + b cos): the minus stands in the first "
-            "row. A model trained with yours would do as well; anybody else's keys don't fit.",
-            40,
-            _turned_back,
-        ),
-        Mistake(
-            "half-split for interleaved, or the other way round",
-            "Interleaved pairs are components 2i and 2i + 1; half-split pairs i and i + K/2.",
-            40,
-            _other_layout,
-        ),
-        Mistake(
-            "positions counted from 0 whatever was given",
-            "Turn by the positions that are given: with a cache the new token is not at 0.",
-            41,
-            _from_zero,
-        ),
-        Mistake("positions counted from 1", "Position 0 is not turned at all.", 41, _from_one),
-        Mistake(
-            "exponent i/K for 2i/K",
-            "theta_i = base^(-2i/K), with i the number of the pair.",
-            40,
-            _other_frequencies(lambda i, K: -i / K),
-        ),
-        Mistake(
-            "exponent 4i/K for 2i/K",
-            "If i counts components (0, 2, 4, ...), it is already twice the number of the pair.",
-            40,
-            _other_frequencies(lambda i, K: -4 * i / K),
-        ),
-        Mistake(
-            "exponent without its minus",
-            "The first pair turns fastest: theta_0 = 1, and the rest are smaller.",
-            40,
-            _other_frequencies(lambda i, K: 2 * i / K),
-        ),
-        Mistake(
-            "pairs counted from 1",
-            "With i = 0, 1, ..., K/2 - 1 the first frequency is exactly 1.",
-            41,
-            _other_frequencies(lambda i, K: -2 * (i + 1) / K),
-        ),
-        Mistake("degrees for radians", "Angles are radians.", 41, _degrees),
-        Mistake(
-            "both sines with a plus",
-            "One of the two sines has a minus; else lengths are not kept.",
-            40,
-            _one_sign,
-        ),
-    ),
     chapter=40,
     scores=turning,
     width=4,

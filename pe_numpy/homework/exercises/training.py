@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, in_a_row
+from pe_numpy.homework.cases import Case, Exercise, in_a_row
+from pe_numpy.homework.known import Mistake
 from pe_numpy.training.optimiser import adamw, clip_gradients, sgd, tree_map
 
 DTYPES = (np.float64, np.float32)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pe_numpy.homework.cases import Case, Exercise, Mistake, case
+from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.known import Mistake
 from pe_numpy.training.loss import cross_entropy
 from pe_numpy.training.optimiser import cosine_schedule, warmup_schedule
 from pe_numpy.transformer.attention import log_softmax, softmax

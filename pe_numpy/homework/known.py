@@ -1,0 +1,110 @@
+"""Known mistakes: a table of what is exchanged in the book's solution, and what to tell.
+
+A line of `exercises/*.toml` is a mistake: its name, the advice, and a text of the solution with
+another in its place. The text occurs once in the function, or once in the solutions of its chapter.
+A mistake that no exchange can say is a function, and stands with its exercise.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pe_numpy.copy.copy import SOLUTIONS
+
+TABLES = Path(__file__).parent / "exercises"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong function that people write, and what to tell them."""
+
+    name: str  # "half-split for interleaved"
+    advice: str  # what to look at, in a sentence or two; never the code
+    chapter: int
+    function: Callable
+
+
+@cache
+def in_the_table(name: str, chapter: int) -> tuple[Mistake, ...]:
+    """The mistakes of an exercise that are exchanges in its solution."""
+    return tuple(
+        Mistake(
+            mistake,
+            row["advice"],
+            row.get("chapter", chapter),
+            _late(name, chapter, tuple(row["change"])),
+        )
+        for mistake, row in _tables().get(name, {}).items()
+    )
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for file in sorted(TABLES.glob("*.toml")):
+        found |= tomllib.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def _late(name: str, chapter: int, change: Sequence[str]) -> Callable:
+    """A function that is made when it is called first: most never are."""
+    made = cache(lambda: exchanged(name, chapter, change))
+    return lambda *args, **options: made()(*args, **options)
+
+
+def exchanged(name: str, chapter: int, change: Sequence[str]) -> Callable:
+    """The book's solution of an exercise with some texts exchanged.
+
+    Parameters
+    ----------
+    name, chapter : str, int
+        Of the exercise.
+    change : sequence of str
+        A text and what stands in its place, and so on.
+
+    Returns
+    -------
+    The wrong function.
+
+    Raises
+    ------
+    ValueError
+        If a text is not there, or not once.
+    """
+    source = solution_source(name, chapter)
+    for old, new in zip(change[::2], change[1::2], strict=True):
+        own = _function(source, name)
+        if own.count(old) == 1:
+            source = source.replace(own, own.replace(old, new))
+        elif own.count(old) == 0 and source.count(old) == 1:
+            source = source.replace(old, new)
+        else:
+            raise ValueError(f"exchanged: the solution of {name} must have {old!r} once")
+    names: dict[str, Any] = {"__name__": name}
+    exec(compile(source, f"<{name}>", "exec"), names)
+    function: Callable = names[name]
+    return function
+
+
+def solution_source(name: str, chapter: int) -> str:
+    """The solutions of a chapter, or of another that solves an exercise of this name."""
+    own = f"{chapter:02}_"
+    for path in sorted(SOLUTIONS.glob("*.py"), key=lambda path: (path.name[:3] != own, path.name)):
+        if f"def {name}(" in (source := path.read_text(encoding="utf-8")):
+            return source
+    raise ValueError(f"solution_source: no chapter solves {name}")
+
+
+def _function(source: str, name: str) -> str:
+    """A function's own text."""
+    tree = ast.parse(source)
+    (own,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
+    text = ast.get_source_segment(source, own)
+    assert text is not None
+    return text
