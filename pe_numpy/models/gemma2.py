@@ -25,6 +25,8 @@ import numpy as np
 from pe_numpy.models.page import (
     Params,
     Table,
+    all_heads,
+    by_group,
     expect,
     rounded,
     rule,
@@ -111,10 +113,10 @@ def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         v = split_heads(linear(h, layer["W_v"]), s.G)
         q, k = turn(q, context.q_positions, s.rope), turn(k, context.q_positions, s.rope)
         k, v = context.keep(n, k, v, window=s.windows[n])  # (B, G, S, K)
-        k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
-        scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(s.scalar)  # (B, H, L, S)
         mask = context.mask_of(rule(s.windows[n]), k.shape[-2])  # (B, 1, L, S)
-        mixed, seen = attend(soft_cap(scores, s.score_cap), v, mask)
+        q, k, v, mask = by_group(s.G, q, k, v, mask)  # (B, G, H/G, L, K), (B, G, 1, S, K)
+        scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(s.scalar)  # (B, G, H/G, L, S)
+        mixed, seen = map(all_heads, attend(soft_cap(scores, s.score_cap), v, mask))
         context.look(n, seen)
         h = linear(merge_heads(mixed), layer["W_o"])
         x = x + rms_norm(h, 1 + layer["after_attention"], s.eps)

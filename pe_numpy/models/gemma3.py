@@ -27,6 +27,8 @@ from pe_numpy.models.entries import entry
 from pe_numpy.models.page import (
     Params,
     Table,
+    all_heads,
+    by_group,
     by_head,
     changed,
     expect,
@@ -37,7 +39,7 @@ from pe_numpy.models.page import (
     windows,
 )
 from pe_numpy.models.rope_config import rope_from_config
-from pe_numpy.transformer.attention import attend, merge_heads, split_heads
+from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.layers import embed_tokens, feed_forward, linear, rms_norm
 
@@ -120,10 +122,9 @@ def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         q = turn(rms_norm(q, 1 + layer["norm_q"], s.eps), context.q_positions, rope)
         k = turn(rms_norm(k, 1 + layer["norm_k"], s.eps), context.q_positions, rope)
         k, v = context.keep(n, k, v, window=s.windows[n])  # (B, G, S, K)
-        k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
-        scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(s.scalar)  # (B, H, L, S)
         mask = context.mask_of(rule(s.windows[n]), k.shape[-2])  # (B, 1, L, S)
-        mixed, seen = attend(scores, v, mask)
+        q, k, v, mask = by_group(s.G, q, k, v, mask)  # (B, G, H/G, L, K), (B, G, 1, S, K)
+        mixed, seen = map(all_heads, attention(q, k, v, mask, scale=1 / math.sqrt(s.scalar)))
         context.look(n, seen)
         h = linear(merge_heads(mixed), layer["W_o"])
         x = x + rms_norm(h, 1 + layer["after_attention"], s.eps)

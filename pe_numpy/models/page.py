@@ -111,6 +111,19 @@ def turn(x: np.ndarray, positions: np.ndarray, settings: RopeSettings) -> np.nda
     return np.concatenate([turned[..., :n] * settings.attention_factor, turned[..., n:]], axis=-1)
 
 
+def by_group(
+    G: int, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Heads (B, H, L, K) by the group that shares keys, (B, G, H/G, L, K): no key is repeated."""
+    q, k, v = (x.reshape(len(x), G, -1, *x.shape[2:]) for x in (q, k, v))
+    return q, k, v, mask if mask is None else np.expand_dims(mask, -3)
+
+
+def all_heads(x: np.ndarray) -> np.ndarray:
+    """Heads of all groups in a row again: (B, G, H/G, L, K) to (B, H, L, K)."""
+    return x.reshape(len(x), -1, *x.shape[3:])
+
+
 def by_head(params: Params, s: Any, h: np.ndarray) -> np.ndarray:
     """Logits (B, L, V) of the token after each, by a head of its own or by the embedding."""
     return linear(h, params.get("head", params["embedding"].T))

@@ -19,7 +19,17 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.models.entries import entry
-from pe_numpy.models.page import Params, Table, by_head, expect, sizes, turn, without_turns
+from pe_numpy.models.page import (
+    Params,
+    Table,
+    all_heads,
+    by_group,
+    by_head,
+    expect,
+    sizes,
+    turn,
+    without_turns,
+)
 from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.transformer.attention import attention, merge_heads, split_heads
 from pe_numpy.transformer.context import Context
@@ -93,8 +103,8 @@ def hidden(params: Params, s: Any, tokens: np.ndarray, context: Context) -> np.n
         v = split_heads(linear(h, layer["W_v"], layer["b_v"]), s.G)
         q, k = turn(q, context.q_positions, s.rope), turn(k, context.q_positions, s.rope)
         k, v = context.keep(n, k, v)  # (B, G, S, K)
-        k, v = (np.repeat(each, s.H // s.G, axis=1) for each in (k, v))
-        mixed, seen = attention(q, k, v, mask)
+        q, k, v, allowed = by_group(s.G, q, k, v, mask)  # (B, G, H/G, L, K), (B, G, 1, S, K)
+        mixed, seen = map(all_heads, attention(q, k, v, allowed))
         context.look(n, seen)
         x = x + linear(merge_heads(mixed), layer["W_o"])
         x = x + feed_forward(layer["network"], rms_norm(x, layer["norm_2"], s.eps), "silu")
