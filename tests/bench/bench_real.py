@@ -24,13 +24,14 @@ TEXT = Path(pe_numpy.__file__).parent / "training" / "data" / "opticks.txt"
 INTRODUCTION = f"""\
 # Gemma 3 270M beside transformers
 
-Written by `make bench` where the model is (`make real GEMMA=accept`). transformers {version} gets the
-numbers that our page reads of the GGUF file, in float32, and runs with eager attention; the text is
-the beginning of Newton's Opticks. Before any clock ran, logits agreed to 1e-3 and the tokens that
-both write were the same.
+Written by `make bench` where the model is (`make real GEMMA=accept`). transformers {version} gets
+the numbers that our page reads of the GGUF file, in float32, and runs with eager attention; the
+text is the beginning of Newton's Opticks. Before any clock ran, logits agreed to 1e-3 and the
+tokens that both write were the same.
 
-- *Prefill* reads 600 tokens and makes the logits of the last one (*all logits*: of each). *Decoding*
-  writes 24 tokens, greedily, after a prompt of 8, the prompt included, with a cache on both sides.
+- *Prefill* reads 600 tokens and makes the logits of the last one (*all logits*: of each).
+  *Decoding* writes 24 tokens, greedily, after a prompt of 8, the prompt included, with a cache on
+  both sides.
 - Time: the best round of five; the sides take turns. *Memory*: the most that NumPy held during a
   prefill with the parameters, by the numbers of the parameters in float32."""
 ROWS, PEAK = [], []
