@@ -6,10 +6,10 @@ import numpy as np
 def sinusoidal(positions, d_model, base=10000.0, layout="interleaved"):
     theta = base ** (-2 * np.arange(d_model // 2) / d_model)  # i numbers pairs
     angles = np.asarray(positions)[..., None] * theta
+    parts = [np.sin(angles), np.cos(angles)]
     if layout == "concatenated":
-        return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
-    pairs = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
-    return pairs.reshape(*angles.shape[:-1], d_model)
+        return np.concatenate(parts, axis=-1)
+    return np.stack(parts, axis=-1).reshape(*angles.shape[:-1], d_model)
 
 
 def sinusoidal_shift(offset, d_model, base=10000.0):

@@ -18,7 +18,8 @@ def sinusoidal_2d(height, width, d_model, base=10000.0):
 
     shape = (height, width, d_model // 2)
     rows = np.broadcast_to(line(height)[:, None], shape)
-    return np.concatenate([rows, np.broadcast_to(line(width), shape)], axis=-1)
+    columns = np.broadcast_to(line(width), shape)
+    return np.concatenate([rows, columns], axis=-1)
 
 
 def detr_sine(mask, d_model, temperature=10000.0, normalize=True):
