@@ -48,7 +48,7 @@ def _code_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array(3), 4)  # a position by itself, of shape ()
     for n in range(6):
         layout = ("interleaved", "concatenated")[n % 2]
-        at, D = rng.integers(0, 5000, (2, n + 1)[n % 2 :]), 2 * int(rng.integers(2, 9))
+        at, D = rng.integers(0, 5000, (2, n + 1)[n // 3 :]), 2 * int(rng.integers(2, 9))
         yield case(at, D, float(rng.integers(50, 10**5)), layout)
 
 
@@ -75,6 +75,7 @@ def _wave_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 def _learned_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1]))
+    yield case(rng.standard_normal((5, 3)), np.array(2))  # a position by itself, of shape ()
     for dtype in DTYPES:
         table = rng.standard_normal((7, 4)).astype(dtype)
         yield case(table, np.array([2, 3, 4]))
@@ -100,12 +101,16 @@ def _turned(p, t=0.0):
     return np.array([p[1], -p[0]])
 
 
+def _stretched(p):
+    return p * np.array([0.5, 2.0])
+
+
 def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([4.0]), _halved, 3)
     yield case(np.array([1.0, 0.0]), _halved, 1)
     yield case(np.array([1.0, 0.0]), _turned, 6)
     yield case(np.array([3, 1]), _halved, 4)  # whole numbers: codes are float64
-    yield case(np.array([3, 1], np.float32), lambda p: p * np.array([0.5, 2.0]), 4)
+    yield case(np.array([3, 1], np.float32), _stretched, 4)
     for n in range(8):
         yield case(rng.standard_normal(n % 3 + 2).astype(DTYPES[n % 3]), np.tanh, n + 3)
 
@@ -118,10 +123,18 @@ def _driven(p, t):
     return -p + t
 
 
+def _growing(p, t):
+    return t * p
+
+
+def _waving(p, t):
+    return np.cos(t) - p * p
+
+
 def _flow_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([1.0]), _decay, np.array([0.0, 1.0]), 1)
     yield case(np.array([1.0, 0.0]), _turned, np.arange(5.0))
-    yield case(np.array([1.0]), lambda p, t: t * p, np.array([0.0, 0.5, 2.0]))
+    yield case(np.array([1.0]), _growing, np.array([0.0, 0.5, 2.0]))
     yield case(np.array([2.0]), _driven, np.array([1.0, 1.5]), 2)
     yield case(np.array([2, 3]), _decay, np.array([0.0, 1.0]), 2)  # whole numbers
     yield case(np.array([2.0, 3.0], np.float32), _driven, np.array([1.0, 1.5, 3]), 4)
@@ -129,7 +142,7 @@ def _flow_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([2.0, 1.0]), _driven, np.array([0.5]))  # the start alone
     for n in range(8):
         times = np.sort(rng.uniform(0, 3, n % 4 + 2)).round(2)
-        yield case(rng.standard_normal(n % 3 + 1), lambda p, t: np.cos(t) - p * p, times, n + 1)
+        yield case(rng.standard_normal(n % 3 + 1), _waving, times, n + 1)
 
 
 # ---- chapters 23 and 24 -------------------------------------------------------------------------
@@ -152,7 +165,7 @@ def _order_cases(rng: np.random.Generator) -> Iterator[Case]:
         r, w, phase = rng.standard_normal((3, 2, 5, 4)).astype(dtype)
         yield case(r, w, phase, np.arange(5))
         yield case(r, w[0, 0], phase[0], np.array([[3, 4, 5, 6, 7], [0, 0, 0, 1, 2]]))
-    yield case(r, w, phase, np.array([-3, 0.5, 7, -1, 90]))
+    yield case(r, w.astype(float), phase.astype(float), np.array([-3, 0.5, 7, -1, 90]))
 
 
 def _complex_cases(rng: np.random.Generator) -> Iterator[Case]:

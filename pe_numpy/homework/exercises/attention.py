@@ -46,6 +46,7 @@ def _log_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([0.0, -1000.0]))
     yield case(np.array([1000.0, 0.0, -np.inf]))
     yield case(np.array([1e6, 1e6 + 1], np.float32))
+    yield case(np.array([[1000.0, 999.0], [-1000.0, -1002.0]]))
     for axis in (0, 1):
         yield case(rng.standard_normal((3, 4, 5)), axis=axis)
     for scores in (rng.standard_normal(6), 100 * rng.standard_normal((1, 2, 4))):
@@ -111,6 +112,7 @@ def _attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(x, x, x, causal_mask(np.arange(4), np.arange(4)))
     far = np.array([[1e5], [1.0], [-1e5]])  # exp overflows; the largest scores are far apart
     yield case(far * x[0, :3], x[0], x[1])
+    yield case(x[0], far[[1, 1, 1, 0]] * x[0], x[1], np.arange(4)[None] < 3)  # hidden
     for B, L, S, K in ((1, 3, 5, 4), (2, 5, 2, 6), (3, 1, 4, 2)):
         q, k = rng.standard_normal((B, 2, L, K)), rng.standard_normal((B, 2, S, K))
         v, shown = rng.standard_normal((B, 2, S, 3)), rng.random((B, 1, L, S)) < 0.6

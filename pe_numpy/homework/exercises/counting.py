@@ -35,6 +35,7 @@ def _path(N):
 def _graph_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(_path(3), 1)
     yield case(_path(4), 2, normalized=False)
+    yield case(_path(3)[[1, 0, 2]][:, [1, 0, 2]], 2)  # the middle first: one vector begins with 0
     for N in (4, 6, 7):
         A = rng.random((N, N)) * (rng.random((N, N)) < 0.6)
         for normalized in (True, False):
