@@ -24,17 +24,18 @@ def _rope_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([[1.0, 0.0]]), np.array([1]))  # one pair
     yield case(np.eye(4), np.array([0, 1, 2, 3]))  # two pairs, each component alone
     for layout in ("interleaved", "half"):
-        for dtype in (np.float64, np.float32, np.float16):
+        some, one = rope_frequencies(4, 500.0), np.array([137])
+        for dtype in (np.float64, np.float32):
             x = rng.standard_normal((2, 3, 5, 8)).astype(dtype)  # (B, H, L, K)
             yield case(x, np.arange(100, 105), layout=layout)  # a cache: not from 0
             yield case(x, rng.integers(0, 50, (2, 1, 5)), layout=layout)  # left padding
-            base = float(rng.integers(50, 10**6))
+            yield case(x, np.arange(5) / 4, some, layout=layout)  # partial
+        yield case(x, np.arange(5), layout=layout)
+        yield case(x.astype(float), one, rng.uniform(0.01, 2, 3), layout=layout)  # one for all
+        base = float(rng.integers(50, 10**6))
+        for width in ("f8", "f2"):
+            x = rng.standard_normal((3, 5, 8)).astype(width)
             yield case(x, rng.integers(-300, 0, 5), rope_frequencies(8, base), layout=layout)
-            if dtype != np.float16:
-                yield case(x, np.arange(5), layout=layout)
-                some, one = rope_frequencies(4, 500.0), np.array([137])
-                yield case(x, np.arange(5) / 4, some, layout=layout)  # partial
-                yield case(x, one, rng.uniform(0.01, 2, 3), layout=layout)  # one place for all
     yield case(rng.standard_normal((3, 6)).astype(np.float32), np.array([0, 10**5, 10**6]))
 
 
@@ -87,6 +88,7 @@ def _score_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(q, k[..., :1, :], np.arange(100, 104), np.array([7]))
         yield case(q, q, rng.integers(0, 30, (2, 1, 4)), rng.integers(0, 30, (2, 1, 4)))
     yield case(q, k, np.array([9]), rng.integers(-500, 500, 6))  # one position for all queries
+    yield case(q[0, :, :1], k[0], np.array([137]), np.arange(132, 138))  # the newest token
 
 
 def rotary_scores(
