@@ -87,7 +87,7 @@ def _score_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(q, k, np.arange(2, 6), np.arange(6))  # the newest four of six
         yield case(q, k[..., :1, :], np.arange(100, 104), np.array([7]))
         yield case(q, q, rng.integers(0, 30, (2, 1, 4)), rng.integers(0, 30, (2, 1, 4)))
-    yield case(q, k, np.array([9]), rng.integers(-500, 500, 6))  # one position for all queries
+    yield case(q, k, np.array([-9.5]), rng.integers(-500, 500, 6) / 2)  # one place for all queries
     yield case(q[0, :, :1], k[0], np.array([137]), np.arange(132, 138))  # the newest token
 
 
