@@ -44,8 +44,8 @@ def _xpos_cases(rng: np.random.Generator) -> Iterator[Case]:
         for key in (False, True):
             at = rng.integers(0, 900, (2, 1, 5))
             yield case(x, at, key=key, centre=250.0, layout=layout)
-        theta, at = rng.uniform(0.01, 2, 3), rng.integers(-600, 0, 1) / 2  # one position for all
-        yield case(x.astype(np.float16), at, theta, centre=-100.0, layout=layout)
+        theta, one = rng.uniform(0.01, 2, 3), rng.integers(-600, 0, 1) / 2  # one place for all
+        yield case(x.astype(np.float16), one, theta, centre=-100.0, layout=layout)
 
 
 XPOS = Exercise("xpos", xpos, _xpos_cases, chapter=45)
@@ -65,8 +65,8 @@ def _value_cases(rng: np.random.Generator) -> Iterator[Case]:
             yield case(weights, v, np.arange(2, 6), np.arange(6), layout=layout)  # a cache
             at = rng.integers(0, 30, (2, 1, 6))
             yield case(weights, v, at[..., 2:], at, rope_frequencies(4), layout)
-        theta, at = rng.uniform(0.01, 2, 4), rng.integers(-600, 0, 6) / 2
-        yield case(weights, v, np.array([-150.5]), at, theta, layout)  # one place for all queries
+        theta, far = rng.uniform(0.01, 2, 4), rng.integers(-600, 0, 6) / 2
+        yield case(weights, v, np.array([-150.5]), far, theta, layout)  # one place for all queries
 
 
 VALUES = Exercise("rotary_values", rotary_values, _value_cases, chapter=45)
