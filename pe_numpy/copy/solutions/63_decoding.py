@@ -21,7 +21,8 @@ def greedy_tokens(next_logits, prompt, steps, end=None):
 def next_probabilities(logits, temperature, top_k):
     scaled = logits / temperature
     least = np.sort(scaled, axis=-1)[:, -top_k, None]
-    e = np.where(scaled >= least, np.exp(scaled - scaled.max(axis=-1, keepdims=True)), 0)
+    kept = np.where(scaled >= least, scaled, -np.inf)
+    e = np.exp(kept - kept.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.homework.cases import Case, Exercise, case, in_a_row
-from pe_numpy.homework.known import Mistake
 from pe_numpy.rotary.rope import rope
 from pe_numpy.transformer.attention import attention, softmax
 
@@ -25,45 +24,13 @@ def cached_attention(
     frequencies: np.ndarray | None = None,
 ) -> tuple[np.ndarray, Any]:
     """Causal attention of the newest tokens over all so far, turned by RoPE if frequencies come."""
-    return _cached()(q, k, v, cache, frequencies)
-
-
-def _turn(x: np.ndarray, start: int, frequencies: np.ndarray | None) -> np.ndarray:
-    if frequencies is None:
-        return x
-    return rope(x, np.arange(start, start + x.shape[-2]), frequencies, layout="half")
-
-
-def _cached(
-    *,
-    join=lambda old, new: np.concatenate([old, new], axis=-2),
-    kept=lambda joined, new: joined,
-    starts=lambda seen: (seen, seen),
-    sees=lambda L, S: np.arange(S) <= np.arange(S - L, S)[:, None],
-    turned=lambda keys, frequencies: keys,
-) -> Callable:
-    """Attention with a cache of turned keys, with one part of it replaced."""
-
-    def step(q, k, v, cache=None, frequencies=None):
-        old = (k[..., :0, :], v[..., :0, :]) if cache is None else cache
-        q_start, k_start = starts(old[0].shape[-2])
-        new = _turn(k, k_start, frequencies), v
-        keys, values = join(old[0], new[0]), join(old[1], new[1])
-        mask = sees(q.shape[-2], keys.shape[-2])
-        output, _ = attention(_turn(q, q_start, frequencies), keys, values, mask)
-        return output, (turned(kept(keys, new[0]), frequencies), kept(values, new[1]))
-
-    return step
-
-
-def _grown_in_place(q, k, v, cache=None, frequencies=None):
-    """The cache is one list for all: who goes back to an older one finds the newer rows in it."""
-    pieces = [] if cache is None else cache
-    old = tuple(np.concatenate(rows, axis=-2) for rows in zip(*pieces, strict=True)) or None
-    output, (keys, values) = cached_attention(q, k, v, old, frequencies)
-    L = q.shape[-2]
-    pieces.append((keys[..., -L:, :], values[..., -L:, :]))
-    return output, pieces
+    keys, values = (k[..., :0, :], v[..., :0, :]) if cache is None else cache
+    new = np.arange(keys.shape[-2], keys.shape[-2] + k.shape[-2])
+    if frequencies is not None:
+        q, k = (rope(x, new, frequencies, layout="half") for x in (q, k))
+    keys, values = np.concatenate([keys, k], axis=-2), np.concatenate([values, v], axis=-2)
+    output, _ = attention(q, keys, values, np.arange(keys.shape[-2]) <= new[:, None])
+    return output, (keys, values)
 
 
 def _read(
@@ -94,8 +61,9 @@ def _read(
 
 
 def _cache_cases(rng: np.random.Generator) -> Iterator[Case]:
-    def text(length, *batch, dtype=np.float64, K=4):
-        return (rng.standard_normal((*batch, length, K)).astype(dtype) for _ in range(3))
+    def text(length, *batch, dtype=np.float64, K=4, size=1.0):
+        drawn = (rng.standard_normal((*batch, length, K)) for _ in range(3))
+        return ((size * x).astype(dtype) for x in drawn)
 
     two = np.array([[1.0, 0.0], [0.0, 1.0]])
     theta, quick = np.array([1.0, 0.1]), rng.uniform(0.2, 2, 2)
@@ -107,83 +75,14 @@ def _cache_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield in_a_row(_read, *text(6, 2, 3, dtype=dtype), pieces=(4, 1, 1), frequencies=theta)
     yield in_a_row(_read, *text(7, 3), pieces=(2, 2, 3), frequencies=quick)
     yield in_a_row(_read, *text(5), pieces=(5,), frequencies=quick)
+    yield in_a_row(_read, *text(5, 2, size=90), pieces=(2, 3))  # exp of these scores is infinite
     yield in_a_row(_read, *text(6, 2), pieces=(2, 1, 1, 1), refused=True)
     yield in_a_row(_read, *text(6, 2), pieces=(1, 3, 1), refused=True, frequencies=quick)
     yield in_a_row(_read, *text(9, 1, 2, K=3), pieces=(1, 1, 4, 2, 1))
     yield in_a_row(_read, *text(9, 1, 2, K=2), pieces=(3, 5), frequencies=quick[:1])
 
 
-CACHED = Exercise(
-    "cached_attention",
-    cached_attention,
-    _cache_cases,
-    (
-        Mistake(
-            "the newest tokens alone",
-            "The newest queries look at all keys so far: put the new rows behind those of the "
-            "cache.",
-            63,
-            _cached(join=lambda old, new: new),
-        ),
-        Mistake(
-            "only the last piece kept",
-            "The cache that goes back holds all rows so far, not the newest alone.",
-            63,
-            _cached(kept=lambda keys, new: new),
-        ),
-        Mistake(
-            "a triangle that begins at key 0",
-            "The newest query is the last of all S: query n of L stands at S - L + n.",
-            63,
-            _cached(sees=lambda L, S: np.tri(L, S, dtype=bool)),
-        ),
-        Mistake(
-            "no mask within a piece",
-            "One new token may see all; of several, an earlier one must not see a later one.",
-            63,
-            _cached(sees=lambda L, S: np.ones((L, S), bool)),
-        ),
-        Mistake(
-            "positions counted from 0 in each piece",
-            "Positions go on: the first new token stands where the cache ends.",
-            63,
-            _cached(starts=lambda seen: (0, 0)),
-        ),
-        Mistake(
-            "queries counted from 0 in each piece",
-            "The first new query stands where the cache ends, as its key does.",
-            63,
-            _cached(starts=lambda seen: (0, seen)),
-        ),
-        Mistake(
-            "keys turned again at each call",
-            "Keep the keys turned and leave them so, or keep them as they came and turn all of "
-            "them.",
-            63,
-            _cached(turned=lambda keys, frequencies: _turn(keys, 0, frequencies)),
-        ),
-        Mistake(
-            "the new rows in front",
-            "Old rows first, the new ones behind them.",
-            63,
-            _cached(join=lambda old, new: np.concatenate([new, old], axis=-2)),
-        ),
-        Mistake(
-            "not turned",
-            "Where frequencies are given, RoPE turns queries and keys, at positions that go on.",
-            63,
-            lambda q, k, v, cache=None, frequencies=None: cached_attention(q, k, v, cache),
-        ),
-        Mistake(
-            "one cache changed in place",
-            "A list that grows is the same list for all who hold it. Return a new cache: whoever "
-            "goes back to an older one, as beams and drafts do, must find it as it was.",
-            63,
-            _grown_in_place,
-        ),
-    ),
-    chapter=63,
-)
+CACHED = Exercise("cached_attention", cached_attention, _cache_cases, chapter=63)
 
 # ---- the best token, again and again ------------------------------------------------------------
 
@@ -205,32 +104,20 @@ def greedy_tokens(
     next_logits: Callable, prompt: np.ndarray, steps: int, end: int | None = None
 ) -> np.ndarray:
     """Continue each prompt (B, L) with the most probable tokens (B, n)."""
-    return _best_tokens()(next_logits, prompt, steps, end)
+    return _continued(prompt, steps, end, lambda tokens: next_logits(tokens).argmax(axis=-1))
 
 
-def _best_tokens(
-    *,
-    choose=lambda logits: logits.argmax(axis=-1),
-    read=lambda tokens: tokens,
-    ends=True,
-    stop=lambda over: over.all(),
-    give=lambda tokens, L: tokens[:, L:],
-) -> Callable:
-    """Greedy decoding with one part of it replaced."""
-
-    def wrong(next_logits, prompt, steps, end=None):
-        tokens, over = prompt, np.zeros(len(prompt), bool)
-        for _ in range(steps):
-            new = choose(next_logits(read(tokens)))
-            if end is not None and ends:
-                new = np.where(over, end, new)
-            tokens = np.concatenate([tokens, new[:, None]], axis=1)
+def _continued(prompt: np.ndarray, steps: int, end: int | None, choose: Callable) -> np.ndarray:
+    tokens, over = prompt, np.zeros(len(prompt), bool)
+    for _ in range(steps):
+        new = choose(tokens)
+        if end is not None:
+            new = np.where(over, end, new)
             over |= new == end
-            if stop(over):
-                break
-        return give(tokens, prompt.shape[1])
-
-    return wrong
+        tokens = np.concatenate([tokens, new[:, None]], axis=1)
+        if over.all():
+            break
+    return tokens[:, prompt.shape[1] :]
 
 
 def _greedy_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -248,66 +135,7 @@ def _greedy_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(turns, np.array([[2, 2], [0, 1], [1, 0]]), 9, 0)
 
 
-GREEDY = Exercise(
-    "greedy_tokens",
-    greedy_tokens,
-    _greedy_cases,
-    (
-        Mistake(
-            "the prompt given back, too",
-            "Return the new tokens alone.",
-            63,
-            _best_tokens(give=lambda tokens, L: tokens),
-        ),
-        Mistake(
-            "the model reads the last token alone",
-            "It reads the prompt and all that was added.",
-            63,
-            _best_tokens(read=lambda tokens: tokens[:, -1:]),
-        ),
-        Mistake(
-            "the model reads the prompt alone",
-            "Put each new token behind the others before the model is asked again.",
-            63,
-            lambda next_logits, prompt, *rest, **options: greedy_tokens(
-                lambda tokens: next_logits(prompt), prompt, *rest, **options
-            ),
-        ),
-        Mistake(
-            "it goes on after the end",
-            "After its end a row gets `end` alone.",
-            63,
-            _best_tokens(ends=False),
-        ),
-        Mistake(
-            "all stop when one has ended",
-            "Stop when all rows have ended; a row that has gets `end` until then.",
-            63,
-            _best_tokens(stop=lambda over: over.any()),
-        ),
-        Mistake(
-            "it never stops before the last step",
-            "Stop when all rows have ended: the result is then shorter.",
-            63,
-            _best_tokens(stop=lambda over: False),
-        ),
-        Mistake(
-            "the least probable token",
-            "The largest logit is the most probable token: argmax.",
-            63,
-            _best_tokens(choose=lambda logits: logits.argmin(axis=-1)),
-        ),
-        Mistake(
-            "one choice for all rows",
-            "Each row has a largest logit of its own: argmax over the last axis.",
-            63,
-            _best_tokens(
-                choose=lambda logits: np.full(len(logits), logits.argmax() % logits.shape[-1])
-            ),
-        ),
-    ),
-    chapter=63,
-)
+GREEDY = Exercise("greedy_tokens", greedy_tokens, _greedy_cases, chapter=63)
 
 # ---- tokens that are drawn ----------------------------------------------------------------------
 
@@ -322,44 +150,17 @@ def sample_tokens(
     end: int | None = None,
 ) -> np.ndarray:
     """Draw the next tokens (B, n), one after the other, after a prompt (B, L)."""
-    return _sampled()(next_logits, prompt, steps, rng, temperature, top_k, end)
 
+    def drawn(tokens: np.ndarray) -> np.ndarray:
+        logits = next_logits(tokens) / temperature
+        if top_k is not None:
+            best = logits >= np.sort(logits, axis=-1)[:, -top_k, None]
+            logits = np.where(best, logits, -np.inf)
+        below = softmax(logits).cumsum(axis=-1)
+        tokens_below: np.ndarray = below < rng.random((len(below), 1)) * below[:, -1:]
+        return tokens_below.sum(axis=-1)
 
-def _best(logits: np.ndarray, top_k: int) -> np.ndarray:
-    return logits >= np.sort(logits, axis=-1)[:, -top_k, None]
-
-
-def _sampled(
-    *,
-    sharpen=lambda logits, temperature: logits / temperature,
-    among=_best,
-    draw=lambda rng, rows: rng.random((rows, 1)),
-    read=lambda tokens: tokens,
-    ends=True,
-) -> Callable:
-    """Sampling with one part of it replaced."""
-
-    def wrong(next_logits, prompt, steps, rng, temperature=1.0, top_k=None, end=None):
-        tokens, over = prompt, np.zeros(len(prompt), bool)
-        for _ in range(steps):
-            logits = sharpen(next_logits(read(tokens)), temperature)
-            if top_k is not None:
-                logits = np.where(among(logits, top_k), logits, -np.inf)
-            below = softmax(logits).cumsum(axis=-1)
-            new = (below < draw(rng, len(prompt)) * below[:, -1:]).sum(axis=-1)
-            if end is not None and ends:
-                new = np.where(over, end, new)
-            tokens = np.concatenate([tokens, new[:, None]], axis=1)
-            over |= new == end
-            if over.all():
-                break
-        return tokens[:, prompt.shape[1] :]
-
-    return wrong
-
-
-def _greedy(next_logits, prompt, steps, rng, temperature=1.0, top_k=None, end=None):
-    return sample_tokens(next_logits, prompt, steps, rng, temperature, 1, end)
+    return _continued(prompt, steps, end, drawn)
 
 
 def _sample_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -382,63 +183,6 @@ def _sample_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield drawn(2, 3, 5, 9, 1.5, 4, 1)
 
 
-SAMPLE = Exercise(
-    "sample_tokens",
-    sample_tokens,
-    _sample_cases,
-    (
-        Mistake(
-            "multiplied by the temperature",
-            "Divide: a temperature below 1 sharpens.",
-            63,
-            _sampled(sharpen=lambda logits, temperature: logits * temperature),
-        ),
-        Mistake(
-            "drawn among all",
-            "With top_k, the logits outside the k largest become -inf before the softmax.",
-            63,
-            _sampled(among=lambda logits, top_k: np.ones(logits.shape, bool)),
-        ),
-        Mistake(
-            "one draw for all rows",
-            "Each row has a draw of its own in each step.",
-            63,
-            _sampled(draw=lambda rng, rows: rng.random()),
-        ),
-        Mistake(
-            "it goes on after the end",
-            "After its end a row gets `end` alone.",
-            63,
-            _sampled(ends=False),
-        ),
-        Mistake(
-            "the model reads the last token alone",
-            "It reads the prompt and all that was drawn.",
-            63,
-            _sampled(read=lambda tokens: tokens[:, -1:]),
-        ),
-        Mistake(
-            "the model reads the prompt alone",
-            "Put each new token behind the others before the model is asked again.",
-            63,
-            lambda next_logits, prompt, *rest, **options: sample_tokens(
-                lambda tokens: next_logits(prompt), prompt, *rest, **options
-            ),
-        ),
-        Mistake(
-            "the most probable token",
-            "That is greedy decoding: draw by the probabilities.",
-            63,
-            _greedy,
-        ),
-        Mistake(
-            "the temperature forgotten",
-            "Divide the logits by it before the softmax.",
-            63,
-            _sampled(sharpen=lambda logits, temperature: logits),
-        ),
-    ),
-    chapter=63,
-)
+SAMPLE = Exercise("sample_tokens", sample_tokens, _sample_cases, chapter=63)
 
 EXERCISES = (CACHED, GREEDY, SAMPLE)
