@@ -179,6 +179,7 @@ def _sample_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield drawn(2, 4, 9, 8, top_k=1)
     yield drawn(2, 1, 6, 12, 3.0, 2)
     yield drawn(4, 2, 5, 12, end=2)
+    yield drawn(2, 1, 3, 25, end=1)  # it comes soon
     yield drawn(5, 1, 4, 10, end=0, temperature=2.0)
     yield drawn(2, 3, 5, 9, 1.5, 4, 1)
 

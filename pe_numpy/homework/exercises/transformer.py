@@ -65,9 +65,10 @@ def _network_cases(rng: np.random.Generator) -> Iterator[Case]:
         params = {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
         yield case(params, rng.standard_normal((2, 5, 4)).astype(dtype))
     for n in range(4):
-        own = {"W_1": rng.standard_normal((3, 5)), "W_2": rng.standard_normal((5, 3))}
-        more = {"b_1": rng.standard_normal(5), "b_2": rng.standard_normal(3)}
-        own |= {name: more[name] for name in (("b_1", "b_2"), ("b_1",), ("b_2",), ())[n]}
+        shapes = {"W_1": (3, 5), "W_2": (5, 3), "b_1": 5, "b_2": 3}
+        for name in ((), ("b_2",), ("b_1",), ("b_1", "b_2"))[n]:
+            del shapes[name]
+        own = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
         yield case(own, rng.standard_normal((1, 4, 3)))
         yield case(own, rng.standard_normal((2, 1, 3)), ("gelu", "silu", "gelu_tanh", "relu")[n])
 
