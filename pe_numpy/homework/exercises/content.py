@@ -10,13 +10,14 @@ from pe_numpy.homework.cases import Case, Exercise, case
 from pe_numpy.relative.cope import cope_bias
 from pe_numpy.relative.forgetting import forgetting_bias
 
-DTYPES = (np.float64, np.float32)
+DTYPES = (np.float64, np.float32, np.float16)
 
 
 def _forgetting_cases(rng: np.random.Generator) -> Iterator[Case]:
     by_hand = np.cumsum(np.log([0.9, 0.5, 0.8, 0.25]))
     yield case(by_hand, by_hand)
     yield case(by_hand[-1:], by_hand)  # a cache
+    yield case(400 * by_hand, 400 * by_hand)  # the products are 0 as floats
     for dtype in DTYPES:
         sums = np.cumsum(np.log(rng.uniform(0.1, 1, (2, 3, 7))), axis=-1).astype(dtype)
         yield case(sums[..., 2:], sums)
@@ -35,6 +36,7 @@ def _cope_cases(rng: np.random.Generator) -> Iterator[Case]:
         scores = 2 * rng.standard_normal((2, 3, 5, 7)).astype(dtype)
         table = rng.standard_normal((6, 4)).astype(dtype)
         yield case(q, scores, table, np.tri(5, 7, 2, dtype=bool))
+        yield case(q, scores, table)
         padded = np.tri(5, 7, 2, dtype=bool) & (np.arange(7) < np.array([[[[7]]], [[[5]]]]))
         yield case(q, scores, table, padded)
 

@@ -12,14 +12,16 @@ from pe_numpy.relative.kerple import kerple_log_bias, kerple_power_bias
 from pe_numpy.relative.sandwich import sandwich_bias
 
 DTYPES = (np.float64, np.float32)
-ONE = np.array([1.0])
 
 
-def _distances() -> Iterator[np.ndarray]:
-    """All pairs of a sentence; a cache; far apart, and keys ahead; a batch of two."""
-    for q, k in ((range(4), range(4)), (range(3, 6), range(6)), ([90, 1], [0, 50, 9])):
-        yield np.array(q)[:, None] - np.array(k)
-    yield np.stack([np.arange(6).reshape(2, 3), -np.ones((2, 3), int)])
+# All pairs of a sentence; a cache; far apart, and keys ahead; a batch of two.
+DISTANCES = [
+    *(
+        np.array(q)[:, None] - np.array(k)
+        for q, k in ((range(4), range(4)), (range(3, 6), range(6)), ([300, 1], [0, 50, 9]))
+    ),
+    np.stack([np.arange(6).reshape(2, 3), -np.ones((2, 3), int)]),
+]
 
 
 # ---- KERPLE -------------------------------------------------------------------------------------
@@ -28,9 +30,9 @@ def _distances() -> Iterator[np.ndarray]:
 def _kerple_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([0.5]), np.array([0.25]), np.array([[0, -1], [1, 0]]))
     for dtype in DTYPES:
-        for distance in _distances():
-            numbers = rng.uniform(0.1, 1.9, (2, 3)).astype(dtype)
-            yield case(*numbers, distance)
+        for distance in DISTANCES:
+            yield case(*rng.uniform(0.1, 1.9, (2, 3)).astype(dtype), distance)
+    yield case(*rng.uniform(0.1, 1.9, (2, 3)).astype(np.float16), DISTANCES[0])
 
 
 KERPLE_LOG = Exercise("kerple_log_bias", kerple_log_bias, _kerple_cases, chapter=36)
@@ -43,7 +45,7 @@ KERPLE_POWER = Exercise("kerple_power_bias", kerple_power_bias, _kerple_cases, c
 
 def _sandwich_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(2, np.array([[0, -1], [1, 0]]), d=4)
-    for distance in _distances():
+    for distance in DISTANCES:
         yield case(int(rng.integers(2, 17)), distance)
         yield case(3, distance, 6, float(rng.integers(20, 900)))
     for n in range(4):
@@ -73,16 +75,15 @@ def _fire_cases(rng: np.random.Generator) -> Iterator[Case]:
     unit = {key: np.array(x) for key, x in one.items()}
     yield case(unit, np.array([2, 4]), np.array([0, 1]))
     for dtype in DTYPES:
-        for q, k in ((range(4), range(4)), (range(12), range(9)), ([3, 90], [0, 2, 95])):
+        for q, k in ((range(4), range(4)), (range(12), range(9)), ([3, 300], [0, 2, 95])):
             for c in (0.1, -0.4):
                 yield case(_network(rng, 5, 3, c, 6.0, dtype), np.array(q), np.array(k))
-    yield case(
-        _network(rng, 5, 3, 0.1, 6.0), np.array([[0, 8], [7, 9]]), np.array([[0, 1], [5, 6]])
-    )
+    yield case(_network(rng, 5, 3, 0.1, 6.0, np.float16), np.arange(9), np.arange(9))
+    two = np.array([[0, 8], [7, 9]]), np.array([[0, 1], [5, 6]])
+    yield case(_network(rng, 5, 3, 0.1, 6.0), *two)
     for eps in (1e-3, 0.1, 0.5):
-        yield case(
-            _network(rng, 5, 3, 0.3, 4.0), rng.integers(0, 20, 5), rng.integers(0, 20, 6), eps
-        )
+        params = _network(rng, int(rng.integers(1, 7)), 2, *rng.uniform(0.1, 9, 2))
+        yield case(params, rng.integers(0, 20, 5), rng.integers(0, 20, 6), eps)
 
 
 FIRE = Exercise("fire_bias", fire_bias, _fire_cases, chapter=36)

@@ -53,18 +53,23 @@ def _score_cases(rng: np.random.Generator) -> Iterator[Case]:
     q, zero = np.array([[1.0], [2.0], [3.0], [4.0]]), np.zeros((4, 1))
     tenths, ones = np.array([[0.1], [0.2], [0.3]]), np.array([[1.0], [2.0], [3.0]])
     yield case(q, zero, tenths, ones, two, two)
-    for dtype in DTYPES:
-        for height, width in ((2, 3), (3, 1), (3, 3)):
-            y, x = (np.arange(n)[:, None] - np.arange(n) for n in (height, width))
-            q, k = rng.standard_normal((2, 2, 3, height * width, 4)).astype(dtype)
-            row = rng.standard_normal((2 * height - 1, 4)).astype(dtype)
-            column = rng.standard_normal((2 * width - 1, 4)).astype(dtype)
-            yield case(q, k, row, column, y, x)
-            rows, columns = np.divmod(np.arange(height * width), width)
-            pairs = rows[:, None] - rows, columns[:, None] - columns
-            yield case(q[:, :, 1:], k, row, column, *(d[1:] for d in pairs))
-            if height * width == 6:  # one query: two grids have 1 and 36 pairs
-                yield case(q[:, :, :1], k, row, column, *(d[:1] for d in pairs))
+    # The same grid for queries and keys, or fewer keys than queries.
+    grids = [(size, size) for size in ((2, 3), (3, 1), (3, 3))] + [((2, 3), (4, 1))]
+    for dtype, some in ((np.float64, grids), (np.float32, grids), (np.float16, grids[:1])):
+        for (h, w), (height, width) in some:
+            y, x = (np.arange(a)[:, None] - np.arange(b) for a, b in ((h, height), (w, width)))
+            q, *others = (
+                rng.standard_normal(shape).astype(dtype)
+                for shape in (
+                    *((2, 3, h * w, 4), (2, 3, height * width, 4)),
+                    *((2 * max(h, height) - 1, 4), (2 * max(w, width) - 1, 4)),
+                )
+            )
+            yield case(q, *others, y, x)
+            pairs = np.repeat(np.repeat(y, w, 0), width, 1), np.tile(x, (h, height))
+            yield case(q[:, :, 1:], *others, *(d[1:] for d in pairs))
+            if (height, width) == (2, 3):  # one query: two grids have 1 and 36 pairs
+                yield case(q[:, :, :1], *others, *(d[:1] for d in pairs))
 
 
 DECOMPOSED = Exercise("decomposed_scores", decomposed_scores, _score_cases, chapter=38)
