@@ -162,8 +162,12 @@ def _bucket_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(d, bidirectional=both)
         yield case(d, num_buckets=10, max_distance=20, bidirectional=both)
         yield case(np.array([[0, 5000], [-5000, 17]]), 32, 128, both)
-    edges = np.array([9, 10, -10, 12, 20, 80])  # a logarithm is rounded just below 10, 20 and 80
-    yield case(edges, 10, 160, False)
+    # Edges that are whole numbers, where logarithms are rounded just below: 78, whatever the base;
+    # 14 and 98 if they are of float32. Then both sides of edges far away.
+    yield case(np.array([77, 78, -78, 79]), 19, 676, False)
+    yield case(np.array([13, 14, 15, 97, 98]), 5, 686, False)
+    below = (16 * (10**6 / 16) ** (np.arange(1, 16) / 16)).astype(int)
+    yield case(below[:, None] + [0, 1], 32, 10**6, False)
     for n in range(6):
         N = 2 * int(rng.integers(2, 20))
         d = rng.integers(-300, 300, (2, 3, n + 5)[n % 2 :])
@@ -179,7 +183,8 @@ def _t5_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(*_drawn(rng, dtype, (32, 3)), distance)
     d = np.arange(40)[:, None] - np.arange(40)
     yield case(rng.standard_normal((8, 2)), d, max_distance=20, bidirectional=False)
-    yield case(rng.standard_normal((12, 2)), d * 9, 200)
+    yield case(rng.standard_normal((12, 2)), 9 * d, 200)
+    yield case(rng.standard_normal((12, 2)), 9 * d[30:], 200, False)
 
 
 T5_BIAS = Exercise("t5_bias", t5_bias, _t5_cases, chapter=33)
@@ -219,8 +224,11 @@ def _log_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.arange(-60, 61), 8, 20)
     yield case(np.arange(-600, 600, 7), 256, 512)
     yield case(np.array([[0, 9], [-9, 4000]]), 16, 32)
-    edges = np.array([19, 20, -20, 21, 40, 80])  # a logarithm is rounded just above 20 and 40
-    yield case(edges, 20, 81)
+    # An edge that is a whole number, where logarithms are rounded just above, whatever the base and
+    # the dtype. Then both sides of edges far away.
+    yield case(np.array([54, 55, -55, 56]), 50, 122)
+    below = (16 * (10**6 / 16) ** (np.arange(1, 15) / 15)).astype(int)
+    yield case(below[:, None] + [0, 1], 32, 10**6 + 1)
     for n in range(8):
         N = 2 * int(rng.integers(2, 20))
         yield case(rng.integers(-300, 300, (3, n + 5)), N, int(rng.choice(PRIMES)) + 1)
