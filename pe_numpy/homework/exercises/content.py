@@ -23,9 +23,6 @@ def _forgetting_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(sums[..., 2:], sums)
 
 
-FORGETTING = Exercise("forgetting_bias", forgetting_bias, _forgetting_cases, chapter=37)
-
-
 def _cope_cases(rng: np.random.Generator) -> Iterator[Case]:
     scores = np.log(np.array([[1.0, 1, 1], [3, 1, 1], [3, 1, 9]]))
     squares = np.arange(4.0)[:, None] ** 2
@@ -41,6 +38,7 @@ def _cope_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(q, scores, table, padded)
 
 
-COPE = Exercise("cope_bias", cope_bias, _cope_cases, chapter=37)
-
-EXERCISES = (FORGETTING, COPE)
+EXERCISES = (
+    Exercise("forgetting_bias", forgetting_bias, _forgetting_cases, chapter=37),
+    Exercise("cope_bias", cope_bias, _cope_cases, chapter=37),
+)

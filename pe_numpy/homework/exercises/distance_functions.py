@@ -35,11 +35,6 @@ def _kerple_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(*rng.uniform(0.1, 1.9, (2, 3)).astype(np.float16), DISTANCES[0])
 
 
-KERPLE_LOG = Exercise("kerple_log_bias", kerple_log_bias, _kerple_cases, chapter=36)
-
-KERPLE_POWER = Exercise("kerple_power_bias", kerple_power_bias, _kerple_cases, chapter=36)
-
-
 # ---- Sandwich -----------------------------------------------------------------------------------
 
 
@@ -52,9 +47,6 @@ def _sandwich_cases(rng: np.random.Generator) -> Iterator[Case]:
         distance = rng.integers(-20, 20, (2, 3, 4)[n % 2 :])
         H, d = (int(size) for size in rng.integers(1, 9, 2))
         yield case(H, distance, 2 * d, float(rng.integers(20, 10**5)))
-
-
-SANDWICH = Exercise("sandwich_bias", sandwich_bias, _sandwich_cases, chapter=36)
 
 
 # ---- FIRE ---------------------------------------------------------------------------------------
@@ -86,6 +78,9 @@ def _fire_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(params, rng.integers(0, 20, 5), rng.integers(0, 20, 6), eps)
 
 
-FIRE = Exercise("fire_bias", fire_bias, _fire_cases, chapter=36)
-
-EXERCISES = (KERPLE_LOG, KERPLE_POWER, SANDWICH, FIRE)
+EXERCISES = (
+    Exercise("kerple_log_bias", kerple_log_bias, _kerple_cases, chapter=36),
+    Exercise("kerple_power_bias", kerple_power_bias, _kerple_cases, chapter=36),
+    Exercise("sandwich_bias", sandwich_bias, _sandwich_cases, chapter=36),
+    Exercise("fire_bias", fire_bias, _fire_cases, chapter=36),
+)

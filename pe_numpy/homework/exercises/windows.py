@@ -27,9 +27,6 @@ def _index_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(*(int(side) for side in rng.integers(1, 13, 2)))
 
 
-INDEX = Exercise("offset_index", offset_index, _index_cases, chapter=38)
-
-
 # ---- the bias -----------------------------------------------------------------------------------
 
 
@@ -40,9 +37,6 @@ def _bias_cases(rng: np.random.Generator) -> Iterator[Case]:
         for height, width in ((2, 3), (3, 3), (4, 2), (1, 5)):
             rows = (2 * height - 1) * (2 * width - 1)
             yield case(rng.standard_normal((rows, 2)).astype(dtype), height, width)
-
-
-BIAS = Exercise("offset_bias", offset_bias, _bias_cases, chapter=38)
 
 
 # ---- two tables ---------------------------------------------------------------------------------
@@ -72,9 +66,6 @@ def _score_cases(rng: np.random.Generator) -> Iterator[Case]:
                 yield case(q[:, :, :1], *others, *(d[:1] for d in pairs))
 
 
-DECOMPOSED = Exercise("decomposed_scores", decomposed_scores, _score_cases, chapter=38)
-
-
 # ---- coordinates --------------------------------------------------------------------------------
 
 
@@ -92,6 +83,9 @@ def _coordinate_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(height, width, pretrained=tuple(trained) if n % 2 else trained[0])
 
 
-COORDINATES = Exercise("log_cpb_coordinates", log_cpb_coordinates, _coordinate_cases, chapter=38)
-
-EXERCISES = (INDEX, BIAS, DECOMPOSED, COORDINATES)
+EXERCISES = (
+    Exercise("offset_index", offset_index, _index_cases, chapter=38),
+    Exercise("offset_bias", offset_bias, _bias_cases, chapter=38),
+    Exercise("decomposed_scores", decomposed_scores, _score_cases, chapter=38),
+    Exercise("log_cpb_coordinates", log_cpb_coordinates, _coordinate_cases, chapter=38),
+)
