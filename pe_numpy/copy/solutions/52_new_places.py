@@ -19,8 +19,8 @@ def rotary_distance_scores(q, k, distance, frequencies=None, layout="interleaved
 
 def rerope_distance(distance, window, stretch=None):
     size = np.abs(distance).astype(np.float64)
-    beyond = 0 if stretch is None else np.maximum(size - window, 0) / stretch
-    return np.sign(distance) * (np.minimum(size, window) + beyond)
+    far = window if stretch is None else window + (size - window) / stretch
+    return np.sign(distance) * np.where(size < window, size, far)
 
 
 def self_extend_distance(q_positions, k_positions, window, group):

@@ -77,17 +77,17 @@ def adamw(
     weight_decay=0.01,
     decay=None,
 ):
-    step = state["step"] + 1
-    m = tree_map(lambda m, g: betas[0] * m + (1 - betas[0]) * g, state["m"], grads)
-    v = tree_map(lambda v, g: betas[1] * v + (1 - betas[1]) * g * g, state["v"], grads)
-
-    def walk(p, m, v, path):
+    def decays(p, path):
         if isinstance(p, dict):
-            return {key: walk(p[key], m[key], v[key], [*path, key]) for key in p}
+            return {key: decays(p[key], [*path, key]) for key in p}
+        return weight_decay if (p.ndim > 1 if decay is None else decay("/".join(path), p)) else 0.0
+
+    def moved(p, m, v, share):
         root = np.sqrt(v / (1 - betas[1] ** step))
         change = m / (1 - betas[0] ** step) / (root + eps)
-        if p.ndim > 1 if decay is None else decay("/".join(path), p):
-            change = change + weight_decay * p  # outside the moments
-        return p - learning_rate * change
+        return p - learning_rate * (change + share * p)  # the decay outside the moments
 
-    return walk(params, m, v, []), {"m": m, "v": v, "step": step}
+    step, shares = state["step"] + 1, decays(params, [])
+    m = tree_map(lambda m, g: betas[0] * m + (1 - betas[0]) * g, state["m"], grads)
+    v = tree_map(lambda v, g: betas[1] * v + (1 - betas[1]) * g * g, state["v"], grads)
+    return tree_map(moved, params, m, v, shares), {"m": m, "v": v, "step": step}
