@@ -23,6 +23,7 @@ def _turn_cases(rng: np.random.Generator) -> Iterator[Case]:
         a, b = rng.standard_normal((2, 5)).astype(dtype)
         yield case(a, b, -7)
         yield case(a, b, rng.integers(0, 90, (2, 3)))
+        yield case(a, b, np.array([0.5]))
 
 
 TURN = Exercise("rank2_rotation", rank2_rotation, _turn_cases, chapter=70)
@@ -39,6 +40,7 @@ def _lift_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(q, k, 0.25)
         yield case(q, k, np.array([0.5, 0.25, 0.125]))
         yield case(q[0, 0], k[0, 0], 1)
+    yield case(q, k, rng.uniform(0, 1, (2, 1)))
 
 
 LIFT = Exercise("additive_lift", additive_lift, _lift_cases, chapter=70)

@@ -68,6 +68,8 @@ def _gather_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(rng.standard_normal((1, 8)), np.array([[7, 6, 5, 0, 1]]))  # a cache
     yield case(rng.standard_normal((4, 6)), rng.integers(-3, 3, (4, 2)), 2)
     yield case(rng.standard_normal((2, 3, 4)), rng.integers(0, 4, (3, 6)))
+    yield case(rng.standard_normal((3, 4)), rng.integers(0, 4, (2, 3, 6)))  # a batch of distances
+    yield case(rng.standard_normal((2, 301)), rng.integers(-150, 150, (2, 5)), 150)
 
 
 GATHER = Exercise("relative_gather", relative_gather, _gather_cases, chapter=65)
@@ -83,7 +85,7 @@ def _key_bias_cases(rng: np.random.Generator) -> Iterator[Case]:
         start = int(rng.integers(3, 99))
         yield case(rng.random(3).astype(dtype), np.arange(start, start + 5))
         yield case(rng.random(4).astype(dtype), rng.integers(0, 50, (2, 6)))  # each row its own
-    yield case(rng.random(2), np.array([[7]]))
+    yield case(rng.random(2).astype(np.float16), np.array([[7]]))
     yield case(rng.random(2), np.array([-3, -2, -1, 0]))  # so that the last key has 0
     yield case(rng.random(3), rng.integers(0, 9, (3, 3)))
 

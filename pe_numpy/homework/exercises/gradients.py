@@ -55,6 +55,7 @@ def _norm_cases(rng: np.random.Generator) -> Iterator[Case]:
             for D, options in ((5, {}), (6, {"eps": 0.1}), (4, {"eps": 2.0})):
                 x, g = rng.standard_normal((2, *batch, D)).astype(dtype)
                 yield case(2 * x + 1, rng.standard_normal(D).astype(dtype), g, **options)
+    yield case(1e-3 * x.astype(float), np.ones(4), g.astype(float))  # eps is no small part
 
 
 NORM = Exercise("layer_norm_gradient", layer_norm_gradient, _norm_cases, chapter=61, precise=10)

@@ -23,6 +23,7 @@ def _digit_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(1749, 16, 3)
     yield case(np.array([[0, 7], [63, 8]]), 2, 7)
     yield case(np.array([874.5, 3.25]), 10, 3)
+    yield case(np.array([3, 0]), 7, 1)
     for n in range(9):
         base = int(rng.integers(2, 20))
         numbers = rng.integers(0, base**4, (2, n + 1)[n % 2 :])
@@ -37,6 +38,7 @@ def _number_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([[6, 13, 5], [0, 0, 15]]), 16)
     yield case(np.array([8.0, 7.0, 4.5]), 10)
     yield case(rng.integers(0, 2, (2, 3, 6)), 2)
+    yield case(np.array([[3], [0]]), 7)
 
 
 FROM_DIGITS = Exercise("from_digits", from_digits, _number_cases, chapter=51)
@@ -46,6 +48,7 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([1, 10, 100]), 10)
     yield case(np.arange(1, 9), 4)
     yield case(np.array([512, 4096]), 512)
+    yield case(100, 10)
     for n in range(9):
         yield case(rng.integers(1, 9000, (2, n + 1)[n % 2 :]), int(rng.integers(4, 900)))
 
@@ -57,6 +60,7 @@ def _temperature_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.array([0, 8190, 8191, 131071]))
     yield case(np.arange(12), 4, 0.3)
     yield case(np.array([[7, 15], [16, 500]]), floor_scale=8)
+    yield case(np.array(40), 2.5)
     for n in range(9):
         at, step = rng.integers(0, 900, (2, n + 2)[n % 2 :]), int(rng.integers(2, 90))
         yield case(at, step, round(float(rng.uniform(0.05, 2)), 2))
@@ -74,6 +78,8 @@ def _entropy_cases(rng: np.random.Generator) -> Iterator[Case]:
         weights = weights / weights.sum(axis=-1, keepdims=True)
         yield case(weights)
         yield case(np.ascontiguousarray(np.swapaxes(weights, -1, -2)), axis=-2)
+        yield case(np.tril(weights[0, 0]), 0)  # zeros
+    yield case(weights[0].astype(np.float16))
     yield case(np.full((2, 8), 0.125))
 
 
@@ -93,6 +99,8 @@ def _perplexity_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(np.zeros((2, 4)), np.array([0, 3]))
     yield case(3 * rng.standard_normal((6, 5)), rng.integers(0, 5, 6))
     yield case(np.array([[1000.0, 0.0], [0.0, 990.0]]), np.array([0, 1]))
+    yield case(np.array([[1000.0, 0.0], [-1000.0, -999.0]]), np.array([0, 1]))  # each row's maximum
+    yield case(rng.standard_normal((1, 3)), np.array([2]))
 
 
 PERPLEXITY = Exercise("perplexity", perplexity, _perplexity_cases, chapter=71)
@@ -117,7 +125,8 @@ def _relative_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(a * np.abs(i[:, None] - i) + 1e-3 * (np.outer(i, i) == 6))
     yield case(np.sin(a * (i[:, None] - i)))
     yield case(np.tile(1.0 * i, (4, 1)))
-    yield case(0.4e-9 * (i[:, None] + i))  # neighbours within 1e-9, ends not
+    for size in (1e-9, 0.4e-9, 0.2e-9, 0.1e-9, 1e-13):  # neighbours within 1e-9, or the ends
+        yield case(size * (i[:, None] + i))
     for n in range(6):
         line, i = rng.standard_normal(9), np.arange(5)
         scores = line[i[:, None] - i + 4]

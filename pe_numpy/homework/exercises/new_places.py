@@ -29,6 +29,9 @@ def _score_cases(rng: np.random.Generator) -> Iterator[Case]:
             yield case(q, k, distance, layout=layout)
             yield case(q, k, np.minimum(distance, 2) + 0.5, layout=layout)
             yield case(q, k, 9 * rng.standard_normal((2, 1, 4, 5)), [1.0, 0.3], layout)
+            yield case(q, k, 1000 * distance, rng.uniform(0, 1, int(rng.integers(1, 5))), layout)
+    yield case(q[..., :1, :], k, rng.integers(-(10**6), 10**6, (1, 5)))  # angles in float64
+    yield case(q.astype(np.float16), k.astype(np.float16), distance)
 
 
 SCORES = Exercise("rotary_distance_scores", rotary_distance_scores, _score_cases, chapter=52)
@@ -45,6 +48,9 @@ def _rerope_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(distance + int(rng.integers(-4, 9)), window)
         yield case(distance, window, stretch=round(float(rng.uniform(1.5, 6)), 1))
     yield case(distance, 20)
+    yield case(rng.integers(-3000, 3000, 9), 500, 16)
+    yield case(9 * rng.standard_normal((3, 4)), 5, 1.0)  # fractions; nothing is stretched
+    yield case(np.array(-9), 4)
     for n in range(6):
         stretch = round(float(rng.uniform(1.5, 6)), 1) if n % 2 else None
         yield case(rng.integers(-40, 40, (2, n + 3)), int(rng.integers(2, 20)), stretch)
@@ -63,6 +69,8 @@ def _extend_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(at, at, window, group)
         yield case(at[7:12], at[:12], window, group)
     yield case(np.arange(6) + np.array([[0], [3]]), np.arange(8), 4, 3)  # a batch
+    yield case(np.arange(6), np.arange(8) - np.array([[0], [3]]), 4, 3)  # below 0, of the keys
+    yield case(np.array([3000]), rng.integers(0, 3000, 9), 512, 8)
     for _ in range(4):
         window, group = int(rng.integers(3, 9)), int(rng.integers(2, 5))
         yield case(rng.integers(0, 60, 6), rng.integers(0, 60, 9), window, group)
@@ -81,11 +89,11 @@ def _chunk_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(at, at, size, local)
         yield case(at[9:15], at[:15], size, local)
     yield case(np.arange(6) + np.array([[0], [5]]), np.arange(12), 5, 2)  # a batch
+    yield case(np.arange(6), np.arange(12) - np.array([[0], [9]]), 5, 2)  # below 0, of the keys
+    yield case(np.array([3000]), rng.integers(0, 3000, 9), 768, 128)
     for _ in range(4):
-        size = int(rng.integers(4, 12))
-        yield case(
-            rng.integers(0, 60, 6), rng.integers(0, 60, 9), size, int(rng.integers(0, size - 1))
-        )
+        size, local = 4 + int(rng.integers(8)), int(rng.integers(3))
+        yield case(rng.integers(0, 60, 6), rng.integers(0, 60, 9), size, local)
 
 
 CHUNKS = Exercise("chunk_distance", chunk_distance, _chunk_cases, chapter=52)
@@ -101,6 +109,7 @@ def _streaming_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(np.arange(L), np.arange(L), window, sinks)
         yield case(np.arange(L - 4, L - 1), np.arange(L - 1), window, sinks)
     yield case(np.arange(6) + np.array([[0], [5]]), np.arange(11), 3, 2)  # a batch
+    yield case(np.arange(6), np.arange(8) + np.array([[0], [3]]), 3, 4)  # of the keys
     for _ in range(4):
         window, sinks = int(rng.integers(2, 9)), int(rng.integers(0, 5))
         yield case(np.sort(rng.integers(9, 60, 6)), np.arange(60), window, sinks)

@@ -22,7 +22,8 @@ def _table_cases(rng: np.random.Generator) -> Iterator[Case]:
     for dtype in DTYPES:
         for N, kind in ((7, "shaw"), (8, "deberta"), (8, "t5"), (32, "t5")):
             yield case(rng.standard_normal((N, 3)).astype(dtype), kind)
-    yield case(rng.standard_normal((3, 5, 4)), "shaw")
+    for N, kind in ((5, "shaw"), (6, "deberta"), (6, "t5")):
+        yield case(rng.standard_normal((3, N, 4)), kind)  # for each layer
 
 
 TABLE = Exercise("flip_table", flip_table, _table_cases, chapter=65)
@@ -40,6 +41,7 @@ def _mask_cases(rng: np.random.Generator) -> Iterator[Case]:
     for low in (-1e4, -1e9, -np.inf):
         yield case(np.array([0.0, low, 0.0]), "additive", "attend")
         yield case(np.array([0.0, low], np.float32), "additive", "additive")
+    yield case(np.array([0.0, -5e4], np.float16), "additive", "additive")
 
 
 MASK = Exercise("convert_mask", convert_mask, _mask_cases, chapter=65)

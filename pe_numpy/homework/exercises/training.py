@@ -16,13 +16,8 @@ DTYPES = (np.float64, np.float32)
 def _tree(rng: np.random.Generator, dtype: Any = np.float64, size: float = 1.0) -> dict[str, Any]:
     """Parameters of a small layer, or their gradients."""
     draw = rng.standard_normal
-    return {
-        "W": (size * draw((3, 2))).astype(dtype),
-        "norm": {
-            "gain": (size * draw(2)).astype(dtype),
-            "bias": (size * draw(2)).astype(dtype),
-        },
-    }
+    W, gain, bias = ((size * draw(shape)).astype(dtype) for shape in ((3, 2), 2, 2))
+    return {"W": W, "norm": {"gain": gain, "bias": bias}}
 
 
 def _leaves(tree: Any, like: Any) -> list[Any]:
@@ -48,8 +43,10 @@ def _two(result: Any, what: str) -> tuple:
 
 
 def _clipped(function: Callable, grads: dict[str, Any], max_norm: float) -> tuple:
+    """The arrays and the norm, which need not have more digits than the gradients."""
     new, norm = _two(function(grads, max_norm), "the gradients and their norm")
-    return (*_leaves(new, grads), norm)
+    least = min((g.dtype for g in _leaves(grads, grads)), key=lambda dtype: dtype.itemsize)
+    return (*_leaves(new, grads), np.asarray(norm, least))
 
 
 def _clip_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -59,7 +56,9 @@ def _clip_cases(rng: np.random.Generator) -> Iterator[Case]:
         for size in (0.01, 1.0, 30.0):
             yield in_a_row(_clipped, _tree(rng, dtype, size), float(rng.uniform(0.5, 2)))
     for max_norm in (0.1, 1.0, 2.5, 100.0):
-        yield in_a_row(_clipped, {"0": _tree(rng), "1": _tree(rng, np.float32)}, max_norm)
+        for small in (np.float32, np.float16):  # one number each: its norm is exact
+            narrow = {"W": np.array([[0, 3]], small), "b": np.array([-4], small)}
+            yield in_a_row(_clipped, {"0": _tree(rng), "1": narrow}, max_norm)
 
 
 CLIP = Exercise("clip_gradients", clip_gradients, _clip_cases, chapter=61)
@@ -84,12 +83,12 @@ def _begin(params: dict[str, Any]) -> dict[str, Any]:
     return {"m": tree_map(np.zeros_like, params), "v": tree_map(np.zeros_like, params), "step": 0}
 
 
-def _all_decay(path: str, parameter: np.ndarray) -> bool:
-    return True
+def _large_decay(path: str, parameter: np.ndarray) -> bool:
+    return bool(parameter.max() > 0.5)
 
 
 def _gains_decay(path: str, parameter: np.ndarray) -> bool:
-    return path == "norm/gain"
+    return path in ("W", "norm/gain")
 
 
 def _adamw_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -108,12 +107,15 @@ def _adamw_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield steps(3, 0.1, size=1e-9, eps=1e-8)
     yield steps(3, 0.1, weight_decay=0.5)
     yield steps(3, 0.1, weight_decay=0.0)
-    yield steps(3, 0.1, weight_decay=0.4, decay=_all_decay)
-    yield steps(3, 0.1, weight_decay=0.4, decay=_gains_decay)
+    for decay in (_large_decay, _gains_decay):
+        yield steps(3, 0.1, weight_decay=0.4, decay=decay)
+        yield steps(2, 0.1, weight_decay=0.4, decay=decay)
     yield steps(2, 0.1, (0.5, 0.7), 0.01, 0.3, _gains_decay, dtype=np.float32)
     params = _tree(rng)  # in the middle of a training
     middle = {"m": _tree(rng), "v": tree_map(np.square, _tree(rng)), "step": 6}
     yield in_a_row(_adamw_steps, params, (_tree(rng), _tree(rng)), middle, 0.02)
+    number = {"scale": np.array(2.0)}  # no axis: it does not decay
+    yield in_a_row(_adamw_steps, number, (number,), _begin(number), 0.1, weight_decay=0.5)
 
 
 ADAMW = Exercise("adamw", adamw, _adamw_cases, chapter=61)
