@@ -1,5 +1,7 @@
 """Mistakes that no exercise has to list: they follow from its signature, cases and results."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,18 @@ def test_several_results_may_be_exchanged_or_missing():
     assert verdict(lambda x: (x * x, x), two).mistake == "the results in another order"
     assert verdict(lambda x: x * x, two).mistake == "result 2 of 2 alone"
     assert verdict(lambda x: (x, x), two).mistake == ""
+
+
+def test_many_results_are_judged_at_once():
+    """Steps in a row give a dozen: all their orders would take for ever."""
+
+    def some(rng):
+        yield from (case(rng.standard_normal(3)) for _ in range(3))
+
+    nine = Exercise("nine", lambda x: tuple(x + n for n in range(9)), some)
+    began = time.perf_counter()
+    assert not verdict(lambda x: tuple(x * n for n in range(9)), nine).passed
+    assert time.perf_counter() - began < 2
 
 
 def test_the_advice_says_what_the_default_is_for():
