@@ -180,7 +180,7 @@ CENSUS = "book/census"
 CARDS = "book/cards"
 CHECK, CASES, REGISTRY = "homework/check", "homework/cases", "homework/registry"
 COMMON = "homework/common"
-MEASURED, RUNNER = "homework/measured", "homework/runner"
+RUNNER = "homework/runner"
 SUBMISSION = "homework/submission"
 STARTUP = "startup"
 COPY, PLAIN = "copy/copy", "copy/plain"
@@ -1603,11 +1603,20 @@ MUTANTS = [
     Mutant("infinities unseen", CASES, "wrong |= infinite &", "wrong &= infinite &"),
     Mutant("arrays of a library not made", REGISTRY, "run(function, cases, to)", "run(function, cases)"),
     Mutant("no exercise suggested", REGISTRY, "if near else f", "if False else f"),
-    Mutant("a name does not win", CHECK, "if not verdict.mistake and all(", "if all("),
-    Mutant("other shapes explained", CHECK, "all(map(_alike, expected, outcomes))", "True"),
-    Mutant("a name for one case of all", CHECK, "exact, shown = exact and alike,", "exact, shown = exact or alike,"),
-    Mutant("a guess from one case", CHECK, "if explained > max(1, len(failing) / 2):", "if explained > 0:"),
-    Mutant("a mistake that shows nowhere has a name", CHECK, "return exact and shown, explained", "return exact, explained"),
+    Mutant("a name for one case of all", CHECK, "missed += not alike", "missed = not alike"),
+    Mutant("a guess from one case", CHECK, "if explained > max(1, failing / 2):", "if explained > 0:"),
+    Mutant("a guess from the printed case alone", CHECK, "explained > min(1, failing - 1)", "True"),
+    Mutant("one number makes a guess", CHECK, "for some in wrong) > 1", "for some in wrong) > 0"),
+    Mutant("a mistake that shows nowhere has a name", CHECK, "return explained, first, shown and not missed", "return explained, first, not missed"),
+    Mutant("a wide dtype is a wrong number", CHECK, "not problem or slip for", "not problem for"),
+    Mutant("float32 for float64 is a wrong number", CHECK, "difference(_narrowed(want, got), got, ", "difference(want, got, "),
+    Mutant("the first case for the plainest", CHECK, "    failing.sort(", "    sorted(failing, "),
+    Mutant("an array with rows for two results", CHECK, "if [a.shape for a in parts] ==", "if [a.shape for a in parts] !="),
+    Mutant("what some have is common to all", COMMON, "if some <= right and told", "if some & right and told"),
+    Mutant("one result for two", COMMON, "        del left[n]", "        pass"),
+    Mutant("results in their order are in another", COMMON, "return not left and not want.agrees(got, precise)", "return not left"),
+    Mutant("one NaN for all causes", COMMON, 'if any(t.startswith("a row of")', 'if not any(t.startswith("a row of")'),
+    Mutant("a list is one array", CASES, "or _uneven(result) else", "else"),
     Mutant("a hint from one case", CHECK, "len(some) > 1 and len(set(some)) == 1", "len(set(some)) == 1"),
     Mutant("once is a factor", CHECK, "if abs(ratios[0] - 1) > 1e-2:", "if True:"),
     Mutant("one round of cases", CASES, "if len(found) >= LEAST or", "if True or"),
@@ -1618,20 +1627,6 @@ MUTANTS = [
     Mutant("any digits are those of float32", COMMON, "if not narrow.agrees(Outcome(got.results), precise):", "if False:"),
     Mutant("two flaws have no name", COMMON, "    for known in exercise.mistakes:", "    for known in ():"),
     Mutant("exchanged in one case is exchanged", COMMON, "                return False\n        return True", "                continue\n        return True"),
-    Mutant("what is measured is not told", CHECK, 'lines.append(f"    {self.measured}")', "pass"),
-    Mutant("noise is a finding", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-9, 1e-9)"),
-    Mutant("what is small is nothing", MEASURED, "TOLERANCES = (1e-3, 1e-9)", "TOLERANCES = (1e-3, 1e-3)"),
-    Mutant("yours need not be sure", MEASURED, "for both in (right, yours))", "for both in (right,))"),
-    Mutant("NaN is measured", MEASURED, " or not np.isfinite(outcome.results[0]).all()", ""),
-    Mutant("arrays of a library not made for measuring", MEASURED, "case(*args, **options), to)", "case(*args, **options))"),
-    Mutant("an infinite leak is told", MEASURED, "if not math.isfinite(b.leak):", "if False:"),
-    Mutant("components for pairs", MEASURED, "{b.rank // 2} of {a.rank // 2} pairs", "{b.rank} of {a.rank} pairs"),
-    Mutant("right and yours exchanged", MEASURED, "found = difference(right, yours)", "found = difference(yours, right)"),
-    Mutant("a rank that depends on the cut", MEASURED, 'if "rank" not in sure or', "if"),
-    Mutant("the length is told as a shift", MEASURED, 'if turned("prefix", True, False):', 'if turned("prefix", False, True):'),
-    Mutant("any kind of value read", RUNNER, "return found if right and len(found)", "return found if len(found)"),
-    Mutant("measured once is enough", RUNNER, "if right and len(found) == len(TOLERANCES)", "if right"),
-    Mutant("deep brackets end the checker", RUNNER, "TypeError, RecursionError)", "TypeError)"),
     Mutant("plain: whole numbers stay whole", PLAIN, 'FLOATS = "1.0 * {array}({2})"', 'FLOATS = "{array}({2})"'),
     Mutant("plain: positions lose their fractions", PLAIN, '"position_array": "{array}({2})"', '"position_array": "np.asarray({2}, np.int64)"'),
     Mutant("plain: what has brackets loses them", PLAIN, "left if whole else _bracketed(left)", "left"),

@@ -33,7 +33,7 @@ NAMED = Verdict(
     "3 of 4 numbers differ, by up to 0.9",
     mistake="exponent i/d for 2i/d",
     advice="secret advice",
-    measured="secret measure",
+    stage="secret stage",
     chapter=40,
     call="secret call",
     expected="secret numbers",

@@ -122,7 +122,7 @@ def call(function: Callable, one: Case, to: Callable | None = None) -> Outcome:
                 result = drive(function, *args, **options)
         outcome = Outcome(nothing=result is None)
         if result is not None:
-            parts = result if isinstance(result, tuple) else (result,)
+            parts = result if isinstance(result, tuple) or _uneven(result) else (result,)
             outcome.results = [_numbers(part) for part in parts]
     except (Exception, SystemExit) as error:
         return Outcome(error=told(error))
@@ -143,6 +143,13 @@ def _convert(value: Any, to: Callable) -> Any:
     if isinstance(value, dict):
         return {key: _convert(part, to) for key, part in value.items()}
     return value
+
+
+def _uneven(result: Any) -> bool:
+    """Whether a list holds arrays of several shapes: several results, not the rows of one."""
+    if not isinstance(result, list) or any(isinstance(part, list) for part in result):
+        return False
+    return len({np.shape(part) for part in result}) > 1
 
 
 def _numbers(part: Any) -> np.ndarray:

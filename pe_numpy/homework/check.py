@@ -1,31 +1,28 @@
 """Check a function against the reference, and name the mistake if it is a known one.
 
 A function that fails is compared with each known mistake: the mistake whose results equal its own,
-in every case, is the one that was made. If one alone equals them in most of the cases that fail,
-and in two at least, there may be another mistake beside it: then it is a guess, and told so.
+in every case, is the one that was made. One that equals them in most of the cases that fail, or in
+the plainest of them, which is printed, is a guess, and told so: there may be another beside it.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from pe_numpy.homework import common
-from pe_numpy.homework.cases import (
-    WIDE,
-    Case,
-    Exercise,
-    Outcome,
-    call,
-    difference,
-    run,
-)
+from pe_numpy.homework.cases import WIDE, Case, Exercise, Outcome, call, difference, run
 from pe_numpy.homework.known import Mistake
+
+PROMOTED = (
+    "The numbers are right. np.sqrt of a Python number gives a float64, which promotes float32, as "
+    "arrays of float64 or of whole numbers do: use math.sqrt, and cast to the dtype of the data."
+)
 
 
 @dataclass
@@ -38,35 +35,33 @@ class Verdict:
     problem: str = ""  # one line
     mistake: str = ""  # the name of a known one
     guess: str = ""  # the name of one that explains several of the cases that fail, not all
+    here: bool = False  # the guess explains the printed case, not most
     advice: str = ""
-    measured: str = ""  # what the detector finds, where no known mistake explains it
+    stage: str = ""  # how many cases are right, and what these have in common
     chapter: int = 0
-    call: str = ""  # the first case that fails
+    call: str = ""  # the plainest case that fails
     expected: str = ""
     given: str = ""
-    right: list[bool] = field(default_factory=list)  # case by case, if it was run
+    again: str = ""  # Python that makes this case anew, where it is too long to be printed
+    right: list[bool] = field(default_factory=list)  # case by case, if it was run: the numbers
+    types: bool = True  # whether dtypes are as wide as they should be
 
     def __str__(self) -> str:
-        """Lines for a person: the mistake first, then the first case that shows it."""
+        """Lines for a person: the mistake first, then a case that shows it."""
         if self.passed:
             return f"{self.name}: right in all {self.cases} cases"
+        where = "On this case it looks like" if self.here else "Perhaps"
         lines = [f"{self.name}: {self.mistake or self.problem}"]
-        if self.mistake:
-            lines.append(f"    {self.problem}")
-        if self.guess:
-            lines.append(f'    Perhaps "{self.guess}", and something else.')
-        if self.advice:
-            lines.append(f"    {self.advice}")
-        if self.measured:
-            lines.append(f"    {self.measured}")
-        if self.chapter:
-            lines.append(f"    See chapter {self.chapter}.")
-        for title, text in (
-            ("call", self.call),
-            ("expected", self.expected),
-            ("given", self.given),
+        for text in (
+            self.problem if self.mistake else "",
+            f'{where} "{self.guess}", and something else.' if self.guess else "",
+            self.advice,
+            self.stage,
+            f"See chapter {self.chapter}." if self.chapter else "",
         ):
-            if text:
+            lines += [f"    {text}"] if text else []
+        for title in ("call", "expected", "given", "again"):
+            if text := getattr(self, title):
                 lines.append(f"    {title:9}" + text.replace("\n", "\n" + " " * 13))
         return "\n".join(lines)
 
@@ -75,63 +70,94 @@ def judge(
     exercise: Exercise,
     outcomes: Sequence[Outcome],
     cases: Sequence[Case] | None = None,
-    explain: Callable[[], str] = str,
+    seed: int = 0,
 ) -> Verdict:
     """Compare what a function gave with the reference; name the mistake if it is known.
 
-    If it is not, and only numbers are wrong, `explain` is asked for a sentence.
+    The seed is that of the cases.
     """
-    cases = exercise.all_cases() if cases is None else cases
+    cases = exercise.all_cases(seed) if cases is None else cases
     expected = run(exercise.reference, cases)
-    for n, (want, got) in enumerate(zip(expected, outcomes, strict=True)):
-        problem, advice = _problem(exercise, want, got)
-        if problem:
-            verdict = Verdict(exercise.name, False, len(cases), problem, advice=advice)
-            verdict.right = [
-                not _problem(exercise, *pair)[0] for pair in zip(expected, outcomes, strict=True)
-            ]
-            verdict.chapter = exercise.chapter
-            verdict.call = describe(exercise, cases[n])
-            verdict.expected, verdict.given = _side_by_side(want, got)
-            _name_mistake(verdict, exercise, cases, expected, outcomes)
-            if not verdict.mistake and all(map(_alike, expected, outcomes)):
-                verdict.measured = explain()
-            return verdict
-    return Verdict(exercise.name, True, len(cases))
+    outcomes = [*map(_unpacked, expected, outcomes)]
+    problems = [*map(lambda a, b: _problem(exercise, a, b), expected, outcomes)]
+    failing = [n for n, problem in enumerate(problems) if problem[0]]
+    if not failing:
+        return Verdict(exercise.name, True, len(cases))
+    verdict = Verdict(exercise.name, False, len(cases), chapter=exercise.chapter)
+    verdict.right = [not problem or slip for problem, _, slip in problems]
+    verdict.types = not any(slip for _, _, slip in problems)
+    failing = [n for n in failing if not verdict.right[n]] or failing
+    traits = common.traits(exercise, cases)
+    failing.sort(key=lambda n: (_few(expected[n]), len(traits[n]), _size(cases[n])))
+    first, verdict.stage = failing[0], common.stage(traits, failing)
+    verdict.problem, verdict.advice, _ = problems[first]
+    verdict.call = describe(exercise, cases[first])
+    verdict.expected, verdict.given = _side_by_side(expected[first], outcomes[first])
+    if ", ...]" in verdict.call:
+        room = "from pe_numpy.homework.registry import EXERCISES"
+        verdict.again = f'{room}; EXERCISES["{exercise.name}"].all_cases({seed})[{first}]'
+    order = [*failing, *(n for n in range(len(cases)) if n not in failing)]
+    triples = [(cases[n], expected[n], outcomes[n]) for n in order]
+    _name_mistake(verdict, exercise, triples, len(failing))
+    return verdict
 
 
-def _alike(want: Outcome, got: Outcome) -> bool:
-    """Whether both gave results of the same shapes."""
-    shapes = [[part.shape for part in outcome.results] for outcome in (want, got)]
-    return bool(shapes[0]) and shapes[0] == shapes[1]
+def _few(want: Outcome) -> bool:
+    """Whether the results have too few numbers to show a mistake."""
+    return sum(a.size for a in want.results) < 2
 
 
-def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str]:
-    """What is wrong with one call, and what to do about it."""
+def _size(one: Case) -> int:
+    """How many numbers a case holds."""
+    return sum(a.size for a in common.leaves((one.args, one.options)))
+
+
+def _unpacked(want: Outcome, got: Outcome) -> Outcome:
+    """Results that came in a list, as arrays of one shape do, one by one."""
+    if len(want.results) > 1 and len(got.results) == 1 and got.results[0].ndim:
+        parts = [*map(np.asarray, got.results[0])]
+        if [a.shape for a in parts] == [a.shape for a in want.results]:
+            return replace(got, results=parts)
+    return got
+
+
+def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str, bool]:
+    """What is wrong with one call, what to do about it, and whether it is the dtype's width."""
     if got.error.startswith("NotImplementedError"):
         name = got.error.rpartition(" in ")[2]
         what = "it" if name in (got.error, exercise.name) else f"{name}, which it calls,"
-        return f"{what} is not written yet", "Read its specification, then replace the last line."
+        advice = "Read its specification, then replace the last line."
+        return f"{what} is not written yet", advice, False
     if got.error:
-        return f"it failed with {got.error}", ""
+        return f"it failed with {got.error}", _array_for_number(exercise, got.error), False
     if got.nothing:
-        return "it returned nothing", "Is there a return?"
-    apart = difference(want, got, exercise.precise)
+        return "it returned nothing", "Is there a return?", False
+    apart = difference(_narrowed(want, got), got, exercise.precise)
     if apart:
-        return apart, ""
+        return difference(want, got, exercise.precise), "", False
     if got.changed:
-        return f"it changed its argument {got.changed[0]} in place", "Work on a copy."
+        return f"it changed its argument {got.changed[0]} in place", "Work on a copy.", False
     for a, b in zip(want.results, got.results, strict=True):
         kinds = {a.dtype.kind, b.dtype.kind}
+        told = f"the dtype should be {a.dtype}; got {b.dtype}"
         if len(kinds) > 1 and kinds & set("fb"):
-            return f"the dtype should be {a.dtype}; got {b.dtype}", ""
+            return told, "", False
         if a.dtype.kind in "fc" and a.dtype != b.dtype:
-            return (
-                f"the dtype should be {a.dtype}; got {b.dtype}",
-                "An array of whole numbers or of float64, and np.sqrt of a Python number, promote "
-                "float32: cast such arrays to the dtype of the data, and use math.sqrt.",
-            )
-    return "", ""
+            wider = b.dtype.itemsize > a.dtype.itemsize
+            return told, PROMOTED if wider else "The numbers are right, to fewer digits.", True
+    return "", "", False
+
+
+def _array_for_number(exercise: Exercise, error: str) -> str:
+    """What an error says that comes of `range(positions)`, or of `math.sin(positions)`."""
+    if not any(text in error for text in ("integer scalar", "Python scalar", "truth value")):
+        return ""
+    length = "integer scalar" in error or "arange(" in error
+    names = [*inspect.signature(exercise.reference).parameters]
+    args = exercise.all_cases()[0].args
+    arrays = [n for n, a in zip(names, args, strict=False) if isinstance(a, np.ndarray)]
+    used = "a length" if length else "one number, which math.sin, int and if ask for"
+    return f"{arrays[0] if arrays else 'An argument'} is an array; you used it as {used}."
 
 
 def _likeness(pairs: Sequence[tuple[Outcome, Outcome]]) -> str:
@@ -170,67 +196,84 @@ def _hint(a: np.ndarray, b: np.ndarray | None) -> str:
 def _name_mistake(
     verdict: Verdict,
     exercise: Exercise,
-    cases: Sequence[Case],
-    expected: Sequence[Outcome],
-    outcomes: Sequence[Outcome],
+    triples: Sequence[tuple[Case, Outcome, Outcome]],
+    failing: int,
 ) -> None:
-    """Find the mistake whose results equal those given in every case; else what else helps."""
-    if all(o.error or o.nothing for o in outcomes):
+    """Find the mistake whose results equal those given in every case; else what else helps.
+
+    The cases come with what was expected and given, the printed one first, all that fail next.
+    """
+    if all(got.error or got.nothing for _, _, got in triples):
         return
-    near = []
-    wrong_at = [n for n, right in enumerate(verdict.right) if not right]
-    failing = [(expected[n], outcomes[n]) for n in wrong_at]
+    most, here = [], []
+    cases = [one for one, _, _ in triples]
     known = (m for some in (exercise.mistakes, common.mistakes(exercise, cases)) for m in some)
     for mistake in known:
-        exact, explained = _compared(exercise, mistake, cases, expected, outcomes, wrong_at)
+        explained, first, exact = _compared(exercise, mistake, triples, failing)
         if exact:
             verdict.mistake, verdict.advice = mistake.name, mistake.advice
             verdict.chapter = mistake.chapter
             return
-        if explained > max(1, len(failing) / 2):
-            near.append(mistake)
-    name, advice = common.of_results(expected, outcomes, exercise.precise)
+        if explained > max(1, failing / 2):
+            most.append(mistake)
+        elif first and explained > min(1, failing - 1):
+            here.append((explained, mistake))
+    wrong = [(want, got) for _, want, got in triples[:failing]]
+    name, advice = common.of_results(wrong, exercise.precise)
     if name:
         verdict.mistake, verdict.advice = name, advice
         return
-    if any(_new_nan(a, b) for want, got in failing for a, b in _arrays(want, got)):
-        verdict.advice = "There are NaNs: 0/0, or infinity minus infinity?"
+    for mistake in common.pairs(exercise):
+        if _compared(exercise, mistake, triples, failing)[2]:
+            verdict.mistake, verdict.advice = mistake.name, mistake.advice
+            return
+    if any(_new_nan(a, b) for a, b in _arrays(*wrong[0])):
+        verdict.advice = common.why_nan(exercise, triples[0][0])
     elif not verdict.advice:
-        verdict.advice = _likeness(failing).replace("none", "")
-    if near and all(mistake.name.startswith(near[0].name) for mistake in near):
-        verdict.guess = near[0].name
-        verdict.advice = f"{near[0].advice} {verdict.advice}".strip()
+        verdict.advice = _likeness(wrong).replace("none", "")
+    verdict.here = not most
+    best = max(here, key=lambda pair: pair[0])[0] if here else 0
+    most = most or [mistake for count, mistake in here if count == best]
+    if most and all(mistake.name.startswith(most[0].name) for mistake in most):
+        verdict.guess = most[0].name
+        verdict.advice = f"{most[0].advice} {verdict.advice}".strip()
 
 
 def _compared(
     exercise: Exercise,
     mistake: Mistake,
-    cases: Sequence[Case],
-    expected: Sequence[Outcome],
-    outcomes: Sequence[Outcome],
-    failing: Sequence[int],
-) -> tuple[bool, int]:
-    """Whether a mistake gives what was given in every case, and how many that fail it explains."""
-    exact, shown, explained, missed = True, False, 0, 0
-    for n, (one, want, got) in enumerate(zip(cases, expected, outcomes, strict=True)):
+    triples: Sequence[tuple[Case, Outcome, Outcome]],
+    failing: int,
+) -> tuple[int, bool, bool]:
+    """How many cases that fail a mistake explains, whether the first, and whether all cases."""
+    explained, missed, first, shown = 0, 0, False, False
+    for n, (one, want, got) in enumerate(triples):
         wrong = _narrowed(call(mistake.function, one), got)
         alike = wrong.agrees(got, exercise.precise)
-        shows = not wrong.agrees(want, exercise.precise)
-        exact, shown = exact and alike, shown or shows
-        explained += alike and shows and bool(wrong.results) and n in failing
-        missed += not alike and n in failing
-        if 2 * missed >= len(failing):
-            return False, 0  # neither a name nor a guess can come of it
-    return exact and shown, explained
+        shows = alike and not wrong.agrees(want, exercise.precise)
+        shown |= shows
+        explained += shows and bool(wrong.results)
+        first |= n == 0 and shows and _tells(want, got)
+        missed += not alike
+        if (missed and n >= failing) or (not first and 2 * missed >= failing):
+            break  # neither a name nor a guess can come of what is left
+    return explained, first, shown and not missed
+
+
+def _tells(want: Outcome, got: Outcome) -> bool:
+    """Whether several numbers are wrong: one may be right by chance in a wrong theory."""
+    pairs = [(a, b) for a, b in _arrays(want, got) if b is not None and a.shape == b.shape]
+    wrong = [b[np.isfinite(b) & ~np.isclose(a, b, rtol=1e-4)] for a, b in pairs]
+    return sum(np.unique(some).size for some in wrong) > 1
 
 
 def _narrowed(wrong: Outcome, got: Outcome) -> Outcome:
-    """A mistake's results in the float32 of those given: they are wrong for another reason, too."""
+    """Results in the float32 of those given: these are wrong for another reason, too."""
     if [a.shape for a in wrong.results] != [b.shape for b in got.results]:
         return wrong
     pairs = zip(wrong.results, got.results, strict=True)
     narrow = [a.astype(b.dtype) if (a.dtype, b.dtype) == WIDE else a for a, b in pairs]
-    return Outcome(narrow, wrong.error, wrong.changed, wrong.nothing)
+    return replace(wrong, results=narrow)
 
 
 def _new_nan(a: np.ndarray, b: np.ndarray | None) -> bool:
@@ -242,9 +285,8 @@ def _new_nan(a: np.ndarray, b: np.ndarray | None) -> bool:
 
 def describe(exercise: Exercise, one: Case) -> str:
     """A case as a call that can be typed in, shortened where it is long."""
-    names = [*inspect.signature(exercise.reference).parameters][: len(one.args)]
-    named = [*zip(names, one.args, strict=True), *one.options.items()]
-    parts = [f"{name}={_short(value)}" for name, value in named]
+    named = common.named(exercise, one)
+    parts = [f"{name}={_short(value)}" for name, value in named.items()]
     return f"{exercise.name}({', '.join(parts)})" + (" in a row" if one.drive else "")
 
 
@@ -257,7 +299,7 @@ def _side_by_side(want: Outcome, got: Outcome) -> tuple[str, str]:
             for o in (want, got)
         )
         for starts in (repeat(0), first)
-        for digits in (4, 12)
+        for digits in (4, 6, 9, 12)
     ]
     expected, given = next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
     return expected, given
@@ -275,8 +317,11 @@ def _short(value: Any, digits: int = 4, start: int = 0) -> str:
     """A value in one line: a small array with its numbers, a large one with four of them."""
     if isinstance(value, np.ndarray):
         numbers = value.ravel()[start : start + 4] if value.size > 24 else value
-        if value.dtype.kind in "fc":
-            numbers = numbers.astype(np.result_type(value, np.float64)).round(digits) + 0
+        if value.dtype.kind == "f":
+            rounded = [_rounded(float(x), digits) for x in numbers.ravel()]
+            numbers = np.reshape(rounded, numbers.shape)
+        elif value.dtype.kind == "c":
+            numbers = numbers.astype(np.complex128).round(digits) + 0
         if value.size > 24:
             shown = ("[..., " if start else "[") + str(numbers.tolist())[1:-1]
             return f"{shown}, ...] of shape {value.shape}, {value.dtype}"
@@ -291,3 +336,8 @@ def _short(value: Any, digits: int = 4, start: int = 0) -> str:
     if isinstance(value, np.random.Generator):
         return "a generator"
     return repr(value)
+
+
+def _rounded(x: float, digits: int) -> float:
+    """With so many digits behind the point, or so many in all if it is small."""
+    return float(f"{x:.{digits}g}") if abs(x) < 0.1 else round(x, digits) + 0

@@ -1,7 +1,7 @@
-"""Mistakes that any exercise knows: they are made from its reference, its signature and its cases.
+"""What is told of any exercise, made from its reference, its signature and its cases.
 
-A parameter is ignored, positions are counted from 0, batch axes are lost, results come in another
-order. No exercise has to list them.
+Mistakes: a parameter is ignored, positions are counted from 0, batch axes are lost, results come in
+another order. No exercise has to list them. And what the cases that are right have in common.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.homework.cases import Case, Exercise, Outcome
-from pe_numpy.homework.known import Mistake
+from pe_numpy.homework.known import Mistake, late
 
+PLACES = ("positions", "distance")  # how the names of parameters end that say where
+LARGE = 20  # a product of two such numbers overflows in exp
 Change = Callable[[dict[str, Any]], object]  # of the arguments, by their names
-MOST = 5  # results whose orders are all tried; steps in a row have a dozen, in 12! orders
 
 
 def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
@@ -49,6 +50,13 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
                     f"That is one of the values of {n}; use the one that is given, or the default.",
                     partial(_put, n, value),
                 )
+            words = sorted({defaults[n], *used[n]}, key=str)
+            if len(words) == 2:
+                yield wrong(
+                    f"{n}={words[0]!r} and {n}={words[1]!r} exchanged",
+                    f"Each {n} does what the other should.",
+                    partial(_exchange, n, words, defaults[n]),
+                )
     for known in exercise.mistakes:
         for n in given:
             yield Mistake(
@@ -57,7 +65,7 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
                 known.chapter,
                 _with_default(known.function, exercise.reference, n),
             )
-    placed = [n for n in parameters if n.endswith("positions") and _are_arrays(used[n])]
+    placed = [n for n in parameters if n.endswith(PLACES) and _are_arrays(used[n])]
     for some in [placed, *([n] for n in placed if len(placed) > 1)]:
         if some:
             yield from _at_other_places(wrong, some)
@@ -81,6 +89,10 @@ def _put(name: str, value: Any, a: dict[str, Any]) -> None:
     a[name] = value
 
 
+def _exchange(name: str, words: Sequence[Any], default: Any, a: dict[str, Any]) -> None:
+    a[name] = words[1 - words.index(a.get(name, default))]
+
+
 def _first_alone(name: str, least: int, a: dict[str, Any]) -> None:
     if name in a:
         a[name] = _first(a[name], least)
@@ -89,28 +101,34 @@ def _first_alone(name: str, least: int, a: dict[str, Any]) -> None:
 def _at_other_places(wrong: Callable[..., Mistake], names: list[str]) -> Iterator[Mistake]:
     text = " and ".join(names)
 
-    def from_zero(a: dict[str, Any]) -> None:
-        for n in names:
-            at = np.asarray(a[n])
-            a[n] = np.broadcast_to(np.arange(at.shape[-1] if at.ndim else 1), at.shape).copy()
+    def change(how: Callable[[np.ndarray], np.ndarray]) -> Change:
+        return lambda a: a.update({n: how(np.asarray(a[n])) for n in names})
 
-    def from_one(a: dict[str, Any]) -> None:
-        a.update({n: np.asarray(a[n]) + 1 for n in names})
+    def from_zero(at: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(np.arange(at.shape[-1] if at.ndim else 1), at.shape).copy()
 
+    if all(n.endswith("positions") for n in names):
+        yield wrong(
+            f"{text} counted from 0 whatever was given",
+            "Use the positions that are given: with a cache or padding they do not begin at 0.",
+            change(from_zero),
+        )
+        yield wrong(f"{text} counted from 1", "The first position is 0.", change(lambda at: at + 1))
     yield wrong(
-        f"{text} counted from 0 whatever was given",
-        "Use the positions that are given: with a cache or padding they do not begin at 0.",
-        from_zero,
+        f"{text} cut to whole numbers",
+        f"{text} may lie between whole numbers.",
+        change(lambda at: np.trunc(at).astype(at.dtype)),
     )
-    yield wrong(f"{text} counted from 1", "The first position is 0.", from_one)
+    yield wrong(
+        f"the absolute value of {text}",
+        f"{text} may be negative: the sign counts.",
+        change(np.abs),
+    )
 
 
-def of_results(
-    expected: Sequence[Outcome], outcomes: Sequence[Outcome], precise: float
-) -> tuple[str, str]:
+def of_results(pairs: Sequence[tuple[Outcome, Outcome]], precise: float) -> tuple[str, str]:
     """What was done to the right results in each case that fails: a name, and what to do."""
-    pairs = [(a, b) for a, b in zip(expected, outcomes, strict=True) if not a.agrees(b, precise)]
-    if not pairs or any(not b.results for _, b in pairs):
+    if not pairs or any(not got.results for _, got in pairs):
         return "", ""
 
     def all_are(change: Callable[[list[np.ndarray]], list[np.ndarray] | None]) -> bool:
@@ -121,11 +139,10 @@ def of_results(
         return True
 
     n = len(pairs[0][0].results)
-    for order in permutations(range(n)) if 1 < n <= MOST else ():
-        if order != tuple(range(n)) and all_are(partial(_chosen, order)):
-            return "the results in another order", "Return them as the specification lists them."
+    if n > 1 and all(_in_another_order(want, got, precise) for want, got in pairs):
+        return "the results in another order", "Return them as the specification lists them."
     for i in range(n) if n > 1 else ():
-        if all_are(partial(_chosen, (i,))):
+        if all_are(partial(_alone, i)):
             return f"result {i + 1} of {n} alone", f"Return a tuple of all {n} results."
     if all_are(lambda r: [-a for a in r] if all(a.dtype.kind in "fci" for a in r) else None):
         return "the opposite sign", "Every number is right but for its sign."
@@ -143,8 +160,19 @@ def of_results(
     return "", ""
 
 
-def _chosen(places: Sequence[int], results: list[np.ndarray]) -> list[np.ndarray]:
-    return [results[n] for n in places]
+def _in_another_order(want: Outcome, got: Outcome, precise: float) -> bool:
+    """Whether each result is one of those expected, each is there once, and not in its place."""
+    left = [Outcome([a]) for a in want.results]
+    for b in got.results:
+        n = next((n for n, a in enumerate(left) if a.agrees(Outcome([b]), precise)), None)
+        if n is None:
+            return False
+        del left[n]
+    return not left and not want.agrees(got, precise)
+
+
+def _alone(place: int, results: list[np.ndarray]) -> list[np.ndarray]:
+    return results[place : place + 1]
 
 
 def _moved(
@@ -234,3 +262,116 @@ def at_default(value: Any, default: Any) -> bool:
 
 def _told(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+# ---- what cases have in common -------------------------------------------------------------------
+
+
+def named(exercise: Exercise, one: Case) -> dict[str, Any]:
+    """The arguments of a case, by their names."""
+    names = [*inspect.signature(exercise.reference).parameters]
+    return {**dict(zip(names, one.args, strict=False)), **one.options}
+
+
+def leaves(value: Any) -> Iterator[np.ndarray]:
+    """The arrays of a case, however deep."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple | list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from leaves(part)
+
+
+def traits(exercise: Exercise, cases: Sequence[Case]) -> list[list[str]]:
+    """What tells each case from the plainest: options, dtypes, keys, axes, strange numbers."""
+    parameters = inspect.signature(exercise.reference).parameters
+    defaults = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
+    given = [named(exercise, one) for one in cases]
+    arrays = [{n: a for n, a in some.items() if isinstance(a, np.ndarray)} for some in given]
+    found = []
+    for one, some, own in zip(cases, given, arrays, strict=True):
+        told = ["several calls in a row"] if one.drive else []
+        for n, value in some.items():
+            if n in defaults and not at_default(value, defaults[n]):
+                told.append(f"{n}={value!r}" if isinstance(value, str | bool) else n)
+        kinds = {str(a.dtype) for a in leaves([*some.values()])}
+        told += [f"{kind} arrays" for kind in ("float32", "float16", "complex64") if kind in kinds]
+        for n, a in own.items():
+            least = min(other[n].ndim for other in arrays if n in other)
+            told += [f"batch axes of {n}"] if a.ndim > least else []
+            told += _strange(n, a)
+        told += [f"{n} and {m} of different lengths" for n, m in _unlike(own, -2)]
+        for n, table in some.items():
+            if isinstance(table, dict):
+                told += [f"{key} in {n}" for key in table]
+                told += [f"{a} and {b} of different widths" for a, b in _unlike(table, -1)]
+        found.append(told)
+    common = set.intersection(*map(set, found))
+    return [[t for t in told if t not in common] for told in found]
+
+
+def _unlike(some: dict[str, Any], axis: int) -> list[tuple[str, str]]:
+    """Names of arrays of several axes that differ in one of these."""
+    sizes = [
+        (n, a.shape[axis]) for n, a in some.items() if isinstance(a, np.ndarray) and a.ndim > 1
+    ]
+    return [(n, m) for (n, a), (m, b) in combinations(sizes, 2) if a != b]
+
+
+def _strange(name: str, a: np.ndarray) -> Iterator[str]:
+    """What is not plain in the numbers of an array."""
+    if not a.size:
+        yield f"an empty {name}"
+    elif a.dtype == bool:
+        if not a.any(axis=-1).all():
+            yield f"a row of {name} that is all False"
+    elif a.dtype.kind in "fi":
+        if np.isneginf(a).all(axis=-1).any():
+            yield f"a row of {name} that is all -inf"
+        elif not np.isfinite(a).all():
+            yield f"infinity in {name}"
+        if name.endswith(PLACES):
+            if (a < 0).any():
+                yield f"negative {name}"
+            if (a % 1 != 0).any():
+                yield f"{name} between whole numbers"
+        elif np.abs(a, where=np.isfinite(a), out=np.zeros(a.shape)).max() > LARGE:
+            yield f"large numbers in {name}"
+
+
+def stage(traits: Sequence[Sequence[str]], failing: Sequence[int]) -> str:
+    """How many cases are right, and what these have in common that no wrong one has."""
+    every = set(range(len(traits)))
+    right, most, what = every - set(failing), 0, ""
+    for trait in dict.fromkeys(t for some in traits for t in some):
+        having = {n for n in every if trait in traits[n]}
+        for word, some in (("without", every - having), ("with", having)):
+            told = word == "without" or some == right or " " not in trait
+            if some <= right and told and len(some) > most:
+                most, what = len(some), f" {word} {trait}"
+    text = f"Right in {len(right) or 'none'} of {len(every)} cases"
+    if not most or 2 * most < len(right):
+        return f"{text}."
+    return f"{text}: all{what}." if most == len(right) else f"{text}, in all {most}{what}."
+
+
+def why_nan(exercise: Exercise, one: Case) -> str:
+    """The cause of NaNs in a case, as its arguments tell it."""
+    arrays = [(n, a) for n, a in named(exercise, one).items() if isinstance(a, np.ndarray)]
+    traits = [trait for n, a in arrays for trait in _strange(n, a)]
+    if any(t.startswith("a row of") for t in traits):
+        return "There are NaNs: where all is hidden or -inf, a softmax is 0/0."
+    if any(t.startswith("large numbers in") for t in traits):
+        return (
+            "There are NaNs: exp of a large number is infinity, exp of a very negative one 0, and "
+            "neither divides by itself. Subtract the largest of each row first."
+        )
+    return "There are NaNs: 0/0, or infinity minus infinity?"
+
+
+def pairs(exercise: Exercise) -> Iterator[Mistake]:
+    """Two mistakes of the table at once."""
+    for a, b in combinations([m for m in exercise.mistakes if m.change], 2):
+        change = (*a.change, *b.change)
+        wrong = late(exercise.name, exercise.chapter, change)
+        yield Mistake(f"{a.name}; and {b.name}", f"{a.advice} {b.advice}", a.chapter, wrong, change)

@@ -28,6 +28,7 @@ class Mistake:
     advice: str  # what to look at, in a sentence or two; never the code
     chapter: int
     function: Callable
+    change: tuple[str, ...] = ()  # of the solution, if it is an exchange
 
 
 @cache
@@ -38,7 +39,8 @@ def in_the_table(name: str, chapter: int) -> tuple[Mistake, ...]:
             mistake,
             row["advice"],
             row.get("chapter", chapter),
-            _late(name, chapter, tuple(row["change"])),
+            late(name, chapter, tuple(row["change"])),
+            tuple(row["change"]),
         )
         for mistake, row in _tables().get(name, {}).items()
     )
@@ -52,7 +54,7 @@ def _tables() -> dict[str, dict[str, Any]]:
     return found
 
 
-def _late(name: str, chapter: int, change: Sequence[str]) -> Callable:
+def late(name: str, chapter: int, change: Sequence[str]) -> Callable:
     """A function that is made when it is called first: most never are."""
     made = cache(lambda: exchanged(name, chapter, change))
     return lambda *args, **options: made()(*args, **options)

@@ -2,7 +2,6 @@
 
 The process gets the names of the exercises, makes their cases, calls the file's functions and
 writes what came out, function by function; it never sees what is expected. Whoever asked compares.
-A wrong function that is to be measured is so in one more process like this.
 A file may crash, loop for ever, eat all memory or print what it likes: it harms its own result
 alone. This keeps out accidents; against malice, run it in a container.
 
@@ -32,7 +31,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,9 +38,8 @@ from typing import Any
 import numpy as np
 
 import pe_numpy
-from pe_numpy.homework.cases import NUMBERS, Exercise, Outcome, call, told
+from pe_numpy.homework.cases import NUMBERS, Outcome, call, told
 from pe_numpy.homework.check import Verdict, judge
-from pe_numpy.homework.measured import TOLERANCES, Measured, explain, measure
 from pe_numpy.homework.registry import EXERCISES, exercise_of
 from pe_numpy.homework.submission import (
     StrangeFileError,
@@ -55,9 +52,7 @@ from pe_numpy.homework.submission import (
     printable,
     tree_of,
 )
-from pe_numpy.judging.properties import Properties
 
-MEASURE = "measure"  # stands before the name of a function that is to be measured
 SECONDS = 20.0  # for a function
 BUDGET = 60.0  # seconds for a file, if it is not three times those of a function
 MEGABYTES = 2000  # of address space, numpy's own included
@@ -334,21 +329,11 @@ def _verdicts(run: _Run, names: list[str]) -> Iterator[Verdict]:
             if isinstance(answer, str):
                 yield Verdict(exercise.name, False, 0, answer)
             else:
-                yield judge(exercise, answer, cases, partial(_explain, run, exercise))
+                yield judge(exercise, answer, cases, run.limits.seed)
         whole = not (run.folder / "imported").exists()
         for name in names if whole else names[:1]:
             yield Verdict(name, False, 0, trouble or "the process ended before the function did")
         names = [] if whole else names[1:]
-
-
-def _explain(run: _Run, exercise: Exercise) -> str:
-    """Let a function be measured in a process of its own, with a folder of its own."""
-    if exercise.scores is None or run.limits.left() < 0.5:
-        return ""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        own = _Run(run.path, run.beside, Path(folder).resolve(), run.limits)
-        _start(own, [MEASURE, exercise.name])
-        return explain(exercise, _read_measured(own.folder))
 
 
 def _start(run: _Run, names: list[str]) -> str:
@@ -523,23 +508,6 @@ def _read_used(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _read_measured(folder: Path) -> Measured | None:
-    """Read what a process has measured: that may be anything, too."""
-    try:
-        with (folder / MEASURE).open(encoding="utf-8") as file:
-            rows = json.loads(file.read(2000))
-        found = tuple(Properties(*row) for row in rows)
-    except (OSError, ValueError, TypeError, RecursionError):
-        return None
-    kinds: dict[str, Any] = {"shift": int, "leak": float, "gain": float | None, "rank": int | None}
-    right = all(
-        isinstance(value, kinds.get(name, bool | str | None))
-        for one in found
-        for name, value in one._asdict().items()
-    )
-    return found if right and len(found) == len(TOLERANCES) else None
-
-
 # ---- in the process -----------------------------------------------------------------------------
 
 
@@ -629,7 +597,6 @@ def _main(
 ) -> None:
     """Run in the process: call every function, and write what came out."""
     end = time.monotonic() + float(left)
-    measuring, names = names[0] == MEASURE, tuple(name for name in names if name != MEASURE)
     folder = Path(place)
     cases = {name: EXERCISES[name].all_cases(int(seed)) for name in names}
 
@@ -647,10 +614,6 @@ def _main(
     except BaseException as error:
         told_so = f"it can't be imported: {told(error)}"
         (folder / "import error").write_text(told_so, encoding="utf-8")
-        os._exit(0)
-    if measuring:
-        found = measure(EXERCISES[names[0]], vars(module)[names[0]])
-        (folder / MEASURE).write_text(json.dumps(found), encoding="utf-8")
         os._exit(0)
     (folder / "imported").touch()
     _note_imports(folder, beside, watch)
