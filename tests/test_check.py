@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pe_numpy
-from pe_numpy.homework import common
+from pe_numpy.homework import common, course
 from pe_numpy.homework.cases import (
     LEAST,
     Exercise,
@@ -144,6 +144,20 @@ def test_a_dtype_that_is_too_wide_or_too_narrow_is_no_wrong_number():
     assert verdict(lambda x, factor=2.0: x).types and verdict(double).types
     truth = Exercise("mask", lambda x: x > 0, lambda rng: iter([case(np.array([1, 0]))]))
     assert judge(truth, run(lambda x: 1 * (x > 0), truth.all_cases())).right == [False]
+
+
+def test_a_slip_of_the_dtype_costs_the_points_of_types_alone():
+    points = {"numbers": 2.0, "options": 1.0, "types": 0.5}
+
+    def wide(*args, **options):
+        return pe_numpy.rope(*args, **options).astype(float)
+
+    def wrong(x, positions, frequencies=None, layout="interleaved"):
+        return wide(x, positions, layout=layout)
+
+    for function, earned in ((pe_numpy.rope, 3.5), (wide, 3), (wrong, 2), (lambda x, *a: x, 0)):
+        assert course._earned(pe_numpy.check("rope", function), points, 0) == earned
+    assert course._earned(pe_numpy.check("rope", wide), {"all": 3.5}, 0) == 0
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,7 @@ def _earned(verdict: Verdict, groups: dict[str, float], seed: int) -> float:
         return 0.0
     of = groups_of(EXERCISES[verdict.name], seed)
     lost = {group for group, right in zip(of, verdict.right, strict=True) if not right}
+    lost |= set() if verdict.types else {"types"}
     # A drawn set of cases may lack a group: nobody gets its points by failing the rest.
     whole = (set(of) - lost) | ({ALL} if not lost else set())
     return sum(points for group, points in groups.items() if group in whole)
