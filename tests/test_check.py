@@ -141,6 +141,7 @@ def test_a_dtype_that_is_too_wide_or_too_narrow_is_no_wrong_number():
     both = verdict(lambda x, factor=2.0: (x * 2).astype(float))
     assert (both.types, both.right) == (False, [True, True, False])
     assert both.problem == "2 of 2 numbers differ, by up to 6"
+    assert both.stage.endswith("without factor. And the dtype should be float32; got float64.")
     assert verdict(lambda x, factor=2.0: x).types and verdict(double).types
     truth = Exercise("mask", lambda x: x > 0, lambda rng: iter([case(np.array([1, 0]))]))
     assert judge(truth, run(lambda x: 1 * (x > 0), truth.all_cases())).right == [False]
@@ -228,6 +229,21 @@ def test_a_guess_may_rest_on_the_printed_case():
     assert judge(toy, run(once, small)).guess == ""  # one case alone may be chance
     one = [case(np.array([n])) for n in (3.0, 4.0, 5.0, 6.0, 7.0)]
     assert judge(toy, run(lambda x, factor=2.0: x * x if x < 5 else -x, one), one).guess == ""
+
+
+def test_a_sum_for_a_mean_and_lost_digits_are_told_in_all_exercises():
+    def mean(x, scale=1.0):
+        return scale * x.mean(axis=-2)
+
+    some = [case(np.random.default_rng(n).random((n, 3))) for n in (3, 5, 2)]
+    toy = Exercise("mean", mean, lambda rng: iter(some))
+    v = judge(toy, run(lambda x: x.sum(axis=-2), some), some)
+    assert v.advice.startswith("Each number is the right one times the length of axis -2 of x")
+    for other in (lambda x: x.sum(axis=-2) + 1, lambda x: mean(x) * (1 + len(x))):
+        assert judge(toy, run(other, some), some).advice == ""
+    v = judge(toy, run(lambda x: mean(x) * (1 + 1e-7), some), some)
+    assert v.advice.startswith("All but the last digits are right")
+    assert judge(toy, run(lambda x: mean(x) * (1 + 1e-5), some), some).advice == ""
 
 
 def test_nans_are_told_with_their_cause_beside_a_case_that_has_one():
@@ -471,11 +487,11 @@ def test_cases_are_many_and_drawn_and_leave_no_default_alone(name):
     assert len(some) >= LEAST and len(others) >= LEAST
     assert not any(_repeats(a, b) for n, a in enumerate(some) for b in some[:n])
     assert sum(not any(_repeats(a, b) for b in some) for a in others) >= len(others) / 2
-    given = common._values(exercise, some)
+    called = [common.named(exercise, one) for one in some]
     for parameter in inspect.signature(exercise.reference).parameters.values():
         if parameter.default is parameter.empty or parameter.name in LEFT_OUT.get(name, ()):
             continue
-        values = given[parameter.name]
+        values = [given[parameter.name] for given in called if parameter.name in given]
         assert sum(not common.at_default(v, parameter.default) for v in values) >= 2, parameter.name
 
 

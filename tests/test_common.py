@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 
+import pe_numpy
 from pe_numpy.homework.cases import Exercise, Mistake, case, run
 from pe_numpy.homework.check import judge
 
@@ -72,6 +73,16 @@ def verdict(function, exercise=TOY):
         ),
         (lambda p, d=2, base=3.0, layout="pairs": -code(p, d, base, layout), "the opposite sign"),
         (
+            lambda p, d=2, base=3.0, layout="pairs": code(np.floor(p), d, base, layout),
+            "positions cut to whole numbers",
+        ),
+        (
+            lambda p, d=2, base=3.0, layout="pairs": code(
+                p, d, base, "pairs" if layout == "turned" else "turned"
+            ),
+            "layout='pairs' and layout='turned' exchanged",
+        ),
+        (
             lambda p, d=2, base=3.0, layout="pairs": np.swapaxes(code(p, d, base, layout), -1, -2),
             "axes in another order",
         ),
@@ -125,6 +136,35 @@ def test_many_results_are_judged_at_once():
     began = time.perf_counter()
     assert not verdict(lambda x: tuple(x * n for n in range(9)), nine).passed
     assert time.perf_counter() - began < 2
+
+
+def test_many_results_are_matched_one_by_one_whatever_their_number():
+    many = Exercise(
+        "many", lambda x: tuple(x), lambda rng: iter([case(rng.random((n, 2))) for n in (3, 40)])
+    )
+    assert verdict(lambda x: tuple(x[::-1]), many).mistake == "the results in another order"
+    assert verdict(lambda x: (*x[1:], x[1]), many).mistake == ""
+    assert verdict(lambda x: (*x[1:], x[0] + 1), many).mistake == ""
+
+
+def test_the_absolute_value_of_a_distance_has_a_name():
+    some = [case(np.arange(n)[:, None] - np.arange(n)) for n in (2, 3, 5)]
+    toy = Exercise("bias", lambda distance: 0.5 * distance, lambda rng: iter(some))
+    v = judge(toy, run(lambda distance: 0.5 * abs(distance), some), some)
+    assert v.mistake == "the absolute value of distance"
+
+
+def test_two_mistakes_of_the_table_at_once_have_both_names():
+    def rope(x, positions, frequencies=None, layout="interleaved"):
+        if frequencies is None:  # i/K for 2i/K
+            frequencies = 10000.0 ** (-np.arange(x.shape[-1] // 2) / x.shape[-1])
+        at = np.asarray(positions) + 1  # counted from 1
+        return pe_numpy.rope(x, at, frequencies, layout)
+
+    v = pe_numpy.check("rope", rope)
+    assert v.mistake.split("; and ") == ["positions counted from 1", "exponent i/K for 2i/K"]
+    v = pe_numpy.check("rope", lambda *a, **o: rope(*a, **o) * 1.5)
+    assert v.mistake == ""
 
 
 def test_the_advice_says_what_the_default_is_for():

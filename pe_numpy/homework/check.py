@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,12 @@ def judge(
     verdict.types = not any(slip for _, _, slip in problems)
     failing = [n for n in failing if not verdict.right[n]] or failing
     traits = common.traits(exercise, cases)
-    failing.sort(key=lambda n: (_few(expected[n]), len(traits[n]), _size(cases[n])))
+    size = {n: sum(a.size for a in common.leaves(cases[n][:2])) for n in failing}
+    few = {n: sum(a.size for a in expected[n].results) < 2 for n in failing}  # they show little
+    failing.sort(key=lambda n: (few[n], len(traits[n]), size[n]))
     first, verdict.stage = failing[0], common.stage(traits, failing)
+    if not verdict.types and not verdict.right[first]:
+        verdict.stage += f" And {next(problem for problem, _, slip in problems if slip)}."
     verdict.problem, verdict.advice, _ = problems[first]
     verdict.call = describe(exercise, cases[first])
     verdict.expected, verdict.given = _side_by_side(expected[first], outcomes[first])
@@ -100,16 +104,6 @@ def judge(
     triples = [(cases[n], expected[n], outcomes[n]) for n in order]
     _name_mistake(verdict, exercise, triples, len(failing))
     return verdict
-
-
-def _few(want: Outcome) -> bool:
-    """Whether the results have too few numbers to show a mistake."""
-    return sum(a.size for a in want.results) < 2
-
-
-def _size(one: Case) -> int:
-    """How many numbers a case holds."""
-    return sum(a.size for a in common.leaves((one.args, one.options)))
 
 
 def _unpacked(want: Outcome, got: Outcome) -> Outcome:
@@ -160,37 +154,10 @@ def _array_for_number(exercise: Exercise, error: str) -> str:
     return f"{arrays[0] if arrays else 'An argument'} is an array; you used it as {used}."
 
 
-def _likeness(pairs: Sequence[tuple[Outcome, Outcome]]) -> str:
-    """A hint at a mistake that no list knows, where all the cases that fail give the same."""
-    hints = [_hint(a, b) for want, got in pairs for a, b in _arrays(want, got)]
-    some = [hint for hint in hints if hint]  # a case with one number tells nothing
-    return some[0] if len(some) > 1 and len(set(some)) == 1 else ""
-
-
 def _arrays(want: Outcome, got: Outcome) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """The results of a case side by side, if it has as many as expected."""
     alike = len(want.results) == len(got.results) and not got.error
     yield from zip(want.results, got.results if alike else [None] * len(want.results), strict=True)
-
-
-def _hint(a: np.ndarray, b: np.ndarray | None) -> str:
-    """A swapped axis, or a factor; nothing, if there are too few numbers to see one."""
-    if b is None:
-        return "none"
-    if a.size < 2:
-        return ""
-    if a.ndim > 1 and a.swapaxes(-1, -2).shape == b.shape:
-        if np.allclose(a.swapaxes(-1, -2), b, rtol=1e-5, atol=1e-8):
-            return "The last two axes are swapped."
-    if a.shape == b.shape and np.isfinite(a).all() and np.isfinite(b).all():
-        large = np.abs(a) > 1e-6 * np.abs(a).max()
-        ratios = b[large] / a[large]
-        if large.sum() < 2:
-            return "none" if b[~large].any() else ""
-        if np.allclose(ratios, ratios[0], rtol=1e-4) and abs(ratios[0]):
-            if abs(ratios[0] - 1) > 1e-2:
-                return f"Every number is {ratios[0]:.4g} times the expected one."
-    return "none"
 
 
 def _name_mistake(
@@ -207,8 +174,7 @@ def _name_mistake(
         return
     most, here = [], []
     cases = [one for one, _, _ in triples]
-    known = (m for some in (exercise.mistakes, common.mistakes(exercise, cases)) for m in some)
-    for mistake in known:
+    for mistake in chain(exercise.mistakes, common.mistakes(exercise, cases)):
         explained, first, exact = _compared(exercise, mistake, triples, failing)
         if exact:
             verdict.mistake, verdict.advice = mistake.name, mistake.advice
@@ -218,25 +184,58 @@ def _name_mistake(
             most.append(mistake)
         elif first and explained > min(1, failing - 1):
             here.append((explained, mistake))
-    wrong = [(want, got) for _, want, got in triples[:failing]]
-    name, advice = common.of_results(wrong, exercise.precise)
+    wrong = triples[:failing]
+    name, advice = common.of_results([(want, got) for _, want, got in wrong], exercise.precise)
+    both = (m for m in common.pairs(exercise) if _compared(exercise, m, triples, failing)[2])
+    if not name and (found := next(both, None)):
+        name, advice = found.name, found.advice
     if name:
         verdict.mistake, verdict.advice = name, advice
         return
-    for mistake in common.pairs(exercise):
-        if _compared(exercise, mistake, triples, failing)[2]:
-            verdict.mistake, verdict.advice = mistake.name, mistake.advice
-            return
-    if any(_new_nan(a, b) for a, b in _arrays(*wrong[0])):
-        verdict.advice = common.why_nan(exercise, triples[0][0])
-    elif not verdict.advice:
-        verdict.advice = _likeness(wrong).replace("none", "")
+    if any(
+        b is not None and np.isnan(b).any() > np.isnan(a).any() for a, b in _arrays(*wrong[0][1:])
+    ):
+        verdict.advice = common.why_nan(exercise, cases[0])
+    verdict.advice = verdict.advice or _likeness(exercise, wrong)
     verdict.here = not most
-    best = max(here, key=lambda pair: pair[0])[0] if here else 0
+    best = max((count for count, _ in here), default=0)
     most = most or [mistake for count, mistake in here if count == best]
     if most and all(mistake.name.startswith(most[0].name) for mistake in most):
         verdict.guess = most[0].name
         verdict.advice = f"{most[0].advice} {verdict.advice}".strip()
+
+
+def _likeness(exercise: Exercise, triples: Sequence[tuple[Case, Outcome, Outcome]]) -> str:
+    """A hint at a mistake that no list knows, where all the cases that fail give the same."""
+    ratios, cases, apart, several = [], [], [], 0
+    for one, want, got in triples:
+        for x, y in _arrays(want, got):
+            if y is None or x.shape != y.shape or not np.isfinite([*x.flat, *y.flat]).all():
+                return ""
+            a, b = x.astype(complex).ravel(), y.astype(complex).ravel()
+            top = np.abs(a).max(initial=0)
+            apart.append(np.abs(a - b).max(initial=0) / max(1, top) if x.dtype == float else 1)
+            large = np.abs(a) > 1e-6 * top
+            if np.abs(b[~large]).max(initial=0) > 1e-4 * np.abs(b).max(initial=0):
+                return ""
+            ratios += [*b[large] / a[large]]
+            cases += [one] * int(large.sum())
+            several += large.sum() > 1
+    if apart and apart[0] < 1e-6 and np.median(apart) < 1e-4:
+        return "All but the last digits are right: is something in float32, or eps another one?"
+    if several > 1 and np.allclose(ratios, ratios[0], rtol=1e-4) and abs(ratios[0] - 1) > 1e-2:
+        ratio = ratios[0].real if abs(ratios[0].imag) < 1e-9 else ratios[0]
+        return f"Every number is {ratio:.4g} times the expected one." if ratio else ""
+    for n, a in common.named(exercise, triples[0][0]).items() if len(triples) > 2 else ():
+        for axis in range(-a.ndim, 0) if isinstance(a, np.ndarray) else ():
+            try:
+                sizes = [common.named(exercise, one)[n].shape[axis] for one in cases]
+            except (KeyError, IndexError, AttributeError):
+                continue
+            if len(set(sizes)) > 1 and np.allclose(ratios, sizes, rtol=1e-4):
+                times = f"times the length of axis {axis} of {n}"
+                return f"Each number is the right one {times}: is it a sum for a mean?"
+    return ""
 
 
 def _compared(
@@ -274,10 +273,6 @@ def _narrowed(wrong: Outcome, got: Outcome) -> Outcome:
     pairs = zip(wrong.results, got.results, strict=True)
     narrow = [a.astype(b.dtype) if (a.dtype, b.dtype) == WIDE else a for a, b in pairs]
     return replace(wrong, results=narrow)
-
-
-def _new_nan(a: np.ndarray, b: np.ndarray | None) -> bool:
-    return b is not None and bool(np.isnan(b).any()) and not np.isnan(a).any()
 
 
 # ---- telling ------------------------------------------------------------------------------------

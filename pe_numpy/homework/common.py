@@ -17,113 +17,107 @@ import numpy as np
 from pe_numpy.homework.cases import Case, Exercise, Outcome
 from pe_numpy.homework.known import Mistake, late
 
-PLACES = ("positions", "distance")  # how the names of parameters end that say where
 LARGE = 20  # a product of two such numbers overflows in exp
 Change = Callable[[dict[str, Any]], object]  # of the arguments, by their names
 
 
 def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
     """Wrong functions: the reference, called with other arguments than those given."""
-    parameters = inspect.signature(exercise.reference).parameters
-    used = _values(exercise, cases)
+    reference, parameters = exercise.reference, inspect.signature(exercise.reference).parameters
+    some = [named(exercise, one) for one in cases]
+    used = {n: [values[n] for values in some if n in values] for n in parameters}
 
     def wrong(name: str, advice: str, change: Change) -> Mistake:
-        return Mistake(name, advice, exercise.chapter, _changed(exercise.reference, change))
+        return Mistake(name, advice, exercise.chapter, _changed(reference, reference, change))
 
     defaults = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
     given = [n for n in defaults if any(not at_default(v, defaults[n]) for v in used[n])]
-    for count in (1, 2):
-        for names in combinations(given, count):
-            text = " and ".join(names)
-            were = " and ".join(f"{n}={_told(defaults[n])}" for n in names)
-            yield wrong(
-                f"{text} ignored",
-                f"Use the {text} that {'is' if count == 1 else 'are'} given: {were} "
-                f"{'is' if count == 1 else 'are'} for calls without.",
-                partial(_dropped, names),
-            )
+    for names in [*combinations(given, 1), *combinations(given, 2)]:
+        text, verb = " and ".join(names), "are" if len(names) > 1 else "is"
+        were = " and ".join(f"{n}={_told(defaults[n])}" for n in names)
+        advice = f"Use the {text} that {verb} given: {were} {verb} for calls without."
+        yield wrong(f"{text} ignored", advice, _put({n: defaults[n] for n in names}))
     for n in given:
         if isinstance(defaults[n], str | bool):
             for value in sorted({v for v in used[n] if v != defaults[n]}, key=str):
-                yield wrong(
-                    f"always {n}={value!r}",
-                    f"That is one of the values of {n}; use the one that is given, or the default.",
-                    partial(_put, n, value),
+                advice = (
+                    f"That is one of the values of {n}; use the one that is given, or the default."
                 )
+                yield wrong(f"always {n}={value!r}", advice, _put({n: value}))
             words = sorted({defaults[n], *used[n]}, key=str)
             if len(words) == 2:
-                yield wrong(
-                    f"{n}={words[0]!r} and {n}={words[1]!r} exchanged",
-                    f"Each {n} does what the other should.",
-                    partial(_exchange, n, words, defaults[n]),
-                )
+                title = f"{n}={words[0]!r} and {n}={words[1]!r} exchanged"
+                change = partial(_exchange, n, words, defaults[n])
+                yield wrong(title, f"Each {n} does what the other should.", change)
     for known in exercise.mistakes:
         for n in given:
             yield Mistake(
                 f"{known.name}; and {n} ignored",
                 f"{known.advice} And use the {n} that is given.",
                 known.chapter,
-                _with_default(known.function, exercise.reference, n),
+                _changed(known.function, reference, _put({n: defaults[n]})),
             )
-    placed = [n for n in parameters if n.endswith(PLACES) and _are_arrays(used[n])]
-    for some in [placed, *([n] for n in placed if len(placed) > 1)]:
-        if some:
-            yield from _at_other_places(wrong, some)
+    placed = [n for n in parameters if n.endswith(("positions", "distance"))]
+    placed = [n for n in placed if any(isinstance(v, np.ndarray) and v.ndim for v in used[n])]
+    for group in [placed, *([n] for n in placed if len(placed) > 1)]:
+        if group:
+            start = 0 if all(n.endswith("positions") for n in group) else 2
+            for title, advice, how in PLACES[start:]:
+                change = partial(_moved_to, how, group)
+                yield wrong(title.format(" and ".join(group)), advice, change)
     for n in parameters:
         arrays = [v for v in used[n] if isinstance(v, np.ndarray)]
         least = min((v.ndim for v in arrays), default=0)
         if any(v.ndim > max(least, 1) for v in arrays) and n not in ("x", "q", "k", "v"):
-            yield wrong(
-                f"the batch axes of {n} lost",
-                f"{n} may differ from sequence to sequence: here the first one's serves all.",
-                partial(_first_alone, n, least),
-            )
+            advice = f"{n} may differ from sequence to sequence: here the first one's serves all."
+            change = partial(_moved_to, partial(_first, max(least, 1)), [n])
+            yield wrong(f"the batch axes of {n} lost", advice, change)
 
 
-def _dropped(names: Sequence[str], a: dict[str, Any]) -> None:
-    for n in names:
-        a.pop(n, None)
-
-
-def _put(name: str, value: Any, a: dict[str, Any]) -> None:
-    a[name] = value
+def _put(values: dict[str, Any]) -> Change:
+    return lambda a: a.update(values)
 
 
 def _exchange(name: str, words: Sequence[Any], default: Any, a: dict[str, Any]) -> None:
     a[name] = words[1 - words.index(a.get(name, default))]
 
 
-def _first_alone(name: str, least: int, a: dict[str, Any]) -> None:
-    if name in a:
-        a[name] = _first(a[name], least)
+def _moved_to(how: Callable[[np.ndarray], np.ndarray], names: list[str], a: dict[str, Any]) -> None:
+    a.update({n: how(np.asarray(a[n])) for n in names if a.get(n) is not None})
 
 
-def _at_other_places(wrong: Callable[..., Mistake], names: list[str]) -> Iterator[Mistake]:
-    text = " and ".join(names)
+def _from_zero(at: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(np.arange(at.shape[-1] if at.ndim else 1), at.shape).copy()
 
-    def change(how: Callable[[np.ndarray], np.ndarray]) -> Change:
-        return lambda a: a.update({n: how(np.asarray(a[n])) for n in names})
 
-    def from_zero(at: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(np.arange(at.shape[-1] if at.ndim else 1), at.shape).copy()
+def _first(least: int, value: np.ndarray) -> np.ndarray:
+    """The first entry of each leading axis, in its place in the shape."""
+    lead = max(value.ndim - least, 0)
+    return np.broadcast_to(value[(slice(0, 1),) * lead], value.shape).copy()
 
-    if all(n.endswith("positions") for n in names):
-        yield wrong(
-            f"{text} counted from 0 whatever was given",
-            "Use the positions that are given: with a cache or padding they do not begin at 0.",
-            change(from_zero),
-        )
-        yield wrong(f"{text} counted from 1", "The first position is 0.", change(lambda at: at + 1))
-    yield wrong(
-        f"{text} cut to whole numbers",
-        f"{text} may lie between whole numbers.",
-        change(lambda at: np.trunc(at).astype(at.dtype)),
-    )
-    yield wrong(
-        f"the absolute value of {text}",
-        f"{text} may be negative: the sign counts.",
-        change(np.abs),
-    )
+
+PLACES: tuple[tuple[str, str, Callable[[np.ndarray], np.ndarray]], ...] = (
+    (
+        "{} counted from 0 whatever was given",
+        "Use the positions that are given: with a cache or padding they do not begin at 0.",
+        _from_zero,
+    ),
+    ("{} counted from 1", "The first position is 0.", lambda at: at + 1),
+    (
+        "{} cut to whole numbers",
+        "They may lie between whole numbers.",
+        lambda at: np.trunc(at).astype(at.dtype),
+    ),
+    ("the absolute value of {}", "They may be negative: the sign counts.", np.abs),
+)
+
+
+def pairs(exercise: Exercise) -> Iterator[Mistake]:
+    """Two mistakes of the table at once."""
+    for a, b in combinations([m for m in exercise.mistakes if m.change], 2):
+        change = (*a.change, *b.change)
+        wrong = late(exercise.name, exercise.chapter, change)
+        yield Mistake(f"{a.name}; and {b.name}", f"{a.advice} {b.advice}", a.chapter, wrong, change)
 
 
 def of_results(pairs: Sequence[tuple[Outcome, Outcome]], precise: float) -> tuple[str, str]:
@@ -142,7 +136,7 @@ def of_results(pairs: Sequence[tuple[Outcome, Outcome]], precise: float) -> tupl
     if n > 1 and all(_in_another_order(want, got, precise) for want, got in pairs):
         return "the results in another order", "Return them as the specification lists them."
     for i in range(n) if n > 1 else ():
-        if all_are(partial(_alone, i)):
+        if all_are(partial(lambda i, results: results[i : i + 1], i)):
             return f"result {i + 1} of {n} alone", f"Return a tuple of all {n} results."
     if all_are(lambda r: [-a for a in r] if all(a.dtype.kind in "fci" for a in r) else None):
         return "the opposite sign", "Every number is right but for its sign."
@@ -169,10 +163,6 @@ def _in_another_order(want: Outcome, got: Outcome, precise: float) -> bool:
             return False
         del left[n]
     return not left and not want.agrees(got, precise)
-
-
-def _alone(place: int, results: list[np.ndarray]) -> list[np.ndarray]:
-    return results[place : place + 1]
 
 
 def _moved(
@@ -202,55 +192,16 @@ def _in_float32(pairs: Sequence[tuple[Outcome, Outcome]], precise: float) -> boo
     return True
 
 
-def _values(exercise: Exercise, cases: Sequence[Case]) -> dict[str, list[Any]]:
-    """What the cases give for each parameter."""
-    signature = inspect.signature(exercise.reference)
-    found: dict[str, list[Any]] = {name: [] for name in signature.parameters}
-    for one in cases:
-        try:
-            bound = signature.bind(*one.args, **one.options).arguments
-        except TypeError:  # a case of several calls, with arguments of its own
-            continue
-        for name, value in bound.items():
-            found[name].append(value)
-    return found
-
-
-def _changed(reference: Callable, change: Change) -> Callable:
-    """The reference, with its arguments changed by their names."""
+def _changed(function: Callable, reference: Callable, change: Change) -> Callable:
+    """A function whose arguments are changed by the names that they have in the reference."""
     signature = inspect.signature(reference)
 
     def wrong(*args: Any, **options: Any) -> Any:
         bound = signature.bind(*args, **options)
         change(bound.arguments)
-        return reference(*bound.args, **bound.kwargs)
+        return function(*bound.args, **bound.kwargs)
 
     return wrong
-
-
-def _with_default(function: Callable, reference: Callable, name: str) -> Callable:
-    """A function that gets one argument's default, whatever is given."""
-    parameters = inspect.signature(reference).parameters
-    place, default = [*parameters].index(name), parameters[name].default
-
-    def wrong(*args: Any, **options: Any) -> Any:
-        args = tuple(default if n == place else value for n, value in enumerate(args))
-        return function(*args, **{key: v for key, v in options.items() if key != name})
-
-    return wrong
-
-
-def _first(value: Any, least: int) -> Any:
-    """The first entry of each leading axis, in its place in the shape."""
-    if not isinstance(value, np.ndarray) or value.ndim <= max(least, 1):
-        return value
-    lead = value.ndim - max(least, 1)
-    first = value[(slice(0, 1),) * lead]
-    return np.broadcast_to(first, value.shape).copy()
-
-
-def _are_arrays(values: list[Any]) -> bool:
-    return any(isinstance(v, np.ndarray) and v.ndim for v in values)
 
 
 def at_default(value: Any, default: Any) -> bool:
@@ -330,7 +281,7 @@ def _strange(name: str, a: np.ndarray) -> Iterator[str]:
             yield f"a row of {name} that is all -inf"
         elif not np.isfinite(a).all():
             yield f"infinity in {name}"
-        if name.endswith(PLACES):
+        if name.endswith(("positions", "distance")):
             if (a < 0).any():
                 yield f"negative {name}"
             if (a % 1 != 0).any():
@@ -367,11 +318,3 @@ def why_nan(exercise: Exercise, one: Case) -> str:
             "neither divides by itself. Subtract the largest of each row first."
         )
     return "There are NaNs: 0/0, or infinity minus infinity?"
-
-
-def pairs(exercise: Exercise) -> Iterator[Mistake]:
-    """Two mistakes of the table at once."""
-    for a, b in combinations([m for m in exercise.mistakes if m.change], 2):
-        change = (*a.change, *b.change)
-        wrong = late(exercise.name, exercise.chapter, change)
-        yield Mistake(f"{a.name}; and {b.name}", f"{a.advice} {b.advice}", a.chapter, wrong, change)

@@ -17,7 +17,7 @@ A right answer has `on`, too: 50 calls drawn from it give what the reference giv
 
 - caught: wrong answers that do not pass; accepted: right answers that pass,
 - named: the name that the homework gives holds a word of `says`; misnamed: it holds none,
-- located: there is no name, and what stands beside it (problem, guess, advice) does.
+- located: there is no name, and what stands beside it (problem, guess, advice, stage) does.
 
 The first score stands in held_out/first_score.txt, as it was printed. The list is spent when a
 name or a case is mended with it.
@@ -175,7 +175,7 @@ class Row(NamedTuple):
     answer: Held
     passed: bool
     name: str
-    beside: str  # problem, guess, advice
+    beside: str  # problem, guess, advice, stage
 
     @property
     def named(self) -> bool:
@@ -201,7 +201,7 @@ def graded(answer: Held) -> Row:
     """Check one answer."""
     v = check(answer.exercise, answer.function)
     guess = f'perhaps "{v.guess}"' if v.guess else ""
-    beside = " | ".join(filter(None, (v.problem, guess, v.advice)))
+    beside = " | ".join(filter(None, (v.problem, guess, v.advice, v.stage)))
     return Row(answer, v.passed, v.mistake, beside)
 
 
