@@ -124,6 +124,10 @@ def test_several_results_may_be_exchanged_or_missing():
     assert verdict(lambda x: (x * x, x), two).mistake == "the results in another order"
     assert verdict(lambda x: x * x, two).mistake == "result 2 of 2 alone"
     assert verdict(lambda x: (x, x), two).mistake == ""
+    v = verdict(lambda x: (x, np.multiply(x, x, out=x)), two)  # x is x * x, too
+    assert v.mistake == ""
+    v = verdict(lambda x: (x.copy(), x * x, x.fill(0))[:2], two)
+    assert (v.mistake, v.problem) == ("", "it changed its argument x in place")
 
 
 def test_many_results_are_judged_at_once():
