@@ -19,6 +19,7 @@ from pe_numpy.homework import common
 from pe_numpy.homework.cases import WIDE, Case, Exercise, Outcome, call, difference, run
 from pe_numpy.homework.known import Mistake
 
+Triples = Sequence[tuple[Case, Outcome, Outcome]]  # a case, what is expected, what was given
 PROMOTED = (
     "The numbers are right. np.sqrt of a Python number gives a float64, which promotes float32, as "
     "arrays of float64 or of whole numbers do: use math.sqrt, and cast to the dtype of the data."
@@ -160,12 +161,7 @@ def _arrays(want: Outcome, got: Outcome) -> Iterator[tuple[np.ndarray, np.ndarra
     yield from zip(want.results, got.results if alike else [None] * len(want.results), strict=True)
 
 
-def _name_mistake(
-    verdict: Verdict,
-    exercise: Exercise,
-    triples: Sequence[tuple[Case, Outcome, Outcome]],
-    failing: int,
-) -> None:
+def _name_mistake(verdict: Verdict, exercise: Exercise, triples: Triples, failing: int) -> None:
     """Find the mistake whose results equal those given in every case; else what else helps.
 
     The cases come with what was expected and given, the printed one first, all that fail next.
@@ -192,9 +188,8 @@ def _name_mistake(
     if name:
         verdict.mistake, verdict.advice = name, advice
         return
-    if any(
-        b is not None and np.isnan(b).any() > np.isnan(a).any() for a, b in _arrays(*wrong[0][1:])
-    ):
+    nan = [any(np.isnan(a).any() for a in outcome.results) for outcome in wrong[0][1:]]
+    if nan == [False, True]:
         verdict.advice = common.why_nan(exercise, cases[0])
     verdict.advice = verdict.advice or _likeness(exercise, wrong)
     verdict.here = not most
@@ -205,51 +200,47 @@ def _name_mistake(
         verdict.advice = f"{most[0].advice} {verdict.advice}".strip()
 
 
-def _likeness(exercise: Exercise, triples: Sequence[tuple[Case, Outcome, Outcome]]) -> str:
+def _likeness(exercise: Exercise, triples: Triples) -> str:
     """A hint at a mistake that no list knows, where all the cases that fail give the same."""
-    ratios, cases, apart, several = [], [], [], 0
+    rows, apart, several, constant = [], [], 0, True
     for one, want, got in triples:
         for x, y in _arrays(want, got):
-            if y is None or x.shape != y.shape or not np.isfinite([*x.flat, *y.flat]).all():
+            if y is None or x.shape != y.shape or not (np.isfinite(x) & np.isfinite(y)).all():
                 return ""
             a, b = x.astype(complex).ravel(), y.astype(complex).ravel()
             top = np.abs(a).max(initial=0)
             apart.append(np.abs(a - b).max(initial=0) / max(1, top) if x.dtype == float else 1)
             large = np.abs(a) > 1e-6 * top
-            if np.abs(b[~large]).max(initial=0) > 1e-4 * np.abs(b).max(initial=0):
-                return ""
-            ratios += [*b[large] / a[large]]
-            cases += [one] * int(large.sum())
-            several += large.sum() > 1
+            ratio, most = b[large] / a[large], np.abs(b).max(initial=0)
+            constant &= np.abs(b[~large]).max(initial=0) <= 1e-4 * most
+            constant &= np.allclose(ratio, ratio[:1], rtol=1e-4)
+            rows += [(common.named(exercise, one), r) for r in ratio[:1]]
+            several += ratio.size > 1
     if apart and apart[0] < 1e-6 and np.median(apart) < 1e-4:
         return "All but the last digits are right: is something in float32, or eps another one?"
+    given, ratios = [some for some, _ in rows], np.array([r for _, r in rows])
+    if not constant or not ratios.any():
+        return ""
     if several > 1 and np.allclose(ratios, ratios[0], rtol=1e-4) and abs(ratios[0] - 1) > 1e-2:
-        ratio = ratios[0].real if abs(ratios[0].imag) < 1e-9 else ratios[0]
-        return f"Every number is {ratio:.4g} times the expected one." if ratio else ""
-    for n, a in common.named(exercise, triples[0][0]).items() if len(triples) > 2 else ():
-        for axis in range(-a.ndim, 0) if isinstance(a, np.ndarray) else ():
-            try:
-                sizes = [common.named(exercise, one)[n].shape[axis] for one in cases]
-            except (KeyError, IndexError, AttributeError):
-                continue
+        ratio = ratios[0] if abs(ratios[0].imag) > 1e-9 else ratios[0].real
+        return f"Every number is {ratio:.4g} times the expected one."
+    for n, a in given[0].items() if len(rows) > 2 else ():
+        shapes = [getattr(some.get(n), "shape", ()) for some in given]
+        for axis in range(-np.ndim(a), 0) if isinstance(a, np.ndarray) else ():
+            sizes = [shape[axis] if len(shape) >= -axis else 0 for shape in shapes]
             if len(set(sizes)) > 1 and np.allclose(ratios, sizes, rtol=1e-4):
                 times = f"times the length of axis {axis} of {n}"
                 return f"Each number is the right one {times}: is it a sum for a mean?"
     return ""
 
 
-def _compared(
-    exercise: Exercise,
-    mistake: Mistake,
-    triples: Sequence[tuple[Case, Outcome, Outcome]],
-    failing: int,
-) -> tuple[int, bool, bool]:
+def _compared(e: Exercise, m: Mistake, triples: Triples, failing: int) -> tuple[int, bool, bool]:
     """How many cases that fail a mistake explains, whether the first, and whether all cases."""
     explained, missed, first, shown = 0, 0, False, False
     for n, (one, want, got) in enumerate(triples):
-        wrong = _narrowed(call(mistake.function, one), got)
-        alike = wrong.agrees(got, exercise.precise)
-        shows = alike and not wrong.agrees(want, exercise.precise)
+        wrong = _narrowed(call(m.function, one), got)
+        alike = wrong.agrees(got, e.precise)
+        shows = alike and not wrong.agrees(want, e.precise)
         shown |= shows
         explained += shows and bool(wrong.results)
         first |= n == 0 and shows and _tells(want, got)

@@ -40,9 +40,8 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
     for n in given:
         if isinstance(defaults[n], str | bool):
             for value in sorted({v for v in used[n] if v != defaults[n]}, key=str):
-                advice = (
-                    f"That is one of the values of {n}; use the one that is given, or the default."
-                )
+                use = "use the one that is given, or the default."
+                advice = f"That is one of the values of {n}; {use}"
                 yield wrong(f"always {n}={value!r}", advice, _put({n: value}))
             words = sorted({defaults[n], *used[n]}, key=str)
             if len(words) == 2:
@@ -103,11 +102,7 @@ PLACES: tuple[tuple[str, str, Callable[[np.ndarray], np.ndarray]], ...] = (
         _from_zero,
     ),
     ("{} counted from 1", "The first position is 0.", lambda at: at + 1),
-    (
-        "{} cut to whole numbers",
-        "They may lie between whole numbers.",
-        lambda at: np.trunc(at).astype(at.dtype),
-    ),
+    ("{} cut to whole numbers", "They may lie between them.", lambda at: at - np.fmod(at, 1)),
     ("the absolute value of {}", "They may be negative: the sign counts.", np.abs),
 )
 
@@ -146,12 +141,8 @@ def of_results(pairs: Sequence[tuple[Outcome, Outcome]], precise: float) -> tupl
             moved = [k for k in range(-ndim, 0) if order[k] != k]
             if moved and all_are(partial(_moved, order, moved)):
                 return "axes in another order", "The numbers are right; look at the axes' order."
-    if _in_float32(pairs, precise):
-        return (
-            "computed in float32",
-            "The numbers are right to seven digits: compute in float64 what is to be float64.",
-        )
-    return "", ""
+    advice = "The numbers are right to seven digits: compute in float64 what is to be float64."
+    return ("computed in float32", advice) if _in_float32(pairs, precise) else ("", "")
 
 
 def _in_another_order(want: Outcome, got: Outcome, precise: float) -> bool:
@@ -178,17 +169,12 @@ def _moved(
 def _in_float32(pairs: Sequence[tuple[Outcome, Outcome]], precise: float) -> bool:
     """Whether float64 results have the digits of float32 alone, and these are right."""
     for want, got in pairs:
-        if [a.shape for a in want.results] != [b.shape for b in got.results]:
-            return False
-        for a, b in zip(want.results, got.results, strict=True):
-            if a.dtype != np.float64 or b.dtype.kind != "f" or not np.isfinite(b).all():
-                return False
-            with np.errstate(over="ignore"):
-                if not np.array_equal(b, b.astype(np.float32).astype(np.float64)):
-                    return False
         narrow = Outcome([a.astype(np.float32) for a in want.results])
-        if not narrow.agrees(Outcome(got.results), precise):
+        if any(a.dtype != np.float64 for a in want.results) or not narrow.agrees(got, precise):
             return False
+        with np.errstate(over="ignore"):
+            if any(b.dtype.kind != "f" or (b != b.astype(np.float32)).any() for b in got.results):
+                return False
     return True
 
 
@@ -263,19 +249,18 @@ def traits(exercise: Exercise, cases: Sequence[Case]) -> list[list[str]]:
 
 def _unlike(some: dict[str, Any], axis: int) -> list[tuple[str, str]]:
     """Names of arrays of several axes that differ in one of these."""
-    sizes = [
-        (n, a.shape[axis]) for n, a in some.items() if isinstance(a, np.ndarray) and a.ndim > 1
-    ]
+    arrays = {n: a for n, a in some.items() if isinstance(a, np.ndarray) and a.ndim > 1}
+    sizes = [(n, a.shape[axis]) for n, a in arrays.items()]
     return [(n, m) for (n, a), (m, b) in combinations(sizes, 2) if a != b]
 
 
 def _strange(name: str, a: np.ndarray) -> Iterator[str]:
     """What is not plain in the numbers of an array."""
+    a = np.atleast_1d(a)
     if not a.size:
         yield f"an empty {name}"
-    elif a.dtype == bool:
-        if not a.any(axis=-1).all():
-            yield f"a row of {name} that is all False"
+    elif a.dtype == bool and not a.any(axis=-1).all():
+        yield f"a row of {name} that is all False"
     elif a.dtype.kind in "fi":
         if np.isneginf(a).all(axis=-1).any():
             yield f"a row of {name} that is all -inf"
@@ -312,9 +297,7 @@ def why_nan(exercise: Exercise, one: Case) -> str:
     traits = [trait for n, a in arrays for trait in _strange(n, a)]
     if any(t.startswith("a row of") for t in traits):
         return "There are NaNs: where all is hidden or -inf, a softmax is 0/0."
-    if any(t.startswith("large numbers in") for t in traits):
-        return (
-            "There are NaNs: exp of a large number is infinity, exp of a very negative one 0, and "
-            "neither divides by itself. Subtract the largest of each row first."
-        )
-    return "There are NaNs: 0/0, or infinity minus infinity?"
+    if not any(t.startswith("large numbers in") for t in traits):
+        return "There are NaNs: 0/0, or infinity minus infinity?"
+    why = "exp of a large number is infinity, of a very negative one 0: neither divides by itself"
+    return f"There are NaNs: {why}. Subtract the largest of each row first."

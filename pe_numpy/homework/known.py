@@ -61,23 +61,9 @@ def late(name: str, chapter: int, change: Sequence[str]) -> Callable:
 
 
 def exchanged(name: str, chapter: int, change: Sequence[str]) -> Callable:
-    """The book's solution of an exercise with some texts exchanged.
+    """The book's solution of an exercise with some texts exchanged: old, new, old, new.
 
-    Parameters
-    ----------
-    name, chapter : str, int
-        Of the exercise.
-    change : sequence of str
-        A text and what stands in its place, and so on.
-
-    Returns
-    -------
-    The wrong function.
-
-    Raises
-    ------
-    ValueError
-        If a text is not there, or not once.
+    ValueError if an old text is not there, or not once.
     """
     source = solution_source(name, chapter)
     for old, new in zip(change[::2], change[1::2], strict=True):
