@@ -1628,7 +1628,7 @@ MUTANTS = [
     Mutant("ignored alone, not together", COMMON, "*combinations(given, 2)]", "]"),
     Mutant("pairs are one", COMMON, "change = (*a.change, *b.change)", "change = (*a.change,)"),
     Mutant("one sequence's positions are all", COMMON, "if any(v.ndim > max(least, 1)", "if any(v.ndim < max(least, 1)"),
-    Mutant("any digits are those of float32", COMMON, " or not narrow.agrees(got, precise):", ":"),
+    Mutant("any digits are those of float32", COMMON, "in want.results]).agrees(got, precise):", "in want.results]):"),
     Mutant("two flaws have no name", COMMON, "    for known in exercise.mistakes:", "    for known in ():"),
     Mutant("exchanged in one case is exchanged", COMMON, "                return False\n        return True", "                continue\n        return True"),
     Mutant("plain: whole numbers stay whole", PLAIN, 'FLOATS = "1.0 * {array}({2})"', 'FLOATS = "{array}({2})"'),

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from shown_where import text
 
 import pe_numpy
 from pe_numpy.homework import common, course
@@ -23,6 +24,7 @@ from pe_numpy.homework.cases import (
     run,
 )
 from pe_numpy.homework.check import _side_by_side, judge
+from pe_numpy.homework.known import SECTIONS
 from pe_numpy.homework.registry import EXERCISES, exercise_of
 
 
@@ -268,6 +270,16 @@ def test_nans_are_told_with_their_cause_beside_a_case_that_has_one():
     toy = Exercise("f", lambda x: x, lambda rng: iter([plain, wide]))
     v = judge(toy, run(lambda x: 2 * x if x.ndim < 2 else x * np.nan, [plain, wide]))
     assert "NaN" not in str(v) and v.call == "f(x=[1.0, 2.0])"
+
+
+def test_the_section_that_shows_the_function_is_named():
+    assert text() == SECTIONS.read_text(encoding="utf-8"), "python tests/shown_where.py"
+    assert len(text().split(" = ")) > 140
+    v = pe_numpy.check("alibi_bias", lambda *a, **o: pe_numpy.alibi_bias(*a, **o) ** 3)
+    assert '\n    See chapter 35, "The formula".\n' in str(v)
+    assert "\n    See chapter 34.\n" in str(verdict(lambda x, factor=2.0: x))
+    v.chapter = 36  # that of a mistake, which the function's chapter does not show
+    assert "\n    See chapter 36.\n" in str(v)
 
 
 def test_an_array_for_a_length_is_told():

@@ -7,7 +7,6 @@ the plainest of them, which is printed, is a guess, and told so: there may be an
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
@@ -17,7 +16,7 @@ import numpy as np
 
 from pe_numpy.homework import common
 from pe_numpy.homework.cases import WIDE, Case, Exercise, Outcome, call, difference, run
-from pe_numpy.homework.known import Mistake
+from pe_numpy.homework.known import Mistake, sections
 
 Triples = Sequence[tuple[Case, Outcome, Outcome]]  # a case, what is expected, what was given
 PROMOTED = (
@@ -51,6 +50,8 @@ class Verdict:
         """Lines for a person: the mistake first, then a case that shows it."""
         if self.passed:
             return f"{self.name}: right in all {self.cases} cases"
+        section = sections().get(str(self.chapter), {}).get(self.name)
+        chapter = f'{self.chapter}, "{section}"' if section else self.chapter
         where = "On this case it looks like" if self.here else "Perhaps"
         lines = [f"{self.name}: {self.mistake or self.problem}"]
         for text in (
@@ -58,7 +59,7 @@ class Verdict:
             f'{where} "{self.guess}", and something else.' if self.guess else "",
             self.advice,
             self.stage,
-            f"See chapter {self.chapter}." if self.chapter else "",
+            f"See chapter {chapter}." if chapter else "",
         ):
             lines += [f"    {text}"] if text else []
         for title in ("call", "expected", "given", "again"):
@@ -73,10 +74,7 @@ def judge(
     cases: Sequence[Case] | None = None,
     seed: int = 0,
 ) -> Verdict:
-    """Compare what a function gave with the reference; name the mistake if it is known.
-
-    The seed is that of the cases.
-    """
+    """Compare what a function gave, with the cases of a seed; name the mistake if it is known."""
     cases = exercise.all_cases(seed) if cases is None else cases
     expected = run(exercise.reference, cases)
     outcomes = [*map(_unpacked, expected, outcomes)]
@@ -148,9 +146,8 @@ def _array_for_number(exercise: Exercise, error: str) -> str:
     if not any(text in error for text in ("integer scalar", "Python scalar", "truth value")):
         return ""
     length = "integer scalar" in error or "arange(" in error
-    names = [*inspect.signature(exercise.reference).parameters]
-    args = exercise.all_cases()[0].args
-    arrays = [n for n, a in zip(names, args, strict=False) if isinstance(a, np.ndarray)]
+    given = common.named(exercise, exercise.all_cases()[0])
+    arrays = [n for n, a in given.items() if isinstance(a, np.ndarray)]
     used = "a length" if length else "one number, which math.sin, int and if ask for"
     return f"{arrays[0] if arrays else 'An argument'} is an array; you used it as {used}."
 
@@ -304,8 +301,9 @@ def _short(value: Any, digits: int = 4, start: int = 0) -> str:
     if isinstance(value, np.ndarray):
         numbers = value.ravel()[start : start + 4] if value.size > 24 else value
         if value.dtype.kind == "f":
-            rounded = [_rounded(float(x), digits) for x in numbers.ravel()]
-            numbers = np.reshape(rounded, numbers.shape)
+            numbers = numbers.astype(np.result_type(value, np.float64))
+            few = np.reshape([float(f"{x:.{digits}g}") for x in numbers.ravel()], numbers.shape)
+            numbers = np.where(np.abs(numbers) < 0.1, few, numbers.round(digits) + 0)
         elif value.dtype.kind == "c":
             numbers = numbers.astype(np.complex128).round(digits) + 0
         if value.size > 24:
@@ -322,8 +320,3 @@ def _short(value: Any, digits: int = 4, start: int = 0) -> str:
     if isinstance(value, np.random.Generator):
         return "a generator"
     return repr(value)
-
-
-def _rounded(x: float, digits: int) -> float:
-    """With so many digits behind the point, or so many in all if it is small."""
-    return float(f"{x:.{digits}g}") if abs(x) < 0.1 else round(x, digits) + 0

@@ -34,9 +34,10 @@ def mistakes(exercise: Exercise, cases: Sequence[Case]) -> Iterator[Mistake]:
     given = [n for n in defaults if any(not at_default(v, defaults[n]) for v in used[n])]
     for names in [*combinations(given, 1), *combinations(given, 2)]:
         text, verb = " and ".join(names), "are" if len(names) > 1 else "is"
-        were = " and ".join(f"{n}={_told(defaults[n])}" for n in names)
+        values = [(n, defaults[n]) for n in names]
+        were = " and ".join(f"{n}={d:g}" if type(d) is float else f"{n}={d!r}" for n, d in values)
         advice = f"Use the {text} that {verb} given: {were} {verb} for calls without."
-        yield wrong(f"{text} ignored", advice, _put({n: defaults[n] for n in names}))
+        yield wrong(f"{text} ignored", advice, _put(dict(values)))
     for n in given:
         if isinstance(defaults[n], str | bool):
             for value in sorted({v for v in used[n] if v != defaults[n]}, key=str):
@@ -169,8 +170,9 @@ def _moved(
 def _in_float32(pairs: Sequence[tuple[Outcome, Outcome]], precise: float) -> bool:
     """Whether float64 results have the digits of float32 alone, and these are right."""
     for want, got in pairs:
-        narrow = Outcome([a.astype(np.float32) for a in want.results])
-        if any(a.dtype != np.float64 for a in want.results) or not narrow.agrees(got, precise):
+        if any(a.dtype != np.float64 for a in want.results):
+            return False
+        if not Outcome([a.astype(np.float32) for a in want.results]).agrees(got, precise):
             return False
         with np.errstate(over="ignore"):
             if any(b.dtype.kind != "f" or (b != b.astype(np.float32)).any() for b in got.results):
@@ -195,10 +197,6 @@ def at_default(value: Any, default: Any) -> bool:
     if value is None or default is None:
         return value is default
     return bool(np.array_equal(np.asarray(value), np.asarray(default)))
-
-
-def _told(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
 # ---- what cases have in common -------------------------------------------------------------------

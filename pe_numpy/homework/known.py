@@ -18,6 +18,7 @@ from typing import Any
 from pe_numpy.copy.copy import SOLUTIONS
 
 TABLES = Path(__file__).parent / "exercises"
+SECTIONS = Path(__file__).with_name("sections.toml")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class Mistake:
     chapter: int
     function: Callable
     change: tuple[str, ...] = ()  # of the solution, if it is an exchange
+
+
+@cache
+def sections() -> dict[str, dict[str, str]]:
+    """By chapter and exercise, the heading under which the book shows the function."""
+    return tomllib.loads(SECTIONS.read_text(encoding="utf-8"))
 
 
 @cache
