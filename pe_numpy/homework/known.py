@@ -73,20 +73,20 @@ def exchanged(name: str, chapter: int, change: Sequence[str]) -> Callable:
     ValueError if an old text is not there, or not once.
     """
     source = solution_source(name, chapter)
+    parts = [*source.partition(_function(source, name))]
     for old, new in zip(change[::2], change[1::2], strict=True):
-        own = _function(source, name)
-        if own.count(old) == 1:
-            source = source.replace(own, own.replace(old, new))
-        elif own.count(old) == 0 and source.count(old) == 1:
-            source = source.replace(old, new)
-        else:
+        counts = [text.count(old) for text in parts]
+        place = counts.index(1) if counts in ([1, 0, 0], [0, 0, 1]) else 1
+        if counts[place] != 1:
             raise ValueError(f"exchanged: the solution of {name} must have {old!r} once")
+        parts[place] = parts[place].replace(old, new)
     names: dict[str, Any] = {"__name__": name}
-    exec(compile(source, f"<{name}>", "exec"), names)
+    exec(compile("".join(parts), f"<{name}>", "exec"), names)
     function: Callable = names[name]
     return function
 
 
+@cache
 def solution_source(name: str, chapter: int) -> str:
     """The solutions of a chapter, or of another that solves an exercise of this name."""
     own = f"{chapter:02}_"
@@ -96,6 +96,7 @@ def solution_source(name: str, chapter: int) -> str:
     raise ValueError(f"solution_source: no chapter solves {name}")
 
 
+@cache
 def _function(source: str, name: str) -> str:
     """A function's own text."""
     tree = ast.parse(source)
