@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pe_numpy.homework.known import Mistake, in_the_table
-from pe_numpy.judging.properties import Scores
 
 NUMBERS = "biufc"  # the kinds of dtype that a result may have
 WIDE = (np.dtype(np.float64), np.dtype(np.float32))  # expected, given
@@ -57,16 +56,12 @@ class Exercise:
     cases: Callable[[np.random.Generator], Iterator[Case]]
     others: tuple[Mistake, ...] = ()  # mistakes that are no exchange of its table
     chapter: int = 0
-    further: tuple[Mistake, ...] = ()
     precise: float = 1.0  # factor of the tolerance, for sums of many terms
-    scores: Callable[[Callable], Scores] | None = None  # what makes a bare score of the function
-    width: int = 8  # K, and the coordinates of a position, with which that score is measured
-    axes: int = 1
 
     @property
     def mistakes(self) -> tuple[Mistake, ...]:
         """All mistakes that have a name."""
-        return (*in_the_table(self.name, self.chapter), *self.others, *self.further)
+        return (*in_the_table(self.name, self.chapter), *self.others)
 
     def all_cases(self, seed: int = 0) -> list[Case]:
         """At least `LEAST` cases, the same at every call with the same seed.

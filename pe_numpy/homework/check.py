@@ -180,13 +180,12 @@ def _name_mistake(verdict: Verdict, exercise: Exercise, triples: Triples, failin
     wrong = triples[:failing]
     name, advice = common.of_results([(want, got) for _, want, got in wrong], exercise.precise)
     both = (m for m in common.pairs(exercise) if _compared(exercise, m, triples, failing)[2])
-    if not name and (found := next(both, None)):
+    if not name and wrong[0][2].results and (found := next(both, None)):
         name, advice = found.name, found.advice
     if name:
         verdict.mistake, verdict.advice = name, advice
         return
-    nan = [any(np.isnan(a).any() for a in outcome.results) for outcome in wrong[0][1:]]
-    if nan == [False, True]:
+    if [any(np.isnan(a).any() for a in o.results) for o in wrong[0][1:]] == [False, True]:
         verdict.advice = common.why_nan(exercise, cases[0])
     verdict.advice = verdict.advice or _likeness(exercise, wrong)
     verdict.here = not most
@@ -201,7 +200,8 @@ def _likeness(exercise: Exercise, triples: Triples) -> str:
     """A hint at a mistake that no list knows, where all the cases that fail give the same."""
     rows, apart, several, constant = [], [], 0, True
     for one, want, got in triples:
-        for x, y in _arrays(want, got):
+        pairs = ((a, b) for a, b in _arrays(want, got) if a.dtype != np.float16)  # too few digits
+        for x, y in pairs:
             if y is None or x.shape != y.shape or not (np.isfinite(x) & np.isfinite(y)).all():
                 return ""
             a, b = x.astype(complex).ravel(), y.astype(complex).ravel()
@@ -209,8 +209,8 @@ def _likeness(exercise: Exercise, triples: Triples) -> str:
             apart.append(np.abs(a - b).max(initial=0) / max(1, top) if x.dtype == float else 1)
             large = np.abs(a) > 1e-6 * top
             ratio, most = b[large] / a[large], np.abs(b).max(initial=0)
-            constant &= np.abs(b[~large]).max(initial=0) <= 1e-4 * most
-            constant &= np.allclose(ratio, ratio[:1], rtol=1e-4)
+            small = np.abs(b[~large]).max(initial=0) <= 1e-4 * most
+            constant &= small and np.allclose(ratio, ratio[:1], rtol=1e-4)
             rows += [(common.named(exercise, one), r) for r in ratio[:1]]
             several += ratio.size > 1
     if apart and apart[0] < 1e-6 and np.median(apart) < 1e-4:
