@@ -301,6 +301,11 @@ def test_an_array_for_a_length_is_told():
     v = judge(toy, run(lambda n, d: math.sin(n), at[1:]), at[1:])
     assert v.advice.startswith("positions is an array; you used it as one number")
     assert judge(toy, run(lambda n, d: n @ d, at), at).advice == ""
+    v = pe_numpy.check(
+        "sinusoidal", lambda length, d, *a, **o: np.arange(length)[:, None] + np.ones(d)
+    )
+    assert v.problem.startswith("the result should have the shape")  # of one position
+    assert v.advice == "positions is an array; you used it as a length."
 
 
 def test_a_change_in_place_is_told_and_does_not_reach_the_next_case():

@@ -78,7 +78,7 @@ def judge(
     cases = exercise.all_cases(seed) if cases is None else cases
     expected = run(exercise.reference, cases)
     outcomes = [*map(_unpacked, expected, outcomes)]
-    problems = [*map(lambda a, b: _problem(exercise, a, b), expected, outcomes)]
+    problems = [_problem(exercise, *each) for each in zip(cases, expected, outcomes, strict=True)]
     failing = [n for n, problem in enumerate(problems) if problem[0]]
     if not failing:
         return Verdict(exercise.name, True, len(cases))
@@ -94,6 +94,8 @@ def judge(
     if not verdict.types and not verdict.right[first]:
         verdict.stage += f" And {next(problem for problem, _, slip in problems if slip)}."
     verdict.problem, verdict.advice, _ = problems[first]
+    of_errors = (problems[n][1] for n in failing if outcomes[n].error)
+    verdict.advice = verdict.advice or next(filter(None, of_errors), "")
     verdict.call = describe(exercise, cases[first])
     verdict.expected, verdict.given = _side_by_side(expected[first], outcomes[first])
     if ", ...]" in verdict.call:
@@ -114,20 +116,20 @@ def _unpacked(want: Outcome, got: Outcome) -> Outcome:
     return got
 
 
-def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str, bool]:
+def _problem(e: Exercise, one: Case, want: Outcome, got: Outcome) -> tuple[str, str, bool]:
     """What is wrong with one call, what to do about it, and whether it is the dtype's width."""
     if got.error.startswith("NotImplementedError"):
         name = got.error.rpartition(" in ")[2]
-        what = "it" if name in (got.error, exercise.name) else f"{name}, which it calls,"
+        what = "it" if name in (got.error, e.name) else f"{name}, which it calls,"
         advice = "Read its specification, then replace the last line."
         return f"{what} is not written yet", advice, False
     if got.error:
-        return f"it failed with {got.error}", _array_for_number(exercise, got.error), False
+        return f"it failed with {got.error}", _array_for_number(e, one, got.error), False
     if got.nothing:
         return "it returned nothing", "Is there a return?", False
-    apart = difference(_narrowed(want, got), got, exercise.precise)
+    apart = difference(_narrowed(want, got), got, e.precise)
     if apart:
-        return difference(want, got, exercise.precise), "", False
+        return difference(want, got, e.precise), "", False
     if got.changed:
         return f"it changed its argument {got.changed[0]} in place", "Work on a copy.", False
     for a, b in zip(want.results, got.results, strict=True):
@@ -141,13 +143,12 @@ def _problem(exercise: Exercise, want: Outcome, got: Outcome) -> tuple[str, str,
     return "", "", False
 
 
-def _array_for_number(exercise: Exercise, error: str) -> str:
+def _array_for_number(exercise: Exercise, one: Case, error: str) -> str:
     """What an error says that comes of `range(positions)`, or of `math.sin(positions)`."""
     if not any(text in error for text in ("integer scalar", "Python scalar", "truth value")):
         return ""
     length = "integer scalar" in error or "arange(" in error
-    given = common.named(exercise, exercise.all_cases()[0])
-    arrays = [n for n, a in given.items() if isinstance(a, np.ndarray)]
+    arrays = [n for n, a in common.named(exercise, one).items() if isinstance(a, np.ndarray)]
     used = "a length" if length else "one number, which math.sin, int and if ask for"
     return f"{arrays[0] if arrays else 'An argument'} is an array; you used it as {used}."
 
@@ -268,8 +269,7 @@ def _narrowed(wrong: Outcome, got: Outcome) -> Outcome:
 
 def describe(exercise: Exercise, one: Case) -> str:
     """A case as a call that can be typed in, shortened where it is long."""
-    named = common.named(exercise, one)
-    parts = [f"{name}={_short(value)}" for name, value in named.items()]
+    parts = [f"{name}={_short(value)}" for name, value in common.named(exercise, one).items()]
     return f"{exercise.name}({', '.join(parts)})" + (" in a row" if one.drive else "")
 
 
@@ -303,7 +303,7 @@ def _short(value: Any, digits: int = 4, start: int = 0) -> str:
         if value.dtype.kind == "f":
             numbers = numbers.astype(np.result_type(value, np.float64))
             few = np.reshape([float(f"{x:.{digits}g}") for x in numbers.ravel()], numbers.shape)
-            numbers = np.where(np.abs(numbers) < 0.1, few, numbers.round(digits) + 0)
+            numbers = np.where(np.abs(numbers) < 0.1, few, numbers.round(digits)) + 0
         elif value.dtype.kind == "c":
             numbers = numbers.astype(np.complex128).round(digits) + 0
         if value.size > 24:
