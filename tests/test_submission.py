@@ -217,7 +217,8 @@ def test_a_copy_is_flagged_however_its_lines_break(tmp_path):
 def test_what_is_their_own_gets_no_flag(tmp_path):
     (tmp_path / "helper.py").write_text("def half(d):\n    return d // 2\n")
     (tmp_path / "broken.py").write_text("def (")
-    text = '"""python -m pe_numpy check"""\nimport helper, json, broken\nfrom . import pe_numpy\n'
+    text = '"""python -m pe_numpy check"""\nimport helper, json, broken, answers\n'
+    text += "from . import pe_numpy\n"
     assert flags(tmp_path, text + OWN) == []
 
 

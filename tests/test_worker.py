@@ -336,4 +336,5 @@ def test_a_limit_that_is_not_in_force_is_told(monkeypatch):
     assert text != changed
     monkeypatch.setattr(runner, "apart", lambda: ())
     monkeypatch.setattr(runner.inspect, "getsource", lambda module: changed)
-    assert len(runner.limits_not_in_force()) == 4
+    found = runner.limits_not_in_force()
+    assert {"the memory of a process", "the size of a file"} < {*found} and len(found) >= 3

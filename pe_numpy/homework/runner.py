@@ -102,6 +102,8 @@ def check_file(path: str | Path, names: Sequence[str] = (), **options: Any) -> R
 def check_files(
     paths: Sequence[str | Path],
     names: Sequence[str] = (),
+    seconds: float = SECONDS,
+    *,
     progress: Callable[[int, int], None] | None = None,
     found: Callable[[Report], None] | None = None,
     **options: Any,
@@ -112,7 +114,7 @@ def check_files(
     gets the report.
     """
     all_: dict[str, Report] = {}
-    for done, report in enumerate(reports(paths, names, **options), start=1):
+    for done, report in enumerate(reports(paths, names, seconds, **options), 1):
         all_[report.path] = report
         if found is not None:
             found(report)

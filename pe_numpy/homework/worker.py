@@ -130,16 +130,11 @@ class Bigram:
         return self.table[tokens.shape[1] % len(self.table), tokens[:, -1]]
 
 
-def per_head(distance: Any) -> Any:
-    """A bias (3, l, s), which tells the past from the future."""
-    slopes = np.array([0.5, 0.25, -0.125])[:, None, None]
-    return slopes * distance[..., None, :, :]
-
-
 # What a case may hold beside numbers and arrays, by the name under which it travels.
 FUNCTIONS: dict[str, Any] = {
-    **{f.__name__: f for f in (in_pieces, clipped, adamw_steps, sgd_steps, parameters, per_head)},
+    **{f.__name__: f for f in (in_pieces, clipped, adamw_steps, sgd_steps, parameters)},
     "falling": lambda distance: -0.25 * distance,  # a bias by distance, the same for all heads
+    "per_head": lambda distance: np.multiply.outer([0.5, 0.25, -0.125], distance),  # (3, l, s)
     "halved": lambda p: 0.5 * p + 1,
     "turned": lambda p, t=0: np.array([p[1], -p[0]]),
     "stretched": lambda p: p * np.array([0.5, 2.0]),
