@@ -54,6 +54,8 @@ CALLERS = {
         f"tests/test_{name}.py" for name in ("schemes", "cards", "properties")
     ],
     "judging/schemes": ["tests/test_schemes.py"],
+    "homework/runner": ["tests/test_worker.py"],
+    "homework/worker": ["tests/test_check.py", "tests/test_runner.py"],
     "transformer/encodings/token": ["tests/test_model.py"],
 }
 # Words in the names of a page's tests, where its own name is not all.
@@ -181,7 +183,7 @@ CARDS = "book/cards"
 CHECK, CASES, REGISTRY = "homework/check", "homework/cases", "homework/registry"
 COMMON = "homework/common"
 RUNNER = "homework/runner"
-SUBMISSION = "homework/submission"
+SUBMISSION, WORKER = "homework/submission", "homework/worker"
 STARTUP = "startup"
 COPY, PLAIN = "copy/copy", "copy/plain"
 COURSE, GRADING, RELEASE = "homework/course", "homework/grading", "homework/release"
@@ -1599,7 +1601,7 @@ MUTANTS = [
     Mutant("all numbers must differ", CASES, "if wrong.any():", "if wrong.all():"),
     Mutant("complex numbers of half width judged as wide", CASES, 'want.dtype.kind in "fc" else 0', 'want.dtype.kind == "f" else 0'),
     Mutant("shapes not compared", CASES, "if want.shape != got.shape:", "if False:"),
-    Mutant("changed arguments unseen", CASES, "if not _same(*pair)]", "if False]"),
+    Mutant("changed arguments unseen", WORKER, "if not _same(*pair)]", "if False]"),
     Mutant("infinities unseen", CASES, "wrong |= infinite &", "wrong &= infinite &"),
     Mutant("arrays of a library not made", REGISTRY, "run(function, cases, to)", "run(function, cases)"),
     Mutant("no exercise suggested", REGISTRY, "if near else f", "if False else f"),
@@ -1616,7 +1618,9 @@ MUTANTS = [
     Mutant("one result for two", COMMON, "        del left[n]", "        pass"),
     Mutant("results in their order are in another", COMMON, "return not left and not want.agrees(got, precise)", "return not left"),
     Mutant("one NaN for all causes", COMMON, 'if any(t.startswith("a row of")', 'if not any(t.startswith("a row of")'),
-    Mutant("a list is one array", CASES, "or _uneven(result) else", "else"),
+    Mutant("NumPy's arrays for the library's", WORKER, "called(answer, a, o, drive, to)", "called(answer, a, o, drive)"),
+    Mutant("no library is missed", RUNNER, "    if not there:\n", "    if False:\n"),
+    Mutant("a list is one array", WORKER, "or _uneven(result) else", "else"),
     Mutant("a hint from one case", CHECK, "if several > 1 and np", "if several and np"),
     Mutant("once is a factor", CHECK, " and abs(ratios[0] - 1) > 1e-2", ""),
     Mutant("numbers at zeros are no factor's", CHECK, "<= 1e-4 * most", "<= most"),
@@ -1631,6 +1635,7 @@ MUTANTS = [
     Mutant("any digits are those of float32", COMMON, "in want.results]).agrees(got, precise):", "in want.results]):"),
     Mutant("two flaws have no name", COMMON, "    for known in exercise.mistakes:", "    for known in ():"),
     Mutant("exchanged in one case is exchanged", COMMON, "                return False\n        return True", "                continue\n        return True"),
+    Mutant("deep brackets end the checker", RUNNER, "AttributeError, RecursionError)", "AttributeError)"),
     Mutant("plain: whole numbers stay whole", PLAIN, 'FLOATS = "1.0 * {array}({2})"', 'FLOATS = "{array}({2})"'),
     Mutant("plain: positions lose their fractions", PLAIN, '"position_array": "{array}({2})"', '"position_array": "np.asarray({2}, np.int64)"'),
     Mutant("plain: what has brackets loses them", PLAIN, "left if whole else _bracketed(left)", "left"),
@@ -1686,20 +1691,30 @@ MUTANTS = [
     Mutant("green whatever is wrong", RELEASE, '--student "$WHO" | sed', '--student "$WHO" || true | sed'),
     Mutant("no summary of a push", RELEASE, '| tee -a "$GITHUB_STEP_SUMMARY"', "| cat"),
     Mutant("the same is said at every level", RELEASE, "{TOLD[assignment.feedback]} Your", "{TOLD['full']} Your"),
-    Mutant("the folder of the answers comes first", RUNNER, "sys.path.append(beside)", "sys.path.insert(0, beside)"),
-    Mutant("detached children live on", RUNNER, "left = list(_left_behind(scratch))", "left = []"),
-    Mutant("one time for all functions", RUNNER, "        wind_up()\n        answer", "        answer"),
-    Mutant("no budget", RUNNER, "        if run.limits.left() < 0.5:", "        if False:"),
-    Mutant("hidden imports unseen", RUNNER, "self.asked = True", "self.asked = False"),
+    Mutant("the folder of the answers comes first", WORKER, "sys.path.append(folder)", "sys.path.insert(0, folder)"),
+    Mutant("detached children live on", RUNNER, "--pid --fork --kill-child --mount-proc", "--fork"),
+    Mutant("one time for all functions", WORKER, "        wind_up()\n        answer", "        answer"),
+    Mutant("no budget", RUNNER, "            if self.limits.left() < 0.5:", "            if False:"),
+    Mutant("hidden imports unseen", RUNNER, "self.asked |= bool(asked)", "pass"),
     Mutant("threads parse at the same time", SUBMISSION, "    with _PARSER:", "    if True:"),
-    Mutant("hidden neighbours unseen", SUBMISSION, '{*own, *used.get("beside", [])}', "{*own}"),
     Mutant("the folder is on the path of libraries", SUBMISSION, "if place and Path(place).resolve() != folder.resolve()", "if place"),
     Mutant("a library's name is a neighbour's", SUBMISSION, "return known or importlib", "return importlib"),
     Mutant("helpers are flagged", SUBMISSION, "(answers := _answers(beside))", "(answers := [name])"),
-    Mutant("reports as they come", RUNNER, "[reports[n] for n in range(len(paths))]", "[*reports.values()]"),
-    Mutant("the process has seed 0", RUNNER, "EXERCISES[name].all_cases(int(seed))", "EXERCISES[name].all_cases(0)"),
-    Mutant("forged letters", RUNNER, "Outcome([], printable(str(error))", "Outcome([], str(error)"),
-    Mutant("any dtype is read", RUNNER, "dtype.kind not in NUMBERS or", "False or"),
+    Mutant("reports as they come", RUNNER, "[all_[str(path)] for path in paths]", "[*all_.values()]"),
+    Mutant("the process has seed 0", RUNNER, "all_cases(self.limits.seed)", "all_cases(0)"),
+    Mutant("forged letters", RUNNER, "Outcome([*arrays], printable(str(error))", "Outcome([*arrays], str(error)"),
+    Mutant("any dtype is read", WORKER, "dtype.kind not in NUMBERS or", "False or"),
+    Mutant("the package can be imported", WORKER, 'if first(args[0], ".")[0] == name:', "if False:"),
+    Mutant("the package's files can be read", WORKER, "if info and (info.st_dev, info.st_ino) in hidden:", "if False:"),
+    Mutant("files are changed anywhere", WORKER, 'elif event == "open" or event in changes:', 'elif event == "open":'),
+    Mutant("files are written anywhere", WORKER, 'path == null or (event == "open" and', 'path == null or event == "open" or ('),
+    Mutant("signals for others", WORKER, 'event == "os.kill" and args[0] != me', "False"),
+    Mutant("a layout that is lost", WORKER, "key=lambda n: -abs(value.strides[n])", "key=lambda n: n"),
+    Mutant("a line that fails ends the file", WORKER, "except Exception as error:\n                failed", "except ZeroDivisionError as error:\n                failed"),
+    Mutant("results without an end", RUNNER, "if len(kept) > LARGEST_READ:", "if False:"),
+    Mutant("a disk without an end", RUNNER, "if written > worker.LARGEST_FILES:", "if False:"),
+    Mutant("a device is a file", SUBMISSION, "if not stat.S_ISREG(", "if not ("),
+    Mutant("neighbours' answers are copied", SUBMISSION, " or place.resolve() in others", ""),
     Mutant("cells of the shell run", SUBMISSION, 'in (["time"], ["capture"]) else', "else"),
     Mutant("no name of a magic's result", SUBMISSION, 'm[1] + (m[2] + "[]" if m[2] else "pass")', 'm[1] + "pass"'),
     Mutant("the future stays in its cell", SUBMISSION, 'cell.replace(ahead, "")', "cell"),

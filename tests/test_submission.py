@@ -20,6 +20,7 @@ from pe_numpy.homework.submission import (
     none_of_them,
     of_cells,
     printable,
+    read,
     tree_of,
 )
 
@@ -36,10 +37,10 @@ def notebook(tmp_path, *cells):
     return path
 
 
-def flags(tmp_path, text, **used):
+def flags(tmp_path, text):
     path = tmp_path / "answers.py"
     path.write_text(text)
-    return flags_of(text.encode(), ast.parse(text), path, used)
+    return flags_of(text.encode(), ast.parse(text), path)
 
 
 class Cycle:
@@ -96,6 +97,30 @@ def test_a_folder_and_what_has_no_end_are_told(tmp_path, monkeypatch):
         code_of(tmp_path / "a.py")
     (tmp_path / "a.py").write_text("#" * 100)
     assert code_of(tmp_path / "a.py")[0] == b"#" * 100
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name here")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    for name in ("a.py", "b.ipynb", "helper.py"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "link.py").symlink_to(tmp_path / "a.py")
+    for name in ("a.py", "b.ipynb", "link.py"):
+        assert read(tmp_path / name).problem == "it is no file that can be read to its end"
+    (tmp_path / "c.py").write_text("import helper, a\n")
+    assert read(tmp_path / "c.py").files == {"c.py": b"import helper, a\n"}
+
+
+def test_modules_that_a_file_imports_come_along_and_those_that_they_import(tmp_path):
+    (tmp_path / "answers.py").write_text("import helper\nfrom more.deep import x\n" + OWN)
+    (tmp_path / "helper.py").write_text("import third, answers\n")
+    (tmp_path / "third.py").write_text("import numpy\n")
+    (tmp_path / "not_asked_for.py").write_text("")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "deep.py").write_text("x = 1\n")
+    names = {"answers.py", "helper.py", "third.py", "more/deep.py"}
+    assert {*read(tmp_path / "answers.py").files} == names
+    others = [tmp_path / "third.py", tmp_path / "answers.py"]
+    assert {*read(tmp_path / "answers.py", others).files} == names - {"third.py"}
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"cells": 3}', '{"cells": [{}]}', "[" * 9999, "\x00"])
@@ -176,10 +201,8 @@ def test_the_package_and_a_neighbours_answers_are_flagged(tmp_path):
     inside = "def f():\n    from pe_numpy.rotary import rope\n"
     assert flags(tmp_path, inside) == [FLAG + "imports pe_numpy in line 2"]
     assert flags(tmp_path, "import numpy, pe_numpy as p") == [FLAG + "imports pe_numpy in line 1"]
-    assert flags(tmp_path, OWN, package=True) == [FLAG + "imports pe_numpy while it runs"]
     other = [FLAG + "imports other.py beside it, which has rope_frequencies"]
     assert flags(tmp_path, "from other import f") == other
-    assert flags(tmp_path, OWN, beside=["other"]) == other
 
 
 def test_a_copy_is_flagged_however_its_lines_break(tmp_path):
@@ -194,8 +217,9 @@ def test_a_copy_is_flagged_however_its_lines_break(tmp_path):
 def test_what_is_their_own_gets_no_flag(tmp_path):
     (tmp_path / "helper.py").write_text("def half(d):\n    return d // 2\n")
     (tmp_path / "broken.py").write_text("def (")
-    text = '"""python -m pe_numpy check"""\nimport helper, json, broken\nfrom . import pe_numpy\n'
-    assert flags(tmp_path, text + OWN, beside=["answers", "helper"], package=False) == []
+    text = '"""python -m pe_numpy check"""\nimport helper, json, broken, answers\n'
+    text += "from . import pe_numpy\n"
+    assert flags(tmp_path, text + OWN) == []
 
 
 def test_a_neighbour_of_a_librarys_name_is_not_what_is_imported(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Exercises of chapter 44: keep fewer keys.
 
-Write the functions, then ask what is still wrong:
+They need `rope` of chapter 40: copy your own into this file. Write the functions, then ask what is
+still wrong:
 
     python -m pe_numpy check notebooks/exercises/44_fewer_keys.py
 
@@ -8,8 +9,6 @@ Hints stand at the end of the file, the gentle ones first.
 """
 
 import numpy as np
-
-from pe_numpy import rope
 
 
 def grouped_scores(q, k, q_positions, k_positions):
@@ -21,7 +20,7 @@ def grouped_scores(q, k, q_positions, k_positions):
     k_positions  (S,)
     returns      (..., H, L, S)
 
-    turn q and k by their positions (`rope` is there)
+    turn q and k by their positions, with your `rope`
     for each query head h, query i and key j:
         g = h // (H / G)
         score = q_hi . k_gj / sqrt(K)

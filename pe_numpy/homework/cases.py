@@ -1,17 +1,12 @@
 """Exercises, their cases, and what came out of a call.
 
 An exercise has cases, a small one first, and a list of known mistakes: wrong functions, made from
-the right one. `run` calls a function with each case and keeps what came out. It is apart from what
-judges the results, so that a strange file can run in a process of its own, which never sees what is
-expected.
+the right one. `run` calls a function with each case and keeps what came out. What a strange file
+needs to run in a process of its own stands in `worker.py`.
 """
 
 from __future__ import annotations
 
-import copy
-import inspect
-import os
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pe_numpy.homework.known import Mistake, in_the_table
+from pe_numpy.homework.worker import called
 
-NUMBERS = "biufc"  # the kinds of dtype that a result may have
 WIDE = (np.dtype(np.float64), np.dtype(np.float32))  # expected, given
 LEAST, ROUNDS = 12, 12  # cases of an exercise, and how often they are drawn at most to get them
-LARGEST = 2**23  # bytes of a result; the right ones are far smaller
 
 
 class Case(NamedTuple):
@@ -35,7 +29,7 @@ class Case(NamedTuple):
 
 
 def case(*args: Any, **options: Any) -> Case:
-    """Write a case as the call that it is."""
+    """Write a case as the call that it is; a function comes from the table in `worker.py`."""
     return Case(args, options)
 
 
@@ -106,121 +100,20 @@ def run(function: Callable, cases: Sequence[Case], to: Callable | None = None) -
 
 def call(function: Callable, one: Case, to: Callable | None = None) -> Outcome:
     """Call a function once, with copies of the arguments (made by `to`, if there is one)."""
-    args, options, drive = copy.deepcopy(one)
-    if to is not None:
-        args, options = _convert(args, to), _convert(options, to)
-    try:
-        with np.errstate(all="ignore"):
-            if drive is None:
-                result = function(*args, **options)
-            else:
-                result = drive(function, *args, **options)
-        outcome = Outcome(nothing=result is None)
-        if result is not None:
-            parts = result if isinstance(result, tuple) or _uneven(result) else (result,)
-            outcome.results = [_numbers(part) for part in parts]
-    except (Exception, SystemExit) as error:
-        return Outcome(error=told(error))
-    after = (*args, *options.values())
-    before = (*one.args, *one.options.values())
-    changed = [n for n, pair in enumerate(zip(after, before, strict=True)) if not _same(*pair)]
-    if changed:  # to ask for a signature takes longer than most calls
-        names = _argument_names(function, one)
-        outcome.changed = [names[n] for n in changed]
-    return outcome
+    return Outcome(*called(function, *one, to))
 
 
-def _convert(value: Any, to: Callable) -> Any:
-    if isinstance(value, np.ndarray):
-        return to(value)
-    if isinstance(value, tuple):
-        return tuple(_convert(part, to) for part in value)
-    if isinstance(value, dict):
-        return {key: _convert(part, to) for key, part in value.items()}
-    return value
-
-
-def _uneven(result: Any) -> bool:
-    """Whether a list holds arrays of several shapes: several results, not the rows of one."""
-    if not isinstance(result, list) or any(isinstance(part, list) for part in result):
-        return False
-    return len({np.shape(part) for part in result}) > 1
-
-
-def _numbers(part: Any) -> np.ndarray:
-    try:
-        array = np.asarray(part)
-    except ValueError as error:  # rows of unequal length, or two results in one list
-        raise TypeError(f"the result must be an array, or a tuple of arrays: {error}") from None
-    if array.nbytes > LARGEST:
-        raise ValueError(f"the result is far too large: its shape is {array.shape}")
-    if array.dtype.kind not in NUMBERS:
-        raise TypeError(f"the result must be an array of numbers; got {type(part).__name__}")
-    return array
-
-
-def told(error: BaseException) -> str:
-    """An error in one line, with the line of the function's own file that led to it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = (os.path.dirname(__file__) + os.sep, "<frozen")
-    own = [f for f in frames if not f.filename.startswith(ours)]
-    own = [f for f in own if f.filename == own[0].filename]  # not the library that it calls
-    place = f" (line {own[-1].lineno}: {own[-1].line})".replace(": )", ")") if own else ""
-    if isinstance(error, NotImplementedError):  # its own, or that of another stub that it calls
-        return "NotImplementedError" + (f" in {own[-1].name}" if len(own) > 1 else "")
-    text = " ".join(str(error).split()) or "no message"
-    line = f"{type(error).__name__}: {text[:300]}{place}"
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
-
-
-def _argument_names(function: Callable, one: Case) -> list[str]:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-        names = [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL]
-    except (TypeError, ValueError):
-        names = []
-    names += [f"argument {n + 1}" for n in range(len(names), len(one.args))]
-    return [*names[: len(one.args)], *one.options]
-
-
-def _same(after: Any, before: Any) -> bool:
-    if isinstance(before, dict):
-        same_keys = after.keys() == before.keys()
-        return same_keys and all(_same(after[key], before[key]) for key in before)
-    if isinstance(before, tuple):
-        return all(map(_same, after, before))
-    if isinstance(before, np.ndarray):
-        try:
-            after = np.asarray(after)
-        except Exception:
-            return True  # another library's array, which it does not show
-        return after.shape == before.shape and np.array_equal(
-            after, before, equal_nan=before.dtype.kind in "fc"
-        )
-    return True  # numbers, words and functions can't be changed in place
-
-
-def _repeats(one: Case, other: Case) -> bool:
-    """Whether two cases are the same call."""
-    return (
-        one.drive is other.drive
-        and _equal(one.args, other.args)
-        and _equal(one.options, other.options)
-    )
-
-
-def _equal(a: Any, b: Any) -> bool:
+def _repeats(a: Any, b: Any) -> bool:
+    """Whether two arguments, or two cases, are the same."""
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(_repeats(a[key], b[key]) for key in a)
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):
-        return len(a) == len(b) and all(map(_equal, a, b))
+        return len(a) == len(b) and all(map(_repeats, a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         a, b = np.asarray(a), np.asarray(b)
         return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
     if isinstance(a, np.random.Generator) and isinstance(b, np.random.Generator):
         return bool(a.bit_generator.state == b.bit_generator.state)
-    if callable(a) and callable(b):
-        return getattr(a, "__code__", a) is getattr(b, "__code__", b)
     return type(a) is type(b) and bool(a == b)
 
 

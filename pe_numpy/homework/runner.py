@@ -1,68 +1,72 @@
 """Check the functions of a file, which runs in a process of its own.
 
-The process gets the names of the exercises, makes their cases, calls the file's functions and
-writes what came out, function by function; it never sees what is expected. Whoever asked compares.
+All files are read before the first one runs. This process makes the cases; another one, which holds
+`worker.py`, NumPy and the file, gets them on a pipe, calls the file's functions, and gives back
+what came out on another. It never sees what is expected, and can't import this package. Here the
+results are read with a deadline and a largest size; no file that an answer makes is ever opened.
 A file may crash, loop for ever, eat all memory or print what it likes: it harms its own result
-alone. This keeps out accidents; against malice, run it in a container.
+alone. What that process may do, and what remains, stands in `worker.py`; `limits_not_in_force`
+tries each limit.
 
-The process is isolated (`python -I`), works in an empty folder, and finds the standard library and
-NumPy before the files beside the one that it runs, whatever these are called. Memory is limited
-where the system has a limit (not on Windows, hardly on macOS); so is what is left behind: a child
-that leaves its group is found again on Linux alone, and on Windows only while its parent lives.
+A file runs as a copy, in an empty folder: modules beside it that it imports by name are copied,
+too, other answers that are checked in the same call are not.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import faulthandler
-import importlib.abc
-import importlib.machinery
+import functools
 import importlib.util
+import inspect
+import io
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import pe_numpy
-from pe_numpy.homework.cases import NUMBERS, Outcome, call, told
+from pe_numpy.homework import submission, worker
+from pe_numpy.homework.cases import Case, Outcome, case
 from pe_numpy.homework.check import Verdict, judge
 from pe_numpy.homework.registry import EXERCISES, exercise_of
-from pe_numpy.homework.submission import (
-    StrangeFileError,
-    code_of,
-    defined_in,
-    flags_of,
-    methods_in,
-    none_of_them,
-    of_cells,
-    printable,
-    tree_of,
-)
+from pe_numpy.homework.submission import Submission, of_cells, printable
 
 SECONDS = 20.0  # for a function
 BUDGET = 60.0  # seconds for a file, if it is not three times those of a function
 MEGABYTES = 2000  # of address space, numpy's own included
-LARGEST_WRITTEN = 2**26  # bytes of the results of one function, in all cases together
-HAS_LIMITS = importlib.util.find_spec("resource") is not None  # of memory
+LARGEST_READ = 2**28  # bytes of all that a process gives back
+PACKAGE = next(p for p in (Path(pe_numpy.__file__).parent, *Path(__file__).parents) if p.exists())
 
-# What the process runs: the path of this one, since an isolated process gets none.
+ENDED = "the process ended before the function did"
+FAILED = "a line failed, and the rest is judged"
+
+# What the process runs: the path of this one, and the text of worker.py.
 START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
-    f"from {__name__} import _main; _main(*sys.argv[1:])"
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); _ = '<worker>/worker.py'; "
+    "exec(compile(sys.argv.pop(), _, 'exec'), {'__name__': '__worker__', '__file__': _})"
+)
+# Before it, on Linux: process numbers, a network and mounts of its own, an empty package, and a
+# folder in memory. All that has started in there ends with its first process.
+APART = "unshare --mount --pid --fork --kill-child --mount-proc --net --ipc".split()
+MOUNT = (
+    f'mount -t tmpfs -o size={worker.LARGEST_FILES},nr_inodes=10000 none . && cd "$PWD" && '
+    'if [ -d "$0" ]; then mount -t tmpfs none "$0"; '
+    'elif [ -f "$0" ]; then mount --bind /dev/null "$0"; fi && exec "$@"'
 )
 
 
@@ -73,6 +77,7 @@ class Report:
     path: str
     verdicts: list[Verdict] = field(default_factory=list)
     problem: str = ""  # of the file as a whole
+    notes: list[str] = field(default_factory=list)  # lines that failed; the rest is judged
     flags: list[str] = field(default_factory=list)  # for the teacher; they decide nothing
     seed: int = 0
     version: str = pe_numpy.__version__
@@ -86,49 +91,40 @@ class Report:
         """Lines for a person."""
         seed = f" (seed {self.seed})" if self.seed else ""
         lines = [printable(self.path) + seed, *(f"flag: {flag}" for flag in self.flags)]
-        lines += [self.problem for _ in [0] if self.problem] + [str(v) for v in self.verdicts]
+        lines += [*self.notes, *filter(None, [self.problem]), *map(str, self.verdicts)]
         return "\n".join(lines).replace("\n", "\n  ")
 
 
-def check_file(
-    path: str | Path,
-    names: Sequence[str] = (),
-    seconds: float = SECONDS,
-    megabytes: int = MEGABYTES,
-    seed: int = 0,
-    budget: float | None = None,
-    allow_package: bool = False,
-) -> Report:
-    """Check the functions of one file, or those with the given names.
-
-    Parameters
-    ----------
-    path : path
-        A Python file, or a notebook, of which the code cells are read.
-    names : sequence of words
-        Exercises to look at; all that the file defines, if none is given.
-    seconds, megabytes : numbers
-        What each function may take.
-    seed : int
-        Of the cases.
-    budget : number, optional
-        Seconds for the file; a minute, or three times `seconds` if that is more.
-    allow_package : bool
-        Whether a file that uses the package's own functions goes without a flag.
-
-    Returns
-    -------
-    A report, with a verdict for each function.
-
-    Raises
-    ------
-    ValueError
-        If a name is no exercise; the message suggests the nearest.
-    """
-    return check_files([path], names, seconds, megabytes, seed, budget, allow_package, jobs=1)[0]
+def check_file(path: str | Path, names: Sequence[str] = (), **options: Any) -> Report:
+    """Check the functions of one file, or those with the given names: see `check_files`."""
+    return check_files([path], names, **{"jobs": 1, **options})[0]
 
 
 def check_files(
+    paths: Sequence[str | Path],
+    names: Sequence[str] = (),
+    seconds: float = SECONDS,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    found: Callable[[Report], None] | None = None,
+    **options: Any,
+) -> list[Report]:
+    """Check files as `reports` does; the reports come in the files' order.
+
+    Whenever a file is done, `progress` gets the number of those that are, and of all, and `found`
+    gets the report.
+    """
+    all_: dict[str, Report] = {}
+    for done, report in enumerate(reports(paths, names, seconds, **options), 1):
+        all_[report.path] = report
+        if found is not None:
+            found(report)
+        if progress is not None:
+            progress(done, len(paths))
+    return [all_[str(path)] for path in paths]
+
+
+def reports(
     paths: Sequence[str | Path],
     names: Sequence[str] = (),
     seconds: float = SECONDS,
@@ -137,50 +133,53 @@ def check_files(
     budget: float | None = None,
     allow_package: bool = False,
     jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Report]:
-    """Check several files, some at the same time; the reports come in the files' order.
+    to: str = "",
+) -> Iterator[Report]:
+    """Check files, and give each report as soon as it is there.
 
     Parameters
     ----------
-    paths, names, seconds, megabytes, budget, allow_package
-        As in `check_file`.
+    paths : sequence of paths
+        Python files, or notebooks, of which the code cells are read.
+    names : sequence of words
+        Exercises to look at; all that a file defines, if none is given.
+    seconds, megabytes, budget : numbers
+        What each function may take; seconds for a file (a minute, or three times `seconds`).
     seed : int or function
-        Of the cases of all files; a function is asked for that of each path.
+        Of the cases; a function is asked for that of each path.
+    allow_package : bool
+        Whether files may import this package, and get no flag for it.
     jobs : int, optional
         Files at a time; as many as there are cores for this process, if none is given.
-    progress : function, optional
-        Gets the number of files that are done, and of all, whenever one is done.
+    to : word, optional
+        A library whose `asarray` makes the arrays that functions get: torch, jax.numpy.
 
-    Returns
-    -------
-    A list of reports.
+    Yields
+    ------
+    A report for each file, with a verdict for each function.
 
     Raises
     ------
     ValueError
-        If a name is no exercise.
+        If a name is no exercise; the message suggests the nearest.
     """
     wanted = [exercise_of(name).name for name in names]
     most = max(BUDGET, 3 * seconds) if budget is None else budget
-    reports: dict[int, Report] = {}
-    # One filter for all threads: parsing strange code warns.
-    with warnings.catch_warnings(), ThreadPoolExecutor(jobs or _cores()) as pool:
+    tasks = []
+    with warnings.catch_warnings():  # parsing strange code warns
         warnings.simplefilter("ignore")
-        tasks = {}
-        for n, path in enumerate(paths):
+        for path in paths:
             own = seed(str(path)) if callable(seed) else seed
-            limits = Limits(min(seconds, most), megabytes, own, most)
-            tasks[pool.submit(_check, Path(path), wanted, limits, allow_package)] = n
+            limits = Limits(min(seconds, most), megabytes, own, most, allow_package, to)
+            tasks.append((submission.read(Path(path), paths), limits))
+    ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with ThreadPoolExecutor(jobs or ours) as pool:
+        futures = [pool.submit(_check, given, wanted, limits) for given, limits in tasks]
         try:
-            for done, task in enumerate(as_completed(tasks), start=1):
-                reports[tasks[task]] = task.result()
-                if progress is not None:
-                    progress(done, len(tasks))
-        except BaseException:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
             pool.shutdown(cancel_futures=True)
-            raise
-    return [reports[n] for n in range(len(paths))]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -188,24 +187,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--seconds", type=float, default=SECONDS, help=f"for a function; {SECONDS:g}")
     add("--budget", type=float, help=f"seconds for a file; {BUDGET:g}, or 3 x --seconds")
-    where = "" if HAS_LIMITS else "; this system has no such limit"
-    add("--megabytes", type=int, default=MEGABYTES, help=f"of memory; {MEGABYTES}{where}")
+    add("--megabytes", type=int, default=MEGABYTES, help=f"of memory; {MEGABYTES}")
     add("--jobs", type=int, help="files at a time; as many as there are cores")
+    add("--to", metavar="LIBRARY", default="", help="give its arrays: torch, jax.numpy")
     add(
         "--allow-package",
         action="store_true",
-        help="no flag for a file that uses this package's own functions",
+        help="let files import this package, without a flag",
     )
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """Arguments of `check_files` that those options stand for, with a line that tells progress."""
-    names = ("seconds", "budget", "megabytes", "jobs", "allow_package")
+    names = ("seconds", "budget", "megabytes", "jobs", "allow_package", "to")
+    try:
+        there = not options.to or importlib.util.find_spec(options.to)
+    except ImportError:  # of what stands before a point
+        there = None
+    if not there:
+        raise ValueError(f"check: --to must name a library that is installed; got {options.to}")
     for name in names[:4]:
         if (value := getattr(options, name)) is not None and not value > 0:
             raise ValueError(f"check: --{name} must be positive; got {value}")
-    if not HAS_LIMITS:
-        print("check: this system has no limit of memory for a process", file=sys.stderr)
     shown = tell_progress if sys.stderr.isatty() else None
     return {**{name: getattr(options, name) for name in names}, "progress": shown}
 
@@ -217,12 +220,6 @@ def tell_progress(done: int, total: int) -> None:
         print(f"\r{done} of {total} files", end=end, file=sys.stderr, flush=True)
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @dataclass
 class Limits:
     """What a file may take, and the seed of its cases."""
@@ -231,6 +228,8 @@ class Limits:
     megabytes: int
     seed: int
     budget: float
+    package: bool = False  # whether this package may be imported
+    to: str = ""  # the library whose arrays functions get, if it is not NumPy
     end: float = math.inf  # when the budget is used up, by this process's clock
 
     def left(self) -> float:
@@ -238,156 +237,233 @@ class Limits:
         return self.end - time.monotonic()
 
 
-def _check(path: Path, wanted: list[str], limits: Limits, allow_package: bool) -> Report:
-    report = Report(str(path), seed=limits.seed)
+def _check(given: Submission, wanted: list[str], limits: Limits) -> Report:
+    """Run a file that was read, and say in a report what came of it."""
+    report = Report(str(given.path), seed=limits.seed, problem=given.problem)
     try:
-        _fill(report, path, wanted, limits, allow_package)
+        if not given.problem:
+            _fill(report, given, wanted, limits)
     except Exception as error:  # the other files of a class are checked all the same
         report.problem = printable(f"the checker itself failed: {type(error).__name__}: {error}")
     return report
 
 
-def _fill(
-    report: Report, path: Path, wanted: list[str], limits: Limits, allow_package: bool
-) -> None:
-    """Read a file, run it, and say in a report what came of it."""
-    cells: list[int] = []
-    try:
-        text, cells = code_of(path)
-        tree = tree_of(text, str(path))
-    except StrangeFileError as error:
-        report.problem = str(error)
-        return
-    except OSError as error:
-        report.problem = f"the file can't be read: {error.strerror}"
-        return
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        report.problem = f"syntax error{f' in line {line}' if line else ''}: {error.args[0]}"
-        report.problem = printable(of_cells(report.problem, cells))
-        return
-    except (RecursionError, MemoryError):
-        report.problem = "the file can't be read: its code is nested too deeply"
-        return
+def _fill(report: Report, given: Submission, wanted: list[str], limits: Limits) -> None:
     limits.end = time.monotonic() + limits.budget
-    defined, methods = defined_in(tree), methods_in(tree)
+    defined, methods = submission.defined_in(given.tree), submission.methods_in(given.tree)
     found = [name for name in wanted or EXERCISES if name in defined]
-    used: dict[str, Any] = {}
-    if not tree.body:
-        report.problem = "the file is empty: there is no code in it"
-    elif not found and not wanted:
-        report.problem = none_of_them(defined, methods)
-    else:
-        for name in wanted:
-            if name not in defined:
-                why = f", but a method of {methods[name]}" if name in methods else ""
-                problem = f"the file does not define it{why}"
-                report.verdicts.append(Verdict(name, False, 0, problem))
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            run = _Run(path.resolve(), path.resolve().parent, Path(folder).resolve(), limits)
-            if cells:
-                run.path = run.folder / "cells.py"
-                run.path.write_bytes(text)
-            report.verdicts += _verdicts(run, found)
-            used = _read_used(run.folder)
-        for verdict in report.verdicts:
-            verdict.problem = of_cells(verdict.problem, cells)
-    if not allow_package:
-        report.flags = flags_of(text, tree, path, used)
+    if not found and not wanted:
+        report.problem = submission.none_of_them(defined, methods)
+        return
+    for name in wanted:
+        if name not in defined:
+            why = f", but a method of {methods[name]}" if name in methods else ""
+            report.verdicts.append(Verdict(name, False, 0, f"the file does not define it{why}"))
+    run = _Run(given, limits)
+    report.verdicts += run.verdicts(found)
+    for verdict in report.verdicts:
+        verdict.problem = of_cells(verdict.problem, given.cells)
+    report.notes = [of_cells(f"{FAILED}: {line}", given.cells) for line in run.failed]
+    asked = run.asked and not any("pe_numpy in line" in flag for flag in given.flags)
+    given.flags += [f"{submission.OWN}: it looks for pe_numpy while it runs"] * asked
+    report.flags = [] if limits.package else given.flags
 
 
 # ---- running it ---------------------------------------------------------------------------------
 
 
-@dataclass
 class _Run:
-    """Code to run, the folder from which it may import, one for what comes out, and limits."""
+    """A file in its process, or in several, one after the other."""
 
-    path: Path
-    beside: Path
-    folder: Path
-    limits: Limits
+    def __init__(self, given: Submission, limits: Limits) -> None:
+        self.given, self.limits = given, limits
+        self.failed: list[str] = []  # lines of the file
+        self.asked = False  # whether it asked for this package
 
-
-def _verdicts(run: _Run, names: list[str]) -> Iterator[Verdict]:
-    """Run the functions; after one that ends the process, go on with the next in a new process."""
-    over = f"the file has used up its {run.limits.budget:g} seconds"
-    while names:
-        if run.limits.left() < 0.5:
-            yield from (Verdict(name, False, 0, f"not run: {over}") for name in names)
-            return
-        trouble = _start(run, names)
-        if trouble.startswith("it did not end") and run.limits.left() < 0.5:
-            trouble = over + trouble.partition(" seconds")[2]
+    def verdicts(self, names: list[str]) -> Iterator[Verdict]:
+        """Run the functions; after one that ends the process, go on with the next in a new one."""
+        over = f"the file has used up its {self.limits.budget:g} seconds"
         while names:
-            exercise = EXERCISES[names[0]]
-            cases = exercise.all_cases(run.limits.seed)
-            answer = _read(run.folder / f"{exercise.name}.out", len(cases))
-            if answer is None:
-                break
-            names.pop(0)
-            if isinstance(answer, str):
-                yield Verdict(exercise.name, False, 0, answer)
-            else:
-                yield judge(exercise, answer, cases, run.limits.seed)
-        whole = not (run.folder / "imported").exists()
-        for name in names if whole else names[:1]:
-            yield Verdict(name, False, 0, trouble or "the process ended before the function did")
-        names = [] if whole else names[1:]
+            if self.limits.left() < 0.5:
+                yield from (Verdict(name, False, 0, f"not run: {over}") for name in names)
+                return
+            cases = {name: EXERCISES[name].all_cases(self.limits.seed) for name in names}
+            trouble, answers = self.start(cases)
+            if trouble.startswith("it did not end") and self.limits.left() < 0.5:
+                trouble = over + trouble.partition(" seconds")[2]
+            for name, answer in zip(names, answers or [], strict=False):
+                if isinstance(answer, str):
+                    yield Verdict(name, False, 0, answer)
+                else:
+                    yield judge(EXERCISES[name], answer, cases[name], self.limits.seed)
+            names = names[len(answers or []) :]
+            lost = names if answers is None else names[:1]
+            for name in lost:
+                yield Verdict(name, False, 0, trouble or ENDED)
+            names = names[len(lost) :]
+
+    def start(self, cases: dict[str, list[Case]]) -> tuple[str, list[list[Outcome] | str] | None]:
+        """Run the file once: what went wrong, and what each function gave; None without import."""
+        limits = self.limits
+        job = {
+            "seconds": limits.seconds,
+            "left": limits.left(),
+            "megabytes": limits.megabytes,
+            "to": limits.to,
+            "package": "" if limits.package else "pe_numpy",
+            "hidden": () if limits.package else _hidden(),
+            "path": self.given.name,
+            "files": {name: text.decode("latin-1") for name, text in self.given.files.items()},
+            "tasks": [*cases.items()],
+        }
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+            folder = Path(place).resolve() / "scratch"  # what the file writes, it writes there
+            folder.mkdir()
+            own = folder / self.given.name
+            trouble, given = _process(worker.pack(job), own, self.given.path.parent, limits)
+            infos = [path.lstat() for path in folder.rglob("*")]  # nothing, if it was in memory
+        stream = io.BytesIO(given)
+        answers: list[list[Outcome] | str] | None = None
+        with contextlib.suppress(*STRANGE):
+            failed, asked = worker.unpack(stream, 2**20)
+            self.failed, answers = [printable(str(line)) for line in failed], []
+            self.asked |= bool(asked)
+            for some in cases.values():
+                answer, asked = _answer(stream, len(some))
+                answers.append(answer)
+                self.asked |= asked
+        written = sum(int(getattr(info, "st_blocks", info.st_size / 512)) for info in infos) * 512
+        if written > worker.LARGEST_FILES:
+            trouble, answers = f"it wrote {written >> 20} MB of files", None
+        return trouble, answers
 
 
-def _start(run: _Run, names: list[str]) -> str:
-    """Run a file in a process of its own; say what went wrong, if the process did not end well."""
-    limits, folder = run.limits, run.folder
-    numbers = (limits.seed, limits.seconds, limits.left(), limits.megabytes)
-    places = (run.path, run.beside, folder)
-    command = [sys.executable, "-I", "-B", "-c", START, json.dumps(_path(run.beside))]
+STRANGE = (ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
+
+
+def _answer(stream: io.BytesIO, cases: int) -> tuple[list[Outcome] | str, bool]:
+    """Read what a process gave of an exercise, or why it has no results: that may be anything."""
+    note, rows, asked = worker.unpack(stream, 2**20)
+    if note:
+        return printable(str(note))[:300], bool(asked)
+    outcomes = []
+    for arrays, error, changed, nothing in rows:
+        if not all(isinstance(array, np.ndarray) for array in arrays):
+            raise TypeError("no arrays")
+        names = [printable(str(name)) for name in changed]
+        outcomes.append(Outcome([*arrays], printable(str(error)), names, bool(nothing)))
+    if len(outcomes) != cases:
+        raise ValueError("not one result a case")
+    return outcomes, bool(asked)
+
+
+def _process(job: bytes, path: Path, beside: Path, limits: Limits) -> tuple[str, bytes]:
+    """Run a file in a process of its own: what went wrong, if it did not end well; what it gave."""
     kept = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # Python may need them
-    scratch = folder / "scratch"  # what the file writes, it writes there
-    scratch.mkdir(parents=True, exist_ok=True)
-    late = False
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            [*command, *map(str, (*places, *numbers)), *names],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            cwd=scratch,
-            env={
-                **{key: os.environ[key] for key in kept if key in os.environ},
-                **dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP"), str(scratch)),
-                "OPENBLAS_NUM_THREADS": "1",
-                **_drawing(),
-            },
-            **_apart(),
-        )
-        try:
-            process.wait(max(limits.left(), 0) + 5)
-        except subprocess.TimeoutExpired:
-            late = True
-        finally:
-            _end(process, scratch)
-        code = process.wait()
-        errors.seek(max(0, os.fstat(errors.fileno()).st_size - 10**5))
-        text = errors.read(10**5).decode(errors="replace")
-    line = _line_in(text, run.path)
-    message = folder / "import error"
-    if message.exists():
-        with message.open("rb") as file:
-            return printable(file.read(1000).decode(errors="replace"))
-    if late or "Timeout (" in text or code == -getattr(signal, "SIGXCPU", 0) != 0:
-        return f"it did not end within {limits.seconds:g} seconds{line}"
-    if code < 0 or code >= 0xC0000000:  # the second is how Windows tells it
-        return f"it crashed ({_signal(code)}){line}"
-    return f"it stopped with exit status {code}{line}" if code else ""
+    room = [*apart(), "sh", "-c", MOUNT, "" if limits.package else str(PACKAGE)] if apart() else []
+    words = [inspect.getsource(worker), json.dumps(_path(beside, limits.package))]
+    process: subprocess.Popen[bytes] = subprocess.Popen(
+        [*room, sys.executable, "-I", "-B", "-c", START, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=path.parent,
+        env={
+            **{key: os.environ[key] for key in kept if key in os.environ},
+            **dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP"), str(path.parent)),
+            "OPENBLAS_NUM_THREADS": "1",
+            **_drawing(),
+        },
+        start_new_session=hasattr(os, "killpg"),
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    )
+    assert process.stdin is not None
+    given, said, late = bytearray(), bytearray(), False
+
+    def drain(stream: io.BufferedReader, kept: bytearray, last: int) -> None:
+        with contextlib.suppress(OSError, ValueError), stream:
+            while chunk := stream.read1(2**16):
+                kept += chunk
+                del kept[: -last if last else 0]
+                if len(kept) > LARGEST_READ:
+                    return process.kill()
+
+    pipes = [(process.stdout, given, 0), (process.stderr, said, 10**5)]
+    readers = [threading.Thread(target=drain, args=pipe, daemon=True) for pipe in pipes]
+    for reader in readers:
+        reader.start()
+    try:
+        with contextlib.suppress(OSError), process.stdin:  # it may have ended
+            process.stdin.write(job)
+        process.wait(max(limits.left(), 0) + 5)
+    except subprocess.TimeoutExpired:
+        late = True
+    finally:
+        _end(process)
+    for reader in readers:
+        reader.join(2)  # longer only if something that has left the group holds the pipe
+    code, text = process.wait(), bytes(said).decode(errors="replace")
+    found, trouble = re.search(rf'File "{re.escape(str(path))}", line (\d+)', text), ""
+    line = f" (line {found[1]})" if found else ""  # the innermost, as faulthandler tells it
+    if len(given) > LARGEST_READ:
+        trouble = "its results are far too large"
+    elif late or "Timeout (" in text or code == -getattr(signal, "SIGXCPU", 0) != 0:
+        trouble = f"it did not end within {limits.seconds:g} seconds{line}"
+    elif code < 0 or code >= 0xC0000000:  # the second is how Windows tells it
+        trouble = f"it crashed ({_signal(code)}){line}"
+    elif code:
+        trouble = f"it stopped with exit status {code}{line}"
+    return trouble, bytes(given)
 
 
-def _path(beside: Path) -> list[str]:
-    """The path of this process, without the folder of the answers."""
+@functools.cache
+def apart() -> tuple[str, ...]:
+    """What goes before a command to give it a room of its own on this system, if anything does."""
+    for who in ((), ("--user", "--map-root-user")):
+        command = (APART[0], *who, *APART[1:])
+        with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
+            tried = [*command, "sh", "-c", MOUNT, folder, sys.executable, "-I", "-S", "-c", ""]
+            if not subprocess.run(tried, cwd=folder, capture_output=True, check=False).returncode:
+                return command
+    return ()
+
+
+def limits_not_in_force(megabytes: int = MEGABYTES) -> list[str]:
+    """What is not limited on this system: a file that tries to break each limit is run."""
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    tries = {
+        "the memory of a process": f"bytearray({megabytes} * 2**20)",
+        "the size of a file": "open('large', 'wb').truncate(2**30)",
+        "the number of processes": f"assert {root} or getrlimit(RLIMIT_NPROC)[0] < 0",
+        "compiled code, which `unshare` would give a room of its own": "assert os.getpid() > 1",
+    }
+    text = (
+        "import os\nimport numpy as np\nfrom resource import *\ndef breaks(line):\n    try:\n"
+        "        exec(line)\n    except Exception: return False\n    return True\n"
+        f"def probe(): return np.array([breaks(line) for line in {[*tries.values()]}])\n"
+    )
+    limits = Limits(SECONDS, megabytes, 0, BUDGET, end=time.monotonic() + BUDGET)
+    run = _Run(Submission(Path("probe.py"), text=text.encode()), limits)
+    answers = (run.start({"probe": [case()]})[1] or [""])[0]
+    broken = [True] * len(tries) if isinstance(answers, str) else answers[0].results[0]
+    return [name for name, one in zip(tries, broken, strict=True) if one]
+
+
+@functools.cache
+def _hidden() -> list[tuple[int, int]]:
+    """The files of this package, by their numbers in the file system."""
+    found = [path.stat() for path in (PACKAGE, *PACKAGE.rglob("*"))]
+    return [(info.st_dev, info.st_ino) for info in found]
+
+
+def _path(beside: Path, package: bool) -> list[str]:
+    """The path of this process, without the folder of the answers, and without this package."""
+    home = os.path.realpath(PACKAGE if PACKAGE.is_file() else PACKAGE.parent)
     path = [os.path.abspath(place) for place in sys.path if place]
-    path = [place for place in path if os.path.realpath(place) != str(beside)]
-    root = str(Path(pe_numpy.__file__).parents[1])
-    return path if root in path else [root, *path]
+    path = [place for place in path if os.path.realpath(place) != os.path.realpath(beside)]
+    if package:
+        return [home, *path]
+    return [p for p in path if os.path.realpath(p) != home or os.path.isdir(f"{p}/numpy")]
 
 
 def _drawing() -> dict[str, str]:
@@ -399,14 +475,7 @@ def _drawing() -> dict[str, str]:
     return {"MPLBACKEND": "Agg"}
 
 
-def _apart() -> dict[str, Any]:
-    """Options that start a process in a group of its own, by the means of the system."""
-    if hasattr(os, "killpg"):
-        return {"start_new_session": True}
-    return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
-
-
-def _end(process: subprocess.Popen, scratch: Path) -> None:
+def _end(process: subprocess.Popen) -> None:
     """End a process and whatever it has started, as far as the system can tell."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -416,212 +485,8 @@ def _end(process: subprocess.Popen, scratch: Path) -> None:
             ended = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
             subprocess.run(ended, capture_output=True, check=False)
     process.kill()
-    for _ in range(10):  # each may start another before it ends
-        left = list(_left_behind(scratch))
-        for number in left:
-            with contextlib.suppress(OSError):
-                os.kill(number, signal.SIGKILL)
-        if not left:
-            return
-
-
-def _left_behind(scratch: Path) -> Iterator[int]:
-    """Processes that have left the group: on Linux, their environment still names the folder."""
-    mark = b"HOME=" + os.fsencode(scratch)
-    for place in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if mark in place.read_bytes().split(b"\0"):
-                yield int(place.parent.name)
 
 
 def _signal(code: int) -> str:
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}" if code < 0 else hex(code)
-
-
-def _line_in(trace: str, path: Path) -> str:
-    """Where faulthandler found a file: the innermost of its lines."""
-    for row in trace.splitlines():
-        if f'File "{path}", line ' in row:
-            return f" (line {row.partition(', line ')[2].split()[0].strip(',')})"
-    return ""
-
-
-# ---- what the process writes --------------------------------------------------------------------
-
-
-def _write(path: Path, outcomes: list[Outcome], note: str = "") -> None:
-    """Write results: a line of JSON, then the arrays' bytes; nothing that could be unpacked."""
-    arrays = [array for outcome in outcomes for array in outcome.results]
-    if sum(array.nbytes for array in arrays) > LARGEST_WRITTEN:
-        note, outcomes, arrays = "its results are far too large", [], []
-    facts = [
-        [[[a.dtype.str, a.shape] for a in o.results], o.error, o.changed, o.nothing]
-        for o in outcomes
-    ]
-    part = path.with_suffix(".part")
-    numbers = b"".join(array.tobytes() for array in arrays)
-    part.write_bytes(json.dumps([note, facts]).encode() + b"\n" + numbers)
-    part.replace(path)
-
-
-def _read(path: Path, cases: int) -> list[Outcome] | str | None:
-    """Read what a process wrote of an exercise, or why it has no results: that may be anything."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(2 * LARGEST_WRITTEN)
-        head, _, numbers = data.partition(b"\n")
-        note, facts = json.loads(head)
-        if isinstance(note, str) and note:
-            return printable(note)[:300]
-        outcomes, at = [], 0
-        for arrays, error, changed, nothing in facts:
-            outcome = Outcome([], printable(str(error)), [printable(str(n)) for n in changed])
-            outcome.nothing = bool(nothing)
-            for kind, shape in arrays:
-                array, at = _array(numbers, at, kind, shape)
-                outcome.results.append(array)
-            outcomes.append(outcome)
-    except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
-        return None
-    return outcomes if len(outcomes) == cases else None
-
-
-def _array(numbers: bytes, at: int, kind: str, shape: list[int]) -> tuple[np.ndarray, int]:
-    """An array whose bytes stand at a place, and the place behind it."""
-    dtype = np.dtype(str(kind))
-    if dtype.kind not in NUMBERS or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError("no array of numbers")
-    end = at + dtype.itemsize * math.prod(shape)
-    return np.frombuffer(bytearray(numbers[at:end]), dtype).reshape(shape), end
-
-
-def _read_used(folder: Path) -> dict[str, Any]:
-    """Read what a process has imported: that may be anything."""
-    try:
-        with (folder / "used").open(encoding="utf-8") as file:
-            package, beside = json.loads(file.read(10**5))
-        return {"package": bool(package), "beside": [n for n in beside if n.isidentifier()]}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}
-
-
-# ---- in the process -----------------------------------------------------------------------------
-
-
-def _limit(seconds: float, megabytes: int) -> None:
-    """Bound what this process may take, where the system can."""
-    if not HAS_LIMITS:
-        return
-    import resource
-
-    bytes_ = megabytes * 2**20
-    for what, soft, hard in (
-        (resource.RLIMIT_AS, bytes_, bytes_),
-        (resource.RLIMIT_FSIZE, 2**28, 2**28),
-        (resource.RLIMIT_CPU, int(seconds) + 5, int(seconds) + 6),
-        (resource.RLIMIT_CORE, 0, 0),
-    ):
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(what, (soft, hard))
-
-
-class _Watch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Notes whether a file imports this package, which is there already."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.kept = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "pe_numpy"}
-        for name in self.kept:
-            del sys.modules[name]
-        sys.meta_path.insert(0, self)
-
-    def find_spec(
-        self, name: str, path: Any = None, target: Any = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Find a module of this package, and note it."""
-        if name not in self.kept:
-            return None
-        self.asked = True
-        return importlib.util.spec_from_loader(name, self)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """Give back the module that is there."""
-        return self.kept[spec.name]
-
-    def exec_module(self, module: ModuleType) -> None:
-        """It has run already."""
-
-
-def _import(path: Path, beside: str) -> ModuleType:
-    sys.path.append(beside)  # last: a file of a library's name does not take its place
-    loader = importlib.machinery.SourceFileLoader("homework", str(path))
-    spec = importlib.util.spec_from_loader("homework", loader)
-    assert spec is not None
-    module = sys.modules["homework"] = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-def _note_imports(folder: Path, beside: str, watch: _Watch) -> None:
-    """Write which modules of the answers' folder were imported, and whether this package was."""
-    modules = [m for m in list(sys.modules.values()) if isinstance(m, ModuleType)]
-    files = [vars(module).get("__file__") for module in modules]
-    near = {Path(f).stem for f in files if isinstance(f, str) and os.path.dirname(f) == beside}
-    (folder / "used").write_text(json.dumps([watch.asked, sorted(near)]), encoding="utf-8")
-
-
-def _no_function(answer: Any) -> str:
-    """Why an answer can't be called at all."""
-    if answer is None:
-        return (
-            "the file names it, but has no such function after its import: is it under "
-            "`if __name__ == '__main__'`, or without a value?"
-        )
-    if isinstance(answer, type):
-        return "it is a class; a function is asked for"
-    return "" if callable(answer) else f"it is no function, but {type(answer).__name__}"
-
-
-def _main(
-    path: str,
-    beside: str,
-    place: str,
-    seed: str,
-    seconds: str,
-    left: str,
-    megabytes: str,
-    *names: str,
-) -> None:
-    """Run in the process: call every function, and write what came out."""
-    end = time.monotonic() + float(left)
-    folder = Path(place)
-    cases = {name: EXERCISES[name].all_cases(int(seed)) for name in names}
-
-    def wind_up() -> None:
-        most = max(0.1, min(float(seconds), end - time.monotonic()))
-        faulthandler.dump_traceback_later(most, exit=True)
-
-    faulthandler.enable()
-    wind_up()
-    _limit(float(left), int(megabytes))
-    watch = _Watch()
-    sys.argv = [path]  # what an answer finds there, if it reads its command line
-    try:
-        module = _import(Path(path), beside)
-    except BaseException as error:
-        told_so = f"it can't be imported: {told(error)}"
-        (folder / "import error").write_text(told_so, encoding="utf-8")
-        os._exit(0)
-    (folder / "imported").touch()
-    _note_imports(folder, beside, watch)
-    for name in names:
-        wind_up()
-        answer: Any = vars(module).get(name)
-        note = _no_function(answer)
-        outcomes = [] if note else [call(answer, one) for one in cases[name]]
-        _write(folder / f"{name}.out", outcomes, note)
-        _note_imports(folder, beside, watch)
-    os._exit(0)  # without waiting for threads that the file has started
+    names = {-one: one.name for one in signal.Signals}
+    return names.get(code, f"signal {-code}" if code < 0 else hex(code))

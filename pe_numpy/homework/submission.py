@@ -1,21 +1,25 @@
 """Read a file of answers: its code, the cells of a notebook, what it defines and what it borrows.
 
-Nothing is run here. A file that is no Python is told in a sentence; a function that is the
-package's own, or a neighbour's, gets a flag, and the teacher decides.
+Nothing is run here, and nothing but a regular file is read. A file that is no Python is told in a
+sentence; a function that is the package's own, or a neighbour's, gets a flag, and the teacher
+decides.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import importlib.machinery
 import json
+import os
 import re
+import stat
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pe_numpy.homework.registry import EXERCISES
 
@@ -29,14 +33,61 @@ class StrangeFileError(Exception):
     """A file that holds no Python code."""
 
 
+NO_CODE = (OSError, SyntaxError, ValueError, RecursionError, MemoryError, StrangeFileError)
+
+
+@dataclass
+class Submission:
+    """A file as it was read, with what it needs to run elsewhere."""
+
+    path: Path
+    problem: str = ""  # why it can't be run
+    text: bytes = b""
+    tree: ast.Module = field(default_factory=lambda: ast.Module([], []))
+    cells: list[int] = field(default_factory=list)  # the line before each cell of a notebook
+    beside: dict[str, bytes] = field(default_factory=dict)  # modules that it imports by name
+    flags: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What the copy is called that runs."""
+        return "cells.py" if self.cells else self.path.name
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """All that is copied to run it."""
+        return {**self.beside, self.name: self.text}
+
+
+def read(path: Path, others: Sequence[str | Path] = ()) -> Submission:
+    """Read a file, and the modules beside it that it imports by name, but for `others`."""
+    found = Submission(path)
+    try:
+        found.text, found.cells = code_of(path)
+        found.tree = tree_of(found.text, str(path))
+    except StrangeFileError as error:
+        found.problem = str(error)
+    except OSError as error:
+        found.problem = f"the file can't be read: {error.strerror}"
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        problem = f"syntax error{f' in line {line}' if line else ''}: {error.args[0]}"
+        found.problem = printable(of_cells(problem, found.cells))
+    except (RecursionError, MemoryError):
+        found.problem = "the file can't be read: its code is nested too deeply"
+    else:
+        if not found.tree.body:
+            found.problem = "the file is empty: there is no code in it"
+        found.flags = flags_of(found.text, found.tree, path)
+        found.beside = _beside(found.tree, path, {Path(other).resolve() for other in others})
+    return found
+
+
 def code_of(path: Path) -> tuple[bytes, list[int]]:
     """The code of a file; for a notebook, also the line before each of its cells."""
     if path.is_dir():
         raise StrangeFileError("it is a folder: name a file, or a folder of .py or .ipynb files")
-    if path.exists() and not path.is_file():
-        raise StrangeFileError("it is no file that can be read to its end")
-    with path.open("rb") as file:
-        text = file.read(LARGEST_FILE + 1)
+    text = _read(path)
     if len(text) > LARGEST_FILE:
         raise StrangeFileError(f"it is larger than {LARGEST_FILE >> 20} MB: that is no homework")
     if path.suffix != ".ipynb":
@@ -49,6 +100,38 @@ def code_of(path: Path) -> tuple[bytes, list[int]]:
         starts.append(len(lines))
         lines += cell.replace(ahead, "").split("\n")
     return "\n".join(lines).encode(errors="replace"), starts
+
+
+def _read(path: Path) -> bytes:
+    """Read a regular file, and wait for nothing else: a pipe or a device is not opened to read."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    with open(path, "rb", opener=opener) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise StrangeFileError("it is no file that can be read to its end")
+        return file.read(LARGEST_FILE + 1)
+
+
+def _beside(tree: ast.Module, path: Path, others: set[Path]) -> dict[str, bytes]:
+    """The modules beside a file that it imports by name, and those that they import."""
+    found: dict[str, bytes] = {}
+    todo = [tree]
+    while todo:
+        for name, _ in _imported(todo.pop()):
+            folder = path.parent / name
+            inside = sorted(folder.rglob("*.py"))[:100] if folder.is_dir() else []
+            for place in (folder.with_name(f"{name}.py"), *inside):
+                key = place.relative_to(path.parent).as_posix()
+                if key in found or place == path or place.resolve() in others:
+                    continue
+                with contextlib.suppress(*NO_CODE):
+                    text = _read(place)
+                    if sum(map(len, found.values())) + len(text) <= LARGEST_FILE:
+                        found[key] = text
+                        todo.append(tree_of(text))
+    return found
 
 
 def _cells(text: bytes) -> list[str]:
@@ -133,18 +216,15 @@ def printable(text: str) -> str:
 # ---- whose function it is -----------------------------------------------------------------------
 
 
-def flags_of(text: bytes, tree: ast.AST, path: Path, used: dict[str, Any]) -> list[str]:
+def flags_of(text: bytes, tree: ast.AST, path: Path) -> list[str]:
     """Say how a file uses what is not its own: this package, or a neighbour's answers."""
     flags = []
     imported = {name: line for name, line in _imported(tree)}
     if "pe_numpy" in imported:
         flags.append(f"{OWN}: it imports pe_numpy in line {imported['pe_numpy']}")
-    elif used.get("package"):
-        flags.append(f"{OWN}: it imports pe_numpy while it runs")
     if LICENCE in b" ".join(text.split()):
         flags.append(f"{OWN}: it carries the licence notice of `pe_numpy copy`")
-    own = {name for name in imported if not _is_elsewhere(name, path.parent)}
-    for name in sorted({*own, *used.get("beside", [])}):
+    for name in sorted(name for name in imported if not _is_elsewhere(name, path.parent)):
         beside = path.parent / f"{name}.py"
         if name != path.stem and (answers := _answers(beside)):
             flags.append(f"{OWN}: it imports {beside.name} beside it, which has {answers[0]}")
@@ -171,6 +251,6 @@ def _answers(path: Path) -> list[str]:
     """Exercises that a file beside the answers has itself."""
     try:
         defined = defined_in(tree_of(code_of(path)[0]))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError, StrangeFileError):
+    except NO_CODE:
         return []
     return [name for name in EXERCISES if name in defined]

@@ -107,24 +107,20 @@ student("right", "chen", "reads its command line", "import sys\nassert len(sys.a
 student("right", "dai", "a byte order mark", "\ufeff" + OWN)
 student("right", "dora", "a helper of its own", OWN + "\nfrom helper import two\nassert two == 2\n")
 student("right", "ed", "warns when it is imported", "import warnings\nwarnings.warn('x')\n" + OWN)
+student("right", "rosa", "an unused library that is not there", "import no_such_library\n" + OWN)
 student("right", "emil", "a thread that sleeps on", "import threading, time\n"
         "threading.Thread(target=time.sleep, args=(60,)).start()\n" + OWN)  # fmt: skip
 
 # ---- wrong ---------------------------------------------------------------------------------------
 
 for name, place in {
-    "fay": "rope 1", "finn": "rope 1", "flo": "rope 1", "fritz": "rope 1",
-    "gil": "rope 2", "gina": "rope 3", "hal": "rope 6", "hana": "rope 6",
-    "ida": "rope 11", "igor": "rope 12", "inka": "rope 13",
-    "jan": "sinusoidal 1", "jon": "sinusoidal 4", "jule": "sinusoidal 4",
-    "kai": "sinusoidal 3", "kim": "sinusoidal 6", "klara": "sinusoidal 12",
-    "lea": "attention 1", "leo": "attention 1", "lin": "attention 3", "lou": "attention 5",
+    "fay": "rope 1", "finn": "rope 1", "gil": "rope 2", "hal": "rope 6", "hana": "rope 6",
+    "ida": "rope 11", "inka": "rope 13", "jan": "sinusoidal 1", "jon": "sinusoidal 4",
+    "kim": "sinusoidal 6", "klara": "sinusoidal 12", "lea": "attention 1", "lou": "attention 5",
 }.items():  # fmt: skip
     student("wrong", name, kept(place).flaw, but(place))
 student("wrong", "mai", "three mistakes", of("attention 4", "sinusoidal 7", "rope 4"))
-student("wrong", "max", kept("rope 15").flaw, but("rope 15"))
 ROPE = '\ndef rope(x, positions, frequencies=None, layout="interleaved"):\n    '
-student("wrong", "mia", "an axis too many", but(rope=ROPE + "return x[None]"))
 student("wrong", "mo", "nothing is returned", but(rope=ROPE + "x = 2 * x"))
 
 # ---- broken --------------------------------------------------------------------------------------
@@ -141,7 +137,6 @@ student("broken", "paul", "a folder", Path.mkdir)
 student("broken", "pia", "a notebook that is none", '{"cells": 3}')
 student("broken", "quin", "one function is a stub", but(rope=ROPE + "raise NotImplementedError"))
 student("broken", "ravi", "a name misspelled", OWN.replace("def rope(", "def ropes("))
-student("broken", "rosa", "a library that is not there", "import no_such_library\n" + OWN)
 
 # ---- hostile -------------------------------------------------------------------------------------
 
@@ -161,6 +156,62 @@ student("hostile", "uli", "ends the process in a function",
         but(softmax="\ndef softmax(x, axis=-1):\n    import os; os._exit(0)"))  # fmt: skip
 student("hostile", "ute", "changes NumPy", but("rope 1") + "\nnp.array_equal = np.allclose = "
         "lambda *a, **o: True\nnp.max = None\n")  # fmt: skip
+
+WRONG = but("rope 1")
+student("hostile", "uma", "a pipe in the place of its results, and no more",
+        "import os\nfor name in ('../rope.out', '../import error', 'softmax.out'):\n"
+        "    os.mkfifo(name)\nos._exit(0)\n" + OWN)  # fmt: skip
+student("hostile", "urs", "ends the checker", OWN + "import os\nos.kill(os.getppid(), 9)\n")
+student("hostile", "udo", "rewrites its neighbours", OWN + """
+from pathlib import Path
+for place in Path(__file__).parent.glob("*.py"):
+    if place.name != Path(__file__).name:
+        place.write_text("def rope(x, positions): return 0 * x")
+""")  # fmt: skip
+student("hostile", "una", "looks for the right function in all objects", WRONG + """
+import gc
+for one in gc.get_objects():
+    if type(one).__name__ == "Exercise" and one.name == "rope":
+        rope = one.reference
+""")  # fmt: skip
+student("hostile", "ugo", "looks for it in the frames that call it", WRONG + """
+import sys
+frame = sys._getframe()
+while frame:
+    if "EXERCISES" in frame.f_globals:
+        rope = frame.f_globals["EXERCISES"]["rope"].reference
+    frame = frame.f_back
+""")  # fmt: skip
+student("hostile", "ulla", "looks for it where modules are kept", WRONG + """
+import sys
+for one in sys.meta_path:
+    if hasattr(one, "kept"):
+        rope = one.kept["pe_numpy.homework.registry"].EXERCISES["rope"].reference
+""")  # fmt: skip
+student("hostile", "uta", "lets another Python compute", but(rope=ROPE + """
+    import pickle, subprocess, sys
+    code = ("import pickle, sys, pe_numpy; given = pickle.load(sys.stdin.buffer); "
+            "sys.stdout.buffer.write(pickle.dumps(pe_numpy.rope(*given)))")
+    given = pickle.dumps((x, positions, frequencies, layout))
+    done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True)
+    return pickle.loads(done.stdout)
+"""))  # fmt: skip
+student("hostile", "ulf", "leaves a child in another session, without environment",
+        OWN + "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', "
+        "'import time; time.sleep(99)', __file__], start_new_session=True, env={})\n")  # fmt: skip
+student("hostile", "unni", "starts processes, each of which starts more", OWN + """
+import os, time
+first = os.getpid()
+for _ in range(6):
+    os.fork()
+if os.getpid() != first:
+    time.sleep(99)
+""")  # fmt: skip
+student("hostile", "uwe", "fills the disk", OWN + """
+for n in range(9):
+    with open(str(n), "wb") as file:
+        file.write(bytes(2**26))
+""")  # fmt: skip
 
 # ---- copied --------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from pe_numpy.absolute.learned import hierarchical, learned
 from pe_numpy.absolute.recurrent import floater, recurrent
 from pe_numpy.absolute.sinusoidal import sinusoidal, sinusoidal_shift, wavelengths
 from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.worker import FUNCTIONS as of
 from pe_numpy.transformer.attention import attention
 
 DTYPES = (np.float64, np.float32, np.float16)
@@ -93,56 +94,28 @@ def _tree_cases(rng: np.random.Generator) -> Iterator[Case]:
 # ---- chapter 22 ----------------------------------------------------------------------------------
 
 
-def _halved(p):
-    return 0.5 * p + 1
-
-
-def _turned(p, t=0.0):
-    return np.array([p[1], -p[0]])
-
-
-def _stretched(p):
-    return p * np.array([0.5, 2.0])
-
-
 def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
-    yield case(np.array([4.0]), _halved, 3)
-    yield case(np.array([1.0, 0.0]), _halved, 1)
-    yield case(np.array([1.0, 0.0]), _turned, 6)
-    yield case(np.array([3, 1]), _halved, 4)  # whole numbers: codes are float64
-    yield case(np.array([3, 1], np.float32), _stretched, 4)
+    yield case(np.array([4.0]), of["halved"], 3)
+    yield case(np.array([1.0, 0.0]), of["halved"], 1)
+    yield case(np.array([1.0, 0.0]), of["turned"], 6)
+    yield case(np.array([3, 1]), of["halved"], 4)  # whole numbers: codes are float64
+    yield case(np.array([3, 1], np.float32), of["stretched"], 4)
     for n in range(8):
-        yield case(rng.standard_normal(n % 3 + 2).astype(DTYPES[n % 3]), np.tanh, n + 3)
-
-
-def _decay(p, t):
-    return -p
-
-
-def _driven(p, t):
-    return -p + t
-
-
-def _growing(p, t):
-    return t * p
-
-
-def _waving(p, t):
-    return np.cos(t) - p * p
+        yield case(rng.standard_normal(n % 3 + 2).astype(DTYPES[n % 3]), of["tanh"], n + 3)
 
 
 def _flow_cases(rng: np.random.Generator) -> Iterator[Case]:
-    yield case(np.array([1.0]), _decay, np.array([0.0, 1.0]), 1)
-    yield case(np.array([1.0, 0.0]), _turned, np.arange(5.0))
-    yield case(np.array([1.0]), _growing, np.array([0.0, 0.5, 2.0]))
-    yield case(np.array([2.0]), _driven, np.array([1.0, 1.5]), 2)
-    yield case(np.array([2, 3]), _decay, np.array([0.0, 1.0]), 2)  # whole numbers
-    yield case(np.array([2.0, 3.0], np.float32), _driven, np.array([1.0, 1.5, 3]), 4)
-    yield case(np.array([2.0]), _driven, np.array([1.5, 1.0, -1.0]), 3)  # back in time
-    yield case(np.array([2.0, 1.0]), _driven, np.array([0.5]))  # the start alone
+    yield case(np.array([1.0]), of["decay"], np.array([0.0, 1.0]), 1)
+    yield case(np.array([1.0, 0.0]), of["turned"], np.arange(5.0))
+    yield case(np.array([1.0]), of["growing"], np.array([0.0, 0.5, 2.0]))
+    yield case(np.array([2.0]), of["driven"], np.array([1.0, 1.5]), 2)
+    yield case(np.array([2, 3]), of["decay"], np.array([0.0, 1.0]), 2)  # whole numbers
+    yield case(np.array([2.0, 3.0], np.float32), of["driven"], np.array([1.0, 1.5, 3]), 4)
+    yield case(np.array([2.0]), of["driven"], np.array([1.5, 1.0, -1.0]), 3)  # back in time
+    yield case(np.array([2.0, 1.0]), of["driven"], np.array([0.5]))  # the start alone
     for n in range(8):
         times = np.sort(rng.uniform(0, 3, n % 4 + 2)).round(2)
-        yield case(rng.standard_normal(n % 3 + 1), _waving, times, n + 1)
+        yield case(rng.standard_normal(n % 3 + 1), of["waving"], times, n + 1)
 
 
 # ---- chapters 23 and 24 -------------------------------------------------------------------------

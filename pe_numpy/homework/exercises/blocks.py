@@ -5,12 +5,13 @@ they begin (chapters 12, 60, 62).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from pe_numpy.homework.cases import Case, Exercise, case, in_a_row
+from pe_numpy.homework.worker import FUNCTIONS as of
+from pe_numpy.homework.worker import parameters
 from pe_numpy.transformer.blockwise import attention_blockwise
 from pe_numpy.transformer.layers import dropout, linear, relu, silu
 from pe_numpy.transformer.model import multi_head_attention
@@ -19,17 +20,6 @@ DTYPES = (np.float64, np.float32)
 NARROW = (*DTYPES, np.float16)
 
 # ---- attention ----------------------------------------------------------------------------------
-
-
-def _falling(distance: Any) -> Any:
-    """A bias by distance, the same for all heads."""
-    return -0.25 * distance
-
-
-def _per_head(distance: Any) -> Any:
-    """A bias (3, l, s), which tells the past from the future."""
-    slopes = np.array([0.5, 0.25, -0.125])[:, None, None]
-    return slopes * distance[..., None, :, :]
 
 
 def _blockwise_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -53,14 +43,14 @@ def _blockwise_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case(*three(5, 7, 2, 3), mask, block=3)
     yield case(*three(5, 7, 2, 3), mask[..., :1], rng.standard_normal(7), 3)  # broadcast
     yield case(*three(5, 7, 2, 3), None, rng.standard_normal((3, 5, 7)), 4)
-    yield case(*three(6, 6, 3), None, _per_head, 4)
-    yield case(*three(4, 9, 1, 3), bias=_falling, block=2, causal=True)
+    yield case(*three(6, 6, 3), None, of["per_head"], 4)
+    yield case(*three(4, 9, 1, 3), bias=of["falling"], block=2, causal=True)
     yield case(*three(7, 7, 2), block=2, causal=True, window=3)
     yield case(*three(3, 9, 2), None, rng.standard_normal((3, 1)), block=2, window=2)
     q_at, k_at = np.array([2, 9, 30]), np.array([0, 1, 2, 8, 9, 29, 31])  # packed, with gaps
     yield case(*three(3, 7, 2), block=2, causal=True, q_positions=q_at, k_positions=k_at)
     yield case(
-        *three(3, 7, 2), block=3, bias=_falling, q_positions=q_at, k_positions=k_at, window=8
+        *three(3, 7, 2), block=3, bias=of["falling"], q_positions=q_at, k_positions=k_at, window=8
     )
     early = {"q_positions": np.arange(4), "k_positions": np.arange(2, 5)}
     yield case(*three(4, 3, 2), block=2, causal=True, **early)  # the first two see nothing
@@ -180,18 +170,10 @@ def init_feed_forward(
     return {"W_1": W_1, "b_1": np.zeros(d_ff), "W_2": W_2, "b_2": np.zeros(d_model)}
 
 
-def _parameters(function: Callable, *sizes: Any) -> tuple:
-    params, names = function(*sizes), ("W_1", "b_1", "W_2", "b_2")
-    if not isinstance(params, dict) or params.keys() != {*names}:
-        got = f"the keys {list(params)}" if isinstance(params, dict) else type(params).__name__
-        raise TypeError(f"it must return a dictionary with the keys {', '.join(names)}; got {got}")
-    return tuple(params[name] for name in names)
-
-
 def _begin_cases(rng: np.random.Generator) -> Iterator[Case]:
     for D, F, n in ((1, 2, 2), (4, 9, 1), (4, 16, 6), (6, 3, 12), (25, 7, 3), (8, 8, 2)):
         for _ in range(2):
-            yield in_a_row(_parameters, D, F, n, np.random.default_rng(int(rng.integers(2**32))))
+            yield in_a_row(parameters, D, F, n, np.random.default_rng(int(rng.integers(2**32))))
 
 
 BEGIN = Exercise("init_feed_forward", init_feed_forward, _begin_cases, chapter=62)

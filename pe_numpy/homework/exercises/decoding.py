@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.homework.cases import Case, Exercise, case, in_a_row
+from pe_numpy.homework.worker import Bigram, in_pieces
 from pe_numpy.rotary.rope import rope
 from pe_numpy.transformer.attention import attention, softmax
 
@@ -33,33 +34,6 @@ def cached_attention(
     return output, (keys, values)
 
 
-def _read(
-    function: Callable,
-    q: np.ndarray,
-    k: np.ndarray,
-    v: np.ndarray,
-    pieces: tuple[int, ...],
-    refused: bool = False,
-    **options: Any,
-) -> tuple:
-    """Read a text in pieces; with `refused` each is followed by a last token that is taken back."""
-    cache, outputs, start = None, [], 0
-    last = slice(q.shape[-2] - 1, q.shape[-2])
-    for count in pieces:
-        rows = slice(start, start + count)
-        given = function(q[..., rows, :], k[..., rows, :], v[..., rows, :], cache, **options)
-        if not isinstance(given, tuple | list) or len(given) != 2:
-            got = "nothing: is there a return?" if given is None else type(given).__name__
-            raise TypeError(f"it must return two things, output and cache; got {got}")
-        output, cache = given
-        outputs.append(output)
-        if refused:
-            draft = function(q[..., last, :], k[..., last, :], v[..., last, :], cache, **options)
-            outputs.append(draft[0])
-        start += count
-    return tuple(outputs)
-
-
 def _cache_cases(rng: np.random.Generator) -> Iterator[Case]:
     def text(length, *batch, dtype=np.float64, K=4, size=1.0):
         drawn = (rng.standard_normal((*batch, length, K)) for _ in range(3))
@@ -67,37 +41,26 @@ def _cache_cases(rng: np.random.Generator) -> Iterator[Case]:
 
     two = np.array([[1.0, 0.0], [0.0, 1.0]])
     theta, quick = np.array([1.0, 0.1]), rng.uniform(0.2, 2, 2)
-    yield in_a_row(_read, two, two, np.array([[2.0], [8.0]]), pieces=(1, 1))
-    yield in_a_row(_read, *text(4), pieces=(4,))  # a prompt alone
-    yield in_a_row(_read, *text(4), pieces=(1, 1, 1, 1))
+    yield in_a_row(in_pieces, two, two, np.array([[2.0], [8.0]]), pieces=(1, 1))
+    yield in_a_row(in_pieces, *text(4), pieces=(4,))  # a prompt alone
+    yield in_a_row(in_pieces, *text(4), pieces=(1, 1, 1, 1))
     for dtype in DTYPES:
-        yield in_a_row(_read, *text(6, 2, 3, dtype=dtype), pieces=(3, 1, 2))
-        yield in_a_row(_read, *text(6, 2, 3, dtype=dtype), pieces=(4, 1, 1), frequencies=theta)
-    yield in_a_row(_read, *text(7, 3), pieces=(2, 2, 3), frequencies=quick)
-    yield in_a_row(_read, *text(5), pieces=(5,), frequencies=quick)
-    yield in_a_row(_read, *text(5, 2, size=90), pieces=(2, 3))  # exp of these scores is infinite
-    yield in_a_row(_read, *text(6, 2), pieces=(2, 1, 1, 1), refused=True)
-    yield in_a_row(_read, *text(6, 2), pieces=(1, 3, 1), refused=True, frequencies=quick)
-    yield in_a_row(_read, *text(9, 1, 2, K=3), pieces=(1, 1, 4, 2, 1))
-    yield in_a_row(_read, *text(9, 1, 2, K=2), pieces=(3, 5), frequencies=quick[:1])
+        yield in_a_row(in_pieces, *text(6, 2, 3, dtype=dtype), pieces=(3, 1, 2))
+        yield in_a_row(in_pieces, *text(6, 2, 3, dtype=dtype), pieces=(4, 1, 1), frequencies=theta)
+    yield in_a_row(in_pieces, *text(7, 3), pieces=(2, 2, 3), frequencies=quick)
+    yield in_a_row(in_pieces, *text(5), pieces=(5,), frequencies=quick)
+    yield in_a_row(
+        in_pieces, *text(5, 2, size=90), pieces=(2, 3)
+    )  # exp of these scores is infinite
+    yield in_a_row(in_pieces, *text(6, 2), pieces=(2, 1, 1, 1), refused=True)
+    yield in_a_row(in_pieces, *text(6, 2), pieces=(1, 3, 1), refused=True, frequencies=quick)
+    yield in_a_row(in_pieces, *text(9, 1, 2, K=3), pieces=(1, 1, 4, 2, 1))
+    yield in_a_row(in_pieces, *text(9, 1, 2, K=2), pieces=(3, 5), frequencies=quick[:1])
 
 
 CACHED = Exercise("cached_attention", cached_attention, _cache_cases, chapter=63)
 
 # ---- the best token, again and again ------------------------------------------------------------
-
-
-class Bigram:
-    """A model that knows the place and the last token alone: logits (B, V) of the next one."""
-
-    def __init__(self, table: np.ndarray) -> None:
-        self.table = table  # (places, V, V)
-        self.__name__ = "a model"
-
-    def __call__(self, tokens: Any) -> np.ndarray:
-        """Logits after these tokens (B, L)."""
-        tokens = np.asarray(tokens)
-        return self.table[tokens.shape[1] % len(self.table), tokens[:, -1]]
 
 
 def greedy_tokens(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pe_numpy.homework.cases import Case, Exercise, case
+from pe_numpy.homework.worker import FUNCTIONS as of
 from pe_numpy.training.loss import cross_entropy
 from pe_numpy.training.optimiser import cosine_schedule, warmup_schedule
 from pe_numpy.transformer.attention import log_softmax, softmax
@@ -291,20 +292,12 @@ def numerical_gradient(f: Callable, x: np.ndarray, h: float) -> np.ndarray:
     return np.array([(f(x + e) - f(x - e)) / (2 * h) for e in moved]).reshape(x.shape)
 
 
-def _cubes(x):
-    return (x**3).sum()
-
-
-def _mixed(x):
-    return np.sin(x[0] * x[-1]).sum()
-
-
 def _slope_cases(rng: np.random.Generator) -> Iterator[Case]:
-    yield case(_cubes, np.array([2.0]), 0.5)
-    yield case(_cubes, rng.standard_normal((2, 3)), 1e-3)
-    yield case(_mixed, rng.standard_normal((3, 2)), 1e-2)
-    yield case(_cubes, rng.standard_normal((2, 1, 2)), 0.3)
-    yield case(_cubes, np.array(1.5), 0.1)  # no axis
+    yield case(of["cubes"], np.array([2.0]), 0.5)
+    yield case(of["cubes"], rng.standard_normal((2, 3)), 1e-3)
+    yield case(of["mixed"], rng.standard_normal((3, 2)), 1e-2)
+    yield case(of["cubes"], rng.standard_normal((2, 1, 2)), 0.3)
+    yield case(of["cubes"], np.array(1.5), 0.1)  # no axis
 
 
 NUMERICAL = Exercise("numerical_gradient", numerical_gradient, _slope_cases, chapter=61)
