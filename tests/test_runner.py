@@ -14,6 +14,7 @@ import pytest
 
 import pe_numpy
 from pe_numpy.homework import runner
+from pe_numpy.homework.registry import check
 from pe_numpy.homework.runner import check_file, check_files
 from pe_numpy.homework.worker import pack
 
@@ -300,13 +301,17 @@ def test_words_of_a_forged_result_can_be_printed():
     assert (outcome.error, outcome.changed) == ("a?[31m?b", ["\n?"])
 
 
-def test_results_that_fill_the_pipe_or_are_too_large_are_told(tmp_path):
+def test_results_that_are_too_large_are_told(tmp_path):
     text = "import numpy as np\ndef softmax(x, axis=-1): return (np.zeros(10**6),) * 20\n"
     assert told(tmp_path, text) == ["its results are far too large"]
-    flood = "import os\nfor _ in range(300):\n    os.write(200, bytes(2**20))\n" + OWN
+
+
+def test_results_without_an_end_are_not_read_to_their_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "LARGEST_READ", 2**20)
+    flood = "import os, time\nwhile True:\n    os.write(200, bytes(2**16))\n    time.sleep(0.01)\n"
     start = time.monotonic()
-    assert told(tmp_path, flood) == ["its results are far too large"]
-    assert time.monotonic() - start < 20
+    assert told(tmp_path, flood + OWN, seconds=20) == ["its results are far too large"]
+    assert time.monotonic() - start < 15
 
 
 def test_what_is_no_function_is_told(tmp_path):
@@ -449,6 +454,14 @@ def test_each_function_has_its_own_time(tmp_path):
     assert "did not end" not in " ".join(told(tmp_path, text, *names, seconds=3.5))
 
 
+def test_a_link_that_leads_to_itself_harms_no_other(tmp_path):
+    (tmp_path / "a.py").write_text(OWN)
+    (tmp_path / "b.py").symlink_to(tmp_path / "b.py")
+    right, loop = check_files([tmp_path / "a.py", tmp_path / "b.py"])
+    assert right.passed and loop.problem.startswith("the file can't be read")
+    assert "can't be read" in check_files([tmp_path / ("x" * 300), tmp_path / "a.py"])[0].problem
+
+
 def test_all_files_are_read_before_the_first_one_runs(tmp_path):
     paths = [tmp_path / f"{n}.py" for n in range(2)]
     for path in paths:
@@ -484,3 +497,13 @@ def test_the_process_and_the_report_have_the_same_seed(tmp_path):
         assert result.seed == (7 if seed == 7 else len(str(path)))
         assert result.version == pe_numpy.__version__
         assert result.passed and str(result).startswith(f"{path} (seed {result.seed})\n")
+
+
+def test_the_seed_makes_the_cases(tmp_path):
+    """A function that is right for some bases alone is so in other cases with another seed."""
+    text = OWN.replace("\n    return", "\n    return [] if base < 20000 else")
+    found = [report(tmp_path, text, seed=seed).verdicts[0].right for seed in (0, 7)]
+    names = {}
+    exec(text, names)
+    ours = [check("rope_frequencies", names["rope_frequencies"], seed=s).right for s in (0, 7)]
+    assert found == ours and found[0] != found[1]

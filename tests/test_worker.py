@@ -138,6 +138,15 @@ def test_nothing_leads_to_the_reference(tmp_path, room, name):
     assert note(tmp_path, text) == ""
 
 
+def test_a_neighbours_answer_can_not_be_read_where_it_lies(tmp_path, room):
+    paths = [tmp_path / "right.py", tmp_path / "thief.py"]
+    paths[0].write_text(OWN)
+    paths[1].write_text(NONE + f"exec(open({str(paths[0])!r}).read())\n")
+    right, thief = runner.check_files(paths)
+    assert right.passed and not thief.passed
+    assert "others' answers are not there for an answer (line 4" in thief.notes[0]
+
+
 def test_the_hook_is_not_changed_through_the_frame_of_what_it_refuses(tmp_path, room):
     text = """
 import sys
@@ -172,7 +181,7 @@ assert type(found) is not PermissionError, "still refused"
 def test_a_forger_of_results_knows_none(tmp_path, room):
     text = """
 import os, json
-os.write(200, json.dumps([[], False]).encode() + b"\\n")
+os.write(200, json.dumps([]).encode() + b"\\n")
 os.write(200, json.dumps(["", [[[3], "", [], 0]], False]).encode() + b"\\n")
 """
     assert not report(tmp_path, text + NONE).passed
@@ -201,6 +210,11 @@ os.write(200, json.dumps(["", [[[3], "", [], 0]], False]).encode() + b"\\n")
         ("os.remove({outside!r})", "an answer may write in its own folder alone"),
         ("os.chmod({outside!r}, 0)", "an answer may write in its own folder alone"),
         ("os.open(b'/', os.O_RDONLY)", "an answer may write in its own folder alone"),
+        (
+            "os.makedirs('a/b/c'); fd = os.open('.', os.O_RDONLY); os.chdir('a/b/c'); "
+            "os.open('../../x', os.O_WRONLY | os.O_CREAT, dir_fd=fd)",
+            "an answer may write in its own folder alone",
+        ),
     ],
 )
 def test_what_no_answer_needs_is_refused(tmp_path, room, line, words):

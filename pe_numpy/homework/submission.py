@@ -47,6 +47,7 @@ class Submission:
     cells: list[int] = field(default_factory=list)  # the line before each cell of a notebook
     beside: dict[str, bytes] = field(default_factory=dict)  # modules that it imports by name
     flags: list[str] = field(default_factory=list)
+    others: Sequence[Path] = ()  # files that are checked in the same call
 
     @property
     def name(self) -> str:
@@ -61,7 +62,7 @@ class Submission:
 
 def read(path: Path, others: Sequence[str | Path] = ()) -> Submission:
     """Read a file, and the modules beside it that it imports by name, but for `others`."""
-    found = Submission(path)
+    found = Submission(path, others=[Path(os.path.realpath(other)) for other in others])
     try:
         found.text, found.cells = code_of(path)
         found.tree = tree_of(found.text, str(path))
@@ -79,7 +80,7 @@ def read(path: Path, others: Sequence[str | Path] = ()) -> Submission:
         if not found.tree.body:
             found.problem = "the file is empty: there is no code in it"
         found.flags = flags_of(found.text, found.tree, path)
-        found.beside = _beside(found.tree, path, {Path(other).resolve() for other in others})
+        found.beside = _beside(found.tree, path, {*found.others})
     return found
 
 
@@ -124,7 +125,7 @@ def _beside(tree: ast.Module, path: Path, others: set[Path]) -> dict[str, bytes]
             inside = sorted(folder.rglob("*.py"))[:100] if folder.is_dir() else []
             for place in (folder.with_name(f"{name}.py"), *inside):
                 key = place.relative_to(path.parent).as_posix()
-                if key in found or place == path or place.resolve() in others:
+                if key in found or place == path or Path(os.path.realpath(place)) in others:
                     continue
                 with contextlib.suppress(*NO_CODE):
                     text = _read(place)

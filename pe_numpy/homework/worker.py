@@ -338,7 +338,8 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 def guard(folder: str, package: str, hidden: Sequence[Sequence[int]], note: Callable) -> None:
     """Refuse what no answer needs, as far as Python tells of it, until the process ends.
 
-    Files of the package are known by their numbers in the file system, whatever path leads there.
+    Files of the package, and of other answers, are known by their numbers in the file system,
+    whatever path leads there.
     What an answer is refused has the hook's frame in its traceback: so the hook has no global and
     no builtin, all that it uses is an argument of that one call, and none of these can be changed.
     """
@@ -375,11 +376,12 @@ def guard(folder: str, package: str, hidden: Sequence[Sequence[int]], note: Call
                 except errors:
                     info = a_folder = None
                 if info and (info.st_dev, info.st_ino) in hidden:
-                    note(event)
-                    raise error(f"{name} is not here: an answer is checked without it")
+                    raise error("the package and others' answers are not there for an answer")
                 if path == null or (event == "open" and not args[2] & writes and not a_folder):
                     continue
                 path = path.replace(sep, "/")
+                if ".." in path:  # from which folder, a descriptor may say that is not seen here
+                    raise error("an answer may write in its own folder alone")
                 if not a_folder:
                     path = path.rpartition("/")[0] or ("/" if path[:1] == "/" else ".")
                 try:
@@ -485,7 +487,7 @@ def main() -> None:
     asked: list[str] = []
     guard(folder, job["package"], job["hidden"], asked.append)
     module, failed = _define(path)
-    send([failed[:5], bool(asked)])
+    send(failed[:5])
     for name, cases in job["tasks"]:
         wind_up()
         answer: Any = vars(module).get(name)
