@@ -209,7 +209,7 @@ assert len(lets_go("rope", *inputs["position 0"][1])) == 9
 #
 # ## A page for students
 #
-# **Write.** `notebooks/exercises/` has a file for each chapter but this one: signatures, a specification by loops,
+# **Write.** `pe_numpy/homework/stubs/` has a file for each chapter but this one: signatures, a specification by loops,
 # hints at the end. In `pe-numpy list` a star marks what can be checked. Keep names and
 # order of the arguments, leave their arrays as they are, return the dtype of the data.
 #

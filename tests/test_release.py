@@ -2,14 +2,17 @@
 
 import ast
 import dataclasses
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pe_numpy
@@ -18,8 +21,6 @@ from pe_numpy.homework import course, release
 from pe_numpy.homework.course import Assignment, groups_of, read_assignment
 from pe_numpy.homework.registry import EXERCISES
 from pe_numpy.homework.release import read_sheets
-
-BOOK = Path(__file__).parents[1] / "notebooks" / "exercises"
 
 WEEK = r"""
 title = 'Week 3: "turns" \ and é'
@@ -32,12 +33,6 @@ layer_norm = 1
 """
 
 
-@pytest.fixture(autouse=True)
-def book(monkeypatch):
-    """The book's stubs, also for a copy of the package that stands alone."""
-    monkeypatch.setattr(release, "BOOK", BOOK)
-
-
 @pytest.fixture
 def week(tmp_path):
     path = tmp_path / "week3.toml"
@@ -48,6 +43,10 @@ def week(tmp_path):
 @pytest.fixture
 def files(week):
     return release.release(week, read_sheets(week))
+
+
+def texts(files):
+    return [text for text in files.values() if isinstance(text, str)]
 
 
 def cells(week):
@@ -86,12 +85,12 @@ def test_students_get_stubs_that_fail_and_no_solution(week, files):
     assert "# rope_matrix" not in files["week3.py"]
     bodies = [line.strip() for sheet in read_sheets(week) for line in sheet.body.splitlines()]
     assert len(bodies) > 12
-    for text in files.values():
+    for text in texts(files):
         assert not {line.strip() for line in text.splitlines()} & set(filter(None, bodies))
 
 
 def test_neither_seed_nor_salt_leave_the_teacher(week, files):
-    assert not any("autumn" in text or "salt" in text for text in files.values())
+    assert not any("autumn" in text or "salt" in text for text in texts(files))
     given = tomllib.loads(files["week3.toml"])
     assert given.pop("points") == {"rope": {"numbers": 2, "options": 0.5}, "layer_norm": 1}
     assert given == {"title": week.title, "deadline": week.deadline, "feedback": "name"}
@@ -105,7 +104,9 @@ def test_a_solution_brings_what_it_calls(week):
 
 def test_a_stub_comes_from_the_chapter_of_its_exercise():
     (sheet,) = read_sheets(Assignment("quiz", "Quiz", {"softmax": {"all": 1.0}}))
-    text = (BOOK / f"{EXERCISES['softmax'].chapter}_attention.py").read_text(encoding="utf-8")
+    text = (release.STUBS / f"{EXERCISES['softmax'].chapter}_attention.py").read_text(
+        encoding="utf-8"
+    )
     assert sheet.hints in text
 
 
@@ -117,7 +118,7 @@ def test_the_readme_says_what_to_do(week, files):
     text = words(files["README.md"])
     assert "| `rope` | 2.5 | 2: the defaults, in float64; 0.5: an argument" in text
     assert "# Week 3: " in text and "Deadline: Friday, 18:00" in text
-    assert "pe-numpy check week3.py rope " in text and "Python 3.11 or newer" in text
+    assert "python checker.pyz check week3.py rope " in text and "Python 3.11 or newer" in text
     assert "names a mistake that is known. Your" in text
     assert "other numbers than those that you can try" in text
     plain = dataclasses.replace(week, salt="", feedback="none")
@@ -133,47 +134,147 @@ def steps(files):
 
 def test_the_workflow_says_what_to_do(files):
     install, checking = (step for step in steps(files) if "run" in step)
-    assert install["run"] == f"python -m pip install pe_numpy=={pe_numpy.__version__}"
-    assert checking["run"].startswith("pe-numpy check --assignment week3.toml week3.py --student")
+    assert install["run"] == 'python -c "import numpy" || python -m pip install numpy\n'
+    assert checking["run"].startswith(
+        "python checker.pyz check --assignment week3.toml week3.py --"
+    )
     container = json.loads(files[".devcontainer/devcontainer.json"])
-    assert container["postCreateCommand"] == install["run"]
+    assert container["postCreateCommand"] == "python -m pip install numpy"
+
+
+@pytest.fixture
+def folder(tmp_path, files):
+    """What students get, in a folder where this package is not to be found."""
+    place = tmp_path / "handout"
+    release.write(release.in_folder(place, files))
+    return place
+
+
+def numpy_alone(folder):
+    """How to start a Python that sees NumPy and the standard library, and nothing else."""
+    libraries = folder.parent / "libraries"
+    libraries.mkdir()
+    for path in Path(np.__file__).parent.parent.glob("numpy*"):
+        (libraries / path.name).symlink_to(path)
+    python = folder.parent / "python"
+    run = f"import runpy, sys; sys.path.append({str(libraries)!r}); sys.argv = sys.argv[1:]; "
+    run += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S -W error -c "{run}" "$@"\n')
+    python.chmod(0o755)
+    return python
+
+
+def solved(week, text):
+    """The file for students, with the book's solutions."""
+    for sheet in read_sheets(week):
+        text = text.replace(sheet.stub, f"{sheet.head}\n{sheet.body}\n")
+    return text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs sh")
+def test_the_checker_runs_with_numpy_alone(week, files, folder):
+    python = numpy_alone(folder)
+    words = [str(python), "checker.pyz", "check", "--assignment", "week3.toml", "week3.py"]
+    clean = {"PATH": os.environ["PATH"], "TMPDIR": str(folder.parent)}
+    right = solved(week, files["week3.py"])
+    for text, status, told in (
+        (files["week3.py"], 1, "rope: it is not written yet (0 of 2.5)"),
+        (right.replace("* sin +", "* sin -"), 1, "layer_norm: right in all"),
+        (right, 0, "week3, 3.5 of 3.5 points"),
+    ):
+        (folder / "week3.py").write_text(text)
+        done = subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (status, "")
+        assert told.replace("week3,", "handout,") in done.stdout
+    assert not [*folder.parent.glob("checker-*")]  # what was unpacked is gone
+
+
+def test_the_checker_has_the_same_bytes_each_time():
+    assert release.checker() == release.checker() and len(release.checker()) < 2**20
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash, as GitHub's workflows do")
 @pytest.mark.parametrize("right", [True, False])
-def test_the_workflow_writes_a_summary_and_is_red_until_all_is_right(week, files, tmp_path, right):
+def test_the_workflow_writes_a_summary_and_is_red_until_all_is_right(week, files, folder, right):
     step = steps(files)[-1]
-    text = files["week3.py"]
-    for sheet in read_sheets(week) if right else ():
-        text = text.replace(sheet.stub, f"{sheet.head}\n{sheet.body}\n")
-    (tmp_path / "week3.py").write_text(text)
-    (tmp_path / "week3.toml").write_text(files["week3.toml"])
-    (tmp_path / "pe-numpy").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pe_numpy "$@"\n')
-    (tmp_path / "pe-numpy").chmod(0o755)
+    if right:
+        (folder / "week3.py").write_text(solved(week, files["week3.py"]))
+    (folder / "bin").mkdir()
+    (folder / "bin" / "python").symlink_to(numpy_alone(folder))
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-        cwd=tmp_path,
+        cwd=folder,
         env={
-            **os.environ,
-            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(Path(pe_numpy.__file__).parents[1]),
-            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+            "PATH": f"{folder}/bin{os.pathsep}{os.environ['PATH']}",
+            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
             "WHO": "octo",
         },
     )
     assert step["shell"] == "bash" and done.returncode == (0 if right else 1)
-    summary = (tmp_path / "summary").read_text()
+    summary = (folder / "summary").read_text()
     assert f"octo, {'3.5' if right else '0'} of 3.5 points" in summary
     assert all(line.startswith("    ") for line in summary.splitlines())
 
 
-def test_a_course_can_install_the_package_from_where_it_likes(tmp_path):
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash, as Gradescope does")
+def test_gradescope_grades_what_its_archive_is_given(week, files, folder, tmp_path):
+    """As its page on autograders says: source, submission, results, and metadata beside them."""
+    (root := tmp_path / "autograder").mkdir()
+    whole = (tmp_path / "week3.toml").read_text()
+    with zipfile.ZipFile(io.BytesIO(release.autograder(week, whole))) as archive:
+        assert {"setup.sh", "run_autograder"} < {*archive.namelist()}
+        assert archive.getinfo("run_autograder").external_attr >> 16 & 0o100
+        archive.extractall(root / "source")
+    (root / "results").mkdir()
+    (root / "submission").mkdir()
+    users = [{"email": "ben@x.org"}, {"email": "anna@x.org"}]
+    (root / "submission_metadata.json").write_text(json.dumps({"users": users}))
+    (root / "submission" / "mine.py").write_text(
+        solved(week, files["week3.py"]).replace('if layout == "interleaved":', "if True:")
+    )
+    # Its "python -": the metadata are read by a program on standard input.
+    (folder.parent / "both").write_text(
+        f'#!/bin/sh\n[ "$1" = - ] && exec "{sys.executable}" "$@"\n'
+        f'exec "{numpy_alone(folder)}" "$@"\n'
+    )
+    (folder.parent / "both").chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(root / "source" / "run_autograder")],
+        env={"PATH": os.environ["PATH"], "AUTOGRADER": str(root), "PYTHON": str(tmp_path / "both")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads((root / "results" / "results.json").read_text())
+    assert result["score"] == 3.0 and [t["score"] for t in result["tests"]][:1] == [2.0]
+    assert result["extra_data"]["seed"] == course.seed_of("autumn", "anna@x.org+ben@x.org")
+    subprocess.run(["bash", "-n", str(root / "source" / "setup.sh")], check=True)
+
+
+def test_a_course_can_install_numpy_from_where_it_likes(tmp_path):
     path = tmp_path / "week3.toml"
-    path.write_text('install = "pip install ./wheel"\n[points]\nrope = 1\n')
+    path.write_text('install = "pip install ./numpy.whl"\n[points]\nrope = 1\n')
     week = read_assignment(path)
     files = release.release(week, read_sheets(week))
-    assert "    pip install ./wheel\n" in files["README.md"]
-    assert tomllib.loads(files["week3.toml"])["install"] == "pip install ./wheel"
+    assert "    pip install ./numpy.whl\n" in files["README.md"]
+    assert tomllib.loads(files["week3.toml"])["install"] == "pip install ./numpy.whl"
+
+
+# ---- plans ---------------------------------------------------------------------------------------
+
+
+def test_a_plan_is_a_folder_of_assignments(tmp_path, capsys):
+    assert main(["plan", "4", str(tmp_path)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told == [str(tmp_path / f"week{n}.toml") for n in (1, 2, 3, 4)]
+    text = (tmp_path / "week3.toml").read_text()
+    assert text.startswith("# Homework after lesson 3 of 4: chapter 30 and chapter 35.\ntitle = ")
+    for line in text.splitlines():  # what is offered is taken, once its sign is taken away
+        if line.startswith("# ") and "=" in line:
+            (tmp_path / "one.toml").write_text(text.replace(line, line[2:]))
+            assert read_assignment(tmp_path / "one.toml").points == read_assignment(told[2]).points
+    assert main(["plan", "5", str(tmp_path)]) == 2
+    assert "there are plans for 4, 8, 12 lessons; got 5" in capsys.readouterr().err
 
 
 # ---- nbgrader's notebook -------------------------------------------------------------------------
@@ -204,13 +305,60 @@ def test_solutions_stand_where_nbgrader_takes_them_out(week):
         assert inside.strip() == sheet.body.strip()
 
 
-def test_solutions_pass_the_tests_of_the_notebook_and_mistakes_do_not(week):
-    every = [source(cell) for cell in cells(week) if cell["cell_type"] == "code"]
-    exec("\n".join(every), {})
-    wrong = every[1].replace("x[..., first] * sin +", "x[..., first] * sin -")
-    assert wrong != every[1]
-    with pytest.raises(AssertionError, match="rope: "):
-        exec("\n".join([every[0], wrong, every[2]]), {})
+NOTEBOOK = """
+import sys
+In = []  # as IPython has it
+for cell in sys.stdin.read().split("\\0"):
+    In.append(cell)
+    exec(cell, globals())
+"""
+
+
+def run_notebook(folder, cells):
+    """What a kernel prints that has NumPy and the folder's files; and its error."""
+    (folder / "kernel.py").write_text(NOTEBOOK)
+    done = subprocess.run(
+        [str(numpy_alone(folder)), "kernel.py"],
+        input="\0".join(cells),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout, done.stderr
+
+
+CHEATS = """
+import pe_numpy.homework.course
+require = pe_numpy.homework.course.require = lambda *arguments, **options: None
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs sh")
+@pytest.mark.parametrize("kind", ["right", "wrong", "cheated", "borrowed", "hidden"])
+def test_the_notebook_grades(week, folder, kind):
+    start, rope, *rest = (source(cell) for cell in cells(week) if cell["cell_type"] == "code")
+    wrong = rope.replace("x[..., first] * sin +", "x[..., first] * sin -")
+    assert wrong != rope
+    answer = {
+        "right": rope,
+        "wrong": wrong,
+        "cheated": wrong + CHEATS,
+        "borrowed": "from pe_numpy import rope",
+        "hidden": "def rope(*a, **k):\n    import pe_numpy\n    return pe_numpy.rope(*a, **k)",
+    }[kind]
+    out, error = run_notebook(folder, [start, answer, *rest])
+    assert ("AssertionError: rope: " in error) == (kind in ("wrong", "cheated")), error
+    assert (error == "") == (kind not in ("wrong", "cheated"))
+    assert ("flag: uses the package's own function" in out) == (kind not in ("right", "wrong"))
+
+
+def test_hints_and_the_chapter_stand_before_an_exercise(week):
+    before = [source(c) for c in cells(week) if c["cell_type"] == "markdown"][1]
+    assert before.startswith("## rope\n\nIt is derived in chapter 40.\n")
+    assert "\n- two slices pick the first" in before and before.count("\n- ") == 4
+    assert not any(line.startswith("#  ") for line in before.splitlines())
+    linked = dataclasses.replace(week, book="https://x.org/CHAPTER.html")
+    assert "[chapter 40](https://x.org/40_rope_derived.html)" in source(cells(linked)[2])
 
 
 def test_hidden_tests_have_the_seed_of_the_assignment(week):
@@ -238,11 +386,15 @@ def test_a_group_fails_by_its_own_cases_alone():
 def test_release_writes_both_folders(week, tmp_path, capsys):
     toml = str(tmp_path / "week3.toml")
     places = [str(tmp_path / "students"), "--nbgrader", str(tmp_path / "course")]
+    places += ["--gradescope", str(tmp_path / "gradescope.zip")]
     assert main(["release", toml, *places]) == 0
-    *told, _, hint = capsys.readouterr().out.splitlines()
-    assert len(told) == 6 and told[-1].endswith("week3.ipynb")
-    assert hint.endswith('say so in week3.toml: install = "..."')
-    assert (tmp_path / "course" / "source" / "week3" / "week3.ipynb").exists()
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 9 and all(Path(path).is_file() for path in told)
+    assert told[6:8] == [
+        str(tmp_path / "course" / "source" / "week3" / name)
+        for name in ("week3.ipynb", "checker.pyz")
+    ]
+    assert zipfile.is_zipfile(tmp_path / "gradescope.zip")
     assert read_assignment(tmp_path / "students" / "week3.toml").points == week.points
     assert main(["release", toml, *places]) == 2
     assert "release: its files must be new; got " in capsys.readouterr().err

@@ -143,6 +143,7 @@ def check_files(
     allow_package: bool = False,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    found: Callable[[Report], None] | None = None,
 ) -> list[Report]:
     """Check several files, some at the same time; the reports come in the files' order.
 
@@ -156,6 +157,8 @@ def check_files(
         Files at a time; as many as there are cores for this process, if none is given.
     progress : function, optional
         Gets the number of files that are done, and of all, whenever one is done.
+    found : function, optional
+        Gets each report as soon as it is there.
 
     Returns
     -------
@@ -180,6 +183,8 @@ def check_files(
         try:
             for done, task in enumerate(as_completed(tasks), start=1):
                 reports[tasks[task]] = task.result()
+                if found is not None:
+                    found(task.result())
                 if progress is not None:
                     progress(done, len(tasks))
         except BaseException:
