@@ -155,7 +155,7 @@ def test_what_is_there_is_not_checked_again_unless_it_was_changed(week, monkeypa
     with pytest.raises(KeyboardInterrupt):
         check(week, *place)
     part = week / "class.csv.part"
-    part.write_text(part.read_text() + '["half a li')
+    part.write_text(part.read_text() + '\n["half a li')
     (week / "ben.py").write_text(OWN.format("2 * "))
     with pytest.raises(KeyboardInterrupt):  # again: an interrupt is nobody's fault
         check(week, *place)
