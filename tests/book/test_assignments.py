@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from reading import ROOT
+from reading import NOTEBOOKS, ROOT, tables
 
 from pe_numpy.__main__ import main
 from pe_numpy.homework.course import grade, groups_of, read_assignment
@@ -80,6 +80,35 @@ def test_it_can_be_released(path, tmp_path, capsys):
     assert main(["release", str(path), str(tmp_path / "handout")]) == 0
     assert f"{path.stem}.py" in capsys.readouterr().out
     assert read_assignment(tmp_path / "handout" / path.name).points == read_assignment(path).points
+
+
+PAGES = sorted((ROOT / "notebooks" / "assignments").iterdir())
+
+
+def test_each_lesson_has_a_page():
+    assert [page.stem for page in PAGES] == [
+        path.stem for path in NOTEBOOKS if int(path.stem[:2]) in lessons()
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_a_page_has_goals_minutes_questions_and_what_to_show(page):
+    text, chapter = page.read_text(encoding="utf-8"), int(page.stem[:2])
+    homework = re.search(r"^\[Chapter (\d\d)\]\(.*?\)\. Homework: (.*)\.$", text, re.M)
+    assert int(homework[1]) == chapter
+    assert re.findall(r"`(\w+)`", homework[2]) == lessons()[chapter][0]
+    assert "\nAfterwards a student can " in text
+    (head, rows), *_ = tables(text)
+    together = {10: "11", 11: "10", 30: "35", 35: "30"}.get(chapter)
+    assert head == [
+        *("90 minutes", *([f"with chapter {together}"] if together else []), "what", "show")
+    ]
+    for column, minutes in enumerate([90, 45] if together else [90]):
+        assert sum(int(row[column]) for row in rows) == minutes
+    assert sum(".png)" in row[-1] for row in rows) >= 3
+    questions = re.findall(r"^\d\. \*\*(.*?)\*\* (.*?)\[(?:Shown|Proved)\]", text, re.M | re.S)
+    assert len(questions) == 5
+    assert all(question.endswith("?") and answer for question, answer in questions)
 
 
 def test_the_readme_has_the_routes():
