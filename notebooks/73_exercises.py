@@ -209,7 +209,7 @@ assert len(lets_go("rope", *inputs["position 0"][1])) == 9
 #
 # ## A page for students
 #
-# **Write.** `pe_numpy/homework/stubs/` has a file for each chapter but this one: signatures, a specification by loops,
+# **Write.** `pe_numpy/copy/stubs/` has a file for each chapter but this one: signatures, a specification by loops,
 # hints at the end. In `pe-numpy list` a star marks what can be checked. Keep names and
 # order of the arguments, leave their arrays as they are, return the dtype of the data.
 #
@@ -302,7 +302,7 @@ assert one.shape == other.shape and not np.array_equal(one, other)
 
 # %%
 (folder / "week3.toml").write_text("""title = "Week 3: rotary encodings"
-deadline = 2026-11-27T18:00:00+01:00
+deadline = "Friday, 18:00"
 feedback = "name"
 salt = "autumn"
 
@@ -316,8 +316,8 @@ assert "salt" not in handed_out and "rope = { numbers" in handed_out
 
 # %% [markdown]
 # Stubs, the assignment without salt or seed, the checker in one file, a README, a workflow for GitHub, a container for
-# editors; solutions remain with you. Students need Python and NumPy. A file that was changed after the deadline is told to
-# be late. A `salt` gives each student other numbers, a `seed` all the same.
+# editors; solutions remain with you. Students need Python and NumPy. A deadline that is a
+# time, as in `2030-06-07T18:00:00+02:00`, tells by how much a file is late. A `salt` gives each student other numbers, a `seed` all the same.
 #
 # **Check.** Ben hands in the book's solution, Cleo ignores `layout`, Dan has done nothing. **Predict** Cleo's points.
 

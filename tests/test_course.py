@@ -108,6 +108,7 @@ def test_points_alone_are_an_assignment(tmp_path):
         ("seed = -1\n[points]\nrope = 1", "seed must be a whole number from 0; got -1"),
         ("seed = true\n[points]\nrope = 1", "seed must be a whole number from 0; got True"),
         ("seed = 1\nsalt = 'a'\n[points]\nrope = 1", "got both, 1 and 'a'"),
+        ("variants = true\n[points]\nrope = 1", "variants must be true or false, and need a salt"),
     ],
 )
 def test_what_is_wrong_with_an_assignment_is_told(tmp_path, text, message):
@@ -359,4 +360,4 @@ def test_the_summary_counts_mistakes(week, grades):
 
 def test_an_assignment_can_be_made_without_a_file():
     plain = Assignment("quiz", "Quiz", {"rope": {"all": 1.0}})
-    assert Grade("anna", Report("anna.py"), {"rope": 1.0}).total == plain.total == 1
+    assert Grade("anna", Report("anna.py"), {"rope": 1.0}, {}).total == plain.total == 1

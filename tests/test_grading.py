@@ -142,7 +142,8 @@ def test_a_run_that_was_cut_goes_on(week):
 
 def test_what_is_there_is_not_checked_again_unless_it_was_changed(week, monkeypatch):
     def stop(paths, *arguments, found, **options):
-        check_files(paths[:2], *arguments, found=found, **options)
+        if len(paths) > 1:
+            check_files(paths[:2], *arguments, found=found, **options)
         raise KeyboardInterrupt
 
     def count(paths, *arguments, **options):
@@ -161,7 +162,7 @@ def test_what_is_there_is_not_checked_again_unless_it_was_changed(week, monkeypa
         check(week, *place)
     monkeypatch.setattr(runner, "check_files", count)
     check(week, *place)
-    assert asked == ["cleo"]
+    assert asked == ["ben", "cleo"]
     assert [row["total"] for row in rows_of(week / "class.csv")] == ["2", "2", "0"]
 
 

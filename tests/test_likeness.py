@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from pe_numpy.copy.copy import SOLUTIONS, copy
-from pe_numpy.homework.likeness import ALIKE, alike, functions_of, likeness, runs_of
+from pe_numpy.homework.likeness import ALIKE, LEAST, alike, functions_of, likeness, runs_of
 
 OWN = '''import numpy as np
 
@@ -47,6 +47,13 @@ def test_names_and_comments_hide_nothing(files):
     assert alike(files(anna=OWN, ben=RENAMED), ["rope"]) == ["alike in rope: anna, ben"]
 
 
+def test_a_variant_is_compared_under_its_own_name(files):
+    texts = files(anna=OWN, ben=RENAMED.replace("def rope(", "def rope_turned("))
+    assert alike(texts, ["rope"]) == []
+    told = alike(texts, ["rope"], {"ben": {"rope": "rope_turned"}})
+    assert told == ["alike in rope: anna, ben"]
+
+
 def test_a_copy_of_the_book_is_told_without_its_notice(files):
     plain = copy(["rope"], plain=True)
     plain = plain[plain.index("import numpy") :]
@@ -71,6 +78,7 @@ def test_solutions_of_different_exercises_are_not_alike():
         name: runs_of(tokens)
         for path in SOLUTIONS.glob("*.py")
         for name, tokens in functions_of(path).items()
+        if len(runs_of(tokens)) >= LEAST
     }
     near = [(a, b) for a, b in combinations(found, 2) if likeness(found[a], found[b]) >= ALIKE]
     assert not near

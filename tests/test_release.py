@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +20,9 @@ import pe_numpy
 from pe_numpy.__main__ import main
 from pe_numpy.homework import course, release
 from pe_numpy.homework.course import Assignment, groups_of, read_assignment
-from pe_numpy.homework.registry import EXERCISES
+from pe_numpy.homework.registry import EXERCISES, check
 from pe_numpy.homework.release import read_sheets
+from pe_numpy.homework.variants import VARIANTS
 
 WEEK = r"""
 title = 'Week 3: "turns" \ and é'
@@ -269,10 +271,10 @@ def test_a_plan_is_a_folder_of_assignments(tmp_path, capsys):
     assert told == [str(tmp_path / f"week{n}.toml") for n in (1, 2, 3, 4)]
     text = (tmp_path / "week3.toml").read_text()
     assert text.startswith("# Homework after lesson 3 of 4: chapter 30 and chapter 35.\ntitle = ")
-    for line in text.splitlines():  # what is offered is taken, once its sign is taken away
-        if line.startswith("# ") and "=" in line:
-            (tmp_path / "one.toml").write_text(text.replace(line, line[2:]))
-            assert read_assignment(tmp_path / "one.toml").points == read_assignment(told[2]).points
+    offered = re.sub(r"^# (?=\w+ = )", "", text, flags=re.M)  # all that is offered is taken
+    (tmp_path / "one.toml").write_text(offered)
+    one, plain = read_assignment(tmp_path / "one.toml"), read_assignment(told[2])
+    assert one.variants and one.due and one.salt and one.points == plain.points
     assert main(["plan", "5", str(tmp_path)]) == 2
     assert "there are plans for 4, 8, 12 lessons; got 5" in capsys.readouterr().err
 
@@ -400,21 +402,73 @@ def test_release_writes_both_folders(week, tmp_path, capsys):
     assert "release: its files must be new; got " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("week 3", [], "must be called with letters, digits, _ and - alone, as in week3.toml"),
-        ("week3", ["--exercises", "nowhere"], "stubs of the exercises must be in nowhere"),
-        ("week3", ["--exercises", "stubs"], "no file in stubs has a stub of layer_norm"),
-        ("week3", ["--exercises", "alone"], "has no solution of rope"),
-    ],
-)
-def test_a_wrong_call_is_told(tmp_path, monkeypatch, capsys, name, options, message):
+def test_a_wrong_call_is_told(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / f"{name}.toml").write_text(WEEK, encoding="utf-8")
-    for folder in ("stubs", "stubs/solutions", "alone"):
-        (tmp_path / folder).mkdir()
-        text = 'def rope(x):\n    """Turn."""\n    return x\n'
-        (tmp_path / folder / "answers.py").write_text(text)
-    assert main(["release", f"{name}.toml", "folder", *options]) == 2
-    assert message in capsys.readouterr().err
+    Path("week 3.toml").write_text(WEEK, encoding="utf-8")
+    assert main(["release", "week 3.toml", "folder"]) == 2
+    told = capsys.readouterr().err
+    assert "must be called with letters, digits, _ and - alone, as in week3.toml" in told
+    Path("week3.toml").write_text(f"variants = true\n{WEEK}", encoding="utf-8")
+    for more in ([], ["--nbgrader", "course", "--roster", "week3.toml"]):
+        assert main(["release", "week3.toml", "folder", *more]) == 2
+        assert "variants need --roster, and are not for nbgrader" in capsys.readouterr().err
+
+
+def test_each_student_of_a_roster_gets_a_variant_that_the_grader_knows(tmp_path, capsys):
+    """A neighbour's answer, and the book's, are no answer."""
+    (toml := tmp_path / "week3.toml").write_text(f"variants = true\n{WEEK}", encoding="utf-8")
+    (tmp_path / "class.csv").write_text("id\nanna\nben\nzoe\n")
+    words = [str(tmp_path / "out"), "--roster", str(tmp_path / "class.csv")]
+    assert main(["release", str(toml), *words]) == 0
+    week = read_assignment(toml)
+    names = {student: week.names_of(student)["rope"] for student in ("anna", "ben", "zoe")}
+    assert names == {"anna": "rope_doubled", "ben": "rope_doubled", "zoe": "rope_turned"}
+    other = dataclasses.replace(week, salt="spring")
+    assert any(week.names_of(f"s{n}") != other.names_of(f"s{n}") for n in range(20))
+    text = (tmp_path / "out" / "zoe" / "week3.py").read_text()
+    assert "def rope_turned(x" in text and "Your variant: the angle is -position" in text
+    assert "# rope_turned, 2: " in text and "rope_doubled" not in text
+    assert read_assignment(tmp_path / "out" / "zoe" / "week3.toml").points.keys() == {
+        *("rope_turned", "layer_norm")
+    }
+    book, norm = (sheet.head + "\n" + sheet.body for sheet in read_sheets(week_of(week)))
+    own = {
+        "anna": book.replace("None] * frequencies", "None] * 2 * frequencies"),
+        "ben": book,
+        "zoe": book.replace("None] * frequencies", "None] * -frequencies"),
+    }
+    for student, text in own.items():
+        answer = text.replace("def rope(", f"def {names[student]}(")
+        (tmp_path / f"{student}.py").write_text(f"import numpy as np\n{answer}\n\n{norm}\n")
+    files = [str(tmp_path / f"{student}.py") for student in own]
+    capsys.readouterr()
+    assert main(["check", "--assignment", str(toml), "--json", *files]) == 1
+    grades = {one["student"]: one for one in json.loads(capsys.readouterr().out)["grades"]}
+    assert {name: one["total"] for name, one in grades.items()} == {
+        "anna": 3.5,
+        "ben": 1,
+        "zoe": 3.5,
+    }
+    assert grades["ben"]["verdicts"][0]["mistake"] == "rope, as it is in the book"
+
+
+def week_of(week):
+    """The assignment as it is for all."""
+    return dataclasses.replace(week, variants=False)
+
+
+@pytest.mark.parametrize("name", [f"{e}_{word}" for e, own in VARIANTS.items() for word in own])
+def test_a_variant_is_another_function_with_the_same_mistakes(name):
+    plain = EXERCISES[name.rpartition("_")[0]]
+    assert check(name, EXERCISES[name].reference).passed
+    copied = check(name, plain.reference)
+    assert copied.mistake == f"{plain.name}, as it is in the book"
+    of = groups_of(plain)
+    assert "numbers" in {group for group, right in zip(of, copied.right, strict=True) if not right}
+    assert not check(plain.name, EXERCISES[name].reference).passed
+    assert len(EXERCISES[name].mistakes) == len(plain.mistakes) + 1
+    assert name not in EXERCISES.keys()  # no list shows it
+    (sheet,) = read_sheets(Assignment("quiz", "Quiz", {name: {"all": 1.0}}))
+    assert f"def {name}(" in sheet.stub and VARIANTS[plain.name][name.rpartition("_")[2]].told in (
+        sheet.stub
+    )

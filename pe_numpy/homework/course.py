@@ -1,7 +1,7 @@
 """Points for a class: an assignment is a file of TOML, a grade is made from a report.
 
     title = "Week 3: rotary encodings"
-    deadline = 2026-11-27T18:00:00+01:00
+    deadline = 2030-06-07T18:00:00+02:00
     feedback = "name"
     salt = "autumn"
 
@@ -42,6 +42,7 @@ from pe_numpy.homework.common import at_default
 from pe_numpy.homework.registry import EXERCISES, check, exercise_of
 from pe_numpy.homework.runner import Report
 from pe_numpy.homework.submission import OWN, flags_of, tree_of
+from pe_numpy.homework.variants import VARIANTS
 
 FEEDBACK = ("full", "name", "none")
 ALL = "all"  # the group that every case is in
@@ -50,7 +51,7 @@ GROUPS = {
     "types": "data in float32 or float16",
     "numbers": "the defaults, in float64",
 }
-KEYS = ("title", "deadline", "feedback", "seed", "salt", "install", "book", "points")
+KEYS = ("title", "deadline", "feedback", "seed", "salt", "install", "book", "variants", "points")
 # What the cells of tests in a notebook import.
 IMPORTS = (
     "from pe_numpy.homework.course import require",
@@ -75,6 +76,7 @@ class Assignment:
     install: str = ""  # the command that installs NumPy
     book: str = ""  # where the chapters are, for links
     due: datetime | None = None  # the deadline, if it is a time
+    variants: bool = False  # whether students get variants of the exercises that have some
 
     def possible(self, name: str) -> float:
         """Points of an exercise."""
@@ -88,6 +90,15 @@ class Assignment:
     def seed_of(self, student: str) -> int:
         """The seed of a student's cases."""
         return seed_of(self.salt, student) if self.salt else self.seed
+
+    def names_of(self, student: str) -> dict[str, str]:
+        """The exercises by the names that they have for a student, see `VARIANTS`."""
+        found = {name: name for name in self.points}
+        for name in VARIANTS.keys() & found if self.variants else ():
+            words = [*VARIANTS[name]]
+            word = words[seed_of(f"{self.salt} {name}", student) % len(words)]
+            found[name] = f"{name}_{word}"
+        return found
 
 
 def seed_of(salt: str, student: str) -> int:
@@ -111,32 +122,44 @@ def read_assignment(path: str | Path) -> Assignment:
     for key in table:
         if key not in KEYS:
             raise ValueError(f"{path.name}: {_unknown('key', key, KEYS)}")
-    given = table.get("points")
-    if not isinstance(given, dict) or not given:
-        raise ValueError(
-            f"{path.name}: a table [points] must give each exercise its points, as in rope = 4; "
-            f"got {given!r}"
-        )
-    seed, feedback = table.get("seed", 0), table.get("feedback", "full")
-    if type(seed) is not int or seed < 0:
-        raise ValueError(f"{path.name}: seed must be a whole number from 0; got {seed!r}")
-    if feedback not in FEEDBACK:
-        raise ValueError(
-            f"{path.name}: feedback must be one of {', '.join(FEEDBACK)}; got {feedback!r}"
-        )
-    if "seed" in table and "salt" in table:
-        raise ValueError(
-            f"{path.name}: give a seed (the same cases for all) or a salt (other cases for each "
-            f"student); got both, {seed!r} and {table['salt']!r}"
-        )
-    words = {key: str(table.get(key, "")) for key in ("deadline", "salt", "install", "book")}
-    points = {name: _points(path.name, name, value) for name, value in given.items()}
+    given, seed, feedback = table.get("points"), table.get("seed", 0), table.get("feedback", "full")
+    variants, both = table.get("variants", False), "seed" in table and "salt" in table
+    for wrong, rule in (
+        (
+            not isinstance(given, dict) or not given,
+            f"a table [points] must give each exercise its points, as in rope = 4; got {given!r}",
+        ),
+        (
+            type(seed) is not int or seed < 0,
+            f"seed must be a whole number from 0; got {seed!r}",
+        ),
+        (
+            feedback not in FEEDBACK,
+            f"feedback must be one of {', '.join(FEEDBACK)}; got {feedback!r}",
+        ),
+        (
+            both,
+            "give a seed (the same cases for all) or a salt (other cases for each student); got "
+            f"both, {seed!r} and {table.get('salt')!r}",
+        ),
+        (
+            type(variants) is not bool or (variants and "salt" not in table),
+            f"variants must be true or false, and need a salt; got {variants!r}",
+        ),
+    ):
+        if wrong:
+            raise ValueError(f"{path.name}: {rule}")
+    words: dict[str, Any] = {
+        key: str(table.get(key, "")) for key in ("deadline", "salt", "install", "book")
+    }
+    points = {name: _points(path.name, name, value) for name, value in table["points"].items()}
     title = str(table.get("title", path.stem))
     due = table.get("deadline")
     if type(due) is date:  # the end of that day
         due = datetime.combine(due, time(23, 59, 59))
     due = due if isinstance(due, datetime) else None
-    return Assignment(path.stem, title, points, feedback=feedback, seed=seed, due=due, **words)
+    words |= {"feedback": feedback, "seed": seed, "due": due, "variants": variants}
+    return Assignment(path.stem, title, points, **words)
 
 
 def _points(file: str, name: str, value: Any) -> dict[str, float]:
@@ -209,6 +232,7 @@ class Grade:
     student: str
     report: Report
     points: dict[str, float]
+    names: dict[str, str]  # of the exercises, as this student has them
     late: str = ""  # how much, by the file's clock
 
     @property
@@ -224,9 +248,11 @@ class Grade:
     def verdict(self, name: str) -> Verdict:
         """What is said of one exercise; of the file as a whole, if it was not run."""
         for verdict in self.report.verdicts:
-            if verdict.name == name:
+            if verdict.name == self.names[name]:
                 return verdict
-        return Verdict(name, False, 0, self.report.problem or "the file does not define it")
+        return Verdict(
+            self.names[name], False, 0, self.report.problem or "the file does not define it"
+        )
 
 
 def student_of(path: str | Path, assignment: str = "") -> str:
@@ -296,7 +322,7 @@ def read_roster(path: str | Path) -> list[str]:
 
 def grade(assignment: Assignment, report: Report, student: str, late: str = "") -> Grade:
     """Give a student's report its points; it knows the seed of its cases."""
-    found = Grade(student, report, {}, late)
+    found = Grade(student, report, {}, assignment.names_of(student), late)
     points = {
         name: _earned(found.verdict(name), groups, report.seed)
         for name, groups in assignment.points.items()
@@ -384,14 +410,9 @@ def told(assignment: Assignment, one: Grade, feedback: str = "") -> str:
     for name in assignment.points:
         points = _of(one.points[name], assignment.possible(name))
         text = "" if one.report.problem else str(limited(one.verdict(name), level))
-        text = text.replace("\n", "\n  ")
-        lines.append(f"  {text or name} ({points})" if "\n" not in text else _first(text, points))
+        first, _, rest = text.replace("\n", "\n  ").partition("\n")
+        lines += [f"  {first or name} ({points})", *filter(None, [rest])]
     return "\n".join([*lines, f"  {_stamp(assignment, one)}"])
-
-
-def _first(text: str, points: str) -> str:
-    first, _, rest = text.partition("\n")
-    return f"  {first} ({points})\n{rest}"
 
 
 def _of(points: float, possible: float) -> str:
@@ -446,23 +467,13 @@ def _cell(text: str) -> str:
 
 def as_json(assignment: Assignment, grades: Sequence[Grade]) -> str:
     """Everything but what the level of feedback holds back, and the salt: it is every seed."""
-    rows = [
-        {
-            "student": one.student,
-            "path": one.report.path,
-            "seed": one.report.seed,
-            "points": one.points,
-            "total": one.total,
-            "problem": one.report.problem,
-            "flags": one.report.flags,
-            "late": one.late,
-            "verdicts": [
-                dataclasses.asdict(limited(one.verdict(name), assignment.feedback))
-                for name in assignment.points
-            ],
-        }
-        for one in grades
-    ]
+    rows = []
+    for one in grades:
+        said = [limited(one.verdict(name), assignment.feedback) for name in assignment.points]
+        facts = {key: getattr(one.report, key) for key in ("path", "seed", "problem", "flags")}
+        numbers = {"points": one.points, "total": one.total, "late": one.late}
+        verdicts = [*map(dataclasses.asdict, said)]
+        rows.append({"student": one.student, **facts, **numbers, "verdicts": verdicts})
     about = {**dataclasses.asdict(assignment), "total": assignment.total}
     del about["salt"], about["due"]
     whole = {"version": pe_numpy.__version__, "assignment": about, "grades": rows}
@@ -475,44 +486,27 @@ def as_gradescope(assignment: Assignment, one: Grade) -> str:
     What the level of feedback holds back stands in tests without points that Gradescope shows
     after the deadline. Until then it shows no total of its own: the text above the tests does.
     """
+    keys = ("name", "number", "score", "max_score", "visibility", "output")
     tests: list[dict[str, Any]] = []
-    for number, name in enumerate(assignment.points, 1):
-        whole = one.verdict(name)
-        said = limited(whole, assignment.feedback)
-        row = {
-            "name": name,
-            "number": str(number),
-            "score": one.points[name],
-            "max_score": assignment.possible(name),
-            "status": "passed" if whole.passed else "failed",
-            "visibility": "visible",
-            "output": str(said),
-        }
-        tests.append(row)
-        if str(said) != str(whole):
-            row = {
-                "name": f"{name}: what is wrong",
-                "number": f"{number}.1",
-                "score": 0.0,
-                "max_score": 0.0,
-                "visibility": "after_due_date",
-                "output": str(whole),
-            }
-            tests.append(row)
+    for n, name in enumerate(assignment.points, 1):
+        whole, most = one.verdict(name), assignment.possible(name)
+        said = str(limited(whole, assignment.feedback))
+        values = (name, str(n), one.points[name], most, "visible", said)
+        status = "passed" if whole.passed else "failed"
+        tests.append({**dict(zip(keys, values, strict=True)), "status": status})
+        if said != str(whole):
+            later = (f"{name}: what is wrong", f"{n}.1", 0.0, 0.0, "after_due_date", str(whole))
+            tests.append(dict(zip(keys, later, strict=True)))
     points = f"{_of(one.total, assignment.total)} points"
     lines = [points, one.report.problem, _stamp(assignment, one)]
+    about = {key: getattr(one.report, key) for key in ("version", "seed", "flags")}
     whole_file = {
         "score": one.total,
         "output": "\n".join(filter(None, lines)),
         "output_format": "text",  # no HTML in what a student's file may say
         "visibility": "visible",
         "stdout_visibility": "hidden",
-        "extra_data": {
-            "version": one.report.version,
-            "assignment": assignment.name,
-            "seed": one.report.seed,
-            "flags": one.report.flags,
-        },
+        "extra_data": {**about, "assignment": assignment.name},
         "tests": tests,
     }
     return json.dumps(whole_file, indent=1)

@@ -22,7 +22,11 @@ ALIKE = 0.9
 BOOK = "the book"
 
 
-def alike(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
+def alike(
+    paths: Mapping[str, str],
+    names: Sequence[str],
+    called: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[str]:
     """Which students, and the book, have functions in common.
 
     Parameters
@@ -31,6 +35,8 @@ def alike(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
         The file of each student.
     names : sequence of words
         Exercises to look at.
+    called : mapping, optional
+        Of each student, what the exercises are called there: see `variants`.
 
     Returns
     -------
@@ -41,7 +47,8 @@ def alike(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
     found[BOOK] = {name: tokens for one in book for name, tokens in one.items()}
     lines: dict[tuple[str, ...], list[str]] = {}
     for name in names:
-        runs = {who: runs_of(own.get(name, ())) for who, own in found.items()}
+        theirs = {who: (called or {}).get(who, {}).get(name, name) for who in found}
+        runs = {who: runs_of(own.get(theirs[who], ())) for who, own in found.items()}
         for group in groups_of({who: own for who, own in runs.items() if len(own) >= LEAST}):
             lines.setdefault(group, []).append(name)
     return [f"alike in {', '.join(words)}: {', '.join(who)}" for who, words in lines.items()]
@@ -84,7 +91,7 @@ def functions_of(path: Path) -> dict[str, list[str]]:
 
 def tokens_of(function: ast.FunctionDef) -> list[str]:
     """The tree of a function as words, the same whatever its own names are."""
-    own: dict[str, str] = {}
+    own = {function.name: "#"}
     for node in ast.walk(function):
         if isinstance(node, ast.arg):
             own.setdefault(node.arg, f"#{len(own)}")

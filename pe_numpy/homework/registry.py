@@ -35,9 +35,10 @@ from pe_numpy.homework.exercises import (
     windows,
 )
 from pe_numpy.homework.measured import explain, measure
+from pe_numpy.homework.variants import Register, told_of
 
-EXERCISES: dict[str, Exercise] = {
-    e.name: e
+EXERCISES = Register(
+    (e.name, e)
     for room in (
         absolute,
         grid,
@@ -66,12 +67,12 @@ EXERCISES: dict[str, Exercise] = {
         decoding,
     )
     for e in room.EXERCISES
-}
+)
 
 
 def exercise_of(name: str) -> Exercise:
     """Return the exercise of this name; suggest the nearest if there is none."""
-    if name in EXERCISES:
+    if name in EXERCISES or told_of(name):
         return EXERCISES[name]
     near = difflib.get_close_matches(name.lower(), EXERCISES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"

@@ -16,25 +16,36 @@ import textwrap
 import tomllib
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pe_numpy.copy.copy import SOLUTIONS
 from pe_numpy.files import write_whole
-from pe_numpy.homework.course import ALL, GROUPS, IMPORTS, Assignment, read_assignment, seed_of
+from pe_numpy.homework.course import (
+    ALL,
+    GROUPS,
+    IMPORTS,
+    Assignment,
+    file_names,
+    read_assignment,
+    read_roster,
+    seed_of,
+)
 from pe_numpy.homework.registry import EXERCISES
+from pe_numpy.homework.variants import told_of
 
 HERE = Path(__file__).parent
-STUBS, HANDOUT, PLANS = HERE / "stubs", HERE / "handout", HERE / "plans.toml"
+STUBS, HANDOUT, PLANS = SOLUTIONS.parent / "stubs", HERE / "handout", HERE / "plans.toml"
 PACKAGE = HERE.parent
 DRAWN = ("book/plots/", "book/explore/")  # parts of the package that the checker can do without
 PYTHON = "3.12"  # of the workflow and the container
 CHECKER = "checker.pyz"
 SETTINGS = """
 feedback = "full"  # or "name", or "none" until the deadline
-# deadline = 2026-11-27T18:00:00+01:00  # a later file is told to be late
+# deadline = 2030-06-07T18:00:00+02:00  # a later file is told to be late
 # salt = "a word of your own"  # other numbers for each student; students must not know it
+# variants = true  # with a salt: another sign, order or base for each student of a roster
 # book = "https://PLACE/CHAPTER.html"  # where students read the chapters
 """
 TOLD = {
@@ -67,15 +78,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER")
     parser.add_argument("--nbgrader", metavar="COURSE", help="write its notebook there, too")
     parser.add_argument("--gradescope", metavar="ZIP", help="write its autograder, too")
-    parser.add_argument("--exercises", metavar="FOLDER", help="of stubs, if not the book's")
+    parser.add_argument("--roster", metavar="FILE", help="a folder for each student: variants")
 
 
 def run(options: argparse.Namespace) -> None:
     """Write what `release` asks for, and tell where."""
     assignment = read_assignment(options.assignment)
-    sheets = read_sheets(assignment, options.exercises)
-    files = in_folder(options.folder, release(assignment, sheets))
+    if assignment.variants and (options.nbgrader or not options.roster):
+        raise ValueError("release: variants need --roster, and are not for nbgrader's one notebook")
+    files: dict[Path, str | bytes] = {}
+    names = file_names(read_roster(options.roster)) if options.roster else {"": ""}
+    for student, name in names.items():
+        own = {new: assignment.points[old] for old, new in assignment.names_of(student).items()}
+        theirs = replace(assignment, points=own)
+        files |= in_folder(Path(options.folder) / name, release(theirs, read_sheets(theirs)))
     if options.nbgrader:
+        sheets = read_sheets(assignment)
         place = Path(options.nbgrader) / "source" / assignment.name
         files |= in_folder(place, {f"{assignment.name}.ipynb": notebook(assignment, sheets)})
         files |= in_folder(place, {CHECKER: checker()})
@@ -149,46 +167,38 @@ def autograder(assignment: Assignment, toml: str) -> bytes:
 # ---- stubs and solutions -------------------------------------------------------------------------
 
 
-def read_sheets(assignment: Assignment, exercises: str | Path | None = None) -> list[Sheet]:
-    """The exercises of an assignment, in its order; its name must be fit for a command.
-
-    `exercises` is a folder of stubs like the book's, with a folder `solutions` in it.
-    """
+def read_sheets(assignment: Assignment) -> list[Sheet]:
+    """The exercises of an assignment, in its order; its name must be fit for a command."""
     if not re.fullmatch(r"\w[\w-]*", assignment.name, re.ASCII):
         raise ValueError(
             "release: an assignment's file must be called with letters, digits, _ and - alone, as "
             f"in week3.toml; got {assignment.name}.toml"
         )
-    folder = STUBS if exercises is None else Path(exercises)
-    files = sorted(folder.glob("*.py"))
-    if not files:
-        raise ValueError(f"release: stubs of the exercises must be in {folder}; got none there")
-    return [_sheet(name, files) for name in assignment.points]
+    return [*map(_sheet, assignment.points)]
 
 
-def _sheet(name: str, files: Sequence[Path]) -> Sheet:
-    # Some stubs stand in two chapters: the exercise's own comes first.
-    chapter = f"{EXERCISES[name].chapter:02}_"
-    for path in sorted(files, key=lambda path: not path.name.startswith(chapter)):
+def _sheet(name: str) -> Sheet:
+    told = told_of(name)
+    plain = name.rpartition("_")[0] if told else name
+    # Some stubs are in two chapters: the exercise's own comes first.
+    own = f"{EXERCISES[plain].chapter:02}_"
+    for path in sorted(STUBS.glob("*.py"), key=lambda path: not path.name.startswith(own)):
         text = path.read_text(encoding="utf-8")
-        if name in (stubs := _functions(text)):
+        if plain in (stubs := _functions(text)):
             break
-    else:
-        raise ValueError(f"release: no file in {files[0].parent} has a stub of {name}")
-    solutions = (SOLUTIONS if path.parent == STUBS else path.parent / "solutions") / path.name
-    answers = solutions.read_text(encoding="utf-8") if solutions.exists() else ""
-    written = _functions(answers)
-    if name not in written:
-        raise ValueError(f"release: {solutions} has no solution of {name}")
-    stub = stubs[name]
-    doc = stub.body[0]
-    head = "\n".join(text.splitlines()[stub.lineno - 1 : doc.end_lineno])
-    hints = re.findall(rf"^# {name}, \d+:.*\n(?:#  .*\n)*", text + "\n", re.M)
-    needed = [_source(answers, written[other]) for other in _needs(written[name], written)]
+    answers = (SOLUTIONS / path.name).read_text(encoding="utf-8")
+    written, doc = _functions(answers), stubs[plain].body[0]
+    head = "\n".join(text.splitlines()[stubs[plain].lineno - 1 : doc.end_lineno])
+    if told:
+        head = head.replace(f"def {plain}(", f"def {name}(").removesuffix('"""').rstrip()
+        head += f'\n\n    Your variant: {told}.\n    """'
+    hints = re.findall(rf"^# {plain}, (\d+:.*\n(?:#  .*\n)*)", text + "\n", re.M)
+    needed = [_source(answers, written[other]) for other in _needs(written[plain], written)]
     body = [textwrap.indent(source, "    ") + "\n" for source in needed]
-    body.append(_body(answers, written[name]))
+    body.append(_body(answers, written[plain]))
     imports = [ast.unparse(n) for n in ast.parse(text + "\n" + answers).body if _imports(n)]
-    return Sheet(name, path.stem, head, "".join(hints), [*dict.fromkeys(imports)], "\n".join(body))
+    hint = "".join(f"# {name}, {one}" for one in hints)
+    return Sheet(name, path.stem, head, hint, [*dict.fromkeys(imports)], "\n".join(body))
 
 
 def _functions(text: str) -> dict[str, ast.FunctionDef]:
