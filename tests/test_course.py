@@ -1,6 +1,7 @@
 """Points of a class, from reports that are made up here: no file is run."""
 
 import csv
+import dataclasses
 import io
 import json
 
@@ -13,6 +14,7 @@ from pe_numpy.homework.check import Verdict
 from pe_numpy.homework.course import Assignment, Grade, grade, groups_of, read_assignment
 from pe_numpy.homework.registry import EXERCISES, check
 from pe_numpy.homework.runner import Report
+from pe_numpy.homework.variants import VARIANTS
 
 WEEK = """
 title = "Week 3"
@@ -120,6 +122,21 @@ def test_a_salt_gives_each_student_a_seed_of_their_own(week, tmp_path):
     assert week.seed_of("anna") == course.seed_of("autumn", "anna") != week.seed_of("ben")
     plain = written(tmp_path, "seed = 7\n[points]\nrope = 1")
     assert plain.seed_of("anna") == plain.seed_of("ben") == 7
+
+
+def test_a_variant_comes_from_salt_student_and_exercise(tmp_path):
+    text = "variants = true\nsalt = '{}'\n[points]\nrope = 1\nsoftmax = 1\nrotary_scores = 1"
+    one, other = (written(tmp_path, text.format(salt)) for salt in ("autumn", "spring"))
+    names = [[week.names_of(f"s{n}") for n in range(20)] for week in (one, other)]
+    assert names[0] != names[1] and names[0] == [one.names_of(f"s{n}") for n in range(20)]
+    assert {own["softmax"] for own in names[0]} == {"softmax"}  # which has none
+    for name in ("rope", "rotary_scores"):
+        assert {own[name] for own in names[0]} == {f"{name}_{word}" for word in VARIANTS[name]}
+    turned = [
+        [own[name].endswith("turned") for own in names[0]] for name in ("rope", "rotary_scores")
+    ]
+    assert turned[0] != turned[1]
+    assert dataclasses.replace(one, variants=False).names_of("s1")["rope"] == "rope"
 
 
 def test_cases_are_grouped_by_what_is_special_in_them():
