@@ -4,6 +4,7 @@ Inside `checker.pyz` this is `__main__.py`.
 """
 
 import atexit
+import runpy
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,4 @@ def unpack() -> None:
 if __name__ in ("__main__", "<run_path>"):
     unpack()
 if __name__ == "__main__":
-    from pe_numpy.__main__ import main
-
-    sys.exit(main())
+    runpy.run_module("pe_numpy", run_name="__main__", alter_sys=True)
