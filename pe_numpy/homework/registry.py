@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
+from pe_numpy.homework import variants
 from pe_numpy.homework.cases import Exercise, run
 from pe_numpy.homework.check import Verdict, judge
 from pe_numpy.homework.exercises import (
@@ -35,10 +36,9 @@ from pe_numpy.homework.exercises import (
     windows,
 )
 from pe_numpy.homework.measured import explain, measure
-from pe_numpy.homework.variants import Register, told_of
 
-EXERCISES = Register(
-    (e.name, e)
+EXERCISES: dict[str, Exercise] = {
+    e.name: e
     for room in (
         absolute,
         grid,
@@ -67,12 +67,13 @@ EXERCISES = Register(
         decoding,
     )
     for e in room.EXERCISES
-)
+}
+EXERCISES = variants.Register(EXERCISES)  # a variant has a name, and is in no list
 
 
 def exercise_of(name: str) -> Exercise:
     """Return the exercise of this name; suggest the nearest if there is none."""
-    if name in EXERCISES or told_of(name):
+    if name in EXERCISES or variants.told_of(name):
         return EXERCISES[name]
     near = difflib.get_close_matches(name.lower(), EXERCISES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
