@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from pe_numpy.homework.check import Verdict
 from pe_numpy.homework.course import Assignment
 from pe_numpy.homework.runner import Report
 
+AT_A_TIME = ("jobs", "progress")  # settings that change no report
 CUT = "checking it ended the checker itself: look at it by hand, in a container"
 
 
@@ -42,7 +42,8 @@ class Journal:
         """The reports of files, from this run or one before it, in the files' order."""
         seeds = {path: assignment.seed_of(whose[path]) for path in paths}
         own = {path: [*assignment.names_of(whose[path]).values()] for path in paths}
-        keys = {path: _key(path, seeds[path], own[path]) for path in paths}
+        limits = {name: value for name, value in options.items() if name not in AT_A_TIME}
+        keys = {path: _key(path, [seeds[path], own[path], limits]) for path in paths}
         cut = bool(self.found)
         left = [path for path in paths if not isinstance(self.found.get(keys[path]), Report)]
         for some in [[path] for path in left] if cut else [left]:
@@ -85,8 +86,8 @@ def _report(row: Any) -> Report | str:
     return Report(**{**row, "verdicts": [Verdict(**verdict) for verdict in row["verdicts"]]})
 
 
-def _key(path: str, seed: int, names: Sequence[str]) -> str:
+def _key(path: str, asked: list[Any]) -> str:
     """What a report is of: a file as it is now, and what is asked of it."""
     data = Path(path).read_bytes() if os.path.isfile(path) else b""
-    about = json.dumps([path, seed, *names, runner.Report("").version]).encode()
+    about = json.dumps([path, asked, Report("").version]).encode()
     return hashlib.sha256(about + data).hexdigest()

@@ -76,6 +76,15 @@ def test_the_books_solutions_get_all_its_points(path):
 
 
 @files
+def test_its_stubs_say_what_is_no_exercise_of_it(path):
+    """Not even by the name of a function that students do not have."""
+    week = read_assignment(path)
+    for sheet in read_sheets(week):
+        called = {*re.findall(r"\b(\w+)\(", sheet.head.partition('"""')[2])}
+        assert called & {*EXERCISES} <= {*week.points}, sheet.name
+
+
+@files
 def test_it_can_be_released(path, tmp_path, capsys):
     assert main(["release", str(path), str(tmp_path / "handout")]) == 0
     assert f"{path.stem}.py" in capsys.readouterr().out

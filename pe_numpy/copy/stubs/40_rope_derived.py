@@ -43,7 +43,8 @@ def rope(x, positions, frequencies=None, layout="interleaved"):
 
     x            (..., L, K)   queries or keys
     positions    (L,), or any shape that broadcasts to x.shape[:-1]
-    frequencies  (n,)          rope_frequencies(K) if none are given; the first 2n components turn
+    frequencies  (n,)          theta; the first 2n components turn. If none are given,
+                               theta[i] = 10000^(-2 i / K) for i in 0 .. K/2 - 1
     layout       "interleaved": pair i is the components 2i and 2i+1
                  "half":        pair i is the components i and i+n
     returns      (..., L, K)   of x's dtype; x itself stays as it is
