@@ -35,7 +35,7 @@ class Variant:
             given = inspect.signature(reference).bind(*args, **options)
             for name, factor in self.times.items():
                 numbers = np.asarray(given.arguments[name])
-                whole = numbers.dtype.kind in "bu"
+                whole = numbers.dtype.kind in ("b", "u")
                 given.arguments[name] = factor * (numbers.astype(np.int64) if whole else numbers)
             for name, value in self.default.items():
                 given.arguments.setdefault(name, value)
