@@ -29,6 +29,7 @@ from pe_numpy.book.cards import card
 from pe_numpy.contents import chapter_of
 from pe_numpy.copy.copy import SOLUTIONS
 from pe_numpy.files import write_whole
+from pe_numpy.homework.release import STUBS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -47,7 +48,6 @@ INPUTS = (
     "notebooks/*.ipynb",
     "notebooks/*.md",
     "notebooks/contents.toml",
-    "notebooks/exercises/**/*.py",
     "notebooks/results/*.*",
     "pe_numpy/**/*.py",
     "pe_numpy/book/*.csv",
@@ -108,7 +108,7 @@ def lay_out(source: Path) -> None:
         path.write_text(text, encoding="utf-8")
     exercises = source / "exercises"
     for folder, target in (
-        (NOTEBOOKS / "exercises", exercises),
+        (STUBS, exercises),
         (SOLUTIONS, exercises / "solutions"),
     ):
         shutil.copytree(folder, target, ignore=shutil.ignore_patterns("__*"))
@@ -226,7 +226,7 @@ def homework() -> str:
         "|---|---|---|",
     ]
     solutions = []
-    for path in sorted((NOTEBOOKS / "exercises").glob("[0-9][0-9]_*.py")):
+    for path in sorted(STUBS.glob("[0-9][0-9]_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
         number = int(path.stem[:2])

@@ -39,7 +39,6 @@ RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.
 BOOK = (
     "pe_numpy/**/*.*",
     "notebooks/contents.toml",
-    "notebooks/exercises/**/*.py",
     "notebooks/results/*.*",
     "tests/golden/models/**/*.*",
 )

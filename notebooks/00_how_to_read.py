@@ -313,9 +313,9 @@ plt.show()
 # %% [markdown]
 # ### Plans for lessons
 #
-# For lessons of about 90 minutes; the columns say in which lesson a chapter comes. The homework stands ready, with
-# points, in `notebooks/assignments/`, and is checked for a whole class at once
-# ([chapter 73](73_exercises.ipynb)); each figure is drawn by one function of `pe_numpy/book/plots/`.
+# For lessons of about 90 minutes; the columns say in which lesson a chapter comes. Each lesson has a page in
+# `notebooks/assignments/`, with questions to ask. `pe-numpy plan 4 FOLDER` writes the homework of a plan, with points;
+# it is checked for a whole class at once ([chapter 73](73_exercises.ipynb)); each figure is drawn by one function of `pe_numpy/book/plots/`.
 #
 # | chapter | homework | 4 lessons | 8 | 12 |
 # |---|---|---|---|---|

@@ -588,7 +588,7 @@ for config in (
 #
 # </details>
 #
-# Functions to write, with a judge: `notebooks/exercises/42_rope_in_models.py`.
+# Functions to write, with a judge: `pe_numpy/copy/stubs/42_rope_in_models.py`.
 #
 # ## In practice
 #

@@ -209,7 +209,7 @@ assert len(lets_go("rope", *inputs["position 0"][1])) == 9
 #
 # ## A page for students
 #
-# **Write.** `notebooks/exercises/` has a file for each chapter but this one: signatures, a specification by loops,
+# **Write.** `pe_numpy/copy/stubs/` has a file for each chapter but this one: signatures, a specification by loops,
 # hints at the end. In `pe-numpy list` a star marks what can be checked. Keep names and
 # order of the arguments, leave their arrays as they are, return the dtype of the data.
 #
@@ -295,8 +295,8 @@ assert one.shape == other.shape and not np.array_equal(one, other)
 # %% [markdown]
 # ## A page for teachers
 #
-# **Set.** An assignment is a file of TOML; `notebooks/assignments/` has those of the
-# [plans for lessons](00_how_to_read.ipynb#plans-for-lessons). A number gives points for all cases of an exercise or
+# **Set.** An assignment is a file of TOML; `pe-numpy plan 12 FOLDER` writes those of a
+# [plan for lessons](00_how_to_read.ipynb#plans-for-lessons). A number gives points for all cases of an exercise or
 # none, a table for groups: `options` (an argument away from its default), `types` (float32, float16), `numbers` (the
 # rest). `release` writes what students get.
 
@@ -305,7 +305,6 @@ assert one.shape == other.shape and not np.array_equal(one, other)
 deadline = "Friday, 18:00"
 feedback = "name"
 salt = "autumn"
-install = "pip install ./pe_numpy"
 
 [points]
 rope_frequencies = 2
@@ -316,9 +315,9 @@ handed_out = (folder / "handout" / "week3.toml").read_text()
 assert "salt" not in handed_out and "rope = { numbers" in handed_out
 
 # %% [markdown]
-# Stubs, the assignment without salt or seed, a README, a workflow for GitHub, a container for editors; solutions
-# stay with you. Nothing enforces the deadline; `install` is the command that installs this package. A `salt` gives each
-# student other numbers, a `seed` all the same.
+# Stubs, the assignment without salt or seed, the checker in one file, a README, a workflow for GitHub, a container for
+# editors; solutions remain with you. Students need Python and NumPy. A deadline that is a
+# time, as in `2030-06-07T18:00:00+02:00`, tells by how much a file is late. A `salt` gives each student other numbers, a `seed` all the same.
 #
 # **Check.** Ben hands in the book's solution, Cleo ignores `layout`, Dan has done nothing. **Predict** Cleo's points.
 
@@ -336,8 +335,9 @@ assert "cleo, 5 of 6 points" in letter and "layout ignored (3 of 4)" in letter
 assert f"week3, seed {seed_of('autumn', 'cleo')}" in letter
 
 # %% [markdown]
-# Whose file it is its name tells, or its folder's (`*/week3.py`). Version, assignment and seed stand in each letter and
-# file, so that a late check is comparable; whoever reads a seed can try its cases at home.
+# Whose file it is its name tells, or its folder's: name a folder of files, or of students' folders. Version,
+# assignment and seed are in each letter and file, so that a late check is comparable; if you can read a seed, you can
+# try its cases at home.
 #
 # **Feedback** `full` tells all, `name` the mistake and a line, `none` points, and what kept a function from
 # running. At home students choose.
@@ -345,15 +345,15 @@ assert f"week3, seed {seed_of('autumn', 'cleo')}" in letter
 # | for | option | |
 # |---|---|---|
 # | people | `--letters FOLDER` | a text for each student |
-# | a spreadsheet | `--csv FILE` | a line for each student and exercise |
-# | Gradescope | `--gradescope results.json` | one file a run; what the level holds back is shown after the due date |
+# | a spreadsheet | `--csv FILE` | a line for each student; a run that was cut goes on where it was |
+# | a course | `--roster FILE` | who handed in nothing: the first column of this CSV file has all names |
+# | Gradescope | `release --gradescope ZIP` | the autograder; what the level holds back is shown after the due date |
 # | GitHub | `release` | a workflow: points in the summary of each push, with seed 0 |
 # | nbgrader | `release --nbgrader COURSE` | a notebook with solutions; hidden tests, one seed for all |
-# | CI | `--junit FILE` | and exit status 1 if anything is wrong |
-# | programs | `--json` | what the level allows, and each seed |
+# | programs | `--json` | what the level allows, and each seed; exit status 1 if anything is wrong |
 #
 # **Flags** take no points: the file imports this package or a neighbour's answers, or carries the notice of `copy`. A
-# copy without it has none.
+# copy without it has none, but `--summary` names groups whose code is alike, whatever its names and comments are.
 #
 # **Isolated** is a file from the grader: it runs in a process and an empty folder of its own, with limits on time
 # (`--seconds` a function, `--budget` a file) and, on Linux, memory. It is *not* isolated from you: it runs under your

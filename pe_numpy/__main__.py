@@ -1,6 +1,6 @@
 """The command line: python -m pe_numpy list, card NAMES, copy NAMES, check FILES; for trained
-models, fetch NAMES, run MODEL TEXT, embed MODEL FILE, positions MODEL FILE; for a course, release
-TOML FOLDER.
+models, fetch NAMES, run MODEL TEXT, embed MODEL FILE, positions MODEL FILE; for a course, plan
+LESSONS FOLDER, release TOML FOLDER.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import io
 import json
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from pe_numpy import contents
 from pe_numpy.book import fetch, losses, run, vectors
 from pe_numpy.book.cards import card
 from pe_numpy.copy.copy import copy
-from pe_numpy.files import write_whole
 from pe_numpy.homework import course, grading, release, runner
 from pe_numpy.homework.registry import EXERCISES
 
@@ -52,16 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="files (.py, .ipynb), folders or patterns; exercises, if not all that they define",
     )
     checking.add_argument("--json", action="store_true", help="print the reports as JSON")
-    checking.add_argument("--junit", metavar="XML", help="write the reports as JUnit's XML")
     checking.add_argument("--seed", type=int, help="from which the cases are drawn; 0")
     checking.add_argument("--salt", metavar="WORD", help="other cases for each file, by its name")
     runner.add_options(checking)
     grading.add_options(checking)
+    planning = commands.add_parser("plan", help="write the assignments of 4, 8 or 12 lessons")
+    planning.add_argument("lessons", type=int, metavar="LESSONS")
+    planning.add_argument("folder", metavar="FOLDER")
     releasing = commands.add_parser("release", help="write what students get of an assignment")
-    releasing.add_argument("assignment", metavar="TOML")
-    releasing.add_argument("folder", metavar="FOLDER")
-    releasing.add_argument("--nbgrader", metavar="COURSE", help="write its notebook there, too")
-    releasing.add_argument("--exercises", metavar="FOLDER", help="of stubs, if not the book's")
+    release.add_options(releasing)
     run.add_options(commands.add_parser("run", help="let a released model write"))
     vectors.add_options(commands.add_parser("embed", help="vectors of lines, and the nearest"))
     losses.add_options(commands.add_parser("positions", help="losses under wrong positions"))
@@ -87,6 +84,11 @@ def _run(options: argparse.Namespace) -> int:
         return _check(options)
     if options.command == "release":
         release.run(options)
+        return 0
+    if options.command == "plan":
+        files = release.in_folder(options.folder, release.plan(options.lessons))
+        release.write(files)
+        print("\n".join(map(str, files)))
         return 0
     others = {"run": run, "fetch": fetch, "embed": vectors, "positions": losses}
     if options.command in others:
@@ -120,43 +122,36 @@ def table() -> list[str]:
 
 
 def _check(options: argparse.Namespace) -> int:
-    found = {word: _files(word) for word in options.what}
+    assignment = grading.assignment_of(options)
+    found = {word: _files(word, assignment, options.student) for word in options.what}
     files = [file for own in found.values() for file in own]
     names = [word for word, own in found.items() if not own]
     if not files:
         raise ValueError(f"check: name a file to look at; got {' '.join(options.what)}")
-    if assignment := grading.assignment_of(options):
+    if assignment:
         if names:
             raise ValueError(f"check: the assignment names the exercises; got {' '.join(names)}")
         if options.seed is not None or options.salt is not None:
             raise ValueError("check: the assignment says which seed or salt; leave --seed, --salt")
-        return grading.run(options, assignment, files, _draw)
+        return grading.run(options, assignment, files)
     reports = runner.check_files(files, names, seed=_seed(options), **runner.settings(options))
     if options.json:
         rows = [{**dataclasses.asdict(report), "passed": report.passed} for report in reports]
         print(json.dumps(rows, indent=1))
     else:
         print("\n".join(map(str, reports)))
-    if options.junit:
-        write_whole(options.junit, course.junit_of(reports))
     return 0 if all(report.passed for report in reports) else 1
 
 
-def _draw(path: str, found: dict[str, Counter[str]]) -> None:
-    try:
-        from pe_numpy.book.plots.exercises import class_summary
-    except ModuleNotFoundError as error:
-        raise ValueError("check: --figure needs matplotlib, `pip install matplotlib`") from error
-    class_summary(found).savefig(path)
-
-
-def _files(word: str) -> list[str]:
+def _files(word: str, assignment: course.Assignment | None, student: str | None) -> list[str]:
     """Files that a word of the command line names: those of a folder, or of a pattern."""
     kinds = (".py", ".ipynb")
     if word in EXERCISES and not Path(word).is_file():
         return []
     if Path(word).is_dir():
-        inside = sorted(str(file) for file in Path(word).iterdir() if file.suffix in kinds)
+        if assignment:
+            return [word] if student else grading.class_in(Path(word), assignment.name)
+        inside = [*map(str, grading.answers_in(Path(word)))]
         return inside or [word]  # one of a class: the others are checked all the same
     if Path(word).exists():
         return [word]

@@ -141,6 +141,53 @@ def test_its_command_runs_with_numpy_alone(installed):
     assert "def rope(x, positions, freq" in alone(installed, program, "copy", "rope", "--plain")
 
 
+FUNCTIONS = """import numpy as np
+
+
+def rope_frequencies(d, base=10000.0):
+    return base ** (-{}np.arange(d // 2) / d)
+"""
+
+
+def commands():
+    """The lines of the README that begin with a command of the homework, in their order."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for head in ("Homework", "Teach with this book"):
+        section = text.partition(f"\n## {head}\n")[2].partition("\n## ")[0]
+        for line in re.findall(r"^    (.*)$", section, re.M):
+            command = re.fullmatch(r"(?:python -m pe_numpy|pe-numpy) (.*?)(?:  +# .*)?", line)
+            assert command, line
+            yield command[1].split()
+
+
+def test_the_homework_of_the_readme_is_run_as_printed(installed, tmp_path_factory):
+    """From the wheel, with NumPy alone, in an empty folder that gets no more than answers."""
+    folder = tmp_path_factory.mktemp("course")
+    program = "from pe_numpy.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    paths = f"import sys; sys.path += {list(map(str, installed))}\n"
+    ran = []
+    for words in commands():
+        if "answers.py" in words:
+            (folder / "answers.py").write_text(FUNCTIONS.format("2 * "))
+        if "FILES" in words:
+            week = (folder / "week3.toml").read_text()
+            (folder / "week3.toml").write_text(f"{week}rope_frequencies = 2\n")
+            (folder / "class").mkdir(exist_ok=True)
+            for student, factor in {"anna": "2 * ", "ben": ""}.items():
+                (folder / "class" / f"{student}.py").write_text(FUNCTIONS.format(factor))
+            words[words.index("FILES")] = "class"
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-W", "error", "-c", paths + program, *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == ("class" in words), (words, done.stdout, done.stderr)
+        ran.append(words[0])
+    assert {"list", "card", "copy", "check", "plan", "release"} == {*ran}
+    assert (folder / "FOLDER" / "checker.pyz").exists()
+
+
 DOCTESTS = """
 import doctest, importlib, pkgutil
 import pe_numpy

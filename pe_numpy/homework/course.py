@@ -1,7 +1,7 @@
 """Points for a class: an assignment is a file of TOML, a grade is made from a report.
 
     title = "Week 3: rotary encodings"
-    deadline = "Friday, 18:00"
+    deadline = 2030-06-07T18:00:00+02:00
     feedback = "name"
     salt = "autumn"
 
@@ -10,11 +10,13 @@
     rope = { numbers = 2, options = 1, types = 1 }
 
 A number is given for all cases of an exercise or for none; a table gives points for groups of
-cases, each for the whole of its group. All here are functions of reports: none runs a file.
+cases, each for the whole of its group. A deadline is a time, after which a file is late by its own
+clock, or a text. All here are functions of reports: none runs a file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import difflib
@@ -27,9 +29,9 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
-from xml.etree import ElementTree
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +41,8 @@ from pe_numpy.homework.check import Verdict
 from pe_numpy.homework.common import at_default
 from pe_numpy.homework.registry import EXERCISES, check, exercise_of
 from pe_numpy.homework.runner import Report
+from pe_numpy.homework.submission import OWN, flags_of, tree_of
+from pe_numpy.homework.variants import VARIANTS
 
 FEEDBACK = ("full", "name", "none")
 ALL = "all"  # the group that every case is in
@@ -47,7 +51,12 @@ GROUPS = {
     "types": "data in float32 or float16",
     "numbers": "the defaults, in float64",
 }
-KEYS = ("title", "deadline", "feedback", "seed", "salt", "install", "points")
+KEYS = ("title", "deadline", "feedback", "seed", "salt", "install", "book", "variants", "points")
+# What the cells of tests in a notebook import.
+IMPORTS = (
+    "from pe_numpy.homework.course import require",
+    "import pe_numpy.homework.course as course",
+)
 
 
 # ---- the assignment ------------------------------------------------------------------------------
@@ -64,7 +73,10 @@ class Assignment:
     feedback: str = "full"
     seed: int = 0  # of the cases
     salt: str = ""  # gives each student other cases, and takes the place of the seed
-    install: str = ""  # the command that installs this package
+    install: str = ""  # the command that installs NumPy
+    book: str = ""  # where the chapters are, for links
+    due: datetime | None = None  # the deadline, if it is a time
+    variants: bool = False  # whether students get variants of the exercises that have some
 
     def possible(self, name: str) -> float:
         """Points of an exercise."""
@@ -79,6 +91,15 @@ class Assignment:
         """The seed of a student's cases."""
         return seed_of(self.salt, student) if self.salt else self.seed
 
+    def names_of(self, student: str) -> dict[str, str]:
+        """The exercises by the names that they have for a student, see `VARIANTS`."""
+        found = {name: name for name in self.points}
+        for name in VARIANTS.keys() & found if self.variants else ():
+            words = [*VARIANTS[name]]
+            word = words[seed_of(f"{self.salt} {name}", student) % len(words)]
+            found[name] = f"{name}_{word}"
+        return found
+
 
 def seed_of(salt: str, student: str) -> int:
     """A seed for each student, the same on every machine.
@@ -92,25 +113,7 @@ def seed_of(salt: str, student: str) -> int:
 
 
 def read_assignment(path: str | Path) -> Assignment:
-    """Read an assignment.
-
-    Parameters
-    ----------
-    path : path
-        A file of TOML: a table `points`, and, as you like, a title, a deadline (a text, which
-        nothing enforces), feedback ("full", "name" or "none"), a seed or a salt, and the command
-        that installs this package.
-
-    Returns
-    -------
-    The assignment, with the file's name for its own.
-
-    Raises
-    ------
-    ValueError
-        If the file is no TOML, has a key, an exercise or a group that does not exist, or points
-        that are no numbers from 0; the message says which, and suggests the nearest.
-    """
+    """Read an assignment; what is wrong with its file is told in a ValueError."""
     path = Path(path)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -119,28 +122,44 @@ def read_assignment(path: str | Path) -> Assignment:
     for key in table:
         if key not in KEYS:
             raise ValueError(f"{path.name}: {_unknown('key', key, KEYS)}")
-    given = table.get("points")
-    if not isinstance(given, dict) or not given:
-        raise ValueError(
-            f"{path.name}: a table [points] must give each exercise its points, as in rope = 4; "
-            f"got {given!r}"
-        )
-    seed, feedback = table.get("seed", 0), table.get("feedback", "full")
-    if type(seed) is not int or seed < 0:
-        raise ValueError(f"{path.name}: seed must be a whole number from 0; got {seed!r}")
-    if feedback not in FEEDBACK:
-        raise ValueError(
-            f"{path.name}: feedback must be one of {', '.join(FEEDBACK)}; got {feedback!r}"
-        )
-    if "seed" in table and "salt" in table:
-        raise ValueError(
-            f"{path.name}: give a seed (the same cases for all) or a salt (other cases for each "
-            f"student); got both, {seed!r} and {table['salt']!r}"
-        )
-    words = {key: str(table.get(key, "")) for key in ("deadline", "salt", "install")}
-    points = {name: _points(path.name, name, value) for name, value in given.items()}
+    given, seed, feedback = table.get("points"), table.get("seed", 0), table.get("feedback", "full")
+    variants, both = table.get("variants", False), "seed" in table and "salt" in table
+    for wrong, rule in (
+        (
+            not isinstance(given, dict) or not given,
+            f"a table [points] must give each exercise its points, as in rope = 4; got {given!r}",
+        ),
+        (
+            type(seed) is not int or seed < 0,
+            f"seed must be a whole number from 0; got {seed!r}",
+        ),
+        (
+            feedback not in FEEDBACK,
+            f"feedback must be one of {', '.join(FEEDBACK)}; got {feedback!r}",
+        ),
+        (
+            both,
+            "give a seed (the same cases for all) or a salt (other cases for each student); got "
+            f"both, {seed!r} and {table.get('salt')!r}",
+        ),
+        (
+            type(variants) is not bool or (variants and "salt" not in table),
+            f"variants must be true or false, and need a salt; got {variants!r}",
+        ),
+    ):
+        if wrong:
+            raise ValueError(f"{path.name}: {rule}")
+    words: dict[str, Any] = {
+        key: str(table.get(key, "")) for key in ("deadline", "salt", "install", "book")
+    }
+    points = {name: _points(path.name, name, value) for name, value in table["points"].items()}
     title = str(table.get("title", path.stem))
-    return Assignment(path.stem, title, points, feedback=feedback, seed=seed, **words)
+    due = table.get("deadline")
+    if type(due) is date:  # the end of that day
+        due = datetime.combine(due, time(23, 59, 59))
+    due = due if isinstance(due, datetime) else None
+    words |= {"feedback": feedback, "seed": seed, "due": due, "variants": variants}
+    return Assignment(path.stem, title, points, **words)
 
 
 def _points(file: str, name: str, value: Any) -> dict[str, float]:
@@ -213,22 +232,32 @@ class Grade:
     student: str
     report: Report
     points: dict[str, float]
+    names: dict[str, str]  # of the exercises, as this student has them
+    late: str = ""  # how much, by the file's clock
 
     @property
     def total(self) -> float:
         """Points of all exercises."""
         return sum(self.points.values())
 
+    @property
+    def notes(self) -> str:
+        """What stands beside the points: a problem, flags, how late it is."""
+        said = [self.report.problem, *self.report.notes, *self.report.flags, self.late]
+        return "; ".join(filter(None, said))
+
     def verdict(self, name: str) -> Verdict:
         """What is said of one exercise; of the file as a whole, if it was not run."""
         for verdict in self.report.verdicts:
-            if verdict.name == name:
+            if verdict.name == self.names[name]:
                 return verdict
-        return Verdict(name, False, 0, self.report.problem or "the file does not define it")
+        return Verdict(
+            self.names[name], False, 0, self.report.problem or "the file does not define it"
+        )
 
 
 def student_of(path: str | Path, assignment: str = "") -> str:
-    """Whose file it is: its name, or its folder's if the file is called as the assignment is.
+    """Whose file or folder it is: its name, or its folder's if it is called as the assignment is.
 
     Examples
     --------
@@ -236,43 +265,83 @@ def student_of(path: str | Path, assignment: str = "") -> str:
     ('anna', 'anna')
     """
     path = Path(path)
+    if path.suffix not in (".py", ".ipynb"):  # a student's folder
+        return path.name
     return path.resolve().parent.name if path.stem == assignment else path.stem
 
 
 def students_of(paths: Sequence[str | Path], assignment: str = "") -> list[str]:
-    """Whose file each is; the way to it is told where two would have one name."""
+    """Whose file each is; where two would have one name, as much of the way as tells them apart."""
+    files = [Path(path).resolve() for path in paths]
+    if double := [path for path, n in Counter(files).items() if n > 1]:
+        raise ValueError(f"check: one file a student; got {double[0].name} twice")
     names = [student_of(path, assignment) for path in paths]
-    folders = [f"{Path(path).resolve().parent.name}/{Path(path).stem}" for path in paths]
-    if len(set(names)) < len(names):
-        names = [f if names.count(n) > 1 else n for n, f in zip(names, folders, strict=True)]
-    if len(set(names)) < len(names):
-        double = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"check: one file a student; got two of {double}")
+    for longer in (
+        lambda path: f"{path.parent.name}/{path.stem}",
+        lambda path: f"{path.parent.name}/{path.name}",
+        str,
+    ):
+        count = Counter(names)
+        names = [longer(f) if count[n] > 1 else n for n, f in zip(names, files, strict=True)]
     return names
 
 
-def grade(assignment: Assignment, report: Report, student: str) -> Grade:
-    """Give a report its points.
+def file_names(students: Sequence[str]) -> dict[str, str]:
+    """A name for a file of each student, in letters that every system has, no two alike."""
+    names: dict[str, str] = {}
+    for student in students:
+        plain = name = re.sub(r"[^\w.@+-]", "_", student)
+        taken, n = {*map(str.casefold, names.values())}, 1
+        while name.casefold() in taken:
+            name, n = f"{plain}-{n + 1}", n + 1
+        names[student] = name
+    return names
 
-    Parameters
-    ----------
-    assignment : Assignment
-        What was set.
-    report : Report
-        What was found; it knows the seed of its cases.
-    student : str
-        Whose it is.
 
-    Returns
-    -------
-    The grade.
+def late_by(due: datetime | None, seconds: float) -> str:
+    """How late a file is that was changed at a time, in seconds since 1970.
+
+    Examples
+    --------
+    >>> late_by(datetime.fromisoformat("1970-01-02T00:00:00+00:00"), 90001)
+    'late by 1:00:01'
     """
-    found = Grade(student, report, {})
+    over = 0 if due is None else int(seconds - due.timestamp())
+    return f"late by {timedelta(seconds=over)}" if over > 0 else ""
+
+
+def read_roster(path: str | Path) -> list[str]:
+    """The students of a course: the first column of a CSV file, under a head."""
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        rows = [row[0].strip() for row in csv.reader(file) if row and row[0].strip()][1:]
+    if double := [name for name, n in Counter(rows).items() if n > 1]:
+        raise ValueError(f"{Path(path).name}: each student must have one row; got two {double[0]}")
+    if not rows:
+        raise ValueError(f"{Path(path).name}: a head and a row for each student must be there")
+    return rows
+
+
+def grade(assignment: Assignment, report: Report, student: str, late: str = "") -> Grade:
+    """Give a student's report its points; it knows the seed of its cases."""
+    found = Grade(student, report, {}, assignment.names_of(student), late)
     points = {
         name: _earned(found.verdict(name), groups, report.seed)
         for name, groups in assignment.points.items()
     }
     return dataclasses.replace(found, points=points)
+
+
+def of_roster(
+    assignment: Assignment, grades: Sequence[Grade], roster: Sequence[str]
+) -> list[Grade]:
+    """Grades in the order of a roster; who handed in nothing has a row, a stranger a flag."""
+    had = {one.student: one for one in grades}
+    nothing = Report("", problem="handed in nothing")
+    found = [had.get(name) or grade(assignment, nothing, name) for name in roster]
+    more = [one for one in grades if one.student not in roster]
+    for one in more:
+        one.report.flags.append("not on the roster")
+    return [*found, *more]
 
 
 def _earned(verdict: Verdict, groups: dict[str, float], seed: int) -> float:
@@ -293,27 +362,26 @@ def require(
 ) -> None:
     """Fail, in a test cell of a notebook, unless a function is right in a group of cases.
 
-    Parameters
-    ----------
-    name : str
-        The exercise.
-    function : function
-        The student's.
-    group : str
-        One of `GROUPS`, or "all".
-    feedback : str
-        What a failure tells.
-    seed : int
-        Of the cases.
-
-    Raises
-    ------
-    AssertionError
-        With what the level of feedback allows.
+    The AssertionError says what the level of feedback allows; flags are printed.
     """
+    for flag in _flags(function):
+        print(f"flag: {flag}")
     verdict = check(name, function, seed=seed)
     if not _earned(verdict, {group: 1.0}, seed):
         raise AssertionError(str(limited(verdict, feedback)))
+
+
+def _flags(function: Callable) -> list[str]:
+    """What a notebook has that is not its own, as `check` finds it in a file."""
+    if str(getattr(function, "__module__", "")).startswith("pe_numpy"):
+        return [f"{OWN}: it is that of {function.__module__}"]
+    found: dict[str, None] = {}
+    for n, cell in enumerate(getattr(function, "__globals__", {}).get("In", [])):
+        own = "\n".join(line for line in cell.split("\n") if line not in IMPORTS)
+        with contextlib.suppress(SyntaxError, ValueError):  # magics of IPython
+            flags = flags_of(own.encode(), tree_of(own), Path("notebook.ipynb"))
+            found |= dict.fromkeys(f"{flag} (cell {n})" for flag in flags)
+    return [*found]
 
 
 # ---- what students are told ----------------------------------------------------------------------
@@ -322,17 +390,8 @@ def require(
 def limited(verdict: Verdict, feedback: str) -> Verdict:
     """What a verdict says at a level of feedback.
 
-    Parameters
-    ----------
-    verdict : Verdict
-        The whole of it.
-    feedback : str
-        "full": the mistake's name, advice and the first case that shows it. "name": the name, or
-        the problem in a line. "none": nothing, but what kept a function from being run.
-
-    Returns
-    -------
-    The verdict, or a shorter one.
+    "full": the mistake's name, advice and the first case that shows it. "name": the name, or the
+    problem in a line. "none": nothing, but what kept a function from being run.
     """
     if feedback == "full" or verdict.passed:
         return verdict
@@ -343,37 +402,20 @@ def limited(verdict: Verdict, feedback: str) -> Verdict:
 
 
 def told(assignment: Assignment, one: Grade, feedback: str = "") -> str:
-    """What a student is told: points, then of each exercise what the level of feedback allows.
-
-    Parameters
-    ----------
-    assignment : Assignment
-        What was set.
-    one : Grade
-        The student's.
-    feedback : str
-        Another level than the assignment's.
-
-    Returns
-    -------
-    Lines that end with the version and the seed.
-    """
+    """What a student is told: points, then of each exercise what the level of feedback allows."""
     level = feedback or assignment.feedback
     lines = [f"{assignment.title}: {one.student}, {_of(one.total, assignment.total)} points"]
     lines += [f"  flag: {flag}" for flag in one.report.flags]
+    lines += [f"  {note}" for note in one.report.notes]
+    lines += [f"  {one.late}, by the file's clock" for _ in [0] if one.late]
     if one.report.problem:
         lines.append(f"  {one.report.problem}")
     for name in assignment.points:
         points = _of(one.points[name], assignment.possible(name))
         text = "" if one.report.problem else str(limited(one.verdict(name), level))
-        text = text.replace("\n", "\n  ")
-        lines.append(f"  {text or name} ({points})" if "\n" not in text else _first(text, points))
+        first, _, rest = text.replace("\n", "\n  ").partition("\n")
+        lines += [f"  {first or name} ({points})", *filter(None, [rest])]
     return "\n".join([*lines, f"  {_stamp(assignment, one)}"])
-
-
-def _first(text: str, points: str) -> str:
-    first, _, rest = text.partition("\n")
-    return f"  {first} ({points})\n{rest}"
 
 
 def _of(points: float, possible: float) -> str:
@@ -395,8 +437,7 @@ def table(assignment: Assignment, grades: Sequence[Grade]) -> str:
     rows = [["", *(f"of {p:g}" for p in full), f"of {assignment.total:g}", ""]]
     for one in grades:
         numbers = [f"{one.points[name]:g}" for name in assignment.points]
-        notes = "; ".join([*filter(None, [one.report.problem]), *one.report.flags])
-        rows.append([one.student, *numbers, f"{one.total:g}", notes])
+        rows.append([one.student, *numbers, f"{one.total:g}", one.notes])
     widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head) - 1)]
     lines = []
     for student, *numbers, notes in (head, *rows):
@@ -407,22 +448,18 @@ def table(assignment: Assignment, grades: Sequence[Grade]) -> str:
 
 
 def as_csv(assignment: Assignment, grades: Sequence[Grade]) -> str:
-    """A line for each student and exercise; no cell is a formula for a spreadsheet."""
+    """A line for each student, with a total; no cell is a formula for a spreadsheet."""
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n").writerow
-    names = "student exercise points possible mistake flags assignment seed version"
-    write(names.split())
+    about = ("total", "possible", "mistakes", "notes", "assignment", "seed", "version")
+    write(["student", *assignment.points, *about])
     for one in grades:
-        for name in assignment.points:
-            said = one.verdict(name)
-            write(
-                [
-                    *(_cell(one.student), name, f"{one.points[name]:g}"),
-                    *(f"{assignment.possible(name):g}", _cell(said.mistake or said.problem)),
-                    *("; ".join(one.report.flags), assignment.name),
-                    *(one.report.seed, one.report.version),
-                ]
-            )
+        words = {name: _in_a_word(one.verdict(name)) for name in assignment.points}
+        wrong = "; ".join(f"{name}: {word}" for name, word in words.items() if word != "right")
+        numbers = (*(one.points[name] for name in words), one.total, assignment.total)
+        said = map(_cell, ("" if one.report.problem else wrong, one.notes))
+        stamp = (assignment.name, one.report.seed, one.report.version)
+        write([_cell(one.student), *(f"{number:g}" for number in numbers), *said, *stamp])
     return text.getvalue()
 
 
@@ -433,89 +470,17 @@ def _cell(text: str) -> str:
 
 def as_json(assignment: Assignment, grades: Sequence[Grade]) -> str:
     """Everything but what the level of feedback holds back, and the salt: it is every seed."""
-    rows = [
-        {
-            "student": one.student,
-            "path": one.report.path,
-            "seed": one.report.seed,
-            "points": one.points,
-            "total": one.total,
-            "problem": one.report.problem,
-            "flags": one.report.flags,
-            "verdicts": [
-                dataclasses.asdict(limited(one.verdict(name), assignment.feedback))
-                for name in assignment.points
-            ],
-        }
-        for one in grades
-    ]
+    rows = []
+    for one in grades:
+        said = [limited(one.verdict(name), assignment.feedback) for name in assignment.points]
+        facts = {key: getattr(one.report, key) for key in ("path", "seed", "problem", "notes", "flags")}
+        numbers = {"points": one.points, "total": one.total, "late": one.late}
+        verdicts = [*map(dataclasses.asdict, said)]
+        rows.append({"student": one.student, **facts, **numbers, "verdicts": verdicts})
     about = {**dataclasses.asdict(assignment), "total": assignment.total}
-    del about["salt"]
+    del about["salt"], about["due"]
     whole = {"version": pe_numpy.__version__, "assignment": about, "grades": rows}
     return json.dumps(whole, indent=1)
-
-
-class Suite(NamedTuple):
-    """What JUnit's XML holds of one file."""
-
-    name: str
-    owner: str  # of each test case: its "class"
-    facts: dict[str, Any]
-    verdicts: Sequence[Verdict]
-
-
-def junit(title: str, suites: Sequence[Suite]) -> bytes:
-    """JUnit's XML, as Jenkins' schema has it: a suite a file, a test case a function."""
-    root = ElementTree.Element("testsuites", name=_characters(title))
-    for name, owner, facts, verdicts in suites:
-        failures = sum(not verdict.passed for verdict in verdicts)
-        suite = ElementTree.SubElement(root, "testsuite", name=_characters(name))
-        suite.set("tests", str(len(verdicts)))
-        suite.set("failures", str(failures))
-        properties = ElementTree.SubElement(suite, "properties")
-        for key, value in facts.items():
-            ElementTree.SubElement(properties, "property", name=key, value=_characters(str(value)))
-        for verdict in verdicts:
-            test = ElementTree.SubElement(suite, "testcase", name=verdict.name)
-            test.set("classname", _characters(owner))
-            if not verdict.passed:
-                message = _characters(verdict.mistake or verdict.problem)
-                failure = ElementTree.SubElement(test, "failure", message=message)
-                failure.text = _characters(str(verdict))
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-
-
-def as_junit(assignment: Assignment, grades: Sequence[Grade]) -> bytes:
-    """JUnit's XML of a class, with what the level of feedback allows: a suite a student."""
-    suites = []
-    for one in grades:
-        facts = {
-            "assignment": assignment.name,
-            **_facts(one.report),
-            "points": f"{one.total:g}",
-            "possible": f"{assignment.total:g}",
-        }
-        verdicts = [limited(one.verdict(name), assignment.feedback) for name in assignment.points]
-        suites.append(Suite(one.student, one.student, facts, verdicts))
-    return junit(assignment.title, suites)
-
-
-def junit_of(reports: Sequence[Report]) -> bytes:
-    """JUnit's XML of files without points: a suite a file, also if it could not be run."""
-    suites = []
-    for one in reports:
-        verdicts = one.verdicts or [Verdict("file", not one.problem, 0, one.problem)]
-        suites.append(Suite(one.path, Path(one.path).stem, _facts(one), verdicts))
-    return junit("check", suites)
-
-
-def _facts(report: Report) -> dict[str, Any]:
-    return {"version": report.version, "seed": report.seed, "flags": "; ".join(report.flags)}
-
-
-def _characters(text: str) -> str:
-    """Without what XML 1.0 can't hold."""
-    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
 
 
 def as_gradescope(assignment: Assignment, one: Grade) -> str:
@@ -524,44 +489,27 @@ def as_gradescope(assignment: Assignment, one: Grade) -> str:
     What the level of feedback holds back stands in tests without points that Gradescope shows
     after the deadline. Until then it shows no total of its own: the text above the tests does.
     """
+    keys = ("name", "number", "score", "max_score", "visibility", "output")
     tests: list[dict[str, Any]] = []
-    for number, name in enumerate(assignment.points, 1):
-        whole = one.verdict(name)
-        said = limited(whole, assignment.feedback)
-        row = {
-            "name": name,
-            "number": str(number),
-            "score": one.points[name],
-            "max_score": assignment.possible(name),
-            "status": "passed" if whole.passed else "failed",
-            "visibility": "visible",
-            "output": str(said),
-        }
-        tests.append(row)
-        if str(said) != str(whole):
-            row = {
-                "name": f"{name}: what is wrong",
-                "number": f"{number}.1",
-                "score": 0.0,
-                "max_score": 0.0,
-                "visibility": "after_due_date",
-                "output": str(whole),
-            }
-            tests.append(row)
+    for n, name in enumerate(assignment.points, 1):
+        whole, most = one.verdict(name), assignment.possible(name)
+        said = str(limited(whole, assignment.feedback))
+        values = (name, str(n), one.points[name], most, "visible", said)
+        status = "passed" if whole.passed else "failed"
+        tests.append({**dict(zip(keys, values, strict=True)), "status": status})
+        if said != str(whole):
+            later = (f"{name}: what is wrong", f"{n}.1", 0.0, 0.0, "after_due_date", str(whole))
+            tests.append(dict(zip(keys, later, strict=True)))
     points = f"{_of(one.total, assignment.total)} points"
     lines = [points, one.report.problem, _stamp(assignment, one)]
+    about = {key: getattr(one.report, key) for key in ("version", "seed", "flags")}
     whole_file = {
         "score": one.total,
         "output": "\n".join(filter(None, lines)),
         "output_format": "text",  # no HTML in what a student's file may say
         "visibility": "visible",
         "stdout_visibility": "hidden",
-        "extra_data": {
-            "version": one.report.version,
-            "assignment": assignment.name,
-            "seed": one.report.seed,
-            "flags": one.report.flags,
-        },
+        "extra_data": {**about, "assignment": assignment.name},
         "tests": tests,
     }
     return json.dumps(whole_file, indent=1)
@@ -573,16 +521,7 @@ def as_gradescope(assignment: Assignment, one: Grade) -> str:
 def summary(assignment: Assignment, grades: Sequence[Grade]) -> dict[str, Counter[str]]:
     """Of each exercise, how often each mistake was made, the commonest first.
 
-    Parameters
-    ----------
-    assignment : Assignment
-        What was set.
-    grades : sequence of grades
-        Those of the class.
-
-    Returns
-    -------
-    By exercise a counter: "right", the names of mistakes, "not run", "another mistake".
+    Beside names of mistakes there are "right", "not run" and "another mistake".
     """
     found = {}
     for name in assignment.points:

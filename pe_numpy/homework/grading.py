@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import re
+import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pe_numpy.files import write_whole
-from pe_numpy.homework import course, runner
+from pe_numpy.homework import course, likeness, runner
 from pe_numpy.homework.course import Assignment, Grade
-from pe_numpy.homework.runner import Report
+from pe_numpy.homework.journal import Journal
 
-Draw = Callable[[str, dict[str, Counter[str]]], None]
+NEEDS = ("student", "csv", "letters", "gradescope", "roster", "summary", "feedback")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,17 +25,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--feedback", choices=course.FEEDBACK, help="what is told, whatever the assignment says"
     )
     group.add_argument("--student", metavar="ID", help="whose file it is; else its name tells")
-    group.add_argument("--csv", metavar="FILE", help="write a line a student and exercise")
+    group.add_argument("--roster", metavar="FILE", help="all students, in a CSV's first column")
+    group.add_argument("--csv", metavar="FILE", help="write a line a student; go on if it was cut")
     group.add_argument("--letters", metavar="FOLDER", help="write a text for each student")
     group.add_argument("--gradescope", metavar="FILE", help="write results.json, for one student")
-    group.add_argument("--summary", action="store_true", help="print how often each mistake is")
-    group.add_argument("--figure", metavar="FILE", help="draw the summary (needs matplotlib)")
+    group.add_argument("--summary", action="store_true", help="print mistakes, and who is alike")
 
 
 def assignment_of(options: argparse.Namespace) -> Assignment | None:
     """The assignment that the options name, if they name one."""
     if options.assignment is None:
-        for name in ("student", "csv", "letters", "gradescope", "figure", "summary", "feedback"):
+        for name in NEEDS:
             if getattr(options, name):
                 raise ValueError(f"check: --{name} needs an assignment: --assignment week3.toml")
         return None
@@ -44,65 +43,88 @@ def assignment_of(options: argparse.Namespace) -> Assignment | None:
     return dataclasses.replace(found, feedback=options.feedback or found.feedback)
 
 
-def run(
-    options: argparse.Namespace, assignment: Assignment, files: Sequence[str], draw: Draw
-) -> int:
-    """Check files by an assignment; `draw` the summary; return 0 if all is right, else 1."""
-    whose = students(options, assignment, files)
-    reports = runner.check_files(
-        files,
-        [*assignment.points],
-        seed=lambda path: assignment.seed_of(whose[path]),
-        **runner.settings(options),
-    )
-    return write(options, assignment, whose, reports, draw)
+def run(options: argparse.Namespace, assignment: Assignment, words: Sequence[str]) -> int:
+    """Check files, and folders of students, by an assignment; return 0 if all is right, else 1."""
+    whose = students(options, assignment, words)
+    roster = course.read_roster(options.roster) if options.roster else []
+    for place in filter(None, (options.csv, options.gradescope)):
+        Path(place).resolve().parent.mkdir(parents=True, exist_ok=True)
+        if Path(place).is_dir():
+            raise ValueError(f"check: a file is to be written; {place} is a folder")
+    if options.letters:
+        Path(options.letters).mkdir(parents=True, exist_ok=True)
+    journal = Journal(Path(f"{options.csv}.part") if options.csv else None)
+    reports = journal.reports([*whose], assignment, whose, runner.settings(options))
+    grades = [
+        course.grade(assignment, report, whose[path], course.late_by(assignment.due, _time(path)))
+        for path, report in reports.items()
+    ]
+    if options.roster:
+        grades = course.of_roster(assignment, grades, roster)
+    _write(options, assignment, grades)
+    journal.end()
+    return 0 if all(one.report.passed for one in grades) else 1
 
 
 def students(
-    options: argparse.Namespace, assignment: Assignment, files: Sequence[str]
+    options: argparse.Namespace, assignment: Assignment, words: Sequence[str]
 ) -> dict[str, str]:
-    """Whose each file is."""
+    """Whose each file is; of a student's folder, the file that counts."""
+    files = {_of_folder(Path(word), assignment.name): word for word in words}
     given = [name for name in ("student", "gradescope") if getattr(options, name)]
     if given and len(files) != 1:
         raise ValueError(f"check: --{given[0]} is for one file; got {len(files)}")
     if options.student:
-        return {files[0]: options.student}
-    return dict(zip(files, course.students_of(files, assignment.name), strict=True))
+        return dict.fromkeys(files, options.student)
+    return dict(zip(files, course.students_of([*files.values()], assignment.name), strict=True))
 
 
-def write(
-    options: argparse.Namespace,
-    assignment: Assignment,
-    whose: dict[str, str],
-    reports: Sequence[Report],
-    draw: Draw,
-) -> int:
-    """Print the points, write what is asked for; return 0 if all is right, else 1."""
-    grades = [course.grade(assignment, report, whose[report.path]) for report in reports]
+def _of_folder(path: Path, name: str) -> str:
+    """The file of a student's folder that is called as the assignment is, or the only one."""
+    inside = answers_in(path) if path.is_dir() else []
+    called = [file for file in inside if file.stem == name] or inside
+    return str(called[0] if len(called) == 1 else path)
+
+
+def class_in(folder: Path, name: str) -> list[str]:
+    """Students' files and folders in a folder; or the folder, if it is one student's own."""
+    files = answers_in(folder)
+    if name in [file.stem for file in files]:
+        return [str(folder)]
+    folders = [f for f in sorted(folder.iterdir()) if f.is_dir() and f.name[0] not in "._"]
+    return [*map(str, dict.fromkeys([*files, *folders]))] or [str(folder)]
+
+
+def answers_in(folder: Path) -> list[Path]:
+    """Python files and notebooks of a folder."""
+    return sorted(file for file in folder.iterdir() if file.suffix in (".py", ".ipynb"))
+
+
+def _time(path: str) -> float:
+    return os.stat(path).st_mtime if os.path.exists(path) else 0
+
+
+def _write(options: argparse.Namespace, assignment: Assignment, grades: Sequence[Grade]) -> None:
     if options.json:
         print(course.as_json(assignment, grades))
     elif len(grades) == 1:
         print(course.told(assignment, grades[0]))
     else:
         print(course.table(assignment, grades))
-    found = course.summary(assignment, grades)
     if options.summary:
-        print("\n" + course.summary_text(found), file=sys.stderr if options.json else sys.stdout)
-    if options.junit:
-        write_whole(options.junit, course.as_junit(assignment, grades))
+        found = course.summary_text(course.summary(assignment, grades))
+        paths = {one.student: one.report.path for one in grades}
+        called = {one.student: one.names for one in grades}
+        alike = likeness.alike(paths, [*assignment.points], called)
+        out = sys.stderr if options.json else sys.stdout
+        free = [f"no limit here: {name}" for name in runner.limits_not_in_force(options.megabytes)]
+        print("\n" + "\n".join([found, *alike, *free]), file=out)
     if options.csv:
         write_whole(options.csv, course.as_csv(assignment, grades))
     if options.letters:
-        _write_letters(Path(options.letters), assignment, grades)
+        names = course.file_names([one.student for one in grades])
+        for one in grades:
+            place = Path(options.letters) / f"{names[one.student]}.txt"
+            write_whole(place, course.told(assignment, one) + "\n")
     if options.gradescope:
         write_whole(options.gradescope, course.as_gradescope(assignment, grades[0]))
-    if options.figure:
-        draw(options.figure, found)
-    return 0 if all(one.report.passed for one in grades) else 1
-
-
-def _write_letters(folder: Path, assignment: Assignment, grades: Sequence[Grade]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for one in grades:
-        name = re.sub(r"[^\w.@+-]", "_", one.student)  # letters that every system has in names
-        write_whole(folder / f"{name}.txt", course.told(assignment, one) + "\n")

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable
 from importlib import import_module
 
+from pe_numpy.homework import variants
 from pe_numpy.homework.cases import Exercise, run
 from pe_numpy.homework.check import Verdict, judge
 
@@ -19,11 +20,12 @@ EXERCISES: dict[str, Exercise] = {
     for room in ROOMS.split()
     for e in import_module(f"pe_numpy.homework.exercises.{room}").EXERCISES
 }
+EXERCISES = variants.Register(EXERCISES)  # a variant has a name, and is in no list
 
 
 def exercise_of(name: str) -> Exercise:
     """Return the exercise of this name; suggest the nearest if there is none."""
-    if name in EXERCISES:
+    if name in EXERCISES or variants.told_of(name):
         return EXERCISES[name]
     near = difflib.get_close_matches(name.lower(), EXERCISES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"

@@ -1,31 +1,53 @@
-"""Write what students get of an assignment: stubs, a README, a workflow; and nbgrader's notebook.
+"""Write what students get of an assignment: stubs, a README, a workflow, and the checker itself.
 
-The stubs are the book's, in notebooks/exercises; their solutions come with the package. What
-students get has no solution, and neither the seed nor the salt of the assignment. nbgrader's source
-notebook has both: it is the teacher's, and nbgrader itself makes the students' version of it.
+What students get has no solution, and neither the seed nor the salt of the assignment. The checker
+is this package in one file, `checker.pyz`, which Python runs as it is, with NumPy and nothing else.
+nbgrader's source notebook and Gradescope's archive are the teacher's: they have seed or salt.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import io
 import json
 import re
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tomllib
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pe_numpy
 from pe_numpy.copy.copy import SOLUTIONS
 from pe_numpy.files import write_whole
-from pe_numpy.homework.course import ALL, GROUPS, Assignment, read_assignment, seed_of
+from pe_numpy.homework.course import (
+    ALL,
+    GROUPS,
+    IMPORTS,
+    Assignment,
+    file_names,
+    read_assignment,
+    read_roster,
+    seed_of,
+)
 from pe_numpy.homework.registry import EXERCISES
+from pe_numpy.homework.variants import told_of
 
-BOOK = Path(__file__).parents[2] / "notebooks" / "exercises"
+HERE = Path(__file__).parent
+STUBS, HANDOUT, PLANS = SOLUTIONS.parent / "stubs", HERE / "handout", HERE / "plans.toml"
+PACKAGE = HERE.parent
+DRAWN = ("book/plots/", "book/explore/")  # parts of the package that the checker can do without
 PYTHON = "3.12"  # of the workflow and the container
-OLDEST = "3.11"
+CHECKER = "checker.pyz"
+SETTINGS = """
+feedback = "full"  # or "name", or "none" until the deadline
+# deadline = 2030-06-07T18:00:00+02:00  # a later file is told to be late
+# salt = "a word of your own"  # other numbers for each student; students must not know it
+# variants = true  # with a salt: another sign, order or base for each student of a roster
+# book = "https://PLACE/CHAPTER.html"  # where students read the chapters
+"""
 TOLD = {
     "full": "The report names a mistake that is known, and shows the first case that fails.",
     "name": "The report names a mistake that is known.",
@@ -38,6 +60,7 @@ class Sheet:
     """An exercise as students get it, and the teacher's answer."""
 
     name: str
+    chapter: str  # as "40_rope_derived"
     head: str  # from def to the end of the docstring
     hints: str  # comments
     imports: list[str]
@@ -49,84 +72,133 @@ class Sheet:
         return f"{self.head}\n    raise NotImplementedError\n"
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `release`."""
+    parser.add_argument("assignment", metavar="TOML")
+    parser.add_argument("folder", metavar="FOLDER")
+    parser.add_argument("--nbgrader", metavar="COURSE", help="write its notebook there, too")
+    parser.add_argument("--gradescope", metavar="ZIP", help="write its autograder, too")
+    parser.add_argument("--roster", metavar="FILE", help="a folder for each student: variants")
+
+
 def run(options: argparse.Namespace) -> None:
     """Write what `release` asks for, and tell where."""
     assignment = read_assignment(options.assignment)
-    sheets = read_sheets(assignment, options.exercises)
-    files = {
-        Path(options.folder) / name: text for name, text in release(assignment, sheets).items()
-    }
+    if assignment.variants and (options.nbgrader or not options.roster):
+        raise ValueError("release: variants need --roster, and are not for nbgrader's one notebook")
+    files: dict[Path, str | bytes] = {}
+    names = file_names(read_roster(options.roster)) if options.roster else {"": ""}
+    for student, name in names.items():
+        own = {new: assignment.points[old] for old, new in assignment.names_of(student).items()}
+        theirs = replace(assignment, points=own)
+        files |= in_folder(Path(options.folder) / name, release(theirs, read_sheets(theirs)))
     if options.nbgrader:
-        place = Path(options.nbgrader) / "source" / assignment.name / f"{assignment.name}.ipynb"
-        files[place] = notebook(assignment, sheets)
+        sheets = read_sheets(assignment)
+        place = Path(options.nbgrader) / "source" / assignment.name
+        files |= in_folder(place, {f"{assignment.name}.ipynb": notebook(assignment, sheets)})
+        files |= in_folder(place, {CHECKER: checker()})
+    if options.gradescope:
+        whole = Path(options.assignment).read_text(encoding="utf-8")
+        files[Path(options.gradescope)] = autograder(assignment, whole)
     write(files)
     print("\n".join(map(str, files)))
-    if not assignment.install:
-        print(f"Students install by `{_install(assignment)}`;")
-        print(f'if that is elsewhere, say so in {assignment.name}.toml: install = "..."')
+
+
+def in_folder(folder: str | Path, files: Mapping[str, str | bytes]) -> dict[Path, str | bytes]:
+    """The same files, by their paths."""
+    return {Path(folder) / name: text for name, text in files.items()}
+
+
+# ---- plans ---------------------------------------------------------------------------------------
+
+
+def plan(lessons: int) -> dict[str, str]:
+    """The assignments of a plan for 4, 8 or 12 lessons, as texts by their names."""
+    table = tomllib.loads(PLANS.read_text(encoding="utf-8"))
+    if str(lessons) not in table["plans"]:
+        there = ", ".join(table["plans"])
+        raise ValueError(f"plan: there are plans for {there} lessons; got {lessons}")
+    files = {}
+    for week, chapters in enumerate(table["plans"][str(lessons)], start=1):
+        own = [table[str(chapter)] for chapter in chapters]
+        title = f"Week {week}: {' and '.join(one['title'] for one in own)}"
+        points = {name: value for one in own for name, value in one["points"].items()}
+        groups = {name: g if isinstance(g, dict) else {ALL: g} for name, g in points.items()}
+        told = " and ".join(f"chapter {chapter}" for chapter in chapters)
+        head, _, rest = toml(Assignment("", title, groups, feedback="")).partition("\n\n")
+        files[f"week{week}.toml"] = (
+            f"# Homework after lesson {week} of {lessons}: {told}.\n{head}{SETTINGS}\n{rest}"
+        )
+    return files
+
+
+# ---- the checker ---------------------------------------------------------------------------------
+
+
+def checker() -> bytes:
+    """Pack this package into one file that Python runs: it unpacks itself for a while."""
+    paths = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.*")]
+    wanted = (p for p in sorted(paths) if p.endswith((".py", ".toml", ".csv")))
+    files: dict[str, str | bytes] = {
+        f"{PACKAGE.name}/{path}": (PACKAGE / path).read_bytes()
+        for path in wanted
+        if not path.startswith(DRAWN)
+    }
+    return archive({"__main__.py": (HANDOUT / "unpack.py").read_bytes(), **files})
+
+
+def archive(files: Mapping[str, str | bytes]) -> bytes:
+    """A zip archive, the same bytes for the same files."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            about = zipfile.ZipInfo(name)
+            about.compress_type, about.external_attr = zipfile.ZIP_DEFLATED, 0o100755 << 16
+            archive.writestr(about, data)
+    return whole.getvalue()
+
+
+def autograder(assignment: Assignment, toml: str) -> bytes:
+    """Gradescope's archive: how to set up, how to grade, the checker, and the whole assignment."""
+    scripts = {name: _filled(name, assignment) for name in ("setup.sh", "run_autograder")}
+    return archive({**scripts, CHECKER: checker(), f"{assignment.name}.toml": toml})
 
 
 # ---- stubs and solutions -------------------------------------------------------------------------
 
 
-def read_sheets(assignment: Assignment, exercises: str | Path | None = None) -> list[Sheet]:
-    """The exercises of an assignment, in its order.
-
-    Parameters
-    ----------
-    assignment : Assignment
-        What is set.
-    exercises : path, optional
-        A folder of stubs like the book's, with the solutions in a folder of its own beside them.
-
-    Returns
-    -------
-    A sheet for each exercise.
-
-    Raises
-    ------
-    ValueError
-        If the folder is not there, or has no stub or solution of an exercise; or if the name of
-        the assignment can't stand in a command.
-    """
+def read_sheets(assignment: Assignment) -> list[Sheet]:
+    """The exercises of an assignment, in its order; its name must be fit for a command."""
     if not re.fullmatch(r"\w[\w-]*", assignment.name, re.ASCII):
         raise ValueError(
             "release: an assignment's file must be called with letters, digits, _ and - alone, as "
             f"in week3.toml; got {assignment.name}.toml"
         )
-    folder = BOOK if exercises is None else Path(exercises)
-    files = sorted(folder.glob("*.py"))
-    if not files:
-        raise ValueError(
-            f"release: stubs of the exercises must be in {folder}; got none there. "
-            "They come with the book, not with the package: name their folder by --exercises"
-        )
-    return [_sheet(name, files) for name in assignment.points]
+    return [*map(_sheet, assignment.points)]
 
 
-def _sheet(name: str, files: Sequence[Path]) -> Sheet:
-    # Some stubs stand in two chapters: the exercise's own comes first.
-    chapter = f"{EXERCISES[name].chapter:02}_"
-    for path in sorted(files, key=lambda path: not path.name.startswith(chapter)):
+def _sheet(name: str) -> Sheet:
+    told = told_of(name)
+    plain = name.rpartition("_")[0] if told else name
+    # Some stubs are in two chapters: the exercise's own comes first.
+    own = f"{EXERCISES[plain].chapter:02}_"
+    for path in sorted(STUBS.glob("*.py"), key=lambda path: not path.name.startswith(own)):
         text = path.read_text(encoding="utf-8")
-        if name in (stubs := _functions(text)):
+        if plain in (stubs := _functions(text)):
             break
-    else:
-        raise ValueError(f"release: no file in {files[0].parent} has a stub of {name}")
-    solutions = (SOLUTIONS if path.parent == BOOK else path.parent / "solutions") / path.name
-    answers = solutions.read_text(encoding="utf-8") if solutions.exists() else ""
-    written = _functions(answers)
-    if name not in written:
-        raise ValueError(f"release: {solutions} has no solution of {name}")
-    stub = stubs[name]
-    doc = stub.body[0]
-    head = "\n".join(text.splitlines()[stub.lineno - 1 : doc.end_lineno])
-    hints = re.findall(rf"^# {name}, \d+:.*\n(?:#  .*\n)*", text + "\n", re.M)
-    needed = [_source(answers, written[other]) for other in _needs(written[name], written)]
+    answers = (SOLUTIONS / path.name).read_text(encoding="utf-8")
+    written, doc = _functions(answers), stubs[plain].body[0]
+    head = "\n".join(text.splitlines()[stubs[plain].lineno - 1 : doc.end_lineno])
+    if told:
+        head = head.replace(f"def {plain}(", f"def {name}(").removesuffix('"""').rstrip()
+        head += f'\n\n    Your variant: {told}.\n    """'
+    hints = re.findall(rf"^# {plain}, (\d+:.*\n(?:#  .*\n)*)", text + "\n", re.M)
+    needed = [_source(answers, written[other]) for other in _needs(written[plain], written)]
     body = [textwrap.indent(source, "    ") + "\n" for source in needed]
-    body.append(_body(answers, written[name]))
+    body.append(_body(answers, written[plain]))
     imports = [ast.unparse(n) for n in ast.parse(text + "\n" + answers).body if _imports(n)]
-    return Sheet(name, head, "".join(hints), [*dict.fromkeys(imports)], "\n".join(body))
+    hint = "".join(f"# {name}, {one}" for one in hints)
+    return Sheet(name, path.stem, head, hint, [*dict.fromkeys(imports)], "\n".join(body))
 
 
 def _functions(text: str) -> dict[str, ast.FunctionDef]:
@@ -167,21 +239,8 @@ def _needs(function: ast.FunctionDef, written: dict[str, ast.FunctionDef]) -> li
 # ---- what students get ---------------------------------------------------------------------------
 
 
-def release(assignment: Assignment, sheets: Sequence[Sheet]) -> dict[str, str]:
-    """What students get, as texts by their place in the folder.
-
-    Parameters
-    ----------
-    assignment : Assignment
-        What is set.
-    sheets : sequence of sheets
-        Its exercises.
-
-    Returns
-    -------
-    The file to fill in, the assignment without seed and salt, a README, a workflow for GitHub,
-    and a container for editors that read devcontainer.json.
-    """
+def release(assignment: Assignment, sheets: Sequence[Sheet]) -> dict[str, str | bytes]:
+    """What students get, by its place in the folder."""
     container = {
         "name": assignment.title,
         "image": f"python:{PYTHON}",  # not its slim form, which has no git
@@ -190,20 +249,15 @@ def release(assignment: Assignment, sheets: Sequence[Sheet]) -> dict[str, str]:
     return {
         f"{assignment.name}.py": answers(assignment, sheets),
         f"{assignment.name}.toml": toml(assignment),
+        CHECKER: checker(),
         "README.md": readme(assignment),
-        ".github/workflows/homework.yml": workflow(assignment),
+        ".github/workflows/homework.yml": _filled("homework.yml", assignment),
         ".devcontainer/devcontainer.json": json.dumps(container, indent=2) + "\n",
     }
 
 
-def write(files: dict[Path, str]) -> None:
-    """Write texts to their paths; refuse if one of them is there: it might be somebody's answers.
-
-    Raises
-    ------
-    ValueError
-        With the paths that are there.
-    """
+def write(files: Mapping[Path, str | bytes]) -> None:
+    """Write files; refuse, in a ValueError, if one is there: it might be somebody's answers."""
     if there := [str(path) for path in files if path.exists()]:
         raise ValueError(f"release: its files must be new; got {', '.join(there)}, already there")
     for path, text in files.items():
@@ -212,11 +266,11 @@ def write(files: dict[Path, str]) -> None:
 
 
 def _install(assignment: Assignment) -> str:
-    return assignment.install or f"python -m pip install pe_numpy=={pe_numpy.__version__}"
+    return assignment.install or "python -m pip install numpy"
 
 
 def _check(assignment: Assignment) -> str:
-    return f"pe-numpy check --assignment {assignment.name}.toml {assignment.name}.py"
+    return f"python {CHECKER} check --assignment {assignment.name}.toml {assignment.name}.py"
 
 
 def answers(assignment: Assignment, sheets: Sequence[Sheet]) -> str:
@@ -248,7 +302,7 @@ def answers(assignment: Assignment, sheets: Sequence[Sheet]) -> str:
 def toml(assignment: Assignment) -> str:
     """The assignment, without seed and salt: students' cases are not those that count."""
     lines = []
-    for key in ("title", "deadline", "feedback", "install"):
+    for key in ("title", "deadline", "feedback", "install", "book"):
         if value := getattr(assignment, key):
             lines.append(f"{key} = {_quoted(value)}")
     lines += ["", "[points]"]
@@ -270,7 +324,6 @@ def readme(assignment: Assignment) -> str:
         f"| `{name}` | {assignment.possible(name):g} | {_parts(groups)} |"
         for name, groups in assignment.points.items()
     ]
-    deadline = [f"Deadline: {assignment.deadline}", ""] if assignment.deadline else []
     drawn = assignment.seed or assignment.salt
     told = textwrap.fill(
         f"{TOLD[assignment.feedback]} Your functions are called with many sizes, types and options."
@@ -279,29 +332,23 @@ def readme(assignment: Assignment) -> str:
         "function that calls the package's own is noted in the report.",
         98,
     )
-    text = f"""\
-Write the functions in `{assignment.name}.py`: each has its specification, and hints stand at the
-end of the file. You need Python {OLDEST} or newer and NumPy, which comes with the checker:
+    return _filled("README.md", assignment, rows="\n".join(rows), told=told)
 
-    {_install(assignment)}
 
-Then ask, as often as you like, what is still wrong in all of them, or in one:
-
-    {_check(assignment)}
-    pe-numpy check {assignment.name}.py {next(iter(assignment.points))}
-
-(Where the command is not found, `python -m pe_numpy` is the same.)
-
-| function | points | for |
-|---|---:|---|
-{chr(10).join(rows)}
-
-{told}
-
-On GitHub, each push is checked, and its summary tells the points. In an editor that reads
-`.devcontainer/devcontainer.json` all is installed for you.
-"""
-    return "\n".join([f"# {assignment.title}", "", *deadline, text])
+def _filled(name: str, assignment: Assignment, **words: str) -> str:
+    """A file of the folder `handout`, with what an assignment has for each @word@."""
+    deadline = f"Deadline: {assignment.deadline}\n\n" if assignment.deadline else ""
+    words |= {
+        "name": assignment.name,
+        "title": assignment.title,
+        "deadline": deadline,
+        "first": next(iter(assignment.points)),
+        "install": _install(assignment),
+        "check": _check(assignment),
+        "python": PYTHON,
+    }
+    text = (HANDOUT / name).read_text(encoding="utf-8")
+    return re.sub("@([a-z]+)@", lambda found: words[found[1]], text)
 
 
 def _parts(groups: dict[str, float]) -> str:
@@ -311,52 +358,15 @@ def _parts(groups: dict[str, float]) -> str:
     return "; ".join(f"{points:g}: {words[group]}" for group, points in groups.items())
 
 
-def workflow(assignment: Assignment) -> str:
-    """A workflow of GitHub that writes the points into the summary of each push.
-
-    It is red until all is right, and needs nothing but GitHub and the package.
-    """
-    return f"""\
-name: Homework
-on: [push, workflow_dispatch]
-permissions:
-  contents: read
-jobs:
-  check:
-    runs-on: ubuntu-latest
-    timeout-minutes: 10
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with:
-          python-version: "{PYTHON}"
-      - run: {json.dumps(_install(assignment))}
-      - run: {_check(assignment)} --student "$WHO" | sed "s/^/    /" | tee -a "$GITHUB_STEP_SUMMARY"
-        shell: bash  # in which a pipe fails with the first of its commands
-        env:
-          WHO: ${{{{ github.actor }}}}
-"""
-
-
 # ---- nbgrader ------------------------------------------------------------------------------------
 
 
 def notebook(assignment: Assignment, sheets: Sequence[Sheet]) -> str:
     """The source notebook of nbgrader, with the solutions.
 
-    Each exercise has a cell with its solution, which nbgrader takes out, and a cell of tests for
-    each group of cases that has points. The tests that count are hidden: they have another seed.
-
-    Parameters
-    ----------
-    assignment : Assignment
-        What is set.
-    sheets : sequence of sheets
-        Its exercises.
-
-    Returns
-    -------
-    The notebook, as text.
+    Each exercise has its hints, a cell with its solution, which nbgrader takes out, and a cell of
+    tests for each group of cases that has points. The tests that count are hidden: they have
+    another seed, and import what they need, whatever the cells of answers have made of its name.
     """
     imports = [*dict.fromkeys(line for sheet in sheets for line in sheet.imports)]
     deadline = f"\n\nDeadline: {assignment.deadline}" if assignment.deadline else ""
@@ -364,12 +374,13 @@ def notebook(assignment: Assignment, sheets: Sequence[Sheet]) -> str:
         _cell("markdown", f"# {assignment.title}{deadline}", "title", locked=True),
         _cell(
             "code",
-            "\n".join([*imports, "", "from pe_numpy.homework.course import require"]),
+            "\n".join([*imports, "import runpy", "", f'runpy.run_path("{CHECKER}")  # unpacks it']),
             "imports",
             locked=True,
         ),
     ]
     for sheet in sheets:
+        cells.append(_cell("markdown", _help(assignment, sheet), f"help_{sheet.name}", locked=True))
         solution = f"### BEGIN SOLUTION\n{sheet.body.rstrip()}\n    ### END SOLUTION"
         cells.append(_cell("code", f"{sheet.head}\n    {solution}", sheet.name, solution=True))
         for group, points in assignment.points[sheet.name].items():
@@ -384,12 +395,31 @@ def notebook(assignment: Assignment, sheets: Sequence[Sheet]) -> str:
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
+def _help(assignment: Assignment, sheet: Sheet) -> str:
+    """The chapter of an exercise, and its hints, folded."""
+    chapter = f"chapter {sheet.chapter[:2]}"
+    if assignment.book:
+        chapter = f"[{chapter}]({assignment.book.replace('CHAPTER', sheet.chapter)})"
+    hints = "\n".join(f"- {hint}" for hint in _hints(sheet))
+    return (
+        f"## {sheet.name}\n\nIt is derived in {chapter}.\n\n"
+        f"<details><summary>Hints</summary>\n\n{hints}\n\n</details>"
+    )
+
+
+def _hints(sheet: Sheet) -> Iterable[str]:
+    """The hints of a sheet without what makes them comments."""
+    whole = re.sub(r"\n#  +", " ", sheet.hints.strip())
+    return (line.partition(": ")[2] for line in whole.splitlines())
+
+
 def _test(assignment: Assignment, name: str, group: str, points: float) -> dict[str, Any]:
     told = f'"{name}", {name}, "{group}", feedback="{assignment.feedback}"'
     seed = seed_of(assignment.salt, "nbgrader") if assignment.salt else assignment.seed
-    lines = [f"require({told})"]
-    if seed:
-        lines.append(f"### BEGIN HIDDEN TESTS\nrequire({told}, seed={seed})\n### END HIDDEN TESTS")
+    lines = [IMPORTS[0], "", f"require({told})"]
+    hidden = ["import importlib", IMPORTS[1]]
+    hidden.append(f"importlib.reload(course).require({told}, seed={seed})")
+    lines += ["### BEGIN HIDDEN TESTS", *hidden, "### END HIDDEN TESTS"]
     options = {"grade": True, "locked": True, "points": points}
     return _cell("code", "\n".join(lines), f"test_{name}_{group}", **options)
 

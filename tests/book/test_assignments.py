@@ -1,23 +1,29 @@
-"""The ready-made assignments: those of the plans for lessons, each of which can be released."""
+"""The plans for lessons: their assignments can be released, their pages say what is in the book."""
 
 import re
 
 import pytest
-from reading import ROOT
+from reading import NOTEBOOKS, ROOT, tables
 
 from pe_numpy.__main__ import main
 from pe_numpy.homework.course import grade, groups_of, read_assignment
 from pe_numpy.homework.registry import EXERCISES, check
-from pe_numpy.homework.release import read_sheets
+from pe_numpy.homework.release import plan, read_sheets
 from pe_numpy.homework.runner import Report
 
-FOLDER = ROOT / "notebooks" / "assignments"
 ROUTES = (4, 8, 12)
-FILES = [FOLDER / f"{n}_lessons" / f"week{w}.toml" for n in ROUTES for w in range(1, n + 1)]
-files = pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}-{p.stem}")
+PLANS = {(n, name): text for n in ROUTES for name, text in plan(n).items()}
+files = pytest.mark.parametrize(("route", "name"), PLANS, ids=lambda x: str(x))
 
 
-def plan():
+@pytest.fixture
+def path(tmp_path, route, name):
+    """An assignment, as `plan` writes it."""
+    (path := tmp_path / name).write_text(PLANS[route, name], encoding="utf-8")
+    return path
+
+
+def lessons():
     """Chapter 0's plan: of each chapter its exercises, and its lesson in each route."""
     text = (ROOT / "notebooks" / "00_how_to_read.py").read_text(encoding="utf-8")
     rows = {}
@@ -32,14 +38,14 @@ def plan():
 
 
 def test_there_is_one_for_each_lesson_and_no_other():
-    assert sorted(FOLDER.rglob("*.*")) == sorted(FILES)
+    assert [*PLANS] == [(n, f"week{week}.toml") for n in ROUTES for week in range(1, n + 1)]
 
 
 @files
-def test_it_sets_the_exercises_that_the_plan_has_for_its_lesson(path):
-    route, lesson = int(path.parent.name.split("_")[0]), path.stem.removeprefix("week")
+def test_it_sets_the_exercises_that_the_plan_has_for_its_lesson(path, route):
+    lesson = path.stem.removeprefix("week")
     week = read_assignment(path)
-    own = {n: names for n, (names, lessons) in plan().items() if lessons[route] == lesson}
+    own = {n: names for n, (names, lessons) in lessons().items() if lessons[route] == lesson}
     assert own and [*week.points] == [name for names in own.values() for name in names]
     assert [EXERCISES[name].chapter for name in week.points] == [
         n for n, names in own.items() for _ in names
@@ -70,19 +76,56 @@ def test_the_books_solutions_get_all_its_points(path):
 
 
 @files
+def test_its_stubs_say_what_is_no_exercise_of_it(path):
+    """Not even by the name of a function that students do not have."""
+    week = read_assignment(path)
+    for sheet in read_sheets(week):
+        called = {*re.findall(r"\b(\w+)\(", sheet.head.partition('"""')[2])}
+        assert called & {*EXERCISES} <= {*week.points}, sheet.name
+
+
+@files
 def test_it_can_be_released(path, tmp_path, capsys):
-    assert main(["release", str(path), str(tmp_path)]) == 0
+    assert main(["release", str(path), str(tmp_path / "handout")]) == 0
     assert f"{path.stem}.py" in capsys.readouterr().out
-    assert read_assignment(tmp_path / path.name).points == read_assignment(path).points
+    assert read_assignment(tmp_path / "handout" / path.name).points == read_assignment(path).points
+
+
+PAGES = sorted((ROOT / "notebooks" / "assignments").iterdir())
+
+
+def test_each_lesson_has_a_page():
+    assert [page.stem for page in PAGES] == [
+        path.stem for path in NOTEBOOKS if int(path.stem[:2]) in lessons()
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_a_page_has_goals_minutes_questions_and_what_to_show(page):
+    text, chapter = page.read_text(encoding="utf-8"), int(page.stem[:2])
+    homework = re.search(r"^\[Chapter (\d\d)\]\(.*?\)\. Homework: (.*)\.$", text, re.M)
+    assert int(homework[1]) == chapter
+    assert re.findall(r"`(\w+)`", homework[2]) == lessons()[chapter][0]
+    assert "\nAfterwards a student can " in text
+    (head, rows), *_ = tables(text)
+    together = {10: "11", 11: "10", 30: "35", 35: "30"}.get(chapter)
+    assert head == [
+        *("90 minutes", *([f"with chapter {together}"] if together else []), "what", "show")
+    ]
+    for column, minutes in enumerate([90, 45] if together else [90]):
+        assert sum(int(row[column]) for row in rows) == minutes
+    assert sum(".png)" in row[-1] for row in rows) >= 3
+    questions = re.findall(r"^\d\. \*\*(.*?)\*\* (.*?)\[(?:Shown|Proved)\]", text, re.M | re.S)
+    assert len(questions) == 5
+    assert all(question.endswith("?") and answer for question, answer in questions)
 
 
 def test_the_readme_has_the_routes():
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Teach with this book")[2]
-    rows = dict(
-        re.findall(r"^\| \[(\d+)\]\(notebooks/assignments/\d+_lessons\) \| (.*) \|$", text, re.M)
-    )
+    text = text.partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", text, re.M))
     assert [*map(int, rows)] == [*ROUTES]
     for n in ROUTES:
-        own = {c: names for c, (names, lessons) in plan().items() if lessons[n]}
+        own = {c: names for c, (names, lessons) in lessons().items() if lessons[n]}
         assert [int(c) for c in re.findall(r"\[(\d\d)\]", rows[str(n)])] == [*own]
         assert re.findall(r"`(\w+)`", rows[str(n)]) == [x for names in own.values() for x in names]

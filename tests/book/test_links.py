@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from reading import NOTEBOOKS, ROOT, prose_of, without_code
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "notebooks").glob("*.md")), *NOTEBOOKS]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "notebooks").glob("**/*.md")), *NOTEBOOKS]
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 
 

@@ -29,7 +29,8 @@ OWN = (
     "docs/_static/book.css", "docs/_static/book.js", "docs/_static/explore.js",
     "docs/_static/favicon.svg", "docs/_static/live*.js", "docs/_static/search.js",
     "docs/_templates/*.html", "docs/print.css", "figures/[0-9][0-9]_*", "notebooks/results/*.npz",
-    "pe_numpy/py.typed", "requirements/bench.txt", "tests/book/reasons/*.txt",
+    "pe_numpy/homework/handout/*", "pe_numpy/py.typed", "requirements/bench.txt",
+    "tests/book/reasons/*.txt",
     "tests/answers/held_out/*.txt", "tests/survivors/*.txt",
 )  # fmt: skip
 NOTICE = re.compile(

@@ -25,14 +25,13 @@ from web import split_source
 import pe_numpy
 from pe_numpy.contents import chapter_of
 from pe_numpy.copy.copy import SOLUTIONS
+from pe_numpy.homework.release import STUBS as UNSOLVED
 
 web = script("docs/build.py")
 BARS = {"pst-primary-sidebar", "pst-secondary-sidebar"}
 PRINTED = ["10_attention", "33_t5"]
 STUBS = [
-    path
-    for folder in (ROOT / "notebooks" / "exercises", SOLUTIONS)
-    for path in sorted(folder.glob("[0-9][0-9]_*.py"))
+    path for folder in (UNSOLVED, SOLUTIONS) for path in sorted(folder.glob("[0-9][0-9]_*.py"))
 ]
 
 
@@ -337,7 +336,7 @@ def test_homework_can_be_fetched(path, pages):
     links = [a["href"] for t, a in page.tags if t == "a" and "download" in a]
     same = [h for h in links if (page.path.parent / h).read_bytes() == path.read_bytes()]
     assert len(same) == 1
-    if path.parent.name == "exercises":
+    if path.parent == UNSOLVED:
         for node in ast.parse(path.read_text()).body:
             assert not isinstance(node, ast.FunctionDef) or node.name in page.text
 

@@ -27,13 +27,18 @@ salt = "autumn"
 rope = { numbers = 2, options = 1 }
 layer_norm = 1.5
 """
-# In the solutions: the first makes options wrong alone, the second is far off.
+# In the solutions: Ben makes options wrong alone, Cleo is far off, Eve cheats, Fay borrows.
 MISTAKES = {
     "anna": {},
     "ben": {'if layout == "interleaved":': "if True:"},
     "cleo": {"x.mean(axis=-1, keepdims=True)": "0.0"},
+    "eve": {
+        'if layout == "interleaved":': "if True:",
+        "    return y\n": "    return y\nrequire = lambda *a, **k: None\n",
+    },
+    "fay": {"    return y\n": "    return y\nfrom pe_numpy import rope\n"},
 }
-SCORES = {"anna": 4.5, "ben": 3.5, "cleo": 3.0, "dan": 0.0}
+SCORES = {"anna": 4.5, "ben": 3.5, "cleo": 3.0, "dan": 0.0, "eve": 3.5, "fay": 4.5}
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +108,17 @@ def test_nbgrader_gives_the_points_of_the_assignment(course):
         assert book.find_assignment("week3").max_score == 4.5
         got = {s: book.find_submission("week3", s).score for s in SCORES}
     assert got == SCORES
+
+
+def test_what_is_borrowed_gets_a_flag(course):
+    for student in SCORES:
+        text = (course / f"autograded/{student}/week3/week3.ipynb").read_text(encoding="utf-8")
+        assert ("flag: uses the package's own function" in text) == (student == "fay")
+
+
+def test_hints_stand_in_the_notebook(course):
+    text = (course / "release/week3/week3.ipynb").read_text(encoding="utf-8")
+    assert text.count("<summary>Hints</summary>") == 2 and "chapter 40" in text
 
 
 def test_a_failure_tells_what_the_level_of_feedback_allows(course):
