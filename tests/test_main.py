@@ -90,7 +90,7 @@ def test_options_reach_the_checker(files, monkeypatch, capsys):
     assert main(["check", files[0], *words.split()]) == 0
     assert asked.pop() == {
         "seed": 7, "seconds": 3.0, "budget": 9.0, "megabytes": 800, "jobs": 2,
-        "allow_package": True, "progress": runner.tell_progress,
+        "allow_package": True, "to": "", "progress": runner.tell_progress,
     }  # fmt: skip
     assert main(["check", files[0], "--salt", "autumn"]) == 0
     seed = asked.pop()["seed"]

@@ -473,7 +473,9 @@ def as_json(assignment: Assignment, grades: Sequence[Grade]) -> str:
     rows = []
     for one in grades:
         said = [limited(one.verdict(name), assignment.feedback) for name in assignment.points]
-        facts = {key: getattr(one.report, key) for key in ("path", "seed", "problem", "notes", "flags")}
+        facts = {
+            key: getattr(one.report, key) for key in ("path", "seed", "problem", "notes", "flags")
+        }
         numbers = {"points": one.points, "total": one.total, "late": one.late}
         verdicts = [*map(dataclasses.asdict, said)]
         rows.append({"student": one.student, **facts, **numbers, "verdicts": verdicts})

@@ -92,8 +92,6 @@ class Register(dict[str, Exercise]):
             name=name,
             reference=variant.of(base.reference, base.reference),
             others=(plainly, *known),
-            further=(),
-            scores=None,
         )
 
 
