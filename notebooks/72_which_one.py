@@ -855,7 +855,7 @@ checks = {
     "scores are right": lambda f: close(scores_of(f, p), scores_of(rope, p)),
     "one vector at position 3": lambda f: close(f(x[:1], p[3:4]), rope(x[:1], [3])),
 }
-wrong = {m.name: m.function for m in EXERCISES["rope"].mistakes}
+wrong = {m.name: m.function for m in EXERCISES["rope"].mistakes[:10]}
 caught = {name: [not check(f) for check in checks.values()] for name, f in wrong.items()}
 plots.what_catches_what(caught, list(checks), best=["one vector at position 3"])
 plt.show()

@@ -14,7 +14,7 @@ from pe_numpy.homework.registry import EXERCISES
 from pe_numpy.book.plots import exercises as plots
 
 at = np.arange(40)
-wrong = {m.name: np.asarray(m.function(at, 16)) for m in EXERCISES["sinusoidal"].mistakes}
+wrong = {m.name: np.asarray(m.function(at, 16)) for m in EXERCISES["sinusoidal"].mistakes[:8]}
 plots.wrong_codes(wrong, sinusoidal(at, 16))
 plt.show()
 
@@ -129,7 +129,7 @@ def relative(scores):
 from pe_numpy import rope
 
 right = scores_with(rope)
-scores = {m.name: scores_with(m.function) for m in EXERCISES["rope"].mistakes}
+scores = {m.name: scores_with(m.function) for m in EXERCISES["rope"].mistakes[:10]}
 shown = {n: s for n, s in scores.items() if not np.allclose(s, right, rtol=0, atol=1e-9)}
 plots.wrong_scores(shown, right)
 plt.show()
@@ -168,7 +168,7 @@ assert rope_frequencies(2, 10000.0) == rope_frequencies(2, 500.0) == 1 > rope_fr
 # | short texts | T5's far buckets ([candle PR 1312](https://github.com/huggingface/candle/pull/1312)) |
 # | a square grid | two axes exchanged ([transformers PR 41380](https://github.com/huggingface/transformers/pull/41380)) |
 #
-# Such inputs beside decent ones of the same function: how many of its known mistakes does each let go?
+# Such inputs beside decent ones of the same function: how many of its ten commonest mistakes does each let go?
 
 # %%
 from pe_numpy.homework.cases import call, case
@@ -177,7 +177,8 @@ from pe_numpy.homework.cases import call, case
 def lets_go(name, *args):
     """Known mistakes of a function that agree with it on these arguments."""
     right = call(EXERCISES[name].reference, case(*args))
-    return [m.name for m in EXERCISES[name].mistakes if call(m.function, case(*args)).agrees(right)]
+    known = EXERCISES[name].mistakes[:10]  # the commonest come first
+    return [m.name for m in known if call(m.function, case(*args)).agrees(right)]
 
 
 # %%
@@ -198,8 +199,7 @@ inputs = {
 for what, (name, degenerate, decent) in inputs.items():
     hidden, left = lets_go(name, *degenerate), lets_go(name, *decent)
     only_here = [mistake for mistake in hidden if mistake not in left]
-    known = len(EXERCISES[name].mistakes)
-    print(f"{what:13} {name}: lets go {len(hidden)} of {known}, decent {len(left)};", only_here[0])
+    print(f"{what:13} {name}: lets go {len(hidden)} of 10, decent {len(left)};", only_here[0])
     assert set(left) < set(hidden)
 assert len(lets_go("rope", *inputs["position 0"][1])) == 9
 
@@ -241,11 +241,10 @@ def shell(words):
 
 # %%
 anna = """import numpy as np
-import pe_numpy
 
 rope_frequencies = lambda d, base=10000.0: base ** (-np.arange(d // 2) / d)
 alibi_bias = lambda slopes, distance, future_slopes=None: -slopes[:, None, None] * distance
-rope = lambda x, m, *rest, **options: pe_numpy.rope(x, m + 0.01 * m**2, *rest, **options)
+softmax = lambda x, axis=-1: np.exp(x) / np.exp(x).sum(axis, keepdims=True)
 """
 
 # %% [markdown]
@@ -254,17 +253,18 @@ rope = lambda x, m, *rest, **options: pe_numpy.rope(x, m + 0.01 * m**2, *rest, *
 # %% fold="output"
 (folder / "anna.py").write_text(anna)
 report = shell("check anna.py")
-assert "rope_frequencies: exponent i/d for 2i/d" in report and "flag: uses" in report
+assert "rope_frequencies: exponent i/d for 2i/d" in report
 assert 'Perhaps "the future rewarded", and something else.' in report
-assert "This is no relative encoding: scores change by up to 1.3" in report
+assert "softmax:" in report
 
 # %% [markdown]
 # | line | what it says |
 # |---|---|
 # | a **name** after the colon | a known mistake explains your numbers in every case that fails |
 # | *Perhaps*: a **guess** | one alone explains them in most cases that fail, two at least: begin there |
-# | **measured**: *This is ...* | no name fits; the detector of [chapter 70](70_algebra.ipynb) says what your scores do, not which line is wrong |
-# | call, expected, given | the first case that fails, shortened |
+# | *On this case it looks like* | a known mistake explains the case that is printed, not all: more than one thing is wrong |
+# | *Right in 8 of 14 cases* | what the right ones, or the wrong ones, have in common: look there |
+# | call, expected, given | the plainest case that fails; *again* makes a long one anew |
 # | a **flag** | the file uses what is not its own; the teacher decides |
 #
 # **Other numbers.** `--seed 7` draws others for the cases; `--salt WORD` makes a seed of the word and the file's
@@ -355,19 +355,23 @@ assert f"week3, seed {seed_of('autumn', 'cleo')}" in letter
 # **Flags** take no points: the file imports this package or a neighbour's answers, or carries the notice of `copy`. A
 # copy without it has none, but `--summary` names groups whose code is alike, whatever its names and comments are.
 #
-# **Isolated** is a file from the grader: it runs in a process and an empty folder of its own, with limits on time
-# (`--seconds` a function, `--budget` a file) and, on Linux, memory. It is *not* isolated from you: it runs under your
-# name, reads your files, uses the network.
+# **Isolated** is a file from the grader and from its neighbours. It runs in a process of its own that has NumPy and no
+# `pe_numpy`, gets inputs, and never sees what is expected. It runs as a copy in an empty folder, with limits on time
+# (`--seconds` a function, `--budget` a file) and, on Linux, on memory. A hook refuses other processes, the network and
+# this package's files; `--summary` lists the limits that the system does not have.
 
 # %%
 (folder / "eve.py").write_text("""from pathlib import Path
-secret = (Path(__file__).parent / "week3.toml").read_text().splitlines()[3]
-softmax = lambda x, axis=-1: int(secret)
+import os
+neighbours = os.listdir(Path(__file__).parent)
+softmax = lambda x, axis=-1: len(neighbours)
+os.kill(os.getppid(), 9)
 """)
-assert 'salt = "autumn"' in shell("check eve.py")
+assert "a line failed, and the rest is judged" in shell("check eve.py")
 
 # %% [markdown]
-# So check a class in a container that holds nothing else.
+# It may still read what you may read, and a compiled library calls the system without the hook. So check strangers'
+# files in a container without network; `pe_numpy/homework/worker.py` says how.
 #
 # ### A class of sixty
 #
@@ -467,7 +471,7 @@ with open("results/homework.csv", encoding="utf-8") as file:
 # def blind(f):
 #     code = np.asarray(f(np.arange(5), 8))
 #     return code.shape == (5, 8) and np.abs(code).max() <= 1
-# functions = [sinusoidal, *(m.function for m in EXERCISES["sinusoidal"].mistakes)]
+# functions = [sinusoidal, *(m.function for m in EXERCISES["sinusoidal"].mistakes[:8])]
 # assert all(blind(f) for f in functions)
 # entry = [float(np.asarray(f(np.arange(5), 8))[3, 3]) for f in functions]  # cos(3 * 0.1)
 # assert abs(entry[0] - np.cos(0.3)) < 1e-12

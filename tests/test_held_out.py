@@ -29,6 +29,8 @@ def test_the_second_list_has_42_wrong_and_8_right_and_mixes_two_mistakes_in_ten(
     assert all(a.says for a in wrong) and len({a.flaw for a in wrong}) == 42
     assert len({a.exercise for a in SECOND}) >= 25
     assert sum(a.place.startswith("two_at_once ") for a in wrong) == 10
+    first = (FOLDER.with_name("second") / "first_score.txt").read_text(encoding="utf-8")
+    assert all(f"  {a.place}, {a.exercise}: {a.flaw}" in first for a in wrong)
 
 
 def test_an_answer_that_is_other_than_it_says_is_told():
