@@ -52,6 +52,7 @@ MEGABYTES = 2000  # of address space, numpy's own included
 LARGEST_READ = 2**28  # bytes of all that a process gives back
 PACKAGE = next(p for p in (Path(pe_numpy.__file__).parent, *Path(__file__).parents) if p.exists())
 
+FONTS = [*filter(os.path.isdir, map(os.path.expanduser, ("~/.cache/matplotlib", "~/.matplotlib")))]
 ENDED = "the process ended before the function did"
 FAILED = "a line failed, and the rest is judged"
 
@@ -135,14 +136,13 @@ def reports(
     jobs: int | None = None,
     to: str = "",
 ) -> Iterator[Report]:
-    """Check files, and give each report as soon as it is there.
+    """Check files, and give each report, with a verdict a function, as soon as it is there.
 
     Parameters
     ----------
-    paths : sequence of paths
-        Python files, or notebooks, of which the code cells are read.
-    names : sequence of words
-        Exercises to look at; all that a file defines, if none is given.
+    paths, names : sequences
+        Python files, or notebooks, of which the code cells are read; exercises to look at, or none
+        for all that a file defines.
     seconds, megabytes, budget : numbers
         What each function may take; seconds for a file (a minute, or three times `seconds`).
     seed : int or function
@@ -153,15 +153,6 @@ def reports(
         Files at a time; as many as there are cores for this process, if none is given.
     to : word, optional
         A library whose `asarray` makes the arrays that functions get: torch, jax.numpy.
-
-    Yields
-    ------
-    A report for each file, with a verdict for each function.
-
-    Raises
-    ------
-    ValueError
-        If a name is no exercise; the message suggests the nearest.
     """
     wanted = [exercise_of(name).name for name in names]
     most = max(BUDGET, 3 * seconds) if budget is None else budget
@@ -190,11 +181,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--megabytes", type=int, default=MEGABYTES, help=f"of memory; {MEGABYTES}")
     add("--jobs", type=int, help="files at a time; as many as there are cores")
     add("--to", metavar="LIBRARY", default="", help="give its arrays: torch, jax.numpy")
-    add(
-        "--allow-package",
-        action="store_true",
-        help="let files import this package, without a flag",
-    )
+    add("--allow-package", action="store_true", help="files may import this package, unflagged")
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -216,8 +203,7 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
 def tell_progress(done: int, total: int) -> None:
     """Write how many files are done, on one line of the terminal."""
     if total > 1:
-        end = "\n" if done == total else ""
-        print(f"\r{done} of {total} files", end=end, file=sys.stderr, flush=True)
+        print(f"\r{done} of {total} files", end="\n" * (done == total), file=sys.stderr, flush=True)
 
 
 @dataclass
@@ -358,7 +344,7 @@ def _answer(stream: io.BytesIO, cases: int) -> tuple[list[Outcome] | str, bool]:
 
 def _process(job: bytes, path: Path, beside: Path, limits: Limits) -> tuple[str, bytes]:
     """Run a file in a process of its own: what went wrong, if it did not end well; what it gave."""
-    kept = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # Python may need them
+    kept = "PATH SYSTEMROOT LD_LIBRARY_PATH DYLD_LIBRARY_PATH MPLCONFIGDIR".split()
     room = [*apart(), "sh", "-c", MOUNT, "" if limits.package else str(PACKAGE)] if apart() else []
     words = [inspect.getsource(worker), json.dumps(_path(beside, limits.package))]
     process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -368,10 +354,10 @@ def _process(job: bytes, path: Path, beside: Path, limits: Limits) -> tuple[str,
         stderr=subprocess.PIPE,
         cwd=path.parent,
         env={
+            **{"OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"},  # where an answer draws
+            **({"MPLCONFIGDIR": FONTS[0]} if FONTS else {}),  # with fonts that were found before
             **{key: os.environ[key] for key in kept if key in os.environ},
             **dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP"), str(path.parent)),
-            "OPENBLAS_NUM_THREADS": "1",
-            **_drawing(),
         },
         start_new_session=hasattr(os, "killpg"),
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
@@ -462,15 +448,6 @@ def _path(beside: Path, package: bool) -> list[str]:
     if package:
         return [home, *path]
     return [p for p in path if os.path.realpath(p) != home or os.path.isdir(f"{p}/numpy")]
-
-
-def _drawing() -> dict[str, str]:
-    """Let matplotlib, where an answer draws, open no window and not look for all fonts anew."""
-    usual = map(os.path.expanduser, ("~/.cache/matplotlib", "~/.matplotlib"))
-    for place in (os.environ.get("MPLCONFIGDIR", ""), *usual):
-        if os.path.isdir(place):
-            return {"MPLBACKEND": "Agg", "MPLCONFIGDIR": place}
-    return {"MPLBACKEND": "Agg"}
 
 
 def _end(process: subprocess.Popen) -> None:

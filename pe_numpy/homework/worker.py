@@ -353,7 +353,7 @@ def guard(folder: str, package: str, hidden: Sequence[Sequence[int]], note: Call
         kind: Any = type, kinds: Any = (str, bytes, int), first: Any = str.partition,
         steps: Any = range(64), null: str = os.devnull, sep: str = os.sep,
         errors: Any = (OSError, ValueError), error: Any = PermissionError,
-        missing: Any = ModuleNotFoundError, lost: Any = FileNotFoundError,
+        missing: Any = ModuleNotFoundError,
     ) -> None:
         # fmt: on
         if event == "import":
@@ -384,10 +384,7 @@ def guard(folder: str, package: str, hidden: Sequence[Sequence[int]], note: Call
                     raise error("an answer may write in its own folder alone")
                 if not a_folder:
                     path = path.rpartition("/")[0] or ("/" if path[:1] == "/" else ".")
-                try:
-                    info = stat(path)
-                except errors:
-                    raise lost(2, "No such file or directory", path) from None
+                info = stat(path)
                 for _ in steps:  # up to the root, which is its own parent
                     if (info.st_dev, info.st_ino) == home:
                         break
