@@ -1,7 +1,7 @@
 """What the search of the web book reads: every section, with the words that lead there.
 
 A record is a section: where it is, its title and those around it, its prose, its code, and what the
-short answers of its chapter say of it. `_static/search.js` ranks them.
+short answers, *In short*, of its chapter say of it. `_static/search.js` ranks them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 # How much a match counts, by the kind of page and of section: explanations first.
 PAGES = {"api/": 0.4, "GLOSSARY": 0.4, "CARDS": 0.4, "INDEX": 0.2, "changes": 0.2, "symbols": 0.4}
 PAGES |= {"index": 0.3, "homework": 0.4, "SYMPTOMS": 0.9}
-ENDS = {"Exercise": 0.5, "What the documents say": 0.4, "Further reading": 0.4, "In practice": 0.8}
+ENDS = {"Exercise": 0.5, "Further reading": 0.4, "In practice": 0.8}
 SKIP = {"genindex", "search", "py-modindex", "third_party"}  # nobody looks for words of licences
 # TeX in an excerpt: a letter or a sign for a command, and nothing for the rest.
 SIGNS = {
@@ -106,7 +106,7 @@ def answers(page: nodes.document) -> dict[str, str]:
     found: dict[str, str] = {}
     slugs = {s.get("slug"): s["ids"][0] for s in page.findall(nodes.section)}
     for section in page.findall(nodes.section):
-        if title_of(section) != "Short answers":
+        if title_of(section) != "In short":
             continue
         for item in section.findall(nodes.list_item):
             alone = item.deepcopy()
@@ -141,7 +141,7 @@ def records(name: str, page: nodes.document) -> Iterator[dict[str, Any]]:
         end = next(
             (w for k, w in ENDS.items() if any(t.startswith(k) for t in [title, *around])), 1
         )
-        if title == "Short answers" and number:
+        if title == "In short" and number:
             end = 0.8
         elif section is top:
             end = 0.7
@@ -152,7 +152,7 @@ def records(name: str, page: nodes.document) -> Iterator[dict[str, Any]]:
             "around": " · ".join(around),
             "text": one_line(words(section)),
             "asked": asked.get(section["ids"][0], ""),
-            "bold": "" if title == "Short answers" else marked(section),
+            "bold": "" if title == "In short" else marked(section),
             "code": names(section),
             "weight": weight * end,
         }

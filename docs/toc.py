@@ -14,6 +14,7 @@ from pe_numpy.files import write_whole
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ROOT / "notebooks"
+DOCUMENTS = "9"  # the part whose notebooks follow the five documents
 
 
 def read() -> dict[str, Any]:
@@ -38,10 +39,12 @@ def link(stem: str, folder: str = "") -> str:
 
 
 def head(stem: str) -> str:
-    """The first cell of a chapter: title, question, minutes, and what it needs."""
+    """The first cell of a chapter: title, question, minutes, what it needs, where answers are."""
     chapter = chapters()[stem]
     needs = ", ".join(link(other) for other in chapter["needs"])
     last = f"{chapter['minutes']} minutes." + (f" Needs {needs}." if needs else "")
+    if stem[0] != DOCUMENTS:
+        last += " Looking for an answer? [In short](#in-short)."
     return f"# {int(stem[:2])}. {title(stem)}\n\n*{chapter['question']}*\n\n{last}"
 
 
@@ -54,13 +57,11 @@ def time_of(stems: list[str]) -> str:
 
 def table() -> str:
     """The chapters part by part, as the README has them."""
-    rows = ["| chapter | what it answers | minutes | sections of the documents |"]
-    rows.append("|---|---|---|---|")
+    rows = ["| chapter | what it answers |", "|---|---|"]
     for part in read()["part"]:
-        rows.append(f"| **{part['title']}** | | | |")
+        rows.append(f"| **{part['title']}** | |")
         for c in part["chapter"]:
-            cells = (link(c["stem"], "notebooks/"), c["question"], c["minutes"], c["sections"])
-            rows.append("| " + " | ".join(map(str, cells)) + " |")
+            rows.append(f"| {link(c['stem'], 'notebooks/')} | {c['question']} |")
     return "\n".join(rows)
 
 

@@ -5,6 +5,9 @@
 #
 # 25 minutes.
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Diagram of an attention layer with four numbered places and the schemes at each. What one sees: one at the token vectors, two at queries and keys, three at the scores, four at the sum."
 import tomllib
 from pathlib import Path
@@ -20,22 +23,6 @@ from pe_numpy.book.plots import how_to_read as plots
 
 plots.four_places(plots.SCHEMES)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which sign has a distance?** Query minus key, $i-j$: positive when the key stands before its
-#   query. [Shown](#a-distance-is-query-minus-key)
-# - **What does True in a mask mean?** This query may attend to this key. A query that may attend to
-#   nothing gets weights of zero. [Shown](#masks)
-# - **Is a bias added before or after the scale?** After: $QK^\top/\sqrt K+b$.
-#   [Shown](#the-scale)
-# - **What do I pass, a length or positions?** Positions, as an array, counted from 0.
-#   [Shown](#positions-count-from-0)
-# - **Which dtype comes back?** That of your queries, keys and values; a code of positions
-#   alone is float64.
-#   [Shown](#number-formats)
-# - **Where do I begin?** With one of [four routes](#routes); each chapter opens with its short answers.
 
 # %% [markdown]
 # ## The promise
@@ -331,7 +318,24 @@ plt.show()
 # | [60](60_layers.ipynb) | `layer_norm`, `multi_head_attention` | | | 10 |
 # | [61](61_autodiff.ipynb) | `softmax_gradient`, `adamw` | | | 11 |
 # | [62](62_model.ipynb) | `cross_entropy`, `shift_right` | | | 12 |
+
+# %% [markdown]
+# ## In short
 #
+# - **Which sign has a distance?** Query minus key, $i-j$: positive when the key stands before its
+#   query. [Shown](#a-distance-is-query-minus-key)
+# - **What does True in a mask mean?** This query may attend to this key. A query that may attend to
+#   nothing gets weights of zero. [Shown](#masks)
+# - **Is a bias added before or after the scale?** After: $QK^\top/\sqrt K+b$.
+#   [Shown](#the-scale)
+# - **What do I pass, a length or positions?** Positions, as an array, counted from 0.
+#   [Shown](#positions-count-from-0)
+# - **Which dtype comes back?** That of your queries, keys and values; a code of positions
+#   alone is float64.
+#   [Shown](#number-formats)
+# - **Where do I begin?** With one of [four routes](#routes); each chapter opens with its short answers.
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Whose future?
@@ -447,44 +451,6 @@ interleaved, concatenated = (
 )
 assert np.array_equal(interleaved[:, [0, 2, 4, 6, 1, 3, 5, 7]], concatenated)
 assert not np.allclose(interleaved, concatenated, rtol=0, atol=0.1)
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 001-5 (its references stand under *Further reading*).
-#
-# The five documents are: 000, an article on positional encoding; 001, study notes; 002, a chapter of a
-# course; 003, a survey after the blog of Su Jianlin; 004, notes on the Transformer. `001-5` means document
-# 001, section 5. N is a numeric example, E a mistake, X a point on which documents contradict each
-# other, and C what looks wrong and is right; [INDEX.md](INDEX.md) lists them all.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | X-2 | distances are $i-j$ (001, 003, 004, mostly 000) or $j-i$ (000 on T5, as in T5's code) | either, if never mixed: asserted above, *A distance is query minus key* |
-# | X-4 | pairs count from 0 (000, 002; 001 and 003 for the sinusoidal code) or from 1 (001 and 003 for RoPE); 004 mixes both | asserted above, *Pairs count from 0* |
-# | C-2 | 000 reads Shaw's table at $i-j$, the paper at $j-i$ | the table is learned: reversing its rows turns one into the other; read the other way, a trained table is wrong |
-# | E-000-3 | even and odd components are "split-mapped" (分裂映射) by sine and cosine; "high and low latitude" (高纬, 低纬) | *respectively* (分别), *high and low dimension* (高维, 低维): slips of the pen. Even components hold sines and odd ones cosines; low dimensions change faster |
-
-# %% fold="cell"
-# C-2: a table of vectors for distances -2 .. 2, farther ones clipped
-i, j, reach = np.arange(4)[:, None], np.arange(4)[None, :], 2
-rng = np.random.default_rng(3)
-q, table = rng.standard_normal((4, 8)), rng.standard_normal((2 * reach + 1, 8))
-index, mirrored = (np.clip(x, -reach, reach) + reach for x in (i - j, j - i))
-ours = (q[:, None] * table[index]).sum(axis=-1)  # (L, S), dot products
-theirs = (q[:, None] * table[::-1][mirrored]).sum(axis=-1)
-mixed = (q[:, None] * table[mirrored]).sum(axis=-1)
-assert np.array_equal(ours, theirs) and np.abs(ours - mixed).max() > 1
-
-# %% fold="cell"
-# E-000-3
-code, theta = sinusoidal(np.arange(100), 8), rope_frequencies(8)
-p = np.arange(100)[:, None]
-assert np.allclose(code[:, 0::2], np.sin(p * theta), rtol=0, atol=1e-12)
-assert np.allclose(code[:, 1::2], np.cos(p * theta), rtol=0, atol=1e-12)
-steps = np.abs(np.diff(code, axis=0)).max(axis=0)
-print("largest step of components 0, 2, 4, 6:", steps[::2].round(4).tolist())
-assert (np.diff(steps[::2]) < 0).all()
 
 # %% [markdown]
 # ## Further reading

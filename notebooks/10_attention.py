@@ -5,6 +5,9 @@
 #
 # 50 minutes. Needs [00 Read this book](00_how_to_read.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Nine 4 by 4 matrices with numbers and two colour bars. Above: X times the query matrix gives Q; then K and V. Below: scores, divided by the root of the width, softmax, weights, times V, output. Largest weights: to attends to itself, love to I."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,30 +24,6 @@ Q, K, V = X @ W_q, X @ W_k, X @ W_v
 output, weights = attention(Q, K, V)
 plots.attention_steps(words, X, W_q, Q, K, V, weights, output)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **In which order is attention computed?** Scores $QK^\top$; divide by $\sqrt{d_k}$, the root of the
-#   width of one head; add a bias, if there is one; masked scores become $-\infty$; softmax over the
-#   keys; the weights mix the values. [Shown](#weights-and-the-output-as-a-weighted-mean).
-# - **Why divide by $\sqrt{d_k}$?** A product of two vectors of $d_k$ independent components, mean 0 and
-#   variance 1, has variance $d_k$. Undivided, at width 64, one of 16 keys gets on average about 0.85
-#   of the weight before any training.
-#   [Shown](#why-divide-by-the-root-of-the-width).
-# - **Where does a mask act, and what does True mean?** On the scores, before the softmax. Here, as in
-#   PyTorch's `scaled_dot_product_attention`, True means "may attend". A padding mask has the shape
-#   `(B, 1, 1, S)`: one row for all heads and queries of a sentence.
-#   [Shown](#hide-the-future-the-causal-mask).
-# - **Where does NaN come from in a masked row?** If every score of a row is $-\infty$, the softmax is
-#   0/0. Here such a row gets zeros; with $-10^9$ added, weights that look
-#   right. Where a key is left, $-10^9$ and $-\infty$ agree.
-#   [Shown](#a-query-with-nothing-to-look-at).
-# - **How is one projection cut into heads?** Reshape `(L, D)` to `(L, H, K)`, then swap the first two
-#   axes. A reshape straight to `(H, L, K)` runs and is wrong. [Shown](#two-heads).
-# - **What does it cost?** $LS\,(d_k + d_v)$ multiplications and $LS$ scores held, for each head, with
-#   $d_v$ for the width of the values; beside the projections.
-#   [Shown](#what-attention-costs).
 
 # %% [markdown]
 # ## Four words become four vectors
@@ -787,6 +766,30 @@ assert Counted.products == 5 * 7 * (8 + 6) and held.size == 5 * 7
 print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes for each head")
 
 # %% [markdown]
+# ## In short
+#
+# - **In which order is attention computed?** Scores $QK^\top$; divide by $\sqrt{d_k}$, the root of the
+#   width of one head; add a bias, if there is one; masked scores become $-\infty$; softmax over the
+#   keys; the weights mix the values. [Shown](#weights-and-the-output-as-a-weighted-mean).
+# - **Why divide by $\sqrt{d_k}$?** A product of two vectors of $d_k$ independent components, mean 0 and
+#   variance 1, has variance $d_k$. Undivided, at width 64, one of 16 keys gets on average about 0.85
+#   of the weight before any training.
+#   [Shown](#why-divide-by-the-root-of-the-width).
+# - **Where does a mask act, and what does True mean?** On the scores, before the softmax. Here, as in
+#   PyTorch's `scaled_dot_product_attention`, True means "may attend". A padding mask has the shape
+#   `(B, 1, 1, S)`: one row for all heads and queries of a sentence.
+#   [Shown](#hide-the-future-the-causal-mask).
+# - **Where does NaN come from in a masked row?** If every score of a row is $-\infty$, the softmax is
+#   0/0. Here such a row gets zeros; with $-10^9$ added, weights that look
+#   right. Where a key is left, $-10^9$ and $-\infty$ agree.
+#   [Shown](#a-query-with-nothing-to-look-at).
+# - **How is one projection cut into heads?** Reshape `(L, D)` to `(L, H, K)`, then swap the first two
+#   axes. A reshape straight to `(H, L, K)` runs and is wrong. [Shown](#two-heads).
+# - **What does it cost?** $LS\,(d_k + d_v)$ multiplications and $LS$ scores held, for each head, with
+#   $d_v$ for the width of the values; beside the projections.
+#   [Shown](#what-attention-costs).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: By pencil
@@ -969,75 +972,6 @@ print("q . k in float16:", float(naive), "  true:", 16 * 70 * 70)
 assert np.isinf(naive) and int(np.finfo(np.float16).max) == 65_504
 out16 = attention(half, half, half)[0]
 assert out16.dtype == np.float16 and out16.tolist() == half.tolist()  # one key: its value
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 004-1.5, 004-1.9, 004-2, 004-2.1, 004-2.2, 004-2.3, 004-2.4.
-#
-# Document 004 writes $b$ for the outputs, our $o$; $a^i$ for $x_i$; and $A'$ for the matrix of weights.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-004-2 | attention of four words with symbols: every matrix is $(4, d)$ or $(4, 4)$; two heads are $(4, 2)$ each, their concatenation and the output $(4, 4)$ | so with numbers: picture at the top, and asserted above, *Two heads* |
-# | N-004-3 | the causal mask of "A B C D": 1 on and below the diagonal, "masked" above | asserted above, *Hide the future* |
-# | E-004-5 | $[b^1, b^2, b^3, b^4] = A'V$; $a^i W^q$ in one place, $W^{q,1} q^i$ in a figure | vectors as rows: $O = A'V$, $q = xW$; as columns all is transposed: $O^\top = V^\top A'^\top$, $q = W^\top x$; not both at once |
-# | E-004-6 | the second projections of a head: $K_1 = KW^{q,1}$, $V_1 = VW^{q,1}$ | $K_1 = KW^{k,1}$, $V_1 = VW^{v,1}$; harmless only where all three are the same slice |
-# | E-004-7 | $b^{i,1}$ is computed from $q^{i,1}$, $k^{i,1}$, $k^{j,1}$; combining the heads gives "the attention score" | the score is $q \cdot k$, before the softmax; $b$ is the output and needs the values |
-# | E-004-8 | the causal mask is "usually applied to the K, V matrices" | it is applied to the scores, before the softmax (section 3.2.3 of the paper) |
-
-# %% fold="cell"
-# N-004-2 and E-004-5: shapes, and the two conventions; a mixture runs and gives another vector
-assert all(m.shape == (4, 4) for m in (X, Q, K, V, scores, weights, output))
-columns = np.stack(list(X), axis=1)  # (D, L), the words side by side
-Qc, Kc, Vc = W_q.T @ columns, W_k.T @ columns, W_v.T @ columns  # (D, L)
-Ac = softmax(Kc.T @ Qc / 2, axis=0)  # (S, L): each column sums to 1
-assert np.allclose(Vc @ Ac, output.T, rtol=0, atol=1e-12)
-assert np.allclose(Ac, weights.T, rtol=0, atol=1e-12)
-x = X[1]
-assert np.array_equal(x @ W_q, W_q.T @ x) and not np.array_equal(x @ W_q, W_q @ x)
-
-# %% fold="cell"
-# E-004-6: three second projections, not one; where heads are slices, all three are the same
-draw = np.random.default_rng(6)
-W_q1, W_k1, W_v1 = draw.integers(-1, 2, (3, 4, 2)).astype(float)
-right, slip = attention(Q @ W_q1, K @ W_k1, V @ W_v1)[0], attention(Q @ W_q1, K @ W_q1, V @ W_q1)[0]
-slip_scores = (Q @ W_q1) @ (K @ W_q1).T
-assert np.abs(right - slip).max() > 0.1 and not np.array_equal(slip_scores, slip_scores.T)
-once = attention(X @ (W_q @ W_q1), X @ (W_k @ W_k1), X @ (W_v @ W_v1))[0]
-assert np.allclose(once, right, rtol=0, atol=1e-12)  # two projections in a row are one
-halves = np.eye(4)[:, :2]
-assert all(np.array_equal(m @ halves, s[0]) for m, s in zip((Q, K, V), split, strict=True))
-
-# %% fold="cell"
-# E-004-7: other values leave scores and weights as they are, and move every output
-V_other = V.copy()
-V_other[0] = [0, 5, 0, 0]  # another value for "I"
-output_other, weights_other = attention(Q, K, V_other)
-assert np.array_equal(weights_other, weights)
-assert (np.abs(output_other - output).max(axis=1) > 0.1).all()
-
-# %% fold="cell"
-# E-004-8: zeros in K and V for the second query give hidden words half of the weight
-rng = np.random.default_rng(1)
-q, k, v = rng.standard_normal((4, 4)), rng.standard_normal((4, 4)), rng.standard_normal((4, 4))
-future = np.arange(4) > 1
-good, good_w = attention(q[1:2], k, v, mask=~future[None])
-bad, bad_w = attention(q[1:2], *(np.where(future[:, None], 0, m) for m in (k, v)))
-assert bad_w[0].round(3).tolist() == [0.274, 0.224, 0.251, 0.251]
-assert good_w[0].round(3).tolist() == [0.550, 0.450, 0, 0]
-assert bad[0].round(3).tolist() == [-0.219, 0.190, 0.215, 0.206]
-assert good[0].round(3).tolist() == [-0.439, 0.382, 0.431, 0.414]
-assert np.allclose(bad / good, bad_w[0, :2].sum(), rtol=0, atol=1e-12)
-
-# %% fold="cell"
-# E-004-8: the product of K and the mask does not fit, or erases components of keys
-try:
-    K[:, :3] * mask  # keys of width 3
-    raise AssertionError("shapes (4, 3) and (4, 4) should not fit")
-except ValueError:
-    print("width 3: shapes (4, 3) and (4, 4) do not fit")
-assert ((K * mask)[0, 1:] == 0).all() and K[0, 1:].any()  # width 4: runs, and erases
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Heat maps of the outputs for dog bites man and man bites dog, with their means below. What one sees: lines lead each word to its place in the other order; it keeps its row of eight numbers, and the two means are equal."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,25 +23,6 @@ Y, A = attention(X @ W_q, X @ W_k, X @ W_v)
 Y_reversed, A_reversed = attention(R @ W_q, R @ W_k, R @ W_v)
 plots.outputs_of_two_orders(Y, Y_reversed, words, words[::-1])
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Does attention know the order of its words?** Without positions and without a mask, no: reorder the
-#   input, and the outputs are reordered in the same way and not otherwise changed.
-#   [Proved](#reordering-goes-through).
-# - **Is it permutation invariant?** It is *equivariant*. Invariant is the mean of its outputs.
-#   [Shown](#equivariant-is-not-invariant).
-# - **Does a decoder need positional encoding?** It can do without (**NoPE**): one causal layer can turn
-#   a mark on the first token into $1/t$ at token number $t$. An encoder has no such path.
-#   [Shown](#nope-a-mask-can-count).
-# - **Where can position enter?** At four places: the token vector, queries and keys, the score of a
-#   pair, the weighted sum. [Shown](#the-four-places).
-# - **Why add a position vector and not concatenate it?** A projection makes a sum of both:
-#   $[x;p]\,W = xW_1 + pW_2$. Adding is the case $W_1 = W_2$, at no extra width.
-#   [Shown](#why-add-and-not-concatenate).
-# - **What makes a position code good?** Six properties can be tested. Of eight simple codes none has all
-#   six; the sinusoidal code has five. [Tested](#six-wishes).
 
 # %% [markdown]
 # ## Reordering goes through
@@ -562,7 +546,27 @@ plt.show()
 # hardly turn within three positions. With all pairs at one radian per position the same layers get 95 % on
 # average. The symmetric bias is
 # [ALiBi](35_alibi.ipynb) without a causal mask: it knows how far, and not on which side.
+
+# %% [markdown]
+# ## In short
 #
+# - **Does attention know the order of its words?** Without positions and without a mask, no: reorder the
+#   input, and the outputs are reordered in the same way and not otherwise changed.
+#   [Proved](#reordering-goes-through).
+# - **Is it permutation invariant?** It is *equivariant*. Invariant is the mean of its outputs.
+#   [Shown](#equivariant-is-not-invariant).
+# - **Does a decoder need positional encoding?** It can do without (**NoPE**): one causal layer can turn
+#   a mark on the first token into $1/t$ at token number $t$. An encoder has no such path.
+#   [Shown](#nope-a-mask-can-count).
+# - **Where can position enter?** At four places: the token vector, queries and keys, the score of a
+#   pair, the weighted sum. [Shown](#the-four-places).
+# - **Why add a position vector and not concatenate it?** A projection makes a sum of both:
+#   $[x;p]\,W = xW_1 + pW_2$. Adding is the case $W_1 = W_2$, at no extra width.
+#   [Shown](#why-add-and-not-concatenate).
+# - **What makes a position code good?** Six properties can be tested. Of eight simple codes none has all
+#   six; the sinusoidal code has five. [Tested](#six-wishes).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: The direction alone
@@ -714,51 +718,6 @@ for added, blind in ((wrong, True), (right, False)):
 for order, blind in (([2, 1, 0], True), ([1, 0, 2], False)):  # reversed; first two swapped
     moved, kept = layer_with_doors(X[order], bias=B), layer_with_doors(X, bias=B)[order]
     assert np.allclose(moved, kept, rtol=0, atol=1e-9) == blind
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 001-1, 002-1.1, 002-1.2, 003-1, 004-2.5.
-#
-# Documents 002 and 004 begin with a vector added to each token; document 003 sees two roads, into the
-# input or into attention; document 001 lists three places. The six wishes are those of document 001.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-002-1 | `["I", "love", "AI"]` against `["AI", "love", "I"]`: the problem in three tokens | largest change of the output 1.86, and none after reversing it |
-# | E-001-1 | "even if the order of the input is shuffled, attention produces the same distribution" | the weights are reordered in rows and in columns: $A' = P A P^\top$ |
-# | E-001-2 | a third way: "after the attention has been obtained, apply a bias to the logits (such as ALiBi)" | the bias is added to the scores, before the softmax; after it, rows would not sum to 1 and some weights be negative |
-# | E-002-1 | "the same output (the order has changed, and the result is the same)" | the same three vectors in reversed order; only their mean is the same |
-# | E-004-9 | "self-attention is permutation invariant: shuffle the input sequence and the result is unchanged" | equivariant: for 5 of the 6 orders of three tokens the output is another matrix, for all 6 it is $PY$ |
-
-# %% fold="cell"
-# N-002-1, E-001-1, E-002-1
-rng = np.random.default_rng(0)
-X3 = rng.standard_normal((3, 4))  # I, love, AI
-Wq3, Wk3, Wv3 = (rng.standard_normal((4, 4)) for _ in range(3))
-Y3, A3 = attention(X3 @ Wq3, X3 @ Wk3, X3 @ Wv3)
-Y3_r, A3_r = attention(X3[::-1] @ Wq3, X3[::-1] @ Wk3, X3[::-1] @ Wv3)
-assert f"{np.abs(Y3_r - Y3).max():.2f}" == "1.86" and f"{np.abs(A3_r - A3).max():.3f}" == "0.554"
-assert np.allclose(Y3_r, Y3[::-1], rtol=0, atol=1e-12)
-assert np.allclose(Y3_r.mean(0), Y3.mean(0), rtol=0, atol=1e-12)
-assert np.allclose(A3_r, A3[::-1, ::-1], rtol=0, atol=1e-12)
-
-# %% fold="cell"
-# E-004-9: how many of the six orders leave the output, and how many reorder it
-invariant = equivariant = 0
-for order in permutations(range(3)):
-    x = X3[list(order)]
-    moved, _ = attention(x @ Wq3, x @ Wk3, x @ Wv3)
-    invariant += np.allclose(moved, Y3, rtol=0, atol=1e-12)
-    equivariant += np.allclose(moved, Y3[list(order)], rtol=0, atol=1e-12)
-assert (invariant, equivariant) == (1, 6)
-
-# %% fold="cell"
-# E-001-2: the bias before and after the softmax
-before_softmax, after_softmax = softmax(S + B), softmax(S) + B
-assert np.allclose(before_softmax.sum(axis=1), 1, rtol=0, atol=1e-12)
-assert np.allclose(after_softmax.sum(axis=1), [-0.5, 0, -0.5], rtol=0, atol=1e-12)
-assert (after_softmax < 0).any()
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Left: 6 by 6 blocks of the score matrix, those above the diagonal skipped, one marked as held now. Right: scores held grow with the length, or stay at 65,536."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,29 +21,6 @@ states = np.where(place < now, 1, np.where(place == now, 2, 3))  # done, held no
 states[np.triu_indices(size, 1)] = 0  # skipped
 plots.block_sweep(states, place, lengths, lengths**2, np.full(len(lengths), block**2))
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **How much memory do the scores take?** All at once, $L \cdot S$ numbers a head: 268,435,456 at a
-#   length of 16,384. In blocks of 256 queries and keys, 65,536 at any length.
-#   [Counted](#what-is-held-and-what-is-skipped).
-# - **How can a softmax be computed before all scores are known?** Keep the largest score so far and
-#   the sums of the exponentials and of the values times these, relative to it: $m$, $\ell$, $o$ of each
-#   query. When a larger score arrives, multiply both sums by $e^{m - m'}$. In exact arithmetic the
-#   result is the same. [Shown](#the-softmax-in-one-pass).
-# - **Does it save work?** Only where a mask lets whole blocks be skipped: at that length a causal mask
-#   skips 2,016 of 4,096, one with a window of 128 skips 3,969.
-#   [Counted](#what-no-query-will-see-may-be-dropped).
-# - **Does a window of $w$ count the query?** Yes: $0 \le i - j < w$. FlashAttention wants
-#   `window_size=(w - 1, 0)`. $N$ layers reach $N(w-1)$ tokens back. [Shown](#a-window-counts-the-query).
-# - **What is an attention sink?** Either a first token that stays visible beside a window; or a learned
-#   score $\alpha_h$ of each head, with no key and the value 0: the output is the plain one times
-#   $\sigma(\lambda_i - \alpha_h)$, with $\lambda_i$ the log of the sum of exponentials.
-#   StreamingLLM stores keys unturned by RoPE and counts positions by slots of the cache.
-#   [Tokens](#the-first-tokens-stay), [learned](#a-learned-sink).
-# - **Is this FlashAttention?** The same algorithm; a GPU kernel also keeps each block in fast memory.
-#   [In practice](#in-practice).
 
 # %% [markdown]
 # ## The softmax in one pass
@@ -490,7 +470,31 @@ for sink in (0, 20):
 # With such scores a kernel that forgets the sink passes a test with 0. In TransformerEngine a form for several
 # devices refused learned sinks, and behind that refusal it forgot them: the plain output, and a gradient of exactly 0
 # ([#3551](https://github.com/NVIDIA/TransformerEngine/pull/3551)). Test with a sink as high as the scores, here 20.
+
+# %% [markdown]
+# ## In short
 #
+# - **How much memory do the scores take?** All at once, $L \cdot S$ numbers a head: 268,435,456 at a
+#   length of 16,384. In blocks of 256 queries and keys, 65,536 at any length.
+#   [Counted](#what-is-held-and-what-is-skipped).
+# - **How can a softmax be computed before all scores are known?** Keep the largest score so far and
+#   the sums of the exponentials and of the values times these, relative to it: $m$, $\ell$, $o$ of each
+#   query. When a larger score arrives, multiply both sums by $e^{m - m'}$. In exact arithmetic the
+#   result is the same. [Shown](#the-softmax-in-one-pass).
+# - **Does it save work?** Only where a mask lets whole blocks be skipped: at that length a causal mask
+#   skips 2,016 of 4,096, one with a window of 128 skips 3,969.
+#   [Counted](#what-no-query-will-see-may-be-dropped).
+# - **Does a window of $w$ count the query?** Yes: $0 \le i - j < w$. FlashAttention wants
+#   `window_size=(w - 1, 0)`. $N$ layers reach $N(w-1)$ tokens back. [Shown](#a-window-counts-the-query).
+# - **What is an attention sink?** Either a first token that stays visible beside a window; or a learned
+#   score $\alpha_h$ of each head, with no key and the value 0: the output is the plain one times
+#   $\sigma(\lambda_i - \alpha_h)$, with $\lambda_i$ the log of the sum of exponentials.
+#   StreamingLLM stores keys unturned by RoPE and counts positions by slots of the cache.
+#   [Tokens](#the-first-tokens-stay), [learned](#a-learned-sink).
+# - **Is this FlashAttention?** The same algorithm; a GPU kernel also keeps each block in fast memory.
+#   [In practice](#in-practice).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Two machines

@@ -5,6 +5,9 @@
 #
 # 50 minutes. Needs [11 See why position matters](11_why_position.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Four rows of clock faces for positions 0 to 4, one row a pair. What one sees: all hands start at twelve; the first turns fast, each next one about three times slower; dotted lines show the sine, across, and the cosine, upwards or downwards."
 import math
 
@@ -21,26 +24,6 @@ from pe_numpy.book.slider import slider
 codes = sinusoidal(np.arange(5), 16).reshape(5, 8, 2)[:, :4]
 plots.clock_faces(codes, 10000.0 ** (-np.arange(4) / 8))
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Why a sine and a cosine?** Together they are the hand of a clock. A shift by $k$ positions turns
-#   it by the same angle wherever it stands, and $D/2$ hands of different speeds count far.
-#   [Shown](#let-a-hand-turn).
-# - **Which component is which?** $D$ is even. In the paper, pair $i=0,\dots,D/2-1$ has the angle
-#   $pos/10000^{2i/D}$; its sine is component $2i$, its cosine $2i+1$. Other layouts, and two axes:
-#   [chapter 25](25_grid.ipynb). [Shown](#the-formula).
-# - **Why 10000?** The paper gives no reason. The base $b$ bounds the wavelengths, which run from $2\pi$
-#   to below $2\pi b$, and on average codes grow less alike up to a distance of about $b$. Twice or half
-#   of it changes little. [Shown](#why-10000).
-# - **Does it hold relative positions?** $PE(m)\cdot PE(n)$ depends on $m-n$ alone. With a matrix
-#   $W_QW_K^\top$ between the codes it does so exactly if that matrix turns and scales each
-#   pair by itself, like $M_k$ with $PE(pos+k)=M_k\,PE(pos)$. [Shown](#which-matrices-keep-the-distance).
-# - **Does it work past the trained length?** It can be computed at every position. What a model
-#   learned of it need not hold there. [Shown](#past-the-last-position-of-training).
-# - **Is 16 bits enough?** For the finished code, yes; for positions and angles, no: bfloat16 mixes up
-#   positions from 257 on. [Shown](#how-many-bits-does-a-position-need).
 
 # %% [markdown]
 # ## Let a hand turn
@@ -633,7 +616,28 @@ plt.show()
 # bfloat16 are 4 radians apart, more than half a turn. A code that is cast at the *end* keeps the same
 # small error everywhere. So keep positions and angles in float64 and cast the finished code; the same
 # holds for RoPE ([chapter 41](41_rope_computed.ipynb)).
+
+# %% [markdown]
+# ## In short
 #
+# - **Why a sine and a cosine?** Together they are the hand of a clock. A shift by $k$ positions turns
+#   it by the same angle wherever it stands, and $D/2$ hands of different speeds count far.
+#   [Shown](#let-a-hand-turn).
+# - **Which component is which?** $D$ is even. In the paper, pair $i=0,\dots,D/2-1$ has the angle
+#   $pos/10000^{2i/D}$; its sine is component $2i$, its cosine $2i+1$. Other layouts, and two axes:
+#   [chapter 25](25_grid.ipynb). [Shown](#the-formula).
+# - **Why 10000?** The paper gives no reason. The base $b$ bounds the wavelengths, which run from $2\pi$
+#   to below $2\pi b$, and on average codes grow less alike up to a distance of about $b$. Twice or half
+#   of it changes little. [Shown](#why-10000).
+# - **Does it hold relative positions?** $PE(m)\cdot PE(n)$ depends on $m-n$ alone. With a matrix
+#   $W_QW_K^\top$ between the codes it does so exactly if that matrix turns and scales each
+#   pair by itself, like $M_k$ with $PE(pos+k)=M_k\,PE(pos)$. [Shown](#which-matrices-keep-the-distance).
+# - **Does it work past the trained length?** It can be computed at every position. What a model
+#   learned of it need not hold there. [Shown](#past-the-last-position-of-training).
+# - **Is 16 bits enough?** For the finished code, yes; for positions and angles, no: bfloat16 mixes up
+#   positions from 257 on. [Shown](#how-many-bits-does-a-position-need).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: By hand
@@ -745,138 +749,6 @@ print("all tokens of a sentence get one code:", bool((np.ptp(wrong, axis=1) == 0
 exponent = np.arange(0, 128, 2) * int(-math.log(10000.0) / 128)  # the cast comes too early
 print("different frequencies of 64 pairs:", len(set(np.exp(exponent))))
 assert not np.ptp(wrong, axis=1).any() and set(np.exp(exponent)) == {1.0}
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 000-1.1, 001-2.1, 002-2.2, 003-1.1(2), 003-1.4(1), 004-2.6, 004-2.7, 004-2.8.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-000-1 | the code of position 2 for $D=4$ | asserted above, *The formula* |
-# | E-000-1, C-1 | these numbers belong to "the 2nd token" | the numbers are right for $pos=2$, and that is the third token |
-# | E-000-2 | $i$ is a position, or a "coding dimension" | the position is $pos$; $i$ numbers the pairs |
-# | E-001-3 | "pos from 0 to max_len" | 0 to max_len - 1: a table of 3 rows ends with position 2 |
-# | E-001-4 | $i$ runs from 0 to $D-1$ | 0 to $D/2-1$, or $2i+1$ leaves the vector |
-# | E-004-10 | "$2i\le D$" | $2i\le D-2$ |
-# | N-001-1, C-17 | a table for $D=4$ with `exp` of a logarithm, which looks like another formula | it is the same |
-# | N-004-4 | the first four components for "I am a kid", $D$ left open | "am" has $pos=1$; pair 0 is the same for every $D$, pair 1 is not |
-
-# %% fold="cell"
-# E-000-1, C-1, E-000-2, E-001-3, E-001-4, E-004-10, N-001-1, C-17, N-004-4
-d, table = 4, sinusoidal_by_loops(3, 4)
-by_word = dict(zip("I am a kid".split(), sinusoidal_by_loops(4, d), strict=True))
-assert np.allclose(by_word["a"], by_hand_of_2, rtol=0, atol=1e-14)  # the third token
-assert np.abs(by_word["am"] - by_hand_of_2).max() > 0.1  # not the second
-assert len(table) == 3 and np.allclose(table[-1], by_hand_of_2, rtol=0, atol=1e-14)
-assert sorted(c for i in range(d // 2) for c in (2 * i, 2 * i + 1)) == list(range(d))
-assert max(2 * i + 1 for i in range(d)) == 7 and max(2 * i for i in range(d) if 2 * i <= d) == 4
-inverse = np.exp(np.arange(0, 4, 2) * (-np.log(10000.0) / 4))
-assert np.allclose(np.sin(np.arange(3)[:, None] * inverse), table[:, 0::2], rtol=0, atol=1e-14)
-assert f"{table[1, 2]:.8f} {table[2, 1]:.8f}" == "0.00999983 -0.41614684"
-am = [sinusoidal(["I", "am", "a", "kid"].index("am"), d)[:4] for d in (4, 8, 512)]
-assert np.ptp([row[:2] for row in am], axis=0).max() == 0 < np.ptp([row[2] for row in am])
-assert [f"{x:.6f}" for x in am[2]] == ["0.841471", "0.540302", "0.821856", "0.569695"]
-
-# %% [markdown]
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-001-2 | the longest wavelength for several $D$ | from 628.3185 ($D=4$) to 61342.7444 ($D=768$) |
-# | E-001-5 | wavelengths grow to $10000\cdot2\pi$ (so does the paper) | the last is $2\pi\cdot10000^{(D-2)/D}$, below it; 47117.2428 for $D=64$ |
-# | E-004-11 | "$pos/w_i$ is the frequency", $w_i=10000^{2i/D}$; $\theta_i$ stands for two things | it is the phase; the frequency is $1/w_i$; and $w_i=e^{(2i/D)\ln 10000}$ |
-# | N-004-5 | 1000 positions turn a pair with $w_i=10000$ by 0.1 | its sine is 0.0998334 |
-# | N-004-6 | such a pair returns after $20000\pi$ | 62831.85 positions |
-# | N-002-3, N-002-12 | 100 positions, $D=64$: a map, and curves of components 0, 1, 10, 11, 30, 31 | the picture of *See the whole table*; numbers to compare below |
-# | N-000-2 | components 2, 6 and 12 over 128 positions, $D$ not given | periods 8.38, 14.90 and 35.33 for $D=64$; all three end within 128 from $D=38$ on |
-# | E-000-4 | "the higher the component, the smaller the fluctuation" | the height is 1 in each; only the rate falls |
-# | N-000-3 | the codes of positions 1 and 5 side by side | in pair $i$ they are $2\lvert\sin 2\theta_i\rvert$ apart: fast pairs tell them apart |
-
-# %% fold="cell"
-# N-001-2, E-001-5, E-004-11, N-004-5, N-004-6
-longest = {d: wavelengths(d)[-1] for d in (4, 64, 768)}
-assert [f"{x:.4f}" for x in longest.values()] == ["628.3185", "47117.2428", "61342.7444"]
-assert all(abs(x - 2 * math.pi * 10000 ** ((d - 2) / d)) < 1e-6 for d, x in longest.items())
-assert max(longest.values()) < 2 * math.pi * 10000
-w = [math.exp(2 * i / 8 * math.log(10000)) for i in range(4)]
-assert np.allclose(w, wavelengths(8) / (2 * math.pi), rtol=1e-12, atol=0)
-assert sinusoidal(3, 8)[4] == math.sin(3 / 100)  # pair 2 of D = 8: phase 3/w, frequency 1/w
-slow = wavelengths(4, base=1e8)[1]  # its pair 1 has w = 10000
-assert f"{slow:.2f}" == "62831.85" and f"{sinusoidal(1000, 4, base=1e8)[2]:.7f}" == "0.0998334"
-assert np.allclose(sinusoidal(slow, 4, base=1e8)[2:], [0, 1], rtol=0, atol=1e-12)
-
-# %% fold="cell"
-# N-002-3, N-002-12, N-000-2, E-000-4, N-000-3
-row_50 = [f"{x:.6f}" for x in pe[50, dims]]
-print("position 50:", *row_50, f"  sum of the table: {pe.sum():.6f}")
-assert row_50 == "-0.262375 0.964966 -0.651456 0.758686 0.618444 0.785829".split()
-assert f"{pe.sum():.6f}" == "2223.459209"
-assert [f"{x:.2f}" for x in wavelengths(64)[[1, 3, 6]]] == ["8.38", "14.90", "35.33"]
-assert next(d for d in range(14, 129, 2) if wavelengths(d)[6] <= 128) == 38
-wide = np.sin(np.arange(200000)[:, None] * 10000.0 ** (-np.array([12, 100]) / 128))
-assert np.allclose(wide[:128], sinusoidal(np.arange(128), 128)[:, [12, 100]], rtol=0, atol=1e-9)
-assert np.allclose([wide.min(0), wide.max(0)], [[-1, -1], [1, 1]], rtol=0, atol=1e-3)
-apart = np.linalg.norm(np.diff(sinusoidal([1, 5], 16), axis=0).reshape(-1, 2), axis=-1)
-assert np.allclose(apart, 2 * np.abs(np.sin(4 * np.pi / wavelengths(16))), rtol=0, atol=1e-12)
-assert f"{apart[0]:.6f} {apart[3]:.6f} {apart[7]:.6f}" == "1.818595 0.126407 0.001265"
-
-# %% [markdown]
-# | id | what it says | what holds |
-# |---|---|---|
-# | E-004-12 | a larger $D$ makes $pos/w_i$ change more slowly, so neighbours become alike | at the same $i\ge1$ it changes faster; relative to the norm neighbours move a little less, with a limit above 0.22 |
-# | E-003-21 | sinusoids "must decay", with hardly any position information left at a distance | neighbours are as far apart at 60000 as at 0, and far codes lie near $\sqrt D$ apart; only $p_m\cdot p_n$ falls, on average |
-# | E-000-5 | periodicity makes positions of long sequences less distinguishable | not at practical widths: see *Is the code unique?*; without any limit it is true |
-# | E-004-13 | the sine with $w_i=10000$ repeats after $20000\pi$, which "sets the upper limit" | one component that repeats is not the vector; for $D=512$ the two codes are as far apart as unrelated ones |
-# | E-003-18 | $p_m\cdot p_n$ follows from "sum-to-product" | from the difference of angles; sum-to-product is about $\cos a+\cos b$ |
-# | E-003-19 | so attention gets relative positions | $W_Q$ and $W_K$ stand between; asserted above, *What the projections do to it* |
-# | C-9 | the shift matrix is called clockwise, which looks like a sign error | right, for (sine, cosine); asserted above, *One matrix shifts every code* |
-# | E-003-3 | the vector of $\alpha+\beta$ is a combination of those of $\alpha$ and $\beta$ | not a linear one: $PE(\alpha+\beta)=M_\beta\,PE(\alpha)$ |
-
-# %% fold="cell"
-# E-004-12, E-003-21, E-004-13
-ratios = [distance(1, d) / math.sqrt(d / 2) for d in (64, 128, 512)]
-limit_ratio = math.sqrt(np.mean(2 - 2 * np.cos(10000.0 ** -((np.arange(100000) + 0.5) / 100000))))
-assert ratios[0] > ratios[1] > ratios[2] > limit_ratio > 0.22
-assert wavelengths(64)[8] > wavelengths(128)[8] > wavelengths(512)[8]  # the same pair
-assert distance(1, 512) < distance(10, 512) < distance(100, 512) < distance(62832, 512)
-assert round(slow) == 62832 and abs(distance(62832, 512) - math.sqrt(512)) < 1
-assert distance(62832, 8) < 0.15 < 5 * distance(1, 64) < distance(62832, 64)  # D = 8 is a toy
-
-# %% fold="cell"
-# E-003-18, E-003-3
-a, b = 0.7, 0.2
-difference = math.cos(a) * math.cos(b) + math.sin(a) * math.sin(b)
-product = 2 * math.cos((a + b) / 2) * math.cos((a - b) / 2)
-assert abs(math.cos(a - b) - difference) < 1e-14 and abs(difference - product) > 0.5
-assert abs(math.cos(a) + math.cos(b) - product) < 1e-14
-one, two, three = sinusoidal([1, 2, 3], 8)
-best, *_ = np.linalg.lstsq(np.stack([one, two], axis=1), three, rcond=None)
-assert f"{np.linalg.norm(best[0] * one + best[1] * two - three):.4f}" == "0.7185"
-assert np.allclose(sinusoidal_shift(2, 8) @ one, three, rtol=0, atol=1e-12)
-
-# %% [markdown]
-# | id | what it says | what holds |
-# |---|---|---|
-# | E-002-10 | the factor $\sqrt D$ is left out (also by 000 and 004) | it depends on how the words are drawn; asserted above, *Add it to the words* |
-# | E-000-6 | the code "costs time and memory" | computed once, no parameters; adding it costs 6e-05 of one layer of the paper |
-# | X-1 | longer sequences: "some, but limited" (001), "generalises", "fair" (002), "some" and "none" (003), "any length" (004) | computable everywhere; whether a model works is another question; *Past the last position of training* |
-# | E-003-17 | absolute codes end at 512 positions | learned tables do ([chapter 21](21_learned.ipynb)); this code exists everywhere |
-# | E-002-2 | "generalises to longer sequences" | its class stores `max_len` rows and stops there; an odd width fails, too |
-# | E-004-14 | long wavelengths serve "any length" and cure the forgetting of LSTMs (networks that read token by token) | the first contradicts its own limit; the second is the merit of attention, in which each key is one step away |
-
-# %% fold="cell"
-# E-000-6, X-1, E-003-17, E-002-2, E-004-14
-L, D = 1024, 512
-layer = 2 * L * (4 * D * D + 2 * D * 4 * D) + 2 * 2 * L * L * D  # projections, FFN, attention
-assert f"{L * D / layer:.0e}" == "6e-05"
-assert sinusoidal(1000, 8)[:3].round(6).tolist() == [0.82688, 0.562379, -0.506366]
-stored = sinusoidal(np.arange(100), 64)  # a table with max_len = 100
-assert len(stored[:101]) == 100 and len(sinusoidal(np.arange(101), 64)) == 101
-assert np.zeros((3, 5))[:, 1::2].shape[1] == 2 < np.arange(0, 5, 2).size  # D = 5: 3 cosines
-keys, weight = np.zeros((1001, 8)), {}
-for gap in (1, 1000):  # no code at all: the weight of the one key that fits
-    fits = keys + 4.0 * (np.arange(1001) == 1000 - gap)[:, None]
-    weight[gap] = attention(np.full((1, 8), 4.0), fits, fits)[1][0, 1000 - gap]
-assert abs(weight[1] - weight[1000]) < 1e-12
 
 # %% [markdown]
 # ## Further reading

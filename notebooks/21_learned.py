@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [11 See why position matters](11_why_position.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="A component of a table for 4 by 4 patches, and the same resized to 7 by 7 in two ways, old cells marked as dots. What one sees: as points the outer dots sit on the outer cells; as cells they lie further in."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,27 +22,6 @@ from pe_numpy.transformer.encodings import Learned
 component = np.random.default_rng(3).standard_normal((4, 4))
 plots.resized_grids(component, 7)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Do neighbouring rows become alike?** If the task asks for it. A table knows names of positions, not
-#   their order, and rows without any likeness can serve as well.
-#   [Shown](#train-one-and-look-at-its-rows).
-# - **How do rows start, and which learn?** As small random numbers (BERT: standard deviation 0.02). A
-#   row's gradient is the sum over the texts that reach it: late rows learn from long texts alone.
-#   [Shown](#how-a-row-learns).
-# - **What happens beyond the last row?** There is no row $N$, and no row 2.5. NumPy refuses 512 in a
-#   table of 512 rows, and takes $-1$ for the last row without a word. [Shown](#where-a-table-ends).
-# - **How do I resize the table of an image model?** Interpolate the grid along both axes and leave the
-#   row of the class token alone. Old rows are points (`align_corners=True`; the first vision
-#   transformer) or cells (`False`; timm, MAE): stay with what the model was trained for.
-#   [Shown](#resize-a-grid).
-# - **And that of a text model?** Not so: interpolated by two, models that look three back look six back.
-#   Of four ways to lengthen a table none served at once; rows repeated, or made by two digits, learned
-#   on quickly. [Shown](#does-a-longer-table-work).
-# - **What are two digits for a position?** The code $E_j+\beta\,(E_i-E_0)$ for position $iN+j$: $N^2$
-#   positions from $N$ rows. [Shown](#two-digits-for-a-position).
 
 # %% [markdown]
 # ## Look a row up
@@ -524,7 +506,29 @@ plt.show()
 #
 # This is one small task. It does not refute what Su reports for BERT. It says what to ask of such a
 # report: at once, or after how much training; over how many models; and compared with what.
+
+# %% [markdown]
+# ## In short
 #
+# - **Do neighbouring rows become alike?** If the task asks for it. A table knows names of positions, not
+#   their order, and rows without any likeness can serve as well.
+#   [Shown](#train-one-and-look-at-its-rows).
+# - **How do rows start, and which learn?** As small random numbers (BERT: standard deviation 0.02). A
+#   row's gradient is the sum over the texts that reach it: late rows learn from long texts alone.
+#   [Shown](#how-a-row-learns).
+# - **What happens beyond the last row?** There is no row $N$, and no row 2.5. NumPy refuses 512 in a
+#   table of 512 rows, and takes $-1$ for the last row without a word. [Shown](#where-a-table-ends).
+# - **How do I resize the table of an image model?** Interpolate the grid along both axes and leave the
+#   row of the class token alone. Old rows are points (`align_corners=True`; the first vision
+#   transformer) or cells (`False`; timm, MAE): stay with what the model was trained for.
+#   [Shown](#resize-a-grid).
+# - **And that of a text model?** Not so: interpolated by two, models that look three back look six back.
+#   Of four ways to lengthen a table none served at once; rows repeated, or made by two digits, learned
+#   on quickly. [Shown](#does-a-longer-table-work).
+# - **What are two digits for a position?** The code $E_j+\beta\,(E_i-E_0)$ for position $iN+j$: $N^2$
+#   positions from $N$ rows. [Shown](#two-digits-for-a-position).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Another table
@@ -634,36 +638,6 @@ assert not np.allclose(learned(E, np.arange(5))[2:], learned(E, np.arange(3)), r
 # far from its cause ([fairseq #757](https://github.com/facebookresearch/fairseq/issues/757)). Run the
 # same batch on the CPU, or check the positions first.
 #
-# ## What the documents say
-#
-# **Sections.** 000-1.2, 001-2.2, 002-2.1, 003-1.1(1).
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-002-2 | a class with 512 rows of width 256, added to 2 texts of 100 tokens | shape (2, 100, 256), 131072 parameters |
-# | N-003-1 | a table of 512 rows and width 768, as in BERT | 393216 parameters |
-# | E-000-22 | the parameters "may make large models harder to converge" | no evidence is given; they are 0.36% of BERT-base, and Vaswani et al. (2017, section 3.5) report "nearly identical results" with a table and with sines |
-# | N-000-4 | with `max_len=512` a model cannot process 1024 tokens | right; asserted below |
-# | E-001-15 | "no extrapolation (interpolation)", which reads as if it could interpolate | it does neither: there is no row 2.5, and a mean of two is shorter; asserted above, *Between two rows* |
-# | E-004-1 | "most now use learnable position vectors" | outdated: so did BERT, GPT-2, GPT-3; most current large language models turn queries and keys ([chapter 40](40_rope_derived.ipynb)); image models still use tables |
-
-# %% fold="cell"
-# N-002-2, N-003-1, E-000-22, N-000-4, E-001-15
-E, x = rng.standard_normal((512, 256)), rng.standard_normal((2, 100, 256))
-y = x + learned(E, np.arange(100))  # the same rows for both texts
-assert y.shape == (2, 100, 256) and np.allclose((y - x)[1, 7], E[7], rtol=0, atol=1e-12)
-sizes, model = Sizes(16, 768, 16, n_layers=1), Model(4, Learned(512))  # as wide as BERT
-assert table_of(init_params(sizes, model, rng)).size == 393216 and E.size == 131072
-D, F, norm = 768, 3072, 2 * 768  # BERT-base as released; a norm has gain and bias
-each_layer = 4 * (D * D + D) + (D * F + F + F * D + D) + 2 * norm
-total = (30_522 + 512 + 2) * D + norm + 12 * each_layer + D * D + D  # and the pooler
-assert f"{512 * D / total:.2%}" == "0.36%"
-for positions in (np.arange(1024), [2.5]):
-    try:
-        raise AssertionError(learned(E, positions))
-    except ValueError as error:
-        print(error)
-
 # %% [markdown]
 # ## Further reading
 #

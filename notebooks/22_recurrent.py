@@ -5,6 +5,9 @@
 #
 # 30 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Paths of four steps in the plane: a turn that shrinks, a turn, a turn that grows, and a growing turn held by tanh. What one sees: a spiral in, a circle, a spiral out, a smaller closed curve inside the circle."
 import math
 
@@ -21,24 +24,6 @@ paths["1.1 times a turn"] = recurrent(start, lambda p: 1.1 * turn @ p, 16)
 paths["tanh(1.1 times a turn)"] = recurrent(start, lambda p: np.tanh(1.1 * turn @ p), 40)
 plots.step_paths(paths)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which steps make good codes?** Among linear steps $p_{k+1}=A\,p_k$ the turns, with eigenvalues
-#   $e^{\pm\mathrm{i}\theta}$. With $|\lambda|<1$ codes die, with $|\lambda|>1$ they explode, with
-#   $\lambda=\pm1$ they stand or flip. [Shown](#which-linear-steps-stay).
-# - **Is the sinusoidal code one of them?** Yes: start $PE(0)$, step $M_1$, the matrix that turns each pair.
-#   [Shown](#the-sinusoidal-code-comes-out-of-one-matrix).
-# - **What is FLOATER?** The step made infinitely small: $dp/dt=h(p,t)$ with a trained $h$, followed by a
-#   solver (the released code: Runge-Kutta, five steps a position). The sinusoidal code solves
-#   $dp/dt=G\,p$, from its own start. [Shown](#smaller-and-smaller-steps).
-# - **Does it extrapolate?** The rule can be applied at any length. A step that was learned with one per
-#   cent of noise is lost beyond its training positions. [Shown](#learn-the-step).
-# - **Can positions be computed in parallel?** For a linear step by doubling, 10,001 codes in 14 rounds; for
-#   a general step they come one after another. [Shown](#the-price-one-after-another).
-# - **Multiply by the code instead of adding it?** Component by component the score then also depends on the
-#   *sum* of the positions; as a complex product it is RoPE. [Shown](#what-becomes-of-the-four-terms).
 
 # %% [markdown]
 # ## Count by steps
@@ -503,7 +488,26 @@ plt.show()
 # %% [markdown]
 # Stripes along the diagonals mean: the distance alone decides. The third panel has crossing waves, of
 # $m-n$ and of $m+n$.
+
+# %% [markdown]
+# ## In short
 #
+# - **Which steps make good codes?** Among linear steps $p_{k+1}=A\,p_k$ the turns, with eigenvalues
+#   $e^{\pm\mathrm{i}\theta}$. With $|\lambda|<1$ codes die, with $|\lambda|>1$ they explode, with
+#   $\lambda=\pm1$ they stand or flip. [Shown](#which-linear-steps-stay).
+# - **Is the sinusoidal code one of them?** Yes: start $PE(0)$, step $M_1$, the matrix that turns each pair.
+#   [Shown](#the-sinusoidal-code-comes-out-of-one-matrix).
+# - **What is FLOATER?** The step made infinitely small: $dp/dt=h(p,t)$ with a trained $h$, followed by a
+#   solver (the released code: Runge-Kutta, five steps a position). The sinusoidal code solves
+#   $dp/dt=G\,p$, from its own start. [Shown](#smaller-and-smaller-steps).
+# - **Does it extrapolate?** The rule can be applied at any length. A step that was learned with one per
+#   cent of noise is lost beyond its training positions. [Shown](#learn-the-step).
+# - **Can positions be computed in parallel?** For a linear step by doubling, 10,001 codes in 14 rounds; for
+#   a general step they come one after another. [Shown](#the-price-one-after-another).
+# - **Multiply by the code instead of adding it?** Component by component the score then also depends on the
+#   *sum* of the positions; as a complex product it is RoPE. [Shown](#what-becomes-of-the-four-terms).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: A step by hand
@@ -615,16 +619,6 @@ print("float32, started afresh every 100: error below 0.00001 up to 10,000:", bo
 assert largest < 1e-5
 
 # %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 003-1.1(3), 003-1.1(4).
-#
-# No example and no mistake of the documents has its place here. Document 003 says that recursion "in
-# theory" extrapolates well (*Learn the step* shows what that depends on), that it gives up some parallelism
-# (*The price: one after another*), that the sinusoidal code is a special solution of FLOATER (*One
-# solution, two equations*: with the right start), and that multiplying "seems" to do better than adding,
-# without a full comparison; this chapter does not compare them either.
-#
 # ## Further reading
 #
 # - Liu et al. 2020, "Learning to encode position for Transformer with continuous dynamical model"

@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [11 See why position matters](11_why_position.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Two tables of numbers as heat maps, layers by positions. What one sees: with zero padding a bright wedge grows inward from each end by one position a layer, brighter on the right; with circular padding every cell stays 1."
 from itertools import product
 import matplotlib.pyplot as plt
@@ -21,26 +24,6 @@ for _ in range(5):
 zero, circular = np.array(zero), np.array(circular)
 plots.leak_by_layer(zero, circular, radius=1)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Where does a convolutional network get positions from, without a position code?** From zero padding:
-#   near a border some weights of the kernel meet zeros, and the output lacks them.
-#   [Shown](#what-the-border-gives-away)
-# - **How far into the input does it reach?** $c$ layers of radius $m$ reach $cm$ positions, so the
-#   middle of $L$ positions needs $2cm\ge L$. What you can *see* is less: with the kernel
-#   $(0.25, 0.5, 0.25)$, 64 layers change 14 positions at each end by more than 1 %.
-#   [Shown](#how-deep-and-how-loud)
-# - **Does circular padding stop it?** Yes. The layer then commutes with shifts round the ring, and a
-#   constant stays constant. [Shown](#a-ring-has-no-ends)
-# - **Does the shape of the kernel matter?** A symmetric kernel can tell how far the border is, but from a
-#   constant not *which* border; an anisotropic one can. [Shown](#which-border)
-# - **Does a causal mask leak in the same way?** No. Attention divides by the sum of its weights, so a
-#   constant leaks nothing; but if the first token differs, all positions show at once.
-#   [Shown](#what-a-causal-mask-leaks)
-# - **Which way round is the kernel?** Deep-learning libraries and this book don't turn it, `np.convolve`
-#   does. [Shown](#in-practice)
 
 # %% [markdown]
 # ## A sum over neighbours
@@ -518,7 +501,28 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 # | with a constant input | leaks | leaks nothing |
 # | who can be told apart | the outer $cm$ on each side | everybody, ever less sharply |
 # | on a longer input | new positions in the middle, all alike | new positions at the end, new values |
+
+# %% [markdown]
+# ## In short
 #
+# - **Where does a convolutional network get positions from, without a position code?** From zero padding:
+#   near a border some weights of the kernel meet zeros, and the output lacks them.
+#   [Shown](#what-the-border-gives-away)
+# - **How far into the input does it reach?** $c$ layers of radius $m$ reach $cm$ positions, so the
+#   middle of $L$ positions needs $2cm\ge L$. What you can *see* is less: with the kernel
+#   $(0.25, 0.5, 0.25)$, 64 layers change 14 positions at each end by more than 1 %.
+#   [Shown](#how-deep-and-how-loud)
+# - **Does circular padding stop it?** Yes. The layer then commutes with shifts round the ring, and a
+#   constant stays constant. [Shown](#a-ring-has-no-ends)
+# - **Does the shape of the kernel matter?** A symmetric kernel can tell how far the border is, but from a
+#   constant not *which* border; an anisotropic one can. [Shown](#which-border)
+# - **Does a causal mask leak in the same way?** No. Attention divides by the sum of its weights, so a
+#   constant leaks nothing; but if the first token differs, all positions show at once.
+#   [Shown](#what-a-causal-mask-leaks)
+# - **Which way round is the kernel?** Deep-learning libraries and this book don't turn it, `np.convolve`
+#   does. [Shown](#in-practice)
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Repeat the edge
@@ -666,17 +670,7 @@ assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 # constant, yet is not equivariant (exercise 1); trained networks learn to read borders under all kinds of
 # padding (Lin et al. 2022). Even a ring has a seam, where the two ends of a picture meet.
 #
-# ## What the documents say
-#
-# **Sections.** 003-1.3(1).
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | E-003-8 | anisotropy of the kernels matters, but zero padding is the root; then, in bold, that a CNN captures position "*not because of the structure of the kernel*". (It misspells anisotropy, 各向异性, as 各项异性.) | without a border there is no position; the kernel's structure decides whether it is told *which* border, and alone it tells the order of neighbours: asserted above, *Which border?* |
-#
-# It ends with the remark that this ability of convolutions rests on their *locality*, which global
-# attention does not have. That is right (*What a causal mask leaks*).
-#
+# %% [markdown]
 # ## Further reading
 #
 # - Islam, Jia and Bruce 2020, "How Much Position Information Do Convolutional Neural Networks Encode?"

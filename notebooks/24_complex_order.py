@@ -5,6 +5,9 @@
 #
 # 30 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Paths of three components of two words in the plane, positions numbered, and real parts as waves. What one sees: every component goes round its own circle at its own speed; one stands still, one turns clockwise."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,26 +23,6 @@ for name, (r, cycles, theta) in lexicon.items():
         kept[name] = complex_order(np.tile(r, (len(p), 1)), 2 * np.pi * cycles, theta, p)
 plots.word_paths(words, smooth)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Why do complex numbers come out?** A word shall move by a factor that does not depend on where it
-#   starts, and its numbers shall stay bounded. Over the complex numbers that leaves turns,
-#   $r\,e^{\mathrm i(\omega\,\text{pos}+\theta)}$, which may fade. [Shown](#what-the-wishes-force)
-# - **What is stored for a word?** An amplitude $r$, a frequency $\omega$ and a phase $\theta$ for each
-#   of $D$ components, and no position: $3D$ numbers. With shared frequencies and fixed phases the cost
-#   is $D$ numbers more, in all, than plain word vectors. [Shown](#a-word-has-three-vectors)
-# - **Do its scores depend on the distance?** If all words share their frequencies and one side is
-#   conjugated. With frequencies of their own they don't. [Shown](#what-attention-sees)
-# - **How does it differ from RoPE and the sinusoidal code?** Here words turn *before* the projections,
-#   which mixes components of different speed; RoPE turns queries and keys *after* them. The sinusoidal
-#   code is the same turn with $r=1$, $\theta=0$, and is added. [Shown](#project-first-or-turn-first)
-# - **Modulus or real part, before the softmax?** The paper takes the modulus, which can't be negative
-#   and, with one component, loses the distance. The package takes the real part.
-#   [Shown](#modulus-or-real-part)
-# - **Does NumPy conjugate for me?** `@`, `np.dot` and `np.einsum` don't; `np.vdot` and `np.vecdot` do,
-#   their first argument. [Shown](#in-practice)
 
 # %% [markdown]
 # ## Numbers that turn, in one page
@@ -570,7 +553,28 @@ plt.show()
 # sentences, from frequencies that began at 0. In each of five runs the nouns, whose place decides the
 # answer, have learned to turn faster on average than the verbs, whose place is always the middle (bars:
 # means; dots: single runs). The verbs turn, too: nothing in the loss tells them to stop.
+
+# %% [markdown]
+# ## In short
 #
+# - **Why do complex numbers come out?** A word shall move by a factor that does not depend on where it
+#   starts, and its numbers shall stay bounded. Over the complex numbers that leaves turns,
+#   $r\,e^{\mathrm i(\omega\,\text{pos}+\theta)}$, which may fade. [Shown](#what-the-wishes-force)
+# - **What is stored for a word?** An amplitude $r$, a frequency $\omega$ and a phase $\theta$ for each
+#   of $D$ components, and no position: $3D$ numbers. With shared frequencies and fixed phases the cost
+#   is $D$ numbers more, in all, than plain word vectors. [Shown](#a-word-has-three-vectors)
+# - **Do its scores depend on the distance?** If all words share their frequencies and one side is
+#   conjugated. With frequencies of their own they don't. [Shown](#what-attention-sees)
+# - **How does it differ from RoPE and the sinusoidal code?** Here words turn *before* the projections,
+#   which mixes components of different speed; RoPE turns queries and keys *after* them. The sinusoidal
+#   code is the same turn with $r=1$, $\theta=0$, and is added. [Shown](#project-first-or-turn-first)
+# - **Modulus or real part, before the softmax?** The paper takes the modulus, which can't be negative
+#   and, with one component, loses the distance. The package takes the real part.
+#   [Shown](#modulus-or-real-part)
+# - **Does NumPy conjugate for me?** `@`, `np.dot` and `np.einsum` don't; `np.vdot` and `np.vecdot` do,
+#   their first argument. [Shown](#in-practice)
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Real and bounded
@@ -707,21 +711,6 @@ assert np.array_equal(start @ start.T, start @ start.conj().T)  # position 0 hid
 # **Normalised twice.** Appendix B of the paper prints the weights as the softmax of $e_{ij}/\sum_i e_{ij}$.
 # The softmax normalises by itself, and over the keys.
 #
-# ## What the documents say
-#
-# **Sections.** 003-1.3(2).
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | E-003-9 | the list of components with dots between the first and the second, $[r_{j,1}\dots,\;\dots,\;r_{j,2}\dots,\;\cdots,\;r_{j,d}\dots]$ | nothing stands between them: it has $d$ entries. Equation (5) of the paper is printed with the same dots |
-
-# %% fold="cell"
-# E-003-9
-for D in (2, 3, 8):
-    vector = complex_order(np.ones((1, D)), np.arange(D), 0.0, [1])[0]
-    assert vector.shape == (D,)
-    assert np.allclose(np.diff(np.unwrap(np.angle(vector))), 1, rtol=0, atol=1e-12)
-
 # %% [markdown]
 # ## Further reading
 #

@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [21 Learn a vector for each position](21_learned.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Three grids of 15 by 25 cells, coloured by how alike each cell's code is to that of row 5, column 9. What one sees: counted through, a smear along one row; row and column, a cross; Fourier features, a spot."
 import math
 
@@ -21,28 +24,6 @@ line, two = sinusoidal(np.arange(375).reshape(15, 25), 128), sinusoidal_2d(15, 2
 spot = fourier_features(cells, 0.06 * np.random.default_rng(0).standard_normal((64, 2)))
 plots.alike_on_a_grid([code @ code[5, 9] / 64 for code in (line, two, spot)], (5, 9))
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which sinusoids does my checkpoint hold?** Print the row of position 1. Sines and cosines in turn: the
-#   paper's. All sines first, then look at the last sine: exactly $\sin 10^{-4}$ is the timing signal
-#   (tensor2tensor, fairseq, Whisper), with other frequencies; else it is the paper's code in another order.
-#   Don't exchange them: at $D=512$ the numbers of position 500 differ by up to 0.70.
-#   [Shown](#which-sinusoids-are-these).
-# - **Which axis comes first?** The column in MAE; the row in DETR, in timm and here. Only in DETR do sines and
-#   cosines alternate. A square grid hides an exchange: test with 2 by 3 cells. [Shown](#whose-order).
-# - **From where does DETR count?** From 1, and real cells alone; normalised, the last count is $2\pi$.
-#   So padding leaves the codes of a picture as they are. [Shown](#count-what-is-real).
-# - **How do I resize a trained table?** Cut off the rows that are no patches, multiply by one matrix for
-#   the rows and one for the columns, put them back. Corners or cells, linear or cubic, antialias or not:
-#   what the checkpoint was used with (ViT in transformers: cells, cubic, no antialias).
-#   [Shown](#resize-a-table), [list](#in-practice).
-# - **Which bicubic is it?** torch has two: $a=-3/4$, and $a=-1/2$ with `antialias=True`, which differs even
-#   when a table grows. [Shown](#cubic-with-two-values-of-a).
-# - **And coordinates that are no whole numbers?** Fourier features: cosines and sines of random waves.
-#   Expected, their likeness is a Gaussian bell over the distance, the narrower the larger $\sigma$.
-#   [Shown](#points-without-a-grid).
 
 # %% [markdown]
 # ## A picture is no line
@@ -504,6 +485,28 @@ theta, at = 10000.0 ** (-np.arange(4) / 4), np.arange(50)
 cosines, sines = np.split(fourier_features(at[:, None], theta[:, None] / (2 * math.pi)), 2, axis=1)
 code = sinusoidal(at, 8, layout="concatenated")
 assert np.allclose(np.hstack([sines, cosines]), code, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ## In short
+#
+# - **Which sinusoids does my checkpoint hold?** Print the row of position 1. Sines and cosines in turn: the
+#   paper's. All sines first, then look at the last sine: exactly $\sin 10^{-4}$ is the timing signal
+#   (tensor2tensor, fairseq, Whisper), with other frequencies; else it is the paper's code in another order.
+#   Don't exchange them: at $D=512$ the numbers of position 500 differ by up to 0.70.
+#   [Shown](#which-sinusoids-are-these).
+# - **Which axis comes first?** The column in MAE; the row in DETR, in timm and here. Only in DETR do sines and
+#   cosines alternate. A square grid hides an exchange: test with 2 by 3 cells. [Shown](#whose-order).
+# - **From where does DETR count?** From 1, and real cells alone; normalised, the last count is $2\pi$.
+#   So padding leaves the codes of a picture as they are. [Shown](#count-what-is-real).
+# - **How do I resize a trained table?** Cut off the rows that are no patches, multiply by one matrix for
+#   the rows and one for the columns, put them back. Corners or cells, linear or cubic, antialias or not:
+#   what the checkpoint was used with (ViT in transformers: cells, cubic, no antialias).
+#   [Shown](#resize-a-table), [list](#in-practice).
+# - **Which bicubic is it?** torch has two: $a=-3/4$, and $a=-1/2$ with `antialias=True`, which differs even
+#   when a table grows. [Shown](#cubic-with-two-values-of-a).
+# - **And coordinates that are no whole numbers?** Fourier features: cosines and sines of random waves.
+#   Expected, their likeness is a Gaussian bell over the distance, the narrower the larger $\sigma$.
+#   [Shown](#points-without-a-grid).
 
 # %% [markdown]
 # ## Exercises

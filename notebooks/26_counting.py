@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [21 Learn a vector for each position](21_learned.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Three panels: eight tokens at their index and at drawn positions; digits of three reversed numbers coloured by place; a molecule of two rings coloured by a code. What one sees: uneven gaps in unbroken order, columns of one colour, a code that changes sign from ring to ring."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,36 +24,6 @@ molecule = np.isclose(np.abs(atoms[:, None] - atoms), 1, rtol=0, atol=1e-9).asty
 codes = laplacian_encoding(molecule, 4)
 plots.counting_three_ways(places, 32, ["857", "46", "228"], atoms, molecule, codes[:, 0])
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Must a position be the index of a token?** No. `sinusoidal`, `learned`, `rope` and
-#   `relative_distance` take positions, not lengths; what is counted is your choice.
-#   [Shown](#a-position-is-an-argument).
-# - **How are random positions drawn, and in tests, too?** $L$ different numbers below $N$, sorted; drawn
-#   anew for each batch, and again in tests. Neighbours are $(N+1)/(L+1)$ apart on the average. $N$ is at
-#   least the length of the longest text to come. [Shown](#positions-at-random).
-# - **What do they buy and cost?** Every row of a table is trained, and order is kept. Distances are blurred:
-#   with 8 tokens in 64 places, whoever sees one gap tells neighbours from tokens with one between, both equally
-#   often, in at most 71 %. [Measured](#order-is-kept-distance-is-blurred).
-# - **Which position does a digit get (Abacus)?** Its place in its number, from 1; other tokens 0. Write
-#   numbers with the last digit first. In training one offset from 0 to 99 is added to all digits, and to
-#   nothing else. [Shown](#digits-abacus).
-# - **What is a position in a graph?** The eigenvectors $v_1,\dots,v_k$ of $I-d^{-1/2}Ad^{-1/2}$; $v_0$, in a
-#   connected graph $\sqrt{\text{degree}}$, is left out. Use `eigh`; neither the signs nor the basis of a double eigenvalue mean
-#   anything: in training flip signs at random. Make a directed graph symmetric first. [Shown](#graphs).
-# - **Are those sinusoids?** On a cycle exactly: pairs of cosine and sine, and one step is
-#   `sinusoidal_shift`. On a path cosines alone: the DCT-II from $d-A$, but the DCT-I times
-#   $\sqrt{\text{degree}}$ from the normalised form. [Shown](#on-a-path-cosines).
-#
-# ## A position is an argument
-#
-# A table that was trained on texts of 8 tokens has 8 trained rows. On a text of 64 tokens it fails
-# ([chapter 21](21_learned.ipynb#where-a-table-ends)). One way out is another encoding. This chapter
-# takes another way: the same encodings, and *other positions*. Nothing forces us to count tokens from the
-# left. A function of positions takes whatever is counted, in any order and with any gaps. (Examples use RoPE,
-# [chapter 40](40_rope_derived.ipynb), and ALiBi, [chapter 35](35_alibi.ipynb), too; they can wait.)
 
 # %%
 from pe_numpy import rope
@@ -628,6 +601,36 @@ for graph, k in ((directed, 2), (path(3), 3)):
         raise SystemExit
     except ValueError as error:
         print(error)
+
+# %% [markdown]
+# ## In short
+#
+# - **Must a position be the index of a token?** No. `sinusoidal`, `learned`, `rope` and
+#   `relative_distance` take positions, not lengths; what is counted is your choice.
+#   [Shown](#a-position-is-an-argument).
+# - **How are random positions drawn, and in tests, too?** $L$ different numbers below $N$, sorted; drawn
+#   anew for each batch, and again in tests. Neighbours are $(N+1)/(L+1)$ apart on the average. $N$ is at
+#   least the length of the longest text to come. [Shown](#positions-at-random).
+# - **What do they buy and cost?** Every row of a table is trained, and order is kept. Distances are blurred:
+#   with 8 tokens in 64 places, whoever sees one gap tells neighbours from tokens with one between, both equally
+#   often, in at most 71 %. [Measured](#order-is-kept-distance-is-blurred).
+# - **Which position does a digit get (Abacus)?** Its place in its number, from 1; other tokens 0. Write
+#   numbers with the last digit first. In training one offset from 0 to 99 is added to all digits, and to
+#   nothing else. [Shown](#digits-abacus).
+# - **What is a position in a graph?** The eigenvectors $v_1,\dots,v_k$ of $I-d^{-1/2}Ad^{-1/2}$; $v_0$, in a
+#   connected graph $\sqrt{\text{degree}}$, is left out. Use `eigh`; neither the signs nor the basis of a double eigenvalue mean
+#   anything: in training flip signs at random. Make a directed graph symmetric first. [Shown](#graphs).
+# - **Are those sinusoids?** On a cycle exactly: pairs of cosine and sine, and one step is
+#   `sinusoidal_shift`. On a path cosines alone: the DCT-II from $d-A$, but the DCT-I times
+#   $\sqrt{\text{degree}}$ from the normalised form. [Shown](#on-a-path-cosines).
+#
+# ## A position is an argument
+#
+# A table that was trained on texts of 8 tokens has 8 trained rows. On a text of 64 tokens it fails
+# ([chapter 21](21_learned.ipynb#where-a-table-ends)). One way out is another encoding. This chapter
+# takes another way: the same encodings, and *other positions*. Nothing forces us to count tokens from the
+# left. A function of positions takes whatever is counted, in any order and with any gaps. (Examples use RoPE,
+# [chapter 40](40_rope_derived.ipynb), and ALiBi, [chapter 35](35_alibi.ipynb), too; they can wait.)
 
 # %% [markdown]
 # ## Exercises

@@ -5,6 +5,9 @@
 #
 # 40 minutes. Needs [11 See why position matters](11_why_position.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Four heat maps of the terms of a score for nine words, and their sum. What one sees: equal words give equal rows where the query brings its word, equal columns where the key does; in the sum nothing repeats."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,29 +24,6 @@ p = np.sqrt(2) * sinusoidal(np.arange(L), D)  # (L, D)
 terms = four_terms(x, p, W_Q, W_K)  # four times (L, L)
 plots.four_maps(terms, words)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which four terms does a score of words with added position codes have?** Content-content,
-#   content-position, position-content and position-position; the query's part is named first.
-#   [Shown](#multiply-the-bracket-out)
-# - **Sinusoidal codes have all distances in them. Why is that not enough?** $W_QW_K^\top$ stands
-#   between the codes: with weights in general no term is a function of $i-j$.
-#   [Shown](#which-term-knows-the-distance)
-# - **What do the relative schemes change?** All but RoPE, which turns it, keep the first term. Shaw
-#   puts a vector for the distance into the second, T5 and ALiBi a number into the fourth, DeBERTa
-#   vectors into both mixed terms; Transformer-XL fills all three. The rest is dropped.
-#   [Shown](#all-of-them-side-by-side)
-# - **Inside the division by $\sqrt K$, or outside?** Products of vectors stand inside, the biases of
-#   T5 and ALiBi outside. TUPE divides by $\sqrt{2K}$, DeBERTa by $\sqrt{3K}$.
-#   [Shown](#one-scale-for-all-terms)
-# - **Which sign has the distance, and must I store it for each pair?** $i-j$, query minus key: the past
-#   is positive. $L\cdot S$ pairs share $L+S-1$ distances, which strides spread without a copy.
-#   With a cache, a new query keeps its position in the text: it is not at 0.
-#   [Shown](#one-line-read-as-a-matrix)
-# - **What does it cost?** T5 and ALiBi one addition a score; Shaw and Transformer-XL about as much
-#   again as the score itself, DeBERTa twice that. [Shown](#what-it-costs)
 
 # %% [markdown]
 # ## The same sentence, twenty words later
@@ -630,7 +610,31 @@ for name, (n_products, biases, shared) in extra.items():
 # a part of a layer, and *looking up* T5's number for each pair moves memory. Press et al. (2022,
 # section 2.2) found training with T5's bias at most half as fast as with sinusoidal codes. With a window, looking
 # up is done once for each distance.
+
+# %% [markdown]
+# ## In short
 #
+# - **Which four terms does a score of words with added position codes have?** Content-content,
+#   content-position, position-content and position-position; the query's part is named first.
+#   [Shown](#multiply-the-bracket-out)
+# - **Sinusoidal codes have all distances in them. Why is that not enough?** $W_QW_K^\top$ stands
+#   between the codes: with weights in general no term is a function of $i-j$.
+#   [Shown](#which-term-knows-the-distance)
+# - **What do the relative schemes change?** All but RoPE, which turns it, keep the first term. Shaw
+#   puts a vector for the distance into the second, T5 and ALiBi a number into the fourth, DeBERTa
+#   vectors into both mixed terms; Transformer-XL fills all three. The rest is dropped.
+#   [Shown](#all-of-them-side-by-side)
+# - **Inside the division by $\sqrt K$, or outside?** Products of vectors stand inside, the biases of
+#   T5 and ALiBi outside. TUPE divides by $\sqrt{2K}$, DeBERTa by $\sqrt{3K}$.
+#   [Shown](#one-scale-for-all-terms)
+# - **Which sign has the distance, and must I store it for each pair?** $i-j$, query minus key: the past
+#   is positive. $L\cdot S$ pairs share $L+S-1$ distances, which strides spread without a copy.
+#   With a cache, a new query keeps its position in the text: it is not at 0.
+#   [Shown](#one-line-read-as-a-matrix)
+# - **What does it cost?** T5 and ALiBi one addition a score; Shaw and Transformer-XL about as much
+#   again as the score itself, DeBERTa twice that. [Shown](#what-it-costs)
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: A bias in the projection
@@ -767,59 +771,6 @@ assert relative_distance(unsigned, unsigned).tolist() == [[0, -3], [3, 0]]
 # **Absolute and relative at once.** Shaw et al. tried both and report no gain (section 4.2). DeBERTa
 # brings absolute positions in near its end ([chapter 34](34_deberta.ipynb)).
 #
-# ## What the documents say
-#
-# **Sections.** 001-3, 003-1.2, 004-2.9.
-#
-# Documents 001 and 003 call the four terms *input-input*, *input-position*, *position-input* and
-# *position-position*.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | E-001-13 | relative schemes are "complex to implement; more computation" | true of Shaw, Transformer-XL, TUPE and DeBERTa, which add a product for each pair; T5 and ALiBi add one number to a score |
-# | E-003-1 | the product of two sums "is expanded into four terms" | it shows two brackets of two terms; multiplied out, they are four: asserted above, *Multiply the bracket out* |
-# | E-003-2 | $\mathrm{softmax}(q_ik_j^\top)$, without $\sqrt K$ (001 has none, either) | Shaw's equations (2) and (4) divide; undivided, scores have the deviation 8 at $K=64$ |
-# | E-004-15 | with absolute codes "$QK^\top$ computes nothing but how the contents of the words are related" | position is in three of the four terms; what the score lacks is *relative* position |
-# | E-004-16 | "if position and input are independent", what remains is content plus $p_i^\top W_q^\top W_kp_j=\beta_{i-j}$ | the term depends on $i$ and $j$; independence does not remove mixed terms; both steps are decisions |
-# | X-7 | T5's bias is $\beta_{i,j}$ (001, 003) or $\beta_{i-j}$ (004) | as an entry it has two indices, as a parameter one: a free number for each pair would be an absolute scheme |
-
-# %% fold="cell"
-# E-001-13
-per_pair = {name for name, operations in extra.items() if operations >= plain}
-assert per_pair == {"Shaw", "Transformer-XL", "TUPE", "DeBERTa"}
-assert extra["T5"] == extra["ALiBi"] == 1
-
-# %% fold="cell"
-# E-003-2: 6,250 queries, 16 keys for each
-draw = np.random.default_rng(1)
-queries, keys = draw.standard_normal((6250, 64)), draw.standard_normal((6250, 16, 64))
-dots = np.einsum("nc,njc->nj", queries, keys)
-assert abs(dots.std() - 8) < 0.1
-
-# %% fold="cell"
-# E-004-15: the same two words at three pairs of places; the matrices stand left of columns
-draw = np.random.default_rng(0)
-first, second = draw.standard_normal((2, 8))
-A_q, A_k = draw.standard_normal((2, 8, 8))
-for i, j in ((0, 1), (5, 6), (20, 30)):
-    p_i, p_j = sinusoidal([i, j], 8)
-    score = (A_q @ (first + p_i)) @ (A_k @ (second + p_j)) / np.sqrt(8)
-content_only = (A_q @ first) @ (A_k @ second) / np.sqrt(8)
-assert f"{score:.4f}" == "-0.3261" and f"{content_only:.4f}" == "11.2013"
-
-# %% fold="cell"
-# E-004-16: three pairs of neighbours, with these matrices, without the scale
-p8 = sinusoidal(np.arange(4), 8)
-beta = [(A_q @ p8[i]) @ (A_k @ p8[i - 1]) for i in (1, 2, 3)]
-print("position-position terms:", np.round(beta, 4).tolist())
-assert [round(float(value), 4) for value in beta] == [7.7084, 14.8507, 16.1620]
-
-# %% fold="cell"
-# X-7
-n = 512
-print(f"numbers a head, {n} places: by pair {n * n:,}, by distance {2 * n - 1:,}")
-assert len(np.unique(far)) == 2 * n - 1 and t5_bias(np.zeros((32, 1)), far).size == n * n
-
 # %% [markdown]
 # ## Further reading
 #

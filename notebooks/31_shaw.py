@@ -5,6 +5,9 @@
 #
 # 40 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Two heat maps. Left, what each of five words scores for the distances -2 to 2. Right, the weights. What one sees: articles put their weight on the next word, nouns on the one before, the verb on both."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,29 +23,6 @@ distance = relative_distance(np.arange(5), np.arange(5))
 weights = softmax(shaw_scores(q, np.zeros((5, 2)), R, distance))
 plots.likes_and_weights(q @ R.T / np.sqrt(2), weights, words)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Why a vector for each distance, and not a number?** The query meets it, $q_i\cdot R_{i-j}$, so each
-#   word likes other distances. A number says the same to every word.
-#   [Shown](#why-a-vector-and-not-a-number)
-# - **How many rows has the table, and which one serves a distance?** $2m+1$ rows, for any length:
-#   the distance is clipped, then row $\max(-m,\min(m,i-j))+m$ is read. Without the clipping, longer
-#   texts fail. [Shown](#longer-than-the-table). With $m$ of 2, 4, 16, 64 and 256 the authors found 25.8
-#   or 25.9 BLEU. [Shown](#what-clipping-takes)
-# - **Which end of the table is the past?** Here the last row, since $i-j$ is positive for the past. The
-#   paper counts $j-i$: turn its table upside down, `table[::-1]`. [Shown](#which-end-is-the-past)
-# - **Do the values get vectors, too?** In the paper, from a second table. They report *where* a word has
-#   looked, and tell words apart even if all are equal; in the authors' translations keys alone did as
-#   well. [Shown](#the-value-term)
-# - **How do I avoid the array of $L\cdot S\cdot K$ numbers?** One product for each query and *distance*;
-#   a reshape, the skew, puts each at its pair. [Shown](#the-skew-is-a-reshape)
-# - **What did others make of it?** BERT's `relative_key` does not clip: row $i-j+N-1$ of $2N-1$. Its
-#   `relative_key_query` adds $k_j\cdot R_{i-j}$, inside the scale. With a cache, old code took all
-#   distances for 0 ([shown](#bert-the-key-meets-the-vector-too)). Music Transformer skews the past
-#   alone, and a mask must hide the future ([shown](#music-transformer-the-past-alone)). NEZHA learns
-#   no table: row $r$ is the sinusoid of $r$, and rows follow $j-i$ ([shown](#nezha-nothing-to-learn)).
 
 # %% [markdown]
 # ## A head made by hand
@@ -624,6 +604,29 @@ print(f", {16 * one_table / (4 * 512 * 512):.1%} of the four projections of a la
 assert 16 * one_table == 33_792
 
 # %% [markdown]
+# ## In short
+#
+# - **Why a vector for each distance, and not a number?** The query meets it, $q_i\cdot R_{i-j}$, so each
+#   word likes other distances. A number says the same to every word.
+#   [Shown](#why-a-vector-and-not-a-number)
+# - **How many rows has the table, and which one serves a distance?** $2m+1$ rows, for any length:
+#   the distance is clipped, then row $\max(-m,\min(m,i-j))+m$ is read. Without the clipping, longer
+#   texts fail. [Shown](#longer-than-the-table). With $m$ of 2, 4, 16, 64 and 256 the authors found 25.8
+#   or 25.9 BLEU. [Shown](#what-clipping-takes)
+# - **Which end of the table is the past?** Here the last row, since $i-j$ is positive for the past. The
+#   paper counts $j-i$: turn its table upside down, `table[::-1]`. [Shown](#which-end-is-the-past)
+# - **Do the values get vectors, too?** In the paper, from a second table. They report *where* a word has
+#   looked, and tell words apart even if all are equal; in the authors' translations keys alone did as
+#   well. [Shown](#the-value-term)
+# - **How do I avoid the array of $L\cdot S\cdot K$ numbers?** One product for each query and *distance*;
+#   a reshape, the skew, puts each at its pair. [Shown](#the-skew-is-a-reshape)
+# - **What did others make of it?** BERT's `relative_key` does not clip: row $i-j+N-1$ of $2N-1$. Its
+#   `relative_key_query` adds $k_j\cdot R_{i-j}$, inside the scale. With a cache, old code took all
+#   distances for 0 ([shown](#bert-the-key-meets-the-vector-too)). Music Transformer skews the past
+#   alone, and a mask must hide the future ([shown](#music-transformer-the-past-alone)). NEZHA learns
+#   no table: row $r$ is the sinusoid of $r$, and rows follow $j-i$ ([shown](#nezha-nothing-to-learn)).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Which rows?
@@ -759,49 +762,6 @@ other[:3] = 100.0  # the distances -3 ... -1
 both = [shaw_scores(Q, KEYS, t, relative_distance(at, at)) for t in (key_table, other)]
 w_before, w_after = (attend(s, KEYS, causal_mask(at, at))[1] for s in both)
 assert np.allclose(w_before, w_after, rtol=0, atol=1e-12) and np.abs(both[0] - both[1]).max() > 1
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 000-2.1, 001-3.1, 003-1.2(1).
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-000-5 | a column minus a row of positions is the $4\times4$ matrix of $i-j$ | right |
-# | N-000-6 | plus `max_len - 1` = 3, the same matrix holds the rows 0 to 6 | right |
-# | N-003-2 | $\mathrm{clip}(i-j,\,p_{\min},\,p_{\max})$ of $-5$ to $5$, with $p_{\max}=-p_{\min}=2$ | asserted above, *Longer than the table* |
-# | E-000-7 | relative encodings "generalise better to longer sequences"; its code *asserts* that no sentence is longer than `max_len` | clipping is missing; with it $2m+1$ vectors serve any length: asserted above, *Longer than the table* |
-# | E-000-8, E-001-6 | the scheme is the score alone (001, like 000, also has no clipping) | equation (3) adds vectors to the values: asserted above, *The value term*; document 003 has both terms |
-# | E-000-9 | adding `max_len - 1` shifts the distances "to `[0, 2L-2]`" | to `[max_len-L, max_len+L-2]`, the middle of the table: distance 0 must find one row in every sentence |
-# | C-18 | `einsum('bhld,lmd->bhlm', Q, R)`, with the $4\times4$ matrices above | right: `l` stands in both inputs and the output, so it is matched and kept; `d` is summed; `b`, `h`, `m` are free |
-#
-# The documents 001 and 003 also leave out $\sqrt K$; the paper's equation (4) has it.
-
-# %% fold="cell"
-# N-000-5, N-000-6
-at = np.arange(4)
-distances = at[:, None] - at[None, :]  # (4, 1) minus (1, 4) is (4, 4)
-print(distances.tolist(), (distances + 3).tolist(), sep="\n")
-assert distances.tolist() == [[0, -1, -2, -3], [1, 0, -1, -2], [2, 1, 0, -1], [3, 2, 1, 0]]
-assert (distances + 3).tolist() == [[3, 2, 1, 0], [4, 3, 2, 1], [5, 4, 3, 2], [6, 5, 4, 3]]
-
-# %% fold="cell"
-# E-000-9
-L, max_len = 3, 5
-short = np.arange(L)[:, None] - np.arange(L) + max_len - 1
-print(short.tolist())
-assert short.tolist() == [[4, 3, 2], [5, 4, 3], [6, 5, 4]]
-assert [short.min(), short.max()] == [max_len - L, max_len + L - 2] != [0, 2 * L - 2]
-
-# %% fold="cell"
-# C-18
-gathered = key_table[distances + 3]  # (L, L, K)
-pos = np.einsum("bhld,lmd->bhlm", Q, gathered)
-for n, h, l, key in np.ndindex(pos.shape):
-    assert np.isclose(pos[n, h, l, key], sum(Q[n, h, l] * gathered[l, key]), rtol=0, atol=1e-12)
-in_full = (Q @ np.swapaxes(KEYS, 2, 3) + pos) / np.sqrt(5)
-expected = shaw_scores(Q, KEYS, key_table, relative_distance(at, at))
-assert np.allclose(in_full, expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [30 Expand the score: from absolute to relative](30_expansion.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Four small matrices: products, padded, reshaped with the first row struck out, and shifted. What one sees: the upper rows slide left, and the cells beyond the diagonal hold zeros and a number of the next row."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,27 +23,6 @@ names = ("products", "1. pad", "2. reshape", "3. and 4. result")
 lower = np.tril(np.ones((3, 5), bool), 2)  # keys that are not in the future
 plots.xl_shift_steps(dict(zip(names, matrices, strict=True)), lower)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which terms, and which sign?** $(q_i+u)\cdot k_j+(q_i+v)\cdot r_{i-j}$, divided by $\sqrt K$. The
-#   distance is query minus key, so the past is positive; $r_{i-j}$ is its sinusoidal code times a
-#   matrix of its own. [Shown](#four-old-terms-become-four-new-ones).
-# - **What are $u$ and $v$?** Two trained vectors for each head in place of the query's own position:
-#   $u$ says which words, $v$ which distances are worth looking at for every query.
-#   [Shown](#four-old-terms-become-four-new-ones).
-# - **How does the relative shift work?** Put a column of zeros on the left, reshape, drop the first
-#   row, reshape back (in the picture the colour is the query, the number the distance). The list of
-#   distances must *descend*. [Shown](#score-each-distance-once).
-# - **Does the shift need a mask?** Yes, if the list ends at distance 0: above the diagonal it leaves
-#   zeros and products of the *next* query. Without a mask let the list run on to $-(L-1)$.
-#   [Shown](#a-common-mistake-no-mask-after-the-shift).
-# - **Where do the queries stand when there is a memory?** They are the *last* $L$ of the $S$ positions:
-#   query $i$ stands at $i+S-L$. Mask and distances need that offset.
-#   [Shown](#a-common-mistake-counting-from-the-corner).
-# - **How far back does a memory reach?** A memory of one segment adds one segment with each layer.
-#   [Shown](#the-memory-at-work).
 
 # %% [markdown]
 # ## Absolute positions fail with a memory
@@ -468,6 +450,27 @@ print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1
 # ([chapter 31](31_shaw.ipynb)) can count; exercise 3 adds it.
 
 # %% [markdown]
+# ## In short
+#
+# - **Which terms, and which sign?** $(q_i+u)\cdot k_j+(q_i+v)\cdot r_{i-j}$, divided by $\sqrt K$. The
+#   distance is query minus key, so the past is positive; $r_{i-j}$ is its sinusoidal code times a
+#   matrix of its own. [Shown](#four-old-terms-become-four-new-ones).
+# - **What are $u$ and $v$?** Two trained vectors for each head in place of the query's own position:
+#   $u$ says which words, $v$ which distances are worth looking at for every query.
+#   [Shown](#four-old-terms-become-four-new-ones).
+# - **How does the relative shift work?** Put a column of zeros on the left, reshape, drop the first
+#   row, reshape back (in the picture the colour is the query, the number the distance). The list of
+#   distances must *descend*. [Shown](#score-each-distance-once).
+# - **Does the shift need a mask?** Yes, if the list ends at distance 0: above the diagonal it leaves
+#   zeros and products of the *next* query. Without a mask let the list run on to $-(L-1)$.
+#   [Shown](#a-common-mistake-no-mask-after-the-shift).
+# - **Where do the queries stand when there is a memory?** They are the *last* $L$ of the $S$ positions:
+#   query $i$ stands at $i+S-L$. Mask and distances need that offset.
+#   [Shown](#a-common-mistake-counting-from-the-corner).
+# - **How far back does a memory reach?** A memory of one segment adds one segment with each layer.
+#   [Shown](#the-memory-at-work).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: XLNet's shift
@@ -603,30 +606,6 @@ for L, S in ((6, 6), (3, 5)):
 # $v$ serve all layers (each head has its own part); its option `clamp_len` gives all distances beyond a
 # limit the code of the limit. Check both before you load weights.
 #
-# ## What the documents say
-#
-# **Sections.** 001-3.2, 003-1.2(2).
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | E-001-14 | gives the formula under the name XLNet, without its origin | it is Transformer-XL's; XLNet (Yang et al. 2019) inherits it and says so. XLNet's own addition is a fifth term (its section 2.5): do two words stand in the same one of its two input texts? |
-# | C-7 | $u$ and $v$ stand without $W_Q$, where $p_iW_Q$ had it | no slip: a vector that replaces $p_i$ appears only times $W_Q$, so one trains the product |
-
-# %% fold="cell"
-# E-001-14: the printed formula, with its matrices, is the one above
-W_q, W_k, W_r = rng.standard_normal((3, 16, 16))
-x_i, x_j, u, v = rng.standard_normal((4, 16))
-R = sinusoidal(2, 16)
-as_printed = x_i @ W_q @ W_k.T @ x_j + x_i @ W_q @ W_r.T @ R + u @ W_k.T @ x_j + v @ W_r.T @ R
-ours = transformer_xl_scores(
-    (x_i @ W_q)[None, None], (x_j @ W_k)[None, None], (R @ W_r)[None, None], u[None], v[None], [[2]]
-)
-assert np.isclose(as_printed / 4, ours[0, 0, 0], rtol=0, atol=1e-12)
-# C-7: u = (a vector) W_Q, and every u is one
-u_before = np.linalg.solve(W_q.T, u)  # replaces p_i
-assert np.allclose(u_before @ W_q, u, rtol=0, atol=1e-9)
-assert np.isclose(u_before @ W_q @ W_k.T @ x_j, u @ W_k.T @ x_j, rtol=0, atol=1e-9)
-
 # %% [markdown]
 # ## Further reading
 #

@@ -5,6 +5,9 @@
 #
 # 50 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Staircases of T5's buckets over distance, encoder above and decoder below. What one sees: single steps near zero, then wider ones; on a logarithmic axis the wide steps follow a straight line."
 import math
 import matplotlib.pyplot as plt
@@ -21,32 +24,6 @@ for name, both, h in (("encoder", True, 16), ("decoder", False, 32)):
     curves[name] = (*steps, h)
 plots.bucket_staircases(span, curves, line, max_distance=128)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which sign does the bucket function take?** A bucket (in the picture, a step) is a group of
-#   distances that share one learned number. T5's code sorts $j-i$, key minus query; `t5_bucket` takes
-#   $i-j$, query minus key. With the wrong sign a decoder puts all keys that it may see into bucket 0.
-#   [Shown](#a-common-mistake-all-keys-in-one-bucket).
-# - **Bidirectional or causal?** The encoder is bidirectional: rows 0 to 15 of its table serve past and
-#   itself, rows 17 to 31 the future, row 16 is never read. The decoder (`bidirectional=False`) uses all
-#   32 for the past. [Shown](#two-directions).
-# - **Where do the buckets open, with 32 buckets and `max_distance` 128?** Encoder: 0 to 7 alone, then
-#   at 8, 12, 16, 23, 32, 46, 64, 91. Decoder: 0 to 15 alone, then at 16, 19, 21, 24, 27, 31, 35, 40,
-#   46, 52, 59, 67, 77, 87, 99, 113. [Shown](#the-tables-for-32-buckets-and-128).
-# - **What happens beyond `max_distance`?** Nothing happens at 128: from 91 on (decoder: 113) all
-#   distances share the last bucket. If the training texts are shorter, its number is untrained.
-#   [Shown](#nothing-happens-at-128).
-# - **Does T5 divide its scores by $\sqrt{d_k}$?** No. $W_q$ starts smaller by that factor, and the bias
-#   is added to the undivided product. Code that divides needs T5's $W_q$ times $\sqrt{d_k}$.
-#   [Shown](#no-division). (TUPE, with projections of their own for positions, divides by
-#   $\sqrt{2d_k}$. [Shown](#tupe-untie-positions-from-words).)
-# - **Does each layer have a table?** No: one table of 32 numbers a head serves all layers of the
-#   encoder, another all layers of the decoder. Cross-attention has none. [Shown](#one-table-for-all-layers).
-#   Elsewhere there is one a layer (UMT5), a table turned to $(H,32)$ (T5X, LayoutLMv3), a bias
-#   times (x-transformers) or divided by (LayoutLMv3) $\sqrt{d_k}$, or a gate, 1.75 at zero (WavLM);
-#   MPNet has ours. In Transformers LayoutLMv3's tables get no gradient. [Shown](#the-same-bias-elsewhere).
 
 # %% [markdown]
 # ## One number added to a score
@@ -654,6 +631,32 @@ plt.show()
 # positions, TUPE's has nothing to say beyond its last vector ([chapter 21](21_learned.ipynb)).
 
 # %% [markdown]
+# ## In short
+#
+# - **Which sign does the bucket function take?** A bucket (in the picture, a step) is a group of
+#   distances that share one learned number. T5's code sorts $j-i$, key minus query; `t5_bucket` takes
+#   $i-j$, query minus key. With the wrong sign a decoder puts all keys that it may see into bucket 0.
+#   [Shown](#a-common-mistake-all-keys-in-one-bucket).
+# - **Bidirectional or causal?** The encoder is bidirectional: rows 0 to 15 of its table serve past and
+#   itself, rows 17 to 31 the future, row 16 is never read. The decoder (`bidirectional=False`) uses all
+#   32 for the past. [Shown](#two-directions).
+# - **Where do the buckets open, with 32 buckets and `max_distance` 128?** Encoder: 0 to 7 alone, then
+#   at 8, 12, 16, 23, 32, 46, 64, 91. Decoder: 0 to 15 alone, then at 16, 19, 21, 24, 27, 31, 35, 40,
+#   46, 52, 59, 67, 77, 87, 99, 113. [Shown](#the-tables-for-32-buckets-and-128).
+# - **What happens beyond `max_distance`?** Nothing happens at 128: from 91 on (decoder: 113) all
+#   distances share the last bucket. If the training texts are shorter, its number is untrained.
+#   [Shown](#nothing-happens-at-128).
+# - **Does T5 divide its scores by $\sqrt{d_k}$?** No. $W_q$ starts smaller by that factor, and the bias
+#   is added to the undivided product. Code that divides needs T5's $W_q$ times $\sqrt{d_k}$.
+#   [Shown](#no-division). (TUPE, with projections of their own for positions, divides by
+#   $\sqrt{2d_k}$. [Shown](#tupe-untie-positions-from-words).)
+# - **Does each layer have a table?** No: one table of 32 numbers a head serves all layers of the
+#   encoder, another all layers of the decoder. Cross-attention has none. [Shown](#one-table-for-all-layers).
+#   Elsewhere there is one a layer (UMT5), a table turned to $(H,32)$ (T5X, LayoutLMv3), a bias
+#   times (x-transformers) or divided by (LayoutLMv3) $\sqrt{d_k}$, or a gate, 1.75 at zero (WavLM);
+#   MPNet has ours. In Transformers LayoutLMv3's tables get no gradient. [Shown](#the-same-bias-elsewhere).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: By hand
@@ -852,123 +855,6 @@ for name, f in (("look-up on the tape", loss), ("look-up outside of it", lambda 
     found = value_and_grad(f)(table)[1][1, 0]
     print(f"{name:21} gradient {found:6.3f}, slope {slope:6.3f}")
     assert math.isclose(found, slope, abs_tol=1e-3) == (f is loss)
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 000-2.2, 001-3.3, 003-1.2(3), 004-2.9.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-000-7 | a bias table of 3 buckets and 3 heads | two heads prefer the neighbour, one the token two back |
-# | C-14 | a bias for each head: "why??" | heads look for different things; the mean of the columns prefers less than heads 0 and 1 |
-# | N-000-8 | first four rows of the 8 by 8 matrix of $j-i$ | right |
-# | E-000-12 | $i-j$ in the formula, $j-i$ in the steps, $i-j$ in the code | choose one; T5's code takes $j-i$ |
-# | N-000-9 | toy rule: at most 1, exactly 2, 3 to 4, more | its printed table needs the absolute value |
-# | E-000-13 | the toy rule as worded | merges all past keys into bucket 0 |
-# | N-000-10 | shapes from $(L,L)$ to $(1,H,L,L)$ | right; asserted above, *From buckets to a bias* |
-# | N-000-11 | T5's buckets for 32 and 128, two settings | asserted above, *The tables for 32 buckets and 128* |
-# | N-003-3, C-11 | buckets of the distances 0 to 30 | every entry is right |
-# | E-003-4 | the same table | one direction of the encoder; the decoder has $f(15)=15$, $f(16)=16$ |
-# | E-000-11 | 1, 2, 3 "may share a bucket", far distances differ | 1, 2, 3 have their own; from 91 on all share one |
-# | E-000-16 | $e$ is an inclusive bound | exclusive: 0 to 7 are exact, 8 opens the first shared bucket |
-
-# %% fold="cell"
-# N-000-7, C-14
-small_table = np.array([[0.1, -0.2, 0.05], [0.3, 0.0, 0.1], [-0.1, 0.2, 0.0]])  # (N, H)
-seen = small_table[[2, 1, 0]].T  # (H, S): keys 0, 1, 2 seen from position 2, equal scores
-assert softmax(seen).argmax(axis=1).tolist() == [1, 0, 1]
-assert np.ptp(softmax(seen.mean(axis=0))) < np.ptp(softmax(seen), axis=1)[:2].min()
-# N-000-8, E-000-12
-eight = np.arange(8)[None, :] - np.arange(8)[:, None]
-assert eight[3].tolist() == [-3, -2, -1, 0, 1, 2, 3, 4] and eight[0].tolist() == [*range(8)]
-assert eight[1:3, :2].tolist() == [[-1, 0], [-2, -1]] and (np.diff(eight) == 1).all()
-assert np.array_equal(relative_distance(np.arange(8), np.arange(8)), -eight) and eight[0, 3] == 3
-
-
-# %% fold="cell"
-# N-000-9, E-000-13
-def toy_bucket(n):
-    return 0 if n <= 1 else 1 if n == 2 else 2 if n <= 4 else 3
-
-
-printed = [[0, 0, 1, 2], [0, 0, 0, 1], [1, 0, 0, 0], [2, 1, 0, 0]]
-assert [[toy_bucket(abs(n)) for n in row[:4]] for row in eight[:4]] == printed
-assert not any(toy_bucket(n) for n in range(-9, 1))
-# N-003-3, C-11, E-003-4
-printed = [*range(8), *[8] * 4, *[9] * 4, *[10] * 7, *[11] * 8]
-assert t5_bucket(range(31)).tolist() == printed and t5_bucket(31) == 11
-assert t5_bucket([8, 15, 16, 18, 19], bidirectional=False).tolist() == [8, 15, 16, 16, 17]
-# E-000-11, E-000-16
-assert t5_bucket([1, 2, 3, 7, 8, 11, 12]).tolist() == [1, 2, 3, 7, 8, 8, 9]
-assert t5_bucket([20, 60, 90, 91, 5000]).tolist() == [10, 13, 14, 15, 15]
-
-# %% [markdown]
-# | id | what it says | what holds |
-# |---|---|---|
-# | C-3 | divides by $\ln(M/e+10^{-10})$ | in float32, as in its code, T5's buckets |
-# | E-000-17 | the same line | in float64 16, 32 and 64 fall one bucket low; T5 has no such term |
-# | X-3 | 000 keeps the direction, 003 denies it | 000 is right; asserted above, *Two directions* |
-# | E-003-5 | T5 "does not distinguish direction" | $i-j=1$ has bucket 1, $-1$ bucket 17; same place |
-# | E-000-15 | lifts the non-negative side of $i-j$ | halves swapped: T5's loaded table is read on the wrong side |
-# | N-000-12 | buckets of its code for $L=6$, fed with $i-j$ | asserted below, beside T5's |
-# | E-000-14 | feeds $i-j$ to the causal formula for $j-i$ | all visible keys in bucket 0; with the right sign row 5 is 5 4 3 2 1 0 |
-# | E-000-18 | caches the finished bias | out of date after one training step; cache bucket numbers |
-# | E-000-10 | $\sqrt{d_k}$ in the formula, not in the steps, again in the code | keep one: $q\cdot k=4$, $d_k=16$, $b=1$ give 2 or 5; T5 does not divide, *No division* |
-# | N-000-13 | shapes of an encoder and a decoder layer, table of zeros | asserted below |
-# | E-000-21 | a table for each layer and for cross-attention, all zeros | T5 shares one, with none in cross-attention; zeros show no position |
-# | E-000-19 | shows weights after dropout | their rows do not sum to 1 |
-# | E-000-20 | bias and mask from two lengths | asserted above, *the cache without its offset* |
-
-# %% fold="cell"
-# C-3, E-000-17
-plain, padded = math.log(128 / 8), math.log(128 / 8 + 1e-10)
-assert np.float32(plain) == np.float32(padded) and plain != padded
-low = {n: min(8 + math.floor(math.log(n / 8) / padded * 8), 15) for n in range(8, 128)}
-assert [n for n in low if low[n] != bucket_by_integers(n)] == [16, 32, 64]
-assert [low[n] for n in (16, 32, 64)] == [9, 11, 13]
-# E-000-18
-learned, small = np.zeros((32, 2)), relative_distance(np.arange(16), np.arange(16))
-cached_bias, cached_buckets = np.array(t5_bias(learned, small)), t5_bucket(small)
-learned += np.random.default_rng(4).standard_normal((32, 2))  # a training step
-assert not cached_bias.any()
-assert np.array_equal(np.moveaxis(learned[cached_buckets], -1, 0), t5_bias(learned, small))
-# E-000-10
-assert (4 / math.sqrt(16) + 1, 4 + 1) == (2, 5)
-
-
-# %% fold="cell"
-# E-000-15, N-000-12, E-000-14
-def bucket_of_the_document(distance, bidirectional=True):  # 000's function; it expects i - j
-    half, d = 16 if bidirectional else 32, np.array(distance)
-    n = np.abs(d) if bidirectional else -np.minimum(d, 0)
-    buckets = np.vectorize(f_by_the_formula)(n, half)
-    return buckets + half * (d >= 0) if bidirectional else buckets
-
-
-theirs = bucket_of_the_document(six)
-assert theirs[[0, 5]].tolist() == [[16, 1, 2, 3, 4, 5], [21, 20, 19, 18, 17, 16]]
-assert np.array_equal(bucket_of_the_document(everything), (t5_bucket(everything) + 16) % 32)
-assert bucket_of_the_document(-1) == t5_bucket(1)  # T5's row for one back is read one ahead
-assert not bucket_of_the_document(six, bidirectional=False)[mask].any()
-assert t5_bucket(six, bidirectional=False)[5].tolist() == [5, 4, 3, 2, 1, 0]
-
-# %% fold="cell"
-# N-000-13, E-000-21, E-000-19
-from pe_numpy import dropout, linear, merge_heads, split_heads
-
-rng = np.random.default_rng(0)
-x, W, c = rng.standard_normal((2, 16, 256)), rng.standard_normal((4, 256, 256)) / 16, np.zeros(256)
-q, k, v = (split_heads(linear(x, W[n], c), 8) for n in range(3))
-for both, mask in ((True, None), (False, small >= 0)):
-    bias = t5_bias(np.zeros((32, 8)), small, bidirectional=both)
-    heads, weights = attention(q, k, v, mask, bias)
-    assert linear(merge_heads(heads), W[3], c).shape == (2, 16, 256)
-    assert weights.shape == (2, 8, 16, 16)
-    assert np.array_equal(weights, attention(q, k, v, mask)[1])  # zeros: no position
-assert W.size + 4 * c.size + 32 * 8 == 263_424
-dropped = dropout(weights, 0.1, np.random.default_rng(2))
-assert np.allclose(weights.sum(-1), 1, rtol=0, atol=1e-12) and np.ptp(dropped.sum(-1)) > 0.3
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb), [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Three grids of row numbers read by each pair: c2p, p2c in the paper, p2c in the released code. What one sees: the first and the third are equal, the second is their mirror image."
 import math
 import matplotlib.pyplot as plt
@@ -21,27 +24,6 @@ rows = {
 }
 plots.deberta_rows(rows)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which terms are added, and what is the scale?** Content to content, content to position (c2p) and
-#   position to content (p2c), divided by $\sqrt{3K}$; variances add, so in general by the root of
-#   $K$ times the number of terms. [Shown](#why-the-root-of-3k).
-# - **Which row of the table does a pair read?** Row $\delta(i,j)=i-j+m$, clipped to 0 and $2m-1$: the
-#   table has $2m$ rows (v1 1,024, v3 512), the future comes first, and distance 0 reads row $m$.
-#   [Shown](#a-table-without-a-middle).
-# - **Does p2c read $\delta(i,j)$ or $\delta(j,i)$?** The paper prints $\delta(j,i)$, the released code
-#   reads $\delta(i,j)$ (the picture). For loaded weights call `deberta_scores` with
-#   `p2c_distance=distance`. [Shown](#which-way-does-the-key-look).
-# - **Do positions have projections of their own?** In the paper yes. In DeBERTa-v3 they share those of
-#   the contents (`share_att_key`). [Shown](#two-vectors-for-each-token).
-# - **How do v2 and v3 group far distances?** With 256 buckets a side: each distance up to 128 has its
-#   own; beyond, up to 511, equal ratios of distances get equal numbers of buckets.
-#   [Shown](#far-distances-share-rows).
-# - **Where do absolute positions enter, and are there 12 layers or 13?** 12. In pre-training layer 12
-#   is applied twice, with absolute positions in its queries alone.
-#   [Shown](#absolute-positions-last-of-all).
 
 # %% [markdown]
 # ## What one number for each distance can't say
@@ -478,6 +460,27 @@ assert t5_bucket(1) != t5_bucket(-1)
 # contents.)
 
 # %% [markdown]
+# ## In short
+#
+# - **Which terms are added, and what is the scale?** Content to content, content to position (c2p) and
+#   position to content (p2c), divided by $\sqrt{3K}$; variances add, so in general by the root of
+#   $K$ times the number of terms. [Shown](#why-the-root-of-3k).
+# - **Which row of the table does a pair read?** Row $\delta(i,j)=i-j+m$, clipped to 0 and $2m-1$: the
+#   table has $2m$ rows (v1 1,024, v3 512), the future comes first, and distance 0 reads row $m$.
+#   [Shown](#a-table-without-a-middle).
+# - **Does p2c read $\delta(i,j)$ or $\delta(j,i)$?** The paper prints $\delta(j,i)$, the released code
+#   reads $\delta(i,j)$ (the picture). For loaded weights call `deberta_scores` with
+#   `p2c_distance=distance`. [Shown](#which-way-does-the-key-look).
+# - **Do positions have projections of their own?** In the paper yes. In DeBERTa-v3 they share those of
+#   the contents (`share_att_key`). [Shown](#two-vectors-for-each-token).
+# - **How do v2 and v3 group far distances?** With 256 buckets a side: each distance up to 128 has its
+#   own; beyond, up to 511, equal ratios of distances get equal numbers of buckets.
+#   [Shown](#far-distances-share-rows).
+# - **Where do absolute positions enter, and are there 12 layers or 13?** 12. In pre-training layer 12
+#   is applied twice, with absolute positions in its queries alone.
+#   [Shown](#absolute-positions-last-of-all).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Which distances share a row?
@@ -591,31 +594,6 @@ assert t5_bucket(1) != t5_bucket(-1)
 square = deberta_scores(q[None], k[None], *tables, six)[0]
 last = deberta_scores(q[None, -3:], k[None], *tables, relative_distance([3, 4, 5], np.arange(6)))
 assert np.allclose(last[0], square[-3:], rtol=0, atol=1e-12)
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 001-3.4, 003-1.2(4).
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | E-001-7 | $x_iW_QW_K^\top x_j^\top+x_iW_QW_K^\top R_{i,j}^\top+R_{j,i}W_QW_K^\top x_j^\top$: one $W_Q$, one $W_K$, no scale | in the paper positions have projections of their own, and the sum is divided by $\sqrt{3K}$: for $K=64$ by 13.8564, not by 8. With shared projections (v3) the formula is right but for the scale and the row of p2c in the code |
-# | E-003-6 | the same formula | the same |
-# | N-003-4 | in pre-training 11 + 2 layers, in fine-tuning 11 + 1 | the sums are right, by the code cited in *Absolute positions, last of all* |
-# | E-003-7 | "the base version ... has 13 layers; the first 11 use relative positions alone, the last 2 add absolute positions" | 12 layers, the last applied twice with one set of weights; same place. (Microsoft's code also computes the plain output of layer 12, and does not use it.) |
-
-# %% fold="cell"
-# E-001-7, E-003-6
-x, R = rng.standard_normal((2, 16)), rng.standard_normal((6, 16))  # two tokens; the table P
-W_Q, W_K, W_qr, W_kr = rng.standard_normal((4, 16, 8)) / 4
-M = W_Q @ W_K.T
-printed = x[1] @ M @ x[0] + x[1] @ M @ R[delta(1, 0, 3)] + R[delta(0, 1, 3)] @ M @ x[0]
-two = relative_distance(np.arange(2), np.arange(2))
-for Wq, Wk in ((W_qr, W_kr), (W_Q, W_K)):  # own projections, shared projections
-    ours = deberta_scores((x @ W_Q)[None], (x @ W_K)[None], (R @ Wq)[None], (R @ Wk)[None], two)
-    same = np.isclose(ours[0, 1, 0] * math.sqrt(3 * 8), printed, rtol=0, atol=1e-12)
-    assert same == (Wq is W_Q)
-assert round(math.sqrt(3 * 64), 4) == 13.8564
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 40 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [30 Expand the score: from absolute to relative](30_expansion.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Share of the weight within a distance, for the eight slopes of 8 heads, log axis. What one sees: eight equal S-curves, each shifted by a factor of two; the flattest passes 99 per cent beyond 1024."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,40 +19,6 @@ from pe_numpy.book.plots import alibi as plots
 
 plots.alibi_reach_of_slopes(np.arange(0, 4096), alibi_slopes(8), (512, 1024))
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which sign, and what in an encoder?** The bias is $-m\,|i-j|$, never above 0, so the nearest of
-#   equal keys gets the largest weight. The form $-m\,(i-j)$ needs a causal mask: without one it
-#   rewards the future. The symmetric form serves encoders, blind to left and right.
-#   [Shown](#distance-or-difference).
-# - **Is the bias added before or after the scale?** After:
-#   $\mathrm{softmax}(q\cdot k/\sqrt K - m\,|i-j|)$. Inside the scale, with $K = 64$, a slope of 0.5
-#   acts as 0.0625. [Shown](#inside-or-outside-the-scale).
-# - **Which slopes, if the number of heads is no power of two?** Those of the authors' code,
-#   `alibi_slopes(H)`: for 12 heads those of 8, then 0.7071, 0.3536, 0.1768, 0.0884. Don't sort them.
-#   [Shown](#twelve-heads-two-rules).
-# - **Why does my library add $m\,j$?** Under a causal mask it gives the same weights as $-m\,(i-j)$: they
-#   differ by a constant in each row. In bfloat16 it is coarse just where the weight is.
-#   [Shown](#a-constant-for-each-row).
-# - **What changes with a cache?** The bias needs the newest query's true position. Built from the query's
-#   own window it is one zero, and ALiBi is off without an error.
-#   [Shown](#a-common-mistake-the-position-of-the-newest-token).
-# - **How far does a head see, why does it extrapolate, and at what cost?** At equal scores 99 % of the
-#   weight lies within $\ln 100/m$ keys (picture above; [proof](#how-far-does-a-head-see)). A farther key
-#   needs a [louder score](#one-loud-key). In a small model the straight line does as well as RoPE, a wall
-#   of 16 keys changes nothing, and RoPE behind it is as flat on long texts.
-#   [Measured](#position-or-window).
-#
-# ## A wall, then a slope
-#
-# The next word of a text depends mostly on the last few. How can an attention layer be told so, without
-# a table and without training? Take six keys, with the query at the last of them, and let all six
-# scores be equal, so that only position can make a difference.
-#
-# A first attempt is a **wall**: the query sees the last three keys, the others are hidden. **Predict**:
-# if two keys *inside* the window change places, together with their values, does the output change?
 
 # %% fold="output"
 distance = np.arange(5, -1, -1)  # of six keys from the last one
@@ -579,7 +548,42 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 # window (proved); flat loss up to 8 times, and a wall of 16 that changes nothing (measured here, one seed,
 # one small model). Not shown by any of this: that a far token can be found when it is needed.
 # [Chapter 71](71_study.ipynb) tests it.
+
+# %% [markdown]
+# ## In short
 #
+# - **Which sign, and what in an encoder?** The bias is $-m\,|i-j|$, never above 0, so the nearest of
+#   equal keys gets the largest weight. The form $-m\,(i-j)$ needs a causal mask: without one it
+#   rewards the future. The symmetric form serves encoders, blind to left and right.
+#   [Shown](#distance-or-difference).
+# - **Is the bias added before or after the scale?** After:
+#   $\mathrm{softmax}(q\cdot k/\sqrt K - m\,|i-j|)$. Inside the scale, with $K = 64$, a slope of 0.5
+#   acts as 0.0625. [Shown](#inside-or-outside-the-scale).
+# - **Which slopes, if the number of heads is no power of two?** Those of the authors' code,
+#   `alibi_slopes(H)`: for 12 heads those of 8, then 0.7071, 0.3536, 0.1768, 0.0884. Don't sort them.
+#   [Shown](#twelve-heads-two-rules).
+# - **Why does my library add $m\,j$?** Under a causal mask it gives the same weights as $-m\,(i-j)$: they
+#   differ by a constant in each row. In bfloat16 it is coarse just where the weight is.
+#   [Shown](#a-constant-for-each-row).
+# - **What changes with a cache?** The bias needs the newest query's true position. Built from the query's
+#   own window it is one zero, and ALiBi is off without an error.
+#   [Shown](#a-common-mistake-the-position-of-the-newest-token).
+# - **How far does a head see, why does it extrapolate, and at what cost?** At equal scores 99 % of the
+#   weight lies within $\ln 100/m$ keys (picture above; [proof](#how-far-does-a-head-see)). A farther key
+#   needs a [louder score](#one-loud-key). In a small model the straight line does as well as RoPE, a wall
+#   of 16 keys changes nothing, and RoPE behind it is as flat on long texts.
+#   [Measured](#position-or-window).
+#
+# ## A wall, then a slope
+#
+# The next word of a text depends mostly on the last few. How can an attention layer be told so, without
+# a table and without training? Take six keys, with the query at the last of them, and let all six
+# scores be equal, so that only position can make a difference.
+#
+# A first attempt is a **wall**: the query sees the last three keys, the others are hidden. **Predict**:
+# if two keys *inside* the window change places, together with their values, does the output change?
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: another program, the same slopes
@@ -739,71 +743,6 @@ assert np.array_equal(shifted, alibi_bias(alibi_slopes(4), relative_distance(tex
 from_zero = np.array([2.0 ** (-8 * h / 8) for h in range(8)])
 assert np.array_equal(from_zero, 2 * alibi_slopes(8)) and from_zero[-1] == 1 / 128
 assert alibi_slopes(8)[-1] == 0.00390625
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 001-3.5, 002-4.1, 002-4.2, 002-4.3, 003-3, 004-2.9.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-002-8 | slopes of 8 heads, distances of 5 positions | as computed below |
-# | N-002-9 | code for any number of heads, without its slopes | those of 3, 6 and 12 heads below |
-# | N-003-5 | train on 1024 tokens, read 2048; slopes of 8 heads | the long bias holds the short one, bit for bit; asserted above, *The formula* |
-# | N-004-7 | $m_h = 2^{-8h/H}$ for 8, 16, 12 heads | asserted above, *Slopes* |
-# | N-004-8 | the row $m\,[-(i-1), \dots, -1, 0]$ | below, for $i = 4$, $m = 1/2$ |
-# | E-002-6 | $m_i = 2^{-8i/n}$, beside code that follows the rule | for 12 heads they differ; both exist; asserted above, *Twelve heads* |
-# | E-003-23 | $\mathrm{softmax}((QK^\top + B)/\sqrt{d_k})$ | $\mathrm{softmax}(QK^\top/\sqrt{d_k} + B)$; asserted above, *Inside or outside* |
-# | E-003-24 | slopes are "exponential *differences* of 2" | a geometric sequence: ratios are constant, differences are not |
-# | E-003-25 | softmax keeps far weights from "decaying infinitely close to 0" | at equal scores the weight at distance $d$ is $e^{-md}$ of that at 0: for 1/2 and 100 steps $1.9\cdot10^{-22}$ |
-# | X-6 | scale: 003 around the bias, 002 on scores as given, 001 and 004 none | the bias is outside; not dividing is a third version |
-# | X-8 | 002, 003 subtract $m\,\lvert i-j\rvert$; 001, 004 $m\,(i-j)$ | equal under a causal mask; asserted above, *Distance or difference* |
-# | C-4 | a symmetric bias matrix | right: under a causal mask the paper's; asserted above, *Distance or difference* |
-# | C-5 | `2 ** (-(2 ** -(log2(n) - 3)))` as first slope and as ratio | right: it is $2^{-8/n}$, as in the authors' code |
-# | C-8 | slopes in ascending order | right: heads, with their slopes, may change places |
-# | C-10 | $m_h = 2^{-8h/n}$; a formula without a visible scale | as the paper prints it; its footnote 10 adds the scale |
-# | C-19 | the row begins with $-(i-1)$ | right: its $i$ counts from 1 |
-#
-# 002-4.3 lists as advantages no cost in training, extrapolation and simplicity. The first and third hold;
-# *Position or window* examines the second.
-
-# %% fold="cell"
-# N-002-8, N-002-9, C-8
-five = np.array([[-abs(i - j) for j in range(5)] for i in range(5)])
-assert np.array_equal(alibi_bias([1.0], relative_distance(range(5), range(5)))[0], five)
-assert alibi_slopes(8).tolist() == [2.0**-h for h in range(1, 9)]
-assert alibi_slopes(3).tolist() == [0.0625, 0.00390625, 0.25]
-assert alibi_slopes(6).tolist() == [0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125]
-assert alibi_slopes(12)[8:].round(8).tolist() == [0.70710678, 0.35355339, 0.1767767, 0.08838835]
-assert sorted(slopes_by_formula(8)) == [2.0**-h for h in (8, 7, 6, 5, 4, 3, 2, 1)]
-
-# %% fold="cell"
-# C-8: heads change places, with their slopes and their parts of W_q, W_k, W_v, W_o
-x = np.random.default_rng(1).standard_normal((6, 24))  # (L, D)
-W = np.random.default_rng(2).standard_normal((4, 8, 24, 3)) / 5  # four parts for each head
-
-
-def heads_layer(W, slopes):
-    bias = alibi_bias(slopes, relative_distance(range(6), range(6)))
-    out = attention(*(x @ W[:3]), causal_mask(range(6), range(6)), bias)[0]  # (H, L, K)
-    return np.einsum("hlk,hdk->ld", out, W[3])
-
-
-assert np.allclose(heads_layer(W, m8), heads_layer(W[:, ::-1], m8[::-1]), rtol=0, atol=1e-12)
-assert not np.allclose(heads_layer(W, m8), heads_layer(W, m8[::-1]), rtol=0, atol=0.01)
-
-# %% fold="cell"
-# N-004-8, C-19, C-5, E-003-24, E-003-25, X-6, C-10
-row = [-(4 - 1) + n for n in range(4)]  # i = 4, counted from 1: -(i-1) ... -1, 0
-assert row == alibi_bias([1.0], relative_distance([3], range(4)))[0, 0].tolist()  # i = 3 from 0
-assert (alibi_bias([0.5], relative_distance([3], range(4))) == 0.5 * np.array(row)).all()
-for n in range(1, 65):
-    m_n = np.array([1, *slopes_by_formula(n)])  # ratios, and the first slope, a ratio to 1
-    assert np.allclose(m_n[1:] / m_n[:-1], 2 ** (-(2 ** -(np.log2(n) - 3))), rtol=0, atol=1e-15)
-assert np.allclose(m8[1:] / m8[:-1], 1 / 2, rtol=0, atol=1e-15) and np.ptp(np.diff(m8)) > 0.2
-w_far = softmax(-0.5 * np.arange(101))
-assert f"{w_far[100] / w_far[0]:.1e}" == "1.9e-22"
-assert abs(softmax(raw - 0.5 * away) @ away - mean["outside"]) > 0.3  # not divided at all
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Five biases that meet at distance 64, Sandwich nearly, and the factors that they are on a weight, on log axes. What one sees: the square and the line plunge beyond 64, the root follows, the logarithm is nearly straight, and Sandwich ripples about it."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,27 +24,6 @@ shapes = {"square": square, "ALiBi": line, "root": root, "logarithm": log}
 shapes |= {"Sandwich": sandwich_bias(8, far)[7, 0]}
 plots.distance_shapes(far[0], shapes, 64)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which sign, and where is it added?** KERPLE's and Sandwich's biases are penalties, 0 at distance 0 and
-#   below 0 elsewhere, the same for past and future; FIRE's is whatever its network makes. All are added
-#   after the division by $\sqrt K$. [Shown](#kerple-two-numbers-a-head). An encoder with ALiBi's $-m|i-j|$ for
-#   both sides cannot tell left from right; two slopes or half a step mend it. [Sides](#an-encoder-has-two-sides).
-# - **Which one sees farthest?** A line makes weights fall by a constant factor a step, a square as a bell,
-#   a logarithm $-p\ln(1+a\delta)$ as the power law $(1+a\delta)^{-p}$. With $p\le 1$ the head has no window: the
-#   longer the text, the more of the weight is far away. [Shown](#one-bend-one-law).
-# - **Why must KERPLE's exponent stay at or below 2?** So that the bias is a kernel: the inner product of some
-#   position vectors, up to a number for each row and one for each column. At 2.5 there are none.
-#   [Shown](#why-the-exponent-stops-at-2).
-# - **What is trained, and where may it start?** KERPLE: $p$ and $a$ a head, both above 0; a
-#   constant $a=0$ switches the head off, and $p$ gets no gradient. Sandwich: nothing. FIRE: a small network,
-#   $c$ and $L$. [Shown](#a-common-mistake-a-constant-a-of-0).
-# - **What must a cache hold?** Positions alone. But FIRE reads the query's own position: beyond $L$ each row is
-#   stretched anew, and a diagonal holds more than one number. [Shown](#fire-a-share-of-the-way-back).
-# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm ($f$ a line, $c=a$), ALiBi as the limit
-#   $c\to 0$, and, with 62 ReLUs, T5's 32 causal buckets, exactly on whole distances. [Shown](#fire-contains-the-others).
 
 # %% [markdown]
 # ## One bend, one law
@@ -493,7 +475,29 @@ plt.show()
 # (or its logarithm): no threshold, and it knows left from right. A *generalised Gaussian prior*
 # ([arXiv:2505.22842](https://arxiv.org/abs/2505.22842)) reads KERPLE's power form as a prior on distance;
 # ALiBi is its Laplace case.
+
+# %% [markdown]
+# ## In short
 #
+# - **Which sign, and where is it added?** KERPLE's and Sandwich's biases are penalties, 0 at distance 0 and
+#   below 0 elsewhere, the same for past and future; FIRE's is whatever its network makes. All are added
+#   after the division by $\sqrt K$. [Shown](#kerple-two-numbers-a-head). An encoder with ALiBi's $-m|i-j|$ for
+#   both sides cannot tell left from right; two slopes or half a step mend it. [Sides](#an-encoder-has-two-sides).
+# - **Which one sees farthest?** A line makes weights fall by a constant factor a step, a square as a bell,
+#   a logarithm $-p\ln(1+a\delta)$ as the power law $(1+a\delta)^{-p}$. With $p\le 1$ the head has no window: the
+#   longer the text, the more of the weight is far away. [Shown](#one-bend-one-law).
+# - **Why must KERPLE's exponent stay at or below 2?** So that the bias is a kernel: the inner product of some
+#   position vectors, up to a number for each row and one for each column. At 2.5 there are none.
+#   [Shown](#why-the-exponent-stops-at-2).
+# - **What is trained, and where may it start?** KERPLE: $p$ and $a$ a head, both above 0; a
+#   constant $a=0$ switches the head off, and $p$ gets no gradient. Sandwich: nothing. FIRE: a small network,
+#   $c$ and $L$. [Shown](#a-common-mistake-a-constant-a-of-0).
+# - **What must a cache hold?** Positions alone. But FIRE reads the query's own position: beyond $L$ each row is
+#   stretched anew, and a diagonal holds more than one number. [Shown](#fire-a-share-of-the-way-back).
+# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm ($f$ a line, $c=a$), ALiBi as the limit
+#   $c\to 0$, and, with 62 ReLUs, T5's 32 causal buckets, exactly on whole distances. [Shown](#fire-contains-the-others).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: the vectors of a square

@@ -5,6 +5,9 @@
 #
 # 30 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="A text of three and a half sentences. Above, weights of the last word: ALiBi's fall by equal shares, FoX's drop at each full stop. Below, positions: the distance is a line, CoPE's count a stair with a step at each full stop."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,31 +24,6 @@ gate_scores = np.tile(np.where(stop, 50.0, -50.0), (16, 1))  # open at full stop
 counted = cope_bias(one, gate_scores, rows)  # without a mask: right for the last word
 plots.content_text(words, softmax(line[-1]), softmax(fox[-1]), counted[-1])
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **What does FoX add to a score, and where?** $c_i - c_j$, after the division by $\sqrt K$, under a causal
-#   mask. $c$ is the cumulative sum of $\ln f$; the gate $f = \sigma(w\cdot x + b)$ is one number a token and
-#   head. A key keeps the product of the gates after it, the query's included. [Shown](#a-gate-for-each-token).
-# - **How do ALiBi and CABLE compare?** A constant gate $f$ is ALiBi with slope $-\ln f$. CABLE is FoX with the
-#   sign inside the gate turned. [Shown](#a-constant-gate).
-# - **Does FoX run in FlashAttention, and in half precision?** Yes: two more components hold the bias,
-#   $[q/\sqrt K, 1, c_i]\cdot[k, -c_j, 1]$, at a scale of 1. But sums of $\ln f$ belong in float32: float16 rounds their steps away.
-#   [Fold](#no-array-of-pairs), [precision](#sums-in-half-precision).
-# - **What must a cache hold?** FoX: keys, values and $\ln f$, one number a token and head; the queries are the
-#   *last* of the keys. CoPE: keys and values. [Shown](#with-a-cache).
-# - **What is a position in CoPE?** The query's count, from the key up to itself, of keys whose gates
-#   $\sigma(q\cdot k/\sqrt K)$ are open: a fraction, read in a table between two rows; beyond the last row, that row. Mask the gates
-#   *before* the sum. [Shown](#count-what-matters), [mask](#a-common-mistake-the-mask-after-the-sum).
-# - **Inside or outside the scale?** CoPE's released code has $(q\cdot k + z)/\sqrt K$, the paper's listing
-#   $q\cdot k/\sqrt K + z$. A trained table serves one of them. [Shown](#which-scale).
-#
-# ## Where distance fails
-#
-# ALiBi ([chapter 35](35_alibi.ipynb)) lets each token fade with its distance. But what makes a token old?
-# In the text of the picture, *mat* and *dog* are six words apart, and two sentences. A reader who asks "what
-# happened in the sentence before?" needs other distances each time.
 
 # %%
 sentence = np.cumsum(stop) - stop  # a full stop belongs to the sentence that it ends
@@ -517,6 +495,31 @@ print(f"{size} tokens: attention {2 * width * pairs_seen:,} multiplications a he
 print(f"FoX folds in {2 * pairs_seen:,} more: {1 / width:.1%}")
 print(f"CoPE: {width * table_rows * size:,} for its table, {pairs_seen:,} sigmoids and lookups")
 assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs are what costs
+
+# %% [markdown]
+# ## In short
+#
+# - **What does FoX add to a score, and where?** $c_i - c_j$, after the division by $\sqrt K$, under a causal
+#   mask. $c$ is the cumulative sum of $\ln f$; the gate $f = \sigma(w\cdot x + b)$ is one number a token and
+#   head. A key keeps the product of the gates after it, the query's included. [Shown](#a-gate-for-each-token).
+# - **How do ALiBi and CABLE compare?** A constant gate $f$ is ALiBi with slope $-\ln f$. CABLE is FoX with the
+#   sign inside the gate turned. [Shown](#a-constant-gate).
+# - **Does FoX run in FlashAttention, and in half precision?** Yes: two more components hold the bias,
+#   $[q/\sqrt K, 1, c_i]\cdot[k, -c_j, 1]$, at a scale of 1. But sums of $\ln f$ belong in float32: float16 rounds their steps away.
+#   [Fold](#no-array-of-pairs), [precision](#sums-in-half-precision).
+# - **What must a cache hold?** FoX: keys, values and $\ln f$, one number a token and head; the queries are the
+#   *last* of the keys. CoPE: keys and values. [Shown](#with-a-cache).
+# - **What is a position in CoPE?** The query's count, from the key up to itself, of keys whose gates
+#   $\sigma(q\cdot k/\sqrt K)$ are open: a fraction, read in a table between two rows; beyond the last row, that row. Mask the gates
+#   *before* the sum. [Shown](#count-what-matters), [mask](#a-common-mistake-the-mask-after-the-sum).
+# - **Inside or outside the scale?** CoPE's released code has $(q\cdot k + z)/\sqrt K$, the paper's listing
+#   $q\cdot k/\sqrt K + z$. A trained table serves one of them. [Shown](#which-scale).
+#
+# ## Where distance fails
+#
+# ALiBi ([chapter 35](35_alibi.ipynb)) lets each token fade with its distance. But what makes a token old?
+# In the text of the picture, *mat* and *dog* are six words apart, and two sentences. A reader who asks "what
+# happened in the sentence before?" needs other distances each time.
 
 # %% [markdown]
 # ## Exercises

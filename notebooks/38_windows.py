@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [25 Place pixels: positions on a grid](25_grid.ipynb), [30 Expand the score: from absolute to relative](30_expansion.ipynb), [31 Give each distance a vector: Shaw's scheme](31_shaw.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="A window of 4 by 5 pixels for three queries: which row of the table each key reads. Below, the table, 7 by 9. What one sees: the keys' colours are a frame of 4 by 5 in the table, turned by 180 degrees; the frame slides with the query."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,32 +21,6 @@ from pe_numpy.relative import windows
 
 plots.windows_view(4, 5, [(0, 0), (1, 3), (3, 4)])
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **What is `relative_position_index`?** The number of the offset from key to query in a window of
-#   $h\times w$ pixels: $(\Delta y+h-1)(2w-1)+\Delta x+w-1$, query minus key. It names the row of a trained
-#   table of $(2h-1)(2w-1)$ rows. For 2×3 it begins `7 6 5 2 1 0`. [Shown](#number-the-offsets).
-# - **Why $2w-1$, and not $2h-1$?** One step down must skip all offsets of a row. On squares both are equal;
-#   on 2×3 the wrong factor uses 11 of 15 rows, without an error. [Shown](#a-common-mistake-the-other-side).
-# - **What is scaled?** Swin's bias is added after the division by $\sqrt K$. In MViT's and SAM's
-#   $q\cdot R_{\Delta y}+q\cdot C_{\Delta x}$ the query is *not* divided. Swin-2 has cosines and no
-#   $\sqrt K$. [Shown](#two-short-tables). If queries and keys lie on two grids, both are brought to the finer
-#   scale. [Shown](#queries-and-keys-of-other-sizes).
-# - **What does it cost?** Swin: $(hw)^2$ numbers a head, copied from a view on the table without an index. Two tables:
-#   $L\,(h+w)$ products with their vectors in place of $L\,S$. Nothing to cache. [Shown](#the-view-that-slides).
-# - **My window has grown; what now?** Resize the table: Swin bicubic on both axes, SAM linear on each. Swin-2
-#   needs nothing, if the window $P$ of its pretraining is kept. [Shown](#resize-a-table).
-# - **Why do Swin-2's coordinates exceed 1?** In a window of $P$ they reach $\log_2(1+8)/\log_2 8 = 1.056642$.
-#   [Shown](#coordinates-in-place-of-a-table).
-#
-# ## A window has two distances
-#
-# Cut an image into windows of $h$ rows and $w$ columns of pixels (or of patches, small squares of
-# pixels), and let each pixel attend to those of its own window. A bias may tell near from far, as
-# [T5's](33_t5.ipynb) does. First attempt: number the pixels row by row and take the distance $i-j$ of a
-# sentence. **Predict**, for 2 rows of 3 pixels: which pairs of pixels have $i-j=1$?
 
 # %% fold="output"
 h, w = 2, 3
@@ -513,7 +490,34 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 # Windows are not the only place with two distances. LayoutLMv3 reads pages: the left edges and the bottom
 # edges of the boxes around words go through T5's buckets, one trained table each ([chapter 33](33_t5.ipynb)).
 # Two biases are added; boxes stand anywhere, so there is no view and no picture.
+
+# %% [markdown]
+# ## In short
 #
+# - **What is `relative_position_index`?** The number of the offset from key to query in a window of
+#   $h\times w$ pixels: $(\Delta y+h-1)(2w-1)+\Delta x+w-1$, query minus key. It names the row of a trained
+#   table of $(2h-1)(2w-1)$ rows. For 2×3 it begins `7 6 5 2 1 0`. [Shown](#number-the-offsets).
+# - **Why $2w-1$, and not $2h-1$?** One step down must skip all offsets of a row. On squares both are equal;
+#   on 2×3 the wrong factor uses 11 of 15 rows, without an error. [Shown](#a-common-mistake-the-other-side).
+# - **What is scaled?** Swin's bias is added after the division by $\sqrt K$. In MViT's and SAM's
+#   $q\cdot R_{\Delta y}+q\cdot C_{\Delta x}$ the query is *not* divided. Swin-2 has cosines and no
+#   $\sqrt K$. [Shown](#two-short-tables). If queries and keys lie on two grids, both are brought to the finer
+#   scale. [Shown](#queries-and-keys-of-other-sizes).
+# - **What does it cost?** Swin: $(hw)^2$ numbers a head, copied from a view on the table without an index. Two tables:
+#   $L\,(h+w)$ products with their vectors in place of $L\,S$. Nothing to cache. [Shown](#the-view-that-slides).
+# - **My window has grown; what now?** Resize the table: Swin bicubic on both axes, SAM linear on each. Swin-2
+#   needs nothing, if the window $P$ of its pretraining is kept. [Shown](#resize-a-table).
+# - **Why do Swin-2's coordinates exceed 1?** In a window of $P$ they reach $\log_2(1+8)/\log_2 8 = 1.056642$.
+#   [Shown](#coordinates-in-place-of-a-table).
+#
+# ## A window has two distances
+#
+# Cut an image into windows of $h$ rows and $w$ columns of pixels (or of patches, small squares of
+# pixels), and let each pixel attend to those of its own window. A bias may tell near from far, as
+# [T5's](33_t5.ipynb) does. First attempt: number the pixels row by row and take the distance $i-j$ of a
+# sentence. **Predict**, for 2 rows of 3 pixels: which pairs of pixels have $i-j=1$?
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: blind to mirrors

@@ -5,6 +5,9 @@
 #
 # 50 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Three panels with a query and a key arrow, at positions (2,0), (5,3), (9,7). What one sees: dotted arcs turn both arrows from panel to panel; the shaded angle between them is the same in all three."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,25 +24,6 @@ turned_q = np.array([q * np.exp(1j * m * theta) for m, _ in pairs])
 turned_k = np.array([k * np.exp(1j * n * theta) for _, n in pairs])
 plots.turned_together(turned_q, turned_k, pairs)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Why a rotation?** If one function changes queries and keys, leaves position 0 alone and makes
-#   their inner products depend on the distance alone, it is a power of one orthogonal matrix: in the
-#   plane a rotation by $m\theta$, or a mirror. [Shown](#the-wish-alone-in-any-number-of-dimensions).
-# - **What is the formula?** At position $m$ the pair $(a, b)$ becomes
-#   $(a\cos m\theta_c - b\sin m\theta_c,\; a\sin m\theta_c + b\cos m\theta_c)$, with
-#   $\theta_c = 10000^{-2c/d}$ radians, $c = 0, \dots, d/2 - 1$. [Shown](#four-forms-of-one-rotation).
-# - **Which sign?** Positive positions turn counter-clockwise. A turned score is
-#   $q^\top R_{n-m} k$: key minus query. [Shown](#what-the-score-sees); [chapter 41](41_rope_computed.ipynb) tests it.
-# - **Interleaved or half-split?** Interleaved, pairs $(2c, 2c + 1)$: RoFormer, GPT-J, Meta's LLaMA.
-#   Half-split, pairs $(c, c + d/2)$: GPT-NeoX, Hugging Face's LLaMA. [Shown](#which-components-are-partners).
-# - **How do I convert LLaMA weights?** Reorder the rows of $W_q$ and $W_k$, head by head:
-#   `rope_convert_weights(W, n_heads, to="half")`, back with `to="interleaved"`. $W_v$ and $W_o$
-#   stay. [Shown](#converting-weights).
-# - **Is the value rotated?** No. A turned value would carry its absolute position into the output.
-#   [Shown](#values-stay-as-they-are).
 
 # %% [markdown]
 # ## Numbers that turn
@@ -709,6 +693,25 @@ plots.score_matrices(rotary, added)
 plt.show()
 
 # %% [markdown]
+# ## In short
+#
+# - **Why a rotation?** If one function changes queries and keys, leaves position 0 alone and makes
+#   their inner products depend on the distance alone, it is a power of one orthogonal matrix: in the
+#   plane a rotation by $m\theta$, or a mirror. [Shown](#the-wish-alone-in-any-number-of-dimensions).
+# - **What is the formula?** At position $m$ the pair $(a, b)$ becomes
+#   $(a\cos m\theta_c - b\sin m\theta_c,\; a\sin m\theta_c + b\cos m\theta_c)$, with
+#   $\theta_c = 10000^{-2c/d}$ radians, $c = 0, \dots, d/2 - 1$. [Shown](#four-forms-of-one-rotation).
+# - **Which sign?** Positive positions turn counter-clockwise. A turned score is
+#   $q^\top R_{n-m} k$: key minus query. [Shown](#what-the-score-sees); [chapter 41](41_rope_computed.ipynb) tests it.
+# - **Interleaved or half-split?** Interleaved, pairs $(2c, 2c + 1)$: RoFormer, GPT-J, Meta's LLaMA.
+#   Half-split, pairs $(c, c + d/2)$: GPT-NeoX, Hugging Face's LLaMA. [Shown](#which-components-are-partners).
+# - **How do I convert LLaMA weights?** Reorder the rows of $W_q$ and $W_k$, head by head:
+#   `rope_convert_weights(W, n_heads, to="half")`, back with `to="interleaved"`. $W_v$ and $W_o$
+#   stay. [Shown](#converting-weights).
+# - **Is the value rotated?** No. A turned value would carry its absolute position into the output.
+#   [Shown](#values-stay-as-they-are).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Turn by hand
@@ -824,128 +827,6 @@ for layout, known in (
 ones = np.ones((5, 8))
 interleaved, half = (rope(ones, positions, layout=layout) for layout in ("interleaved", "half"))
 assert close(interleaved @ interleaved.T, half @ half.T) and not close(interleaved, half)
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 002-3.1, 002-3.2, 003-1.3(3), 003-1.4(3), 003-2, 004-2.10.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-002-4 | $[x, y]$ at position 0 is turned by $\theta$ at 1 and by $2\theta$ at 2 | so it is; asserted below |
-# | N-002-13 | exercise: turn by 0.1 a position, $q = [1, 0.5]$, $k = [0.8, 0.3]$, at (0, 2) and (3, 5) | both scores are 0.9509 |
-# | C-20 | the same exercise prints 0.9509 twice: a bug that ignores position? | right, the distance is the same; (2, 0) gives 0.9112 |
-# | N-003-10 | the identity in $d$ dimensions, with a sum over pairs | holds; asserted above, *What the score sees* |
-# | C-15 | its exponent has $m - n$, RoFormer's matrix $n - m$ | both right; asserted above, *What the score sees* |
-# | C-13 | goes from the product of moduli straight to $R_f(q, m) = \lVert q\rVert$ | no gap, since one $f$ serves both; asserted above, *Lengths stay* |
-# | E-002-5 | prints two programs for RoPE without a word on their difference | the first turns halves, the second neighbours; scores differ until the components are reordered by $p$ |
-# | E-003-10 | RoPE comes from a paper "SuRE" | no such paper could be found; it is RoFormer (arXiv:2104.09864), whose equations (14) to (16) are `rope` |
-# | E-003-11 | turned attention is $\sum_j a_{ij} v_j$ with $a_{ij} = \tilde q_i^\top \tilde k_j/\sqrt d$ | the softmax is missing: as printed the weights don't sum to 1 |
-# | E-003-12 | the rotation angle depends on $i - j$ only | each vector turns by an absolute angle; asserted above, *Every step adds the same angle* |
-# | E-003-13 | RoPE extrapolates because angles vary continuously | of 64 pairs trained to 2048, 23 never complete a turn and meet new angles beyond |
-# | E-003-20 | "f(q, m) and f(k, m) have little to do with m"; "moving the terms" repeats the equation | only the modulus is independent of $m$; the terms must be sorted by content, or nothing follows |
-# | E-003-22 | the derivation works "by linear attention calculus" | it uses the inner product; linear attention is an application (RoFormer, section 3.3), whose weights don't sum to 1 |
-# | E-004-17 | RoPE combines "rotary and relative" encoding | absolute and relative: absolute turns, relative scores; asserted above, *Every step adds the same angle* |
-# | E-004-18 | writes $q_m R_m$, and "left-multiply" | rows give $q R_{m-n} k^\top$, columns $q^\top R_{n-m} k$; they can't be mixed |
-# | E-004-19 | prints $R_{m-n}$ with $\sin$ at the top right | that is $R_{n-m}$ of its own definition |
-# | E-004-20 | $\theta_i = 1/(10000\sqrt{2i/d})$, pairs counted from 1 | $10000^{-2i/d}$ from 0, or $10000^{-2(i-1)/d}$ from 1 |
-# | E-004-21 | turns the pairs $(x_i, x_{i+1})$ for every $i$ | these overlap; right is $(x_{2i-1}, x_{2i})$ |
-
-# %% fold="cell"
-# N-002-4, N-002-13 and C-20
-x2, R2 = np.array([2.0, 0.5]), rope_matrix(1, [0.5])
-for m in range(3):
-    assert close(rope_matrix(m, [0.5]) @ x2, np.linalg.matrix_power(R2, m) @ x2)
-    assert close(rope_matrix(m, [0.5]) @ x2 @ [1, 1j], (2 + 0.5j) * np.exp(0.5j * m))
-
-
-def exercise_score(m, n):
-    return rope([[1.0, 0.5]], [m], [0.1])[0] @ rope([[0.8, 0.3]], [n], [0.1])[0]
-
-
-print([f"{exercise_score(m, n):.4f}" for m, n in ((0, 2), (3, 5), (2, 0))])
-assert f"{exercise_score(0, 2):.10f} {exercise_score(3, 5):.10f}" == "0.9509301820 0.9509301820"
-assert f"{exercise_score(2, 0):.4f}" == "0.9112"
-
-# %% fold="cell"
-# E-002-5: scores of the two programs
-a, b = np.random.default_rng(0).normal(size=(2, 10, 16))  # each (L, K)
-at, order = np.arange(10), rope_permutation(16)
-neighbours = rope(a, at) @ rope(b, at).T
-halves = rope(a, at, layout="half") @ rope(b, at, layout="half").T
-reordered = rope(a[:, order], at, layout="half") @ rope(b[:, order], at, layout="half").T
-print(f"S[3, 5]: {neighbours[3, 5]:.4f}, {halves[3, 5]:.4f}; reordered {reordered[3, 5]:.4f}")
-assert abs(neighbours[3, 5] - halves[3, 5]) > 0.1 and close(neighbours, reordered)
-assert close(np.diagonal(neighbours), np.diagonal(halves))
-
-# %% fold="cell"
-# E-003-10: RoFormer's equations (14), (15) and (16), with its count from 1
-rng = np.random.default_rng(7)
-W_q, W_k, x_m, x_n = rng.normal(size=(6, 6)), rng.normal(size=(6, 6)), *rng.normal(size=(2, 6))
-theirs, m, n = np.array([10000 ** (-2 * (i - 1) / 6) for i in (1, 2, 3)]), 9, 4
-by_14 = (rope_matrix(m, theirs) @ W_q @ x_m) @ (rope_matrix(n, theirs) @ W_k @ x_n)
-by_16 = x_m @ W_q.T @ rope_matrix(n - m, theirs) @ W_k @ x_n
-assert close(by_14, by_16) and close(by_16, rope([W_q @ x_m], [m])[0] @ rope([W_k @ x_n], [n])[0])
-
-# %% fold="cell"
-# E-003-11 and E-003-22: weights without softmax, and those of linear attention with RoPE
-Q, K = np.random.default_rng(0).standard_normal((2, 4, 8))
-at = np.arange(4)
-scaled = rope(Q, at) @ rope(K, at).T / np.sqrt(8)  # (L, S)
-print("sums without softmax:", [f"{total:.3f}" for total in scaled.sum(axis=1)])
-assert [f"{total:.3f}" for total in scaled.sum(axis=1)] == ["2.380", "-3.008", "-1.815", "0.477"]
-assert close(softmax(scaled).sum(axis=1), 1)
-fq, fk = (np.where(x > 0, x + 1, np.exp(x)) for x in (Q, K))  # positive features, elu(x) + 1
-bottom = fq @ fk.sum(axis=0)[:, None]  # the denominator is not turned
-weights = rope(fq, at) @ rope(fk, at).T / bottom
-assert close(rope(fq, at + 100) @ rope(fk, at + 100).T / bottom, weights)  # relative, too
-assert (weights.sum(axis=1) < 0.99).all()
-
-# %% fold="cell"
-# E-003-13: a head of width 128, trained on 2048 positions
-slow = rope_frequencies(128)
-print("never complete a turn:", int((2 * np.pi / slow > 2048).sum()), "of", len(slow), "pairs")
-print(f"slowest: {2047 * slow[-1]:.4f} of {2 * np.pi:.4f} radians; at 8191 {8191 * slow[-1]:.4f}")
-assert (2 * np.pi / slow > 2048).sum() == 23 and f"{2047 * slow[-1]:.4f}" == "0.2364"
-
-# %% fold="cell"
-# E-003-20: modulus and number at m = 0 and 5; sides sorted by content are equal, unsorted are not
-z = complex(*np.random.default_rng(0).normal(size=2))
-for m, where in ((0, "0.1257-0.1321j"), (5, "-0.0910-0.1580j")):
-    moved = complex(*rope([[z.real, z.imag]], [m], [1.0])[0])
-    assert f"{abs(moved):.6f}" == "0.182373" and f"{moved:.4f}" == where
-unsorted_ = [on_circle(np.angle(f(x, 3)) - np.angle(f(k, 3))) for x in contents]
-sorted_ = [on_circle(np.angle(f(x, 3)) - np.angle(x)) for x in contents]
-assert len(set(np.round(unsorted_, 6))) == 4 and len(set(np.round(sorted_, 6))) == 1
-
-# %% fold="cell"
-# E-004-18 and E-004-19: rows and columns; the printed matrix
-a, b, m, n = np.array([1.0, 0.5]), np.array([0.8, 0.3]), 5, 2
-R5, R2, R3 = (rope_matrix(p, [1.0]) for p in (m, n, m - n))
-rows, columns = (a @ R5) @ (b @ R2), (R5 @ a) @ (R2 @ b)
-assert close(rows, a @ R3 @ b) and close(columns, a @ R3.T @ b)
-assert f"{rows:.6f} {columns:.6f}" == "-0.926381 -0.954605"
-as_printed = np.array([[np.cos(3), np.sin(3)], [-np.sin(3), np.cos(3)]])
-difference = R2.T @ R5  # R_(m-n), with its query at n and its key at m
-assert difference.round(5)[0, 1] == -0.14112 and close(as_printed, difference.T)
-assert close((R2 @ a) @ (R5 @ b), a @ difference @ b)
-print(f"rows {rows:.6f}, columns {columns:.6f}")
-
-# %% fold="cell"
-# E-004-20 and E-004-21: frequencies as printed, and overlapping pairs
-i = np.arange(1, 5)
-assert (1 / (10000 * np.sqrt(2 * i[:3] / 8))).round(6).tolist() == [0.0002, 0.000141, 0.000115]
-assert close(10000.0 ** (-2 * (i - 1) / 8), frequencies)
-assert (10000.0 ** (-2 * i / 8)).round(4).tolist() == [0.1, 0.01, 0.001, 0.0001]
-
-
-def overlapping(m):
-    first, then = np.eye(4), np.eye(4)
-    first[:2, :2], then[1:3, 1:3] = rope_matrix(m, [1.0]), rope_matrix(m, [0.01])
-    return then @ first
-
-
-assert not close(overlapping(20).T @ overlapping(23), overlapping(0).T @ overlapping(3))
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 40 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Left: map of scores over query and key position, with eight pairs circled. Right: the same scores over the distance. What one sees: diagonal stripes, and one score for each distance."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,26 +22,6 @@ grid = np.arange(27)
 scores = rope(np.tile(q, (27, 1)), grid) @ rope(np.tile(k, (27, 1)), grid).T  # (M, N)
 plots.rope_score_map(scores, circled)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which sign?** Positive positions turn counter-clockwise; with the query at $m$ and the key at $n$
-#   the score is $\langle q, R_{n-m} k\rangle$. Test one absolute value: $(1, 0)$ at position 1, frequency
-#   1, becomes $(\cos 1, \sin 1)$. [Shown](#which-sign).
-# - **With a cache, where does a new token stand, and are cached keys turned?** At its place in the text:
-#   after tokens 0 to 4 it is `rope(q, [5])`, though there is one query. Keys are turned once, as they
-#   arrive (or cached unturned and turned at each step); twice is wrong. [Shown](#decode-with-a-cache).
-# - **float32 or float64 for the angles?** float64, then cast the finished cosines, whatever the dtype of
-#   the data. In bfloat16 position 257 does not exist. [Shown](#large-positions-small-number-formats).
-# - **How does partial RoPE divide the exponent?** GPT-J, GPT-NeoX and Phi by the width $r$ that turns,
-#   $10000^{-2c/r}$; by the full width, slow pairs are missing. [Shown](#partial-rope).
-# - **Does the score fall with distance?** For equal contents on average, in waves; for unrelated ones not
-#   at all; and a query can have its largest score at any distance. [Shown](#does-the-score-fall-with-distance).
-# - **What is `rope_theta`, and does RoPE reach beyond the trained length?** It is the base of the
-#   frequencies, 10000 in the paper; a larger one slows every pair but the first, the slowest most. In a head
-#   of width 128 trained on 2048 positions, 23 of 64 pairs meet new angles beyond.
-#   [Shown](#how-far-have-the-hands-turned).
 
 # %% [markdown]
 # ## Turn one vector by hand
@@ -614,7 +597,28 @@ plt.show()
 # bfloat16 comes within 0.1 of the largest possible error at position 542, float16 at 2913; a float32 table loses
 # a digit for every ten times the length. `rope` stays at the rounding of float32 itself. Whatever precision the
 # *data* can bear, the *angles* need more.
+
+# %% [markdown]
+# ## In short
 #
+# - **Which sign?** Positive positions turn counter-clockwise; with the query at $m$ and the key at $n$
+#   the score is $\langle q, R_{n-m} k\rangle$. Test one absolute value: $(1, 0)$ at position 1, frequency
+#   1, becomes $(\cos 1, \sin 1)$. [Shown](#which-sign).
+# - **With a cache, where does a new token stand, and are cached keys turned?** At its place in the text:
+#   after tokens 0 to 4 it is `rope(q, [5])`, though there is one query. Keys are turned once, as they
+#   arrive (or cached unturned and turned at each step); twice is wrong. [Shown](#decode-with-a-cache).
+# - **float32 or float64 for the angles?** float64, then cast the finished cosines, whatever the dtype of
+#   the data. In bfloat16 position 257 does not exist. [Shown](#large-positions-small-number-formats).
+# - **How does partial RoPE divide the exponent?** GPT-J, GPT-NeoX and Phi by the width $r$ that turns,
+#   $10000^{-2c/r}$; by the full width, slow pairs are missing. [Shown](#partial-rope).
+# - **Does the score fall with distance?** For equal contents on average, in waves; for unrelated ones not
+#   at all; and a query can have its largest score at any distance. [Shown](#does-the-score-fall-with-distance).
+# - **What is `rope_theta`, and does RoPE reach beyond the trained length?** It is the base of the
+#   frequencies, 10000 in the paper; a larger one slows every pair but the first, the slowest most. In a head
+#   of width 128 trained on 2048 positions, 23 of 64 pairs meet new angles beyond.
+#   [Shown](#how-far-have-the-hands-turned).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Evict a row
@@ -737,75 +741,6 @@ fine = np.exp(1j * np.arange(10)[:, None] * theta)
 all_rows = np.exp(1j * np.arange(5, 105)[:, None] * theta)
 assert equal((coarse[:, None] * fine).reshape(100, -1), all_rows)
 print(len(coarse) + len(fine), "rows of sines in place of", len(all_rows))
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 001-4, 002-3.3, 002-3.4.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-001-3 | a vector of 8 numbers turned to position 3, step by step; its norm 2.48947373 stays | asserted above, *Turn one vector by hand* |
-# | N-001-4 | eight pairs $(m, n)$: the score, and the unturned query times the key turned by $m - n$ | all sixteen numbers hold; the second column has the wrong sign |
-# | N-002-5 | width 64, 4 heads, 10 tokens: shapes (2, 4, 10, 16) | so they are |
-# | N-002-6 | the score of positions 3 and 5 equals that of 0 and 2 | see the erratum E-002-4 |
-# | N-002-7 | LLaMA's complex form, 64 components, 100 positions | equals `rope` |
-# | E-001-8 | pairs are two *tokens*, $m$ and $m + 1$ | two components of one token; else a token's length changes |
-# | E-001-9 | $\theta_i = m \cdot 10000^{-2(i-1)/d}$, "degrees" | frequency without $m$ (counted from 1), angle $m\theta_i$, radians |
-# | E-001-10 | $\langle q, \mathrm{RoPE}(k, m - n)\rangle$ | $\mathrm{RoPE}(k, n - m)$, as in RoFormer's equation (16); asserted above, *Which sign?* |
-# | E-001-11 | the score falls as distance grows, dependency "decays naturally" | not for unrelated contents, nor for its own vectors |
-# | E-001-12 | "excellent extrapolation" | 23 of 64 pairs meet new angles; asserted above, *How far have the hands turned?* |
-# | E-002-3 | its class takes `position_ids` and ignores it | with a cache RoPE is off; asserted above, *A common mistake: as many rows* |
-# | E-002-4 | equal distances give equal scores for its random numbers | only if the contents are equal |
-# | E-002-7 | RoPE "generalises well to longer sequences" | as E-001-12; its own section on long contexts changes the base |
-# | E-004-22 | unseen offsets "can fall into the trained range because the rotation is periodic" | the pairs don't come round together; asserted above, *Do unseen distances come back* |
-# | X-5 | extrapolation is "excellent" (001), "good" (002), degrading (003), "some accuracy kept" (004) | settled here: which angles are new; asserted above, *How far have the hands turned?* |
-
-# %% fold="cell"
-# N-001-4 and E-001-10: m, n, then both columns as printed
-printed = """0 0 -4.081900 -4.081900
-4 4 -4.081900 -4.081900
-10 0 -2.769302 -3.336345
-15 5 -2.769302 -3.336345
-18 8 -2.769302 -3.336345
-6 16 -3.336345 -2.769302
-16 26 -3.336345 -2.769302
-3 13 -3.336345 -2.769302"""
-for line in printed.splitlines():
-    (m, n), columns = map(int, line.split()[:2]), line.split()[2:]
-    assert columns == [f"{turn(q, m) @ turn(k, n):.6f}", f"{q @ turn(k, m - n):.6f}"]
-    assert columns[0] == f"{q @ turn(k, n - m):.6f}"
-
-# %% fold="cell"
-# N-002-5, N-002-6, E-002-4 and N-002-7
-q4, k4 = np.random.default_rng(0).normal(size=(2, 2, 4, 10, 16))  # each (B, H, L, K)
-q_turned, k_turned = by_length(q4, k4)
-assert q_turned.shape == k_turned.shape == (2, 4, 10, 16)
-random = q_turned[0, 0] @ k_turned[0, 0].T
-assert abs(random[0, 2] - random[3, 5]) > 0.1
-q_turned, k_turned = by_length(*(np.tile(x[:, :, :1], (1, 1, 10, 1)) for x in (q4, k4)))
-alike = q_turned[0, 0] @ k_turned[0, 0].T  # the same query and the same key everywhere
-assert equal(alike[0, 2], alike[3, 5])
-freqs_cis = np.exp(1j * np.outer(np.arange(100), rope_frequencies(64)))  # (L, K/2)
-xq = np.random.default_rng(0).normal(size=(2, 4, 100, 64))  # (B, H, L, K)
-xq_rope = (xq.view(complex) * freqs_cis).view(float)
-assert xq_rope.shape == (2, 4, 100, 64) and equal(xq_rope, rope(xq, np.arange(100)))
-
-# %% fold="cell"
-# E-001-8, E-001-9 and E-001-11
-as_tokens = q.copy()
-as_tokens[0] = np.cos(3) * q[0] - np.sin(3) * k[0]  # paired with a neighbouring token
-assert abs(np.linalg.norm(as_tokens) - np.linalg.norm(q)) > 0.01
-degrees = rope(q[None], [10], np.deg2rad(theta))[0] @ k
-twice = rope(q[None], [10], 10 * theta)[0] @ k  # the angle in the place of the frequency
-print(
-    f"distance 10: radians {turn(q, 10) @ k:.6f}, degrees {degrees:.6f}, position twice {twice:.6f}"
-)
-assert f"{turn(q, 10) @ k:.6f}" == "-2.769302" and f"{degrees:.6f}" == "-4.033528"
-assert abs(twice + 2.769302) > 0.1
-near = over_distance(q, k, np.arange(13)).round(4)
-assert near[[0, 3, 9, 12]].tolist() == [-4.0819, -3.2589, -2.6622, -3.0601]
-assert near[1:].min() > near[0] and f"{over_distance(q, k, [251])[0]:.4f}" == "-4.3461"
 
 # %% [markdown]
 # ## Further reading

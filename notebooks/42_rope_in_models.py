@@ -5,6 +5,9 @@
 #
 # 30 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="The 16 components of a head, half of them turned in four ways, pairs joined by arcs and coloured by speed. What one sees: partial pairs stay in the first half, proportional ones of the half layout reach across the head and turn faster."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,26 +24,6 @@ layouts = ("half", "interleaved")
 heads = {f"{kind}, {lay}": (f, lay) for lay in layouts for kind, f in kinds.items()}
 plots.pairs_of_a_head(heads, 16)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **What does `partial_rotary_factor` 0.5 mean?** It depends on `rope_type`. By default the first half of the
-#   components turns as a small head of its own. With `proportional` (Gemma 4) the first half of the *pairs of the whole
-#   head* turns: other speeds, and in the half layout other partners. [Shown](#two-ways-to-turn-a-half).
-# - **Which layout has a model?** The configuration seldom says. Hugging Face's code pairs $c$ with $c+n$ (half) unless
-#   the model's own code says otherwise: GPT-J, Cohere, GLM-4 (not GLM-4.5), Llama 4 and DeepSeek interleave.
-#   [Table](#which-layout).
-# - **Is the norm of queries and keys before or after the turn?** Before in Qwen 3 and Gemma 3; their gain
-#   must be permuted with the weights. Without a gain (Llama 4 Scout) the order makes no difference; a gain after the turn (HunYuan)
-#   makes scores depend on more than the distance. [Shown](#a-norm-beside-the-turn).
-# - **Which base has a layer?** `rope_theta`, on top or in `rope_parameters`, there perhaps for each of the `layer_types`; if
-#   missing, the default of the model's class. In Gemma 3 and ModernBERT local layers have 10,000 (in old files of Gemma
-#   `rope_local_base_freq`), global ones more; a stretching factor may be theirs alone. [Shown](#a-base-for-each-layer).
-# - **What do `no_rope_layers` list?** The layers *with* RoPE: 1 where it is used, 0 where not.
-#   [Shown](#layers-without-rope).
-# - **Which function reads all this?** `rope_from_config(config, layer, length)`; it gives frequencies, the factor of queries
-#   and keys, the layout and a factor of the scores. [Table of all words](#from-words-to-functions).
 
 # %% [markdown]
 # ## Two ways to turn a half
@@ -492,7 +475,28 @@ for config in (
 # - `dynamic` remembers: after a longer text the larger base stays until a text shorter than $L_0$ comes.
 #
 # Else `tests/test_golden.py` finds them equal, for every type, and every model of this chapter's figures.
+
+# %% [markdown]
+# ## In short
 #
+# - **What does `partial_rotary_factor` 0.5 mean?** It depends on `rope_type`. By default the first half of the
+#   components turns as a small head of its own. With `proportional` (Gemma 4) the first half of the *pairs of the whole
+#   head* turns: other speeds, and in the half layout other partners. [Shown](#two-ways-to-turn-a-half).
+# - **Which layout has a model?** The configuration seldom says. Hugging Face's code pairs $c$ with $c+n$ (half) unless
+#   the model's own code says otherwise: GPT-J, Cohere, GLM-4 (not GLM-4.5), Llama 4 and DeepSeek interleave.
+#   [Table](#which-layout).
+# - **Is the norm of queries and keys before or after the turn?** Before in Qwen 3 and Gemma 3; their gain
+#   must be permuted with the weights. Without a gain (Llama 4 Scout) the order makes no difference; a gain after the turn (HunYuan)
+#   makes scores depend on more than the distance. [Shown](#a-norm-beside-the-turn).
+# - **Which base has a layer?** `rope_theta`, on top or in `rope_parameters`, there perhaps for each of the `layer_types`; if
+#   missing, the default of the model's class. In Gemma 3 and ModernBERT local layers have 10,000 (in old files of Gemma
+#   `rope_local_base_freq`), global ones more; a stretching factor may be theirs alone. [Shown](#a-base-for-each-layer).
+# - **What do `no_rope_layers` list?** The layers *with* RoPE: 1 where it is used, 0 where not.
+#   [Shown](#layers-without-rope).
+# - **Which function reads all this?** `rope_from_config(config, layer, length)`; it gives frequencies, the factor of queries
+#   and keys, the layout and a factor of the scores. [Table of all words](#from-words-to-functions).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: A quarter of GPT-NeoX

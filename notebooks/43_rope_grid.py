@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [25 Place pixels: positions on a grid](25_grid.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="One query among 15 by 23 patches, and its score with each. What one sees: numbered row by row, a streaked band along its row; axial, a cross; mixed, one head, a cross turned by 22 degrees; mixed, twelve heads, a round spot."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,34 +23,6 @@ heads = [mixed_frequencies(rng, 64) for _ in range(12)]
 Omegas |= {"mixed, one head": heads[4], "mixed, 12 heads": np.hstack(heads)}
 plots.rope_grid_maps(Omegas, 15, 23, (7, 11))
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **What is 2-D RoPE?** Each pair of components turns by the angle $(p\,\Omega)_c$: the coordinates $p=(y,x)$ of
-#   the token times a matrix $\Omega$ of shape $(2, K/2)$. Scores depend on the *difference* of two coordinate
-#   vectors. In code: `rope_nd(q, coordinates, Omega)`. [Shown](#turn-by-a-vector).
-# - **Axial or mixed?** Axial: each pair turns with the row or with the column, so a column of $\Omega$ has one
-#   entry that is not 0; nothing is trained. Mixed: each pair has a direction of its own, trained for each head.
-#   [Shown](#mixed-directions-of-their-own).
-# - **Row or column first, which base, which pairs?** Libraries chose differently; a table has seven of them. The
-#   base is 100 or 10,000, which leaves slow pairs nearly still on a grid. Test with an image that is higher than wide.
-#   [Shown](#seven-codes-one-product).
-# - **What about a larger image?** Go on counting, squeeze the count into the trained range (EVA-02), or measure from -1 to 1
-#   (DINOv3). [Shown](#images-of-another-size).
-# - **What do `mrope_section` and `rope_deltas` mean?** How many pairs turn with time, row and column, in blocks
-#   (Qwen2-VL) or in turn (Qwen3-VL); and what to add to a slot of the cache, since after an image of
-#   $h\times w$ tokens text goes on only $\max(h,w)$ further.
-#   [Shown](#text-and-images-in-one-sequence).
-# - **Does "interleaved" mean interleaved pairs?** Not in M-RoPE: it is about which axis owns which pair. Qwen3-VL
-#   still pairs $c$ with $c+K/2$. [Shown](#a-common-mistake-two-meanings-of-interleaved).
-#
-# ## One number is not enough
-#
-# A model for images cuts a picture into **patches**, small squares of pixels, and makes a token of each. Where
-# does a patch stand? First attempt: number them row by row, $i=wy+x$ for the patch in row $y$ and column $x$ of
-# an image $w$ patches wide, and turn by that number ([chapter 40](40_rope_derived.ipynb)). **Predict**, for
-# 2 rows of 3 patches: what is the last patch of row 0 to the first patch of row 1?
 
 # %% fold="output"
 h, w = 2, 3
@@ -514,6 +489,34 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
     change = np.abs(R[0, 0].T @ R[1, 1] - R[1, 0].T @ R[2, 1]).max()
     print(f"{name}: matrices differ by up to {change:.4f}")
     assert (change < 1e-12) == np.allclose(G[0] @ second, second @ G[0], rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ## In short
+#
+# - **What is 2-D RoPE?** Each pair of components turns by the angle $(p\,\Omega)_c$: the coordinates $p=(y,x)$ of
+#   the token times a matrix $\Omega$ of shape $(2, K/2)$. Scores depend on the *difference* of two coordinate
+#   vectors. In code: `rope_nd(q, coordinates, Omega)`. [Shown](#turn-by-a-vector).
+# - **Axial or mixed?** Axial: each pair turns with the row or with the column, so a column of $\Omega$ has one
+#   entry that is not 0; nothing is trained. Mixed: each pair has a direction of its own, trained for each head.
+#   [Shown](#mixed-directions-of-their-own).
+# - **Row or column first, which base, which pairs?** Libraries chose differently; a table has seven of them. The
+#   base is 100 or 10,000, which leaves slow pairs nearly still on a grid. Test with an image that is higher than wide.
+#   [Shown](#seven-codes-one-product).
+# - **What about a larger image?** Go on counting, squeeze the count into the trained range (EVA-02), or measure from -1 to 1
+#   (DINOv3). [Shown](#images-of-another-size).
+# - **What do `mrope_section` and `rope_deltas` mean?** How many pairs turn with time, row and column, in blocks
+#   (Qwen2-VL) or in turn (Qwen3-VL); and what to add to a slot of the cache, since after an image of
+#   $h\times w$ tokens text goes on only $\max(h,w)$ further.
+#   [Shown](#text-and-images-in-one-sequence).
+# - **Does "interleaved" mean interleaved pairs?** Not in M-RoPE: it is about which axis owns which pair. Qwen3-VL
+#   still pairs $c$ with $c+K/2$. [Shown](#a-common-mistake-two-meanings-of-interleaved).
+#
+# ## One number is not enough
+#
+# A model for images cuts a picture into **patches**, small squares of pixels, and makes a token of each. Where
+# does a patch stand? First attempt: number them row by row, $i=wy+x$ for the patch in row $y$ and column $x$ of
+# an image $w$ patches wide, and turn by that number ([chapter 40](40_rope_derived.ipynb)). **Predict**, for
+# 2 rows of 3 patches: what is the last patch of row 0 to the first patch of row 1?
 
 # %% [markdown]
 # ## Exercises

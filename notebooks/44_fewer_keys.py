@@ -5,6 +5,9 @@
 #
 # 30 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Eight query heads over what a token leaves in the cache, drawn to scale, four ways. What one sees: eight keys and values; two shared by four heads each; one for all; or one wide block c and a narrow turned key, which all heads read."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,35 +21,6 @@ from pe_numpy.transformer.encodings import Rope
 
 plots.fewer_keys_heads(heads=8, groups=2, latent=4, turned=0.5)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which key head does query head $h$ read?** With $H$ query heads and $G$ key heads number
-#   $\lfloor hG/H\rfloor$: each key head is repeated in place, `0 0 1 1`. Turn first, then repeat: the same, with
-#   fewer heads to turn. [Shown](#many-queries-few-keys).
-# - **How do I convert a checkpoint?** Full heads into groups: average the key heads of each group, and its value
-#   heads, and train on ([exercise 1](#exercise-1-fewer-heads-from-many)). Between layouts of RoPE: $W_k$ has $G$
-#   heads; with $H$, or $H/G$, a converter may run and give wrong scores.
-#   [Shown](#a-common-mistake-heads-of-the-keys).
-# - **What does a token weigh?** $2GK$ numbers a layer ($G=H$: full heads; $G=1$: one), often of two bytes; with
-#   latent attention (MLA) $r+d_r$, in DeepSeek-V3 $512+64=576$. [Counted](#what-a-token-weighs).
-# - **Why does MLA not turn its whole keys?** $W_{uk}$ can be multiplied with the query in place of the key,
-#   $W_{uk}^\top q$, but with RoPE between them it would be $W_{uk}^\top R_{\Delta}\,q$: another query for each
-#   distance. So $d_r$ components turn apart, on one key that all heads share.
-#   [Shown](#why-rope-is-in-the-way).
-# - **Which scale, and which pairs?** $1/\sqrt{d_n+d_r}$, in DeepSeek $1/\sqrt{192}$, also when the absorbed query
-#   is 576 wide ([shown](#one-key-head-for-all)); with YaRN times one more constant. Pairs are interleaved.
-# - **Absorb, or make the keys?** Make them for a prompt: absorbing takes up to 3 times the products of scores.
-#   Absorb for each new token: keys made again take some hundred times as many. [Counted](#absorb-or-make-the-keys).
-#
-# ## Many queries, few keys
-#
-# A decoder keeps the keys and values of all tokens before ([chapter 63](63_decoding.ipynb#what-a-cache-weighs)).
-# Each head has its own. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ key heads, in
-# groups of $H/G$ neighbours; $G=1$ is **multi-query attention** (MQA), $G=H$ the usual one.
-#
-# $$s_{hij} = \frac{(R_i\,q_{hi})\cdot(R_j\,k_{gj})}{\sqrt K},\qquad g=\Big\lfloor\frac{hG}{H}\Big\rfloor$$
 
 # %%
 rng = np.random.default_rng(0)
@@ -442,6 +416,35 @@ by_keys = S * H * d_n * r + S * S * head
 by_absorbing = S * H * d_n * r + S * S * long
 print(f"a prompt of {S} tokens: absorbing takes {by_absorbing / by_keys:.2f} times the products")
 assert 2.9 > by_absorbing / by_keys > 1.9
+
+# %% [markdown]
+# ## In short
+#
+# - **Which key head does query head $h$ read?** With $H$ query heads and $G$ key heads number
+#   $\lfloor hG/H\rfloor$: each key head is repeated in place, `0 0 1 1`. Turn first, then repeat: the same, with
+#   fewer heads to turn. [Shown](#many-queries-few-keys).
+# - **How do I convert a checkpoint?** Full heads into groups: average the key heads of each group, and its value
+#   heads, and train on ([exercise 1](#exercise-1-fewer-heads-from-many)). Between layouts of RoPE: $W_k$ has $G$
+#   heads; with $H$, or $H/G$, a converter may run and give wrong scores.
+#   [Shown](#a-common-mistake-heads-of-the-keys).
+# - **What does a token weigh?** $2GK$ numbers a layer ($G=H$: full heads; $G=1$: one), often of two bytes; with
+#   latent attention (MLA) $r+d_r$, in DeepSeek-V3 $512+64=576$. [Counted](#what-a-token-weighs).
+# - **Why does MLA not turn its whole keys?** $W_{uk}$ can be multiplied with the query in place of the key,
+#   $W_{uk}^\top q$, but with RoPE between them it would be $W_{uk}^\top R_{\Delta}\,q$: another query for each
+#   distance. So $d_r$ components turn apart, on one key that all heads share.
+#   [Shown](#why-rope-is-in-the-way).
+# - **Which scale, and which pairs?** $1/\sqrt{d_n+d_r}$, in DeepSeek $1/\sqrt{192}$, also when the absorbed query
+#   is 576 wide ([shown](#one-key-head-for-all)); with YaRN times one more constant. Pairs are interleaved.
+# - **Absorb, or make the keys?** Make them for a prompt: absorbing takes up to 3 times the products of scores.
+#   Absorb for each new token: keys made again take some hundred times as many. [Counted](#absorb-or-make-the-keys).
+#
+# ## Many queries, few keys
+#
+# A decoder keeps the keys and values of all tokens before ([chapter 63](63_decoding.ipynb#what-a-cache-weighs)).
+# Each head has its own. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ key heads, in
+# groups of $H/G$ neighbours; $G=1$ is **multi-query attention** (MQA), $G=H$ the usual one.
+#
+# $$s_{hij} = \frac{(R_i\,q_{hi})\cdot(R_j\,k_{gj})}{\sqrt K},\qquad g=\Big\lfloor\frac{hG}{H}\Big\rfloor$$
 
 # %% [markdown]
 # ## Exercises

@@ -5,6 +5,9 @@
 #
 # 30 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Left, the scores of RoPE and xPos over the distance, to 1,500. Right, one attention output while the text moves. What one sees: RoPE's score flutters on, xPos falls and becomes smooth; turned values give an output that goes round, turned back it stays."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,33 +24,6 @@ moved = [a @ rope(v, s + np.arange(3), [1.0]) for s in range(6)]
 kept = [rotary_values(a, v, [s + 2], s + np.arange(3), [1.0]) for s in range(6)]
 plots.rope_relatives_three(n, steady, fading, np.concatenate(moved), np.concatenate(kept))
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **What does xPos add to RoPE, with which sign?** Queries are multiplied by $\zeta_c^{i/512}$, keys by
-#   $\zeta_c^{-j/512}$, pair by pair, with $\zeta_c=(2c/K+0.4)/1.4$. The score's terms get $\zeta_c^{n/512}$, $n=i-j$:
-#   fast pairs fade first. [Shown](#turn-and-fade).
-# - **Why does xPos overflow, in half precision above all?** Far from the *centre* from which positions count, keys'
-#   factors are huge. Put it in the middle: float16 holds up to about 9,000 positions, float32 and bfloat16
-#   eight times as many. For more, raise the 512. [Shown](#a-centre-that-stays).
-# - **May a cache keep turned keys? May an encoder use xPos?** xPos's, with a *fixed* centre; PoPE's and turned
-#   values, always. An encoder had better not: for $n<0$ the terms grow without bound. [Shown](#a-centre-that-stays).
-# - **Should values turn?** In RoPE they don't. If they do, turn the output back by the *query's* position, so each
-#   value turns by its distance. RoFormer's option `rotary_value` doesn't turn back, DeepSeek-V4 does.
-#   [Shown](#values-that-turn).
-# - **What is PoPE?** Each component becomes a radius, $\ln(1+e^x)$, and position alone is its angle. $K$ frequencies
-#   $10000^{-c/K}$ in place of $K/2$; queries and keys $2K$ wide; divide by $\sqrt K$; a learned phase on keys alone.
-#   Libraries have it (and xPos), no released model that we know of. [Shown](#content-is-the-radius).
-# - **And PaTH, Selective RoPE?** Each token after the key moves it: in PaTH along a direction of its own, in Selective
-#   RoPE by setting a clock on. [Shown](#what-lies-between-turns).
-#
-# ## A clock that does not run down
-#
-# Write each pair of a query or key as one complex number, $q_c$ and $k_c$. RoPE's score, with $n=i-j$, is a sum of
-# hands of a clock, each with its own speed ([chapter 40](40_rope_derived.ipynb)):
-#
-# $$\sqrt K\,s(n)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;e^{in\theta_c}$$
 
 # %%
 from pe_numpy import pope, pope_frequencies, rope_frequencies, rope_matrix, softmax, xpos_scale
@@ -483,7 +459,35 @@ plt.show()
 
 # %% [markdown]
 # PaTH multiplies the part along $w$ by $1-\beta$ each time, here by 0.3, and the rest stays; a rotation comes round again.
+
+# %% [markdown]
+# ## In short
 #
+# - **What does xPos add to RoPE, with which sign?** Queries are multiplied by $\zeta_c^{i/512}$, keys by
+#   $\zeta_c^{-j/512}$, pair by pair, with $\zeta_c=(2c/K+0.4)/1.4$. The score's terms get $\zeta_c^{n/512}$, $n=i-j$:
+#   fast pairs fade first. [Shown](#turn-and-fade).
+# - **Why does xPos overflow, in half precision above all?** Far from the *centre* from which positions count, keys'
+#   factors are huge. Put it in the middle: float16 holds up to about 9,000 positions, float32 and bfloat16
+#   eight times as many. For more, raise the 512. [Shown](#a-centre-that-stays).
+# - **May a cache keep turned keys? May an encoder use xPos?** xPos's, with a *fixed* centre; PoPE's and turned
+#   values, always. An encoder had better not: for $n<0$ the terms grow without bound. [Shown](#a-centre-that-stays).
+# - **Should values turn?** In RoPE they don't. If they do, turn the output back by the *query's* position, so each
+#   value turns by its distance. RoFormer's option `rotary_value` doesn't turn back, DeepSeek-V4 does.
+#   [Shown](#values-that-turn).
+# - **What is PoPE?** Each component becomes a radius, $\ln(1+e^x)$, and position alone is its angle. $K$ frequencies
+#   $10000^{-c/K}$ in place of $K/2$; queries and keys $2K$ wide; divide by $\sqrt K$; a learned phase on keys alone.
+#   Libraries have it (and xPos), no released model that we know of. [Shown](#content-is-the-radius).
+# - **And PaTH, Selective RoPE?** Each token after the key moves it: in PaTH along a direction of its own, in Selective
+#   RoPE by setting a clock on. [Shown](#what-lies-between-turns).
+#
+# ## A clock that does not run down
+#
+# Write each pair of a query or key as one complex number, $q_c$ and $k_c$. RoPE's score, with $n=i-j$, is a sum of
+# hands of a clock, each with its own speed ([chapter 40](40_rope_derived.ipynb)):
+#
+# $$\sqrt K\,s(n)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;e^{in\theta_c}$$
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: a slower fade

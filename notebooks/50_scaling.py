@@ -5,6 +5,9 @@
 #
 # 45 minutes. Needs [41 Compute with RoPE](41_rope_computed.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Wavelength of each of 64 pairs under five schemes, and its ratio to plain RoPE. What one sees: linear lifts all pairs by 4, NTK-aware more and more, YaRN along a ramp, Llama 3 in a steep step."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,33 +24,6 @@ schemes = {"direct": theta, "linear": linear_scaling(theta, s), "NTK-aware": ntk
            "YaRN": yarn_scaling(d, s, L0)[0], "Llama 3": llama3_scaling(theta, s, L0)}  # fmt: skip
 plots.scaled_wavelengths({name: 2 * np.pi / f for name, f in schemes.items()}, L0, s * L0)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **What breaks when a text is longer than trained?** Most likely the slow pairs. With 64 pairs, base 10,000 and 2048
-#   trained positions, 23 pairs never came round, and a longer text shows them new angles.
-#   [Shown](#what-a-longer-text-shows-that-training-did-not).
-# - **What does each scaling do to which pair?** `linear` divides all frequencies by $s$. NTK-aware raises the
-#   base: pair $i$ is divided by $s^{2i/(d-2)}$, the first by 1, the last by $s$. YaRN and Llama 3 keep the fast
-#   pairs, divide the slow ones, and mix between. [Picture above, read here](#all-of-them-at-once). LongRoPE
-#   divides each pair by a number of its own, found by a search. [Shown](#a-divisor-for-each-pair).
-# - **Which config key is which?** `rope_type` is `linear`, `dynamic`, `yarn`, `llama3` or `longrope`; a
-#   fixed NTK-aware base is only a larger `rope_theta`. $L_0$ is `original_max_position_embeddings`, but for
-#   `dynamic` it is `max_position_embeddings`. [Shown](#which-config-key). With `"truncate": false`, as in gpt-oss,
-#   the ends of YaRN's ramp are not rounded. [Shown](#yarn-the-ramp-that-was-released).
-# - **What is Llama 3's rule?** Pairs of more than 4 turns in the trained length are kept, those of less than 1
-#   divided by the factor, the rest mixed linearly in their turns. [Shown](#llama-3).
-# - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on turned queries and keys, so its square on the
-#   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores.
-#   [Shown](#yarns-second-part-sharper-attention). DeepSeek multiplies what turns by
-#   $A(s,\mu)/A(s,\nu)$ and *all* of a score by $A(s,\nu)^2$, with $A(s,\mu) = 0.1\,\mu\ln s + 1$, `mscale` $\mu$
-#   and `mscale_all_dim` $\nu$.
-#   [Shown](#two-scales-in-deepseek). LongRoPE's factor is $\sqrt{1 + \ln s / \ln L_0}$.
-# - **What changes when?** `dynamic` changes the frequencies at each length beyond the trained one; LongRoPE takes
-#   its short list up to $L_0$, its long list beyond. The others are fixed, so short texts change, too:
-#   under `linear` all neighbours stand $1/s$ of a trained step apart. With `dynamic` or LongRoPE, turned keys in
-#   a cache go stale; cache unturned ones, but even so a second layer differs from a whole pass. [Shown](#decoding-two-caches).
 
 # %% [markdown]
 # ## What a longer text shows that training did not
@@ -695,6 +671,33 @@ assert np.array_equal(read_type("llama3", **bounds), schemes["Llama 3"])
 assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L0, s))
 
 # %% [markdown]
+# ## In short
+#
+# - **What breaks when a text is longer than trained?** Most likely the slow pairs. With 64 pairs, base 10,000 and 2048
+#   trained positions, 23 pairs never came round, and a longer text shows them new angles.
+#   [Shown](#what-a-longer-text-shows-that-training-did-not).
+# - **What does each scaling do to which pair?** `linear` divides all frequencies by $s$. NTK-aware raises the
+#   base: pair $i$ is divided by $s^{2i/(d-2)}$, the first by 1, the last by $s$. YaRN and Llama 3 keep the fast
+#   pairs, divide the slow ones, and mix between. [Picture above, read here](#all-of-them-at-once). LongRoPE
+#   divides each pair by a number of its own, found by a search. [Shown](#a-divisor-for-each-pair).
+# - **Which config key is which?** `rope_type` is `linear`, `dynamic`, `yarn`, `llama3` or `longrope`; a
+#   fixed NTK-aware base is only a larger `rope_theta`. $L_0$ is `original_max_position_embeddings`, but for
+#   `dynamic` it is `max_position_embeddings`. [Shown](#which-config-key). With `"truncate": false`, as in gpt-oss,
+#   the ends of YaRN's ramp are not rounded. [Shown](#yarn-the-ramp-that-was-released).
+# - **What is Llama 3's rule?** Pairs of more than 4 turns in the trained length are kept, those of less than 1
+#   divided by the factor, the rest mixed linearly in their turns. [Shown](#llama-3).
+# - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on turned queries and keys, so its square on the
+#   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores.
+#   [Shown](#yarns-second-part-sharper-attention). DeepSeek multiplies what turns by
+#   $A(s,\mu)/A(s,\nu)$ and *all* of a score by $A(s,\nu)^2$, with $A(s,\mu) = 0.1\,\mu\ln s + 1$, `mscale` $\mu$
+#   and `mscale_all_dim` $\nu$.
+#   [Shown](#two-scales-in-deepseek). LongRoPE's factor is $\sqrt{1 + \ln s / \ln L_0}$.
+# - **What changes when?** `dynamic` changes the frequencies at each length beyond the trained one; LongRoPE takes
+#   its short list up to $L_0$, its long list beyond. The others are fixed, so short texts change, too:
+#   under `linear` all neighbours stand $1/s$ of a trained step apart. With `dynamic` or LongRoPE, turned keys in
+#   a cache go stale; cache unturned ones, but even so a second layer differs from a whole pass. [Shown](#decoding-two-caches).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Scale twice
@@ -849,45 +852,6 @@ plain = rope_frequencies(32)  # partial RoPE: 32 of 128 components
 assert ends(ntk_scaling(d, 2), theta) == ends(ntk_scaling(32, 2), plain) == [1, 0.5]
 assert ends(theta / 2 ** (d / (d - 2)), theta)[0] < 0.5
 print("exponent from K:", ends(rope_frequencies(32, base * 2 ** (128 / 126)), plain))
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 002-5.3, 003-1.3(4).
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-002-11 | `ntk_aware_rope` with a factor of 2, without numbers | bases 20452.228712, 20221.261690, 25198.420998 for widths 64, 128, 8 |
-# | C-6 | the exponent $d/(d-2)$ | right: the last frequency is divided by exactly $s$, the first by 1; with exponent 1 the last misses |
-# | E-002-8 | "a larger base lets a model generalise"; LLaMA 2 Long is alike | two recipes: NTK-aware without training; base 500,000 (NTK-aware by 47) with training |
-# | E-003-14 | beyond the trained length angles get "too large or periodic" | 41 of 64 pairs wrap in training, pair 0 325 times; new are the angles of the 23 slow pairs; asserted above, *What a longer text shows* |
-# | E-003-15 | $\theta_i' = \alpha\,\theta_i$ is NTK-aware, and slower | one factor for all pairs is linear interpolation, $\alpha = 1/s$, slower only if $\alpha < 1$ |
-# | E-003-16 | NTK-aware comes from "RoFormerV2: GPT-Style is All You Need", as an optimum of kernel theory | from a post of bloc97, June 2023, analysed by Su (2023), written up by Peng et al.; no paper of that title found; one condition gives the exponent |
-
-# %% fold="cell"
-# N-002-11, C-6, E-003-14
-for width, shown in ((64, "20452.228712"), (128, "20221.261690"), (8, "25198.420998")):
-    f, f0 = ntk_scaling(width, 2), rope_frequencies(width)
-    assert f"{f[1] ** (-width / 2):.6f}" == shown
-    assert f[0] == 1 and np.isclose(f[-1] / f0[-1], 1 / 2, rtol=1e-12, atol=0)
-    exponent_one = rope_frequencies(width, base * 2)
-    assert exponent_one[-1] / f0[-1] > 0.505
-assert int(turns[0]) == 325 and ((turns < 1) & (s * L0 * theta > L0 * theta)).sum() == 23
-
-# %% fold="cell"
-# E-002-8, E-003-15, E-003-16: the condition on the last pair alone fixes the base
-as_factor = (500_000 / base) ** ((d - 2) / d)
-assert round(as_factor) == 47
-assert np.allclose(ntk_scaling(d, as_factor), rope_frequencies(d, 500_000), rtol=1e-12, atol=0)
-assert np.allclose(linear_scaling(theta, 4), theta * (1 / 4), rtol=0, atol=1e-15)
-assert not np.allclose(ntk_scaling(8, 4) / rope_frequencies(8), 1 / 4, rtol=0, atol=0.3)
-for factor in (2, 4, 8, 16):
-    low, high = base, base * factor**2
-    for _ in range(100):
-        middle = (low + high) / 2
-        slow_enough = rope_frequencies(d, middle)[-1] <= theta[-1] / factor
-        low, high = (low, middle) if slow_enough else (middle, high)
-    assert np.isclose(low, base * factor ** (d / (d - 2)), rtol=1e-9, atol=0)
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 40 minutes. Needs [50 Stretch RoPE to longer texts](50_scaling.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Entropy over the number of keys for normal scores and for a needle, plain, divided by ln n and multiplied. What one sees: dividing is close to ln n; multiplying bends normal scores a little and a needle fully."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,30 +24,6 @@ curves = {kind: {way: np.array([attention_entropy(softmax(c(n) * z(n))).mean() f
                  for way, c in ways.items()} for kind, z in kinds.items()}  # fmt: skip
 plots.entropy_over_length(lengths, curves, 512)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Interpolate or extrapolate?** Without training neither is safe: extrapolation leaves the trained range of values;
-#   interpolation stays inside, but squeezes neighbours together, and wants some training. A larger base keeps the gap
-#   between neighbours, shows new digits, and was proposed for use without training.
-#   [Shown](#three-ways-to-show-a-number-that-was-never-seen).
-# - **What have digits to do with RoPE?** The angle of pair $c$ at position $p$ is $p/\beta^c \bmod 2\pi$ with
-#   $\beta = b^{2/d}$, a digit without the rounding. Linear scaling is interpolation, NTK-aware scaling a larger base.
-#   [Shown](#rope-is-a-number-system).
-# - **Why does attention scatter on long texts?** There are more keys. For normal scores (standard deviation $\sigma$)
-#   the entropy is about $\ln n - \sigma^2/2$: each doubling adds $\ln 2$. No stretching of positions changes
-#   the number of keys.
-#   [Shown](#attention-scatters).
-# - **Multiply or divide by $\log n$?** Multiply all scores by $\ln n/\ln L_0$, with $n$ the number of keys a query
-#   sees and $L_0$ the trained length; by 1 up to $n = L_0$. Dividing flattens the softmax (picture above).
-#   [Proof](#a-common-mistake-dividing).
-# - **Why the logarithm, and does it always work?** A key that shall keep its weight among $n$ needs a lead that grows
-#   with $\ln n$. For normal scores the factor bends the entropy and doesn't stop it.
-#   [Shown](#why-the-logarithm).
-# - **Together with YaRN?** Use one: YaRN's attention factor answers the same need.
-#   [Compared](#two-factors-for-one-thing). Llama 4 has a staircase of its own, on layers that have no
-#   positions. [Shown](#a-staircase-on-layers-without-rope).
 
 # %% [markdown]
 # ## How to tell a network a number
@@ -605,7 +584,32 @@ plt.show()
 # that models trained without one fail when the first tokens leave it, and keep these as *sinks*
 # ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay)). ALiBi's steep slopes are a soft window
 # ([chapter 35](35_alibi.ipynb)).
+
+# %% [markdown]
+# ## In short
 #
+# - **Interpolate or extrapolate?** Without training neither is safe: extrapolation leaves the trained range of values;
+#   interpolation stays inside, but squeezes neighbours together, and wants some training. A larger base keeps the gap
+#   between neighbours, shows new digits, and was proposed for use without training.
+#   [Shown](#three-ways-to-show-a-number-that-was-never-seen).
+# - **What have digits to do with RoPE?** The angle of pair $c$ at position $p$ is $p/\beta^c \bmod 2\pi$ with
+#   $\beta = b^{2/d}$, a digit without the rounding. Linear scaling is interpolation, NTK-aware scaling a larger base.
+#   [Shown](#rope-is-a-number-system).
+# - **Why does attention scatter on long texts?** There are more keys. For normal scores (standard deviation $\sigma$)
+#   the entropy is about $\ln n - \sigma^2/2$: each doubling adds $\ln 2$. No stretching of positions changes
+#   the number of keys.
+#   [Shown](#attention-scatters).
+# - **Multiply or divide by $\log n$?** Multiply all scores by $\ln n/\ln L_0$, with $n$ the number of keys a query
+#   sees and $L_0$ the trained length; by 1 up to $n = L_0$. Dividing flattens the softmax (picture above).
+#   [Proof](#a-common-mistake-dividing).
+# - **Why the logarithm, and does it always work?** A key that shall keep its weight among $n$ needs a lead that grows
+#   with $\ln n$. For normal scores the factor bends the entropy and doesn't stop it.
+#   [Shown](#why-the-logarithm).
+# - **Together with YaRN?** Use one: YaRN's attention factor answers the same need.
+#   [Compared](#two-factors-for-one-thing). Llama 4 has a staircase of its own, on layers that have no
+#   positions. [Shown](#a-staircase-on-layers-without-rope).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: By parts, with any factor
@@ -746,36 +750,6 @@ real_keys = np.minimum(np.arange(1, 6), np.array([3, 5])[:, None])  # two texts,
 print("keys seen, a row for each text:", real_keys.tolist())
 assert np.isclose(np.log2(2048) / np.log2(512), log_n_scale(2048, 512), rtol=1e-12, atol=0)
 assert log_n_scale(np.minimum(np.arange(1, 10_000), 32), 512).max() == 1
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 003-4.1, 003-4.2, 003-4.3.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-003-6 | 1749 in the bases 10, 8, 6 and 2, without digits | [1, 7, 4, 9], [3, 3, 2, 5], [1, 2, 0, 3, 3], [1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1] |
-# | N-003-7 | halved, 1749 is 874.5, [8, 7, 4.5]; [7, 4, 9] stands for 1498 | asserted above, *Interpolation* |
-# | N-003-8 | 1749 in base 16 is [6, 13, 5] | asserted above, *Base conversion*; 13 would do |
-# | C-12 | these digits | right, to the last one |
-# | N-003-9 | what $\log n$ does to the entropy, without numbers | scores 2, 1, 0, -1, $n = 2048$, $L_0 = 512$: 0.9475 plain, 1.3756 divided, 0.8147 multiplied |
-# | E-003-26 | *divide* scores by $\log n$, which "makes the softmax sharper" | multiply; dividing flattens; asserted above, *A common mistake*, and below |
-#
-# Section 003-4.2 concludes that direct extrapolation is poor (likely: new angles in slow pairs), that interpolation without
-# fine-tuning is poor, too (it breaks the near head of chapter 50), that NTK-RoPE works somewhat (it keeps that head; slow
-# pairs still leave their arcs in part), and that $\log n$ helps (derived for a needle, weaker for normal scores).
-# [Chapter 71](71_study.ipynb) measures them.
-
-# %% fold="cell"
-# N-003-6, N-003-9, E-003-26
-assert in_bases[10] == [1, 7, 4, 9] and in_bases[8] == [3, 3, 2, 5]
-assert in_bases[6] == [1, 2, 0, 3, 3] and in_bases[2] == [1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1]
-factors = {"0.9475": 1, "1.3756": 1 / math.log(2048), "0.8147": log_n_scale(2048, 512)}
-for shown, factor in factors.items():
-    assert f"{attention_entropy(softmax(factor * np.array([2.0, 1, 0, -1]))):.4f}" == shown
-z = np.random.default_rng(0).standard_normal(8192)
-plain, divided = (attention_entropy(softmax(f * z)) for f in (1, 1 / math.log(8192)))
-assert plain < divided - 0.4 and abs(divided - math.log(8192)) < 0.01
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 30 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="The distance that four schemes put into the score, over the true distance from query 95. What one sees: RoPE's line leaves the band of trained distances at 32; ReRoPE is flat from 16 on, leaky ReRoPE rises slowly, Self-Extend climbs stairs, dual chunks are a saw."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,40 +24,6 @@ seen |= {"Self-Extend": self_extend_distance(i, j, 16, 8)[0]}
 seen |= {"dual chunks": chunk_distance(i, j, 24, 4)[0]}
 plots.new_places_curves(i[0] - j, seen, trained=32)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **What takes the place of $\delta=i-j$?** ReRoPE: $\min(\delta,w)$. Leaky ReRoPE: $w+(\delta-w)/s$ beyond $w$.
-#   Self-Extend: $\lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g$ from $w$ on. Dual chunks of $c=\text{size}-\text{local}$
-#   keys: the query's place minus $j \bmod c$; it stands at $i\bmod c$ for its own chunk,
-#   $\min(i\bmod c+c,\text{size})$ for the one before, $\min(2c-1,\text{size})$ for any earlier. Streaming counts slots
-#   of the cache, not times: $\min(i,z+w-1)-j$ for the first $z$ keys, $\delta$ for the newest $w$.
-#   [ReRoPE](#stop-rerope), [Self-Extend](#count-groups-self-extend), [dual chunks](#begin-anew-dual-chunks),
-#   [streaming](#slots-for-times-streaming).
-# - **How is it computed, if the angle is no longer a difference of positions?** Within each region of pairs it
-#   *is* one, of other places. Turn queries and keys once for each region, and choose: exact, two products for
-#   one (three for dual chunks). [Shown](#two-turns-for-all-pairs).
-# - **What does the cache hold?** Unturned keys for ReRoPE, leaky or not, and Self-Extend. For dual chunks a key may be kept
-#   turned by $j \bmod c$, and the query turns three ways. For streaming keys may stay as RoPE turned them, whatever
-#   is dropped, if the query turns two ways; else turn each that moves by its change of slot.
-#   [Chunks](#begin-anew-dual-chunks), [streaming](#slots-for-times-streaming).
-# - **$w/g$ or $\lfloor w/g\rfloor$?** The released code of Self-Extend divides; the paper's pseudo-code and one
-#   path of that code round. Take a $g$ that divides $w$. [Shown](#a-common-mistake-two-roundings).
-# - **How far does it reach without training?** Self-Extend stays within $L_0$ distances up to $(L_0-w)\,g+w$ tokens
-#   (leaky ReRoPE: $s$ for $g$); ReRoPE, dual chunks and streaming at any length. [Shown](#count-groups-self-extend).
-# - **What is lost?** Far away: order (ReRoPE), order within a group (Self-Extend), the chunk (dual chunks);
-#   whatever left the cache (streaming). And shifting a text changes the scores of Self-Extend and dual chunks. [Shown](#what-each-one-forgets).
-#
-# ## A distance that was never trained
-#
-# A model with RoPE that was trained on texts of $L_0$ tokens has met the distances $0$ to $L_0-1$. In a longer text a query
-# meets larger ones, and what its scores are there nothing has ever corrected
-# ([chapter 51](51_extrapolation.ipynb)). [Chapter 50](50_scaling.ipynb) turns the pairs more slowly, all
-# of them or some. Here the frequencies stay and the *distance* changes: put an **effective distance**
-# $f(i,j)$ into the score, that stays below $L_0$. With pair $m$ of query and key as complex numbers:
-#
-# $$s_{ij}=\frac1{\sqrt K}\,\mathrm{Re}\sum_m q_{im}\,\overline{k_{jm}}\;e^{\,\mathrm i f(i,j)\,\theta_m}$$
 
 # %%
 L, K = 14, 8
@@ -392,7 +361,42 @@ for name, rule in rules.items():
 #
 # The opposite trick belongs to training: draw positions at random from a larger range, so that the model has met large
 # distances before they come: `random_positions` in [chapter 26](26_counting.ipynb).
+
+# %% [markdown]
+# ## In short
 #
+# - **What takes the place of $\delta=i-j$?** ReRoPE: $\min(\delta,w)$. Leaky ReRoPE: $w+(\delta-w)/s$ beyond $w$.
+#   Self-Extend: $\lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g$ from $w$ on. Dual chunks of $c=\text{size}-\text{local}$
+#   keys: the query's place minus $j \bmod c$; it stands at $i\bmod c$ for its own chunk,
+#   $\min(i\bmod c+c,\text{size})$ for the one before, $\min(2c-1,\text{size})$ for any earlier. Streaming counts slots
+#   of the cache, not times: $\min(i,z+w-1)-j$ for the first $z$ keys, $\delta$ for the newest $w$.
+#   [ReRoPE](#stop-rerope), [Self-Extend](#count-groups-self-extend), [dual chunks](#begin-anew-dual-chunks),
+#   [streaming](#slots-for-times-streaming).
+# - **How is it computed, if the angle is no longer a difference of positions?** Within each region of pairs it
+#   *is* one, of other places. Turn queries and keys once for each region, and choose: exact, two products for
+#   one (three for dual chunks). [Shown](#two-turns-for-all-pairs).
+# - **What does the cache hold?** Unturned keys for ReRoPE, leaky or not, and Self-Extend. For dual chunks a key may be kept
+#   turned by $j \bmod c$, and the query turns three ways. For streaming keys may stay as RoPE turned them, whatever
+#   is dropped, if the query turns two ways; else turn each that moves by its change of slot.
+#   [Chunks](#begin-anew-dual-chunks), [streaming](#slots-for-times-streaming).
+# - **$w/g$ or $\lfloor w/g\rfloor$?** The released code of Self-Extend divides; the paper's pseudo-code and one
+#   path of that code round. Take a $g$ that divides $w$. [Shown](#a-common-mistake-two-roundings).
+# - **How far does it reach without training?** Self-Extend stays within $L_0$ distances up to $(L_0-w)\,g+w$ tokens
+#   (leaky ReRoPE: $s$ for $g$); ReRoPE, dual chunks and streaming at any length. [Shown](#count-groups-self-extend).
+# - **What is lost?** Far away: order (ReRoPE), order within a group (Self-Extend), the chunk (dual chunks);
+#   whatever left the cache (streaming). And shifting a text changes the scores of Self-Extend and dual chunks. [Shown](#what-each-one-forgets).
+#
+# ## A distance that was never trained
+#
+# A model with RoPE that was trained on texts of $L_0$ tokens has met the distances $0$ to $L_0-1$. In a longer text a query
+# meets larger ones, and what its scores are there nothing has ever corrected
+# ([chapter 51](51_extrapolation.ipynb)). [Chapter 50](50_scaling.ipynb) turns the pairs more slowly, all
+# of them or some. Here the frequencies stay and the *distance* changes: put an **effective distance**
+# $f(i,j)$ into the score, that stays below $L_0$. With pair $m$ of query and key as complex numbers:
+#
+# $$s_{ij}=\frac1{\sqrt K}\,\mathrm{Re}\sum_m q_{im}\,\overline{k_{jm}}\;e^{\,\mathrm i f(i,j)\,\theta_m}$$
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: count the turns

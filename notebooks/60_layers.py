@@ -5,6 +5,9 @@
 #
 # 50 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Two data paths from left to right with attention and feed-forward on branches. What one sees: in post-norm both norms stand on the thick main line; in pre-norm on the branches, and one more on the line, after the last block."
 import math
 from functools import partial
@@ -21,26 +24,6 @@ from pe_numpy.transformer.encodings import Sinusoidal
 
 plots.block_paths()
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Post-norm or pre-norm: which is easier to train, and why?** Post: $\mathrm{norm}(x+F(x))$. Pre:
-#   $x+F(\mathrm{norm}(x))$, with one more norm after the last layer. Pre trains without warm-up (Xiong and others,
-#   2020; they suppose because of smaller gradients near the output). At the start, in a stack of feed-forward layers,
-#   the gradient of a pre-norm layer falls with its number; in post-norm all get the same.
-#   [Shown](#where-does-the-norm-stand).
-# - **Xavier or He?** Xavier (Glorot) draws weights of $D$ inputs and $F$ outputs with variance $2/(D+F)$, He with
-#   $2/D$, because ReLU throws half of the mean square away. In 24 plain layers Xavier's rule leaves
-#   gradients of a millionth. [Shown](#how-the-weights-begin-xavier-and-he).
-# - **Why a residual connection?** Its derivative is $I+J$: one path around each layer stays open. And 24
-#   plain layers turn two random tokens into nearly one direction, whatever the size of the weights (cosine 0.965;
-#   with the connection, by Xavier's rule, 0.687).
-#   [Shown](#a-path-around-the-residual-connection).
-# - **Layer norm or batch norm?** Layer norm uses the $D$ numbers of *one token*. Batch norm mixes tokens,
-#   so padding, other sentences and the future leak in. [Shown](#by-token-or-by-batch).
-# - **What does RMS norm leave out?** The mean and the bias: it divides by the root of the mean square.
-#   [Shown](#without-the-mean-rms-norm).
 
 # %% [markdown]
 # ## A network for each token
@@ -739,6 +722,26 @@ assert np.array_equal(page["decode"](params, target, memory, 2), logits)
 show_source(original.embed, original.encode, original.decode)
 
 # %% [markdown]
+# ## In short
+#
+# - **Post-norm or pre-norm: which is easier to train, and why?** Post: $\mathrm{norm}(x+F(x))$. Pre:
+#   $x+F(\mathrm{norm}(x))$, with one more norm after the last layer. Pre trains without warm-up (Xiong and others,
+#   2020; they suppose because of smaller gradients near the output). At the start, in a stack of feed-forward layers,
+#   the gradient of a pre-norm layer falls with its number; in post-norm all get the same.
+#   [Shown](#where-does-the-norm-stand).
+# - **Xavier or He?** Xavier (Glorot) draws weights of $D$ inputs and $F$ outputs with variance $2/(D+F)$, He with
+#   $2/D$, because ReLU throws half of the mean square away. In 24 plain layers Xavier's rule leaves
+#   gradients of a millionth. [Shown](#how-the-weights-begin-xavier-and-he).
+# - **Why a residual connection?** Its derivative is $I+J$: one path around each layer stays open. And 24
+#   plain layers turn two random tokens into nearly one direction, whatever the size of the weights (cosine 0.965;
+#   with the connection, by Xavier's rule, 0.687).
+#   [Shown](#a-path-around-the-residual-connection).
+# - **Layer norm or batch norm?** Layer norm uses the $D$ numbers of *one token*. Batch norm mixes tokens,
+#   so padding, other sentences and the future leak in. [Shown](#by-token-or-by-batch).
+# - **What does RMS norm leave out?** The mean and the bias: it divides by the root of the mean square.
+#   [Shown](#without-the-mean-rms-norm).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Multiply with a gate
@@ -961,29 +964,6 @@ W_2, W_1, x, _ = draw(24, seed=0)
 size = math.sqrt(np.mean(through(x, W_1, W_2, pre) ** 2))
 print(f"24 layers: size of the stream {size:.1f}, predicted {math.sqrt(1 + 24 * sigma**2):.1f}")
 assert np.isclose(size, math.sqrt(1 + 24 * sigma**2), rtol=0.15, atol=0)
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 004-1.2, 004-1.7, 004-1.8, 004-2.12.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | C-16 | the derivative of a residual connection is $\partial F/\partial x+1$; post-norm stands after the addition, pre-norm at the entrance of the sublayer | right: asserted above, *A path around* and *Where does the norm stand?* |
-# | E-004-4 | layer norm is "over the different dimensions of the same feature, batch norm over the same dimension of different features" | right only if "feature" means the vector of a token; read as a component, as a sentence before has it, it is the wrong way round. And "one sample" must be one token, not the whole sequence |
-# | E-004-23 | post-norm "can help stabilise the gradients", but needs more careful tuning | against no norm, yes. Against pre-norm it is the other way round at the start of training: the last layer's gradient shrinks with the depth for pre-norm, not for post-norm |
-
-# %% fold="cell"
-# E-004-4: which means are 0?
-assert np.allclose(LN.mean(axis=2), 0, rtol=0, atol=1e-12)
-assert np.allclose(BN.mean(axis=(0, 1)), 0, rtol=0, atol=1e-12)
-assert np.abs(over((1, 2), X).mean(axis=2)).min() > 0.01  # by sequence: no token's mean is 0
-
-# %% fold="cell"
-# E-004-23: the last layer's gradient at 6, 12 and 24 layers
-last = {k: [v[n][-1] for n in (6, 12, 24)] for k, v in measured.items()}
-assert max(last["post-norm"]) / min(last["post-norm"]) < 1.1
-assert last["pre-norm"][0] > 1.2 * last["pre-norm"][1] > 1.4 * last["pre-norm"][2]
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 45 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [60 Build the Transformer block](60_layers.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="A graph of five boxes: x and y lead to u, u and x lead to v, v leads twice to L. Each box shows its value and its gradient, each arrow its slope; x collects 16 and 48 to 64."
 import math
 
@@ -21,25 +24,6 @@ bends = (0, 0, 0, 0, 0.25, -0.25)
 named = [(a, b, f"slope {s}", bend) for (a, b, s), bend in zip(edges, bends, strict=True)]
 plots.computation_graph(nodes, named)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **How can NumPy differentiate my function as it stands?** NumPy asks an unknown argument what `np.exp` of it is,
-#   by `__array_ufunc__` and `__array_function__`. A `Tensor` answers, and notes what was done.
-#   [Shown](#numpy-asks-first).
-# - **What do all gradients cost?** For a linear layer twice its multiplications; so a step of training costs about
-#   three forward runs, however many parameters there are. [Shown](#a-tape-for-single-numbers).
-# - **How do I check a gradient?** By central differences in float64, with a step near $10^{-5}$, along one random
-#   direction: two runs check all parameters. [Shown](#how-exact-is-a-difference).
-# - **What are the gradients of softmax, cross-entropy, broadcasting?** $w\,(g-\sum gw)$; $p-\mathrm{onehot}$, what the
-#   model believes, minus what is true ([shown](#rules-for-whole-functions)); the sum over all copies
-#   ([shown](#from-numbers-to-arrays)).
-# - **Where is decay in AdamW, and what does clipping do?** Decay is subtracted beside Adam's step: inside, it would be
-#   divided like the gradient, and parameters with large gradients hardly shrink. Clipping shortens all gradients
-#   together to a largest norm. [Shown](#weight-decay-and-clipping).
-# - **How large may the learning rate be?** For gradient descent on a bowl, less than $2/\lambda_{\max}$, two over its
-#   largest curvature. [Shown](#downhill).
 
 # %%
 import inspect
@@ -714,7 +698,27 @@ plt.show()
 # Nobody told the bias about distance 1; the gradient did. It came back through the softmax and the mask, was summed over
 # the batch and along every diagonal, and told twelve numbers which way to go. (The first token has nothing before it; it
 # looks at itself.)
+
+# %% [markdown]
+# ## In short
 #
+# - **How can NumPy differentiate my function as it stands?** NumPy asks an unknown argument what `np.exp` of it is,
+#   by `__array_ufunc__` and `__array_function__`. A `Tensor` answers, and notes what was done.
+#   [Shown](#numpy-asks-first).
+# - **What do all gradients cost?** For a linear layer twice its multiplications; so a step of training costs about
+#   three forward runs, however many parameters there are. [Shown](#a-tape-for-single-numbers).
+# - **How do I check a gradient?** By central differences in float64, with a step near $10^{-5}$, along one random
+#   direction: two runs check all parameters. [Shown](#how-exact-is-a-difference).
+# - **What are the gradients of softmax, cross-entropy, broadcasting?** $w\,(g-\sum gw)$; $p-\mathrm{onehot}$, what the
+#   model believes, minus what is true ([shown](#rules-for-whole-functions)); the sum over all copies
+#   ([shown](#from-numbers-to-arrays)).
+# - **Where is decay in AdamW, and what does clipping do?** Decay is subtracted beside Adam's step: inside, it would be
+#   divided like the gradient, and parameters with large gradients hardly shrink. Clipping shortens all gradients
+#   together to a largest norm. [Shown](#weight-decay-and-clipping).
+# - **How large may the learning rate be?** For gradient descent on a bowl, less than $2/\lambda_{\max}$, two over its
+#   largest curvature. [Shown](#downhill).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Forwards

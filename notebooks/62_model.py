@@ -5,6 +5,9 @@
 #
 # 45 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [60 Build the Transformer block](60_layers.ipynb), [61 Let NumPy differentiate itself](61_autodiff.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Two towers of boxes. Left, the encoder: letters, embedding, self-attention both ways, feed-forward, memory. Right, the decoder: shifted inputs, masked self-attention, cross-attention to the memory, feed-forward, logits."
 import math
 import tempfile
@@ -21,26 +24,6 @@ from pe_numpy.transformer.encodings import Sinusoidal
 
 plots.encoder_decoder_path("spoons", "^snoops", "snoops$")
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **What does the encoder hand over?** One vector *for each source token*, $(B, S, D)$; with one for all, exact
-#   match falls from 100 % to 40 %. [Shown](#one-vector-for-all).
-# - **What attends to what in cross-attention?** Queries come from the decoder, keys and values from the memory. It
-#   has a padding mask and no causal mask. [Shown](#the-decoder-look-back-look-across).
-# - **Why and where are the decoder's inputs shifted right?** Row $t$ sees inputs up to $t$; so input $t$ must be
-#   target $t-1$ ([shown](#teacher-forcing-and-the-shift-to-the-right)). Here the batch has the shift; some libraries
-#   do it in the model. Without shift or causal mask the loss falls faster, and no string is written right
-#   ([shown](#take-away-the-shift-or-the-mask)).
-# - **What should the first loss be?** About $\log V$, here 3.37 for 29 tokens; a leak does not show in it
-#   ([shown](#the-loss)). The sum over $T$ tokens is $T$ times the mean; the mean of the means of unequal pieces is
-#   another loss ([shown](#sum-or-mean)).
-# - **How does a training that was cut off go on?** From its checkpoint (parameters, moments, step, losses); what is
-#   random in step $t$ depends on the seed and $t$ alone. It ends the same to the last bit: 1000 steps, seconds, exact
-#   match 100 %. [Shown](#train-it).
-# - **Why is accuracy high and writing bad?** Accuracy is measured after the true prefix, writing goes on from the
-#   model's own: half-trained, 91.7 % of the tokens are right against 86.1 %. [Shown](#what-teacher-forcing-hides).
 
 # %% [markdown]
 # ## Strings and their mirror images
@@ -638,6 +621,26 @@ given, free = tests["after 200 steps"]["after a mistake"]
 print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.0f} % with its own")
 
 # %% [markdown]
+# ## In short
+#
+# - **What does the encoder hand over?** One vector *for each source token*, $(B, S, D)$; with one for all, exact
+#   match falls from 100 % to 40 %. [Shown](#one-vector-for-all).
+# - **What attends to what in cross-attention?** Queries come from the decoder, keys and values from the memory. It
+#   has a padding mask and no causal mask. [Shown](#the-decoder-look-back-look-across).
+# - **Why and where are the decoder's inputs shifted right?** Row $t$ sees inputs up to $t$; so input $t$ must be
+#   target $t-1$ ([shown](#teacher-forcing-and-the-shift-to-the-right)). Here the batch has the shift; some libraries
+#   do it in the model. Without shift or causal mask the loss falls faster, and no string is written right
+#   ([shown](#take-away-the-shift-or-the-mask)).
+# - **What should the first loss be?** About $\log V$, here 3.37 for 29 tokens; a leak does not show in it
+#   ([shown](#the-loss)). The sum over $T$ tokens is $T$ times the mean; the mean of the means of unequal pieces is
+#   another loss ([shown](#sum-or-mean)).
+# - **How does a training that was cut off go on?** From its checkpoint (parameters, moments, step, losses); what is
+#   random in step $t$ depends on the seed and $t$ alone. It ends the same to the last bit: 1000 steps, seconds, exact
+#   match 100 %. [Shown](#train-it).
+# - **Why is accuracy high and writing bad?** Accuracy is measured after the true prefix, writing goes on from the
+#   model's own: half-trained, 91.7 % of the tokens are right against 86.1 %. [Shown](#what-teacher-forcing-hides).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: Shifted twice
@@ -762,38 +765,6 @@ assert exact_match(kept, held_out, source_real=forgotten) < 0.8
 longer_strings = reversal_batch(np.random.default_rng(2), 200, 11, 12, held_out=True)
 assert exact_match(params, longer_strings) < 0.1 and exact_match(kept, longer_strings) < 0.1
 folder.cleanup()
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 004-1.1, 004-1.3, 004-1.4, 004-1.6.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-004-1 | a word vector "of, say, 512 numbers", "usually 6" layers | the sizes of the first Transformer; with $F=2048$ and about 37,000 tokens they make 63 million parameters (the paper reports 65) |
-# | E-004-2 | the encoder "compresses" the sentence "to a high-level representation (Context)" | it returns one vector for each token, $(n, D)$ in and $(n, D)$ out; a single context vector belongs to older recurrent designs: asserted above, *The encoder* |
-# | E-004-3 | "only row $n$ is used to predict the next word" | when the model writes; when it trains every row predicts: asserted above, *The decoder* |
-# | E-004-24 | a row may see "itself and the words before it"; elsewhere it "cannot see the current or a future word" | both, by the right shift, which is never named: row $t$ sees inputs up to $t$, targets before $t$. For 我爱你, "I love you", see the cell |
-# | C-16 | in cross-attention the query comes from the decoder, key and value from the encoder's output; teacher forcing feeds the true tokens | right: asserted above. (That it "avoids the accumulation of errors" holds while training.) Placement of norms: [chapter 60](60_layers.ipynb) |
-
-
-# %% fold="cell"
-# N-004-1: parameters of V tokens, width D, N + N layers, post-norm, one table for both ends
-def parameters(V, D, F, N):
-    A, W = 4 * (D * D + D), 2 * D * F + F + D  # an attention, a feed-forward network
-    return V * D + N * (A + W + 4 * D) + N * (2 * A + W + 6 * D)
-
-
-small, post = Sizes(11, 12, 20, 3, n_encoder_layers=3, tied=True), Model(2, norm="post")
-assert parameters(11, 12, 20, 3) == count(init_params(small, post, np.random.default_rng(0)))
-assert 63e6 < parameters(37_000, 512, 2048, 6) < 63.1e6
-
-# %% fold="cell"
-# E-004-24: inputs up to t are targets before t
-sentence = ["我", "爱", "你"]
-for t in range(3):
-    sees = shift_by_loops(sentence, "<BOS>")[: t + 1]
-    assert sees[1:] == sentence[:t]  # and must say sentence[t]
 
 # %% [markdown]
 # ## Further reading

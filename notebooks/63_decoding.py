@@ -5,6 +5,9 @@
 #
 # 55 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Two grids of steps by tokens. Without a cache every token of each prefix is computed again, 14 cells in red. With a cache only new ones are red, 5 cells; the others are blue, taken from the cache."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,27 +23,6 @@ for step in range(1, 4):
 assert ((read == 2).sum(), (kept == 2).sum()) == (14, 5)
 plots.cached_rows([("without a cache: 14 rows", read), ("with a cache: 5 rows", kept)], words)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **What must a cache hold for my encoding?** For each layer and key head, values and keys of all tokens so far; no
-#   queries. RoPE: turned keys; raw ones and positions if frequencies change with the length (dynamic NTK). Codes in
-#   token vectors: keys alone. A bias of the distance (T5, ALiBi): keys and positions. FoX: keys and sums of gates.
-#   CoPE: all keys, none may go. [Tried](#what-each-encoding-leaves-in-a-cache)
-# - **Is the result the same?** Yes, up to rounding, if the mask is causal, positions are right and the encoding
-#   does not change with the length. [Proved](#old-rows-never-change)
-# - **Which position has the new token, and with padding?** The number of real tokens read before, not 0, though it
-#   comes alone. Pad on the left, and hide it. [Shown](#where-a-token-stands), [padded](#padding-on-the-left)
-# - **What does it weigh?** Half a megabyte a token for 32 layers of 32 heads of width 128 in two bytes; a
-#   quarter of that if four query heads share each of 8 key heads (GQA). [Counted](#what-a-cache-weighs)
-# - **What do beams and drafts change?** Beam search compares texts by $\log p\,/\,((5+n)/6)^\alpha$. Refused drafts are
-#   redrawn from what the small model gave too little of, so the distribution stays; cheap drafts, mostly right, save
-#   time. [Proved](#a-small-model-drafts)
-# - **May I throw old rows away?** Yes, but large models need the first few; and the rest keep their positions, or
-#   all get new ones: with a bias as they are, with RoPE from raw keys or by turning the kept ones further, never
-#   with codes in token vectors.
-#   [Shown](#throwing-rows-away), [for each](#what-each-encoding-leaves-in-a-cache)
 
 # %% [markdown]
 # ## Reading the same words again
@@ -731,6 +713,27 @@ later = Rope(scaling=lambda K, length: dynamic_ntk_scaling(K, length, trained_le
 assert cache_properties(later) == tried["rope"] != cache_properties(later, length=80)
 
 # %% [markdown]
+# ## In short
+#
+# - **What must a cache hold for my encoding?** For each layer and key head, values and keys of all tokens so far; no
+#   queries. RoPE: turned keys; raw ones and positions if frequencies change with the length (dynamic NTK). Codes in
+#   token vectors: keys alone. A bias of the distance (T5, ALiBi): keys and positions. FoX: keys and sums of gates.
+#   CoPE: all keys, none may go. [Tried](#what-each-encoding-leaves-in-a-cache)
+# - **Is the result the same?** Yes, up to rounding, if the mask is causal, positions are right and the encoding
+#   does not change with the length. [Proved](#old-rows-never-change)
+# - **Which position has the new token, and with padding?** The number of real tokens read before, not 0, though it
+#   comes alone. Pad on the left, and hide it. [Shown](#where-a-token-stands), [padded](#padding-on-the-left)
+# - **What does it weigh?** Half a megabyte a token for 32 layers of 32 heads of width 128 in two bytes; a
+#   quarter of that if four query heads share each of 8 key heads (GQA). [Counted](#what-a-cache-weighs)
+# - **What do beams and drafts change?** Beam search compares texts by $\log p\,/\,((5+n)/6)^\alpha$. Refused drafts are
+#   redrawn from what the small model gave too little of, so the distribution stays; cheap drafts, mostly right, save
+#   time. [Proved](#a-small-model-drafts)
+# - **May I throw old rows away?** Yes, but large models need the first few; and the rest keep their positions, or
+#   all get new ones: with a bias as they are, with RoPE from raw keys or by turning the kept ones further, never
+#   with codes in token vectors.
+#   [Shown](#throwing-rows-away), [for each](#what-each-encoding-leaves-in-a-cache)
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: A long prompt
@@ -864,33 +867,6 @@ for layers in (1, 2):
 # **Caches in fewer bits, in pages, shared between texts that begin alike**: all of these change how the two
 # lists are stored (fewer bits round them). What belongs in them stays as it is here.
 #
-# ## What the documents say
-#
-# **Sections.** 004-2.11.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-004-9 | writing 我是中国人 reads the prefixes 我是, 我是中, 我是中国, 我是中国人 | 14 rows of $K$ and of $V$ without a cache, 5 with one: asserted below |
-# | E-004-25 | the cache is there "to speed up the multiplication of Q, K and V" | it saves recomputing $K$ and $V$ (as its next paragraph says) and all rows but the newest; the product of the newest query with all keys stays; and it is valid under a causal mask only, *Old rows never change* |
-
-
-# %% fold="cell"
-# N-004-9, E-004-25
-class Counts(Rope):  # the keys that are made
-    def turn(self, params, q, k, context):
-        counted.append(k.shape[-2])
-        return super().turn(params, q, k, context)
-
-
-small, counted = Model(2, Counts()), []
-own = init_params(Sizes(11, 12, 24, n_layers=1), small, np.random.default_rng(0))
-for P, n in ((2, 4), (7, 30)):
-    for cached, rows in ((False, n * P + n * (n - 1) // 2), (True, P + n - 1)):
-        counted.clear()
-        greedy(own, small, tokens[:, :P], n, cached=cached)
-        print(f"prompt {P}, written {n:2}, cached {cached}: keys made {sum(counted)}")
-        assert sum(counted) == rows
-
 # %% [markdown]
 # ## Further reading
 #

@@ -5,6 +5,9 @@
 #
 # 30 minutes. Needs [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [63 Decode with a key-value cache](63_decoding.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="A grid of tiny models by ten parts, filled where a model has the part. What one sees: RoPE goes with gates and with norms without a shift, but for GPT-NeoX and RoFormer; GPT-2, BERT and ViT have tables, biases and shifts; BLOOM, MPT and T5 have a number a distance."
 from pathlib import Path
 
@@ -17,21 +20,6 @@ SHELF = Path("../tests/golden/models").resolve()  # tiny, of random weights, wri
 found = {folder.name: plots.parts_of(load_model(folder)) for folder in sorted(SHELF.iterdir())}
 plots.parts_of_models(found)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **How far is the Transformer of this book from GPT-2?** Four choices: norm first, positions from a table, an
-#   embedding that is not scaled, GELU in its tanh form. With them our `Model` gives GPT-2's logits. [Shown](#your-model-is-gpt-2)
-# - **And from LLaMA?** Six more: RMS norm, no biases, a gate with SiLU, RoPE in halves, often fewer key heads, mostly a head of
-#   its own. [Shown](#your-model-is-llama)
-# - **In which order do fused projections hold q, k, v?** GPT-2 and Phi-3: all queries, all keys, all values. MPT: the same.
-#   GPT-NeoX and BLOOM: head by head. The wrong order has the right shapes. [Shown](#fused-rows)
-# - **Who divides scores by something else than $\sqrt K$?** T5 by nothing, Gemma 2 and 3 by
-#   $\sqrt{\texttt{query\_pre\_attn\_scalar}}$ (mostly $K$ itself), DeBERTa by $\sqrt{3K}$, DeepSeek multiplies by a factor of YaRN's. [Table](#the-shelf)
-# - **How small a difference is a mistake?** The wrong form of GELU moves logits by $2\cdot10^{-4}$ of the largest, the wrong eps by
-#   less than half of that: compare to $10^{-5}$, in float64. [Measured](#how-small-a-mistake-is)
-# - **Can I run a released model?** `python -m pe_numpy run FOLDER "text"`, also with wrong positions. [Shown](#tell-it-wrong-positions)
 
 # %% [markdown]
 # ## What a file holds
@@ -472,6 +460,21 @@ print("code of " + ", ".join(sorted(others)))
 worst = max(float(row["error"]) for row in ledger if row not in models)
 print(f"largest error of a function: {worst:.0e}")
 assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
+
+# %% [markdown]
+# ## In short
+#
+# - **How far is the Transformer of this book from GPT-2?** Four choices: norm first, positions from a table, an
+#   embedding that is not scaled, GELU in its tanh form. With them our `Model` gives GPT-2's logits. [Shown](#your-model-is-gpt-2)
+# - **And from LLaMA?** Six more: RMS norm, no biases, a gate with SiLU, RoPE in halves, often fewer key heads, mostly a head of
+#   its own. [Shown](#your-model-is-llama)
+# - **In which order do fused projections hold q, k, v?** GPT-2 and Phi-3: all queries, all keys, all values. MPT: the same.
+#   GPT-NeoX and BLOOM: head by head. The wrong order has the right shapes. [Shown](#fused-rows)
+# - **Who divides scores by something else than $\sqrt K$?** T5 by nothing, Gemma 2 and 3 by
+#   $\sqrt{\texttt{query\_pre\_attn\_scalar}}$ (mostly $K$ itself), DeBERTa by $\sqrt{3K}$, DeepSeek multiplies by a factor of YaRN's. [Table](#the-shelf)
+# - **How small a difference is a mistake?** The wrong form of GELU moves logits by $2\cdot10^{-4}$ of the largest, the wrong eps by
+#   less than half of that: compare to $10^{-5}$, in float64. [Measured](#how-small-a-mistake-is)
+# - **Can I run a released model?** `python -m pe_numpy run FOLDER "text"`, also with wrong positions. [Shown](#tell-it-wrong-positions)
 
 # %% [markdown]
 # ## Exercises

@@ -5,6 +5,9 @@
 #
 # 25 minutes. Needs [34 Let content and position speak to each other: DeBERTa](34_deberta.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [64 Be GPT-2, LLaMA and T5 in NumPy](64_real_models.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Eight groups of strips of cells, coloured by what a cell means. What one sees: in six groups the same colours stand in another order; for masks and ALiBi they stay in place and have other names."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,23 +20,6 @@ fused = {o: join_fused([0, 1], [2, 3], [4, 5], o, 2).astype(int) for o in ("q|k|
 flipped, halves = flip_table(distances)[:, 0], flip_table(buckets, "t5")[:, 0]
 plots.rosetta_stone(convert_layout(np.arange(8)), fused, flipped, halves)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Where is the table of all conversions?** [Here](#one-page): a row each, with who writes what, and a function.
-# - **How do I turn interleaved RoPE weights into half-split ones?** `rope_convert_weights(W_q, H)`; $W_k$ with its own number
-#   of heads. In each head the even rows (from 0) come first. [Shown](#pairs-of-rope)
-# - **T5's table is read with the other sign: what now?** Turn the sign, or the table: `flip_table(table, "t5")`. For a
-#   decoder's only the sign helps. [Shown](#halves-of-t5)
-# - **Does a wrong convention raise an error?** Of these twelve mistakes none does: every shape is right. Between a quarter and all of the
-#   attention goes to other keys. [Measured](#one-page)
-# - **Which conversions lose something?** DeBERTa's table of $2m$ rows has one row without a mirror image
-#   ([shown](#p2c-of-deberta)); ALiBi by keys needs a causal mask ([shown](#alibi-by-key)); an additive mask of $-10^9$ does
-#   not block a whole row ([shown](#masks)). Tensor2tensor's sinusoids are other numbers, not another order
-#   ([shown](#sinusoids)).
-# - **What must I compare?** Weights or outputs, of random numbers, at many positions. At distance 0 RoPE's layouts agree
-#   ([exercise 1](#exercise-1-a-test-that-cant-fail)), and a symmetric table hides its sign ([shown](#tables-by-i-j)).
 
 # %% [markdown]
 # ## One page
@@ -358,6 +344,23 @@ for name in ("llama", "gemma2"):
     assert round(mean) == (name == "llama")
 by_hand = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6) * (1 + w)
 assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
+
+# %% [markdown]
+# ## In short
+#
+# - **Where is the table of all conversions?** [Here](#one-page): a row each, with who writes what, and a function.
+# - **How do I turn interleaved RoPE weights into half-split ones?** `rope_convert_weights(W_q, H)`; $W_k$ with its own number
+#   of heads. In each head the even rows (from 0) come first. [Shown](#pairs-of-rope)
+# - **T5's table is read with the other sign: what now?** Turn the sign, or the table: `flip_table(table, "t5")`. For a
+#   decoder's only the sign helps. [Shown](#halves-of-t5)
+# - **Does a wrong convention raise an error?** Of these twelve mistakes none does: every shape is right. Between a quarter and all of the
+#   attention goes to other keys. [Measured](#one-page)
+# - **Which conversions lose something?** DeBERTa's table of $2m$ rows has one row without a mirror image
+#   ([shown](#p2c-of-deberta)); ALiBi by keys needs a causal mask ([shown](#alibi-by-key)); an additive mask of $-10^9$ does
+#   not block a whole row ([shown](#masks)). Tensor2tensor's sinusoids are other numbers, not another order
+#   ([shown](#sinusoids)).
+# - **What must I compare?** Weights or outputs, of random numbers, at many positions. At distance 0 RoPE's layouts agree
+#   ([exercise 1](#exercise-1-a-test-that-cant-fail)), and a symmetric table hides its sign ([shown](#tables-by-i-j)).
 
 # %% [markdown]
 # ## Exercises

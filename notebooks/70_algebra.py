@@ -5,6 +5,9 @@
 #
 # 35 minutes. Needs [37 Let the text decide: FoX and CoPE](37_content.ipynb), [43 Turn in two and three dimensions: images and films](43_rope_grid.ipynb), [45 Vary the rotation: xPos, turned values, PoPE](45_rope_relatives.ipynb), [50 Stretch RoPE to longer texts](50_scaling.ipynb), [52 Give old tokens new places: ReRoPE, Self-Extend, dual chunks](52_new_places.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="A table of 42 schemes in nine groups of colours and 14 tests; in the cells ticks, dashes and words, some cells empty. What one sees: rows of one colour share most of their cells; eight rows of the turns are equal."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,23 +22,6 @@ found = {name: properties(s.scores, axes=s.axes) for name, s in schemes.items()}
 assert len(found) == 42
 plots.algebra_grid(found)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **How many ideas are there in these 42 schemes?** Six moves: add to the token, expand the score, bias it, turn queries and
-#   keys, change the index (or let what lies between decide), do nothing. [Shown](#six-moves).
-# - **Why rotations?** Prepare $q$ and $k$, each by a matrix of its own position. If the score is relative, it is $(G^Dq)\cdot k$ with
-#   one matrix $G$. If $G$ keeps lengths, that is RoPE; if scores merely stay bounded, RoPE in other coordinates.
-#   [Shown](#relative-means-powers-of-one-matrix).
-# - **Is ALiBi a rotation?** Its cousin. Both are $e^{DA}$: $A$ is skew in RoPE, nilpotent in ALiBi (with two more components), and
-#   xPos has a part on the diagonal. [Shown](#a-turn-a-line-a-decay).
-# - **What can no such matrix say?** T5's table, $|D|$ on both sides, a distance that stops growing: over all $i,j$ their rank
-#   grows with the text. [Shown](#what-no-matrix-can-say).
-# - **Is my function relative?** `properties(f)` of an `f(q, k, i, j)` in float64 asks: `shift` is 1 if it is, `leak` tells how far it
-#   is from that, `move` which move it makes. [Shown](#wrong-on-purpose).
-# - **What is PoPE, LieRE, dynamic NTK?** Turns: after a nonlinearity; in two directions that don't commute; with a speed that the
-#   length decides. [Shown](#several-axes).
 
 # %% [markdown]
 # ## Six moves
@@ -601,7 +587,25 @@ assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MO
 # %% [markdown]
 # (a) does not rotate: it is a decay (RetNet's, without its turn), and a group: a "turn" in the wide sense. (c) is a rotation, but by something
 # else than the place. (g) is "other"; none of the 42 schemes is.
+
+# %% [markdown]
+# ## In short
 #
+# - **How many ideas are there in these 42 schemes?** Six moves: add to the token, expand the score, bias it, turn queries and
+#   keys, change the index (or let what lies between decide), do nothing. [Shown](#six-moves).
+# - **Why rotations?** Prepare $q$ and $k$, each by a matrix of its own position. If the score is relative, it is $(G^Dq)\cdot k$ with
+#   one matrix $G$. If $G$ keeps lengths, that is RoPE; if scores merely stay bounded, RoPE in other coordinates.
+#   [Shown](#relative-means-powers-of-one-matrix).
+# - **Is ALiBi a rotation?** Its cousin. Both are $e^{DA}$: $A$ is skew in RoPE, nilpotent in ALiBi (with two more components), and
+#   xPos has a part on the diagonal. [Shown](#a-turn-a-line-a-decay).
+# - **What can no such matrix say?** T5's table, $|D|$ on both sides, a distance that stops growing: over all $i,j$ their rank
+#   grows with the text. [Shown](#what-no-matrix-can-say).
+# - **Is my function relative?** `properties(f)` of an `f(q, k, i, j)` in float64 asks: `shift` is 1 if it is, `leak` tells how far it
+#   is from that, `move` which move it makes. [Shown](#wrong-on-purpose).
+# - **What is PoPE, LieRE, dynamic NTK?** Turns: after a nonlinearity; in two directions that don't commute; with a speed that the
+#   length decides. [Shown](#several-axes).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: the generator of xPos

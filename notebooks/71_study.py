@@ -5,6 +5,9 @@
 #
 # 60 minutes. Needs [35 Punish distance: ALiBi](35_alibi.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Needles found over loss on a long text, thirteen models, an arrow from the shortest training to the longest that both tasks have. What one sees: Shaw, DeBERTa, Transformer-XL, T5 and ReRoPE end in the upper left corner, ALiBi below it; sinusoidal, learned, TUPE and direct RoPE go to the right."
 from itertools import product
 import matplotlib.pyplot as plt
@@ -21,24 +24,6 @@ for name, (encoding, scaling) in plots.MODELS.items():
     points[name] = [(loss[n][3], 100 * found[n][3]) for n in (both[0], both[-1])]  # at 256 tokens
 plots.loss_against_needles(points)
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which encodings keep their loss on longer texts?** Of ten, at every budget: Shaw, Transformer-XL, DeBERTa and ALiBi rise by less
-#   than a tenth of a nat at eight times the length. Sinusoidal, learned, TUPE and RoPE jump, by one to three nats once
-#   they are trained well. [Shown](#ten-encodings-eight-times-as-far).
-# - **Which verdicts does more training overturn?** T5's: after a short training its loss rises by half a nat, after ten times as
-#   many steps hardly at all. No code at all goes the other way. [Shown](#what-more-training-changes).
-# - **Does a flat loss mean a long memory?** No. ALiBi's loss stays flat, and of the *needles* (one fact among many) it
-#   loses a quarter and more; no code at all rises by .3 to 1 nat once trained well, and finds nearly all. [Shown](#a-flat-loss-is-no-long-memory).
-# - **Which reading of RoPE, if nothing may be trained?** ReRoPE or Self-Extend: they keep loss, exact distances and
-#   needles. Linear interpolation keeps needles alone; with dynamic NTK and YaRN the loss rises. [Shown](#stretching-rope).
-# - **Does it matter what the numbers in an encoding are fitted to?** Much: ALiBi's slopes, RoPE's base and
-#   T5's largest distance, as published, are made for other lengths. [Shown](#fitted-or-published).
-# - **How was it measured?** Small models, trained on 32 tokens with two rates and up to three budgets, read
-#   up to 256; a verdict has to hold at every budget, but perhaps the first. Many fail a
-#   correction for their number ([Deeper](#many-verdicts-at-once)). [Shown](#what-counts-as-a-verdict).
 
 # %% [markdown]
 # Each arrow of the picture leads from the shortest training (hollow) to the longest that both tasks
@@ -690,7 +675,26 @@ for question in log_n:
 # One size was trained here. *Mechanisms* may carry to other sizes better than *rankings*: what is unseen and what is scattered; the
 # stretched ruler; that a mean over near tokens says nothing of far ones. Where a verdict moved between two budgets here, it may move
 # again. No loss in this chapter is a forecast.
+
+# %% [markdown]
+# ## In short
 #
+# - **Which encodings keep their loss on longer texts?** Of ten, at every budget: Shaw, Transformer-XL, DeBERTa and ALiBi rise by less
+#   than a tenth of a nat at eight times the length. Sinusoidal, learned, TUPE and RoPE jump, by one to three nats once
+#   they are trained well. [Shown](#ten-encodings-eight-times-as-far).
+# - **Which verdicts does more training overturn?** T5's: after a short training its loss rises by half a nat, after ten times as
+#   many steps hardly at all. No code at all goes the other way. [Shown](#what-more-training-changes).
+# - **Does a flat loss mean a long memory?** No. ALiBi's loss stays flat, and of the *needles* (one fact among many) it
+#   loses a quarter and more; no code at all rises by .3 to 1 nat once trained well, and finds nearly all. [Shown](#a-flat-loss-is-no-long-memory).
+# - **Which reading of RoPE, if nothing may be trained?** ReRoPE or Self-Extend: they keep loss, exact distances and
+#   needles. Linear interpolation keeps needles alone; with dynamic NTK and YaRN the loss rises. [Shown](#stretching-rope).
+# - **Does it matter what the numbers in an encoding are fitted to?** Much: ALiBi's slopes, RoPE's base and
+#   T5's largest distance, as published, are made for other lengths. [Shown](#fitted-or-published).
+# - **How was it measured?** Small models, trained on 32 tokens with two rates and up to three budgets, read
+#   up to 256; a verdict has to hold at every budget, but perhaps the first. Many fail a
+#   correction for their number ([Deeper](#many-verdicts-at-once)). [Shown](#what-counts-as-a-verdict).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: the flattering mean
@@ -903,32 +907,6 @@ with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as workers:
     again = study.run(wanted, workers, folder)  # read, not measured
     print("\n".join(sorted(path.name for path in Path(folder).iterdir())))
 assert first == again
-
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 003-4.3, 003-4.4.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | 003-4.3 | two problems of long texts: unseen positions, scattered attention | both are seen (asserted above, *Ten encodings, eight times as far* and *T5: crowded out, and back*) |
-# | 003-4.4 | why few large models took up a scheme made for extrapolation (BLOOM and MPT did, with ALiBi): new and little tested; metrics differ, and perplexity favours local attention; quality *within* the length counts for more | the second reason is the picture at the top; for the third, within 32 tokens RoPE is below ALiBi with published slopes on both languages at every budget (cell), and with fitted slopes on the Markov language |
-# | E-002-9 | to compare what four encodings do to a model, it gives their numbers of parameters: length times width for the learned code, and three times 0 | three times zero parameters are three different models (cell) |
-
-# %% fold="cell"
-# 003-4.4, E-002-9
-for task in ("markov", "text"):
-    assert book.compare(task, "rope", "alibi_256", 1) == "lower"
-assert book.compare("markov", "rope", "alibi", 1) == "lower"
-for name in ("learned", "sinusoidal", "rope", "alibi"):
-    one_step = fit(replace(recipe("offset", name), steps=1))
-    count = sum(array.size for array in one_step["decoder"]["shared"].values())
-    assert (count > 0) == (name == "learned")
-assert (
-    book.compare("text", "rope", "sinusoidal", 2)
-    == book.compare("text", "alibi", "rope", 8)
-    == "lower"
-)
 
 # %% [markdown]
 # ## Further reading

@@ -5,6 +5,9 @@
 #
 # 60 minutes. Needs [51 Read longer than you trained](51_extrapolation.ipynb), [71 Train short, test long](71_study.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="A table of fifteen encodings by thirteen questions, green for yes. What one sees: no row is all green; only ALiBi falls with distance; RoPE lacks three; codes in the token vector and Shaw alone tell equal words apart."
 import matplotlib.pyplot as plt
 
@@ -21,27 +24,6 @@ rows = [[letter == "y" for letter in row] for row in sheet.split()]
 known = dict(zip(plots.NAMES, rows, strict=True))
 plots.answers_of_all(known, questions.split(", "))
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Which encoding for a new decoder?** A rotation with fixed frequencies; RoPE is the plainest. It knows the distance
-#   alone, works with any fused attention, is exact with a cache and is defined at every length. No position at all passes
-#   the same tests, but has a higher loss in the study (2.05 against 1.60). [Shown](#who-is-left).
-# - **Which one for texts longer than trained?** RoPE, stretched (by YaRN, NTK or dynamic NTK) and tuned for some steps on
-#   long texts, or, with nothing trained anew, at the places of Self-Extend. ALiBi's loss stays level, but of *needles*
-#   (facts far back) it finds 74 % at eight times the trained length, where DeBERTa finds 100 %.
-#   [Shown](#what-training-adds).
-# - **And for encoders and pictures?** An encoder: RoPE, T5's bias, Shaw or DeBERTa. Pictures of one size: a
-#   learned table; of many: RoPE by row and column. [Listed](#the-guide), with what is measured and what only said.
-# - **Which encodings can FlashAttention serve?** Those in the token vector, RoPE, and ALiBi, whose slopes it takes. T5 and TUPE need
-#   a fused attention that takes a bias; the scores of Shaw, Transformer-XL and DeBERTa one that calls a function for
-#   each score, like FlexAttention.
-#   [Shown](#what-the-picture-says).
-# - **How many parameters does position cost?** In a model of BERT's size: none for sinusoids, RoPE and ALiBi, 384
-#   for T5, 393,216 for a learned table, 14,180,352 for DeBERTa. [Shown](#what-it-costs).
-# - **How do I test my own?** One vector at one position that is not 0, with numbers from an independent source;
-#   then a prompt and single tokens against one pass. [Shown](#which-tests-show-it).
 
 # %% [markdown]
 # Each cell of the picture is computed below, in [One bench for all of them](#one-bench-for-all-of-them).
@@ -874,7 +856,29 @@ assert np.sum(list(caught.values()), axis=0).tolist() == [0, 1, 1, 1, 1, 8, 10]
 #    0, a number of heads that is no power of two, nothing that is 1. [Chapter 73](73_exercises.ipynb) shows which
 #    inputs let go which mistakes.
 # 3. For a decoder, **a prompt and single tokens give what one pass gives** (`exact_with_cache` above).
+
+# %% [markdown]
+# ## In short
 #
+# - **Which encoding for a new decoder?** A rotation with fixed frequencies; RoPE is the plainest. It knows the distance
+#   alone, works with any fused attention, is exact with a cache and is defined at every length. No position at all passes
+#   the same tests, but has a higher loss in the study (2.05 against 1.60). [Shown](#who-is-left).
+# - **Which one for texts longer than trained?** RoPE, stretched (by YaRN, NTK or dynamic NTK) and tuned for some steps on
+#   long texts, or, with nothing trained anew, at the places of Self-Extend. ALiBi's loss stays level, but of *needles*
+#   (facts far back) it finds 74 % at eight times the trained length, where DeBERTa finds 100 %.
+#   [Shown](#what-training-adds).
+# - **And for encoders and pictures?** An encoder: RoPE, T5's bias, Shaw or DeBERTa. Pictures of one size: a
+#   learned table; of many: RoPE by row and column. [Listed](#the-guide), with what is measured and what only said.
+# - **Which encodings can FlashAttention serve?** Those in the token vector, RoPE, and ALiBi, whose slopes it takes. T5 and TUPE need
+#   a fused attention that takes a bias; the scores of Shaw, Transformer-XL and DeBERTa one that calls a function for
+#   each score, like FlexAttention.
+#   [Shown](#what-the-picture-says).
+# - **How many parameters does position cost?** In a model of BERT's size: none for sinusoids, RoPE and ALiBi, 384
+#   for T5, 393,216 for a learned table, 14,180,352 for DeBERTa. [Shown](#what-it-costs).
+# - **How do I test my own?** One vector at one position that is not 0, with numbers from an independent source;
+#   then a prompt and single tokens against one pass. [Shown](#which-tests-show-it).
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: The farthest wish
@@ -993,84 +997,6 @@ for multiple in (4, 8):
 assert compare("text", "rope", "rope_10000", multiple=4) == "not decided"
 assert compare("text", "rope", "rope_10000", multiple=8).endswith("higher at 10")
 
-# %% [markdown]
-# ## What the documents say
-#
-# **Sections.** 002-5.1, 002-5.2, 003-1.4(2).
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | N-002-10 | below 512 tokens learned or sinusoidal, above 2048 RoPE or ALiBi | **fails** as a rule: lengths of famous models, not borders: of six models that 002-5.1 names, the thresholds advise one (cell) |
-# | 002-5.1, extrapolation | learned poor, sinusoidal fair, RoPE good, ALiBi very good | **holds** for the loss, at every budget: a table has no answer beyond its rows, sinusoidal models break at twice their length, RoPE later, ALiBi's loss stays level (these two comparisons hold [corrected](#how-many-comparisons)); **fails** for needles, of which ALiBi misses a quarter (cell) |
-# | 002-5.1, the rest | "nothing to learn" for sinusoids; RoPE "efficient"; models named | right, and RoPE and ALiBi have nothing to learn either (asserted above, *What it costs*) |
-# | 002-5.2 | "from scratch RoPE"; "extrapolation needed: ALiBi is best"; "RoPE with NTK scaling" for very long texts | the first is the custom; that RoPE reads best of the four within its length **depends on the budget** and the language (cell); the second **holds** for loss alone, and Shaw, Transformer-XL and DeBERTa are level, too; the third **holds**: better than RoPE alone, though its loss and needles are worse than within the length |
-# | 003-1.4(2) | relative encoding "directly embodies the relative signal", "works better", extrapolates; the classic form injects it into keys and values | the first holds for all but TUPE; the second depends on the comparison (Shaw et al. 2018, abstract: more than one point of BLEU on English to German, less than half of one on English to French; Scao et al. 2022 find learned ahead of rotary); the third is three things: going flat, bending, going on; the last is right ([chapter 31](31_shaw.ipynb)) |
-
-
-# %% fold="cell"
-# N-002-10
-def advice(length):
-    """The two thresholds, as a program."""
-    if length < 512:
-        return "learned or sinusoidal"
-    return "RoPE or ALiBi" if length > 2048 else "no advice"
-
-
-trained_on = {"BERT": 512, "GPT-2": 1024, "BLOOM": 2048, "MPT": 2048, "LLaMA": 2048}
-trained_on["Mistral"] = 8192
-assert [name for name, n in trained_on.items() if advice(n) != "no advice"] == ["Mistral"]
-
-# %% fold="cell"
-# 002-5.1, 002-5.2, 003-1.4(2)
-assert not {"learned", "tupe"} & set(who("defined beyond")) and numbers["alibi"] == 0
-for task in ("markov", "text"):
-    assert compare(task, "rope", "sinusoidal", multiple=2) == "lower"
-    assert compare(task, "alibi", "rope", multiple=4) == "lower"
-    for name in ("sinusoidal", "learned", "alibi"):
-        print(f"{task}, at 32, RoPE against {name}:", compare(task, "rope", name, multiple=1))
-assert 0.7 < needle["alibi"][3] < 0.8 < 0.99 < needle["deberta"][3]
-dynamic = {"encoding": "rope", "scaling": "dynamic_ntk"}
-for task in ("markov", "text"):
-    assert compare(task, dynamic, "rope", multiple=4) == "lower"
-assert compare("needle", "rope", dynamic, 8, "accuracy") == "lower"
-relative = {"rope", *list(plots.NAMES)[9:]}
-assert relative - set(who("distance alone")) == {"tupe"}
-
-# %% [markdown]
-# ### How many comparisons
-#
-# Each verdict of this chapter went through `compare`, which kept a list. (The table of [What training
-# adds](#what-training-adds) sets means against thresholds; chance is not asked there.) Who asks often finds something by
-# chance. So `p_value` takes the p of Student's test at the worst budget of a verdict, and 1 where it names no direction.
-# Then Holm's rule corrects all of them for their number, as in [chapter 71](71_study.ipynb#many-verdicts-at-once).
-
-# %% fold="output"
-from pe_numpy.judging.verdicts import holm
-
-alike = {key: found for key, (_, _, found) in compared.items() if found in ("lower", "higher")}
-p = [book.p_value(key[0], a, b, *key[3:]) for key, (a, b, _) in compared.items()]
-corrected = dict(zip(compared, holm(p), strict=True))
-print(f"{len(compared)} comparisons; {len(alike)} alike at every budget; * holds corrected")
-for (task, a, b, multiple, kind), found in alike.items():
-    mark = "*" if corrected[task, a, b, multiple, kind] < 0.05 else " "
-    print(f"{mark} {task}, at {32 * multiple}, {kind}: {a} {found} than {b}")
-
-# %%
-hold = [key[:4] for key in alike if corrected[key] < 0.05]
-both = [("rope", "sinusoidal", 2), ("alibi", "rope", 4)]
-wanted = {(task, *pair) for task in ("markov", "text") for pair in both}
-assert set(hold) == wanted | {("markov", "rope", "alibi", 1), ("text", "rope", "sinusoidal", 1)}
-missed = [key for key in alike if 0.05 <= corrected[key] < 0.06]
-assert len(missed) == 2 and all("rope dynamic_ntk" in key for key in missed)
-assert (len(compared), len(alike), len(hold)) == (25, 18, 6)
-
-# %% [markdown]
-# Of 25 comparisons 18 come out alike at every budget, and six of these hold for all 25 together: the sinusoids' loss
-# is above RoPE's at twice the length and RoPE's above ALiBi's at four times, on both languages; at the trained length
-# RoPE's loss is below ALiBi's on the Markov language and below the sinusoids' on text. The others, among them everything
-# about tuned models, dynamic NTK and the base 10,000, are hints from few seeds. (The list holds what this chapter says; more
-# was looked at while it was written, so this is the least correction. Nor is the border sharp: two verdicts on dynamic NTK
-# miss it by less than 0.01.)
 # %% [markdown]
 # ## Further reading
 #

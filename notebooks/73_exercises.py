@@ -5,6 +5,9 @@
 #
 # 25 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb).
 
+# %% [markdown]
+# **In this chapter.** TODO
+
 # %% fold="input" alt="Nine heat maps of codes over 40 positions and 16 components: the right one and eight wrong ones, among them all sines first, and waves that get faster to the right."
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,21 +20,6 @@ at = np.arange(40)
 wrong = {m.name: np.asarray(m.function(at, 16)) for m in EXERCISES["sinusoidal"].mistakes[:8]}
 plots.wrong_codes(wrong, sinusoidal(at, 16))
 plt.show()
-
-# %% [markdown]
-# ## Short answers
-#
-# - **Is my function right?** `check("rope", my_rope)` calls it with many cases, shows the first that fails, and
-#   names the mistake if it is a known one. For PyTorch add `to=torch.from_numpy`. [Shown](#a-checker-that-names-mistakes).
-# - **Can I rely on a name?** It explains *your* numbers in every case that fails. Of hundreds of wrong answers none passed,
-#   and no name was wrong. [Counted](#how-often-is-a-name-right).
-# - **Why does my model train although RoPE turns the wrong way?** Turned the other way in queries *and* keys it is
-#   the same model with two components of each pair exchanged. Keys or weights from elsewhere don't fit it.
-#   [Shown](#exercise-1-the-sign-that-nobody-saw).
-# - **Which inputs hide mistakes?** Position 0, one key, $K=2$, $L=S$ from 0, heads a power of two, short texts, no
-#   padding, a square grid. [Shown](#what-hides-mistakes).
-# - **How do I check my homework?** `pe-numpy check FILE`; [one page](#a-page-for-students) says how to read the report.
-# - **How do I check a class?** `pe-numpy check --assignment week3.toml *.py`; [another](#a-page-for-teachers) has the rest.
 
 # %% [markdown]
 # One right sinusoidal code and eight wrong ones: which could you tell by eye? The checker knows them.
@@ -411,6 +399,21 @@ with open("results/homework.csv", encoding="utf-8") as file:
         print(f"200 such files on two cores {100 * sum(spent) / int(row['files']):.0f} s at best")
 
 # %% [markdown]
+# ## In short
+#
+# - **Is my function right?** `check("rope", my_rope)` calls it with many cases, shows the first that fails, and
+#   names the mistake if it is a known one. For PyTorch add `to=torch.from_numpy`. [Shown](#a-checker-that-names-mistakes).
+# - **Can I rely on a name?** It explains *your* numbers in every case that fails. Of hundreds of wrong answers none passed,
+#   and no name was wrong. [Counted](#how-often-is-a-name-right).
+# - **Why does my model train although RoPE turns the wrong way?** Turned the other way in queries *and* keys it is
+#   the same model with two components of each pair exchanged. Keys or weights from elsewhere don't fit it.
+#   [Shown](#exercise-1-the-sign-that-nobody-saw).
+# - **Which inputs hide mistakes?** Position 0, one key, $K=2$, $L=S$ from 0, heads a power of two, short texts, no
+#   padding, a square grid. [Shown](#what-hides-mistakes).
+# - **How do I check my homework?** `pe-numpy check FILE`; [one page](#a-page-for-students) says how to read the report.
+# - **How do I check a class?** `pe-numpy check --assignment week3.toml *.py`; [another](#a-page-for-teachers) has the rest.
+
+# %% [markdown]
 # ## Exercises
 #
 # ### Exercise 1: The sign that nobody saw
@@ -512,46 +515,6 @@ with open("results/homework.csv", encoding="utf-8") as file:
 # - "The same to 1e-3" hides a promoted dtype, an `eps` outside the root and the tanh form of GELU. This
 #   checker asks for 1e-9 in double precision and 2e-5 in single.
 #
-# ## What the documents say
-#
-# **Sections.** 002-6.
-#
-# | id | what it says | what holds |
-# |---|---|---|
-# | 002-6, first exercise | make the code of 100 positions with 64 components, and draw it | a function by loops agrees with `sinusoidal` (cell); [chapter 20](20_sinusoidal.ipynb) draws it |
-# | 002-6, second exercise | $q=(1, 0.5)$ and $k=(0.8, 0.3)$, turned by 0.1 radians a position: the score of 0 and 2 is that of 3 and 5 | right, 0.9509; that of 2 and 0 is another, 0.9112 (cell) |
-# | E-002-9 | third exercise: compare what four encodings do to a model; it prints their numbers of parameters | counts don't answer: [chapter 71](71_study.ipynb) trains them |
-# | N-002-14 | parameters for 512 positions and 256 components: 131072, 0, 0, 0 | right (cell) |
-
-
-# %% fold="cell"
-# 002-6
-def code_by_loops(length, d, base=10000.0):
-    code = np.zeros((length, d))
-    for pos in range(length):
-        for c in range(d // 2):
-            angle = pos / base ** (2 * c / d)
-            code[pos, 2 * c], code[pos, 2 * c + 1] = np.sin(angle), np.cos(angle)
-    return code
-
-
-assert np.allclose(code_by_loops(100, 64), sinusoidal(np.arange(100), 64), rtol=0, atol=1e-13)
-q, k, theta = np.array([[1.0, 0.5]]), np.array([[0.8, 0.3]]), np.array([0.1])
-pairs = ((0, 2), (3, 5), (2, 0))
-found = [(rope(q, [m], theta) @ rope(k, [n], theta).T).item() for m, n in pairs]
-assert np.allclose(found, [0.9509, 0.9509, 0.9112], rtol=0, atol=5e-5)
-
-# %% fold="cell"
-# N-002-14
-from pe_numpy.transformer.encodings import Shape, every_encoding
-
-shape, parameters = Shape(d_model=256, n_heads=8), {}
-for name in ("learned", "sinusoidal", "rope", "alibi"):
-    encoding = every_encoding(512)[name]
-    trained = {**encoding.shared(rng, shape), **encoding.layer(rng, shape)}
-    parameters[name] = sum(p.size for p in trained.values())
-assert list(parameters.values()) == [131072, 0, 0, 0]
-
 # %% [markdown]
 # ## Further reading
 #

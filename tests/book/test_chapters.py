@@ -20,7 +20,9 @@ from scripts import script
 import pe_numpy
 
 chain = script("notebooks/build.py")
-chapters = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+notebooks = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+CHAPTERS = [path for path in NOTEBOOKS if path.stem[0] != toc.DOCUMENTS]
+chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 
 
 def cells_of(path):
@@ -31,7 +33,7 @@ def test_each_source_has_its_notebook_and_each_notebook_its_source():
     assert [p.stem for p in chain.sources()] == [p.stem for p in NOTEBOOKS]
 
 
-@chapters
+@notebooks
 def test_notebook_and_reviewed_source_do_not_drift(path):
     """Same cells, same texts, same metadata; what the outputs must be is for nbval to say."""
     expected = chain.read_source(path.with_suffix(".py"))
@@ -44,18 +46,32 @@ def test_notebook_and_reviewed_source_do_not_drift(path):
     assert path.stat().st_size < 1_000_000
 
 
+@notebooks
+def test_the_first_cell_is_that_of_the_table_of_contents(path):
+    head = cells_of(path)[0].source
+    assert head == toc.head(path.stem)
+    assert re.match(rf"# {int(path.stem[:2])}\. [A-Z0-9]", head)
+
+
 @chapters
-def test_the_first_screen_has_the_question_a_picture_and_short_answers(path):
-    head, picture, short, *_ = cells_of(path)
-    assert head.source == toc.head(path.stem)
-    assert re.match(rf"# {int(path.stem[:2])}\. [A-Z]", head.source)
+def test_the_first_screen_says_what_is_in_the_chapter_and_has_a_picture(path):
+    _, opening, picture, *_ = cells_of(path)
+    assert opening.source.startswith("**In this chapter.** ") and "$" not in opening.source
+    assert 60 <= len(opening.source.split()) - 3 <= 95
     assert any("image/png" in o.get("data", {}) for o in picture.outputs)
     assert picture.metadata["tags"] == ["hide-input"]
-    title, *answers = re.split(r"^- (?=\*\*)", short.source, flags=re.M)
-    assert title.strip() == "## Short answers" and 3 <= len(answers) <= 6
+
+
+@chapters
+def test_short_answers_lead_to_their_sections(path):
+    (short,) = (c for c in cells_of(path) if re.match("## In short\n", c.source))
+    _, *answers = re.split(r"^- (?=\*\*)", short.source, flags=re.M)
+    assert 3 <= len(answers) <= 6
     for answer in answers:
-        assert re.match(r"\*\*[^*]+\?\*\* \S", answer) and "](#" in answer, answer
-    assert words_of([short]) <= 400
+        _, said = re.match(r"(\*\*[^*]+\?\*\*) (\S.*)", answer, re.S).groups()
+        links = re.findall(r"\[[^\]]*\]\(#[^)]+\)", said)
+        assert links and ";" not in re.sub(r"\$[^$]*\$|`[^`]*`", "", said), answer
+        assert len(re.sub(r"\[[^\]]*\]\(#[^)]+\)", "", said).split()) <= 38, answer
 
 
 def before_exercises(path):
@@ -69,7 +85,7 @@ def test_the_way_is_short(path):
     assert sum(len(prose.split()) for prose in prose_of(cells)) <= 3500
 
 
-@chapters
+@notebooks
 def test_the_minutes_are_those_of_150_words_each(path):
     minutes = toc.chapters()[path.stem]["minutes"]
     assert minutes % 5 == 0 and abs(minutes - words_of(cells_of(path)) / 150) <= 4
@@ -77,14 +93,13 @@ def test_the_minutes_are_those_of_150_words_each(path):
 
 def test_the_book_is_short():
     """A chapter has 6,000 words on the average; one of the first edition had some 8,500."""
-    words = sum(words_of(cells_of(path)) for path in NOTEBOOKS)
-    assert words <= 6_000 * len(NOTEBOOKS)
+    words = sum(words_of(cells_of(path)) for path in CHAPTERS)
+    assert words <= 6_000 * len(CHAPTERS)
 
 
 @chapters
 def test_sections_come_in_their_order(path):
-    order = ["Short answers", "Exercises", "Deeper", "In practice", "What the documents say"]
-    order.append("Further reading")
+    order = ["In short", "Exercises", "Deeper", "In practice", "Further reading"]
     headings = re.findall(r"^## (.*)", "\n".join(prose_of(cells_of(path))), re.M)
     places = [order.index(h) for h in headings if h in order]
     assert places == sorted(places) and {0, 1} <= set(places)
@@ -99,7 +114,7 @@ def test_what_the_reader_shall_predict_is_folded(path):
             assert after.metadata.get("tags") == ["hide-output"], cell.source
 
 
-@chapters
+@notebooks
 def test_listings_are_short_or_folded_and_check_no_input(path):
     for cell in cells_of(path):
         if re.search(r"show_(source|short)\(", cell.source):
@@ -108,7 +123,7 @@ def test_listings_are_short_or_folded_and_check_no_input(path):
             assert folded or len(listing.splitlines()) <= 32, cell.source
 
 
-@chapters
+@notebooks
 def test_each_displayed_formula_is_asserted_by_the_next_cell(path):
     cells = cells_of(path)
     for cell, after in zip(cells, [*cells[1:], None], strict=True):
@@ -117,7 +132,7 @@ def test_each_displayed_formula_is_asserted_by_the_next_cell(path):
             assert re.search(r"^\s*assert\b", after.source, re.M), cell.source
 
 
-@chapters
+@notebooks
 def test_a_code_cell_holds_one_idea(path):
     for cell in cells_of(path):
         if cell.cell_type == "code":
@@ -136,7 +151,7 @@ NOT_MEASURED = re.compile(
 )
 
 
-@chapters
+@notebooks
 def test_each_number_in_prose_is_printed_or_computed_by_a_cell(path):
     cells = cells_of(path)
     shown = " ".join(
@@ -150,7 +165,7 @@ def test_each_number_in_prose_is_printed_or_computed_by_a_cell(path):
     assert not missing
 
 
-@chapters
+@notebooks
 def test_each_figure_has_alternative_text(path):
     for cell in cells_of(path):
         pictures = [o for o in cell.get("outputs", []) if "image/png" in o.get("data", {})]
@@ -159,7 +174,7 @@ def test_each_figure_has_alternative_text(path):
         assert not alt or 40 <= len(alt) <= 300, alt
 
 
-@chapters
+@notebooks
 def test_chapter_uses_the_package_and_never_redefines_it(path):
     code = "\n".join(c.source for c in cells_of(path) if c.cell_type == "code")
     assert "from pe_numpy import" in code
@@ -176,7 +191,7 @@ def test_exercises_have_graded_hints_and_a_solution(path):
     assert exercises.count("<details>") == exercises.count("</details>")
 
 
-@chapters
+@notebooks
 def test_nothing_of_the_machine_is_stored(path):
     for file in (path, path.with_suffix(".py")):
         text = file.read_text(encoding="utf-8")

@@ -36,26 +36,25 @@ IDENTIFIER = re.compile(
 )
 
 
-SAID = "What the documents say"
+DOCUMENT = {p.stem[-3:]: p for p in NOTEBOOKS if p.stem[0] == toc.DOCUMENTS}  # by its number
+
+
+def prose(path):
+    """The prose of a chapter."""
+    return "\n\n".join(prose_of(nbformat.read(path, as_version=4).cells))
 
 
 def chapters_of(row):
-    """The stems of the chapters that a row links: sections to the chapter, others to its end."""
-    anchor = "" if row[0] in SECTIONS else "#" + SAID.lower().replace(" ", "-")
-    return re.findall(rf"\[\d\d\]\((\w+)\.ipynb{anchor}\)", row[2])
+    """The stems of the chapters that a row links."""
+    return re.findall(r"\[\d\d\]\((\w+)\.ipynb[^)]*\)", row[2])
 
 
-def named_in(texts):
+def named_in(text):
     """All identifiers in some prose."""
-    return {i for text in texts for i in IDENTIFIER.findall(text)}
+    return set(IDENTIFIER.findall(text))
 
 
-def parts_of(path):
-    """The prose of a chapter before, within and after what the documents say."""
-    text = "\n\n".join(prose_of(nbformat.read(path, as_version=4).cells))
-    before, _, rest = text.partition(f"\n## {SAID}\n")
-    within, further, after = rest.partition("\n## ")
-    return before, within, further + after
+ASKED = {stem for name in SECTIONS for stem in chapters_of(ROWS[name])}  # for by a document
 
 
 def test_each_section_example_and_erratum_has_one_row():
@@ -70,20 +69,21 @@ def test_each_row_names_its_subject_and_at_least_one_chapter():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_chapter_names_exactly_what_the_index_says_and_at_its_end(path):
+def test_a_notebook_names_exactly_what_the_index_says_and_a_chapter_nothing(path):
     claimed = {name for name, row in ROWS.items() if path.stem in chapters_of(row)}
-    before, within, after = parts_of(path)
-    assert named_in([within]) == claimed
-    assert not named_in([before, after])
+    if path in DOCUMENT.values():
+        assert named_in(prose(path)) == claimed
+    else:
+        assert not named_in(prose(path)) and claimed <= set(SECTIONS)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_chapter_lists_its_sections_as_the_table_of_contents_does(path):
-    claimed = {n for n in SECTIONS if path.stem in chapters_of(ROWS[n])}
-    line = re.match(r"\s*\*\*Sections\.\*\*(.*)", parts_of(path)[1])
-    listed = toc.chapters()[path.stem]["sections"]
-    assert set(IDENTIFIER.findall(line[1] if line else "")) == claimed
-    assert set(IDENTIFIER.findall(listed)) == claimed
+def test_each_section_of_a_document_has_its_heading_in_order_and_a_chapter_that_teaches_it():
+    for number, path in DOCUMENT.items():
+        headings = re.findall(r"^## (00\d-\S+) \S", prose(path), re.M)
+        assert headings == [name for name in SECTIONS if name.startswith(number)], path
+        for name in headings:
+            own, *taught = chapters_of(ROWS[name])
+            assert own == path.stem and taught, name
 
 
 def test_what_lies_beyond_the_documents_is_shown_where_the_index_says():
@@ -94,15 +94,14 @@ def test_what_lies_beyond_the_documents_is_shown_where_the_index_says():
         for name in re.findall(r"`(\w+)`", functions):
             assert re.search(rf"\b{name}\(", text), (scheme, name)
     listed = set(re.findall(r"`(\w+)`", BEYOND))
-    for stem, chapter in toc.chapters().items():  # chapters that no document asked for
-        shown = functions_of(int(stem[:2]))
-        if chapter["sections"] == "none" and stem[0] in "23":
-            assert set(shown) <= listed, stem
+    for stem in toc.chapters():
+        if stem not in ASKED and stem[0] in "23":
+            assert set(functions_of(int(stem[:2]))) <= listed, stem
 
 
 def test_each_scheme_stands_in_a_chapter_that_the_documents_ask_for_or_beyond_them():
     ((_, rows),) = tables(BEYOND)
     for name, scheme in SCHEMES.items():
-        if toc.chapters()[scheme.chapter]["sections"] == "none":
+        if scheme.chapter not in ASKED:
             own = [row for row in rows if f"({scheme.chapter}.ipynb)" in row[2]]
             assert any(scheme.label.lower() in row[0].lower() for row in own), name
