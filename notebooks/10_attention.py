@@ -486,8 +486,9 @@ for letter, i in zip("ABCD", range(4), strict=True):
 assert np.array_equal(causal_mask(np.arange(4), np.arange(4)), mask)
 
 # %% [markdown]
-# The mask acts on the scores, before the softmax. A masked score becomes $-\infty$, its exponential is
-# exactly 0, and the other weights still sum to 1. In the formula $[\cdot]$ is 1 for true and 0 for false.
+# Such an attention mask acts on the scores, before the softmax. A masked score becomes $-\infty$, its
+# exponential is exactly 0, and the other weights still sum to 1. In the formula $[\cdot]$ is 1 for true
+# and 0 for false.
 #
 # $$
 # w_{ij} = \frac{[\text{mask}_{ij}]\; e^{s_{ij}}}{\sum_m [\text{mask}_{im}]\; e^{s_{im}}}
@@ -765,7 +766,7 @@ assert log_softmax([0.0, -800.0])[1] == -800
 # \text{multiplications} = L\,S\,(d_k + d_v), \qquad \text{scores held} = L\,S
 # $$
 #
-# At a length of 16,384 one head holds 268,435,456 scores, a gibibyte in float32.
+# At a length of 16,384 one head stores 268,435,456 scores, a gibibyte in float32.
 # [Chapter 12](12_attention_blocks.ipynb) does without them. The cell checks the count with numbers that
 # count their own products.
 
@@ -805,7 +806,7 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 # - **How is one projection cut into heads?** Reshape `(L, D)` to `(L, H, K)`, then swap the first two
 #   axes. A reshape straight to `(H, L, K)` runs and is wrong.
 #   [Multi-head attention](#multi-head-attention-two-heads).
-# - **What does it cost?** Each head takes $LS\,(d_k + d_v)$ multiplications and holds $LS$ scores, with
+# - **What does it cost?** Each head takes $LS\,(d_k + d_v)$ multiplications and stores $LS$ scores, with
 #   $d_v$ for the width of the values. The projections come on top.
 #   [What attention costs](#what-attention-costs).
 
