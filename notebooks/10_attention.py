@@ -279,8 +279,8 @@ assert 0.2 < (hard * (1 - hard)).mean() / (soft * (1 - soft)).mean() < 0.3
 #
 # What is proved here is the variance, under the assumptions above. What is measured is the effect on the
 # slopes. The paper cites an experiment in which unscaled dot products fall behind at larger $d_k$ (Britz
-# and others, [2017](https://arxiv.org/abs/1703.03906)). It words it as a suspicion that small gradients
-# are the reason. And the division fixes only the start: training may make scores larger.
+# and others, [2017](https://arxiv.org/abs/1703.03906)). The paper words it as a suspicion that small
+# gradients are the reason. And the division fixes only the start: training may make scores larger.
 #
 # ## Attention output: a weighted mean of the values
 #
