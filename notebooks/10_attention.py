@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 10. Work attention by hand
+# # 10. Attention by hand: scores, softmax, heads, masks
 #
 # *How is each number of an attention layer made, masked and split into heads?*
 #
 # 50 minutes. Needs [00 Read this book](00_how_to_read.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Attention is the part of a Transformer in which words exchange information. Each
+# word compares itself with all words, turns the results into shares that add up to 1, and collects from
+# each word according to its share. You compute every number of one such layer for the sentence "I love to
+# learn", first with explicit loops, then in one line. Then you split the layer into heads and hide words
+# with masks. At the end you can write attention in NumPy and test it.
 
 # %% fold="input" alt="Nine 4 by 4 matrices with numbers and two colour bars. Above: X times the query matrix gives Q; then K and V. Below: scores, divided by the root of the width, softmax, weights, times V, output. Largest weights: to attends to itself, love to I."
 import matplotlib.pyplot as plt
@@ -26,22 +30,23 @@ plots.attention_steps(words, X, W_q, Q, K, V, weights, output)
 plt.show()
 
 # %% [markdown]
-# ## Four words become four vectors
+# ## Token embeddings: four words become four vectors
 #
-# The sentence is "I love to learn". A computer numbers the words of its vocabulary. The plainest
-# vector for word number $w$ is the **one-hot** vector: all zeros, and a one at place $w$. Any two
-# different words are then orthogonal, so the code carries no meaning; and its vectors are as long as
-# the vocabulary.
+# The figure above shows one attention layer. The sections below compute its matrices in order. The
+# sentence is "I love to learn". Models read **tokens**, which are words or parts of words; here each word
+# is one token. A computer numbers the words of its vocabulary. The simplest vector for word number $w$ is
+# the **one-hot** vector: a one in component $w$, zeros elsewhere. But any two different words are then
+# orthogonal, so the vectors carry no meaning. Each is also as long as the vocabulary.
 #
-# The mend for both is a **table of embeddings** $E$: one row of $D$ numbers for each word, set by
-# training. $D$ is the **width** of the model. With 50,000 words and a width of 512, four one-hot
-# vectors hold 200,000 numbers, four embeddings 2,048. Multiplying a one-hot vector by the table picks
-# out a row, so programs look the row up. The table below is made up, so that the arithmetic stays
-# small; in it the two verbs point in similar directions.
+# A **table of embeddings** $E$ solves both problems. It has one row of $D$ numbers per word, set by
+# training. $D$ is the **width** of the model, also called hidden size or `d_model`. With 50,000 words and
+# a width of 512, four one-hot vectors take 200,000 numbers; four embeddings take 2,048. Multiplying a
+# one-hot vector by the table picks out a row, so programs look the row up instead. The table below is
+# made up, to keep the arithmetic small. In it the two verbs point in similar directions.
 #
-# A row of the table does not know where its word stands. So each word gets a **position vector** $p_i$
-# added: one of the ways of chapters 20 to 51. Here the binary digits of the position, in the last
-# two components, will do. The sum is the matrix $X$ at the top.
+# The table does not know where a word is in the sentence. So we add a **position vector** $p_i$ to each
+# word, one of the ways of chapters 20 to 51. Here the binary digits of the position, in the last two
+# components, are enough. The sums are the rows of the matrix $X$ at the top.
 #
 # $$
 # \text{onehot}(w)\, E = E_w, \qquad x_i = E_{w_i} + p_i
@@ -62,10 +67,10 @@ print("love . learn =", int(love @ learn), "   love . to =", int(love @ to))
 assert (4 * 50_000, 4 * 512) == (200_000, 2_048)
 
 # %% [markdown]
-# ## A layer for each word alone is not enough
+# ## Why a per-token layer is not enough
 #
-# Multiply each row of $X$ by one matrix: that is a **layer** at its plainest. Change the last word
-# from "learn" to "you". *Predict*: which outputs change?
+# Multiply each row of $X$ by one matrix. This is the simplest **layer**. Change the last word from
+# "learn" to "you". *Predict*: which outputs change?
 
 # %% fold="output"
 layer = np.array([[1, 0, 2, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]], float)
@@ -76,18 +81,19 @@ print("outputs that changed:", dict(zip(words, changed.tolist(), strict=True)))
 assert changed.tolist() == [False, False, False, True]
 
 # %% [markdown]
-# That of the changed word alone. However many such layers we stack, "love" never hears of "learn".
-# The output for one word must mix in the others, in amounts that depend on the words themselves.
+# Only the output of the changed word. No matter how many such layers we stack, the output for "love"
+# never depends on "learn". The output for one word must combine it with the others, in amounts that
+# depend on the words themselves.
 #
 # ## Queries, keys, values
 #
-# Attention gives each word three vectors, each by a matrix of its own, which training sets:
+# Attention gives each word three vectors. Each has its own matrix, which training sets:
 #
-# - a **query** $q_i$: what word $i$ looks for;
-# - a **key** $k_j$: what word $j$ offers to be found by;
-# - a **value** $v_j$: what word $j$ hands over when it is found.
+# - a **query** $q_i$: what word $i$ looks for
+# - a **key** $k_j$: what word $j$ offers to be found by
+# - a **value** $v_j$: what word $j$ hands over when it is found
 #
-# These readings are a help to memory. What is certain is the arithmetic, a **projection**:
+# These readings help the memory. What is certain is the arithmetic, a **projection**:
 #
 # $$
 # q_{ic} = \sum_{d} x_{id}\, W^q_{dc}, \qquad
@@ -95,7 +101,8 @@ assert changed.tolist() == [False, False, False, True]
 # v_{jc} = \sum_{d} x_{jd}\, W^v_{dc}
 # $$
 #
-# Check one entry with a pencil. "love" is $x_1 = (0, 2, 0, 1)$, and the third column of $W^q$ is
+# The queries are the rows of $Q$, the keys of $K$ and the values of $V$. Check one entry by hand,
+# counting components from 0. "love" is $x_1 = (0, 2, 0, 1)$, and the third column of $W^q$ is
 # $(0, 1, 0, 1)$. So component 2 of its query is $0 + 2 + 0 + 1 = 3$.
 
 # %%
@@ -115,11 +122,12 @@ for matrix, weight in ((Q, W_q), (K, W_k), (V, W_v)):
 assert W_q[:, 2].tolist() == [0, 1, 0, 1] and Q[1, 2] == 3
 
 # %% [markdown]
-# ## Sixteen scores
+# ## Scores: dot products of queries and keys
 #
 # How well does the query of word $i$ fit the key of word $j$? Multiply component by component and add:
-# the dot product. It is positive where the two point the same way, negative where they point against
-# each other, zero where they are orthogonal. This is the **score** of the pair:
+# this is the dot product. It is positive where the two point the same way, negative where they point
+# against each other and zero where they are orthogonal. We call it the **score** of the pair; others call
+# it an attention logit.
 #
 # $$
 # s_{ij} = q_i \cdot k_j = \sum_{c} q_{ic}\, k_{jc}
@@ -137,15 +145,15 @@ assert np.array_equal(scores, Q @ K.T) and not np.array_equal(scores, scores.T)
 assert scores[1].tolist() == [6, 3, 0, 5] and scores[0, 1] == -4
 
 # %% [markdown]
-# All sixteen at once are one matrix product, $QK^\top$. Row $i$ belongs to the query, column $j$ to
-# the key. The matrix is not symmetric, since $W^q$ and $W^k$ differ: "love" scores 6 with "I", while
-# "I" scores $-4$ with "love".
+# One matrix product, $QK^\top$, computes all sixteen scores. Row $i$ belongs to the query, column $j$ to
+# the key. The matrix is not symmetric, since $W^q$ and $W^k$ differ: "love" scores 6 with "I", while "I"
+# scores $-4$ with "love".
 #
 # ## From scores to weights: the softmax
 #
-# "love" has the scores 6, 3, 0, 5. We want shares: positive numbers that add up to 1, larger for a
-# larger score. The exponential is always positive and always grows, so take it and divide by the sum.
-# This is the **softmax**; its results are the **weights**:
+# "love" has the scores 6, 3, 0, 5. We want shares: positive numbers that add up to 1, larger for a larger
+# score. The exponential is always positive and always grows, so we take it and divide by the sum. This is
+# the **softmax**. Its results are the **weights**, also called attention weights:
 #
 # $$
 # w_j = \frac{e^{s_j}}{\sum_{m} e^{s_m}}
@@ -161,18 +169,18 @@ assert abs(sum(weights_of_love) - 1) < 1e-12
 assert np.argsort(weights_of_love).tolist() == np.argsort(row).tolist()  # the order is kept
 
 # %% [markdown]
-# The softmax sees only differences. Add the same number $a$ to all scores: a factor $e^a$ appears
-# above and below, and cancels.
+# The softmax depends only on differences of scores. Add the same number $a$ to all scores, and a factor
+# $e^a$ appears above and below the line and cancels.
 #
 # $$
 # \frac{e^{s_j + a}}{\sum_m e^{s_m + a}} = \frac{e^{s_j}}{\sum_m e^{s_m}}
 # $$
 #
-# This saves us from overflow. The largest float64 number is near $e^{709}$, a score of 1000 is too
-# much for it, and infinity over infinity is not a number (NaN). With $a = -\max_m s_m$ the largest
-# exponent becomes 0. The package's `softmax` does this, along any axis. Where *every* score is $-\infty$ it
-# returns zeros, as [a later section](#a-query-with-nothing-to-look-at) explains. Here it is without its checks
-# of input, as `pe-numpy copy softmax --plain` prints it.
+# This saves us from overflow. The largest float64 number is near $e^{709}$. A score of 1000 is too much
+# for it, and infinity over infinity is not a number (NaN). With $a = -\max_m s_m$ the largest exponent
+# becomes 0. The package's `softmax` does this, along any axis. If *every* score is $-\infty$, it returns
+# zeros, as [a later section](#fully-masked-rows-nan-or-zeros-second-reading) explains. The cell shows its
+# source without the input checks, as `pe-numpy copy softmax --plain` prints it.
 
 # %%
 from pe_numpy import softmax
@@ -192,19 +200,19 @@ assert np.allclose(softmax(row), short["softmax"](row), rtol=0, atol=1e-12)
 assert np.allclose(softmax(scores).sum(axis=1), 1, rtol=0, atol=1e-12)  # rows: the last axis
 
 # %% [markdown]
-# ## Why divide by the root of the width
+# ## Why divide by the square root of the head dimension
 #
-# Training moves every learned number a little way against the **gradient**, the derivative of the
-# model's error by that number. On its way to queries and keys it is multiplied by the derivative of the
-# softmax, which the quotient rule gives:
+# Training moves every learned number a little way against the **gradient**, the derivative of the model's
+# error with respect to that number. On its way to queries and keys the gradient is multiplied by the
+# derivative of the softmax, which the quotient rule gives:
 #
 # $$
 # \frac{\partial w_j}{\partial s_m} = w_j\,(\delta_{jm} - w_m)
 # $$
 #
-# where $\delta_{jm}$ is 1 for $j = m$ and else 0. For $j = m$ this is the **slope** $w_j(1 - w_j)$: at
-# most a quarter, and close to 0 where the weight is close to 0 or to 1. If one weight takes
-# everything, all these derivatives vanish.
+# Here $\delta_{jm}$ is 1 for $j = m$ and 0 otherwise. For $j = m$ the derivative is the **slope**
+# $w_j(1 - w_j)$. It is at most a quarter, and close to 0 where the weight is close to 0 or to 1. If one
+# weight takes everything, all these derivatives vanish.
 
 # %%
 w, step = softmax(row), 1e-6
@@ -221,17 +229,20 @@ half = softmax([0.0, 0.0])[0]  # the slope is at most a quarter, and reaches it
 assert (formula.diagonal() < 0.25).all() and half * (1 - half) == 0.25
 
 # %% [markdown]
-# So the size of the scores matters. How large are they? Assume that the $2d_k$ components of $q$ and
-# $k$ are independent, with mean 0 and variance 1 ($\mathbb{E}$ is the mean). Then each product $q_c k_c$ has mean 0 and variance
-# $\mathbb{E}[q_c^2]\mathbb{E}[k_c^2] = 1$, and the variances of the $d_k$ products add:
+# So the size of the scores matters. How large are they? Write $d_k$ for the number of components of a
+# query or key, the **head dimension** (`head_dim`); here it is 4. Assume that the $2d_k$ components of
+# $q$ and $k$ are independent, with mean 0 and variance 1. Then each product $q_c k_c$ has mean 0 and
+# variance $\mathbb{E}[q_c^2]\mathbb{E}[k_c^2] = 1$, where $\mathbb{E}$ is the mean. The variances of the
+# $d_k$ products add:
 #
 # $$
 # \operatorname{Var}(q \cdot k) = \sum_{c=0}^{d_k-1} \mathbb{E}[q_c^2]\,\mathbb{E}[k_c^2] = d_k
 # $$
 #
-# The next cell checks this without any luck of the draw: components $+1$ or $-1$ with equal chance have
-# mean 0 and variance 1, and there are few enough of them to try every pair of vectors. Then it draws
-# 4,000 pairs of random normal vectors for each width, which stand in for a model before training.
+# The next cell first checks this without any luck of the draw. Components that are $+1$ or $-1$ with
+# equal chance have mean 0 and variance 1, and there are few enough vectors to try every pair. Then the
+# cell draws 4,000 pairs of random normal vectors for each width, as a stand-in for a model before
+# training.
 
 # %% alt="Left: histograms of dot products, wider for width 64 than for 16 and 4. Right: on log axes the measured spread lies on the line root of the width, and at 1 after division."
 for width in range(1, 7):
@@ -248,9 +259,10 @@ plots.dot_product_spread({n: samples[n] for n in (4, 16, 64)}, widths, spreads, 
 plt.show()
 
 # %% [markdown]
-# The standard deviation is $\sqrt{d_k}$; after division by it, 1 for every width. With $d_k = 64$, the
-# width in "Attention is all you need" (Vaswani et al. 2017, below "the paper"), raw scores have a
-# standard deviation of 8. *Predict*: with 16 keys and such scores, how large is the largest weight?
+# The standard deviation is $\sqrt{d_k}$. After division by $\sqrt{d_k}$ it is 1 for every width. With
+# $d_k = 64$, the head dimension in "Attention is all you need" (Vaswani et al. 2017, below "the paper"),
+# raw scores have a standard deviation of 8. *Predict*: with 16 keys and such scores, how large is the
+# largest weight?
 
 # %% fold="output"
 normal = rng.standard_normal((2000, 16))
@@ -263,25 +275,25 @@ assert 0.2 < (hard * (1 - hard)).mean() / (soft * (1 - soft)).mean() < 0.3
 
 # %% [markdown]
 # At standard deviation 8 one of 16 keys takes about 0.85 of the weight on average, before the model has
-# learned anything; which key, is chance. The mean slope is about a quarter of what it was.
+# learned anything. Which key it is, is chance. The mean slope is about a quarter of what it was.
 #
-# What is proved here is the variance, under the assumptions above; what is measured is the effect on
-# the slopes. The paper cites an experiment in which unscaled dot products fall behind at larger $d_k$
-# (Britz and others, [2017](https://arxiv.org/abs/1703.03906)); that the small gradients are why, it
-# words as a suspicion. And the division fixes the start alone: training may make scores larger.
+# What is proved here is the variance, under the assumptions above. What is measured is the effect on the
+# slopes. The paper cites an experiment in which unscaled dot products fall behind at larger $d_k$ (Britz
+# and others, [2017](https://arxiv.org/abs/1703.03906)). The paper words it as a suspicion that small
+# gradients are the reason. And the division fixes only the start: training may make scores larger.
 #
-# ## Weights, and the output as a weighted mean
+# ## Attention output: a weighted mean of the values
 #
 # The scores of all four words are divided by $\sqrt 4 = 2$ and go through the softmax, row by row. Then
-# each word collects the values of all four words, in these shares. The output $o_i$ is a **weighted
-# mean** of the values:
+# each word collects the values of all four words in these shares. The output $o_i$ is a **weighted mean**
+# of the values, a weighted sum whose weights sum to 1:
 #
 # $$
 # o_i = \sum_{j} w_{ij}\, v_j
 # $$
 #
-# Weights that are positive and sum to 1 cannot lead outside: each component of an output lies between
-# the smallest and the largest value of that component.
+# Weights that are positive and sum to 1 cannot lead outside: each component of an output lies between the
+# smallest and the largest value of that component.
 
 # %%
 scaled_scores = scores / math.sqrt(4)
@@ -296,22 +308,24 @@ for mixed in (output, extreme):
 print("weights of love:", weights[1].round(2).tolist(), "  output:", output[1].round(2).tolist())
 
 # %% [markdown]
-# Follow "love" through the picture at the top: its scores 6, 3, 0, 5, their halves, then the weights;
-# its output is mostly the value of "I" with a part of "learn". The whole chain in one line is equation
-# (1) of the paper:
+# Follow "love" through the figure at the top: its scores 6, 3, 0, 5, their halves, then the weights. Its
+# output is mostly the value of "I" with a part of "learn". The whole chain in one line is **scaled
+# dot-product attention**, equation (1) of the paper:
 #
 # $$
 # \operatorname{Attention}(Q, K, V) = \operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right) V
 # $$
 #
-# In formulas $K$ is the matrix of keys, and $d_k$ the width of a head; shapes in code call this width
-# `K`, as [chapter 0](00_how_to_read.ipynb) says. Here is the formula once more in loops, so that
-# nothing is hidden in a matrix product; the argument `allowed` is for the masks below.
+# In formulas $K$ is the matrix of keys, and $d_k$ is the head dimension. Shapes in code call this
+# dimension `K`, as [chapter 0](00_how_to_read.ipynb) says. The next cell writes the formula once more
+# with loops, so that nothing is hidden in a matrix product. Its argument `allowed` is for the masks
+# below.
 #
-# After it stands the package's `attention` without its checks. The package itself makes the scaled scores and
-# hands them to `attend`, which masks them, takes the softmax and mixes the values. They are two functions
-# because some of [chapters 30](30_expansion.ipynb) to [34](34_deberta.ipynb) make scores of their own. (Its `sink` is
-# for [chapter 12](12_attention_blocks.ipynb#a-learned-sink).)
+# The cell after it shows the package's `attention` without its checks. The package itself computes the
+# scaled scores and hands them to `attend`, which masks them, takes the softmax and sums the values with
+# these weights. They are two functions because some of [chapters 30](30_expansion.ipynb) to
+# [34](34_deberta.ipynb) compute their own scores. The argument `sink` is for
+# [chapter 12](12_attention_blocks.ipynb#a-learned-sink).
 
 
 # %%
@@ -343,20 +357,20 @@ assert np.allclose(output, attend(Q @ K.T / 2, V)[0], rtol=0, atol=1e-12)
 assert np.allclose(attention(Q, K, V, scale=1.0)[1], softmax(scores), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## Two heads
+# ## Multi-head attention: two heads
 #
-# A single softmax gives each word one set of shares. "love" may want its subject and its object, for
-# different reasons, and a weighted mean of both blurs them. **Multi-head attention** asks several
-# questions at once. Each of $H$ heads has its own projections, narrower by the number of heads; the
-# outputs stand side by side, and one more matrix $W^O$ mixes them:
+# A single softmax gives each word one set of shares. "love" may need its subject and its object, for
+# different reasons, and a weighted mean of both blurs them. **Multi-head attention** runs several
+# attentions in parallel. Each of $H$ heads has its own projections, narrower by the number of heads. The
+# outputs are written side by side, and one more matrix $W^O$ mixes them:
 #
 # $$
 # \text{head}_h = \operatorname{Attention}(X W^{q,h},\; X W^{k,h},\; X W^{v,h}), \qquad
 # \text{result} = [\,\text{head}_1 \;\; \text{head}_2\,]\; W^O
 # $$
 #
-# With $D = 4$ and two heads each has the width $d_k = D / H = 2$ and projections of shape $(4, 2)$. We
-# take the left and the right half of the matrices above.
+# With $D = 4$ and two heads, each head has the width $d_k = D / H = 2$ and projections of shape $(4, 2)$.
+# We take the left and the right half of the matrices above.
 
 # %%
 W_o = np.array([[1, 0, 0, 1], [0, 1, 0, 0], [1, 0, 1, 0], [0, 0, -1, 1]], float)
@@ -374,16 +388,17 @@ print("love looks most at", looks[0], "in head 1, at", looks[1], "in head 2")
 assert looks == ["love", "I"]
 
 # %% [markdown]
-# Are two small matrices another model than one large $W^q$, whose result is cut in two? Column $c$ of
-# $XW$ depends on column $c$ of $W$ alone, so both are the same arithmetic:
+# Do two small matrices give a different model from one large $W^q$ whose result is cut in two? Column $c$
+# of $XW$ depends only on column $c$ of $W$, so both are the same arithmetic:
 #
 # $$
 # X\,[\,W^{q,1} \;\; W^{q,2}\,] = [\,XW^{q,1} \;\; XW^{q,2}\,]
 # $$
 #
-# Programs prefer the large matrix: one product in place of $H$. In code the heads become an axis; head
-# $h$, counted from 0, holds the components $h\,d_k$ to $h\,d_k + d_k - 1$ of every word. The package
-# splits the last axis in two and moves the axis of heads before that of words; `merge_heads` goes back.
+# Programs prefer the large matrix, with one product instead of $H$. In code the heads become an axis.
+# Head $h$, counted from 0, has the components $h\,d_k$ to $h\,d_k + d_k - 1$ of every word. The package's
+# `split_heads` splits the last axis in two and moves the axis of heads before the axis of words;
+# `merge_heads` goes back.
 
 # %%
 from pe_numpy import merge_heads, split_heads
@@ -413,21 +428,22 @@ plots.attention_panels(rows, words)
 plt.show()
 
 # %% [markdown]
-# Look at "to" in head 2: its query there is $(0, 0)$, so all its
-# scores are 0 and it looks at everyone alike.
+# Look at "to" in head 2. Its query there is $(0, 0)$, so all its scores are 0 and it attends to every
+# word equally.
 #
-# The third row can be read in two ways: concatenate and multiply, or multiply each head by its own
-# rows of $W^O$ and add. The second says that heads *add up* their contributions:
+# The third row can be read in two ways: concatenate and multiply, or multiply each head by its own rows
+# of $W^O$ and add. The second way shows that heads *add up* their contributions:
 #
 # $$
 # [\,\text{head}_1 \;\; \text{head}_2\,]\; W^O = \text{head}_1\, W^O_{0:2} + \text{head}_2\, W^O_{2:4}
 # $$
 #
-# More heads *hold* more scores, $H$ times as many. But one score costs only $d_k = D/H$
-# multiplications, so the multiplications for all scores stay $L \cdot S \cdot D$.
+# More heads need memory for *more* scores, $H$ times as many. But one score costs only $d_k = D/H$
+# multiplications. With $L$ queries and $S$ keys, the multiplications for all scores remain
+# $L \cdot S \cdot D$.
 #
-# *A common mistake.* `Q.reshape(2, 4, 2)` has the shape of the heads as well. It reads the numbers in
-# memory order and so gives the first *two words* to head 1, cut into pieces. No error, no warning.
+# *A common mistake.* `Q.reshape(2, 4, 2)` also has the shape of the heads. It reads the numbers in memory
+# order, so it gives the first *two words* to head 1, cut into pieces. Nothing warns you.
 
 # %%
 summed = both[0] @ W_o[0:2] + both[1] @ W_o[2:4]
@@ -444,19 +460,19 @@ assert wrong.shape == split[0].shape and not np.array_equal(wrong, split[0])
 assert np.array_equal(wrong[0].ravel(), Q[:2].ravel())
 
 # %% [markdown]
-# ## Hide the future: the causal mask
+# ## The causal mask: hide the future
 #
 # A model that writes text word by word cannot see words that it has not written. In training the whole
-# sentence is there, and each position must predict the *next* word. If it could see that word, it
-# would learn to copy it. The rule: query $i$, at position $t_i$, may attend to key $j$, at $t_j$, if the
-# key is not later.
+# sentence is there, and each position must predict the *next* word. If it could see that word, it would
+# learn to copy it. The **causal mask** prevents this with one rule: query $i$, at position $t_i$, may
+# attend to key $j$, at position $t_j$, if the key is not later.
 #
 # $$
 # \text{mask}_{ij} = (t_i \ge t_j)
 # $$
 #
-# True means "may attend". The package's `causal_mask` takes positions, not lengths;
-# [a cache](#the-causal-mask-with-a-cache) will show why.
+# True means "may attend". The package's `causal_mask` takes positions, not lengths. The section on the
+# [KV cache](#the-causal-mask-with-a-kv-cache) shows why.
 
 # %%
 from pe_numpy import causal_mask
@@ -470,8 +486,9 @@ for letter, i in zip("ABCD", range(4), strict=True):
 assert np.array_equal(causal_mask(np.arange(4), np.arange(4)), mask)
 
 # %% [markdown]
-# The mask acts on the scores, before the softmax: a masked score becomes $-\infty$, its exponential is
-# exactly 0, and the other weights still sum to 1. ($[\cdot]$ is 1 for true and 0 for false.)
+# Such an attention mask acts on the scores, before the softmax. A masked score becomes $-\infty$, its
+# exponential is exactly 0, and the other weights still sum to 1. In the formula $[\cdot]$ is 1 for true
+# and 0 for false.
 #
 # $$
 # w_{ij} = \frac{[\text{mask}_{ij}]\; e^{s_{ij}}}{\sum_m [\text{mask}_{im}]\; e^{s_{im}}}
@@ -489,8 +506,8 @@ assert (weights_causal[~mask] == 0).all()  # exactly zero, not nearly
 assert np.allclose(weights_causal.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Does the mask keep its promise? Change the last word; no earlier output may change, not even in its
-# last bit. This is the test for every causal model.
+# Does the mask work? Change the last word. No earlier output may change, not even in its last bit. This
+# is the test for every causal model.
 
 # %%
 Q2, K2, V2 = other @ W_q, other @ W_k, other @ W_v  # "I love to you"
@@ -502,18 +519,17 @@ assert np.array_equal(before[:3], after[:3]) and not np.array_equal(before[3], a
 assert (open_before != open_after).any(axis=1).all()
 
 # %% [markdown]
-# *A common mistake* is to mask keys and values in place of scores. A key of zeros has the score 0, and
-# $e^0 = 1$ is a weight like any other: hidden words eat weight
-# ([computed at the end](#what-the-documents-say)).
+# *A common mistake* is to mask keys and values instead of scores. A key of zeros has the score 0, and
+# $e^0 = 1$ is a weight like any other. So hidden words still take weight from the visible ones.
 #
-# ## The causal mask with a cache
+# ## The causal mask with a KV cache
 #
-# When a model writes, it keeps the keys and values of old words in a **cache**
-# ([chapter 63](63_decoding.ipynb)). Then there are fewer queries than keys. Suppose that four words
-# are in the cache and two arrive, at positions 4 and 5; their keys join the cache, so there are six.
+# When a model generates text, it keeps the keys and values of old words in a **KV cache** (key-value
+# cache, [chapter 63](63_decoding.ipynb)). Then there are fewer queries than keys. Suppose that four words
+# are in the cache and two arrive, at positions 4 and 5. Their keys join the cache, so there are six keys.
 #
-# *A common mistake.* `np.tril` puts the triangle in the top left corner: it believes that the queries
-# stand at positions 0 and 1, and the newest words ignore almost everything. Positions settle it.
+# *A common mistake.* `np.tril` puts the triangle in the top left corner, as if the queries were at
+# positions 0 and 1. The newest words then ignore almost everything. Positions settle it.
 
 # %%
 by_corner = np.tril(np.ones((2, 6))) == 1
@@ -527,16 +543,17 @@ assert np.allclose(attention(q6[4:], k6, v6, by_position)[0], full[4:], rtol=0, 
 assert not np.allclose(attention(q6[4:], k6, v6, by_corner)[0], full[4:], rtol=0, atol=0.1)
 
 # %% [markdown]
-# ## Hide the padding
+# ## The padding mask
 #
-# Several sentences computed in one call are a **batch** (axis $B$). Sentences differ in length, the
+# Several sentences computed in one call are a **batch** (axis $B$). Sentences differ in length, but the
 # rows of an array do not. So the shorter ones are filled up with a filler word, the **padding**, and a
-# **padding mask** keeps its keys from being seen. Training code commonly pads on the right, code that
-# generates text on the left, so that the newest word of every sentence stands in the last column.
+# **padding mask** hides its keys. Its shape is `(B, 1, 1, S)`, one row for all heads and queries of a
+# sentence. Training code commonly pads on the right. Code that generates text pads on the left, so that
+# the newest word of every sentence is in the last column.
 #
-# Two rules at once are joined by `&`. A padded sentence must give the same answers as the sentence
-# alone: the second cell pads "I love to" to four rows, with rubbish in the last, whose output is not
-# used.
+# Two masks that apply together are joined by `&`. A padded sentence must give the same answers as the
+# sentence by itself. The second cell tests this. It pads "I love to" to four rows, with garbage values in
+# the last, whose output is not used.
 
 # %% fold="output"
 from pe_numpy import padding_mask
@@ -567,14 +584,17 @@ plots.mask_grids(masks)
 plt.show()
 
 # %% [markdown]
-# Rows are queries, columns keys; a dark cell is a pair that may attend. In the last grid the first row
-# is empty: with padding on the left, the padding itself has nothing to look at.
+# Rows are queries and columns are keys. A dark cell is a pair that may attend. In the last grid the first
+# row is empty: with padding on the left, the padding itself has no key to attend to.
 #
-# ## A query with nothing to look at
+# ## Fully masked rows: NaN or zeros? (second reading)
 #
-# All scores of a row are masked: what should the softmax say? The formula gives 0/0. Three
-# conventions are in use: **zeros** (this package); a **large negative number** such as $-10^9$, added
-# to masked scores; **plain** $-\infty$, which gives NaN.
+# If all scores of a row are masked, what should the softmax return? The formula gives 0/0. Three
+# conventions are in use:
+#
+# - **zeros** (this package)
+# - a **large negative number** such as $-10^9$, added to masked scores
+# - **plain** $-\infty$, which gives NaN
 #
 # *Predict* for the second: do the weights come out as if nothing had been masked, or all equal?
 
@@ -596,13 +616,14 @@ assert np.spacing(np.float32(1e9)) == 64 and np.spacing(1e15) == 0.125
 
 # %% [markdown]
 # Both happen. Near $10^9$, float32 moves in steps of 64, so the scores are rounded away and all masked
-# keys get the same share. In float64 the scores survive, and the mask has next to no effect; with
-# $-10^{15}$ a step is 0.125, and the weights are wrong in the third decimal. Code that *replaces* the
-# scores by $-10^9$ gets equal shares in float32 and float64; in float16 $-10^9$ is $-\infty$, and the
-# weights are NaN. In NumPy none of this raises an error. Where a key is left, all these weights
-# agree: a masked one is exactly 0.
+# keys get the same share. In float64 the scores survive, and the mask has almost no effect. With
+# $-10^{15}$ a step is 0.125, and the weights are wrong in the third decimal.
 #
-# In the package the empty row is zero, and the rows beside it are those of the sentence alone.
+# Code that *replaces* the scores by $-10^9$ gets equal shares in float32 and float64. In float16 $-10^9$
+# is $-\infty$, and the weights are NaN. In NumPy none of this raises an error. If some key of the row is
+# visible, all these weights agree: a masked one is exactly 0.
+#
+# In the package the empty row is zero, and the rows beside it equal those without padding.
 
 # %%
 with np.errstate(over="ignore", invalid="ignore"):
@@ -619,30 +640,29 @@ assert (left_weights[0] == 0).all() and (left_output[0] == 0).all()
 assert np.allclose(left_output[1:], alone, rtol=0, atol=1e-12)  # as without padding
 
 # %% [markdown]
-# ## Boolean and additive masks, and which way round
+# ## Boolean and additive masks: what True means
 #
-# An **additive** mask $z$ is added to the scores: 0 where a key may be seen, $-\infty$ where not. It
-# says the same as a boolean mask:
+# An **additive** mask $z$ is added to the scores. It is 0 where a key may be seen and $-\infty$ where
+# not. It has the same effect as a boolean mask:
 #
 # $$
 # z_{ij} = \begin{cases} 0 & \text{mask}_{ij} \\ -\infty & \text{otherwise} \end{cases}
 # \qquad\text{then}\qquad \operatorname{softmax}(s + z) = \operatorname{softmax}(s \text{ where mask})
 # $$
+#
+# *A common mistake* is the wrong direction. Here, and in `scaled_dot_product_attention` of PyTorch, True
+# means "take part". In PyTorch's `nn.MultiheadAttention`, True in `key_padding_mask` means "ignore". With
+# the causal mask inverted, each word sees nothing but its own future. No error is raised, and a model
+# trained like this is given the very word that it should predict. The test above, which changes the last
+# word, finds the mistake immediately.
+#
+# The package refuses what it can recognise: a mask that is not boolean, or does not fit. An integer mask
+# of 0 and 1, *added* to the scores by mistake, would change them by at most 1 and hide nothing.
 
 # %%
 additive = np.where(mask, 0.0, -np.inf)
 assert np.allclose(attention(Q, K, V, bias=additive)[1], weights_causal, rtol=0, atol=1e-12)
 print(additive[1].tolist())
-
-# %% [markdown]
-# *A common mistake* is the wrong direction. Here, and in `scaled_dot_product_attention` of PyTorch,
-# True means "take part". In PyTorch's `nn.MultiheadAttention`, True in `key_padding_mask` means
-# "ignore". With the causal mask inverted each word sees nothing but its own future: no error, and a
-# model trained like this is handed the very word that it should predict. The test above, which changes
-# the last word, finds it at once.
-#
-# The package refuses what it can recognise: a mask that is not boolean, or does not fit. An integer
-# mask of 0 and 1, *added* to the scores by mistake, would change them by at most 1 and hide nothing.
 
 # %%
 upside_down = attention(Q, K, V, ~mask)
@@ -658,15 +678,18 @@ added = softmax(scaled_scores + mask)  # the mistake: added, not applied
 assert (added[~mask] > 0.001).all()
 
 # %% [markdown]
-# ## Self-attention, cross-attention
+# ## Self-attention and cross-attention
 #
-# So far queries, keys and values came from the same four words: **self-attention**.
-# A Transformer that translates has two parts: the **encoder** reads the source sentence, the
-# **decoder** writes the translation. The paper has three uses: self-attention in the encoder, without
-# a causal mask; self-attention in the decoder, with it; and in every decoder layer
-# **cross-attention**, whose queries come from the words written so far and whose keys and values come
-# from the source, without it. There the number of queries $L$ differs from the number of keys $S$
-# ([chapter 62](62_model.ipynb)).
+# So far queries, keys and values came from the same four words. This is **self-attention**. A Transformer
+# that translates has two parts: the **encoder** reads the source sentence, and the **decoder** writes the
+# translation. The paper uses attention in three ways:
+#
+# - self-attention in the encoder, without a causal mask
+# - self-attention in the decoder, with it
+# - **cross-attention** in every decoder layer, without it
+#
+# In cross-attention the queries come from the words written so far, and the keys and values come from the
+# source. So the number of queries $L$ differs from the number of keys $S$ ([chapter 62](62_model.ipynb)).
 #
 # All leading axes are batch axes. The second half of the cell takes sizes that all differ, so that no
 # swapped axis can pass by accident, and compares each sequence and head with the loops.
@@ -687,11 +710,11 @@ for b, h in np.ndindex(2, 3):
 print("output", big.shape, "  weights", big_weights.shape)
 
 # %% [markdown]
-# ## A bias comes after the scale
+# ## Attention bias: added after the scale
 #
-# Several encodings of position, such as [ALiBi](35_alibi.ipynb), add a number to each score, a
-# **bias**. It comes **after** the scale: inside the division it would be weaker by the factor
-# $\sqrt{d_k}$. ([T5](33_t5.ipynb) has a bias, too, and no scale.)
+# Several positional encodings, such as [ALiBi](35_alibi.ipynb), add a number to each score, a **bias**.
+# It comes **after** the scale: inside the division it would be weaker by the factor $\sqrt{d_k}$.
+# [T5](33_t5.ipynb) also has a bias, and no scale.
 #
 # $$
 # s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{ij}
@@ -711,11 +734,11 @@ assert np.allclose(inside, attention(Q, K, V, bias=bias / 2)[1], rtol=0, atol=1e
 assert not np.allclose(inside, biased, rtol=0, atol=0.05)
 
 # %% [markdown]
-# ## Logarithms of weights
+# ## Log-softmax: logarithms of weights (second reading)
 #
-# A language model also ends in a softmax: over all words that could come next. Training measures its
-# error by the logarithm of one of those weights. Softmax first and logarithm after fails where a
-# weight underflows to 0; the difference form, computed relative to the largest score, does not:
+# A language model also ends in a softmax, over all words that could come next. Training measures the
+# model's error by the logarithm of one of those weights. Softmax first and logarithm after fails where a
+# weight underflows to 0. The difference form, computed relative to the largest score, does not:
 #
 # $$
 # \log w_j = s_j - \log \sum_m e^{s_m}
@@ -737,15 +760,15 @@ assert log_softmax([0.0, -800.0])[1] == -800
 # ## What attention costs
 #
 # Each pair of query and key has a score: $L \cdot S$ of them for each head. A score takes $d_k$
-# multiplications, and mixing values of width $d_v$ (mostly $d_v = d_k$) takes $d_v$ more for each weight:
+# multiplications. Summing values of width $d_v$ (mostly $d_v = d_k$) takes $d_v$ more for each weight:
 #
 # $$
 # \text{multiplications} = L\,S\,(d_k + d_v), \qquad \text{scores held} = L\,S
 # $$
 #
-# At a length of 16,384 one head holds 268,435,456 scores: a gibibyte in float32.
-# [Chapter 12](12_attention_blocks.ipynb) does without them. The cell counts with numbers that count
-# their own products.
+# At a length of 16,384 one head stores 268,435,456 scores, a gibibyte in float32.
+# [Chapter 12](12_attention_blocks.ipynb) does without them. The cell checks the count with numbers that
+# count their own products.
 
 
 # %%
@@ -768,34 +791,35 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 # %% [markdown]
 # ## In short
 #
-# - **In which order is attention computed?** Scores $QK^\top$; divide by $\sqrt{d_k}$, the root of the
-#   width of one head; add a bias, if there is one; masked scores become $-\infty$; softmax over the
-#   keys; the weights mix the values. [Shown](#weights-and-the-output-as-a-weighted-mean).
-# - **Why divide by $\sqrt{d_k}$?** A product of two vectors of $d_k$ independent components, mean 0 and
-#   variance 1, has variance $d_k$. Undivided, at width 64, one of 16 keys gets on average about 0.85
-#   of the weight before any training.
-#   [Shown](#why-divide-by-the-root-of-the-width).
-# - **Where does a mask act, and what does True mean?** On the scores, before the softmax. Here, as in
-#   PyTorch's `scaled_dot_product_attention`, True means "may attend". A padding mask has the shape
-#   `(B, 1, 1, S)`: one row for all heads and queries of a sentence.
-#   [Shown](#hide-the-future-the-causal-mask).
+# - **In which order is attention computed?** Scores, division by $\sqrt{d_k}$, bias, mask, softmax,
+#   weighted sum. The softmax goes over the keys, and a masked score becomes $-\infty$.
+#   [Attention output](#attention-output-a-weighted-mean-of-the-values).
+# - **Why divide by $\sqrt{d_k}$?** A dot product of two vectors of $d_k$ independent components, mean 0
+#   and variance 1, has variance $d_k$. Undivided, at width 64, one of 16 keys takes about 0.85 of the
+#   weight on average. [Head dimension](#why-divide-by-the-square-root-of-the-head-dimension).
+# - **Where does a mask act, and what does True mean?** It acts on the scores, before the softmax. Here,
+#   as in PyTorch's `scaled_dot_product_attention`, True means "may attend".
+#   [The causal mask](#the-causal-mask-hide-the-future), [padding mask](#the-padding-mask).
 # - **Where does NaN come from in a masked row?** If every score of a row is $-\infty$, the softmax is
-#   0/0. Here such a row gets zeros; with $-10^9$ added, weights that look
-#   right. Where a key is left, $-10^9$ and $-\infty$ agree.
-#   [Shown](#a-query-with-nothing-to-look-at).
+#   0/0. This package returns zeros for such a row.
+#   [Fully masked rows](#fully-masked-rows-nan-or-zeros-second-reading).
 # - **How is one projection cut into heads?** Reshape `(L, D)` to `(L, H, K)`, then swap the first two
-#   axes. A reshape straight to `(H, L, K)` runs and is wrong. [Shown](#two-heads).
-# - **What does it cost?** $LS\,(d_k + d_v)$ multiplications and $LS$ scores held, for each head, with
-#   $d_v$ for the width of the values; beside the projections.
-#   [Shown](#what-attention-costs).
+#   axes. A reshape straight to `(H, L, K)` runs and is wrong.
+#   [Multi-head attention](#multi-head-attention-two-heads).
+# - **What does it cost?** Each head takes $LS\,(d_k + d_v)$ multiplications and stores $LS$ scores, with
+#   $d_v$ for the width of the values. The projections come on top.
+#   [What attention costs](#what-attention-costs).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: By pencil
+# Functions to write are in `notebooks/exercises/10_attention.py`; check yours with
+# `pe-numpy check 10_attention.py`.
 #
-# "to" has the scores 0, 0, 4, 2. Write its four weights with the number $e$. Which share of the output
-# of "to" is its own value, and which component of the output is negative?
+# ### Exercise 1: Weights by hand
+#
+# "to" has the scores 0, 0, 4, 2. Write its four weights with the number $e$. How large is the share of
+# its own value in the output of "to", and which component of the output is negative?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -811,8 +835,8 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 #
 # <details><summary>Solution</summary>
 #
-# Its own value gets $e^2 / (2 + e + e^2)$, about three fifths. Component 0 is negative: the value of
-# "to" is $-2$ there, and the other three cannot make up for it.
+# Its own value gets $e^2 / (2 + e + e^2)$, about three fifths. Component 0 is negative: the value of "to"
+# is $-2$ there, and the other three cannot make up for it.
 #
 # ```python
 # total = 2 + math.e + math.e**2
@@ -824,9 +848,9 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 #
 # </details>
 #
-# ### Exercise 2: Another function than the softmax
+# ### Exercise 2: A normalised ReLU instead of the softmax
 #
-# A normalised ReLU would give shares, too: $w_j = \max(s_j, 0) / \sum_m \max(s_m, 0)$. Write it. Which
+# A normalised ReLU would also give shares: $w_j = \max(s_j, 0) / \sum_m \max(s_m, 0)$. Write it. Which
 # two properties of the softmax does it lose, and for which of our four words does a weight become 0?
 #
 # <details><summary>Hint 1</summary>
@@ -859,10 +883,10 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 #
 # </details>
 #
-# ### Exercise 3: A window
+# ### Exercise 3: A sliding-window mask
 #
-# Build a mask with which each query sees itself and the two words before it, and no other. It must
-# also be right for two new queries at positions 4 and 5 with six keys.
+# Build a mask with which each query attends to itself and the two words before it, and to no other. It
+# must also be right for two new queries at positions 4 and 5 with six keys.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -872,7 +896,7 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 #
 # <details><summary>Hint 2</summary>
 #
-# Two conditions on the distance, joined by `&`. One of them is `causal_mask`.
+# Join two conditions on the distance by `&`. One of them is `causal_mask`.
 #
 # </details>
 #
@@ -892,8 +916,8 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 #
 # ### Exercise 4: What a narrow head cannot score
 #
-# Show that no head of width 1 can give three words the scores "each prefers itself", that is, a matrix
-# whose diagonal entry is the strict maximum of its row. Show that width 2 can.
+# Show that no head of width 1 can give three words scores with which each prefers itself, that is, a
+# matrix whose diagonal entry is the strict maximum of its row. Show that width 2 can.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -909,7 +933,7 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 #
 # <details><summary>Solution</summary>
 #
-# In width 1 a row prefers the largest key (for $q_i > 0$) or the smallest (for $q_i < 0$): two
+# In width 1 a row prefers the largest key (for $q_i > 0$) or the smallest (for $q_i < 0$). These are two
 # choices, so three words cannot each get their own. On a circle every point is nearest to itself.
 #
 # ```python
@@ -927,31 +951,31 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 # ## In practice
 #
 # - **Direction of boolean masks.** True means "take part" here and in PyTorch's
-#   `scaled_dot_product_attention`; "ignore" in the `key_padding_mask` of PyTorch's
+#   `scaled_dot_product_attention`. It means "ignore" in the `key_padding_mask` of PyTorch's
 #   `nn.MultiheadAttention`, and "mask this" in the
 #   [`attention`](https://github.com/tracel-ai/burn/blob/078d2cb8956ab97248cd1683d46a83c70c1472a6/crates/burn-tensor/src/tensor/module.rs)
 #   of Rust's burn. Test with one changed word.
-# - **Empty rows.** `scaled_dot_product_attention` gave NaN for them in 2023
-#   ([pytorch #103963](https://github.com/pytorch/pytorch/issues/103963),
-#   [#103749](https://github.com/pytorch/pytorch/issues/103749)), and reports go on: PyTorch 2.8.0
-#   ([#163997](https://github.com/pytorch/pytorch/issues/163997)), 2.13.0
-#   ([unsloth #9848](https://github.com/unslothai/unsloth/pull/9848)). mlx stopped giving NaN in its
-#   [pull request #2608](https://github.com/ml-explore/mlx/pull/2608).
-# - **Corner of the causal triangle.** For $L \ne S$, `is_causal=True` in PyTorch aligns the triangle
-#   to the top left, which is the wrong one with a cache. `torch.nn.attention.bias` has
-#   `causal_lower_right` for the other.
-# - **A masked NaN is still a NaN.** Its weight is exactly 0, and $0 \cdot \text{NaN}$ is NaN
-#   ([pytorch #101967](https://github.com/pytorch/pytorch/issues/101967)), here, too: clear the padding,
+# - **Fully masked rows.** `scaled_dot_product_attention` gave NaN for them in 2023 ([pytorch
+#   #103963](https://github.com/pytorch/pytorch/issues/103963),
+#   [#103749](https://github.com/pytorch/pytorch/issues/103749)). Reports continue for PyTorch 2.8.0
+#   ([#163997](https://github.com/pytorch/pytorch/issues/163997)) and 2.13.0 ([unsloth
+#   #9848](https://github.com/unslothai/unsloth/pull/9848)). mlx stopped giving NaN in its [pull request
+#   #2608](https://github.com/ml-explore/mlx/pull/2608). If you add $-10^9$ instead, the weights of such a
+#   row look right.
+# - **Corner of the causal triangle.** For $L \ne S$, `is_causal=True` in PyTorch aligns the triangle to
+#   the top left, which is the wrong corner with a KV cache. `torch.nn.attention.bias` has
+#   `causal_lower_right` for the other corner.
+# - **A masked NaN is still a NaN.** Its weight is exactly 0, and $0 \cdot \text{NaN}$ is NaN ([pytorch
+#   #101967](https://github.com/pytorch/pytorch/issues/101967)). The same happens here. Clear the padding,
 #   don't only mask it.
-# - **A test with one key proves nothing about the scale.** The softmax of a single score is 1 whatever
-#   the scale: without DeepSeek's factor on the softmax scale, logits were almost exactly right at
-#   position 0 and wrong later
-#   ([onnxruntime/mobius #548](https://github.com/onnxruntime/mobius/pull/548)).
+# - **A test with one key proves nothing about the scale.** The softmax of a single score is 1 for any
+#   scale. Without DeepSeek's factor on the softmax scale, logits were almost exactly right at position 0
+#   and wrong later ([onnxruntime/mobius #548](https://github.com/onnxruntime/mobius/pull/548)).
 # - **Precision.** A single float64 number can double the memory of everything after it. `math.sqrt`
-#   returns a Python number, which adapts to the array; `np.sqrt` of a Python number returns a float64
-#   scalar, and NumPy 2 promotes the array. In float16 the largest number is 65,504; a dot product
-#   passes that easily, and then the division by $\sqrt{d_k}$ comes too late. The package computes
-#   float16 input in float32 and casts the result back.
+#   returns a Python number, which adapts to the array. `np.sqrt` of a Python number returns a float64
+#   scalar, and NumPy 2 promotes the array. In float16 the largest number is 65,504. A dot product passes
+#   that easily, and then the division by $\sqrt{d_k}$ comes too late. The package computes float16 input
+#   in float32 and casts the result back.
 
 # %%
 V_nan = V.copy()
@@ -977,7 +1001,7 @@ assert out16.dtype == np.float16 and out16.tolist() == half.tolist()  # one key:
 # ## Further reading
 #
 # - A. Vaswani and others, "Attention is all you need", 2017,
-#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762). Section 3.2.1 and equation (1): scaled
-#   dot-product attention, with the argument for $\sqrt{d_k}$ in a footnote; section 3.2.2: heads;
-#   section 3.2.3: the three uses and the mask.
+#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762). Section 3.2.1 and equation (1) give scaled
+#   dot-product attention, with the argument for $\sqrt{d_k}$ in a footnote. Section 3.2.2 is on heads,
+#   section 3.2.3 on the three uses and the mask.
 # - Next: [chapter 11](11_why_position.ipynb), where position can enter.

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 11. See why position matters
+# # 11. Why attention needs positional encoding
 #
 # *Does attention see the order of its words, and where can position enter?*
 #
 # 35 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** "Dog bites man" and "man bites dog" consist of the same words. Without information
+# about positions, a **positional encoding**, an attention layer cannot tell the two sentences apart. You
+# prove this, and you see that a mask which hides later words already changes it. Then you find the four
+# places in a layer where position can enter, test eight simple encodings, and measure which layers can
+# answer "who bites?". At the end you can say why and where a Transformer needs positions.
 
 # %% fold="input" alt="Heat maps of the outputs for dog bites man and man bites dog, with their means below. What one sees: lines lead each word to its place in the other order; it keeps its row of eight numbers, and the two means are equal."
 import matplotlib.pyplot as plt
@@ -25,20 +29,21 @@ plots.outputs_of_two_orders(Y, Y_reversed, words, words[::-1])
 plt.show()
 
 # %% [markdown]
-# ## Reordering goes through
+# ## Attention is permutation-equivariant
 #
-# "Dog bites man" is no news; "man bites dog" is. The picture at the top feeds both to an attention layer
-# with random matrices. Each word keeps its output: dog the biter and dog the bitten are one vector.
+# "Dog bites man" is not news; "man bites dog" is. The figure at the top feeds both to an attention layer
+# with random matrices. Each row is the output for one word, a vector of eight numbers. Each word keeps
+# its output, so the dog that bites and the dog that is bitten are one vector.
 #
 # To prove this for every reordering, write reorderings as matrices. A **permutation matrix** $P$ has a
-# single 1 in each row and in each column. $PX$ holds the rows of $X$ in another order; $P^\top$ to the
-# right moves columns in the same way, and undoes $P$: $P^\top P = I$. With $Q=XW_q$, $K=XW_k$, $V=XW_v$,
-# scores $S=QK^\top/\sqrt D$ (one head, as wide as the model), weights $A=\mathrm{softmax}(S)$ and output
-# $Y=AV$:
+# single 1 in each row and in each column, and zeros elsewhere. $PX$ has the rows of $X$ in a different
+# order. Multiplication by $P^\top$ on the right moves columns in the same way, and $P^\top$ undoes $P$:
+# $P^\top P = I$. We take one head, as wide as the model, with $Q=XW_q$, $K=XW_k$, $V=XW_v$, scores
+# $S=QK^\top/\sqrt D$, weights $A=\mathrm{softmax}(S)$ and output $Y=AV$:
 #
-# 1. A projection treats each row alone, so it does not matter whether rows move before or after it.
+# 1. A projection treats each row separately, so it does not matter whether rows move before or after it.
 # 2. In the scores both factors move, so rows and columns move.
-# 3. The softmax divides each row by its sum, and a sum does not ask for the order of its terms.
+# 3. The softmax divides each row by its sum, and a sum does not depend on the order of its terms.
 # 4. In $AV$ the columns of the weights and the rows of the values have moved alike.
 #
 # $$\begin{gathered}(PX)\,W = P\,(XW),\qquad \frac{(PQ)(PK)^\top}{\sqrt D} = P\,S\,P^\top\\
@@ -61,12 +66,12 @@ assert np.allclose((P @ A @ P.T) @ (P @ V), P @ Y, rtol=0, atol=1e-12)
 assert np.allclose(Y_reversed, Y[::-1], rtol=0, atol=1e-12)  # the picture
 
 # %% [markdown]
-# That is the theorem: reorder the input of attention, and its output is reordered in the same way, and
+# This is the theorem: if you reorder the input of attention, its output is reordered in the same way, and
 # not otherwise changed. A function with this property is called permutation **equivariant**.
 #
 # Does depth help? A Transformer adds the input to the output of each layer, sends every token through a
 # small network, and scales its vector. *Predict*: does a stack of three such layers still reorder its
-# output as its input?
+# output like its input?
 
 
 # %% fold="output"
@@ -87,8 +92,8 @@ for order in permutations(range(5)):
     assert np.allclose(stack(tokens[list(order)]), stack(tokens)[list(order)], rtol=0, atol=1e-9)
 
 # %% [markdown]
-# It does, for all orders of five tokens. The new steps treat each row alone, and a chain of equivariant functions is equivariant.
-# (Several heads change nothing: each is such a layer.)
+# It does, for all orders of five tokens. The new steps treat each row separately, and a chain of
+# equivariant functions is equivariant. Several heads change nothing, because each head is such a layer.
 #
 # ## Equivariant is not invariant
 #
@@ -96,9 +101,9 @@ for order in permutations(range(5)):
 # - **Invariant**: $f(PX) = f(X)$, the output does not change at all.
 #
 # *A common mistake* is to say that attention "gives the same result" for a shuffled input. Its result is
-# invariant only when it is **pooled**: the mean (or sum, or largest entry) forgets the order of rows. With
-# $\mathbf 1$ for a column of ones, $\mathbf 1^\top P = \mathbf 1^\top$, because each column of $P$ holds
-# a single 1. So
+# invariant only when it is **pooled**: the mean (or sum, or largest entry) ignores the order of rows.
+# Write $\mathbf 1$ for a column of ones. Then $\mathbf 1^\top P = \mathbf 1^\top$, because each column of
+# $P$ has a single 1. So
 #
 # $$\frac1L\,\mathbf 1^\top (P\,Y) = \frac1L\,\mathbf 1^\top Y$$
 
@@ -110,13 +115,14 @@ assert np.allclose(Y_reversed.mean(axis=0), Y.mean(axis=0), rtol=0, atol=1e-12)
 assert not np.allclose(Y_reversed, Y, rtol=0, atol=0.1)  # not invariant
 
 # %% [markdown]
-# So the pooled output of "dog bites man" *is* that of "man bites dog". A classifier that reads it answers
-# both alike, and at least one of its two answers to "who bites?" is wrong, however long it was trained.
+# So "dog bites man" and "man bites dog" *have the same* pooled output. A classifier that reads it answers
+# both alike, and at least one of its two answers to "who bites?" is wrong, no matter how long it was
+# trained.
 #
-# ## A causal mask is already a signal
+# ## A causal mask already carries position
 #
-# A language model may not look ahead: with a **causal mask** a token attends to itself and those before
-# it. *Predict*: is the layer still equivariant?
+# A language model may not look ahead. With a **causal mask** a token attends to itself and the tokens
+# before it. *Predict*: is the layer still equivariant?
 
 # %% fold="output" alt="Heat maps of the outputs under a causal mask for both word orders, and their means. What one sees: lines lead each word to its place in the other order; it has another row of numbers, and the means differ."
 from pe_numpy import causal_mask
@@ -130,11 +136,12 @@ plots.outputs_of_two_orders(Y_causal, Y_causal_reversed, words, words[::-1])
 plt.show()
 
 # %% [markdown]
-# Every word has another output now, and the two means differ. The words move and the mask stays: dog
-# first sees itself alone; dog last sees the whole sentence.
+# Every word has a different output now, and the two means differ. The words move but the mask stays in
+# place. In first position dog attends only to itself; in last position it attends to the whole sentence.
 #
-# How much does a row know? It sums over the tokens up to its own. So in one layer it knows *which* words
-# came before, and not *in which order*. We swap the first two of four tokens and ask which rows notice.
+# How much does a row know about the order? It is a sum over the tokens up to its own. So after one layer
+# it depends on *which* words came before, and not *in which order*. We swap the first two of four tokens
+# and ask which rows change.
 
 # %%
 four = np.random.default_rng(2).standard_normal((4, D))
@@ -152,18 +159,19 @@ for order in permutations(range(3)):  # any order of what stands before the last
     assert kept == (order == (0, 1, 2))
 
 # %% [markdown]
-# Rows 2 and 3 are blind after one layer. After two they are not: row 0 has seen the first word alone, and
-# the second layer reads row 0. So it goes with every order of the first three tokens: the last row of one layer
-# stays as it was, the last row of two layers changes.
+# Rows 2 and 3 do not change after one layer. After two layers they do, because row 0 has seen only the
+# first word, and the second layer attends to row 0. The same holds for every order of the first three
+# tokens: one layer does not change the last row, two layers do.
 #
-# ## NoPE: a mask can count
+# ## NoPE: a causal mask can count positions
 #
 # A decoder (a model with a causal mask) without any positional encoding is called **NoPE**. Theorem 1 of
-# Kazemnejad et al. (2023, see *Further reading*) says: if every input begins with a start token, there
-# are weights with which the first layer writes each token's absolute position into its vector. (By
-# theorem 2, later layers can then make scores that depend on the distance.) The heart of the proof is a
-# head that counts. Let all scores be equal, and let the start token carry the value 1 and all others 0.
-# Then token number $t$, counted from 1, gets
+# Kazemnejad et al. (2023, see *Further reading*) assumes that every input begins with a start token. Then
+# there are weights with which the first layer writes each token's absolute position into its vector. By
+# theorem 2, later layers can then compute scores that depend on the distance.
+#
+# The heart of the proof is a head that counts. Let all scores be equal, and let the start token have the
+# value 1 and all others 0. Then token number $t$, counted from 1, gets
 #
 # $$o_t=\frac1t\sum_{j\le t} v_j=\frac1t$$
 
@@ -183,15 +191,18 @@ print(
 assert np.allclose(unmasked, 1 / L, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The feed-forward network of the layer then makes $t$ of $1/t$. The theorem says that such weights exist,
-# not that training finds them. That trained decoders without a code know positions, too, is a measurement
-# (Haviv et al. 2022). An **encoder**, which sees all tokens at once, has no such path: it must be told. Some large
-# models set a few NoPE layers between layers with RoPE ([chapter 51](51_extrapolation.ipynb)).
+# The feed-forward network of the layer then turns $1/t$ into $t$. The theorem says that such weights
+# exist, not that training finds them. That trained decoders without a positional encoding also know
+# positions is a measurement (Haviv et al. 2022). In an **encoder** each token sees all tokens, so it has
+# no such path and needs a positional encoding. Some large models set a few NoPE layers between layers
+# that rotate queries and keys by position, that is, layers with RoPE
+# ([chapter 51](51_extrapolation.ipynb)).
 #
-# ## The four places
+# ## The four places where position enters
 #
 # Attention is a chain: token vectors, then queries, keys and values, then scores, then weights, then a
-# sum. Here it is with four doors.
+# sum. Position can enter this chain at four places. The function below has one argument (a "door") for
+# each of them.
 
 
 # %%
@@ -210,9 +221,9 @@ def layer_with_doors(x, embed=nothing, turn=nothing, bias=0.0, value_term=0.0):
 assert np.allclose(layer_with_doors(X), Y, rtol=0, atol=1e-12)  # all doors shut
 
 # %% [markdown]
-# Open one at a time: add a code to the token vectors, rotate queries and keys, lower the score of distant
-# pairs, add a vector for each distance to the values. Now the first two words change places. *Predict*
-# which of the four still gives the old outputs in the new order.
+# We use one place at a time: add an encoding to the token vectors, rotate queries and keys, lower the
+# score of distant pairs, or add a vector for each distance to the values. Now the first two words change
+# places. *Predict* which of the four still gives the old outputs in the new order.
 
 # %% fold="output"
 from pe_numpy import rope, sinusoidal
@@ -231,12 +242,17 @@ for name, door in doors.items():
     assert np.abs(gap).max() > 0.01
 
 # %% [markdown]
-# Each door suffices. Why are there no others? Three quantities of the chain have no door: values,
-# output and weights. For the **values**, $v_j + r_{ij}$ is door 4 itself. Something added to the
-# **output**, $o_i + p_i$, is door 4 with a term that depends on $i$ alone, because the weights of a row sum
-# to 1. And let positions change the **weights** in any way after which they are still weights, for example
-# by factors $g_{ij} > 0$ and a new division by the sum of the row. That is a bias $\ln g_{ij}$ at door 3
-# (a mask is $g = 0$, a bias of $-\infty$):
+# None does, so each place is enough to break equivariance. Each stands for *any* change by position of
+# what passes there: the encoding need not be added, and the score need not get a bias.
+#
+# ### Why there are no other places (second reading)
+#
+# Three quantities of the chain have no place in the list: values, output and weights. For the **values**,
+# $v_j + r_{ij}$ is place 4 itself. Something added to the **output**, $o_i + p_i$, is place 4 with a term
+# that depends only on $i$, because the weights of a row sum to 1. Finally, let positions change the
+# **weights** in any way after which they are still weights, for example by factors $g_{ij} > 0$ and a new
+# division by the sum of the row. That is a bias $\ln g_{ij}$ at place 3. A mask is the case $g = 0$, a
+# bias of $-\infty$.
 #
 # $$\sum_j w_{ij}\,(v_j+p_i) = \sum_j w_{ij}\,v_j + p_i,\qquad
 #   \frac{w_{ij}\,g_{ij}}{\sum_{j'} w_{ij'}\,g_{ij'}} = \mathrm{softmax}_j\,(s_{ij}+\ln g_{ij})$$
@@ -251,13 +267,13 @@ assert np.allclose(after, softmax(S + np.log(g)), rtol=0, atol=1e-12)
 assert np.allclose(softmax(np.where(see, S, -np.inf)) @ V, Y_causal, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# So these four are all in this chain, as long as weights stay weights. Each stands for *any* change by
-# position of what passes there: the code need not be added, the score need not get a bias.
+# So these four are all places in this chain, as long as weights stay weights.
 #
-# ## Why add, and not concatenate
+# ## Why position vectors are added, not concatenated
 #
-# A token vector $x$ and a position vector $p$ could stand side by side, $[x;p]$, and stay apart. But the
-# next thing is a projection, and it adds. Split its matrix into the rows for $x$ and those for $p$:
+# We could concatenate a token vector $x$ and a position vector $p$ to $[x;p]$, and they would stay apart.
+# But the next step is a projection, and it adds. Split its matrix into the rows for $x$ and the rows for
+# $p$:
 #
 # $$[x;p]\begin{bmatrix}W_1\\W_2\end{bmatrix} = xW_1 + pW_2,\qquad
 #   (x+p)\,W = [x;p]\begin{bmatrix}W\\W\end{bmatrix}$$
@@ -273,16 +289,16 @@ assert not np.allclose(as_added @ W_q, code @ W_2, rtol=0, atol=0.1)  # elsewher
 print("rows of the projection:", W_1.shape[0], "added,", beside.shape[1], "concatenated")
 
 # %% [markdown]
-# Adding is concatenating with $W_2 = W_1$. What concatenation has more is a matrix for positions of its own
-# in each projection; the price is a wider vector and more weights. With a learned table the difference
-# shrinks further: where $W_1$ is invertible, adding $pW_2W_1^{-1}$ does what concatenating $p$ does, though
-# for one projection at a time. And in a wide space the two need not collide: words and positions can lie
-# in different directions.
+# Adding is concatenating with $W_2 = W_1$. Concatenation has a separate matrix for positions in each
+# projection. Its price is a wider vector and more weights. With a learned table the difference shrinks
+# further: where $W_1$ is invertible, adding $pW_2W_1^{-1}$ does what concatenating $p$ does, though for
+# one projection at a time. And in a wide space the two need not collide, because words and positions can
+# lie in different directions.
 #
-# ## Two first ideas, and how they fail
+# ## Two simple encodings that fail: raw number and one-hot
 #
 # **Add the number** of the position to every component. A token at position 100 is then its word plus a
-# hundred. How alike are dog and man, far into a text? Their cosine is 1 where they point the same way.
+# hundred. How similar are dog and man, far into a text? Their cosine is 1 where they point the same way.
 
 # %%
 for pos in (0, 1, 10, 100, 1000):
@@ -294,19 +310,20 @@ one_hot = np.eye(64)
 assert np.linalg.norm(one_hot[5] - one_hot[6]) == np.linalg.norm(one_hot[5] - one_hot[60])
 
 # %% [markdown]
-# From position 10 on the number has drowned the word. Dividing by the length of the text cures the size,
-# but then position 3 has one code in a short text and another in a long one.
+# From position 10 on the number outweighs the word. Dividing by the length of the text cures the size,
+# but then position 3 has one encoding in a short text and another in a long one.
 #
-# **One-hot**: position 3 is a 1 in component 3 and 0 elsewhere. No drowning; but the width must be the
-# largest position that will ever occur, plus 1, and 5 is as far from 6 as from 60.
+# **One-hot**: position 3 is a 1 in component 3 and 0 elsewhere. The size of the vectors is fixed. But the
+# width must be the largest position that will ever occur, plus 1, and 5 is as far from 6 as from 60.
 #
-# ## Six wishes
+# ## Six properties of a good positional encoding
 #
-# What do we want of a position code? Six properties; and a wish is worth little until one can test it.
-# A **code** here is a function from an array of positions to an array of vectors. Eight will be
-# tried. A *blurred one-hot* spreads the 1 over its neighbours as a bell curve; a *random table* is a
-# learned one before training; *one clock* is a hand that turns once in 16 positions, given by the sine
-# and cosine of its angle; *many clocks* is the sinusoidal code of [chapter 20](20_sinusoidal.ipynb).
+# What do we want from a positional encoding? Here are six properties, each with a test. An **encoding**
+# here is a function from an array of positions to an array of vectors. We try eight, among them the two
+# ideas above. A *blurred one-hot* spreads the 1 over its neighbours as a bell curve. A *random table* is
+# a learned table before training. *One clock* is a hand that turns once in 16 positions, given by the
+# sine and cosine of its angle. *Many clocks* is the sinusoidal encoding of
+# [chapter 20](20_sinusoidal.ipynb).
 
 # %% alt="Eight heat maps of the distances between the codes of 64 positions, each in its own scale. What one sees: bands that grow off the diagonal, flat squares, stripes of a clock, blocks of binary digits."
 N = 64  # positions that are "seen in training"
@@ -326,13 +343,28 @@ plots.code_distances({name: code(np.arange(N)) for name, code in codes.items()})
 plt.show()
 
 # %% [markdown]
-# The picture shows how far apart any two positions are, each code in its own scale; dark is near. One-hot and the random table know
-# each position from the others and no more. The single clock confuses positions 16 apart.
+# The figure shows how far apart any two positions are, each encoding in its own scale; dark is near.
+# One-hot and the random table tell each position from the others and no more. The single clock confuses
+# positions 16 apart.
 #
-# 1. **One code each**: no two positions share a code.
-# 2. **The same everywhere**: position 3 has the same code in a short text as in a long one.
-# 3. **Beyond training**: a code for position 255 exists and is no longer than those met up to 63. This is
-#    necessary, not sufficient: what a trained model does there, [chapter 71](71_study.ipynb) asks.
+# These are the six properties, with $c(i)$ for the encoding of position $i$. A figure below says "code"
+# for encoding.
+#
+# 1. **One code each**: no two positions share an encoding.
+# 2. **The same everywhere**: position 3 has the same encoding in a short text as in a long one.
+# 3. **Beyond training**: an encoding of position 255 exists and is no longer than those met up to 63.
+#    This is necessary, not sufficient. [Chapter 71](71_study.ipynb) asks what a trained model does there.
+# 4. **A shift is linear**: the step from $pos$ to $pos + k$ is one matrix and one vector, the same for
+#    every position.
+# 5. **Falls with distance**: the product $c(i)\cdot c(j)$ falls with every step away from $i$. A score
+#    contains this product if encodings are added and nothing is projected.
+# 6. **Works on grids**: put the encoding of the row beside the encoding of the column. For 24 times 24
+#    points all encodings differ, and a step of 2 rows and 3 columns is one affine map (a matrix and a
+#    vector) wherever it starts.
+#
+# ### Tests of the six properties (second reading)
+#
+# The first three need little code.
 
 
 # %%
@@ -354,16 +386,15 @@ def extends_in_length(code):
 
 
 # %% [markdown]
-# 4. **A shift is linear**: the step from $pos$ to $pos + k$ is one matrix $M_k$ and one vector $b_k$,
-#    the same for every position:
+# Property 4 asks for one matrix $M_k$ and one vector $b_k$ for all positions:
 #
 # $$c(pos+k) = M_k\,c(pos) + b_k$$
 #
-# The test finds the best $M_k$ and $b_k$ by least squares and asks whether anything is left over. One-hot
-# and blurred one-hot pass for free: their 64 vectors are linearly independent, so some matrix leads them
-# to any 64 others. (Width alone is not enough: 100 components that span three dimensions fail.) The clocks
-# pass with 2 and 16 components, because a hand that moves on by $k$ positions turns by the same angle from
-# wherever it starts.
+# The test finds the best $M_k$ and $b_k$ by least squares and asks whether any error remains. One-hot and
+# blurred one-hot pass for free: their 64 vectors are linearly independent, so some matrix maps them to
+# any 64 others. Width by itself is not enough: 100 components that span three dimensions fail. The clocks
+# pass with 2 and 16 components, because a hand that moves on by $k$ positions turns by the same angle
+# from wherever it starts.
 
 
 # %%
@@ -391,10 +422,7 @@ flat = draw.standard_normal((N, 3)) @ draw.standard_normal((3, 100))  # wide, of
 assert not is_relative(lambda p: flat[p])
 
 # %% [markdown]
-# 5. **Falls with distance**: the farther, the weaker. If codes are added and nothing is projected, a score
-#    contains $c(i)\cdot c(j)$. Does this product fall with every step away from $i$?
-# 6. **Works on grids**: put the code of the row beside the code of the column. For 24 times 24 points all
-#    codes differ, and a step of 2 rows and 3 columns is one affine map wherever it starts.
+# The last two tests look at the products and at the grid.
 
 
 # %%
@@ -414,6 +442,8 @@ def extends_to_a_grid(code, n=24):
 
 
 # %% [markdown]
+# ### Which encoding has which property
+#
 # *Predict* the last row of the whole table, the many clocks.
 
 # %% fold="output" alt="A table of eight codes by six properties, green for yes. What one sees: no code has all six; two have five, the blurred one-hot and the many clocks of the sinusoidal code."
@@ -433,17 +463,19 @@ plots.properties(has, list(tests))
 plt.show()
 
 # %% [markdown]
-# No code has all six; two have five. The products of the clocks do not fall at every step:
-# [chapter 20](20_sinusoidal.ipynb) looks closer. These tests speak of codes for place 1. RoPE, T5 and ALiBi
-# give no vector to a position; [chapter 72](72_which_one.ipynb) asks the same of their *scores*.
+# No encoding has all six; two have five. The products of the clocks do not fall at every step, as
+# [chapter 20](20_sinusoidal.ipynb) shows in detail. These tests are for encodings at place 1, the token
+# vector. RoPE, T5 and ALiBi give no vector to a position. [Chapter 72](72_which_one.ipynb) asks the same
+# questions about their *scores*.
 #
 # ## The word-order probe
 #
-# Last, an experiment. Eight nouns, four verbs, sentences of three words with two different nouns. **Who
-# bites?** A **probe**, a linear readout that alone is fitted, must name the subject. Each sentence passes
-# *one attention layer with random weights*, then a random matrix and a *ReLU* (negative entries become
-# 0); the mean over the three tokens goes to the probe. What it finds was there from the start. A quarter
-# of the sentences is held out, always together with their mirror images.
+# The last section is an experiment with eight nouns, four verbs and sentences of three words with two
+# different nouns. **Who bites?** A **probe**, a linear readout and the only part that is fitted, must
+# name the subject. Each sentence passes through *one attention layer with random weights*, then a random
+# matrix and a *ReLU* (negative entries become 0). The probe reads the mean over the three tokens. What it
+# finds was there from the start. A quarter of the sentences is held out, always together with their
+# mirror images.
 
 # %%
 from pe_numpy import merge_heads, rope_frequencies, split_heads
@@ -473,10 +505,11 @@ def features(seed, embed=0.0, turn=None, bias=None, mask=None, D=16, H=4):
 
 
 # %% [markdown]
-# First what is **proved**. Without position, a sentence and its mirror image have equal features. With a
-# *symmetric* bias $B_{ij}=-m\,|i-j|$ alone they do, too. Let $J$ be the permutation matrix that reverses
-# the order. Seen in a mirror, all distances are what they were, so $B$ looks the same; it goes through
-# the softmax with the scores, and the mean forgets the order:
+# First comes what is **proved**. Without position, a sentence and its mirror image have equal features,
+# that is, equal inputs of the probe. The same is true if the only position is a *symmetric* bias
+# $B_{ij}=-m\,|i-j|$. Let $J$ be the permutation matrix that reverses the order. In the mirror image all
+# distances are what they were, so $B$ looks the same. It goes through the softmax with the scores, and
+# the mean ignores the order:
 #
 # $$J\,B\,J^\top=B,\qquad
 #   \mathrm{softmax}(J\,S\,J^\top+B)=J\;\mathrm{softmax}(S+B)\;J^\top$$
@@ -499,16 +532,17 @@ blind = [name for name, f in found.items() if np.allclose(f, f[mirror], rtol=0, 
 assert blind == ["no position", "bias -|i-j|/2"]
 
 # %% [markdown]
-# Equal features give equal answers, and the mirror image has another subject. So with a blind layer at
-# most one answer of each two is right: **50 % is the ceiling**, whatever the classifier.
+# Equal features give equal answers, and the mirror image has a different subject. We call such a layer
+# blind. With a blind layer at most one answer of each two is right: **50% is the ceiling**, for every
+# classifier.
 #
-# Now what is **measured**. The readout is a ridge regression: least squares with a small penalty
+# Now comes what is **measured**. The readout is a ridge regression: least squares with a small penalty
 # $\lambda$ on large coefficients. With the features in the rows of $F$ and the subjects as one-hot rows
 # in $T$ it is
 #
 # $$C=(F^\top F+\lambda I)^{-1}F^\top T$$
 #
-# and what makes it best is that the gradient of its loss vanishes: $F^\top(FC-T)+\lambda C = 0$.
+# It is best because the gradient of its loss vanishes: $F^\top(FC-T)+\lambda C = 0$.
 
 
 # %%
@@ -540,43 +574,47 @@ plots.probe_accuracy(percent, ["none", "alibi", "rope", "rope", "none", "sinusoi
 plt.show()
 
 # %% [markdown]
-# *Proved*: the two blind layers cannot pass 50 %. *Measured*: the causal mask alone and the added
-# sinusoids let a random layer answer almost every time. RoPE lies between on average, its five layers
-# from 48 to 71 %, and this is no ranking: it changes the weights only, and most of its pairs of components
-# hardly turn within three positions. With all pairs at one radian per position the same layers get 95 % on
-# average. The symmetric bias is
-# [ALiBi](35_alibi.ipynb) without a causal mask: it knows how far, and not on which side.
+# *Proved*: the two blind layers cannot pass 50%. *Measured*: with only the causal mask, or with added
+# sinusoids, a random layer answers correctly almost every time. RoPE lies between on average, its five
+# layers from 48 to 71%. This is not a ranking. RoPE changes the weights only, and most of its pairs of
+# components barely rotate within three positions. With all pairs at one radian per position the same
+# layers get 95% on average. The symmetric bias is [ALiBi](35_alibi.ipynb) without a causal mask: it shows
+# how far away a key is, and not on which side.
 
 # %% [markdown]
 # ## In short
 #
-# - **Does attention know the order of its words?** Without positions and without a mask, no: reorder the
-#   input, and the outputs are reordered in the same way and not otherwise changed.
-#   [Proved](#reordering-goes-through).
-# - **Is it permutation invariant?** It is *equivariant*. Invariant is the mean of its outputs.
-#   [Shown](#equivariant-is-not-invariant).
-# - **Does a decoder need positional encoding?** It can do without (**NoPE**): one causal layer can turn
-#   a mark on the first token into $1/t$ at token number $t$. An encoder has no such path.
-#   [Shown](#nope-a-mask-can-count).
-# - **Where can position enter?** At four places: the token vector, queries and keys, the score of a
-#   pair, the weighted sum. [Shown](#the-four-places).
-# - **Why add a position vector and not concatenate it?** A projection makes a sum of both:
+# - **Does attention know the order of its words?** Without positions and without a mask, no. If you
+#   reorder the input, the outputs are reordered in the same way and not otherwise changed.
+#   [Permutation equivariance](#attention-is-permutation-equivariant).
+# - **Is it permutation invariant?** No, it is *equivariant*. The mean of its outputs is invariant.
+#   [Equivariant or invariant](#equivariant-is-not-invariant).
+# - **Does a decoder need positional encoding?** It can do without (**NoPE**). One causal layer can turn a
+#   mark on the first token into $1/t$ at token number $t$. An encoder has no such path.
+#   [NoPE](#nope-a-causal-mask-can-count-positions).
+# - **Where can position enter?** At four places: the token vector, queries and keys, the score of a pair,
+#   and the weighted sum of the values. [The four places](#the-four-places-where-position-enters).
+# - **Why add a position vector and not concatenate it?** A projection turns both into a sum,
 #   $[x;p]\,W = xW_1 + pW_2$. Adding is the case $W_1 = W_2$, at no extra width.
-#   [Shown](#why-add-and-not-concatenate).
-# - **What makes a position code good?** Six properties can be tested. Of eight simple codes none has all
-#   six; the sinusoidal code has five. [Tested](#six-wishes).
+#   [Adding](#why-position-vectors-are-added-not-concatenated).
+# - **What makes a positional encoding good?** Six properties can be tested. Of eight simple encodings
+#   none has all six. The sinusoidal encoding has five.
+#   [Six properties](#six-properties-of-a-good-positional-encoding).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: The direction alone
+# Functions to write are in `notebooks/exercises/11_why_position.py`; check yours with
+# `pe-numpy check 11_why_position.py`.
+#
+# ### Exercise 1: Only the direction
 #
 # The bias $-m\,|i-j|$ is blind to a reversal. Show that $-m\,(i-j)$, without the absolute value and
-# without a mask, is not; and say which side it favours.
+# without a mask, is not. Which side does it favour?
 #
 # <details><summary>Hint 1</summary>
 #
-# `features` takes any bias of shape `(3, 3)`; `distance` holds $i-j$.
+# `features` takes any bias of shape `(3, 3)`; `distance` is $i-j$.
 #
 # </details>
 #
@@ -599,14 +637,14 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 2: Other pools
+# ### Exercise 2: Other ways to pool
 #
-# The mean of the outputs is invariant. Is the largest entry of each component? Is the output of the
-# first token? Which of the three lets a probe answer "who bites?" without position?
+# The mean of the outputs is invariant. Is the largest entry of each component? Is the output of the first
+# token? Which of the three lets a probe answer "who bites?" without position?
 #
 # <details><summary>Hint 1</summary>
 #
-# Ask of each pool whether it would notice if somebody reordered the rows.
+# For each pool, ask whether it would change if somebody reordered the rows.
 #
 # </details>
 #
@@ -618,8 +656,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# Maximum: invariant. First token: not. It is the output of dog in one order and that of man in the
-# other, so a probe that reads it can name the subject. The position came in through the pool.
+# The maximum is invariant. The first token is not. It is the output of dog in one order and the output of
+# man in the other, so a probe that reads it can name the subject. The position came in through the pool.
 #
 # ```python
 # assert np.allclose(Y.max(axis=0), Y_reversed.max(axis=0), rtol=0, atol=1e-12)
@@ -629,10 +667,10 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 3: Repair the binary code
+# ### Exercise 3: Repair the binary encoding
 #
-# Binary digits fail "beyond training" because the vectors get longer. Write 1 and -1 in place of 1 and
-# 0. Which of the six answers change, and would you trust the new one?
+# Binary digits fail "beyond training" because the vectors get longer. Write 1 and -1 instead of 1 and 0.
+# Which of the six answers change, and would you trust the new one?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -648,8 +686,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# Only "beyond training" changes, and it should not be trusted: component 6 was -1 at every position
-# seen in training and is 1 at position 64.
+# Only "beyond training" changes, and it should not be trusted: component 6 was -1 at every position seen
+# in training and is 1 at position 64.
 #
 # ```python
 # digits = codes["binary digits"]
@@ -669,20 +707,20 @@ plt.show()
 #
 # <details><summary>Hint 1</summary>
 #
-# Add to the scores a matrix of $0$ and $-\infty$. What must hold for it in step 3?
+# Add to the scores a matrix of $0$ and $-\infty$. What must be true of it in step 3?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# If the mask belongs to the tokens it becomes $P Z P^\top$. If it belongs to the places it stays $Z$.
+# If the mask belongs to the tokens it becomes $P Z P^\top$. If it belongs to the positions it stays $Z$.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
 # The layer is equivariant as long as the mask is carried along, $Z \mapsto P Z P^\top$. The causal mask
-# belongs to the places and stays.
+# belongs to the positions and stays.
 #
 # ```python
 # order = [2, 0, 1]
@@ -697,14 +735,15 @@ plt.show()
 #
 # ## In practice
 #
-# - **The code on the wrong axis.** A course's notebook added the code along the batch axis, until a
-#   reader saw it ([cmu-l3/anlp-fall2025-code #1](https://github.com/cmu-l3/anlp-fall2025-code/issues/1)).
-#   Broadcasting does not complain: each *sequence* gets a code, all of its tokens the same one, and the
-#   layer is as blind as before.
+# - **The encoding on the wrong axis.** A course's notebook added the encoding along the batch axis, until
+#   a reader saw it
+#   ([cmu-l3/anlp-fall2025-code #1](https://github.com/cmu-l3/anlp-fall2025-code/issues/1)). Broadcasting
+#   raises no error. Each *sequence* gets one encoding for all of its tokens, and the layer is as blind as
+#   before.
 # - **Test inputs that hide bugs.** A reversal cannot tell $|i-j|$ from no position at all. Test with more
 #   than one order, with a batch and a length that differ, and at positions other than 0.
-# - **Wanted blindness.** A set of points or the candidates of a ranking have no order. There
-#   equivariance is a gift, and one leaves position out on purpose.
+# - **When order should be ignored.** A set of points or the candidates of a ranking have no order. There
+#   equivariance is what you want, and you leave position out on purpose.
 
 # %%
 batch = np.random.default_rng(6).standard_normal((2, 3, D))  # two sentences
@@ -727,10 +766,10 @@ for order, blind in (([2, 1, 0], True), ([1, 0, 2], False)):  # reversed; first 
 # - Lee et al. 2019, "Set Transformer" (arXiv:1810.00825): equivariance and invariance as the aim, for
 #   inputs that are sets.
 # - Haviv et al. 2022, "Transformer Language Models without Positional Encodings Still Learn Positional
-#   Information" (arXiv:2203.16634): probes find positions in trained causal models; the authors
+#   Information" (arXiv:2203.16634): probes find positions in trained causal models. The authors
 #   conjecture that the mask lets them count.
 # - Kazemnejad et al. 2023, "The Impact of Positional Encoding on Length Generalization in Transformers"
-#   (arXiv:2305.19466): the two theorems, and decoders with and without codes, trained short and tested
-#   long.
+#   (arXiv:2305.19466): the two theorems, and decoders with and without encodings, trained short and
+#   tested long.
 #
 # **Cards**: [none](CARDS.md#none).

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 12. Attend in blocks and windows
+# # 12. FlashAttention, sliding windows and attention sinks
 #
 # *How does attention over a long text fit into memory, and what may a layer leave out?*
 #
 # 35 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Attention compares every pair of tokens, so for a long text the results do not fit
+# into memory. You compute the same output block by block, with a running maximum and two running sums, as
+# FlashAttention does. Then you leave pairs out: sliding windows and chunks hide distant tokens, and
+# attention sinks keep the first tokens visible. At the end you can write attention that never stores all
+# scores, count the blocks that it visits, and find the off-by-one error of a window.
 
 # %% fold="input" alt="Left: 6 by 6 blocks of the score matrix, those above the diagonal skipped, one marked as held now. Right: scores held grow with the length, or stay at 65,536."
 import matplotlib.pyplot as plt
@@ -23,20 +27,23 @@ plots.block_sweep(states, place, lengths, lengths**2, np.full(len(lengths), bloc
 plt.show()
 
 # %% [markdown]
-# ## The softmax in one pass
+# ## Online softmax: one pass over the keys
 #
-# Plain attention ([chapter 10](10_attention.ipynb)) holds the scores of all queries and all keys. For
-# one query with scores $s_j$ and values $v_j$, the weights seem to need the whole row at once: the
-# largest score, for safety, and then the sum.
+# Standard attention ([chapter 10](10_attention.ipynb)) stores the scores of all queries and all keys. On
+# the left of the figure at the top these scores are cut into blocks, which are visited in the order of
+# their numbers. The dashed line is the diagonal, where query and key are the same token.
 #
-# **An attempt that fails.** Forget the largest score: keep $\ell = \sum e^{s_j}$ and
-# $o = \sum e^{s_j} v_j$, add key after key, and divide at the end. That is one pass, and one score of
-# 710 overflows it.
+# Take one query with scores $s_j$ and values $v_j$. Its weights seem to need the whole row of scores in
+# memory: the largest score, for safety, and then the sum.
 #
-# **The idea.** Keep the largest score *so far*, $m$, and hold both sums relative to it:
-# $\ell = \sum e^{s_j - m}$, $o = \sum e^{s_j - m} v_j$. When a larger score arrives, both sums were
-# taken with the wrong $m$, but wrong by a known factor: $e^{s_j - m'} = e^{s_j - m}\, e^{m - m'}$. So
-# multiply and go on:
+# **An attempt that fails.** Ignore the largest score: keep $\ell = \sum e^{s_j}$ and
+# $o = \sum e^{s_j} v_j$, add key after key, and divide at the end. That is one pass, and one score of 710
+# overflows it.
+#
+# **The idea** is called **online softmax**. Keep the largest score *so far*, $m$, and take both sums
+# relative to it: $\ell = \sum e^{s_j - m}$, $o = \sum e^{s_j - m} v_j$. When a larger score arrives, both
+# sums were taken with the wrong $m$, but wrong by a known factor:
+# $e^{s_j - m'} = e^{s_j - m}\, e^{m - m'}$. So multiply and continue:
 #
 # $$
 # m' = \max(m, s_j), \qquad
@@ -44,8 +51,9 @@ plt.show()
 # o' = o\, e^{m - m'} + e^{s_j - m'}\, v_j
 # $$
 #
-# We start with $m = -\infty$ and empty sums; if the first score is finite, the first factor is then
-# $e^{-\infty} = 0$. (A masked one needs [care](#attention-in-blocks).) No factor is above 1, so nothing
+# We start with $m = -\infty$ and empty sums. If the first score is finite, the first factor is then
+# $e^{-\infty} = 0$. A masked first score needs
+# [care](#blockwise-attention-the-algorithm-of-flashattention). No factor is above 1, so nothing
 # overflows. *Predict*: what is $o/\ell$ when only some of the keys are read?
 
 # %% fold="output" alt="Three panels over 32 keys: scores with a rising running maximum; the running sum, rescaled at each new maximum; the running output, ending at attention."
@@ -66,15 +74,15 @@ plots.running_softmax(s_row, *np.array(trace).T, softmax(s_row) @ v_row)
 plt.show()
 
 # %% [markdown]
-# After every key, $o/\ell$ is attention over what was read. Dotted lines mark a new maximum: there the
-# old sum is scaled down; between them it only grows. The output so far wanders and ends on the dashed
-# line, the plain result.
+# After every key, $o/\ell$ is attention over the keys read so far. Dotted lines mark a new maximum, where
+# the old sum is scaled down. Between them the sum only grows. The output so far wanders and ends on the
+# dashed line, the result of standard attention.
 #
-# ## Merge two blocks
+# ## Merging partial softmaxes
 #
-# Nothing forces us to take one key at a time. Sum up a block of keys by its triple $(m, \ell, o)$. Two
-# blocks $a$ and $b$ are joined by the same rescaling (the step above is the case in which $b$ is one key:
-# $m_b = s_j$, $\ell_b = 1$, $o_b = v_j$):
+# Nothing forces us to take one key at a time. We summarise a block of keys by its triple $(m, \ell, o)$.
+# Two blocks $a$ and $b$ are joined by the same rescaling. The step above is the case in which $b$ is one
+# key: $m_b = s_j$, $\ell_b = 1$, $o_b = v_j$.
 #
 # $$
 # m = \max(m_a, m_b), \qquad
@@ -106,22 +114,22 @@ assert merge(start, summary(s_row, v_row)) == summary(s_row, v_row)  # finite: i
 assert np.isnan(merge(start, start)[1:]).all()  # masked: care
 
 # %% [markdown]
-# All 31 ways to cut 32 keys in two give one result. So we may cut into as many blocks as we like, and
-# merge them even on different machines.
+# All 31 ways to cut 32 keys in two give one result. So we may cut the keys into as many blocks as we
+# like, and merge the blocks even on different machines.
 #
-# ## Attention in blocks
+# ## Blockwise attention, the algorithm of FlashAttention
 #
-# The package's `attention_blockwise` takes blocks of queries as well as of keys. Read it in three
+# The package's `attention_blockwise` takes blocks of queries as well as blocks of keys. Read it in three
 # portions.
 #
-# - **Preparation**: shapes, scale, and the positions for a causal mask or a bias that depends on
-#   distance.
-# - **`scores_of`**: the scores of one block, a small square, with scale, bias and mask. A bias may be a
-#   *function* of the distances in that square, so no $(L, S)$ array is needed for it either.
-# - **The sweep**, from `output = ...` on: `top` is $m$, `total` is $\ell$, `mixed` is $o$, and `shrink`
-#   is $e^{m - m'}$; `exp_of` gives $e^{s - m'}$ in the memory of the scores. While a row has seen nothing,
-#   $m = -\infty$; then the shift is taken as 0, since $-\infty - (-\infty)$ is not a number, and a sum
-#   that stays 0 is replaced by 1.
+# - **Preparation** sets shapes, scale, and the positions for a causal mask or a distance bias.
+# - **`scores_of`** computes the scores of one block, a small square, with scale, bias and mask. A bias
+#   may be a *function* of the distances in that square, so no $(L, S)$ array is needed for it either.
+# - **The sweep** goes from `output = ...` on. Here `top` is $m$, `total` is $\ell$, `mixed` is $o$, and
+#   `shrink` is $e^{m - m'}$; `exp_of` computes $e^{s - m'}$ in the memory of the scores.
+#
+# While all keys of a row so far are masked, $m = -\infty$. Then the shift is taken as 0, since
+# $-\infty - (-\infty)$ is not a number. A sum that stays 0 is replaced by 1.
 
 # %% fold="output"
 from pe_numpy import attention_blockwise
@@ -130,8 +138,8 @@ from pe_numpy.book.show import show_source
 show_source(attention_blockwise)
 
 # %% [markdown]
-# The test: blocks that do and don't divide the length, a causal mask, and then the last 20 of 50
-# positions with a bias of distance, as with a cache.
+# The test takes blocks that do and don't divide the length. It also takes a causal mask and a distance
+# bias for the last 20 of 50 positions, as with a KV cache.
 
 # %%
 from pe_numpy import attention, causal_mask, padding_mask
@@ -150,11 +158,11 @@ for block in (1, 7, 16, 50, 256):
 print("largest difference below 1e-14:", bool(np.abs(free - attention(q, k, v)[0]).max() < 1e-14))
 
 # %% [markdown]
-# ## What is held, and what is skipped
+# ## Memory and skipped blocks
 #
-# The bias function is called once for each block, so it can count: `spy` notes the size of the block
-# and adds nothing. With $n = L/\text{block}$ blocks on each side, a causal sweep visits those on and
-# below the diagonal, in the order of the numbers in the picture at the top:
+# The bias function is called once for each block, so it can count. Here `spy` notes the size of the block
+# and adds nothing. With $n = L/\text{block}$ blocks on each side, a causal sweep visits the blocks on and
+# below the diagonal, in the order of the numbers in the figure at the top:
 #
 # $$
 # \text{blocks visited} = \frac{n(n + 1)}{2}, \qquad \text{scores held} = \text{block}^2
@@ -179,15 +187,15 @@ assert (16_384**2, 256**2, 16_384 // 256) == (268_435_456, 65_536, 64)
 assert 64 * 64 == 4_096 and 64 * 64 - 64 * 65 // 2 == 2_016  # blocks, and those skipped
 
 # %% [markdown]
-# At a length of 16,384 that is 4,096 times fewer scores at once, and of the 4,096 blocks a causal mask
-# skips 2,016. A smaller block holds
-# less and takes more steps to the same result. Every visited pair still costs its multiplications.
+# At a length of 16,384, blocks of 256 mean 4,096 times fewer scores in memory, and a causal mask skips
+# 2,016 of the 4,096 blocks. A smaller block needs less memory and takes more steps to the same result.
+# Every visited pair still costs its multiplications.
 #
-# ## A window counts the query
+# ## Sliding-window attention: off by one
 #
-# To save more, leave something out. In many language models some layers let a query see near keys
-# alone. Such a layer needs no new attention, only another mask. With $i$ and $j$ for the *positions* of
-# query and key:
+# To save more, leave something out. In many language models some layers let a query attend to near keys
+# only. This is **sliding-window attention**. Such a layer needs no new attention, only a different mask.
+# With $i$ and $j$ for the *positions* of query and key:
 #
 # $$
 # \begin{aligned}
@@ -196,6 +204,8 @@ assert 64 * 64 == 4_096 and 64 * 64 - 64 * 65 // 2 == 2_016  # blocks, and those
 # \text{chunks of } c:&\quad 0 \le i - j \ \text{ and }\ \lfloor i/c \rfloor = \lfloor j/c \rfloor
 # \end{aligned}
 # $$
+#
+# Sinks are first tokens that stay visible; [a later section](#attention-sinks-streamingllm) says why.
 
 
 # %%
@@ -220,19 +230,20 @@ plt.show()
 assert window.sum(axis=1).tolist() == [1, 2, 3, 3, 3, 3]
 
 # %% [markdown]
-# The dark cell is the query itself, the number beside a row how many keys it sees. The query counts: a window
-# of 1 is the query alone.
+# The dark cell is the query itself, and the number beside a row is how many keys it sees. The query
+# counts: a window of 1 is only the query.
 #
-# *A common mistake* is the other count. The first number of FlashAttention's `window_size` is the distance of the farthest key that is
-# still seen, $w - 1$; given $w$, it shows one key too many
-# ([transformers #39408](https://github.com/huggingface/transformers/issues/39408), mended by
+# *A common mistake* is the other count. The first number of FlashAttention's `window_size` is the
+# distance of the most distant visible key, $w - 1$. Given $w$, it shows one key too many
+# ([transformers #39408](https://github.com/huggingface/transformers/issues/39408), fixed by
 # [#40163](https://github.com/huggingface/transformers/pull/40163)). The file
 # [`masking_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/masking_utils.py)
-# of transformers 5.23.0 has both counts: its causal window is ours, its window to both sides includes
-# the distance $w$. Test: the sum of a late row is $w$.
+# of transformers 5.23.0 has both counts. Its causal window is ours, but its window to both sides includes
+# the distance $w$. Test that a late row of the mask sums to $w$.
 #
-# A chunk stands still where a window moves along. *Predict*: with chunks of 8192, how many keys do the
-# queries at 8191 and at 8192 see? And what does padding of two tokens on the left do to chunks of 3?
+# A window moves along with the query, but a chunk stands still. *Predict*: with chunks of 8192, how many
+# keys do the queries at 8191 and at 8192 see? And what does padding of two tokens on the left do to
+# chunks of 3?
 
 # %% fold="output"
 print("keys seen:", chunk_mask([8191, 8192], np.arange(8193), 8192).sum(axis=1).tolist())
@@ -244,15 +255,15 @@ alone = np.arange(4)
 assert np.array_equal(seen, chunk_mask(alone, alone, 3))
 
 # %% [markdown]
-# At the first position of a chunk the past is gone. So chunks must begin at the first real token, or a
-# text gets one mask alone and another in a padded batch
-# ([transformers #40324](https://github.com/huggingface/transformers/pull/40324)). A window without sinks does not mind: a
-# shift of all positions leaves $i - j$.
+# At the first position of a chunk the past is gone. So chunks must begin at the first non-padding token.
+# Otherwise a sequence gets one mask by itself and a different one in a padded batch
+# ([transformers #40324](https://github.com/huggingface/transformers/pull/40324)). A window without sinks
+# is unaffected, because a shift of all positions does not change $i - j$.
 #
-# ## How far a stack sees
+# ## The receptive field of stacked windows
 #
-# One layer reaches $w - 1$ tokens back. But its output at $j$ holds what $j$ saw, and the next layer
-# reaches that. So the output of $N$ layers at $i$ can depend on token $j$ exactly if
+# One layer reaches $w - 1$ tokens back. But its output at $j$ depends on what $j$ saw, and the next layer
+# reaches that. So the output of $N$ layers at $i$ can depend on token $j$ if and only if
 #
 # $$
 # 0 \le i - j \le N(w - 1)
@@ -286,14 +297,14 @@ for layers in (1, 2, 3, 4):
     assert chunked == (p >= 12).tolist()
 
 # %% [markdown]
-# Sinks do not lengthen the reach: they come first, so they see no later token. Layers of chunks stay
-# in their chunk however many they are; Llama 4 puts a layer that sees everything after every three
-# ([chapter 51](51_extrapolation.ipynb)). This is what *can* travel; how much of it arrives, training
-# decides.
+# Sinks do not lengthen the reach: they come first, so they see no later token. Layers of chunks never
+# reach beyond their chunk, no matter how many there are. Llama 4 puts a layer that sees everything after
+# every three ([chapter 51](51_extrapolation.ipynb)). All this is what *can* travel. How much of it
+# arrives, training decides.
 #
-# ## What no query will see may be dropped
+# ## Evicting keys from the KV cache
 #
-# A key that falls out of the window never returns, since $i - j$ only grows. A decoder's cache
+# A key that falls out of the window never returns, since $i - j$ only grows. A decoder's KV cache
 # ([chapter 63](63_decoding.ipynb)) may drop it, and query $i$ finds
 #
 # $$
@@ -312,9 +323,9 @@ for i in range(50):
 print("kept by query 49:", cache)
 
 # %% [markdown]
-# A masked key has the weight 0, so masking and dropping give the same output. (A layer of chunks may empty its cache at the
-# end of each chunk.) And the sweep in blocks may skip what lies before the window as it skips the
-# future. With $n$ blocks on each side, the window reaches $r$ blocks back:
+# A masked key has the weight 0, so masking and dropping give the same output. A layer of chunks may empty
+# its cache at the end of each chunk. And the blockwise sweep may skip what lies before the window as it
+# skips the future. With $n$ blocks on each side, the window reaches $r$ blocks back:
 #
 # $$
 # r = \Big\lceil \frac{w - 1}{\text{block}} \Big\rceil < n, \qquad
@@ -342,18 +353,31 @@ for w in (128, 4096):
 # %% [markdown]
 # For a fixed window the work grows with the length, not with its square.
 #
-# ## The first tokens stay
+# ## Attention sinks (StreamingLLM)
 #
 # Take a model that was trained without a window, keep only the newest keys, and it fails as soon as the
-# first tokens are dropped. So Xiao et al. (2023) found, and they explain it by the softmax: its weights must sum to 1,
-# and a head with nothing to say puts them on the first tokens, which every query sees. These they call **attention
-# sinks**. Their StreamingLLM keeps the first four tokens beside the newest, and a text may go on without end. It is not
-# a longer memory: what was dropped is gone.
+# first tokens are dropped. This is what Xiao et al. (2023) found. They explain it by the softmax: its
+# weights must sum to 1, and a head that needs no key puts them on the first tokens, which every query
+# sees. They call these tokens **attention sinks**. Their StreamingLLM keeps the first four tokens beside
+# the newest, and a text may continue without end. This is not a longer memory: what was dropped is gone.
 #
-# One more thing makes it work: positions are the **slots** of the cache, not those of the text. Then no
-# distance exceeds the size of the cache. With RoPE ([chapter 40](40_rope_derived.ipynb)), which turns a
-# key by its position, $R_j k$, keep keys unturned and turn them by their slots $t$; or turn what is
-# turned already by the difference:
+# One more thing makes it work. Positions are the **slots** of the cache, not positions in the text. Then
+# no distance exceeds the size of the cache.
+
+# %% alt="The cache at tokens 6 to 11, slot by slot. What one sees: tokens 0 to 3 stay in the first four slots; from token 7 on the query stands in slot 7, and each step from there moves three tokens one slot to the left."
+steps = [[*range(4), *range(max(4, token - 3), token), token] for token in range(6, 12)]
+for step in steps:
+    assert np.flatnonzero(window_mask(step[-1:], np.arange(12), 4, sinks=4)).tolist() == step
+plots.cache_slots(steps, 4)
+plt.show()
+
+# %% [markdown]
+# Once the cache is full, each step moves three tokens one slot to the left.
+#
+# ### Rotated keys in the slots of a cache (second reading)
+#
+# RoPE ([chapter 40](40_rope_derived.ipynb)) rotates a key by its position, $R_j k$. With RoPE, store the
+# keys unrotated and rotate them by their slots $t$. Or rotate what is already rotated by the difference:
 #
 # $$
 # R_{t}\, k = R_{t - j}\, (R_j\, k)
@@ -373,29 +397,23 @@ for token in (9, 999):
 row = window_mask([9], np.arange(10), window=4, sinks=4)[0]  # 3 recent tokens and the query
 assert np.flatnonzero(row).tolist() == [0, 1, 2, 3, 6, 7, 8, 9]
 
-# %% alt="The cache at tokens 6 to 11, slot by slot. What one sees: tokens 0 to 3 stay in the first four slots; from token 7 on the query stands in slot 7, and each step from there moves three tokens one slot to the left."
-steps = [[*range(4), *range(max(4, token - 3), token), token] for token in range(6, 12)]
-for step in steps:
-    assert np.flatnonzero(window_mask(step[-1:], np.arange(12), 4, sinks=4)).tolist() == step
-plots.cache_slots(steps, 4)
-plt.show()
-
 # %% [markdown]
-# Once the cache is full, each step moves three tokens one slot to the left. *A common mistake*: a cache that keeps *turned* keys
-# must turn all three back by one at each step, the newest among them
-# ([transformers #35350](https://github.com/huggingface/transformers/issues/35350); the authors
-# [answer](https://github.com/mit-han-lab/streaming-llm/issues/53) that they keep keys unturned).
+# *A common mistake* is made in a cache that keeps *rotated* keys. It must rotate all three back by one at
+# each step, the newest among them
+# ([transformers #35350](https://github.com/huggingface/transformers/issues/35350)). The authors
+# [answer](https://github.com/mit-han-lab/streaming-llm/issues/53) that they keep keys unrotated.
 #
-# ## A learned sink
+# ## Learned attention sinks
 #
-# If a head only wants a place to put its weight, no token is needed. Give each head a trained number
-# $\alpha_h$ (gpt-oss does), an extra logit in the softmax's denominator, without a key and without a value. The weights $A_{ij}$ of the keys then sum to less than 1:
+# If a head only needs a place to put its weight, no token is needed. Give each head a trained number
+# $\alpha_h$, as gpt-oss does. It is an extra logit in the softmax's denominator, without a key and
+# without a value. The weights $A_{ij}$ of the keys then sum to less than 1:
 #
 # $$
 # A_{ij} = \frac{e^{s_{ij}}}{e^{\alpha_h} + \sum_{j'} e^{s_{ij'}}}
 # $$
 #
-# In code it is one more column of scores, dropped after the softmax: `attend` takes it as `sink`.
+# In code it is one more column of scores, dropped after the softmax. `attend` takes it as `sink`.
 
 # %%
 from pe_numpy import attend
@@ -412,9 +430,11 @@ for name, sink in (("plain", None), ("sink ln 5", [np.log(5)])):
     print(f"{name:10}", attend(small, np.ones((2, 1)), sink=sink)[1].round(6).tolist()[0][0])
 
 # %% [markdown]
-# All weights of a row shrink by one factor, here 0.375: the keys' share of the sum,
-# $e^{\lambda_i}/(e^{\lambda_i} + e^{\alpha_h})$, with $\lambda_i$ for the log of the keys' sum. Divide by
-# $e^{\lambda_i}$; with $\bar o_i$ for the output without the sink:
+# ### A learned sink is a gate on the output (second reading)
+#
+# All weights of a row shrink by one factor, in this example 0.375. The factor is the keys' share of the
+# sum, $e^{\lambda_i}/(e^{\lambda_i} + e^{\alpha_h})$, with $\lambda_i$ for the log of the keys' sum
+# (log-sum-exp). Divide by $e^{\lambda_i}$. With $\bar o_i$ for the output without the sink:
 #
 # $$
 # o_i = \sigma(\lambda_i - \alpha_h)\; \bar o_i, \qquad
@@ -437,10 +457,11 @@ assert (none == 0).all()  # a row without a key: the sink takes all
 assert np.allclose(attend(scores, values, seen, sink=alpha - 1000)[0], plain, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# So a sink is a gate on the output, all but closed where $\lambda_i$ is far below it. Two programs may write it as
-# a sigmoid or by log-sum-exps; a [proposed change](https://github.com/pytorch/torchtitan/pull/2211) calls
-# the sigmoid wrong and puts the sums in its place, and the two are the same number. A sink far below all
-# scores is no sink. A row that may attend to nothing gets 0 and needs no special case.
+# So a sink is a gate on the output, all but closed where $\lambda_i$ is far below the sink. Two programs
+# may write it as a sigmoid or by log-sum-exps. A
+# [proposed change](https://github.com/pytorch/torchtitan/pull/2211) calls the sigmoid wrong and replaces
+# it by the sums, and the two are the same number. A sink far below all scores changes nothing. A row that
+# may attend to nothing gets 0 and needs no special case.
 #
 # The sink learns from the output that it takes away:
 #
@@ -455,8 +476,8 @@ slope = -(1 - share)[..., None] * output
 assert np.allclose((up - down) / (2 * step), slope, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# *A common mistake* is to test it at its start value 0. **Predict**: scores near 20, in half precision; does a
-# sink of 0 change the output? Does one of 20?
+# *A common mistake* is to test a sink at its start value 0. **Predict**: the scores are near 20, in half
+# precision. Does a sink of 0 change the output? Does one of 20?
 
 # %% fold="output"
 large = (20 + scores).astype(np.float16)
@@ -467,41 +488,46 @@ for sink in (0, 20):
     assert np.array_equal(got, without) == (sink == 0)
 
 # %% [markdown]
-# With such scores a kernel that forgets the sink passes a test with 0. In TransformerEngine a form for several
-# devices refused learned sinks, and behind that refusal it forgot them: the plain output, and a gradient of exactly 0
-# ([#3551](https://github.com/NVIDIA/TransformerEngine/pull/3551)). Test with a sink as high as the scores, here 20.
+# With such scores a kernel that ignores the sink passes a test with 0. In TransformerEngine a form for
+# several devices refused learned sinks, and behind that refusal it ignored them. It gave the output
+# without a sink, and a gradient of exactly 0
+# ([#3551](https://github.com/NVIDIA/TransformerEngine/pull/3551)). Test with a sink as high as the
+# scores, here 20.
 
 # %% [markdown]
 # ## In short
 #
-# - **How much memory do the scores take?** All at once, $L \cdot S$ numbers a head: 268,435,456 at a
-#   length of 16,384. In blocks of 256 queries and keys, 65,536 at any length.
-#   [Counted](#what-is-held-and-what-is-skipped).
-# - **How can a softmax be computed before all scores are known?** Keep the largest score so far and
-#   the sums of the exponentials and of the values times these, relative to it: $m$, $\ell$, $o$ of each
-#   query. When a larger score arrives, multiply both sums by $e^{m - m'}$. In exact arithmetic the
-#   result is the same. [Shown](#the-softmax-in-one-pass).
-# - **Does it save work?** Only where a mask lets whole blocks be skipped: at that length a causal mask
-#   skips 2,016 of 4,096, one with a window of 128 skips 3,969.
-#   [Counted](#what-no-query-will-see-may-be-dropped).
+# - **How much memory do the scores take?** $L \cdot S$ numbers per head if all are stored, which is
+#   268,435,456 at a length of 16,384. In blocks of 256 queries and keys, 65,536 at any length.
+#   [Memory](#memory-and-skipped-blocks).
+# - **How can a softmax be computed before all scores are known?** Keep the largest score so far and two
+#   sums relative to it. When a larger score arrives, multiply both sums by $e^{m - m'}$. In exact
+#   arithmetic the result is the same. [Online softmax](#online-softmax-one-pass-over-the-keys).
+# - **Does it save work?** Only where a mask lets whole blocks be skipped. At that length a causal mask
+#   skips 2,016 of 4,096 blocks. A causal mask with a window of 128 skips 3,969.
+#   [KV cache and blocks](#evicting-keys-from-the-kv-cache).
 # - **Does a window of $w$ count the query?** Yes: $0 \le i - j < w$. FlashAttention wants
-#   `window_size=(w - 1, 0)`. $N$ layers reach $N(w-1)$ tokens back. [Shown](#a-window-counts-the-query).
-# - **What is an attention sink?** Either a first token that stays visible beside a window; or a learned
-#   score $\alpha_h$ of each head, with no key and the value 0: the output is the plain one times
-#   $\sigma(\lambda_i - \alpha_h)$, with $\lambda_i$ the log of the sum of exponentials.
-#   StreamingLLM stores keys unturned by RoPE and counts positions by slots of the cache.
-#   [Tokens](#the-first-tokens-stay), [learned](#a-learned-sink).
-# - **Is this FlashAttention?** The same algorithm; a GPU kernel also keeps each block in fast memory.
-#   [In practice](#in-practice).
+#   `window_size=(w - 1, 0)`. $N$ layers reach $N(w-1)$ tokens back.
+#   [Sliding window](#sliding-window-attention-off-by-one),
+#   [receptive field](#the-receptive-field-of-stacked-windows).
+# - **What is an attention sink?** Either a first token that stays visible beside a window, or a learned
+#   score $\alpha_h$ of each head with no key and the value 0.
+#   [StreamingLLM](#attention-sinks-streamingllm), [learned sinks](#learned-attention-sinks).
+# - **Is this FlashAttention?** Yes, it is the same algorithm. A GPU kernel also keeps each block in fast
+#   memory. [Blockwise attention](#blockwise-attention-the-algorithm-of-flashattention),
+#   [in practice](#in-practice).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/12_attention_blocks.py`; check yours with
+# `pe-numpy check 12_attention_blocks.py`.
+#
 # ### Exercise 1: Two machines
 #
-# Machine $a$ holds the first half of the keys and values, machine $b$ the rest. Each returns its
-# attention output and, for each query, $\lambda = \log \sum_j e^{s_j}$ over its keys. Combine both into
-# the exact result, without any other information.
+# Machine $a$ has the first half of the keys and values, machine $b$ the rest. Each returns its attention
+# output and, per query, $\lambda = \log \sum_j e^{s_j}$ over its keys. Combine both into the exact
+# result, without any other information.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -551,8 +577,8 @@ for sink in (0, 20):
 #
 # <details><summary>Solution</summary>
 #
-# About seven and a half times: $\sum_j 1/j$, which grows like a logarithm. Rising scores rescale at
-# every key, falling ones at the first alone.
+# About seven and a half times: $\sum_j 1/j$, which grows like a logarithm. Rising scores rescale at every
+# key, falling scores only at the first.
 #
 # ```python
 # rows = np.random.default_rng(0).standard_normal((500, 1000))
@@ -566,10 +592,10 @@ for sink in (0, 20):
 #
 # </details>
 #
-# ### Exercise 3: The sink in blocks
+# ### Exercise 3: A learned sink in blocks
 #
 # Compute attention with a learned sink by `summary` and `merge`, for one query with the scores `s_row`
-# and the values `v_row`, without ever putting the sink beside the scores.
+# and the values `v_row`. Never put the sink beside the scores.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -585,7 +611,7 @@ for sink in (0, 20):
 #
 # <details><summary>Solution</summary>
 #
-# Start the sweep with $m = \alpha$, $\ell = 1$, $o = 0$ in place of $-\infty, 0, 0$.
+# Start the sweep with $m = \alpha$, $\ell = 1$, $o = 0$ instead of $-\infty, 0, 0$.
 #
 # ```python
 # for sink in (-3.0, 1.0, 8.0):
@@ -596,7 +622,7 @@ for sink in (0, 20):
 #
 # </details>
 #
-# ### Exercise 4: A chunk for a window
+# ### Exercise 4: Chunks instead of a window
 #
 # Far into a text, a query with a window of 64 sees 64 keys. How long must chunks be for the same mean?
 # What differs nevertheless?
@@ -615,7 +641,7 @@ for sink in (0, 20):
 #
 # <details><summary>Solution</summary>
 #
-# $c = 2w - 1 = 127$. But one query of each chunk sees itself alone, and no layer of such chunks passes
+# $c = 2w - 1 = 127$. But one query of each chunk sees only itself, and no layer of such chunks passes
 # anything across their borders.
 #
 # ```python
@@ -630,20 +656,20 @@ for sink in (0, 20):
 #
 # ## In practice
 #
-# - **FlashAttention** and other fused GPU kernels run this sweep inside one kernel: blocks of queries,
-#   keys and values are copied from the large memory of the processor into a small fast one, and the
-#   scores are not written back. For the gradient they keep the statistics of each row, $m$
-#   and $\ell$ or $m + \log \ell$, and compute the scores of each block again.
-# - **No weights.** What is not held cannot be returned: neither this function nor a fused
-#   kernel gives the weights. To look at attention maps, use the plain one.
-# - **Who leaves out what**, from their code:
+# - **FlashAttention** and other fused GPU kernels run this sweep inside one kernel. They copy blocks of
+#   queries, keys and values from the large memory of the processor into a small fast one, and do not
+#   write the scores back. For the gradient they keep the statistics of each row, $m$ and $\ell$ or
+#   $m + \log \ell$, and compute the scores of each block again.
+# - **No weights.** What is not stored cannot be returned. Neither this function nor a fused kernel gives
+#   the weights. To look at attention maps, use standard attention.
+# - **Which models leave out what**, from their code:
 #
-# | mask | who | the cache needs | trained | cost | verdict |
+# | mask | used by | the cache needs | trained | cost | verdict |
 # |---|---|---|---|---|---|
 # | window | [gpt-oss](https://github.com/openai/gpt-oss/tree/7b58334), 128, in every other layer | the last $w$ keys | nothing | the blocks of a band | for the near layers of a long-text model |
-# | window and 4 sinks | [StreamingLLM](https://github.com/mit-han-lab/streaming-llm/tree/2e50426) | $w + 4$ keys, unturned | nothing | the same, and the first blocks | streams on; remembers no more |
+# | window and 4 sinks | [StreamingLLM](https://github.com/mit-han-lab/streaming-llm/tree/2e50426) | $w + 4$ keys, unrotated | nothing | the same, and the first blocks | streams without end; remembers no more |
 # | chunks of 8192 | [Llama 4](https://github.com/meta-llama/llama-models/tree/a9c89c4), in 3 of 4 layers | the chunk | nothing | the blocks of the chunk | cheap; nothing crosses a border |
-# | learned sink | gpt-oss; Granite-SWA (`models/granite_swa`, as a sigmoid) and Inkling 2 (made of the token) in transformers 5.23.0 | nothing more | one number a head (Inkling 2: a matrix) | one more score | beside windows |
+# | learned sink | gpt-oss; Granite-SWA (`models/granite_swa`, as a sigmoid) and Inkling 2 (computed from the token) in transformers 5.23.0 | nothing more | one number per head (Inkling 2: a matrix) | one more score | beside windows |
 #
 # ## Further reading
 #
@@ -651,9 +677,9 @@ for sink in (0, 20):
 #   [arXiv:1805.02867](https://arxiv.org/abs/1805.02867). Algorithm 3 is the running maximum and the
 #   rescaled sum.
 # - M. Rabe and C. Staats, "Self-attention does not need O(n²) memory", 2021,
-#   [arXiv:2112.05682](https://arxiv.org/abs/2112.05682). The same carried to the weighted sum.
-# - I. Beltagy and others, "Longformer", 2020, [arXiv:2004.05150](https://arxiv.org/abs/2004.05150). The sliding
-#   window, to both sides.
+#   [arXiv:2112.05682](https://arxiv.org/abs/2112.05682). It applies the same idea to the weighted sum.
+# - I. Beltagy and others, "Longformer", 2020, [arXiv:2004.05150](https://arxiv.org/abs/2004.05150). It
+#   has the sliding window, to both sides.
 # - G. Xiao and others, "Efficient streaming language models with attention sinks", 2023,
 #   [arXiv:2309.17453](https://arxiv.org/abs/2309.17453). Section 3.2 has the slots.
 # - T. Dao and others, "FlashAttention", 2022, [arXiv:2205.14135](https://arxiv.org/abs/2205.14135).
