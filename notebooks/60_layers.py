@@ -520,9 +520,9 @@ plt.show()
 #
 # Xiong and others (2020, theorem 1) *prove* upper bounds for the last layer of a simplified Transformer at
 # initialisation, which are true with high probability: $O(D\sqrt{\ln D})$ for post-norm, regardless of the depth $N$,
-# and $O(D\sqrt{\ln D/N})$ for pre-norm. Post-norm needs a warm-up, a learning rate that starts small ([chapter
-# 62](62_model.ipynb)). Their hypothesis is that larger gradients near the output are one reason for that, and their
-# experiments support it.
+# and $O(D\sqrt{\ln D/N})$ for pre-norm. Post-norm needs a warm-up, a learning rate that starts small
+# ([chapter 62](62_model.ipynb)). Their hypothesis is that larger gradients near the output are one reason for that,
+# and their experiments support it.
 #
 # ## The encoder block
 #
@@ -589,11 +589,11 @@ for place in ("post", "pre"):
 # %% [markdown]
 # ## The homework on one page: softmax, RoPE and causal multi-head attention
 #
-# Many courses ask for these three functions. In plain NumPy they are one page. Softmax subtracts the largest score of
+# A common homework asks for three functions. In plain NumPy they are one page. Softmax subtracts the largest score of
 # each row first, so that `exp` cannot overflow ([chapter 10](10_attention.ipynb)). RoPE, the rotary position
-# embedding, rotates each pair of components by an angle that grows with the position ([chapter
-# 40](40_rope_derived.ipynb)). It is applied to queries and keys, not to values. The mask hides every key after the
-# query.
+# embedding, rotates each pair of components by an angle that grows with the position
+# ([chapter 40](40_rope_derived.ipynb)). It is applied to queries and keys, not to values. The mask hides every key
+# after the query.
 
 # %%
 def my_softmax(x):
@@ -692,11 +692,11 @@ show_source(original.embed, original.encode, original.decode)
 #   (Xiong and others, 2020). Post-norm is $\mathrm{norm}(x+F(x))$. Pre-norm has one more norm after the last layer.
 #   [Pre-norm and post-norm](#pre-norm-and-post-norm).
 # - **How do gradients differ between layers?** At the start, in a stack of feed-forward layers, all post-norm layers
-#   get the same gradient. In pre-norm a layer's gradient falls with its number. [Gradients by
-#   hand](#gradients-by-hand).
+#   get the same gradient. In pre-norm a layer's gradient falls with its number.
+#   [Gradients by hand](#gradients-by-hand).
 # - **Xavier or He?** Xavier (Glorot) for layers that are linear near 0: variance $2/(D+F)$ for $D$ inputs and $F$
-#   outputs. He after a ReLU: $2/D$, because ReLU removes half of the mean square. [Weight
-#   initialisation](#weight-initialisation-xavier-and-he-second-reading).
+#   outputs. He after a ReLU: $2/D$, because ReLU removes half of the mean square.
+#   [Weight initialisation](#weight-initialisation-xavier-and-he-second-reading).
 # - **Why a residual connection?** It keeps a path open around each layer: the derivative is $I+J$. Without it, 24
 #   layers turn two random tokens into nearly one direction (by Xavier's rule a cosine of 0.965, with it 0.687).
 #   [Residual connections](#residual-connections).
