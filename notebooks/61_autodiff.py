@@ -620,8 +620,8 @@ show_source(clip_gradients)
 #
 # Last, everything together, on the book's own subject. Each token should attend to the token before it. We give the
 # model nothing but a T5 bias ([chapter 33](33_t5.ipynb)): one number for each distance, added to scores that are all
-# 0. The values are one-hot tokens. The loss is the mean square between the output and the token before. At the start
-# all biases are 0, so every token looks at its whole past alike.
+# 0, and values that are one-hot tokens. The loss is the mean square between the output and the token before. At the
+# start all biases are 0, so every token looks at its whole past alike.
 
 # %%
 places = np.arange(12)
