@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 60. Build the Transformer block
+# # 60. The Transformer block: feed-forward, residual, layer norm
 #
 # *What stands around attention, and why can the layers be stacked?*
 #
 # 50 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Attention only mixes tokens. A Transformer layer needs more: a small network that changes each
+# token by itself, a path past each part so that the training signal survives many layers, and a step that keeps
+# the numbers at one size. You build these parts one by one and measure what goes wrong without each. Then you assemble
+# a block and a whole encoder. At the end you have the usual homework on one page, and you can read the first
+# Transformer line by line.
 
 # %% fold="input" alt="Two data paths from left to right with attention and feed-forward on branches. What one sees: in post-norm both norms stand on the thick main line; in pre-norm on the branches, and one more on the line, after the last block."
 import math
@@ -26,15 +30,19 @@ plots.block_paths()
 plt.show()
 
 # %% [markdown]
-# ## A network for each token
+# ## Feed-forward network (MLP)
 #
-# Attention hands each token a weighted mean of values. For given weights that is linear in the values; if the next
-# layer needs $|x|$ of a number $x$, something else must make it. So each token also goes through a small network, the same
-# for all tokens. Its plainest part is a **linear** layer: multiply the token, a row of $D$ numbers, by a
-# matrix of weights, and add a row of numbers called **bias**.
+# The figure shows two ways to build a layer. A token's numbers $x$ travel along the thick line. Attention and a
+# *feed-forward* network compute something to add ($+$), and a *norm* brings the numbers to one size. This chapter
+# explains each box, and why the place of the norm matters.
+#
+# Attention gives each token a weighted mean of values. For given weights that is linear in the values. If the next
+# layer needs $|x|$ of a number $x$, another part must compute it. So each token also goes through a small network,
+# the same for all tokens: the **feed-forward network**, or **MLP** (multilayer perceptron). Its simplest part is a
+# **linear** layer. It multiplies the token, a row of $D$ numbers, by a matrix of weights, and adds a row of numbers
+# called **bias**.
 #
 # $$y_f=\sum_{d} x_d\,W_{df}+b_f$$
-
 
 # %%
 def linear_by_loops(x, W, b):
@@ -64,15 +72,14 @@ one = linear(tokens, W_1 @ W_2, b_1 @ W_2 + b_2)
 assert np.allclose(two, one, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# So something that is not linear must stand between them: the **activation**. The smallest is a kink, called
-# **ReLU** (rectified linear unit): keep what is positive, cut off the rest. This is the **feed-forward
-# network** of the Transformer:
+# Therefore something that is not linear must come between them: the **activation**. The smallest is a kink, called
+# **ReLU** (rectified linear unit): keep what is positive, set the rest to 0. This is the feed-forward network of the
+# first Transformer:
 #
 # $$\mathrm{FFN}(x)=\max(0,\;x W_1+b_1)\,W_2+b_2$$
 #
 # The first layer is wider: $F$ hidden numbers for $D$ numbers of the token, usually $F=4D$. **Predict**:
 # which weights make $|x|$, with $D=1$ and $F=2$?
-
 
 # %% fold="output"
 def feed_forward_by_loops(x, W_1, b_1, W_2, b_2):
@@ -105,21 +112,21 @@ assert look == 4 * D * D and network == 2 * look
 show_source(relu, feed_forward)
 
 # %% [markdown]
-# Each token passes alone: change one, and one output changes. So attention mixes tokens, and the network works
-# on each. With $F=4D$ it holds twice the weights of an attention with its four matrices of $D\times D$: together
-# $12D^2$, but for biases and norms.
+# Each token passes by itself: change one input, and only one output changes. So attention mixes tokens, and the
+# network works on each. With $F=4D$ it has twice the weights of an attention with its four matrices of $D\times D$.
+# Together they have $12D^2$, not counting biases and norms.
 #
-# ### Other activations
+# ### GELU and SiLU: smooth activations
 #
-# ReLU has a slope of 0 wherever its input is negative: no gradient passes there. Two smooth relatives weigh
-# $x$ instead of cutting it:
+# ReLU has a slope of 0 wherever its input is negative: no gradient passes there. Two smooth relatives multiply
+# $x$ by a weight between 0 and 1 instead of cutting it off:
 #
 # $$\mathrm{GELU}(x)=x\,\Phi(x),\qquad \Phi(x)=\tfrac12\left(1+\operatorname{erf}\frac{x}{\sqrt2}\right),
 #   \qquad \mathrm{SiLU}(x)=\frac{x}{1+e^{-x}}$$
 #
-# $\Phi(x)$ is the probability that a standard normal number stays below $x$; SiLU takes the logistic curve in
-# its place. GPT-2 uses an approximation of GELU by a tanh. **Predict**: what is $f(x)-f(-x)$, for all three?
-# (`value_and_grad(f)` makes a function that returns $f$ and its gradient; [chapter 61](61_autodiff.ipynb) builds it.)
+# $\Phi(x)$ is the probability that a standard normal number is below $x$. SiLU uses the logistic curve instead. GPT-2
+# approximates GELU by a tanh. **Predict**: what is $f(x)-f(-x)$, for all three? (`value_and_grad(f)` makes a function
+# that returns $f$ and its gradient; [chapter 61](61_autodiff.ipynb) builds it.)
 
 # %% fold="output"
 x = np.linspace(-4, 4, 161)
@@ -148,10 +155,10 @@ plt.show()
 # %% [markdown]
 # The difference is $x$ itself, since the weights of $x$ and $-x$ add up to 1.
 #
-# ### A gate
+# ### Gated feed-forward networks: SwiGLU
 #
-# In many recent models the activation does not replace the hidden numbers, it *multiplies* them: a second
-# linear layer makes a **gate** for each.
+# In many recent models the activation does not replace the hidden numbers, it *multiplies* them. A second
+# linear layer computes a **gate** for each.
 #
 # $$\bigl(\mathrm{SiLU}(x W_g)\odot(x W_1)\bigr)\,W_2$$
 #
@@ -171,31 +178,29 @@ ungated, with_gate = (sum(W.size for n, W in part if n[0] == "W") for part in pa
 assert ungated == with_gate
 
 # %% [markdown]
-# ## How the weights begin: Xavier and He
+# ## Weight initialisation: Xavier and He (second reading)
 #
-# Training starts from random weights. How large? Take a linear layer with $D$ inputs of mean square 1 and
-# $F$ outputs, whose weights are independent with mean 0 and variance $s^2$. Each output is a sum of $D$ terms,
-# and on the way back each gradient of an input is a sum of $F$ terms (E: the mean over the
-# weights, $L$: the loss):
+# Training starts from random weights. How large should they be? Take a linear layer with $D$ inputs of mean square 1
+# and $F$ outputs, whose weights are independent with mean 0 and variance $s^2$. Each output is a sum of $D$ terms. On
+# the way back, each gradient of an input is a sum of $F$ terms. (E is the mean over the weights, $L$ the loss.)
 #
 # $$\mathrm{E}\,y_f^2=D\,s^2,\qquad \mathrm{E}\Bigl(\frac{\partial L}{\partial x_d}\Bigr)^2
 #   =F\,s^2\;\mathrm{E}\Bigl(\frac{\partial L}{\partial y_f}\Bigr)^2$$
 #
-# The size is kept forward by $s^2=1/D$, backward by $s^2=1/F$. Glorot and Bengio (2010) take the compromise
-# $s^2=2/(D+F)$, named **Xavier's rule** after Glorot's first name. It is made for layers that are linear near 0.
-# A ReLU cuts off half: of numbers spread symmetrically around 0, half of the mean square is left. **He's rule**
-# ([2015](https://arxiv.org/abs/1502.01852)) makes up for it, with the variance 2 over the number of inputs for a
-# layer whose input comes from a ReLU.
+# The choice $s^2=1/D$ keeps the size forward, $s^2=1/F$ backward. Glorot and Bengio (2010) take the compromise
+# $s^2=2/(D+F)$, named **Xavier's rule** after Glorot's first name. It is made for layers that are linear near 0. A
+# ReLU cuts off half: if the numbers are spread symmetrically around 0, it keeps half of the mean square. **He's
+# rule** ([2015](https://arxiv.org/abs/1502.01852)) makes up for it, with the variance 2 over the number of inputs for
+# a layer whose input comes from a ReLU.
 #
 # A feed-forward network with weights of variance $s_1^2$ and $s_2^2$, without biases, does all this in a row.
-# Forward its mean square gets the factors $D s_1^2$, a half, $F s_2^2$; backward $D s_2^2$, a half (the slope of
-# ReLU), $F s_1^2$. The product is the same:
+# Forward, its mean square is multiplied by $D s_1^2$, a half and $F s_2^2$. Backward, the factors are $D s_2^2$, a
+# half (the slope of ReLU) and $F s_1^2$. The product is the same:
 #
 # $$\sigma^2=\tfrac12\,D F\,s_1^2\,s_2^2$$
 #
 # With Xavier's rule and $F=4D$ that is 0.32: each network shrinks its input, and the gradient, to $\sigma=0.566$ of
-# its size. With
-# variances $1/D$ and $2/F$, as He's rule asks for (the first input is no ReLU's), $\sigma=1$.
+# its size. With variances $1/D$ and $2/F$, as He's rule asks for (the first input comes from no ReLU), $\sigma=1$.
 
 # %%
 D, F, S = 64, 256, math.sqrt(2 / (64 + 256))  # Xavier's rule
@@ -215,9 +220,13 @@ for rule, law in ((xavier, sigma**2), (he, 1)):
     assert np.allclose([hidden, y, end, end * law / (F * s_1**2 * back)], 1, rtol=0, atol=0.06)
 
 # %% [markdown]
-# Now stack 24 such networks, $D=64$, $F=256$. Each is a **sublayer**, and here a whole layer. A **wiring**
-# says how a sublayer is built in. The first is plain: its output is the next input.
-
+# ## Vanishing gradients in a deep stack
+#
+# Weights drawn by Xavier's rule, one of two usual rules, shrink the mean square of what passes through a feed-forward
+# network by a factor $\sigma^2=0.32$, and He's rule keeps it
+# ([derivation](#weight-initialisation-xavier-and-he-second-reading)). Now stack 24 such networks, $D=64$, $F=256$.
+# Each is a **sublayer**, and here a whole layer. A function called `wiring` says how a sublayer is built in. The
+# first is `plain`: its output is the next input.
 
 # %%
 def plain(x, sublayer):
@@ -236,14 +245,14 @@ def loss(W_2, W_1, x, t, wiring, end=lambda x: x):
 
 
 # %% [markdown]
-# What comes out is compared with a random target $t$ by half the mean squared error, and we ask for the gradient with
+# We compare the final output with a random target $t$ by half the mean squared error, and compute the gradient with
 # respect to each $W_2$. If $h$ are the hidden numbers and $g$ the gradient with respect to the output $y=hW_2$, then
 #
 # $$L=\frac{1}{2D}\sum_{d}(y_d-t_d)^2,\qquad \frac{\partial L}{\partial W_2}=h^\top g,\qquad
 #   \left\lVert\frac{\partial L}{\partial W_2}\right\rVert=\lVert h\rVert\,\lVert g\rVert$$
 #
-# where the norm of a matrix is the root of the sum of its squares: what came in, times what came back.
-
+# where the norm of a matrix is the square root of the sum of its squares. The gradient's size is the size of what
+# came in, times the size of what came back.
 
 # %%
 def draw(n_layers, seed, s_1=S, s_2=S):
@@ -263,10 +272,9 @@ product = np.linalg.norm(h) * np.linalg.norm(g)
 assert np.isclose(np.linalg.norm(gradients["0"]), product, rtol=1e-12, atol=0)
 
 # %% [markdown]
-# What comes into layer $n$ has passed $n-1$ others, what comes back to it $24-n$. The product is the same for all
-# layers: about $\sigma^{23}$ of what one layer alone would have. **Predict** its order of magnitude for both
-# rules.
-
+# What comes into layer $n$ has passed $n-1$ others, and what comes back to it has passed $24-n$. The product is the
+# same for all layers: about $\sigma^{23}$ of what a single layer would have. **Predict** its order of magnitude for
+# both rules.
 
 # %% fold="output"
 def gradient_norms(wiring, n_layers, seeds, **choices):
@@ -286,10 +294,9 @@ for name, v in (("Xavier", stacks["plain"]), ("He", by_he)):
 assert (stacks["plain"] < 1e-5).all() and (by_he > 0.5).all() and (by_he < 5).all()
 
 # %% [markdown]
-# A millionth: the **vanishing gradient**. With $\sigma>1$ it would explode instead. With He's rule the plain
-# stack keeps the size of its gradient. Then why not stack plain layers? Send two random tokens through the same
-# stack, and measure the cosine of the angle between them (about 0 at first).
-
+# Xavier's rule leaves a millionth: this is the **vanishing gradient**. With $\sigma>1$ it would explode instead. With
+# He's rule the plain stack keeps the size of its gradient. Then why not stack plain layers? Send two random tokens
+# through the same stack, and measure the cosine of the angle between them (about 0 at first).
 
 # %%
 def cosine(wiring, **rule):
@@ -307,22 +314,22 @@ for rule in (xavier, he):
     assert cosine(plain, **rule) > 0.9
 
 # %% [markdown]
-# The two outputs point nearly one way: the stack has all but forgotten which token came in. No factor on the weights
-# mends this, as without biases a positive factor changes all lengths and no angle. And He and others
-# ([2016](https://arxiv.org/abs/1512.03385), figure 1) trained plain convolutional networks, with his rule and a
-# norm: 56 layers kept a larger error *on the training data* than 20.
+# The two outputs point in nearly the same direction: the stack has almost lost which token came in. No factor on the
+# weights can fix this, because without biases a positive factor changes all lengths and no angle. And He and others
+# ([2016](https://arxiv.org/abs/1512.03385), figure 1) trained plain convolutional networks, with his rule and a norm:
+# 56 layers had a larger error *on the training data* than 20.
 #
-# ## A path around: the residual connection
+# ## Residual connections
 #
-# The mend is one plus sign. Let the sublayer compute what to *add* to its input, $y = x + F(x)$. ($F$ with an
-# argument is the sublayer; $F$ alone remains the width.) A sublayer that gives 0 now leaves $x$ as it is. The
-# path of $x$ past all sublayers is called the **residual stream**. For single numbers the chain rule says:
+# The remedy is one plus sign. Let the sublayer compute what to *add* to its input, $y = x + F(x)$. ($F$ with an
+# argument is the sublayer; $F$ by itself remains the width.) This is a **residual connection**. A sublayer that
+# returns 0 now leaves $x$ as it is. The path of $x$ past all sublayers is called the **residual stream**. For single
+# numbers the chain rule gives
 #
 # $$\frac{\partial L}{\partial x}=\frac{\partial L}{\partial y}\cdot\frac{\partial y}{\partial x}
 #   =\frac{\partial L}{\partial y}\left(\frac{\partial F}{\partial x}+1\right)$$
 #
 # The gradient passes even where $\partial F/\partial x$ is small.
-
 
 # %%
 def residual(x, sublayer):
@@ -336,35 +343,10 @@ for small in (0.5, 0.01, 0.0):
     assert np.isclose((ends[0] - ends[1]) / (2 * step), by_formula, rtol=0, atol=1e-8)
 
 # %% [markdown]
-# Tokens are vectors, so the derivative is a matrix, the **Jacobian** $J$ with
-# $J_{cd}=\partial F_c/\partial x_d$, and the 1 becomes the identity matrix $I$. For two sublayers the chain rule
-# multiplies, and the product opens into a sum:
-#
-# $$(I+J_2)(I+J_1)=I+J_1+J_2+J_2J_1$$
-#
-# Four paths: around both, through the first, through the second, through both. A stack of $N$ has $2^N$ paths,
-# and one of them is the identity, whatever the sublayers do.
-
-
-# %%
-def jacobian(f, x, step=1e-5):
-    """J[c, d] = df_c / dx_d, by differences."""
-    columns = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(len(x))]
-    return np.stack(columns, axis=1)
-
-
-rng = np.random.default_rng(3)
-A_1, A_2 = rng.standard_normal((2, 4, 4))
-first, second = (lambda x: np.tanh(x @ A_1)), (lambda x: np.tanh(x @ A_2))
-x = rng.standard_normal(4)
-whole = jacobian(lambda x: residual(residual(x, first), second), x)
-J_1, J_2, I = jacobian(first, x), jacobian(second, residual(x, first)), np.eye(4)
-assert np.allclose(whole, I + J_1 + J_2 + J_2 @ J_1, rtol=0, atol=1e-7)
-
-# %% [markdown]
-# A sum of $2^N$ paths can be *large*. If $F(x)$ has mean 0 and is independent of $x$, the mean square of $x+F(x)$ is
-# $1+\sigma^2$ times that of $x$; forward and backward. **Predict** what 24 residual layers do to the gradient, if
-# one multiplies by $1.32$.
+# For vectors the 1 becomes the identity matrix $I$
+# ([Jacobians](#jacobians-of-the-residual-connection-and-of-layer-norm)). But the gradient can now be *large*. If
+# $F(x)$ has mean 0 and is independent of $x$, the mean square of $x+F(x)$ is $1+\sigma^2$ times the mean square of
+# $x$, forward and backward. **Predict** what 24 residual layers do to the gradient, if one multiplies by $1.32$.
 
 # %% fold="output"
 stacks["residual"] = gradient_norms(residual, 24, seeds=6)
@@ -375,22 +357,21 @@ print(f"cosine after 24 residual layers: {together:.3f}")
 assert (stacks["residual"] > 100).all() and together < 0.8
 
 # %% [markdown]
-# Two tokens stay further apart, but the gradient went from a millionth to hundreds and more. By this law
-# the numbers in the stream grow 783-fold in mean square, so the error grows, and the gradient with it. What is missing
-# is something that keeps a token at one size.
+# The two tokens remain further apart, but the gradient went from a millionth to hundreds and more. By this law
+# the numbers in the stream grow 783-fold in mean square, so the error grows, and the gradient with it. We still need
+# something that keeps a token at one size.
 #
 # ## Layer norm
 #
 # Take a token with the components 1, 2, 3, 4. Its mean is 2.5. The mean of the squared distances from it, the
-# variance, is 1.25. Subtract the mean and divide by the root of the variance: the token now has mean 0 and variance
-# 1. This is **layer norm**:
+# variance, is 1.25. Subtract the mean and divide by the square root of the variance: the token now has variance 1
+# and mean 0. This is **layer norm** (layer normalisation):
 #
 # $$\mathrm{LN}(x)_d=\gamma_d\,\frac{x_d-\mu}{\sqrt{v+\varepsilon}}+b_d,\qquad
 #   \mu=\frac1D\sum_d x_d,\qquad v=\frac1D\sum_d (x_d-\mu)^2$$
 #
-# The small $\varepsilon$ keeps a token of equal components from dividing by zero. Training sets the **gain** $\gamma$
-# and the bias $b$, one number for each component; they start at 1 and 0.
-
+# The small $\varepsilon$ avoids a division by zero for a token of equal components. Training sets the **gain**
+# $\gamma$ and the bias $b$, one number for each component; they start at 1 and 0.
 
 # %%
 def layer_norm_by_loops(x, gain, bias, eps=1e-5):
@@ -410,12 +391,12 @@ for token in tokens.reshape(6, 4):
 assert layer_norm([7.0] * 4, gain, bias).tolist() == bias  # equal components
 
 # %% [markdown]
-# What is lost? Shift all components of a token, or stretch it by a positive factor, and layer norm gives the
-# same:
+# What is lost? Shift all components of a token, or stretch it by a positive factor, and layer norm returns the
+# same result:
 #
 # $$\mathrm{LN}(a\,x+c\,\mathbf 1)=\mathrm{LN}(x)\qquad(a>0,\ \varepsilon\to0)$$
 #
-# Of $D$ numbers $D-2$ are left: the components sum to 0, and their squares sum to $D$.
+# Of $D$ numbers $D-2$ remain free: the components sum to 0, and their squares sum to $D$.
 
 # %%
 stretched = layer_norm(5 * tokens - 30, ones, zeros, eps=1e-12)
@@ -425,34 +406,10 @@ assert np.allclose(normed.sum(axis=-1), 0, rtol=0, atol=1e-9)
 assert np.allclose(np.square(normed).sum(axis=-1), 4, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# For the way back write $z$ for the normalised token (before gain and bias). When $x_d$ moves, the mean moves at the
-# rate $1/D$ and the variance at $2(x_d-\mu)/D$. So the derivative has three terms: the plain division, and what
-# comes by the mean and by the variance ($\delta_{cd}$ is 1 for $c=d$ and else 0).
+# On the way back, **layer norm divides the gradient by the size of its input.** A token twice as large gets half the
+# gradient ([derivation](#jacobians-of-the-residual-connection-and-of-layer-norm)).
 #
-# $$\frac{\partial z_c}{\partial x_d}=\frac{1}{\sqrt{v+\varepsilon}}\left(\delta_{cd}-\frac1D
-#   -\frac{z_c z_d}{D}\right)$$
-#
-# The second and third term remove exactly the two directions that layer norm forgets. And the factor in front
-# says: **layer norm divides the gradient by the size of its input.** A token twice as large gets half the
-# gradient.
-
-# %%
-x = np.random.default_rng(5).standard_normal(6)
-
-
-def normalised(x):
-    return layer_norm(x, np.ones(6), np.zeros(6))
-
-
-z, root = normalised(x), math.sqrt(x.var() + 1e-5)
-by_formula = (np.eye(6) - 1 / 6 - np.outer(z, z) / 6) / root
-assert np.allclose(jacobian(normalised, x), by_formula, rtol=0, atol=1e-8)
-assert np.allclose(by_formula @ np.ones(6), 0, rtol=0, atol=1e-12)  # a shift changes nothing
-assert np.allclose(by_formula @ z, 0, rtol=0, atol=1e-4)  # nor does a stretch (but for eps)
-assert np.allclose(jacobian(normalised, 2 * x), by_formula / 2, rtol=0, atol=1e-4)
-
-# %% [markdown]
-# ### By token or by batch
+# ### Layer norm or batch norm: which numbers share a mean
 #
 # **Batch norm**, older and at home in vision, takes each *component*, and the mean and variance of that component
 # over all $M$ tokens of the batch:
@@ -460,8 +417,7 @@ assert np.allclose(jacobian(normalised, 2 * x), by_formula / 2, rtol=0, atol=1e-
 # $$\mathrm{BN}(x)_{bid}=\frac{x_{bid}-\mu_d}{\sqrt{v_d+\varepsilon}},\qquad
 #   \mu_d=\frac1M\sum_{b,i} x_{bid},\qquad v_d=\frac1M\sum_{b,i}(x_{bid}-\mu_d)^2$$
 #
-# As a third choice each whole sequence is normalised: 2 sequences of 3 tokens of 4 components.
-
+# As a third choice, the cell normalises each whole sequence. There are 2 sequences of 3 tokens of 4 components.
 
 # %% alt="Three tables of six tokens by four components with their means. What one sees: the means are 0 in each row for layer norm, in each column for batch norm, and in neither for whole-sequence norm."
 def over(axes, x):
@@ -495,14 +451,13 @@ for name, axes in norms.items():
     assert (max(changes) < 1e-12) == (name == "layer norm: by token")
 
 # %% [markdown]
-# Token 1 is the *future* of token 0: in a decoder a norm that mixes tokens shows the future to the past, whatever
-# the causal mask says. (In use, batch norm replaces the means of the batch by averages kept from training,
-# and so computes something else.)
+# Token 1 is the *future* of token 0. In a decoder, a norm that mixes tokens shows the future to the past, no matter
+# what the causal mask hides. At inference, batch norm replaces the means of the batch by averages kept from training,
+# and so computes something else.
 #
-# ### Without the mean: RMS norm
+# ### RMS norm: without the mean
 #
-# **RMS norm** leaves the mean out, and the bias, too. It divides by the *root of the mean
-# square*:
+# **RMS norm** leaves out the mean, and also the bias. It divides by the *square root of the mean square*:
 #
 # $$\mathrm{RMS}(x)_d=\gamma_d\,\frac{x_d}{\sqrt{\frac1D\sum_{c}x_c^2+\varepsilon}}$$
 
@@ -517,20 +472,19 @@ assert np.allclose(by_rms, by_layer, rtol=0, atol=1e-12)
 show_source(layer_norm, rms_norm)
 
 # %% [markdown]
-# Layer norm is RMS norm of the centred token, says the last assertion. RMS norm forgets the length of a token and
-# keeps its direction. That shifting plays no role is what its authors suppose and measure; it is not proved. T5
-# and LLaMA use it.
+# The last assertion shows that layer norm is RMS norm of the centred token. RMS norm ignores the length of a token
+# and keeps its direction. Its authors suppose and measure that shifting plays no role; it is not proved. T5 and LLaMA
+# use it.
 #
-# ## Where does the norm stand?
+# ## Pre-norm and post-norm
 #
-# There are two places, as in the picture at the top. The first Transformer had the norm *after* the addition:
+# There are two places for the norm, as in the figure at the top. The first Transformer had it *after* the addition:
 # **post-norm**. Most later models have it at the entrance of the sublayer, on the branch: **pre-norm**.
 #
 # $$\text{post:}\quad y=\mathrm{norm}\bigl(x+F(x)\bigr)\qquad\qquad
 #   \text{pre:}\quad y=x+F\bigl(\mathrm{norm}(x)\bigr)$$
 #
-# In pre-norm no norm stands on the stream itself, so one more stands at the very end.
-
+# Pre-norm has no norm on the stream itself, so one more comes at the very end.
 
 # %%
 def norm(x):
@@ -560,19 +514,371 @@ plots.wiring_gradients(stacks)
 plt.show()
 
 # %% [markdown]
-# Two curves near 1, between two far off. Why does pre-norm fall to
-# the right?
+# Two curves are near 1, between two that are far off. Post-norm gives all layers the same gradient. In pre-norm a
+# layer's gradient falls with its number $n$ and does not depend on how many layers follow. Both laws can be derived:
+# [Gradients by hand](#gradients-by-hand).
 #
-# ### With a pencil
+# Xiong and others (2020, theorem 1) *prove* upper bounds for the last layer of a simplified Transformer at
+# initialisation, which are true with high probability: $O(D\sqrt{\ln D})$ for post-norm, regardless of the depth $N$,
+# and $O(D\sqrt{\ln D/N})$ for pre-norm. Post-norm needs a warm-up, a learning rate that starts small
+# ([chapter 62](62_model.ipynb)). Their hypothesis is that larger gradients near the output are one reason for that,
+# and their experiments support it.
 #
-# Assume, as before, that a sublayer's output is independent of its input; that is a model of random weights, not a
-# theorem about trained ones.
+# ## The encoder block
 #
-# *Post-norm, last layer.* The hidden numbers of a normalised token have the length
-# $\lVert h\rVert=\sqrt{FDs^2/2}$. The error comes back through the norm, which removes the mean and the part along its
-# output $y$; of $(y-t)/D$ only the target remains, less two directions: length $\sqrt{D-2}/D$. Call the product $c$. The
-# norm divides it by the size of its input $x+F(x)$, which is $\sqrt{1+\sigma^2}$. *One layer down:* through $x+F(x)$
-# the gradient grows by $\sqrt{1+\sigma^2}$; through the norm it shrinks by as much. So all layers get the same:
+# [Chapter 10](10_attention.ipynb) built attention and heads. In a block they come with three linear layers in
+# front, $W_q$, $W_k$, $W_v$, whose columns are divided among the heads, and $W_o$ behind. The package's function
+# has a second argument, `source`, the rows that give keys and values: $x$ again in self-attention, another sequence in
+# **cross-attention** ([chapter 62](62_model.ipynb)). `share` gives the same keys and values to several query heads, if
+# there are fewer KV heads ([chapter 44](44_fewer_keys.ipynb)). With position it becomes `self_attention`, which
+# [chapter 63](63_decoding.ipynb#a-cache-is-two-lists) shows.
+
+# %%
+rng = np.random.default_rng(10)
+params = {f"W_{n}": rng.standard_normal((8, 8)) / math.sqrt(8) for n in "qkvo"}
+x, other, heads = rng.standard_normal((2, 5, 8)), rng.standard_normal((2, 7, 8)), []
+for own in (slice(0, 4), slice(4, 8)):  # the columns of each head
+    q, k, v = (y @ params[f"W_{n}"][:, own] for y, n in ((x, "q"), (other, "k"), (other, "v")))
+    heads.append(attention(q, k, v)[0])
+output, weights = multi_head_attention(params, x, other, 2)
+expected = np.concatenate(heads, axis=-1) @ params["W_o"]
+assert np.allclose(output, expected, rtol=0, atol=1e-12)
+assert weights.shape == (2, 2, 5, 7)  # (B, H, L, S)
+show_source(multi_head_attention)
+
+# %% [markdown]
+# A **block** of an encoder has two sublayers, attention and feed-forward, and around each a
+# residual connection and a norm. (In training, dropout is added: [chapter 62](62_model.ipynb#train-it).)
+
+# %%
+def block(layer, x, n_heads, place):
+    """One encoder block: two sublayers, each with its residual connection and norm."""
+    sublayers = {
+        "attention": lambda z: multi_head_attention(layer["attention"], z, z, n_heads)[0],
+        "feed_forward": lambda z: feed_forward(layer["feed_forward"], z),
+    }
+    for name, sublayer in sublayers.items():
+        own = layer[f"{name}_norm"]
+        if place == "post":
+            x = layer_norm(x + sublayer(x), own["gain"], own["bias"])
+        else:
+            x = x + sublayer(layer_norm(x, own["gain"], own["bias"]))
+    return x
+
+
+# %% [markdown]
+# A whole encoder looks up the vectors of the words, times $\sqrt D$
+# ([why](62_model.ipynb#the-input-which-letter-and-where)). It adds positions, applies the blocks, and for pre-norm
+# the last norm. The package has it as `encode` ([chapter 62](62_model.ipynb)). `Sizes` says how many parameters there
+# are, `Model` what the parameters cannot show, and `init_params` draws them. The cell compares `encode` with our
+# block:
+
+# %%
+tokens = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])  # (B, L)
+for place in ("post", "pre"):
+    model, sizes = Model(2, Sinusoidal(), norm=place), Sizes(11, 8, 32, 1, n_encoder_layers=3)
+    params = init_params(sizes, model, np.random.default_rng(11), np.float64)
+    stack = params["encoder"]
+    x = math.sqrt(8) * params["embedding"][tokens] + sinusoidal(np.arange(5), 8)
+    for layer in stack["layers"].values():
+        x = block(layer, x, 2, place)
+    if place == "pre":
+        x = layer_norm(x, stack["norm"]["gain"], stack["norm"]["bias"])
+    assert np.allclose(x, encode(params, model, tokens), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ## The homework on one page: softmax, RoPE and causal multi-head attention
+#
+# A common homework asks for three functions. In plain NumPy they are one page. Softmax subtracts the largest score of
+# each row first, so that `exp` cannot overflow ([chapter 10](10_attention.ipynb)). RoPE, the rotary position
+# embedding, rotates each pair of components by an angle that grows with the position
+# ([chapter 40](40_rope_derived.ipynb)). It is applied to queries and keys, not to values. The mask hides every key
+# after the query.
+
+# %%
+def my_softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def my_rope(x, positions, base=10000.0):  # (..., L, K), (L,) -> (..., L, K)
+    K = x.shape[-1]
+    theta = base ** (-np.arange(0, K, 2) / K)  # (K/2,): radians per position
+    angles = positions[:, None] * theta  # (L, K/2)
+    cos, sin = np.cos(angles), np.sin(angles)
+    a, b = x[..., 0::2], x[..., 1::2]  # components 2i and 2i + 1 are a pair
+    return np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(x.shape)
+
+# %%
+def my_attention(params, x, n_heads):  # (B, L, D) -> (B, L, D)
+    B, L, D = x.shape
+    split = (B, L, n_heads, D // n_heads)
+    q, k, v = ((x @ params[f"W_{n}"]).reshape(split).swapaxes(1, 2) for n in "qkv")  # (B, H, L, K)
+    i = np.arange(L)
+    q, k = my_rope(q, i), my_rope(k, i)
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(D // n_heads)  # (B, H, L, L)
+    scores = np.where(i[None, :] > i[:, None], -np.inf, scores)  # no key after the query
+    mixed = my_softmax(scores) @ v  # (B, H, L, K)
+    return mixed.swapaxes(1, 2).reshape(B, L, D) @ params["W_o"]
+
+# %%
+from pe_numpy import causal_mask, merge_heads, rope, softmax, split_heads
+
+rng, places = np.random.default_rng(13), np.arange(6)
+params = {f"W_{n}": rng.standard_normal((8, 8)) / math.sqrt(8) for n in "qkvo"}
+x = rng.standard_normal((2, 6, 8))
+assert np.allclose(my_softmax(x), softmax(x), rtol=0, atol=1e-12)
+assert np.allclose(my_rope(x, places), rope(x, places), rtol=0, atol=1e-12)
+q, k, v = (split_heads(x @ params[f"W_{n}"], 2) for n in "qkv")
+mixed, _ = attention(rope(q, places), rope(k, places), v, causal_mask(places, places))
+expected = merge_heads(mixed) @ params["W_o"]
+assert np.allclose(my_attention(params, x, 2), expected, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# The page gives the same numbers as the package. To check your own versions, write them into the exercise files
+# `10_attention.py` and `40_rope_derived.py`, with the package's names and arguments. Two choices differ between
+# courses. Some pair the first half of the components with the second half, where this page pairs neighbours
+# ([chapter 40](40_rope_derived.ipynb)). And some give the linear layers biases, where this page has none.
+#
+# ## The Transformer of 2017 on one page
+#
+# `pe_numpy/transformer/original.py` is the encoder-decoder of the paper: only NumPy, no options, no checks. We read
+# it whole, from top to bottom. `softmax` and `layer_norm` are the functions that you know. `sinusoidal` is the
+# sinusoidal positional encoding of [chapter 20](20_sinusoidal.ipynb), in one step for all positions: sines and
+# cosines take turns. `split` cuts a token's $D$ numbers into $H$ heads and puts the heads in front.
+
+# %%
+from pe_numpy.copy.copy import copy
+from pe_numpy.training.optimiser import tree_map
+from pe_numpy.transformer import original
+
+show_source(original.softmax, original.layer_norm, original.sinusoidal, original.split)
+
+# %% [markdown]
+# `attention` makes queries from `x`, and keys and values from `source`, each with a bias, and splits them into heads.
+# The scores are divided by the square root of the head dimension. `hidden` is True where a query may *not* attend:
+# these scores become minus infinity, so their weights become 0. The last line joins the heads and multiplies by
+# $W_o$. In `feed_forward`, `np.maximum` is the ReLU.
+
+# %%
+show_source(original.attention, original.feed_forward)
+
+# %% [markdown]
+# The last three functions put the parts together. `embed` looks up the words, times $\sqrt D$, and adds the
+# sinusoidal encoding. In each layer of `encode` the source attends to itself, then each token passes through the
+# network. Both results are added to their input and normed, which is post-norm. `decode` does the same with the
+# target, but hides the future. In between it attends to the memory, which is what `encode` returned. The last line
+# compares each row with the vector of every word: the logits.
+
+# %%
+model = Model(2, Sinusoidal(), norm="post")
+sizes = Sizes(11, 8, 32, n_layers=3, n_encoder_layers=3, tied=True)
+rng = np.random.default_rng(12)
+params = init_params(sizes, model, rng, np.float64)
+params = tree_map(lambda x: x + 0.1 * rng.standard_normal(x.shape), params)  # no bias is 0
+source, target = rng.integers(0, 11, (2, 4, 6))
+memory = encode(params, model, source)
+assert np.allclose(original.encode(params, source, 2), memory, rtol=0, atol=1e-12)
+logits = original.decode(params, target, memory, 2)
+assert np.allclose(logits, decode(params, model, target, memory), rtol=0, atol=1e-12)
+exec(copy(["original"]), page := {})  # as a file: python -m pe_numpy copy original
+assert np.array_equal(page["decode"](params, target, memory, 2), logits)
+show_source(original.embed, original.encode, original.decode)
+
+# %% [markdown]
+# ## In short
+#
+# - **Pre-norm or post-norm: which is easier to train?** Pre-norm, $x+F(\mathrm{norm}(x))$. It trains without warm-up
+#   (Xiong and others, 2020). Post-norm is $\mathrm{norm}(x+F(x))$. Pre-norm has one more norm after the last layer.
+#   [Pre-norm and post-norm](#pre-norm-and-post-norm).
+# - **How do gradients differ between layers?** At the start, in a stack of feed-forward layers, all post-norm layers
+#   get the same gradient. In pre-norm a layer's gradient falls with its number.
+#   [Gradients by hand](#gradients-by-hand).
+# - **Xavier or He?** Xavier (Glorot) for layers that are linear near 0: variance $2/(D+F)$ for $D$ inputs and $F$
+#   outputs. He after a ReLU: $2/D$, because ReLU removes half of the mean square.
+#   [Weight initialisation](#weight-initialisation-xavier-and-he-second-reading).
+# - **Why a residual connection?** It keeps a path open around each layer: the derivative is $I+J$. Without it, 24
+#   layers turn two random tokens into nearly one direction (by Xavier's rule a cosine of 0.965, with it 0.687).
+#   [Residual connections](#residual-connections).
+# - **Layer norm or batch norm?** Layer norm: it uses only the $D$ numbers of *one token*. Batch norm mixes tokens,
+#   so padding, other sentences and the future leak in.
+#   [Layer norm or batch norm](#layer-norm-or-batch-norm-which-numbers-share-a-mean).
+# - **What does RMS norm leave out?** The mean and the bias: it divides by the square root of the mean square.
+#   [RMS norm](#rms-norm-without-the-mean).
+
+# %% [markdown]
+# ## Exercises
+#
+# Functions to write are in `notebooks/exercises/60_layers.py`; check yours with `pe-numpy check 60_layers.py`.
+#
+# ### Exercise 1: Multiply with a gate
+#
+# A token has two components. Choose the weights of a gated feed-forward network with ReLU so that it computes
+# their product $x_0 x_1$, exactly. Why can't a network without a gate do that?
+#
+# <details><summary>Hint 1</summary>
+#
+# $x_0=\max(0,x_0)-\max(0,-x_0)$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Two hidden numbers are enough. The gates are given $x_0$ and $-x_0$; both gated numbers are $x_1$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# Along the line $x_0=x_1$ the product is $x^2$. A network of linear layers and ReLUs consists of straight pieces
+# there; $x^2$ does not.
+#
+# ```python
+# own = {"W_gate": [[1.0, -1.0], [0.0, 0.0]], "W_1": [[0.0, 0.0], [1.0, 1.0]], "W_2": [[1.0], [-1.0]]}
+# pairs = np.random.default_rng(0).standard_normal((20, 2))
+# assert np.allclose(feed_forward(own, pairs)[:, 0], pairs[:, 0] * pairs[:, 1], rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+#
+# ### Exercise 2: Attention without anything else
+#
+# Stack 4 attention layers without anything else, then with a residual connection. Measure how much the tokens have
+# in common: the length of their mean vector, as a share of the root mean square of their lengths. What
+# happens, and why?
+#
+# <details><summary>Hint 1</summary>
+#
+# Each output is a weighted mean of the values. Take a mean of means of means.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Draw new random projections for each layer; `multi_head_attention` needs $W_q,W_k,W_v,W_o$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# Without a residual connection, the tokens become nearly one vector within four layers. Dong and others (2021) prove
+# this for attention only, and find that residual connections and feed-forward networks stop it. With random weights
+# of this size the residual connection only slows it down. Branches scaled by $1/\sqrt N$ keep the tokens apart (Noci
+# and others, 2022).
+#
+# ```python
+# def share_in_common(residual_too, n_layers=4, branch=1.0):
+#     rng = np.random.default_rng(0)
+#     x = rng.standard_normal((1, 8, 32))
+#     for _ in range(n_layers):
+#         own = {f"W_{n}": rng.standard_normal((32, 32)) / math.sqrt(32) for n in "qkvo"}
+#         x = branch * multi_head_attention(own, x, x, 4)[0] + residual_too * x
+#     return np.linalg.norm(x.mean(axis=1)) / math.sqrt(np.square(x).sum(axis=2).mean())
+#
+# assert share_in_common(False) > 0.999 and share_in_common(True) < 0.8
+# assert share_in_common(True, 16) > 0.99
+# assert all(share_in_common(True, n, 1 / math.sqrt(n)) < 0.5 for n in (4, 16, 64))
+# ```
+#
+# </details>
+#
+# ### Exercise 3: Fold the gain into the next layer
+#
+# At inference the gain and the bias of a layer norm in front of a linear layer can be folded into that layer. Find
+# the new weights. Why does this work for pre-norm and not for post-norm?
+#
+# <details><summary>Hint 1</summary>
+#
+# $(\gamma\odot z+b)\,W = z\,(\,\cdot\,)+(\,\cdot\,)$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Multiplying $z$ by $\gamma$ component by component is multiplying it by a diagonal matrix.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# $W'=\operatorname{diag}(\gamma)\,W$ and $b'=bW$. In pre-norm the norm's output goes into the sublayer and nowhere
+# else. In post-norm it is the stream itself, which is also added further on.
+#
+# ```python
+# rng = np.random.default_rng(2)
+# x, gain, b, W = (rng.standard_normal(s) for s in ((3, 6), (6,), (6,), (6, 4)))
+# folded = linear(layer_norm(x, np.ones(6), np.zeros(6)), gain[:, None] * W, b @ W)
+# assert np.allclose(folded, linear(layer_norm(x, gain, b), W), rtol=0, atol=1e-12)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ## Deeper
+#
+# ### Jacobians of the residual connection and of layer norm
+#
+# Tokens are vectors, so the derivative of a sublayer is a matrix, the **Jacobian** $J$ with
+# $J_{cd}=\partial F_c/\partial x_d$, and the 1 of the residual connection becomes the identity matrix $I$. For two
+# sublayers the chain rule multiplies, and the product expands into a sum:
+#
+# $$(I+J_2)(I+J_1)=I+J_1+J_2+J_2J_1$$
+#
+# The sum has four paths: around both, through the first, through the second, through both. A stack of $N$ has $2^N$
+# paths, and one of them is the identity, no matter what the sublayers do. A sum of $2^N$ paths can be *large*.
+
+# %%
+def jacobian(f, x, step=1e-5):
+    """J[c, d] = df_c / dx_d, by differences."""
+    columns = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(len(x))]
+    return np.stack(columns, axis=1)
+
+
+rng = np.random.default_rng(3)
+A_1, A_2 = rng.standard_normal((2, 4, 4))
+first, second = (lambda x: np.tanh(x @ A_1)), (lambda x: np.tanh(x @ A_2))
+x = rng.standard_normal(4)
+whole = jacobian(lambda x: residual(residual(x, first), second), x)
+J_1, J_2, I = jacobian(first, x), jacobian(second, residual(x, first)), np.eye(4)
+assert np.allclose(whole, I + J_1 + J_2 + J_2 @ J_1, rtol=0, atol=1e-7)
+
+# %% [markdown]
+# Now layer norm. Write $z$ for the normalised token (before gain and bias). When $x_d$ moves, the mean moves at the
+# rate $1/D$ and the variance at $2(x_d-\mu)/D$. So the derivative has three terms: the division itself, the part
+# that comes by the mean, and the part that comes by the variance ($\delta_{cd}$ is 1 for $c=d$ and 0 otherwise).
+#
+# $$\frac{\partial z_c}{\partial x_d}=\frac{1}{\sqrt{v+\varepsilon}}\left(\delta_{cd}-\frac1D
+#   -\frac{z_c z_d}{D}\right)$$
+#
+# The second and third terms remove exactly the two directions that layer norm ignores, a shift and a stretch. The
+# factor in front is one over the size of the input, so a token twice as large gets half the gradient.
+
+# %%
+x = np.random.default_rng(5).standard_normal(6)
+
+
+def normalised(x):
+    return layer_norm(x, np.ones(6), np.zeros(6))
+
+
+z, root = normalised(x), math.sqrt(x.var() + 1e-5)
+by_formula = (np.eye(6) - 1 / 6 - np.outer(z, z) / 6) / root
+assert np.allclose(jacobian(normalised, x), by_formula, rtol=0, atol=1e-8)
+assert np.allclose(by_formula @ np.ones(6), 0, rtol=0, atol=1e-12)  # a shift changes nothing
+assert np.allclose(by_formula @ z, 0, rtol=0, atol=1e-4)  # nor does a stretch (but for eps)
+assert np.allclose(jacobian(normalised, 2 * x), by_formula / 2, rtol=0, atol=1e-4)
+
+# %% [markdown]
+# ### Gradients by hand
+#
+# Here are the two laws of [Pre-norm and post-norm](#pre-norm-and-post-norm). Assume, as before, that a sublayer's
+# output is independent of its input. That is a model of random weights, not a theorem about trained ones.
+#
+# *Post-norm, last layer.* The hidden numbers of a normalised token have the length $\lVert h\rVert=\sqrt{FDs^2/2}$.
+# The error comes back through the norm, which removes the mean and the part along its output $y$. Of $(y-t)/D$ only
+# the target remains, less two directions, and its length is $\sqrt{D-2}/D$. Call the product $c$. The norm divides it
+# by the size of its input $x+F(x)$, which is $\sqrt{1+\sigma^2}$. *One layer down:* through $x+F(x)$ the gradient
+# grows by $\sqrt{1+\sigma^2}$; through the norm it shrinks by as much. So all layers get the same:
 #
 # $$c=\sqrt{\tfrac12 FDs^2}\;\frac{\sqrt{D-2}}{D},\qquad
 #   \text{post:}\quad\left\lVert\frac{\partial L}{\partial W_2^{(n)}}\right\rVert
@@ -588,10 +894,10 @@ for values in measured["post-norm"].values():
     assert np.allclose(values, law_post, rtol=0.1, atol=0)
 
 # %% [markdown]
-# *Pre-norm.* The stream only adds: its mean square after $n$ layers is $1+n\sigma^2$. The norm at the end divides
-# by the size of the stream, so the last layer gets $c/\sqrt{1+N\sigma^2}$. Going down past layer $n$, the identity
-# keeps the gradient $g_n$, and the branch adds to its square the share $\sigma^2$, divided by the mean square of the
-# stream at that entrance, where the norm stands:
+# *Pre-norm.* The stream only adds: its mean square after $n$ layers is $1+n\sigma^2$. The norm at the end divides by
+# the size of the stream, so the last layer gets $c/\sqrt{1+N\sigma^2}$. On the way down past layer $n$, the identity
+# keeps the gradient $g_n$. The branch adds to its square the share $\sigma^2$, divided by the mean square of the
+# stream at that entrance, where the norm is:
 #
 # $$\lVert g_{n-1}\rVert^2\approx\lVert g_n\rVert^2\left(1+\frac{\sigma^2}{1+(n-1)\sigma^2}\right)
 #   =\lVert g_n\rVert^2\,\frac{1+n\sigma^2}{1+(n-1)\sigma^2}$$
@@ -616,244 +922,13 @@ plots.gradient_laws(measured, {"post-norm": np.full(24, law_post), "pre-norm": l
 plt.show()
 
 # %% [markdown]
-# A pre-norm layer gets a gradient
-# that depends on its own number $n$, and not on how many layers follow.
+# A pre-norm layer gets a gradient that depends on its own number $n$, and not on how many layers follow.
 #
-# Xiong and others (2020, theorem 1) *prove* upper bounds for the last layer of a simplified Transformer at
-# initialisation, which hold with high probability: $O(D\sqrt{\ln D})$ for post-norm, whatever the depth $N$, and
-# $O(D\sqrt{\ln D/N})$ for pre-norm. That larger gradients near the output are one reason why post-norm needs a
-# warm-up (a learning rate that starts small, see [chapter 62](62_model.ipynb)) is their hypothesis, with experiments
-# that support it.
-#
-# ## The block
-#
-# [Chapter 10](10_attention.ipynb) built attention and heads. In a block they come with three linear layers in
-# front, $W_q$, $W_k$, $W_v$, whose columns are shared out among the heads, and $W_o$ behind. The package's function
-# has a second argument, `source`, for the rows that answer: $x$ again in self-attention, another sequence in
-# **cross-attention** ([chapter 62](62_model.ipynb)). `share` gives the same keys to several heads, if there are
-# fewer heads of keys ([chapter 44](44_fewer_keys.ipynb)). With position it becomes `self_attention`, which
-# [chapter 63](63_decoding.ipynb#a-cache-is-two-lists) shows.
-
-# %%
-rng = np.random.default_rng(10)
-params = {f"W_{n}": rng.standard_normal((8, 8)) / math.sqrt(8) for n in "qkvo"}
-x, other, heads = rng.standard_normal((2, 5, 8)), rng.standard_normal((2, 7, 8)), []
-for own in (slice(0, 4), slice(4, 8)):  # the columns of each head
-    q, k, v = (y @ params[f"W_{n}"][:, own] for y, n in ((x, "q"), (other, "k"), (other, "v")))
-    heads.append(attention(q, k, v)[0])
-output, weights = multi_head_attention(params, x, other, 2)
-expected = np.concatenate(heads, axis=-1) @ params["W_o"]
-assert np.allclose(output, expected, rtol=0, atol=1e-12)
-assert weights.shape == (2, 2, 5, 7)  # (B, H, L, S)
-show_source(multi_head_attention)
-
-# %% [markdown]
-# A **block** of an encoder has two sublayers, attention and feed-forward, and around each a
-# residual connection and a norm. (In training dropout joins them: [chapter 62](62_model.ipynb#train-it).)
-
-
-# %%
-def block(layer, x, n_heads, place):
-    """One encoder block: two sublayers, each with its residual connection and norm."""
-    sublayers = {
-        "attention": lambda z: multi_head_attention(layer["attention"], z, z, n_heads)[0],
-        "feed_forward": lambda z: feed_forward(layer["feed_forward"], z),
-    }
-    for name, sublayer in sublayers.items():
-        own = layer[f"{name}_norm"]
-        if place == "post":
-            x = layer_norm(x + sublayer(x), own["gain"], own["bias"])
-        else:
-            x = x + sublayer(layer_norm(x, own["gain"], own["bias"]))
-    return x
-
-
-# %% [markdown]
-# A whole encoder looks up the vectors of the words, times $\sqrt D$
-# ([why](62_model.ipynb#the-input-which-letter-and-where)), adds positions, applies the blocks, and for pre-norm the last
-# norm. The package has it as `encode` ([chapter 62](62_model.ipynb)). `Sizes` says how many parameters
-# there are, `Model` what they cannot show; `init_params` draws them. By hand comes the same:
-
-# %%
-tokens = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])  # (B, L)
-for place in ("post", "pre"):
-    model, sizes = Model(2, Sinusoidal(), norm=place), Sizes(11, 8, 32, 1, n_encoder_layers=3)
-    params = init_params(sizes, model, np.random.default_rng(11), np.float64)
-    stack = params["encoder"]
-    x = math.sqrt(8) * params["embedding"][tokens] + sinusoidal(np.arange(5), 8)
-    for layer in stack["layers"].values():
-        x = block(layer, x, 2, place)
-    if place == "pre":
-        x = layer_norm(x, stack["norm"]["gain"], stack["norm"]["bias"])
-    assert np.allclose(x, encode(params, model, tokens), rtol=0, atol=1e-12)
-
-# %% [markdown]
-# ## The Transformer of 2017 on one page
-#
-# `pe_numpy/transformer/original.py` is the encoder-decoder of the paper: NumPy alone, no options, no checks. The
-# first half has the parts that you know; `hidden` is True where a query may *not* attend. The second half puts them
-# together. `embed` looks up the words and adds the sinusoidal code ([chapter 20](20_sinusoidal.ipynb)). In each layer
-# of `encode` the source attends to itself, then each token passes through the network; both are added to their
-# input and normed, which is post-norm. `decode` does the same with the target, but hides the future, and in between
-# it attends to the memory, which is what `encode` returned. The last line compares each row with the vector of every
-# word: the logits.
-
-# %%
-from pe_numpy.copy.copy import copy
-from pe_numpy.training.optimiser import tree_map
-from pe_numpy.transformer import original
-
-parts = original.softmax, original.layer_norm, original.sinusoidal, original.split
-show_source(*parts, original.attention, original.feed_forward)
-
-# %%
-model = Model(2, Sinusoidal(), norm="post")
-sizes = Sizes(11, 8, 32, n_layers=3, n_encoder_layers=3, tied=True)
-rng = np.random.default_rng(12)
-params = init_params(sizes, model, rng, np.float64)
-params = tree_map(lambda x: x + 0.1 * rng.standard_normal(x.shape), params)  # no bias is 0
-source, target = rng.integers(0, 11, (2, 4, 6))
-memory = encode(params, model, source)
-assert np.allclose(original.encode(params, source, 2), memory, rtol=0, atol=1e-12)
-logits = original.decode(params, target, memory, 2)
-assert np.allclose(logits, decode(params, model, target, memory), rtol=0, atol=1e-12)
-exec(copy(["original"]), page := {})  # as a file: python -m pe_numpy copy original
-assert np.array_equal(page["decode"](params, target, memory, 2), logits)
-show_source(original.embed, original.encode, original.decode)
-
-# %% [markdown]
-# ## In short
-#
-# - **Post-norm or pre-norm: which is easier to train, and why?** Post: $\mathrm{norm}(x+F(x))$. Pre:
-#   $x+F(\mathrm{norm}(x))$, with one more norm after the last layer. Pre trains without warm-up (Xiong and others,
-#   2020; they suppose because of smaller gradients near the output). At the start, in a stack of feed-forward layers,
-#   the gradient of a pre-norm layer falls with its number; in post-norm all get the same.
-#   [Shown](#where-does-the-norm-stand).
-# - **Xavier or He?** Xavier (Glorot) draws weights of $D$ inputs and $F$ outputs with variance $2/(D+F)$, He with
-#   $2/D$, because ReLU throws half of the mean square away. In 24 plain layers Xavier's rule leaves
-#   gradients of a millionth. [Shown](#how-the-weights-begin-xavier-and-he).
-# - **Why a residual connection?** Its derivative is $I+J$: one path around each layer stays open. And 24
-#   plain layers turn two random tokens into nearly one direction, whatever the size of the weights (cosine 0.965;
-#   with the connection, by Xavier's rule, 0.687).
-#   [Shown](#a-path-around-the-residual-connection).
-# - **Layer norm or batch norm?** Layer norm uses the $D$ numbers of *one token*. Batch norm mixes tokens,
-#   so padding, other sentences and the future leak in. [Shown](#by-token-or-by-batch).
-# - **What does RMS norm leave out?** The mean and the bias: it divides by the root of the mean square.
-#   [Shown](#without-the-mean-rms-norm).
-
-# %% [markdown]
-# ## Exercises
-#
-# ### Exercise 1: Multiply with a gate
-#
-# A token has two components. Choose the weights of a gated feed-forward network with ReLU so that it computes
-# their product $x_0 x_1$, exactly. Why can't a network without a gate do that?
-#
-# <details><summary>Hint 1</summary>
-#
-# $x_0=\max(0,x_0)-\max(0,-x_0)$.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# Two hidden numbers. The gates see $x_0$ and $-x_0$; both gated numbers are $x_1$.
-#
-# </details>
-#
-# <details><summary>Solution</summary>
-#
-# Along the line $x_0=x_1$ the product is $x^2$. A network of linear layers and ReLUs consists of straight pieces
-# there; $x^2$ does not.
-#
-# ```python
-# own = {"W_gate": [[1.0, -1.0], [0.0, 0.0]], "W_1": [[0.0, 0.0], [1.0, 1.0]], "W_2": [[1.0], [-1.0]]}
-# pairs = np.random.default_rng(0).standard_normal((20, 2))
-# assert np.allclose(feed_forward(own, pairs)[:, 0], pairs[:, 0] * pairs[:, 1], rtol=0, atol=1e-12)
-# ```
-#
-# </details>
-#
-# ### Exercise 2: Attention alone
-#
-# Stack 4 attention layers without anything else, then with a residual connection. Measure how much of the tokens
-# is common to all: the length of their mean vector, as a share of the root mean square of their lengths. What
-# happens, and why?
-#
-# <details><summary>Hint 1</summary>
-#
-# Each output is a weighted mean of the values. Take a mean of means of means.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# Draw new random projections for each layer; `multi_head_attention` needs $W_q,W_k,W_v,W_o$.
-#
-# </details>
-#
-# <details><summary>Solution</summary>
-#
-# Alone, the tokens become nearly one vector within four layers. (Dong and others, 2021, prove this for attention
-# alone, and find that residual connections and feed-forward networks stop it.) With random weights of this size the
-# residual connection only slows it down. Branches scaled by $1/\sqrt N$ keep the tokens apart (Noci and others,
-# 2022).
-#
-# ```python
-# def share_in_common(residual_too, n_layers=4, branch=1.0):
-#     rng = np.random.default_rng(0)
-#     x = rng.standard_normal((1, 8, 32))
-#     for _ in range(n_layers):
-#         own = {f"W_{n}": rng.standard_normal((32, 32)) / math.sqrt(32) for n in "qkvo"}
-#         x = branch * multi_head_attention(own, x, x, 4)[0] + residual_too * x
-#     return np.linalg.norm(x.mean(axis=1)) / math.sqrt(np.square(x).sum(axis=2).mean())
-#
-# assert share_in_common(False) > 0.999 and share_in_common(True) < 0.8
-# assert share_in_common(True, 16) > 0.99
-# assert all(share_in_common(True, n, 1 / math.sqrt(n)) < 0.5 for n in (4, 16, 64))
-# ```
-#
-# </details>
-#
-# ### Exercise 3: Fold the gain away
-#
-# At inference the gain and the bias of a layer norm in front of a linear layer can be folded into that layer. Find
-# the new weights. Why does this work for pre-norm and not for post-norm?
-#
-# <details><summary>Hint 1</summary>
-#
-# $(\gamma\odot z+b)\,W = z\,(\,\cdot\,)+(\,\cdot\,)$.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# Multiplying $z$ by $\gamma$ component by component is multiplying it by a diagonal matrix.
-#
-# </details>
-#
-# <details><summary>Solution</summary>
-#
-# $W'=\operatorname{diag}(\gamma)\,W$ and $b'=bW$. In pre-norm the norm's output goes into the sublayer and nowhere else.
-# In post-norm it is the stream itself, which is also added further on.
-#
-# ```python
-# rng = np.random.default_rng(2)
-# x, gain, b, W = (rng.standard_normal(s) for s in ((3, 6), (6,), (6,), (6, 4)))
-# folded = linear(layer_norm(x, np.ones(6), np.zeros(6)), gain[:, None] * W, b @ W)
-# assert np.allclose(folded, linear(layer_norm(x, gain, b), W), rtol=0, atol=1e-12)
-# ```
-#
-# </details>
-
-# %% [markdown]
-# ## Deeper
-#
-# ### A smaller start for what ends a sublayer
+# ### GPT-2's initialisation: smaller output projections
 #
 # `init_params` draws each projection with variance 1 over the number of its inputs: a sum of inputs of size 1 then
-# has size 1. Those that *end* a sublayer, $W_o$ and $W_2$, begin smaller, after GPT-2. A decoder of $N$ layers without
-# cross-attention has $2N$ sublayers, and the stream adds up all of their outputs. With
+# has size 1. The projections that *end* a sublayer, $W_o$ and $W_2$, begin smaller, after GPT-2. A decoder of $N$
+# layers without cross-attention has $2N$ sublayers, and the stream adds up all of their outputs. With
 #
 # $$\operatorname{Var}(W_o)=\frac{1}{2N}\cdot\frac1D,\qquad
 #   \operatorname{Var}(W_2)=\frac{1}{2N}\cdot\frac1F$$
@@ -873,10 +948,9 @@ show_source(init_params)
 # %% [markdown]
 # ### The gradient in a whole Transformer
 #
-# Does the law hold with attention, and in a decoder with a third sublayer, cross-attention to the encoder's output
-# ([chapter 62](62_model.ipynb))? We measure at initialisation, 12 blocks on each side, with random texts and without
+# Is the law also true with attention, and in a decoder with a third sublayer, cross-attention to the encoder's output
+# ([chapter 62](62_model.ipynb))? We measure at initialisation, with 12 blocks on each side, random texts and without
 # GPT-2's factor. The loss is the mean surprise at the next word.
-
 
 # %%
 def start(place, seed, ending=24**0.5, cross=1.0, n=12):
@@ -928,15 +1002,15 @@ plots.gradient_by_layer(by_norm)
 plt.show()
 
 # %% [markdown]
-# In the encoder the law holds in kind: within a factor of 2 for post-norm, falling for
+# In the encoder the law is true in kind: within a factor of 2 for post-norm, falling for
 # pre-norm. In the decoder of post-norm the gradient shrinks in every block on its way down and ends near a fortieth.
 #
 # Why there? Cross-attention computes $\mathrm{norm}(x+C(x))$, where $C(x)$ is a weighted mean of values made from the
-# *encoder's* output. It makes the sum longer, and the norm divides by that length; but at initialisation $C(x)$
-# hardly depends on $x$, so hardly any gradient comes back through it. And it is long, because the encoder's tokens
-# have become nearly one vector (as in exercise 2): the mean of sixteen different ones would be short. The cell
+# *encoder's* output. It makes the sum longer, and the norm divides by that length. But at initialisation $C(x)$
+# barely depends on $x$, so almost no gradient comes back through it. And it is long, because the encoder's tokens
+# have become nearly one vector (as in exercise 2); the mean of sixteen different ones would be short. The cell
 # takes one half of this explanation away at a time: cross-attention off, by $W_o=0$; or on, with independent vectors
-# in the place of the encoder's output. Then it puts GPT-2's factor back in.
+# instead of the encoder's output. Then it puts GPT-2's factor back in.
 
 # %%
 runs = {"as it is": {}, "no cross": {"cross": 0.0}, "independent": {"unlike": True}}
@@ -946,17 +1020,17 @@ for name, own in {**runs, "GPT-2": {"ending": 1.0}}.items():
     assert (v[0] > 0.5 * v[-1]) == (name != "as it is")
 
 # %% [markdown]
-# Take either half away, and the gradient stays. At initialisation only the post-norm *decoder* loses it here, and a
+# Take either half away, and the gradient remains. At initialisation only the post-norm *decoder* loses it here, and a
 # smaller start cures it. Liu and others (2020) report the same decoder's vanishing gradient in full-sized models, and
 # that curing it does not make post-norm train as easily.
 #
 # ## In practice
 #
-# **The formula says post, the code says pre.** *The Annotated Transformer*
+# **A common mistake: the formula is post-norm, the code is pre-norm.** *The Annotated Transformer*
 # ([0a91a25](https://github.com/harvardnlp/annotated-transformer/blob/0a91a254735c07532e23733dce8a693e504f3a08/the_annotated_transformer.py))
 # prints $\mathrm{LayerNorm}(x+\mathrm{Sublayer}(x))$ and computes $x+\mathrm{Sublayer}(\mathrm{LayerNorm}(x))$.
 # Readers have asked about it since 2018 (harvardnlp/annotated-transformer, issues 1, 13, 92, 100, 110). Both are
-# Transformers; weights trained for one do not fit the other. And pre-norm without its last norm hands the output
+# Transformers, but weights trained for one do not fit the other. And pre-norm without its last norm passes the output
 # layer a stream that grows with the depth:
 
 # %%

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 61. Let NumPy differentiate itself
+# # 61. Automatic differentiation from scratch
 #
 # *How does plain NumPy get its gradients, and what does an optimiser do with them?*
 #
 # 45 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [60 Build the Transformer block](60_layers.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Training needs the gradient: how the loss changes when each parameter moves a little. A
+# derivation by hand is new work for each model, and moving each parameter takes too many runs. You build a machine
+# that records each operation and applies the chain rule backwards, first for single numbers, then for arrays in
+# ordinary NumPy code. Then you use the gradients in gradient descent, momentum, Adam, weight decay and clipping. At
+# the end a small attention learns where to look.
 
 # %% fold="input" alt="A graph of five boxes: x and y lead to u, u and x lead to v, v leads twice to L. Each box shows its value and its gradient, each arrow its slope; x collects 16 and 48 to 64."
 import math
@@ -35,17 +39,19 @@ from pe_numpy import t5_bias, value_and_grad
 from pe_numpy.training import autodiff, rules
 
 # %% [markdown]
-# ## Three ways to a slope
+# ## Three ways to compute a gradient
 #
-# Training asks one question again and again: if this number moves a little, how does the loss move? Here is a loss
-# with two parameters, small enough for a pencil: $u=xy$, $v=u+x$ and $L=v^2$, at $x=2$, $y=3$. So $u=6$, $v=8$,
-# $L=64$. **By hand**, $L=(xy+x)^2$, so
+# In the figure each box is a number, and each arrow says that one number was computed from another. $L$ is the
+# **loss**, the number that training makes small. The **gradient** of a number says how fast $L$ moves when that
+# number moves a little.
+#
+# Training asks for it again and again. Here is a loss with two parameters, small enough to work by hand: $u=xy$,
+# $v=u+x$ and $L=v^2$, at $x=2$, $y=3$. So $u=6$, $v=8$, $L=64$. **By hand**, $L=(xy+x)^2$, so
 #
 # $$\frac{\partial L}{\partial x}=2\,(xy+x)(y+1)=64,\qquad
 #   \frac{\partial L}{\partial y}=2\,(xy+x)\,x=32$$
 #
-# **By differences**: move $x$ by a small $h$, see how $L$ moves, divide.
-
+# **By finite differences**: move $x$ by a small $h$, see how $L$ moves, divide.
 
 # %%
 def L(x, y):
@@ -60,66 +66,19 @@ print(f"by differences: {differences[0]:.4f}, {differences[1]:.4f}")
 assert by_hand == [64, 32] and np.allclose(differences, by_hand, rtol=0, atol=1e-3)
 
 # %% [markdown]
-# Neither will do. By hand each new model needs a new derivation. Differences need one more run of the model for each
-# parameter, and one block of the first Transformer has about three million ([chapter 60](60_layers.ipynb)). The third
-# way, a machine that applies the chain rule for us, is the subject of this chapter. But it must be checked by something
-# that is not itself, and differences are right for that.
+# Neither is enough. By hand, each new model needs a new derivation. Differences need one more run of the model for
+# each parameter, and one block of the first Transformer has about three million ([chapter 60](60_layers.ipynb)). The
+# third way, a machine that applies the chain rule for us, is the subject of this chapter.
 #
-# ### How exact is a difference?
+# ### Gradient check by finite differences
 #
-# Taylor's series tells how far a difference is off. Taken from both sides, the even terms cancel:
+# The machine must be checked by something that is not itself, and differences are right for that. Taken from both
+# sides they are called **central**. In float64, central differences with a step near $10^{-5}$ are good to ten
+# digits, in float32 at its best step to about four: **check gradients in float64**
+# ([why](#how-exact-is-a-finite-difference)).
 #
-# $$\frac{f(x+h)-f(x)}{h}\approx f'+\frac h2f'',\qquad
-#   \frac{f(x+h)-f(x-h)}{2h}\approx f'+\frac{h^2}{6}f'''$$
-#
-# As an example take $f(x)=1/(1+x^2)$ at $x=\tfrac12$. There $f=0.8$, $f'=-0.64$, $f''=-0.256$ and $f'''=3.6864$.
-
-
-# %%
-def f(x):
-    return 1 / (1 + x * x)
-
-
-value, f_1, f_2, f_3, h = 0.8, -0.64, -0.256, 3.6864, 2.0**-8
-one_sided = (f(0.5 + h) - f(0.5)) / h - f_1
-central = (f(0.5 + h) - f(0.5 - h)) / (2 * h) - f_1
-print(f"one-sided: off by {one_sided:.7f}, central: off by {central:.7f}")
-assert np.isclose(one_sided, h / 2 * f_2, rtol=0.05, atol=0)
-assert np.isclose(central, h**2 / 6 * f_3, rtol=0.01, atol=0)
-
-# %% [markdown]
-# So smaller steps are better? Only until rounding speaks. A float64 holds a number to a relative error of
-# $\varepsilon=2^{-53}$. Each of the two values is off by up to $\varepsilon|f|$, their difference by up to twice that;
-# divided by $2h$ it is $\varepsilon|f|/h$. Together:
-#
-# $$\text{error}(h)\approx\frac{h^2}{6}|f'''|+\frac{\varepsilon|f|}{h},\qquad
-#   h_{\text{best}}=\left(\frac{3\,\varepsilon|f|}{|f'''|}\right)^{1/3}$$
-#
-# (The best step is where the error's derivative vanishes.) **Predict** the best step as a power of ten.
-
-# %% fold="output" alt="Errors of three difference quotients over the step, on log axes. What one sees: valleys; the central one in float64 is deepest near the predicted step, float32 turns up near a thousandth."
-steps, epsilon, half = 2.0 ** -np.arange(3, 46), 2.0**-53, np.float32(0.5)
-law, best = steps**2 / 6 * f_3 + epsilon * value / steps, (3 * epsilon * value / f_3) ** (1 / 3)
-central = np.array([abs((f(0.5 + h) - f(0.5 - h)) / (2 * h) - f_1) for h in steps])
-ratio = central / law  # each dot is luck, their size is not
-print(f"best step: {best:.1e}")
-assert 0.99 < ratio.max() < 1 + 1e-6 and ratio[steps < 1e-6].max() > 0.4
-assert math.isclose(best / 3 * f_3, epsilon * value / best**2, rel_tol=1e-9)  # error's slope 0
-one_sided = np.array([abs((f(0.5 + h) - f(0.5)) / h - f_1) for h in steps])
-h = steps.astype(np.float32)
-coarse = abs((f(half + h) - f(half - h)) / (2 * h) - f_1)
-errors = {"one-sided, float64": one_sided, "central, float64": central, "central, float32": coarse}
-assert all(e.min() < 1e-5 for e in errors.values())
-plots.difference_errors(steps, errors, law, best)
-plt.show()
-
-# %% [markdown]
-# From left to right, from large steps to small, each curve falls along its Taylor term, then rises as rounding takes
-# over. (A dot far below the line is luck: two roundings that cancel.) In float64 central differences with a step near
-# $10^{-5}$ are good to ten digits, in float32 at its best step to about four: **check gradients in float64**.
-#
-# And you need not move each parameter by itself. Move all of them at once along a random direction $d$: the loss then
-# changes at the rate
+# And you need not move each parameter by itself. Move all of them in one step along a random direction $d$: the loss
+# then changes at the rate
 #
 # $$\lim_{h\to0}\frac{L(\theta+hd)-L(\theta-hd)}{2h}=\sum_k\frac{\partial L}{\partial\theta_k}\,d_k$$
 #
@@ -132,12 +91,11 @@ print(f"measured {rate:.6f}")
 assert abs(rate - np.dot(by_hand, d)) < 1e-8
 
 # %% [markdown]
-# ## A tape for single numbers
+# ## Reverse mode: a tape for single numbers
 #
-# Now the machine. The derivative of a single operation is easy: $u=xy$ moves by $y$ for each unit of $x$, and by $x$ for
-# each unit of $y$. Call these numbers **slopes**. So let a number remember how it was made: the numbers it was made
-# from, its **parents**, each with its slope. Python lets a class say what `+` and `*` mean for it.
-
+# Now the machine. The derivative of a single operation is easy: $u=xy$ moves by $y$ for each unit of $x$, and by $x$
+# for each unit of $y$. Call these numbers **slopes**. So we let a number record how it was made: the numbers it was
+# made from, its **parents**, each with its slope. Python lets a class define what `+` and `*` mean for it.
 
 # %%
 class Number:
@@ -158,16 +116,15 @@ class Number:
 
 
 # %% [markdown]
-# The function `L` need not change: it multiplies and adds what it is given. What is recorded is a **graph**, the one in
-# the picture at the top; it is called a **tape**, as it holds the computation in order. The chain rule says how the loss
-# depends on a number $z$ through everything that was made from it:
+# The function `L` need not change: it multiplies and adds what it is given. The record is a **graph**, the one in the
+# figure at the top. It is called a **tape**, because it contains the computation in order. The chain rule says how
+# the loss depends on a number $z$ through everything that was made from it:
 #
 # $$\frac{\partial L}{\partial z}=\sum_{w\text{ made from }z}\frac{\partial L}{\partial w}\,
 #   \frac{\partial w}{\partial z}$$
 #
-# So: start with $\partial L/\partial L=1$, hand each number's gradient to its parents, times the slope, and add up what
+# So start with $\partial L/\partial L=1$, pass each number's gradient to its parents, times the slope, and add up what
 # arrives. A first attempt follows every path back to its end:
-
 
 # %%
 def follow_paths(node, gradient):
@@ -185,8 +142,8 @@ assert (x.grad, y.grad) == (64.0, 32.0)
 assert x.grad == v.grad + u.grad * y.value  # both uses of x
 
 # %% [markdown]
-# Right, without a derivation. Now double a number sixteen times, $z\leftarrow z+z$: there are 17 numbers. **Predict**
-# how many visits the walk makes.
+# That is right, without a derivation. Now double a number sixteen times, $z\leftarrow z+z$: there are 17 numbers.
+# **Predict** how many visits the walk makes.
 
 # %% fold="output"
 z = start = Number(1.0)
@@ -197,10 +154,9 @@ print(f"16 doublings: {visits:,} visits, gradient {start.grad:,.0f}")
 assert visits == 2**17 - 1 and start.grad == 2**16
 
 # %% [markdown]
-# There are $2^{16}$ paths, and the walk takes each of them. The cure: wait at each number until *everything* made from it
-# has handed down its share, then hand on the sum, once. So put the numbers in an order in which each stands after its
-# parents, and walk that order from the end.
-
+# There are $2^{16}$ paths, and the walk takes each of them. The remedy is to wait at each number until *everything*
+# made from it has passed down its share, then pass on the sum, once. So put the numbers in an order in which each
+# comes after its parents, and walk that order from the end.
 
 # %%
 def parents_first(node, order):
@@ -228,11 +184,11 @@ arrows = [(names[p], name, s) for node, name in names.items() for p, s in node.s
 assert arrows == edges  # the picture at the top
 
 # %% [markdown]
-# That is **reverse mode**, or backpropagation: about 25 lines, and every function made of `+`, `*` and `tanh` can be
-# differentiated, whatever its loops and branches (as deep as Python's recursion goes). A linear layer with a tanh, for example. What does it cost? The walk takes each arrow once, with one
-# multiplication and one addition, and an operation has one or two arrows. So, **however many parameters there are**, all
-# gradients together cost a small multiple of the computation itself. Count the multiplications by something other
-# than 1:
+# This is **reverse mode**, or backpropagation, in about 25 lines. It differentiates every function made of `+`, `*`
+# and `tanh`, with any loops and branches (as deep as Python's recursion goes). An example is a linear layer with a
+# tanh. What does it cost? The walk takes each arrow once, with one multiplication and one addition, and an operation
+# has one or two arrows. So, **however many parameters there are**, all gradients together cost a small multiple of
+# the computation itself. Count the multiplications by something other than 1:
 #
 # $$\text{forward: } DF,\qquad\text{back: } 2DF\;+\;F\ \text{for the }\tanh$$
 
@@ -251,15 +207,16 @@ print(f"{len(order)} numbers, {D * F + F} parameters; forward {forward}, back {b
 assert forward == D * F and back == 2 * D * F + F
 
 # %% [markdown]
-# Twice the forward multiplications for all 288 parameters, where central differences need two runs for each. What is
-# wrong with this tape is its grain: over eight hundred Python objects for one small layer and one token.
+# The way back takes twice the forward multiplications for all 288 parameters, where central differences need two runs
+# for each. What is wrong with this tape is its grain: over eight hundred Python objects for one small layer and one
+# token.
 #
-# ## From numbers to arrays
+# ## From numbers to arrays: vector-Jacobian products
 #
-# Record whole array operations instead. Let $g$ be the gradient with respect to an operation's result. What we need from
-# each operation is a function that turns $g$ into the gradient of an argument. This book calls it a **pull**
-# (elsewhere: vector-Jacobian product, or VJP). *Matrix product*, $z_{ab}=\sum_k x_{ak}y_{kb}$: the entry $x_{ak}$ moves
-# every $z_{ab}$ of its row, with slope $y_{kb}$. So
+# Record whole array operations instead. Let $g$ be the gradient with respect to an operation's result. From each
+# operation we need a function that turns $g$ into the gradient of an argument. Elsewhere it is called a
+# **vector-Jacobian product** (VJP). This book calls it a **pull**. *Matrix product*, $z_{ab}=\sum_k x_{ak}y_{kb}$:
+# the entry $x_{ak}$ moves every $z_{ab}$ of its row, with slope $y_{kb}$. So
 #
 # $$\frac{\partial L}{\partial x_{ak}}=\sum_b g_{ab}\,y_{kb}=(g\,y^\top)_{ak},\qquad
 #   \frac{\partial L}{\partial y_{kb}}=\sum_a x_{ak}\,g_{ab}=(x^\top g)_{kb}$$
@@ -276,15 +233,16 @@ tanh_slope = 1 - np.tanh(data[0] @ data[1] + data[2]) ** 2  # the layer by loops
 assert np.allclose(loops, data[0][:, None] * tanh_slope[None, :], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# *Broadcasting.* NumPy adds a row $b$ to each row of $x$. It uses $b_k$ many times, and a number that is used many times
-# gets the sum of what comes back: forward a copy, backward a sum. *Reading rows* is the same. An embedding reads rows of
-# a table, $z_n=E_{w_n}$, some of them twice; the gradient puts each $g_n$ back where it was read, and adds:
+# *Broadcasting.* NumPy adds a row $b$ to each row of $x$. It uses $b_k$ many times, and a number that is used many
+# times gets the sum of what comes back: forward a copy, backward a sum. *Reading rows* follows the same rule. An
+# embedding reads rows of a table, $z_n=E_{w_n}$, some of them twice. The gradient puts each $g_n$ back where it was
+# read, and adds:
 #
 # $$\frac{\partial L}{\partial b_k}=\sum_n g_{nk},\qquad
 #   \frac{\partial L}{\partial E_w}=\sum_{n\,:\,w_n=w}g_n$$
 #
-# **A common mistake**: `grad[read] += g` adds to a repeated row once only. (The package's `value_and_grad(f)`, built below,
-# returns the value of $f$ and its gradient.)
+# **A common mistake**: `grad[read] += g` adds to a repeated row only once. (The package's `value_and_grad(f)`, built
+# below, returns the value of $f$ and its gradient.)
 
 # %%
 table, row, g = rng.standard_normal((4, 2)), rng.standard_normal(2), rng.standard_normal((3, 2))
@@ -301,9 +259,8 @@ assert np.allclose(by_rows - wrong, lost, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # Here are some of the package's rules for NumPy's ufuncs (functions that work entry by entry, and the matrix product).
-# Each takes the value $z$ and the arguments, and returns one pull for each argument. A book of calculus has misprints,
-# so the cell checks them all, each ufunc, each argument, by differences.
-
+# Each takes the value $z$ and the arguments, and returns one pull for each argument. A table of derivatives can have
+# misprints, so the second cell below checks them all, each ufunc and each argument, by differences.
 
 # %%
 def difference(f, x, h=1e-5):
@@ -336,13 +293,12 @@ for ufunc in rules.UFUNCS:  # arguments of both signs, but for roots, logarithms
 print(f"{len(rules.UFUNCS)} ufuncs, {checked} rules, all right")
 
 # %% [markdown]
-# ## NumPy asks first
+# ## Hooking into NumPy: `__array_ufunc__`
 #
-# How do these rules get called? The functions of this book say `np.exp(x)`, not `our_exp(x)`. NumPy itself opens the
-# door. When it meets an argument that is no array, it looks for two methods: `__array_ufunc__`, for ufuncs and for
-# operators such as `+` and `@`, and `__array_function__`, for most other functions. If the object has them, NumPy hands
-# it the call, and returns whatever it answers. **Predict** what `np.ones(2) + spy` returns for the spy below.
-
+# How do these rules get called? The functions of this book write `np.exp(x)`, not `our_exp(x)`. NumPy itself provides
+# a hook. When an argument isn't an array, NumPy looks for two methods: `__array_ufunc__`, for ufuncs and for
+# operators such as `+` and `@`, and `__array_function__`, for most other functions. If the object has them, NumPy
+# passes it the call, and returns whatever it answers. **Predict** what `np.ones(2) + spy` returns for the spy below.
 
 # %% fold="output"
 class Spy:
@@ -361,12 +317,13 @@ print(answers)
 assert answers[1] == "ufunc add" and answers[3] == "function sum"
 
 # %% [markdown]
-# The array on the left of the `+` stepped back, too. So an object that looks like an array can travel through plain NumPy
-# code and take notes on the way. (Functions of our own, such as `softmax`, are no part of NumPy; the decorator
-# `differentiable` lets them ask first as well.) The package's `Tensor` is the array's `Number`: a value, and steps of
-# (parent, pull). It computes each value on plain arrays, and notes the pulls. `value_and_grad(f)` wraps the arrays of the
-# first argument, which may be nested dictionaries, calls $f$ and walks back, as you did, but without recursion. Each step
-# is freed as soon as it is used. Nothing is stored in the parameters: a plain call of $f$ leaves no tape at all.
+# The array on the left of the `+` stepped back as well. So an object that looks like an array can travel through
+# ordinary NumPy code and take notes on the way. (Functions of our own, such as `softmax`, are not part of NumPy; the
+# decorator `differentiable` lets them ask first as well.) The package's `Tensor` does for arrays what `Number` does
+# for numbers. It has a value, and steps of (parent, pull). It computes each value on ordinary arrays, and records the
+# pulls. `value_and_grad(f)` wraps the arrays of the first argument, which may be nested dictionaries, calls $f$ and
+# walks back, as you did, but without recursion. Each step is freed as soon as it is used. Nothing is stored in the
+# parameters: an ordinary call of $f$ leaves no tape.
 
 # %%
 t = autodiff.Tensor(np.array([[0.0, 1.0], [2.0, 3.0]]))
@@ -380,9 +337,9 @@ assert np.allclose(gradients["W"], loops, rtol=0, atol=1e-12)  # the tape of num
 show_source(value_and_grad)
 
 # %% [markdown]
-# Now the promise of the title. `attention` of [chapter 10](10_attention.ipynb) and `rope` of
-# [chapter 40](40_rope_derived.ipynb) are functions of plain arrays; but for the decorator, there is no word of a tape in
-# their code. Here they are differentiated with respect to queries, keys and values, and checked by two runs.
+# Now the promise of the opening: ordinary NumPy code. `attention` of [chapter 10](10_attention.ipynb) and `rope` of
+# [chapter 40](40_rope_derived.ipynb) are functions of arrays. Except for the decorator, their code does not mention
+# a tape. Here they are differentiated with respect to queries, keys and values, and checked by two runs.
 
 # %%
 places = np.arange(5)
@@ -401,12 +358,12 @@ rate = sum(np.sum(gradients[n] * way[n]) for n in "qkv")
 assert abs(rate - (ends[0] - ends[1]) / 2e-5) < 1e-9
 
 # %% [markdown]
-# ## Rules for whole functions
+# ## Gradients of softmax, layer norm, cross-entropy and RoPE
 #
-# Step by step would be enough, but some functions are worth a rule of their own. **Softmax**:
+# Rules for single steps would be enough, but some functions are worth their own rule. **Softmax**:
 # [chapter 10](10_attention.ipynb) derived $\partial w_j/\partial x_m=w_j(\delta_{jm}-w_m)$. **Layer norm**:
-# [chapter 60](60_layers.ipynb) has the Jacobian of $z=s\,(x-\bar x)$, with $s$ for one over the standard deviation; it is
-# symmetric, so pulling means applying it.
+# [chapter 60](60_layers.ipynb) has the Jacobian of $z=s\,(x-\bar x)$, where $s$ is one over the standard deviation.
+# It is symmetric, so pulling means applying it.
 #
 # $$\text{softmax:}\quad\frac{\partial L}{\partial x_m}=\sum_j g_j\,w_j(\delta_{jm}-w_m)
 #   =w_m\Bigl(g_m-\sum_j g_jw_j\Bigr)$$
@@ -434,8 +391,8 @@ assert np.allclose(slope, by_steps, rtol=0, atol=1e-8)
 #
 # $$\frac{\partial L}{\partial x_v}=p_v-[v=t]$$
 #
-# where $[v=t]$ is 1 for the right token and 0 for all others. No logarithm is left, and no division by $p_t$, which may
-# round to 0. For a mean over $n$ tokens divide by $n$.
+# where $[v=t]$ is 1 for the right token and 0 for all others. No logarithm remains, and no division by $p_t$, which
+# may round to 0. For a mean over $n$ tokens divide by $n$.
 
 # %%
 logits, right = rng.standard_normal((3, 6)), np.array([2, 0, 5])
@@ -446,9 +403,9 @@ value, slope = value_and_grad(lambda x: cross_entropy(x, [1]))(sure)
 assert value == 1000 and slope.tolist() == [[1.0, -1.0]]
 
 # %% [markdown]
-# **RoPE** turns each pair of components by an angle that depends on the position: $z=R_mx$. A linear map with the matrix
-# $R$ has the pull $R^\top$, and the transpose of a rotation is the rotation back. So the gradient of RoPE is RoPE, at the
-# opposite position:
+# **RoPE** rotates each pair of components by an angle that depends on the position: $z=R_mx$. A linear map with the
+# matrix $R$ has the pull $R^\top$, and the transpose of a rotation is the rotation back. So the gradient of RoPE is
+# RoPE, at the opposite position:
 #
 # $$\frac{\partial L}{\partial x}=R_m^\top g=R_{-m}\,g$$
 
@@ -460,14 +417,14 @@ assert np.allclose(slope, rope(g, -places), rtol=0, atol=1e-12)
 assert np.allclose(rope(slope, places), g, rtol=0, atol=1e-12)  # no length is lost on the way
 
 # %% [markdown]
-# ## What it costs
+# ## The cost of backpropagation: time and memory
 #
-# Time: a matrix product of sizes $(n,D)$ and $(D,F)$ takes $nDF$ multiplications, and its two pulls as many each. In a
-# large model the products are most of the work, so a step costs about **three forward runs**.
+# Time: a matrix product of sizes $(n,D)$ and $(D,F)$ takes $nDF$ multiplications, and its two pulls take as many
+# each. In a large model the products are most of the work, so a step costs about **three forward runs**.
 #
-# Memory: the walk needs the values of the forward run, so all of them are held until it comes by. Here are pre-norm
-# feed-forward layers of [chapter 60](60_layers.ipynb), float32, for 256 tokens. **Predict** how the tape grows with the
-# layers.
+# Memory: the walk needs the values of the forward run, so all of them are stored until it has used them. Here are
+# pre-norm feed-forward layers of [chapter 60](60_layers.ipynb), float32, for 256 tokens. **Predict** how the tape
+# grows with the layers.
 
 # %% fold="output"
 up, down, ones = (np.ones(shape, np.float32) for shape in ((64, 256), (256, 64), 64))
@@ -483,21 +440,21 @@ for n_layers in (1, 2, 4):
     assert len(held) == 7 * n_layers
 
 # %% [markdown]
-# In a straight line. On plain arrays the same call holds nothing.
+# It grows in a straight line. On ordinary arrays the same call stores nothing.
 #
-# ## What it refuses, and what it can't see
+# ## Limits of the tape (second reading)
 #
 # The worst gradient is a wrong one that looks right. So whatever the tape can't follow must raise an error: functions
-# without a rule, changes in place, plain arrays made of Tensors, gradients of gradients, and float64 in a float32
-# model, which would double the cost of everything after it (`np.sqrt(4)` is a float64; `math.sqrt(4)` is a Python number and
-# changes nothing). And what no such machine can see:
+# without a rule, changes in place, ordinary arrays made of Tensors, gradients of gradients, and float64 in a float32
+# model. Float64 would double the cost of everything after it (`np.sqrt(4)` is a float64; `math.sqrt(4)` is a Python
+# number and changes nothing). And there are things that no such machine can see:
 #
 # - **Kinks.** At 0 the function $|x|$ has no slope. A rule must choose; ours takes the middle of $-1$ and $+1$.
-# - **Branches.** `if x > 0` is plain Python: the tape holds the branch that was taken, and nothing of the other.
+# - **Branches.** `if x > 0` is ordinary Python: the tape records the branch that was taken, and nothing of the other.
 # - **Steps.** `np.argmax` and comparisons have no gradient, and the tape ends there.
-# - **The road not taken.** `np.where(x > 0, np.log(x), 0.0)` chooses the 0 where $x=0$, but has computed $\log 0$, too.
-#   Its slope $1/0$ is infinite, times the gradient 0 of a value that was not chosen: not a number. Choose first, then
-#   compute.
+# - **Values computed but not chosen.** `np.where(x > 0, np.log(x), 0.0)` chooses the 0 where $x=0$, but has also
+#   computed $\log 0$. Its slope $1/0$ is infinite, times the gradient 0 of a value that was not chosen: not a number.
+#   Choose first, then compute.
 
 # %%
 single, x = np.ones(2, np.float32), np.array([0.0, 1.0])
@@ -516,18 +473,18 @@ assert np.isnan(poisoned[0]) and clean.tolist() == [0.0, 1.0]
 assert value_and_grad(lambda x: np.sum(abs(x)))(np.zeros(1))[1].tolist() == [0.0]
 
 # %% [markdown]
-# ## Downhill
+# ## Gradient descent, momentum and Adam
 #
-# Gradients point uphill, so training moves the other way. Call all parameters $\theta$, their gradient $g$. **Gradient
-# descent** takes steps of a **learning rate** $\eta$. (With data in random batches it is called stochastic: SGD.) We try
-# it on a bowl, $\tfrac12(a^2+25\,b^2)$, shallow in $a$, steep in $b$. Its gradient is $(a, 25\,b)$, so each step
-# multiplies $a$ by $1-\eta$ and $b$ by $1-25\eta$. In general, for the curvatures $\lambda_k$ of a bowl,
+# Gradients point uphill, so training moves the other way. Call all parameters $\theta$, their gradient $g$.
+# **Gradient descent** takes steps of a **learning rate** $\eta$. (With data in random batches it is called stochastic
+# gradient descent, SGD.) We try it on a bowl, $\tfrac12(a^2+25\,b^2)$, shallow in $a$, steep in $b$. Its gradient is
+# $(a, 25\,b)$, so each step multiplies $a$ by $1-\eta$ and $b$ by $1-25\eta$. In general, if a bowl has the
+# curvatures $\lambda_k$,
 #
 # $$\theta_t=\theta_{t-1}-\eta\,g_t,\qquad\theta_{k,t}=(1-\eta\lambda_k)^t\;\theta_{k,0}$$
 #
-# This shrinks only if $|1-\eta\lambda_k|<1$ for all $k$: $\eta<2/\lambda_{\max}$. The steepest direction sets the limit,
-# and the shallowest has to live with it. **Predict** what happens at $\eta=0.079$ and at $0.081$.
-
+# This shrinks only if $|1-\eta\lambda_k|<1$ for all $k$: $\eta<2/\lambda_{\max}$. The steepest direction sets the
+# limit, and the shallowest has to live with it. **Predict** what happens at $\eta=0.079$ and at $0.081$.
 
 # %% fold="output"
 def descend(step, n):
@@ -547,14 +504,14 @@ for eta in (0.079, 0.081):
     assert (np.diff(abs(path), axis=0) < 0).all() == (eta < 2 / max(curvatures))
 
 # %% [markdown]
-# **Momentum** helps the shallow direction. It keeps a velocity $u$, to which each gradient adds, and of which a share $\mu$
+# **Momentum** helps the shallow direction. It keeps a velocity $u$. Each gradient adds to it, and a share $\mu$ of it
 # is kept from step to step:
 #
 # $$u_t=\mu\,u_{t-1}-\eta\,g_t,\qquad\theta_t=\theta_{t-1}+u_t$$
 #
-# Where gradients keep their sign, they add up; where they alternate, they cancel in part. The rate and the share in the
-# cell below are the best for this bowl, by a theorem of Polyak (1964). At this rate gradient descent alone would multiply
-# $b$ by $1-25\eta=-16/9$ in each step.
+# Where gradients keep their sign, they add up; where they alternate, they cancel in part. The rate and the share in
+# the cell below are the best for this bowl, by a theorem of Polyak (1964). At this rate gradient descent by itself
+# would multiply $b$ by $1-25\eta=-16/9$ in each step.
 
 # %%
 swift = descend(lambda p, g, state: sgd(p, g, 4 / 36, (4 / 6) ** 2, state), 60)
@@ -568,16 +525,17 @@ assert np.allclose(alone[1:] / alone[:-1], -16 / 9, rtol=0, atol=1e-9)
 show_source(sgd)
 
 # %% [markdown]
-# **Adam** asks another question: why should all parameters share one learning rate? It keeps two running means for each
-# number, of its gradients and of their squares, and divides one by the root of the other:
+# **Adam** asks another question: why should all parameters share one learning rate? It keeps two running means for
+# each number, of its gradients and of their squares, and divides the first by the square root of the second:
 #
 # $$\begin{aligned}m_t&=\beta_1m_{t-1}+(1-\beta_1)\,g_t\\ v_t&=\beta_2v_{t-1}+(1-\beta_2)\,g_t^2\\
 #   \theta_t&=\theta_{t-1}-\eta\,\frac{m_t/(1-\beta_1^t)}{\sqrt{v_t/(1-\beta_2^t)}+\epsilon}\end{aligned}$$
 #
-# Both means start at 0, so at first they are too small: after $t$ equal gradients $g$ the first is $(1-\beta_1^t)\,g$.
-# Dividing by $1-\beta_1^t$ makes it right from the first step. But for $\epsilon$, the first step has the length $\eta$
-# in *every* parameter whose gradient is not 0: $g/\sqrt{g^2}=\pm1$. And a loss that is multiplied by a thousand gives the
-# same path. So layers whose gradients differ in size, as in [chapter 60](60_layers.ipynb), move at one pace.
+# Both means start at 0, so at first they are too small: after $t$ equal gradients $g$ the first is
+# $(1-\beta_1^t)\,g$. Dividing by $1-\beta_1^t$ makes it right from the first step. Except for $\epsilon$, the first
+# step has the length $\eta$ in *every* parameter whose gradient is not 0: $g/\sqrt{g^2}=\pm1$. And a loss that is
+# multiplied by a thousand gives the same path. So layers whose gradients differ in size, as in
+# [chapter 60](60_layers.ipynb), move at one pace.
 
 # %% fold="output"
 adam = descend(lambda p, g, s: adamw(p, g, s or adamw_state(p), 0.5, weight_decay=0), 60)
@@ -605,20 +563,20 @@ plots.bowl_paths(curvatures, paths)
 plt.show()
 
 # %% [markdown]
-# The bowl is chosen to show *how* they move, and is no race: which optimiser is fastest depends on the bowl and on the
-# rates.
+# The bowl is chosen to show *how* they move, and is not a race: which optimiser is fastest depends on the bowl and on
+# the rates.
 #
 # ### Weight decay and clipping
 #
-# **Weight decay** pulls every weight a little towards 0 in each step. In plain gradient descent one may add
-# $\lambda\theta$ to the gradient. In Adam one may not: it would be divided by the root of $v$ like everything else.
-# **AdamW** takes it outside ($\hat m$ and $\hat v$ are the corrected means):
+# **Weight decay** pulls every weight a little towards 0 in each step. In gradient descent you may add $\lambda\theta$
+# to the gradient. In Adam you may not: it would be divided by the square root of $v$ like everything else. **AdamW**
+# takes it outside ($\hat m$ and $\hat v$ are the corrected means):
 #
 # $$\theta_t=\theta_{t-1}-\eta\left(\frac{\hat m_t}{\sqrt{\hat v_t}+\epsilon}+\lambda\,\theta_{t-1}\right)$$
 #
-# Here are two weights of 1 whose gradients alternate in sign, so that they tell nothing; those of the first are a hundred
-# times larger. Without a direction to go, both should shrink to $(1-\eta\lambda)^{200}$ in 200 steps.
-
+# Here are two weights of 1 whose gradients alternate in sign, so that they give no direction. The gradients of the
+# first are a hundred times larger. Without a direction to go, both should shrink to $(1-\eta\lambda)^{200}$ in 200
+# steps.
 
 # %%
 def shrink(inside, eta=0.01, lam=0.1):
@@ -638,14 +596,15 @@ step, _ = adamw(W, {"W": np.full((1, 1), 3.0)}, adamw_state(W), 0.01, weight_dec
 assert np.isclose(step["W"][0, 0], 2 - 0.01 * (3 / (3 + 1e-9) + 0.1 * 2), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Outside, both shrink alike (the rest are Adam's first steps, which do not quite cancel). Inside, the weight with the small gradients falls to 0.16, and the other hardly moves.
+# Outside, both shrink alike (the rest are Adam's first steps, which do not quite cancel). Inside, the weight with the
+# small gradients falls to 0.16, and the other barely moves.
 #
 # **Clipping.** Once in a while a batch gives a gradient ten times too long, and one step spoils much work. So the
 # gradients of *all* parameters together are shortened to a largest norm $c$:
 #
 # $$g\leftarrow g\,\min\left(1,\frac{c}{\lVert g\rVert}\right)$$
 #
-# The norm is that of all numbers in one row. Clipping each array by itself would turn the direction.
+# The norm is taken over all numbers in one row. Clipping each array by itself would change the direction.
 
 # %%
 grads = {"W": np.array([[30.0]]), "b": np.array([0.4])}
@@ -657,12 +616,12 @@ assert flat @ each < 0.95 * np.linalg.norm(flat) * np.linalg.norm(each)  # anoth
 show_source(clip_gradients)
 
 # %% [markdown]
-# ## Learn where to look
+# ## Train a T5 bias to attend to the previous token
 #
-# Last, everything together, on the book's own subject. The task: each token shall attend to the token before it. We give
-# the model nothing but a T5 bias ([chapter 33](33_t5.ipynb)): one number for each distance, added to scores that are all
-# 0. The values are one-hot tokens; the loss is the mean square between the output and the token before. At the start all
-# biases are 0, so every token looks at its whole past alike.
+# Last, everything together, on the book's own subject. Each token should attend to the token before it. We give the
+# model nothing but a T5 bias ([chapter 33](33_t5.ipynb)): one number for each distance, added to scores that are all
+# 0, and values that are one-hot tokens. The loss is the mean square between the output and the token before. At the
+# start all biases are 0, so every token looks at its whole past alike.
 
 # %%
 places = np.arange(12)
@@ -695,33 +654,37 @@ plots.learned_bias(losses, params["table"][:12, 0], weights)
 plt.show()
 
 # %% [markdown]
-# Nobody told the bias about distance 1; the gradient did. It came back through the softmax and the mask, was summed over
-# the batch and along every diagonal, and told twelve numbers which way to go. (The first token has nothing before it; it
-# looks at itself.)
+# Nobody told the bias about distance 1; the gradient did. It came back through the softmax and the mask, was summed
+# over the batch and along every diagonal, and moved twelve numbers in the right direction. (The first token has
+# nothing before it, so it looks at itself.)
 
 # %% [markdown]
 # ## In short
 #
 # - **How can NumPy differentiate my function as it stands?** NumPy asks an unknown argument what `np.exp` of it is,
-#   by `__array_ufunc__` and `__array_function__`. A `Tensor` answers, and notes what was done.
-#   [Shown](#numpy-asks-first).
-# - **What do all gradients cost?** For a linear layer twice its multiplications; so a step of training costs about
-#   three forward runs, however many parameters there are. [Shown](#a-tape-for-single-numbers).
+#   by `__array_ufunc__` and `__array_function__`. A `Tensor` answers, and records what was done.
+#   [Hooking into NumPy](#hooking-into-numpy-__array_ufunc__).
+# - **What do all gradients cost?** A training step costs about three forward runs, however many parameters there are.
+#   For a linear layer the way back takes twice its multiplications.
+#   [Reverse mode](#reverse-mode-a-tape-for-single-numbers).
 # - **How do I check a gradient?** By central differences in float64, with a step near $10^{-5}$, along one random
-#   direction: two runs check all parameters. [Shown](#how-exact-is-a-difference).
-# - **What are the gradients of softmax, cross-entropy, broadcasting?** $w\,(g-\sum gw)$; $p-\mathrm{onehot}$, what the
-#   model believes, minus what is true ([shown](#rules-for-whole-functions)); the sum over all copies
-#   ([shown](#from-numbers-to-arrays)).
-# - **Where is decay in AdamW, and what does clipping do?** Decay is subtracted beside Adam's step: inside, it would be
-#   divided like the gradient, and parameters with large gradients hardly shrink. Clipping shortens all gradients
-#   together to a largest norm. [Shown](#weight-decay-and-clipping).
+#   direction. Two runs check all parameters. [Gradient check](#gradient-check-by-finite-differences).
+# - **What are the gradients of softmax, cross-entropy, broadcasting?** Softmax has $w\,(g-\sum gw)$. Cross-entropy has
+#   $p-\mathrm{onehot}$, what the model believes minus what is true. Broadcasting has the sum over all copies.
+#   [Softmax and cross-entropy](#gradients-of-softmax-layer-norm-cross-entropy-and-rope),
+#   [broadcasting](#from-numbers-to-arrays-vector-jacobian-products).
+# - **Where is decay in AdamW, and what does clipping do?** Decay is subtracted beside Adam's step. Inside, it would be
+#   divided like the gradient, and parameters with large gradients would barely shrink. Clipping shortens all gradients
+#   together to a largest norm. [Weight decay and clipping](#weight-decay-and-clipping).
 # - **How large may the learning rate be?** For gradient descent on a bowl, less than $2/\lambda_{\max}$, two over its
-#   largest curvature. [Shown](#downhill).
+#   largest curvature. [Gradient descent](#gradient-descent-momentum-and-adam).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: Forwards
+# Functions to write are in `notebooks/exercises/61_autodiff.py`; check yours with `pe-numpy check 61_autodiff.py`.
+#
+# ### Exercise 1: Forward mode with dual numbers
 #
 # Slopes can also travel forwards. Write a class `Dual` that carries a value and its slope with respect to *one*
 # parameter, through `+` and `*`. Differentiate `L` at $(2, 3)$. How many runs do $P$ parameters need?
@@ -740,7 +703,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# One run for each parameter, as with differences, but exact. Forwards is right for few parameters and many results.
+# It needs one run for each parameter, as with differences, but is exact. Forward mode is right for few parameters and
+# many results.
 #
 # ```python
 # class Dual:
@@ -772,7 +736,7 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# $z_{k-1}$ up and $z_k$ down: minus the differences of $g$, which is 0 beyond its ends.
+# It moves $z_{k-1}$ up and $z_k$ down. That is minus the differences of $g$, which is 0 beyond its ends.
 #
 # </details>
 #
@@ -792,7 +756,7 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 3: The way back through attention
+# ### Exercise 3: The gradient of attention scores
 #
 # Let $o=wv$ with weights $w=\mathrm{softmax}(s)$, and $g$ the gradient with respect to $o$. Derive the gradient with
 # respect to the scores. Show that the sum over keys in it needs no weights if you know $o$.
@@ -811,8 +775,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# $\partial L/\partial s_{ij}=w_{ij}\,(g_i\cdot v_j-g_i\cdot o_i)$ (Dao and others, 2022). The package's rule for `attend`
-# is this line.
+# $\partial L/\partial s_{ij}=w_{ij}\,(g_i\cdot v_j-g_i\cdot o_i)$ (Dao and others, 2022). The package's rule for
+# `attend` is this line.
 #
 # ```python
 # rng = np.random.default_rng(0)
@@ -826,18 +790,73 @@ plt.show()
 # </details>
 
 # %% [markdown]
+# ## Deeper
+#
+# ### How exact is a finite difference?
+#
+# Taylor's series gives the error of a difference. Taken from both sides, the even terms cancel:
+#
+# $$\frac{f(x+h)-f(x)}{h}\approx f'+\frac h2f'',\qquad
+#   \frac{f(x+h)-f(x-h)}{2h}\approx f'+\frac{h^2}{6}f'''$$
+#
+# As an example take $f(x)=1/(1+x^2)$ at $x=\tfrac12$. There $f=0.8$, $f'=-0.64$, $f''=-0.256$ and $f'''=3.6864$.
+
+# %%
+def f(x):
+    return 1 / (1 + x * x)
+
+
+value, f_1, f_2, f_3, h = 0.8, -0.64, -0.256, 3.6864, 2.0**-8
+one_sided = (f(0.5 + h) - f(0.5)) / h - f_1
+central = (f(0.5 + h) - f(0.5 - h)) / (2 * h) - f_1
+print(f"one-sided: off by {one_sided:.7f}, central: off by {central:.7f}")
+assert np.isclose(one_sided, h / 2 * f_2, rtol=0.05, atol=0)
+assert np.isclose(central, h**2 / 6 * f_3, rtol=0.01, atol=0)
+
+# %% [markdown]
+# So are smaller steps better? Only until rounding matters. A float64 stores a number to a relative error of
+# $\varepsilon=2^{-53}$. Each of the two values is off by up to $\varepsilon|f|$, their difference by up to twice that.
+# Divided by $2h$ it is $\varepsilon|f|/h$. Together:
+#
+# $$\text{error}(h)\approx\frac{h^2}{6}|f'''|+\frac{\varepsilon|f|}{h},\qquad
+#   h_{\text{best}}=\left(\frac{3\,\varepsilon|f|}{|f'''|}\right)^{1/3}$$
+#
+# (The best step is where the error's derivative vanishes.) **Predict** the best step as a power of ten.
+
+# %% fold="output" alt="Errors of three difference quotients over the step, on log axes. What one sees: valleys; the central one in float64 is deepest near the predicted step, float32 turns up near a thousandth."
+steps, epsilon, half = 2.0 ** -np.arange(3, 46), 2.0**-53, np.float32(0.5)
+law, best = steps**2 / 6 * f_3 + epsilon * value / steps, (3 * epsilon * value / f_3) ** (1 / 3)
+central = np.array([abs((f(0.5 + h) - f(0.5 - h)) / (2 * h) - f_1) for h in steps])
+ratio = central / law  # each dot is luck, their size is not
+print(f"best step: {best:.1e}")
+assert 0.99 < ratio.max() < 1 + 1e-6 and ratio[steps < 1e-6].max() > 0.4
+assert math.isclose(best / 3 * f_3, epsilon * value / best**2, rel_tol=1e-9)  # error's slope 0
+one_sided = np.array([abs((f(0.5 + h) - f(0.5)) / h - f_1) for h in steps])
+h = steps.astype(np.float32)
+coarse = abs((f(half + h) - f(half - h)) / (2 * h) - f_1)
+errors = {"one-sided, float64": one_sided, "central, float64": central, "central, float32": coarse}
+assert all(e.min() < 1e-5 for e in errors.values())
+plots.difference_errors(steps, errors, law, best)
+plt.show()
+
+# %% [markdown]
+# From left to right, from large steps to small, each curve falls along its Taylor term, then rises as rounding takes
+# over. (A dot far below the line is luck: two roundings that cancel.) In float64 central differences with a step near
+# $10^{-5}$ are good to ten digits, in float32 at its best step to about four.
+#
 # ## In practice
 #
-# **Gradients that add up.** In PyTorch `backward()` *adds* to the `.grad` that each parameter keeps, so a loop must clear it
-# before each step; forget it, and the steps use the sum of all gradients so far. Here, as in JAX, gradients are results of
-# a function, and there is nothing to clear.
+# **A common mistake: gradients that add up.** In PyTorch `backward()` *adds* to the `.grad` that each parameter
+# keeps, so a loop must clear it before each step. Forget it, and the steps use the sum of all gradients so far. Here,
+# as in JAX, gradients are results of a function, and there is nothing to clear.
 #
-# **Two momentums.** PyTorch's SGD keeps $u_t=\mu u_{t-1}+g_t$ and moves by $-\eta u_t$: the rate is outside. At a constant
-# rate both give the same path. When the rate changes, they part: ours carries on old velocities, theirs rescales them.
+# **Two definitions of momentum.** PyTorch's SGD keeps $u_t=\mu u_{t-1}+g_t$ and moves by $-\eta u_t$: the rate is
+# outside. At a constant rate both give the same path. When the rate changes, they differ: ours carries on old
+# velocities, theirs rescales them.
 #
-# **Defaults differ.** Kingma and Ba suggest $\beta_2=0.999$ and $\epsilon=10^{-8}$; "Attention is all you need" has $0.98$
-# and $10^{-9}$, which are the defaults here. The first remembers a thousand steps, the second fifty. Some libraries decay
-# every parameter; here biases and gains, arrays of one axis, do not decay unless you say so.
+# **Defaults differ.** Kingma and Ba suggest $\beta_2=0.999$ and $\epsilon=10^{-8}$; "Attention is all you need" has
+# $0.98$ and $10^{-9}$, which are the defaults here. The first remembers a thousand steps, the second fifty. Some
+# libraries decay every parameter. Here biases and gains, arrays of one axis, do not decay unless you ask for it.
 
 # %%
 for rates in ([0.02] * 40, [0.02] * 20 + [0.002] * 20):
@@ -863,13 +882,13 @@ assert (moved["gain"] == 1).all() and np.allclose(moved["W"], 0.95, rtol=0, atol
 # %% [markdown]
 # ## Further reading
 #
-# - S. Linnainmaa, master's thesis, Helsinki 1970; in English "Taylor expansion of the accumulated rounding error", BIT 16,
-#   1976: the walk back, for the study of rounding errors.
+# - S. Linnainmaa, master's thesis, Helsinki 1970; in English "Taylor expansion of the accumulated rounding error",
+#   BIT 16, 1976: the walk back, for the study of rounding errors.
 # - NumPy Enhancement Proposals [13](https://numpy.org/neps/nep-0013-ufunc-overrides.html) and
 #   [18](https://numpy.org/neps/nep-0018-array-function-protocol.html): the two methods by which NumPy asks.
 # - A. Karpathy, [micrograd](https://github.com/karpathy/micrograd): a tape for single numbers.
-# - B. Polyak, USSR Computational Mathematics and Mathematical Physics 4, 1964: momentum. D. Kingma and J. Ba, "Adam", 2015,
-#   [arXiv:1412.6980](https://arxiv.org/abs/1412.6980). I. Loshchilov and F. Hutter, "Decoupled weight decay
+# - B. Polyak, USSR Computational Mathematics and Mathematical Physics 4, 1964: momentum. D. Kingma and J. Ba, "Adam",
+#   2015, [arXiv:1412.6980](https://arxiv.org/abs/1412.6980). I. Loshchilov and F. Hutter, "Decoupled weight decay
 #   regularization", 2019, [arXiv:1711.05101](https://arxiv.org/abs/1711.05101).
 # - R. Pascanu and others, "On the difficulty of training recurrent neural networks", 2013,
 #   [arXiv:1211.5063](https://arxiv.org/abs/1211.5063): clipping. T. Dao and others, "FlashAttention", 2022,

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 62. Train an encoder and a decoder
+# # 62. Training an encoder-decoder Transformer
 #
 # *What must a model keep of what it reads, and what goes wrong without shift, mask or memory?*
 #
 # 45 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [60 Build the Transformer block](60_layers.ipynb), [61 Let NumPy differentiate itself](61_autodiff.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A translator reads one sequence and writes another. You build a Transformer for the smallest
+# such task, writing a string backwards: an encoder that reads, a decoder that writes, and attention between the two.
+# You train it in seconds and look at what it attends to. Then you break it on purpose, by taking away the shift, the
+# mask, the memory or the positions. At the end you can write a training loop, and find mistakes that no error message
+# reports.
 
 # %% fold="input" alt="Two towers of boxes. Left, the encoder: letters, embedding, self-attention both ways, feed-forward, memory. Right, the decoder: shifted inputs, masked self-attention, cross-attention to the memory, feed-forward, logits."
 import math
@@ -26,10 +30,10 @@ plots.encoder_decoder_path("spoons", "^snoops", "snoops$")
 plt.show()
 
 # %% [markdown]
-# ## Strings and their mirror images
+# ## Sequence to sequence: reversing strings
 #
 # Write "spoons" backwards. The first letter that you need is the last one that you read, and then you must still
-# know every letter. A model that turns one sequence into another is called **sequence to sequence**; reversing a
+# know every letter. A model that turns one sequence into another is called **sequence to sequence**. Reversing a
 # string is a very small case that needs the whole source. Our alphabet has 29 tokens: the letters, and three marks.
 # `_` fills up short strings (padding), `^` begins a target (BOS, "beginning of sequence"), `$` ends it (EOS).
 
@@ -47,27 +51,28 @@ no_end = np.where(example["targets"] == LETTERS.index("$"), PAD, example["target
 assert np.array_equal(example["inputs"][:, 1:], no_end[:, :-1])
 
 # %% [markdown]
-# The inputs are the targets without `$`, one place later, with `^` in front. Most mistakes turn on this shift.
+# The inputs are the targets without `$`, one position later, with `^` in front. Most mistakes come from this shift.
 #
-# **Two attempts that fail.** *Write while reading*: the first letter that is needed has not been read yet. *Read to the
-# end, keep one vector, then write*: this is how recurrent networks translated in 2014. One vector must then hold
-# everything, however long the string. We will train that, too, and count.
+# **Two attempts that fail.** *Write while reading*: the first letter that is needed has not been read yet. *Read to
+# the end, keep one vector, then write*: this is how recurrent networks translated in 2014. One vector must then
+# contain everything, however long the string. We will train that as well, and count.
 #
-# **The idea**, in the picture at the top: keep a vector for *every* token of the source, and let the writer look at
+# **The idea**, in the figure at the top: keep a vector for *every* token of the source, and let the writer look at
 # whichever it needs. The reader is the **encoder**. What it keeps is the **memory**. The writer is the **decoder**,
 # and the looking is **cross-attention**: queries from the decoder, keys and values from the memory. $S$ is the number
 # of source tokens, $L$ the number of target tokens, $D$ the width, $V$ the vocabulary, $B$ the number of strings
 # computed together.
 #
-# ## The input: which letter, and where
+# ## The input: token embedding plus positional encoding
 #
 # A token is a number. The model looks up its row in a learned table $E$, the **embedding**, multiplies it by
-# $\sqrt D$ (section 3.4 of Vaswani and others, 2017), and adds the code of its position:
+# $\sqrt D$ (section 3.4 of Vaswani and others, 2017), and adds the encoding of its position:
 #
 # $$x_{i} = \sqrt{D}\;E_{w_i} + \mathrm{PE}(i)$$
 #
-# That paper gives no reason. The usual reading: the same table serves at the output, where logits
-# should not be large, so its entries are small, about $1/\sqrt D$. The position code would drown such a word.
+# That paper gives no reason. The usual reading is that the same table serves at the output, where logits
+# should not be large, so its entries are small, about $1/\sqrt D$. Beside such a word the positional encoding would be
+# far too large.
 
 # %%
 word, D = to_tokens("spoons", LETTERS), 512
@@ -81,9 +86,9 @@ print("code {:.1f}, word without the factor {:.1f}, with it {:.1f}\n".format(*le
 show_source(embed_tokens)
 
 # %% [markdown]
-# `Sizes` holds what the parameters will show: how many layers, how wide. `Model` holds what they cannot show: the
-# number of heads, the encoding, where the norm stands. `init_params` draws the parameters for both. For the checks
-# below they are tiny: width 8, two heads, one layer on each side.
+# `Sizes` contains what the parameters will show: how many layers, how wide. `Model` contains what they cannot show:
+# the number of heads, the encoding, and where the norm is. `init_params` draws the parameters for both. For the
+# checks below they are tiny: width 8, two heads, one layer on each side.
 
 # %% fold="output"
 model = Model(n_heads=2, encoding=Sinusoidal(), cross_heads=1)
@@ -96,13 +101,13 @@ show_source(Sizes, Model)
 # ## The encoder: one vector for each token
 #
 # The encoder is a stack of the blocks of [chapter 60](60_layers.ipynb): self-attention mixes rows, a small network
-# treats each row alone, around each stands a residual connection with a norm. Our model is pre-norm. Nothing is
+# treats each row by itself, and around each is a residual connection with a norm. Our model is pre-norm. Nothing is
 # compressed: $S$ tokens go in, $S$ vectors come out.
 #
-# Strings of different length share a batch, so the shorter ones are padded, and a mask must hide the padding: `real`
-# marks the true tokens. The test: a padded string gives the memory that it gives alone. **Predict** what is wrong
-# without `real`. (In the code, a `Context` is what one call knows of its tokens: positions, padding, masks. `stack`
-# serves the decoder, too.)
+# Strings of different length share a batch, so the shorter ones are padded, and a mask must hide the padding. `real`
+# marks the non-padding tokens. The test is that a padded string gives the same memory as without padding. **Predict**
+# what is wrong without `real`. (In the code, a `Context` is what one call knows about its tokens: positions, padding,
+# masks. `stack` serves the decoder as well.)
 
 # %% fold="output"
 memory = encode(weights, model, [word])  # (1, S, D)
@@ -118,7 +123,7 @@ assert (off > 0.1).all()
 show_source(encode, stack)
 
 # %% [markdown]
-# ## The decoder: look back, look across
+# ## The decoder: causal self-attention and cross-attention
 #
 # A decoder layer has three steps. First, self-attention with the causal mask: row $t$ looks at the rows up to $t$.
 # Second, cross-attention: row $t$ looks at the memory. Third, the feed-forward network. With $r_t$ for row $t$ of the
@@ -127,7 +132,7 @@ show_source(encode, stack)
 # $$o_t=\sum_{j=0}^{S-1} w_{tj}\;m_j W^v,\qquad
 #   w_{tj}=\operatorname{softmax}_j\frac{(r_t W^q)\cdot(m_j W^k)}{\sqrt K}$$
 #
-# No causal mask stands in it: the whole source is known before the first letter is written.
+# It has no causal mask: the whole source is known before the first letter is written.
 
 # %%
 p = weights["decoder"]["layers"]["0"]["cross"]
@@ -144,10 +149,9 @@ assert np.allclose(output[0], o @ p["W_o"], rtol=0, atol=1e-12)
 show_source(cross_attention)
 
 # %% [markdown]
-# The whole decoder from five functions that you know. It takes *any* mask, which we need later. The last line
-# multiplies by the output matrix: $V$ numbers a row, the **logits**, whose softmax is the distribution of the next
-# token.
-
+# Here is the whole decoder from five functions that you know. It takes *any* mask, which we need later. The last line
+# multiplies by the output matrix. The result is $V$ numbers per row, the **logits**, whose softmax is the
+# distribution of the next token.
 
 # %%
 def decode_with(params, tokens, memory, mask, across=None):
@@ -167,10 +171,10 @@ def decode_with(params, tokens, memory, mask, across=None):
 
 
 # %% [markdown]
-# The package's `decode` does it for any model; its `cache` is the subject of [chapter 63](63_decoding.ipynb), and
+# The package's `decode` does it for any model. Its `cache` is the subject of [chapter 63](63_decoding.ipynb), and
 # `watch` takes the attention weights out, for us to look at. The last four lines of its `block` are the three steps.
-# One call stands for all predictions: because of the causal mask, row $t$ of the long call is the last row of a call
-# with the first $t+1$ inputs. So when a model trains, *every* row predicts and enters the loss; when it writes, only
+# One call makes all predictions: because of the causal mask, row $t$ of the long call is the last row of a call
+# with the first $t+1$ inputs. So when a model trains, *every* row predicts and enters the loss. When it writes, only
 # the last row is used.
 
 # %% fold="output"
@@ -188,17 +192,16 @@ show_source(block)
 #
 # What should the decoder learn? The probability of a whole target $y = (y_0, \dots, y_n)$, given the source $x$. The
 # definition of conditional probability, used again and again, splits it without any assumption into a product of
-# $p(y_t \mid y_0, \dots, y_{t-1}, x)$ over all places $t$. So it is enough to predict the *next* token from the true
-# ones before it. In training we have them, so we feed them, whatever the model itself would have said. This is
-# **teacher forcing**: after each answer, right or wrong, the teacher says the right one, and the next question starts
-# from there.
+# $p(y_t \mid y_0, \dots, y_{t-1}, x)$ over all positions $t$. So it is enough to predict the *next* token from the
+# true ones before it. In training we have them, so we feed them, whatever the model itself would have written. This
+# is **teacher forcing**: after each answer, right or wrong, the teacher gives the right one, and the next question
+# starts from there.
 #
 # Now the trap. The rows of the decoder see their own input (the mask allows $j \le t$). If input $t$ were the target
-# $y_t$, row $t$ would be asked for a token that it holds in its hand. So the inputs are **shifted to the right**:
-# row $t$ gets the token before, and row 0 gets the mark `^`.
+# $y_t$, row $t$ would be asked for a token that it is given. So the inputs are **shifted to the right**: row $t$ gets
+# the token before, and row 0 gets the mark `^`. Here the batch has the shift; some libraries do it in the model.
 #
 # $$u_0 = \text{BOS},\qquad u_t = y_{t-1}$$
-
 
 # %%
 def shift_by_loops(targets, begin=1):
@@ -218,7 +221,7 @@ assert inputs[0] == 1 and all(inputs[t] == targets[t - 1] for t in range(1, 7))
 
 # %% [markdown]
 # Row $t$ sees *inputs* up to and including $t$, and these are the *targets* before $t$. **A test for every training
-# program**: exchange the target at place 3. **Predict** which rows change.
+# program**: exchange the target at position 3. **Predict** which rows change.
 
 # %% fold="output"
 changed = targets.copy()
@@ -247,7 +250,7 @@ plt.show()
 # %% [markdown]
 # (Without the mask the last row is safe even then: `$` is never an input.)
 #
-# ## The loss
+# ## The loss: cross-entropy
 #
 # Each row ends in a softmax: $p_v$ is the probability that it gives to token $v$. The target is one-hot. The
 # **cross-entropy** of the two is
@@ -255,9 +258,8 @@ plt.show()
 # $$-\sum_{v} \operatorname{onehot}(y)_v \,\log p_v \;=\; -\log p_y$$
 #
 # the surprise at the right token, in **nats** (natural logarithms). It is 0 if the model was sure and right. Summed
-# over the places it is $-\log p(y \mid x)$, by the product above: to minimise the sum is to make the true target as
+# over the positions it is $-\log p(y \mid x)$, by the product above: to minimise the sum is to make the true target as
 # probable as possible. ($e^{\text{loss}}$ is called **perplexity**.)
-
 
 # %%
 def surprise_by_loops(logits, target):
@@ -272,10 +274,11 @@ assert np.allclose(surprises, -log_p[np.arange(7), targets], rtol=0, atol=1e-12)
 print(f"mean {sum(surprises) / 7:.2f}, log 29 = {math.log(29):.2f}")
 
 # %% [markdown]
-# The mean is near $\log 29 = 3.37$, the surprise at one of 29 equally likely tokens: the model is untrained. **This is
-# the first check of every training.** Far above it, the model starts out sure of wrong answers; far below it,
-# it starts out with knowledge, such as the frequencies of the tokens. A leak does not show here, since an untrained
-# model cannot yet use an answer that it sees; the test above, which exchanges one target, finds it.
+# The mean is near $\log 29 = 3.37$, the surprise at one of 29 equally likely tokens: the model is untrained. **This
+# is the first check of every training.** If the loss is far above it, the model starts out sure of wrong answers. If
+# it is far below, the model starts out with knowledge, such as the frequencies of the tokens. A leak does not show
+# here, since an untrained model cannot yet use an answer that it sees. The test above, which exchanges one target,
+# finds it.
 #
 # The package's function takes the mean over all tokens that count. `ignore` leaves out the padding.
 
@@ -287,13 +290,13 @@ assert abs(cross_entropy(longer, tail, ignore=PAD) - np.mean(surprises)) < 1e-12
 show_source(cross_entropy)
 
 # %% [markdown]
-# ### Sum or mean?
+# ### Sum or mean over tokens?
 #
 # With $T$ tokens
 #
 # $$\sum_{t} \ell_t = T\cdot\frac1T\sum_t \ell_t,\qquad \nabla \sum_t \ell_t = T\,\nabla\Big(\frac1T\sum_t \ell_t\Big)$$
 #
-# Both are smallest at the same parameters; the step of plain gradient descent is $T$ times as long for the sum.
+# Both are smallest at the same parameters. The step of ordinary gradient descent is $T$ times as long for the sum.
 
 # %%
 parts = value_and_grad(lambda z: sum(cross_entropy(z[t], targets[t]) for t in range(7)))
@@ -310,11 +313,11 @@ assert np.allclose([over_tokens, over_strings], [0.9, 1.25], rtol=0, atol=1e-12)
 
 # %% [markdown]
 # **A common mistake**: the mean of each string, then the mean of these means. It gives a token of a short string more
-# weight than one of a long string. Batches too large for a machine are cut into pieces whose gradients are added
-# ("gradient accumulation"); libraries averaged each piece, then the pieces, which with pieces of unequal length is
-# another loss (huggingface/transformers, pull requests #34191 and #34198, October 2024).
+# weight than a token of a long string. Batches too large for a machine are cut into pieces whose gradients are added
+# ("gradient accumulation"). Libraries averaged each piece, then the pieces, which with pieces of unequal length is
+# a different loss (huggingface/transformers, pull requests #34191 and #34198, October 2024).
 #
-# ### Smoothed labels
+# ### Label smoothing (second reading)
 #
 # A one-hot target asks for a probability of exactly 1, which takes infinite logits. **Label smoothing** asks for a
 # little less: a share $\varepsilon$ of the target, 0.1 in the first Transformer, is spread over all $V$ tokens.
@@ -333,10 +336,10 @@ print(f"smallest loss with 29 tokens: {smooth(smoothed)[0]:.3f}")
 assert np.allclose(smooth(smoothed)[1], 0, rtol=0, atol=1e-12)  # the gradient vanishes
 
 # %% [markdown]
-# ## Train it
+# ## Training: warm-up, dropout, the loop
 #
-# **The learning rate.** In the usual reading the optimiser's estimates are poor at the start, so the rate begins small
-# and rises for $w$ steps (**warm-up**); later it falls, so that the parameters settle. Equation (3) of the 2017 paper:
+# **The learning rate.** In the usual reading the optimiser's estimates are poor at the start. So the rate begins small
+# and rises for $w$ steps (**warm-up**). Later it falls, so that the parameters settle. Equation (3) of the 2017 paper:
 #
 # $$\text{rate}(t) = D^{-1/2}\,\min\!\big(t^{-1/2},\; t\,w^{-3/2}\big)$$
 #
@@ -351,13 +354,13 @@ assert np.allclose(rates, [0.5, 1, (1 + 0.02) / 2, 0.02], rtol=0, atol=1e-12)
 show_source(warmup_schedule, cosine_schedule)
 
 # %% [markdown]
-# **Dropout.** In training each component of a sublayer's output, and of the embedded input, is set to zero with
-# probability $p$, anew in each step, so that no later layer can rely on a single number. What is kept is scaled up, so that the
-# expected value stays:
+# **Dropout.** In training, each component of a sublayer's output, and of the embedded input, is set to zero with
+# probability $p$, drawn again in each step, so that no later layer can rely on a single number. What is kept is
+# scaled up, so that the expected value does not change:
 #
 # $$y_d=\frac{m_d\,x_d}{1-p},\qquad \mathrm{E}[y_d]=x_d$$
 #
-# with $m_d = 0$ or 1. At inference it is off. Its generator of random numbers is an argument: without one, or with
+# with $m_d = 0$ or 1. At inference it is off. Its generator of random numbers is an argument. Without one, or with
 # $p=0$, it does nothing, so to forget it can't spoil an evaluation. (Our small model needs none.)
 
 # %%
@@ -372,12 +375,11 @@ assert np.array_equal(dropout(x, p), x)  # no generator: inference
 show_source(dropout)
 
 # %% [markdown]
-# Now the real sizes: one layer on each side, width 32, 23,360 parameters. The `Model` is the same; it has a single
-# head of cross-attention, so that there is one map to read. A step draws 32 fresh strings of 3 to 10 letters, computes loss and gradients, clips them, and
-# moves the parameters by AdamW ([chapter 61](61_autodiff.ipynb)). One string in ten, by its checksum, is **held
-# out**: no training ever draws it. The source needs its padding mask in both attentions that read it; the inputs are
-# padded on the right, where the causal mask hides it.
-
+# Now the real sizes: one layer on each side, width 32, 23,360 parameters. The `Model` is the same. It has a single
+# head of cross-attention, so that there is one map to read. A step draws 32 fresh strings of 3 to 10 letters,
+# computes loss and gradients, clips them, and moves the parameters by AdamW ([chapter 61](61_autodiff.ipynb)). One
+# string in ten, by its checksum, is **held out**: no training ever draws it. The source needs its padding mask in
+# both attentions that read it. The inputs are padded on the right, where the causal mask hides it.
 
 # %%
 sizes = Sizes(len(LETTERS), d_model=32, d_ff=64, **sides)
@@ -410,10 +412,10 @@ def count(tree):
 
 
 # %% [markdown]
-# Whatever is random in step $t$ comes from a generator made of the seed and $t$, so a training that was cut off can go
-# on from its `checkpoint` as if nothing had happened. We stop once at step 200, to keep a half-trained model. 1000 steps
-# take less than ten seconds (`notebooks/results/bench_models.md`). Outputs are coarse: another processor ends with
-# slightly other parameters.
+# All that is random in step $t$ comes from a generator made from the seed and $t$. So a training that was cut off can
+# continue from its `checkpoint` as if nothing had happened. We stop once at step 200, to keep a half-trained model.
+# 1000 steps take less than ten seconds (`notebooks/results/bench_models.md`). Outputs are coarse, because another
+# processor ends with slightly different parameters.
 
 # %%
 beginning = init_params(sizes, model, np.random.default_rng(0))
@@ -433,7 +435,6 @@ assert len(losses) == 1000 and losses[0] > 3 and np.mean(losses[-50:]) < 0.02
 # Does it *write*? Writing means: start with `^`, take the most probable token, append it, ask again, until `$` comes.
 # `greedy` does this for a batch ([chapter 63](63_decoding.ipynb)). **Exact match** is the share of strings without a
 # single mistake.
-
 
 # %%
 def written_by(params, batch, source_real=None):
@@ -458,34 +459,10 @@ print("after 1000 steps, over 99 %:", exact_match(params, held_out) > 0.99)
 assert exact_match(beginning, held_out) == 0 and exact_match(params, held_out) > 0.99
 
 # %% [markdown]
-# `save` writes nested dictionaries of arrays into one file, which appears under its name only when it is complete.
-# `load` compares the checksum of every array before it hands anything over. Neither uses pickles, so a strange file
-# cannot run code, and a size that it claims is compared with the file's own before memory is taken for it. Given the
-# model, the file says what parameters can't show (heads, the encoding and its base, the place of norms), and `load`
-# compares it.
-
-# %%
-file, bad, other = (Path(folder.name) / f"{name}.npz" for name in ("model", "bad", "cut"))
-save(file, {"params": params}, model=model)
-again = load(file, like={"params": beginning}, model=model)["params"]  # the same, or an error
-assert np.array_equal(logits_of(again, held_out), logits_of(params, held_out))  # to the last bit
-data = bytearray(file.read_bytes())
-data[len(data) // 2] ^= 1  # one bit flips on the disk
-bad.write_bytes(data)
-for path, expected in ((file, replace(model, n_heads=4)), (bad, model)):
-    try:
-        load(path, model=expected)
-    except ValueError as error:
-        print(str(error).replace(str(path), path.name))
-recipe(beginning, 5, checkpoint=other)  # the power fails after step 5
-straight, resumed = recipe(beginning, 12)[0], recipe(beginning, 12, checkpoint=other)[0]
-assert np.array_equal(straight["output"], resumed["output"])  # to the last bit
-
-# %% [markdown]
-# ## What does it look at?
+# ## Cross-attention maps: what the decoder looks at
 #
 # From here on figures and tables show one committed training (`notebooks/results/make_reversal.py`, the recipe above,
-# seed 0), so that they are the same on every machine. Row $t$ must say letter $n-1-t$ of
+# seed 0), so that they are the same on every machine. Row $t$ must predict letter $n-1-t$ of
 # the source. **Predict** where in the map of cross-attention the large weights lie.
 
 # %% fold="output" alt="Cross-attention maps of spoons and question. In both, the large weights run along the anti-diagonal, from the last source letter in the first row to the first letter; neighbours share some."
@@ -500,9 +477,8 @@ plots.reversal_maps(stored["maps"])
 plt.show()
 
 # %% [markdown]
-# Along the anti-diagonal. Nobody told the model; the loss alone did. How often does the largest weight lie there, and how
-# large is it?
-
+# They lie along the anti-diagonal. Nobody told the model; only the loss did. How often is the largest weight there,
+# and how large is it?
 
 # %%
 def anti_diagonal(params, batch):
@@ -521,16 +497,15 @@ print(f"largest in {100 * hits:.0f} % of the rows, mean weight {weight:.2f}")
 assert 0.95 < hits < 1 and right and anti_diagonal(params, held_out)[0] > 0.95
 
 # %% [markdown]
-# In 99 % of the rows the *largest* weight lies on the anti-diagonal (above 98 % in five trainings with five seeds:
+# In 99% of the rows the *largest* weight is on the anti-diagonal (above 98% in five trainings with five seeds:
 # `notebooks/results/bench_models.md`). The *mean weight* there is only 0.76; the neighbours share the rest. The model
-# writes the right letter even where a neighbour has the largest weight. So the map alone does not tell what the model
-# will write.
+# writes the right letter even where a neighbour has the largest weight. So the map does not by itself tell what the
+# model will write.
 #
-# ## Take away the shift, or the mask
+# ## Ablations: target shift and causal mask
 #
-# First **no shift**: inputs equal to the targets. Then **no causal mask**, with `decode_with`. **Predict** for both: does
-# the loss fall faster or slower than above?
-
+# First **no shift**: inputs equal to the targets. Then **no causal mask**, with `decode_with`. **Predict** for both:
+# does the loss fall faster or slower than above?
 
 # %% fold="output"
 def loss_without_shift(params, batch, rng=None):
@@ -551,14 +526,16 @@ for wrong in (loss_without_shift, loss_without_mask):
 
 # %% [markdown]
 # The loss falls *faster*, and the model cannot write a single string in a hundred. It learned to copy the answer that
-# it was shown. Neither loss nor accuracy measured with the true inputs warns you; writing does, and so does
+# it was shown. Neither loss nor accuracy measured with the true inputs warns you. Writing does, and so does
 # exchanging one target. **A common mistake**: a user of T5 gave `decoder_input_ids` equal to `labels`, and the trained
 # model wrote "gibberish" (huggingface/transformers #11977).
 #
-# ## Take away the memory, or the positions
+# ## Ablations: memory and positions
 #
-# The committed run has two more, all with the full 1000 steps. *One vector in all*: the memory is replaced by the
-# mean of its rows, one vector of 32 numbers. *No positions*: embeddings alone, on both sides.
+# The committed run has three more, all with the full 1000 steps. *One vector in all*: the memory is replaced by the
+# mean of its rows, one vector of 32 numbers. *No positions*: only embeddings, on both sides. *RoPE*: no sinusoids
+# either, but `Rope()` as the encoding, which rotates queries and keys of every self-attention
+# ([chapter 40](40_rope_derived.ipynb)).
 
 # %%
 tests, curves = stored["tests"], stored["curves"]
@@ -568,10 +545,11 @@ for name, test in tests.items():
     print(f"{name:18} {given:5.1f} {free:5.1f} {100 * test['exact'][1]:5.1f}")
 assert tests["as it should be"]["exact"][1] > 0.99 > 0.5 > tests["one vector in all"]["exact"][1]
 assert tests["no shift"]["exact"][1] == tests["no causal mask"]["exact"][1] == 0
+assert 0.9 < tests["RoPE"]["exact"][1] < 0.95
 
 # %% [markdown]
-# *given*: tokens right when the true prefix is given (the two cheats are given the answer, too). *free*: when the model
-# continues its own prefix. *exact*: strings without a mistake.
+# *given*: tokens right when the true prefix is given (the two cheats are also given the answer). *free*: when the
+# model continues its own prefix. *exact*: strings without a mistake.
 
 # %% alt="Left: losses of five trainings on a log scale. No shift and no causal mask fall fastest and lowest, then the right one; one vector and no positions stay high. Right: exact match 100, 0, 0, 40 and 4 per cent."
 percent = {name: 100 * float(tests[name]["exact"][1]) for name in curves}
@@ -581,13 +559,15 @@ plots.losses_and_matches(10 * np.arange(100) + 5.5, curves, percent)
 plt.show()
 
 # %% [markdown]
-# The two lowest losses belong to the two models that can do nothing. **Without positions** 4 % are right: the model
-# knows *which* letters there are, not their order. (The causal mask tells the decoder how many letters it has written,
-# see [chapter 11](11_why_position.ipynb).)
+# The two lowest losses belong to the two models that can do nothing. **Without positions** 4% are right: the model
+# knows *which* letters there are, not their order. (The causal mask tells the decoder how many letters it has
+# written, see [chapter 11](11_why_position.ipynb).) **With RoPE** 92.7% are right, in one training with one seed.
+# RoPE gives a self-attention the distances between tokens. Cross-attention has no position here, so a source letter's
+# position reaches the decoder only if the encoder has put it into the memory.
 #
-# ### One vector for all
+# ### The fixed-vector bottleneck
 #
-# With one vector 40 % of the strings are right. Which ones?
+# With one vector 40% of the strings are right. Which ones?
 
 # %% alt="Exact match against the length of the string. With one vector for each letter it stays at 100 per cent; with one vector in all it falls from 100 at three letters to 0 at ten."
 each, one = (100 * tests[n]["exact by length"] for n in ("as it should be", "one vector in all"))
@@ -599,16 +579,16 @@ plots.match_by_length(np.arange(3, 11), by_length)
 plt.show()
 
 # %% [markdown]
-# The short ones. Three letters fit into 32 numbers, ten don't (after this training). Bahdanau and others (2015, figure
-# 2) found the same shape in translation. That the curve must fall somewhere, counting proves: 32 numbers of float32 are
-# 1024 bits, and from 218 letters on there are more strings than that distinguishes.
+# The short ones are. Three letters fit into 32 numbers, ten don't (after this training). Bahdanau and others (2015,
+# figure 2) found the same shape in translation. Counting proves that the curve must fall somewhere: 32 numbers of
+# float32 are 1024 bits, and from 218 letters on there are more strings than that distinguishes.
 #
-# ### What teacher forcing hides
+# ### Exposure bias: what teacher forcing hides
 #
-# After 200 steps the model gets 91.7 % of the tokens right if the true prefix is given, and 86.1 % if it must continue
-# its own. In training it has never seen a prefix with a mistake in it; when it writes, it meets its own. This gap is
-# called **exposure bias**. After its first mistake of a string, 90 % of the following tokens are right with the true
-# prefix, 63 % with its own. Exact match cannot show the gap: up to the first mistake the true prefix and the model's
+# After 200 steps the model gets 91.7% of the tokens right if the true prefix is given, and 86.1% if it must continue
+# its own. In training it has never seen a prefix with a mistake in it. When it writes, it meets its own. This gap is
+# called **exposure bias**. After its first mistake in a string, 90% of the following tokens are right with the true
+# prefix, 63% with its own. Exact match cannot show the gap. Up to the first mistake the true prefix and the model's
 # own are the same, so a string is right in both ways or in neither:
 #
 # $$\text{exact match, given} = \text{exact match, free}$$
@@ -623,30 +603,33 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 # %% [markdown]
 # ## In short
 #
-# - **What does the encoder hand over?** One vector *for each source token*, $(B, S, D)$; with one for all, exact
-#   match falls from 100 % to 40 %. [Shown](#one-vector-for-all).
+# - **What does the encoder pass on?** One vector *for each source token*, $(B, S, D)$. With one vector for all, exact
+#   match falls from 100% to 40%. [The fixed-vector bottleneck](#the-fixed-vector-bottleneck).
 # - **What attends to what in cross-attention?** Queries come from the decoder, keys and values from the memory. It
-#   has a padding mask and no causal mask. [Shown](#the-decoder-look-back-look-across).
-# - **Why and where are the decoder's inputs shifted right?** Row $t$ sees inputs up to $t$; so input $t$ must be
-#   target $t-1$ ([shown](#teacher-forcing-and-the-shift-to-the-right)). Here the batch has the shift; some libraries
-#   do it in the model. Without shift or causal mask the loss falls faster, and no string is written right
-#   ([shown](#take-away-the-shift-or-the-mask)).
-# - **What should the first loss be?** About $\log V$, here 3.37 for 29 tokens; a leak does not show in it
-#   ([shown](#the-loss)). The sum over $T$ tokens is $T$ times the mean; the mean of the means of unequal pieces is
-#   another loss ([shown](#sum-or-mean)).
-# - **How does a training that was cut off go on?** From its checkpoint (parameters, moments, step, losses); what is
-#   random in step $t$ depends on the seed and $t$ alone. It ends the same to the last bit: 1000 steps, seconds, exact
-#   match 100 %. [Shown](#train-it).
-# - **Why is accuracy high and writing bad?** Accuracy is measured after the true prefix, writing goes on from the
-#   model's own: half-trained, 91.7 % of the tokens are right against 86.1 %. [Shown](#what-teacher-forcing-hides).
+#   has a padding mask and no causal mask. [The decoder](#the-decoder-causal-self-attention-and-cross-attention).
+# - **Why are the decoder's inputs shifted right?** Row $t$ sees inputs up to $t$, so input $t$ must be
+#   target $t-1$. Without the shift, or without the causal mask, the loss falls faster and no string is written right.
+#   [Teacher forcing](#teacher-forcing-and-the-shift-to-the-right),
+#   [ablations](#ablations-target-shift-and-causal-mask).
+# - **What should the first loss be?** About $\log V$, here 3.37 for 29 tokens. A leak does not show in it. The mean
+#   of the means of unequal pieces is a different loss. [The loss](#the-loss-cross-entropy),
+#   [sum or mean](#sum-or-mean-over-tokens).
+# - **How does a training that was cut off continue?** From its checkpoint (parameters, moments, step, losses). What is
+#   random in step $t$ depends only on the seed and $t$. It ends the same to the last bit.
+#   [Checkpoints](#checkpoints-save-load-and-resume).
+# - **Why is accuracy high and writing bad?** Accuracy is measured after the true prefix, but the model writes after
+#   its own. Half-trained, 91.7% of the tokens are right against 86.1%.
+#   [Exposure bias](#exposure-bias-what-teacher-forcing-hides).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/62_model.py`; check yours with `pe-numpy check 62_model.py`.
+#
 # ### Exercise 1: Shifted twice
 #
-# A library shifts the targets, and you have shifted them, too: $u_0 = u_1 = \text{BOS}$, $u_t = y_{t-2}$. Which targets
-# does row $t$ see? Is the answer in view? What is lost?
+# A library shifts the targets, and you have shifted them as well: $u_0 = u_1 = \text{BOS}$, $u_t = y_{t-2}$. Which
+# targets does row $t$ see? Is the answer in view? What is lost?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -674,27 +657,27 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 #
 # </details>
 #
-# ### Exercise 2: Count the padding
+# ### Exercise 2: Padding in the loss
 #
-# Leave out `ignore=PAD`. How does the loss of the untrained model change, and how that of the trained one? Which of
-# the two numbers would mislead you?
+# Leave out `ignore=PAD`. How does the loss of the untrained model change, and how does the loss of the trained one?
+# Which of the two numbers would mislead you?
 #
 # <details><summary>Hint 1</summary>
 #
-# `cross_entropy(logits_of(params, held_out), held_out["targets"])`.
+# Compute `cross_entropy(logits_of(params, held_out), held_out["targets"])`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The trained model was never told what to say after `$`.
+# The trained model was never told what to predict after `$`.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Before training a little: every token is about equally surprising. After training it is far higher, since what stands
-# after `$` was never learned. That number misleads.
+# Before training it changes a little: every token is about equally surprising. After training it is far higher, since
+# what comes after `$` was never learned. That number misleads.
 #
 # ```python
 # def counted(p):
@@ -724,7 +707,7 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 #
 # <details><summary>Solution</summary>
 #
-# $V$ and 2: the number of equally likely tokens among which the model seems to choose.
+# They are $V$ and 2: the number of equally likely tokens among which the model seems to choose.
 #
 # ```python
 # two = np.where(np.arange(29) < 2, 0.0, -1e9)[None]
@@ -737,7 +720,35 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 # %% [markdown]
 # ## Deeper
 #
-# The package's code of the decoder, the training loop, and the two that keep its results:
+# ### Checkpoints: save, load and resume
+#
+# `save` writes nested dictionaries of arrays into one file, which appears under its name only when it is complete.
+# `load` compares the checksum of every array before it returns anything. Neither uses pickles, so a strange file
+# cannot run code, and a size that it claims is compared with the file's own before memory is taken for it. Given the
+# model, the file also records what parameters can't show (heads, the encoding and its base, the place of norms), and
+# `load` compares it.
+
+# %%
+file, bad, other = (Path(folder.name) / f"{name}.npz" for name in ("model", "bad", "cut"))
+save(file, {"params": params}, model=model)
+again = load(file, like={"params": beginning}, model=model)["params"]  # the same, or an error
+assert np.array_equal(logits_of(again, held_out), logits_of(params, held_out))  # to the last bit
+data = bytearray(file.read_bytes())
+data[len(data) // 2] ^= 1  # one bit flips on the disk
+bad.write_bytes(data)
+for path, expected in ((file, replace(model, n_heads=4)), (bad, model)):
+    try:
+        load(path, model=expected)
+    except ValueError as error:
+        print(str(error).replace(str(path), path.name))
+recipe(beginning, 5, checkpoint=other)  # the power fails after step 5
+straight, resumed = recipe(beginning, 12)[0], recipe(beginning, 12, checkpoint=other)[0]
+assert np.array_equal(straight["output"], resumed["output"])  # to the last bit
+
+# %% [markdown]
+# ### The code of the decoder and the training loop
+#
+# Here is the package's code of the decoder, the training loop, and the two functions that keep its results:
 
 # %% fold="output"
 show_source(decode, train, save, load)
@@ -745,14 +756,14 @@ show_source(decode, train, save, load)
 # %% [markdown]
 # ## In practice
 #
-# **Who shifts?** Some libraries shift inside the model, some expect you to. For the first kind you give labels alone;
-# shift them yourself as well, and the model learns to predict the token after next, with no error message
+# **Who shifts?** Some libraries shift inside the model, some expect you to. For the first kind you give only labels.
+# If you shift them yourself as well, the model learns to predict the token after next, with no error message
 # (huggingface/transformers, pull request #44642; #14139 describes both kinds).
 #
-# **The padding mask.** Forgotten at test time only, it leaves strings right that need no padding: a test on strings of
-# one length would not find the mistake. **Longer strings**: the model has seen 3 to 10 letters, and fails at 11 or 12.
-# The sinusoidal code can be *computed* there, but no training has used it. Which encodings do better is the subject of
-# [chapter 71](71_study.ipynb).
+# **The padding mask.** Forgotten at test time only, it leaves strings right that need no padding: a test on strings
+# of one length would not find the mistake. **Longer strings**: the model has seen 3 to 10 letters, and at 11 or 12 it
+# fails. The sinusoidal encoding can be *computed* there, but no training has used it. Which encodings do better is
+# the subject of [chapter 71](71_study.ipynb).
 
 # %%
 forgotten = np.ones(held_out["source"].shape, bool)

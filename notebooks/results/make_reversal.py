@@ -35,11 +35,12 @@ from pe_numpy import (
 )
 from pe_numpy.files import write_whole
 from pe_numpy.judging.tasks import LETTERS, PAD, reversal_batch, to_tokens
-from pe_numpy.transformer.encodings import Encoding, Sinusoidal
+from pe_numpy.transformer.encodings import Encoding, Rope, Sinusoidal
 
 HERE = Path(__file__).parent
 STEPS, EARLY = 1000, 200
 VARIANTS = ("as it should be", "no shift", "no causal mask", "one vector in all", "no positions")
+OTHER = "RoPE"  # another encoding: tested as well, without a curve in the figure
 SIZES = Sizes(len(LETTERS), 32, 64, 1, n_encoder_layers=1)  # one layer each, width 32
 Params = dict[str, Any]
 Logits = Callable[[Params, dict[str, np.ndarray]], np.ndarray]
@@ -47,7 +48,7 @@ Logits = Callable[[Params, dict[str, np.ndarray]], np.ndarray]
 
 def model_of(variant: str) -> Model:
     """One head of cross-attention, so that there is one map to read."""
-    encoding = Encoding() if variant == "no positions" else Sinusoidal()
+    encoding = {"no positions": Encoding(), OTHER: Rope()}.get(variant, Sinusoidal())
     return Model(2, encoding, cross_heads=1)
 
 
@@ -148,12 +149,13 @@ def main() -> None:
     """Train all, test all, write both files."""
     kept: dict[str, Any] = {"curves": {}, "tests": {}}
     rows = []
-    for variant in VARIANTS:
+    for variant in (*VARIANTS, OTHER):
         params, losses, logits = trained(variant)
         if variant == VARIANTS[0]:
             kept["params"] = params
             kept["maps"] = maps(params, ("spoons", "question"))
-        kept["curves"][variant] = np.array(losses).reshape(-1, 10).mean(axis=1)  # of ten steps each
+        if variant != OTHER:  # means of ten steps each
+            kept["curves"][variant] = np.array(losses).reshape(-1, 10).mean(axis=1)
         kept["tests"][variant] = tested(params, logits)
         rows.append((variant, np.mean(losses[-50:]), kept["tests"][variant]))
         print(*rows[-1])
