@@ -147,8 +147,8 @@ for d in (64, 512):
 # %% [markdown]
 # The wavelengths form a geometric sequence: each is the one before times $10000^{2/D}$. The first
 # is $2\pi$ for every width. The last, $2\pi\cdot10000^{(D-2)/D}$, comes near $2\pi\cdot10000$ in a
-# wide encoding. RoPE has the same number in its formula, and [chapter 50](50_scaling.ipynb) changes
-# it for longer texts.
+# wide encoding. RoPE, the encoding of [chapter 40](40_rope_derived.ipynb), has the same number in
+# its formula, and [chapter 50](50_scaling.ipynb) changes it for longer texts.
 #
 # ### Why 10000? (second reading)
 #
@@ -308,8 +308,8 @@ print("f(0), f(1), ... f(4):", f(np.arange(5), 64).round(2).tolist())
 print(f"f(3) = {f(3, 64):.4f},  f(-3) = {f(-3, 64):.4f}: no sense of direction")
 
 # %% [markdown]
-# Does $f$ fall with the distance? On average it does. **Predict:** for $D=128$, how often in the
-# first 200 steps does it *rise*?
+# Does $f$ fall with the distance? On average it does ([why](#why-10000-second-reading)).
+# **Predict:** for $D=128$, how often in the first 200 steps does it *rise*?
 
 # %% fold="output" alt="The dot product over distances 0 to 60 for D = 16, 64, 128, 512, divided by its value at 0. What one sees: a fall on average with waves on it; triangles mark the first rise of each."
 rises = {}
@@ -363,7 +363,8 @@ for m in (1, 2, 3):
 assert [round(float(p[m] @ W @ p[m - 1]), 4) for m in (1, 2, 3)] == [1.6682, 3.2304, 0.3964]
 
 # %% [markdown]
-# So is the promise empty? No, some matrices keep it. We find them by shifting the clocks.
+# Is the dependence on distance lost? No, some matrices keep it. We find them by shifting the
+# clocks.
 #
 # ## The shift matrix: one rotation for every position
 #
