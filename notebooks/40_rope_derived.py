@@ -113,7 +113,7 @@ print(f"q k* = {both:.4f}")
 #
 # Let $f(x, m)$ be what we turn the content $x$ into at position $m$, for queries and keys alike. We
 # wish that the score depends only on the contents and on $m - n$, and that position 0 changes
-# nothing. Below this is **the wish**:
+# nothing. We call this **the wish**:
 #
 # $$\langle f(q, m), f(k, n)\rangle = g(q, k, m - n), \qquad f(q, 0) = q$$
 #
@@ -193,9 +193,8 @@ slider("A query and a key, turned by their positions", controls, arrows, axes, l
 
 # %% [markdown]
 # Is turning the only other way? Nearly.
-# [The theorem](#the-theorem-only-a-rotation-works-second-reading) at the end of the way says under
-# which assumptions it is, and proves it. You may skip it, because RoPE itself needs only the
-# result.
+# [The theorem](#the-theorem-only-a-rotation-works-second-reading) below says under which
+# assumptions it is, and proves it. You may skip it, because RoPE itself needs only the result.
 #
 # ## The RoPE formula: one frequency per pair
 #
@@ -614,8 +613,8 @@ assert largest_change(square) > 1
 # %% [markdown]
 # ### Step 3: every position adds the same angle
 #
-# It fails as soon as the positions differ, and so far we have used equal ones only. Put $n = m - 1$
-# in the equation of the arguments, where now $\Theta_f(q, m) = \arg q + \varphi(m)$:
+# The square fails as soon as the positions differ, and so far we have used equal ones only. Put
+# $n = m - 1$ in the equation of the arguments, where now $\Theta_f(q, m) = \arg q + \varphi(m)$:
 #
 # $$\begin{aligned}\varphi(m) - \varphi(m - 1) &= \Theta_g(q, k, 1) + \arg k - \arg q =: \theta\\[4pt]
 # \varphi(m) &= m\theta\\[4pt]
