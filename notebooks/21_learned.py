@@ -122,8 +122,8 @@ print("new names:", pi.tolist(), "  same sums: True")
 # discovered order, and this is how the model knows positions". Let us train some and see.
 #
 # We take two tasks, a table of 32 rows, one layer of attention and four heads. In **three back**
-# the model reads random symbols and names the one three places before. In **text** it guesses the
-# next letter of Newton's *Opticks*. The rows start as random numbers of a given size (their
+# the model reads random symbols and names the one three positions before. In **text** it guesses
+# the next letter of Newton's *Opticks*. The rows start as random numbers of a given size (their
 # standard deviation): 0.5, or 0.02 as in BERT.
 
 # %%
@@ -520,7 +520,7 @@ plt.show()
 
 # %% [markdown]
 # - **Immediately, none works.** Chance is 6%. *Elsewhere* counts answers that name the symbol 35
-#   places back (the same row or last digit, one block earlier). For the interpolated tables it
+#   positions back (the same row or last digit, one block earlier). For the interpolated tables it
 #   counts the symbol *six* back, which most answers name, because three rows are now six tokens. In
 #   an image that is right, since the same image is cut finer. In a text distances count words.
 # - **After 20 steps** repeated rows give more than three fifths of the answers, two digits more
