@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 20. Count with clocks: the sinusoidal code
+# # 20. Sinusoidal positional encoding
 #
 # *Why sines and cosines, and what do they tell an attention layer?*
 #
 # 50 minutes. Needs [11 See why position matters](11_why_position.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A Transformer needs one vector per position, with bounded numbers whatever
+# the length of the text. Its authors built one from sines and cosines, the sinusoidal positional
+# encoding. Think of a row of clocks at different speeds. A position is a time, and its vector lists
+# where all the hands point. You compute this vector by hand and in NumPy, and see that a shift of
+# the position is a rotation. At the end you know which of its popular properties are proved, and
+# which are only hoped for.
 
 # %% fold="input" alt="Four rows of clock faces for positions 0 to 4, one row a pair. What one sees: all hands start at twelve; the first turns fast, each next one about three times slower; dotted lines show the sine, across, and the cosine, upwards or downwards."
 import math
@@ -26,11 +31,16 @@ plots.clock_faces(codes, 10000.0 ** (-np.arange(4) / 8))
 plt.show()
 
 # %% [markdown]
-# ## Let a hand turn
+# ## From digits to waves: why a sine and a cosine
 #
-# We want a vector for each position, bounded and independent of the text's length
-# ([chapter 11](11_why_position.ipynb) tries the plain number). A sine is bounded. **Predict:** which
-# later positions does $\sin(pos)$ confuse with position 0? Recall that $\pi\approx22/7\approx355/113$.
+# In the figure each row is one clock at the positions 0 to 4, and the number at its left is the
+# angle per position, in radians. The dotted lines are the sine (across) and the cosine (up or
+# down).
+#
+# We want one vector per position, with bounded numbers that do not depend on the text's length.
+# [Chapter 11](11_why_position.ipynb) tries the plain number. A sine is bounded. **Predict:** which
+# later positions does $\sin(pos)$ confuse with position 0? Recall that
+# $\pi\approx22/7\approx355/113$.
 
 # %% fold="output"
 for pos in (0, 1, 2, 3, 22, 355):
@@ -39,10 +49,11 @@ assert abs(math.sin(22)) < 0.009 and abs(math.sin(355)) < 0.0001
 assert math.sin(1 / 1000) < 0.001
 
 # %% [markdown]
-# A fast sine tells neighbours apart, but soon returns: 355 looks like 0. A slow one returns late, but
-# its neighbours differ by a thousandth. Counting has solved this before: fast digits for the near, slow
-# digits for the far. But from 7 to 8 four binary digits jump, from 8 to 9 one. So keep the **periods**
-# of the digits, and replace the jumps by smooth waves.
+# A fast sine tells neighbours apart but soon repeats: position 355 looks like 0. A slow sine
+# repeats late, but its neighbours differ by only a thousandth. Counting has solved this before,
+# with digits: some change fast, for near positions, and others slowly, for distant ones. But digits
+# jump. From 7 to 8 four binary digits change; from 8 to 9, one. So we keep the **periods** of the
+# digits and replace the jumps with smooth waves.
 
 # %% alt="Two heat maps over positions 0 to 31. Above, binary digits as hard stripes of period 2 to 32. Below, cosines with the same periods. What one sees: the same rhythm, without jumps."
 positions = np.arange(32)
@@ -54,23 +65,25 @@ plots.digits_and_waves(1 - 2 * bits, waves)  # digit 0 becomes +1, digit 1 becom
 plt.show()
 
 # %% [markdown]
-# In one wave most values occur twice, on the way up and on the way down. A second wave, a quarter period
-# away, tells the two apart: beside the sine, the cosine. Draw the sine to the right and the cosine
-# upwards. Together they are the tip of a clock's hand; at angle 0 it points to 12, and it turns
-# **clockwise**. The code is a row of such clocks with different speeds: the picture at the top.
+# One wave takes most values twice, once on the way up and once on the way down. A second wave, a
+# quarter period ahead, tells the two apart: the cosine. Plot the sine to the right and the cosine
+# upwards, and you get the tip of a clock hand. At angle 0 it points to 12, and it turns
+# **clockwise**. The **sinusoidal positional encoding** is a row of such clocks with different
+# speeds, as in the figure at the top.
 #
-# ## The formula
+# ## The sinusoidal formula
 #
-# Vaswani et al. (2017, section 3.5) give the clocks these speeds. For a position $pos = 0, 1, 2,
-# \dots$, a code of $D$ components (the paper's $d_{model}$, an even number) and the pair
-# $i = 0, \dots, D/2-1$:
+# Vaswani et al. (2017, section 3.5), below "the paper", give the clocks these speeds. For a
+# position $pos = 0, 1, 2, \dots$, an encoding of $D$ components (the paper's $d_{model}$, an even
+# number) and the pair $i = 0, \dots, D/2-1$:
 #
 # $$\begin{aligned}PE_{(pos,\,2i)}&=\sin\frac{pos}{10000^{2i/D}}\\[1ex]
 #   PE_{(pos,\,2i+1)}&=\cos\frac{pos}{10000^{2i/D}}\end{aligned}$$
 #
-# We write $\theta_i=10000^{-2i/D}$ for the **angular frequency** of pair $i$: the angle, in radians,
-# by which its hand turns at each step. By hand: for $D=4$ there are two pairs, with $\theta_0=1$ and
-# $\theta_1=1/100$, so position 2 has the code $(\sin 2,\cos 2,\sin 0.02,\cos 0.02)$.
+# We write $\theta_i=10000^{-2i/D}$ for the **angular frequency** of pair $i$: the angle, in
+# radians, by which its hand turns at each step. By hand: for $D=4$ there are two pairs, with
+# $\theta_0=1$ and $\theta_1=1/100$, so position 2 has the encoding
+# $(\sin 2,\cos 2,\sin 0.02,\cos 0.02)$.
 
 
 # %%
@@ -89,12 +102,13 @@ assert np.allclose(sinusoidal_by_loops(3, 4)[2], by_hand_of_2, rtol=0, atol=1e-1
 print([round(x, 8) for x in by_hand_of_2])
 
 # %% [markdown]
-# **A common mistake.** $i$ numbers *pairs*. Let it run over all components, and the indices leave the
+# **A common mistake.** $i$ numbers *pairs*. If it runs over all components, the indices leave the
 # vector. And positions count from 0: position 2 belongs to the third token.
 #
 # The package's function takes **positions** of any shape, not a length, so shifted, padded or
 # fractional positions need nothing special. For a run of many positions it takes a
-# [short cut](#one-matrix-shifts-every-code), not shown here, to the same codes up to rounding.
+# [short cut](#a-long-run-of-positions-from-few-sines-second-reading), not shown here, to the same
+# encodings up to rounding.
 
 # %%
 show_source(sinusoidal)
@@ -102,7 +116,7 @@ assert np.allclose(sinusoidal(np.arange(50), 12), sinusoidal_by_loops(50, 12), r
 assert sinusoidal([[0, 1, 2.5], [5, 6, 7]], 4).shape == (2, 3, 4)
 
 # %% [markdown]
-# Every hand has length 1. So every code has the same norm, whatever the position:
+# Every hand has length 1. So every encoding has the same norm, whatever the position:
 #
 # $$\|PE(pos)\|^2=\sum_{i=0}^{D/2-1}\big(\sin^2 pos\,\theta_i+\cos^2 pos\,\theta_i\big)=\frac D2$$
 
@@ -113,10 +127,10 @@ for d in (4, 64, 512):
     print(f"D = {d:3}: every norm is {norms[0]:.4f}")
 
 # %% [markdown]
-# ## How long is a turn?
+# ## Wavelengths: how long is a turn?
 #
-# The angle at a position, $pos\,\theta_i$, is the **phase**; a full turn is $2\pi$. So a hand is back
-# after the **wavelength** (or period)
+# The angle at a position, $pos\,\theta_i$, is the **phase**. A full turn is $2\pi$. So a hand is
+# back after the **wavelength** (or period)
 #
 # $$\lambda_i=\frac{2\pi}{\theta_i}=2\pi\cdot10000^{2i/D}$$
 
@@ -131,22 +145,24 @@ for d in (64, 512):
     print(f"D = {d}: {wavelengths(d)[0]:.4f} to {wavelengths(d)[-1]:.4f}")
 
 # %% [markdown]
-# A geometric sequence: each wavelength is the one before times $10000^{2/D}$. The first is $2\pi$ for
-# every width; the last, $2\pi\cdot10000^{(D-2)/D}$, comes near $2\pi\cdot10000$ in a wide code.
+# The wavelengths form a geometric sequence: each is the one before times $10000^{2/D}$. The first
+# is $2\pi$ for every width. The last, $2\pi\cdot10000^{(D-2)/D}$, comes near $2\pi\cdot10000$ in a
+# wide encoding. RoPE, the encoding of [chapter 40](40_rope_derived.ipynb), has the same number in
+# its formula, and [chapter 50](50_scaling.ipynb) changes it for longer texts.
 #
-# ### Why 10000?
+# ### Why 10000? (second reading)
 #
 # The paper names the range, from $2\pi$ to $10000\cdot2\pi$, and derives it from nothing. So let us
-# see what another base $b$ would do. The similarity of two codes, their dot product divided by $D/2$,
-# is the mean of $\cos k\theta_i$ over the pairs, where $k$ is the distance of the positions
-# ([below](#the-dot-product-of-two-codes)). Pairs that have turned by much more than a radian cancel on
-# average; those that have turned by less, a share of about $1-\ln k/\ln b$, count nearly 1. More
-# exactly, in a wide code and for $1\ll k\ll b$,
+# see what another base $b$ would do. The similarity of two encodings, their dot product divided by
+# $D/2$, is the mean of $\cos k\theta_i$ over the pairs, where $k$ is the distance of the positions
+# ([below](#the-dot-product-depends-only-on-distance)). Pairs that have turned by much more than a
+# radian cancel on average. Pairs that have turned by less, a share of about $1-\ln k/\ln b$, count
+# nearly 1. More exactly, in a wide encoding and for $1\ll k\ll b$,
 #
 # $$\text{mean similarity at distance }k\approx1-\frac{\ln k+\gamma}{\ln b}$$
 #
-# with $\gamma=0.577\ldots$, Euler's constant. It falls by equal amounts with each doubling of $k$, and
-# is used up near $k=b$.
+# with $\gamma=0.577\ldots$, Euler's constant. The mean similarity falls by equal amounts with each
+# doubling of $k$, and is used up near $k=b$.
 
 # %%
 bases, D = (100, 5000, 10000, 20000, 500000), 512
@@ -171,16 +187,16 @@ plots.base_horizons(starts * 1.5, {b: near[b] for b in (100, 10000, 500000)})
 plt.show()
 
 # %% [markdown]
-# A **small base** ends the fall early: with 100, far and very far look the same on average. A **large
-# base** reaches further, and pays: within a text of 512 positions fewer pairs make a turn, and
-# neighbours lie closer together (the last column is relative to the norm). Nothing special happens at
-# 10000: half and twice as much change the last two columns by less than a tenth. It is a choice, not a
-# theorem. RoPE has the same number in its formula; [chapter 50](50_scaling.ipynb) changes it for longer texts.
+# A **small base** ends the fall early: with 100, far and very far look the same on average. A
+# **large base** reaches further, at a price. Within a text of 512 positions fewer pairs make a
+# turn, and neighbours lie closer together (the last column is relative to the norm). Nothing
+# special happens at 10000, since half and twice as much change the last two columns by less than a
+# tenth. It is a choice, not a theorem.
 #
-# ## See the whole table
+# ## A table of encodings as a heat map
 #
-# **Predict:** what do the slowest components look like within 100 positions, for $D=64$? (In this
-# book's signed maps red is positive and blue negative.)
+# **Predict:** what do the slowest components look like within 100 positions, for $D=64$? In this
+# book's signed maps red is positive and blue negative.
 
 # %% fold="output" alt="Heat map of 64 components over 100 positions, above three pairs as curves. What one sees: low components flicker, high ones hardly move; each cosine runs a quarter period ahead of its sine."
 pe, dims = sinusoidal(np.arange(100), 64), [0, 1, 10, 11, 30, 31]
@@ -188,14 +204,15 @@ plots.table_and_curves(pe, dims)
 plt.show()
 
 # %% [markdown]
-# The slow sines are still near 0 (white) and the slow cosines near 1 (red). In each strip, one pair, the
-# dashed cosine runs a quarter period ahead. All waves have the same height; only their rate falls.
+# The slow sines are still near 0 (white) and the slow cosines near 1 (red). In each strip, which
+# shows one pair, the dashed cosine runs a quarter period ahead. All waves have the same height;
+# only their rate falls.
 #
-# ## How far apart are two codes?
+# ## The distance between two encodings
 #
-# Two hands of length 1 with the angle $k\theta_i$ between them: their tips are a chord of length
-# $2|\sin(k\theta_i/2)|$ apart. The position did not enter, only the offset $k$. Add up the squares,
-# with $4\sin^2(\alpha/2)=2-2\cos\alpha$:
+# Two hands of length 1 have the angle $k\theta_i$ between them. Their tips are the ends of a chord
+# of length $2|\sin(k\theta_i/2)|$. The position does not enter, only the offset $k$. Add up the
+# squares, with $4\sin^2(\alpha/2)=2-2\cos\alpha$:
 #
 # $$\|PE(pos+k)-PE(pos)\|^2=\sum_{i=0}^{D/2-1}\big(2-2\cos k\theta_i\big)$$
 
@@ -213,14 +230,18 @@ for d in (16, 64, 512):
     print(f"D = {d:3}: neighbours are {distance(1, d):.4f} apart, at position 0 as at 60000")
 
 # %% [markdown]
-# ## Is the code unique?
+# ### Is the encoding unique?
 #
-# *Never an exact repeat at whole positions.* Pair 0 turns by 1 radian a step. It is back only if
-# $k=2\pi z$ for whole numbers $k,z$, and $\pi$ is irrational. So no two of them share a code: this is
-# proved. (Others do: in exact arithmetic $200\pi$ has for $D=4$ the code of position 0.)
+# *There is never an exact repeat at whole positions.* Pair 0 turns by 1 radian per step. It is back
+# only if $k=2\pi z$ for whole numbers $k,z$, and $\pi$ is irrational. So no two whole positions
+# share an encoding: this is proved. Other positions do. In exact arithmetic $200\pi$ has for $D=4$
+# the encoding of position 0.
 #
-# *How near?* Ask for each width whether any offset up to 200000 brings a code closer than its direct
-# neighbour. (Each pair adds to the squared distance, so an offset that is too far early is dropped.)
+# ### How close do two encodings come? (second reading)
+#
+# For each width, ask whether any offset up to 200000 brings an encoding closer than its direct
+# neighbour. Each pair adds to the squared distance, so the cell drops an offset as soon as its sum
+# is too large.
 
 
 # %%
@@ -258,15 +279,17 @@ plots.distance_envelopes(curves)
 plt.show()
 
 # %% [markdown]
-# With 4 clocks the code almost repeats again and again; with 32 no far offset shown comes nearer than
-# 5.9412, four times as far as the neighbour (dashed). With no limit on the length every width has near
-# repeats: infinitely many codes of one norm cannot keep apart (Dirichlet's argument).
+# With 4 clocks the encoding almost repeats again and again. With 32 no distant offset shown comes
+# nearer than 5.9412, four times as far as the neighbour (dashed). With no limit on the length every
+# width has near repeats, because infinitely many encodings of one norm cannot all keep apart
+# (Dirichlet's argument).
 #
-# ## The dot product of two codes
+# ## The dot product depends only on distance
 #
-# Attention compares by dot products, and that of two hands of length 1 is the cosine of the angle
-# between them. Write $p_m$ and $p_n$ for the codes of two positions, $m$ of the query and $n$ of the
-# key. With $\cos(\alpha-\beta)=\cos\alpha\cos\beta+\sin\alpha\sin\beta$ in each pair,
+# Attention compares by dot products, and the dot product of two hands of length 1 is the cosine of
+# the angle between them. Write $p_m$ and $p_n$ for the encodings of two positions, $m$ of the query
+# and $n$ of the key. With $\cos(\alpha-\beta)=\cos\alpha\cos\beta+\sin\alpha\sin\beta$ in each
+# pair,
 #
 # $$\begin{gathered}p_m\cdot p_n=\sum_{i=0}^{D/2-1}\cos\big((m-n)\,\theta_i\big)=f(m-n)\\
 #   f(-k)=f(k)\end{gathered}$$
@@ -285,8 +308,8 @@ print("f(0), f(1), ... f(4):", f(np.arange(5), 64).round(2).tolist())
 print(f"f(3) = {f(3, 64):.4f},  f(-3) = {f(-3, 64):.4f}: no sense of direction")
 
 # %% [markdown]
-# Does $f$ fall with the distance? On average it does, as the base has shown. **Predict:** for
-# $D=128$, how often in the first 200 steps does it *rise*?
+# Does $f$ fall with the distance? On average it does ([why](#why-10000-second-reading)).
+# **Predict:** for $D=128$, how often in the first 200 steps does it *rise*?
 
 # %% fold="output" alt="The dot product over distances 0 to 60 for D = 16, 64, 128, 512, divided by its value at 0. What one sees: a fall on average with waves on it; triangles mark the first rise of each."
 rises = {}
@@ -300,7 +323,7 @@ plt.show()
 
 # %% [markdown]
 # "The dot product decays with the distance" is a tendency, not a law. Move the base and the width.
-# Can a larger width mend a base of 10?
+# Can a larger width make up for a base of 10?
 
 
 # %%
@@ -318,13 +341,17 @@ slider(
 )  # fmt: skip
 
 # %% [markdown]
-# ### What the projections do to it
+# It cannot. More width adds clocks, but with base 10 every wavelength stays below $2\pi\cdot10$, so
+# the fall ends early at every width.
 #
-# Attention does not compare the codes themselves. A token with the learned vector $e_m$ enters as
-# $e_m+p_m$, a row. Its query is $(e_m+p_m)W_Q$, its key $(e_m+p_m)W_K$, and the score is a query times
-# a key. Multiply out: three terms hold a word ([chapter 30](30_expansion.ipynb)), and the fourth is
-# the **position term** $p_mW_QW_K^\top p_n^\top$. With a random matrix $W$ in the place of
-# $W_QW_K^\top$ it is no function of $m-n$ any more: one distance, three scores.
+# ### What the projections do to the dot product
+#
+# Attention does not compare the encodings themselves. A token with the learned vector $e_m$ enters
+# as the row $e_m+p_m$. Its query is $(e_m+p_m)W_Q$, its key $(e_m+p_m)W_K$, and the score is a
+# query times a key. Multiply out: three terms contain a token's vector ([chapter
+# 30](30_expansion.ipynb)), and the fourth is the **position term** $p_mW_QW_K^\top p_n^\top$. With
+# a random matrix $W$ instead of $W_QW_K^\top$ it is not a function of $m-n$ any more: one distance,
+# three scores.
 
 # %%
 W = np.random.default_rng(0).standard_normal((8, 8))  # stands for W_Q W_K^T
@@ -336,20 +363,21 @@ for m in (1, 2, 3):
 assert [round(float(p[m] @ W @ p[m - 1]), 4) for m in (1, 2, 3)] == [1.6682, 3.2304, 0.3964]
 
 # %% [markdown]
-# So is the promise empty? No: some matrices keep it.
+# Is the dependence on distance lost? No, some matrices keep it. We find them by shifting the
+# clocks.
 #
-# ## One matrix shifts every code
+# ## The shift matrix: one rotation for every position
 #
-# Move every clock forward by $k$ positions: the hand of pair $i$ turns by $k\theta_i$, wherever it
-# stands. By the addition theorems, with $\alpha=pos\,\theta_i$ and $\beta=k\,\theta_i$, the new pair
-# is $\sin(\alpha+\beta)=\sin\alpha\cos\beta+\cos\alpha\sin\beta$ and
-# $\cos(\alpha+\beta)=\cos\alpha\cos\beta-\sin\alpha\sin\beta$. That is why a pair needs both
-# sine and cosine: each is made of both. The new pair is linear in the old one, with coefficients that hold $k$ but not
-# $pos$:
+# Move every clock forward by $k$ positions. The hand of pair $i$ turns by $k\theta_i$, wherever it
+# points. By the addition theorems, with $\alpha=pos\,\theta_i$ and $\beta=k\,\theta_i$, the new
+# pair is $\sin(\alpha+\beta)=\sin\alpha\cos\beta+\cos\alpha\sin\beta$ and
+# $\cos(\alpha+\beta)=\cos\alpha\cos\beta-\sin\alpha\sin\beta$. That is why a pair needs both sine
+# and cosine: each new one is made of both old ones. The new pair is linear in the old one, with
+# coefficients that contain $k$ but not $pos$:
 #
 # $$\begin{pmatrix}PE_{(pos+k,\,2i)}\\PE_{(pos+k,\,2i+1)}\end{pmatrix}=\begin{pmatrix}\cos k\theta_i&\sin k\theta_i\\-\sin k\theta_i&\cos k\theta_i\end{pmatrix}\begin{pmatrix}PE_{(pos,\,2i)}\\PE_{(pos,\,2i+1)}\end{pmatrix}$$
 #
-# The textbook rotation has the minus above. Here it stands below, because the pair is (sine, cosine)
+# The textbook rotation has the minus above. Here it is below, because the pair is (sine, cosine)
 # and the hand turns clockwise.
 
 # %%
@@ -366,7 +394,7 @@ print("the transpose turns the other way: it misses pair", i, f"by {misses:.4f}"
 
 # %% [markdown]
 # Put the $D/2$ small matrices along the diagonal of a large one, $M_k$, and one product shifts the
-# whole code:
+# whole encoding:
 #
 # $$PE(pos+k)=M_k\,PE(pos)\quad\text{for every } pos$$
 
@@ -377,22 +405,6 @@ for k in (0, 2.5, 5):
     after = sinusoidal(positions + k, 64)
     assert np.allclose(sinusoidal(positions, 64) @ M.T, after, rtol=0, atol=1e-11)  # as rows
 print("\nM_3 for D = 4:", sinusoidal_shift(3, 4).round(2).tolist())
-
-# %% [markdown]
-# The addition theorems save work, too. A sine is dear, a product cheap: to reach 1,000 consecutive
-# positions, it is enough to know the sines and cosines of every 32nd position and of the first 32 steps. The
-# package writes $\cos\alpha+i\sin\alpha$ as one complex number, since the product of two such numbers is
-# $\cos(\alpha+\beta)+i\sin(\alpha+\beta)$.
-
-# %%
-show_source(turns_of_a_run)
-run, any_order = np.arange(1000), np.random.default_rng(0).permutation(1000)
-one_by_one = sinusoidal(any_order, 64)  # no run: each sine is computed
-assert np.allclose(sinusoidal(run, 64)[any_order], one_by_one, rtol=0, atol=1e-12)
-far = sinusoidal(10**9 + any_order, 64)  # an angle of a billion is rounded to some 1e-7
-assert 1e-8 < np.abs(sinusoidal(10**9 + run, 64)[any_order] - far).max() < 1e-6
-coarse, fine = range(0, 1000, 32), range(32)
-print("\nsines of a pair at 1,000 positions, from those of", len(coarse) + len(fine), "angles")
 
 # %% [markdown]
 # **Predict:** what is $M_3M_4$, what is the inverse of $M_k$, and what is $M_0$? Turn the clocks in
@@ -410,18 +422,37 @@ plots.shift_in_planes(before, after, 3 * 10000.0 ** (-np.arange(4) / 8))
 plt.show()
 
 # %% [markdown]
-# From position 2 to position 5: in each plane the same offset is a turn by another angle.
-# [Chapter 40](40_rope_derived.ipynb) turns queries and keys in the same way, and gets RoPE.
+# The figure goes from position 2 to position 5: in each plane the same offset is a turn by a
+# different angle. [Chapter 40](40_rope_derived.ipynb) rotates queries and keys in the same way, and
+# gets RoPE.
 #
-# ### Which matrices keep the distance
+# ### A long run of positions from few sines (second reading)
+#
+# The addition theorems also save work. A sine is expensive, a product cheap. To reach 1,000
+# consecutive positions, it is enough to know the sines and cosines of every 32nd position and of
+# the first 32 steps. The package writes $\cos\alpha+i\sin\alpha$ as one complex number, since the
+# product of two such numbers is $\cos(\alpha+\beta)+i\sin(\alpha+\beta)$.
+
+# %%
+show_source(turns_of_a_run)
+run, any_order = np.arange(1000), np.random.default_rng(0).permutation(1000)
+one_by_one = sinusoidal(any_order, 64)  # no run: each sine is computed
+assert np.allclose(sinusoidal(run, 64)[any_order], one_by_one, rtol=0, atol=1e-12)
+far = sinusoidal(10**9 + any_order, 64)  # an angle of a billion is rounded to some 1e-7
+assert 1e-8 < np.abs(sinusoidal(10**9 + run, 64)[any_order] - far).max() < 1e-6
+coarse, fine = range(0, 1000, 32), range(32)
+print("\nsines of a pair at 1,000 positions, from those of", len(coarse) + len(fine), "angles")
+
+# %% [markdown]
+# ### Which matrices keep relative distance (second reading)
 #
 # Let $C(a)$ be the clockwise matrix of the angle $a$. Build $W$ from blocks $h_i\,C(a_i)$ along the
-# diagonal, with any angles $a_i$ and heights $h_i$. Then, with codes as columns,
+# diagonal, with any angles $a_i$ and heights $h_i$. Then, with encodings as columns,
 #
 # $$p_m^\top W p_n=\sum_i h_i\cos\big((m-n)\,\theta_i-a_i\big)$$
 #
-# is a function of the distance again: a sum of waves whose heights and starting points are free. The
-# angles also break the symmetry between past and future.
+# is a function of the distance again, a sum of waves whose heights and starting points are free.
+# The angles also break the symmetry between past and future.
 
 # %%
 rng = np.random.default_rng(0)
@@ -437,9 +468,10 @@ for m, n in ((1, 0), (2, 1), (0, 1)):
     print(f"positions {m}, {n}: score {p[m] @ W @ p[n]:.4f}")
 
 # %% [markdown]
-# Are there others? The score must stay when both positions move by one, and the codes span the whole
-# space, so $M_1^\top WM_1=W$: linear equations for the entries of $W$. For $D=8$ the family above has
-# eight free numbers, a height and an angle for each pair. Count the free solutions.
+# Are there others? The score must not change when both positions move by one, and the encodings
+# span the whole space, so $M_1^\top WM_1=W$. These are linear equations for the entries of $W$. For
+# $D=8$ the family above has eight free numbers, a height and an angle for each pair. Count the free
+# solutions.
 
 # %%
 M = sinusoidal_shift(1, 8)
@@ -451,18 +483,20 @@ assert (sizes < 1e-9).sum() == 8 and (sizes > 1e-3).sum() == 56
 assert np.linalg.matrix_rank(sinusoidal(np.arange(6000), 8)) == 8
 
 # %% [markdown]
-# So these are all: the position term is a function of $m-n$ exactly when $W$ consists of such blocks.
-# (The reason holds for every width: $W$ must commute with $M_1$, whose $D$ eigenvalues all differ.)
+# So these are all: the position term is a function of $m-n$ exactly when $W$ consists of such
+# blocks. The reason is the same for every width: $W$ must commute with $M_1$, whose $D$ eigenvalues
+# all differ.
 #
 # ### A head that looks three back
 #
-# The plainest of these matrices is the shift itself, $W=M_k$:
+# The shift $M_k$ is itself the simplest of the matrices that keep the distance. Put $W=M_k$ between
+# two encodings:
 #
 # $$p_m^\top M_k\,p_n=p_m\cdot p_{n+k}=f(m-n-k)$$
 #
-# It is largest at $n=m-k$, and it *has* a direction. That is the paper's reason for sines and cosines:
-# "we hypothesized it would allow the model to easily learn to attend by relative positions". It shows
-# what a model *can* learn, not what it does learn.
+# The score is largest at $n=m-k$, and it *has* a direction. That is the paper's reason for sines
+# and cosines: "we hypothesized it would allow the model to easily learn to attend by relative
+# positions". It shows what a model *can* learn, not what it does learn.
 
 # %% alt="Three heat maps of scores, query position against key position. What one sees: a band on the diagonal for the raw codes, no band with a random matrix, a band shifted by three with the shift matrix."
 p = sinusoidal(np.arange(24), 64)
@@ -478,13 +512,15 @@ plots.score_maps(maps, ("$W = I$", "$W$ random", "$W = M_3$"))
 plt.show()
 
 # %% [markdown]
-# The dot marks the largest score of each query (row). A random matrix destroys the band; $M_3$ moves
-# it three keys into the past.
+# The dot marks the largest score of each query (row). A random matrix destroys the band; $M_3$
+# moves it three keys into the past.
 #
-# A head whose $W_Q$ and $W_K$ are $D\times K$ is not quite $M_3$: its product has rank at most $K$,
-# $M_3$ has rank $D$. All singular values of $M_3$ are 1, so every matrix of rank $K$ misses it by at
-# least $\sqrt{(D-K)/D}$ of its size (Eckart and Young): 94 % for $D=512$ and $K=64$. To look three
-# back that is enough: the head below keeps the 32 fastest of the 256 pairs.
+# ### Is a narrow head enough? (second reading)
+#
+# A head whose $W_Q$ and $W_K$ are $D\times K$ is not quite $M_3$, because its product has rank at
+# most $K$ and $M_3$ has rank $D$. All singular values of $M_3$ are 1, so every matrix of rank $K$
+# misses it by at least $\sqrt{(D-K)/D}$ of its size (Eckart and Young). This is 94% for $D=512$ and
+# $K=64$. To look three back that is enough. The head below keeps the 32 fastest of the 256 pairs.
 
 # %%
 D, K = 512, 64
@@ -496,17 +532,18 @@ assert abs(missed - math.sqrt((D - K) / D)) < 1e-9
 assert ((p @ W_Q) @ (p @ W_K).T).argmax(1)[3:].tolist() == list(range(997))
 
 # %% [markdown]
-# ## Add it to the words
+# ## Adding the encoding to scaled token embeddings
 #
-# The code is added to the vector $e$ of the token; why it is not concatenated is shown in
-# [chapter 11](11_why_position.ipynb). The paper (section 3.4) first multiplies the token's vector by
-# $\sqrt D$:
+# The encoding is added to the vector $e$ of the token. Why it is not concatenated is shown in
+# [chapter 11](11_why_position.ipynb). The paper (section 3.4) first multiplies the token's vector
+# by $\sqrt D$:
 #
 # $$x=\sqrt D\;e_{token}+PE(pos)$$
 #
-# The need for the factor depends on how $e$ was drawn. The code has the norm $\sqrt{D/2}$, 16 for
-# $D=512$. Vectors drawn with variance $1/D$ have norm 1, and without the factor the code drowns them.
-# With variance 1 from the start (the default of `nn.Embedding` in PyTorch) none is needed.
+# The need for the factor depends on how $e$ was drawn. The encoding has the norm $\sqrt{D/2}$, 16
+# for $D=512$. Vectors drawn with variance $1/D$ have norm 1, and without the factor the encoding
+# drowns them. With variance 1 from the start (the default of `nn.Embedding` in PyTorch) no factor
+# is needed.
 
 # %%
 D = 512
@@ -520,14 +557,15 @@ assert np.allclose(x - sinusoidal(7, D), small * D**0.5, rtol=0, atol=1e-12)
 assert np.isclose(words.mean(), math.sqrt(D), rtol=0.01, atol=0) and angle > 0.8
 
 # %% [markdown]
-# ## Past the last position of training
+# ## Sinusoidal encodings beyond the training length
 #
-# *Can the code be computed there?* Yes, for every position. *Does a trained model work there?* The
-# paper says only that the code "may allow the model to extrapolate". Press et al. (2022) measured
-# that models degrade soon after the training length; [chapter 71](71_study.ipynb) trains some and
-# looks. Why would a model fail where the code exists? It learns functions *of* the code from the
-# positions it has seen. Take a simple one: read the position back, by a linear map fitted on positions
-# 0 to 511 (least squares that also keeps the weights small). **Predict** its error within, and beyond.
+# *Can the encoding be computed there?* Yes, for every position. *Does a trained model work there?*
+# The paper says only that the encoding "may allow the model to extrapolate". Press et al. (2022)
+# measured that models degrade soon after the training length; [chapter 71](71_study.ipynb) trains
+# some and looks. Why would a model fail where the encoding exists? It learns functions *of* the
+# encoding from the positions it was trained on. A simple example is to read the position back, by a
+# linear map fitted on positions 0 to 511 (least squares that also keeps the weights small).
+# **Predict** its error within, and beyond.
 
 
 # %% fold="output"
@@ -544,12 +582,12 @@ print(f"largest error at positions 0-511: {inside:.1f};  at 512-1023: {beyond:.0
 assert inside < 5 and beyond > 20 * inside
 
 # %% [markdown]
-# Nothing is wrong with the codes of 512 to 1023; the *function* was not asked there. This toy is no
-# Transformer, but it shows that "computable" is not "works".
+# Nothing is wrong with the encodings of 512 to 1023; the *function* was not fitted there. This toy
+# is not a Transformer, but it shows that "computable" is not "works".
 #
-# ## Same components, other order
+# ## Interleaved or concatenated layout
 #
-# The paper interleaves: sine, cosine, sine, cosine. Much code puts all sines first. That is a
+# The paper interleaves: sine, cosine, sine, cosine. Many programs put all sines first. That is a
 # **permutation** $\sigma=(0,2,4,\dots,1,3,5,\dots)$ of the components:
 #
 # $$PE^{concatenated}_j=PE^{interleaved}_{\sigma(j)}$$
@@ -564,17 +602,18 @@ assert np.allclose(concatenated @ concatenated.T, paper @ paper.T, rtol=0, atol=
 print("order:", order.tolist())
 
 # %% [markdown]
-# No dot product of two codes changes, and a linear layer that follows can undo any permutation. But
-# weights trained with one layout are wrong for the other.
+# No dot product of two encodings changes, and a linear layer that follows can undo any permutation.
+# But weights trained with one layout are wrong for the other.
 #
-# **Two axes.** For the rows and columns of a picture, half of the components code the one and half the
-# other: [chapter 25](25_grid.ipynb#a-picture-is-no-line).
+# **Two axes.** For the rows and columns of an image, half of the components encode the one and half
+# the other, as [chapter 25](25_grid.ipynb#a-picture-is-no-line) shows.
 #
-# ## How many bits does a position need?
+# ## Precision: float16 and bfloat16
 #
-# The package computes in float64; training often runs in 16 bits. What happens when *positions* or
-# *angles* are rounded, rather than the finished code? float32 keeps 24 significant binary digits,
-# float16 11, bfloat16 8. (NumPy has no bfloat16; it is float32 with half of its bits rounded away.)
+# The package computes in float64, but training often runs in 16 bits. What happens when *positions*
+# or *angles* are rounded, rather than the finished encoding? float32 keeps 24 significant binary
+# digits, float16 11, bfloat16 8. NumPy has no bfloat16. It is float32 with half of its bits rounded
+# away.
 
 
 # %%
@@ -613,37 +652,42 @@ plt.show()
 
 # %% [markdown]
 # Rounded angles of 16 bits end at an error of 2, the largest there can be: near 1000 the values of
-# bfloat16 are 4 radians apart, more than half a turn. A code that is cast at the *end* keeps the same
-# small error everywhere. So keep positions and angles in float64 and cast the finished code; the same
-# holds for RoPE ([chapter 41](41_rope_computed.ipynb)).
+# bfloat16 are 4 radians apart, more than half a turn. An encoding that is cast at the *end* keeps
+# the same small error everywhere. So keep positions and angles in float64 and cast the finished
+# encoding. The same is true for RoPE ([chapter 41](41_rope_computed.ipynb)).
 
 # %% [markdown]
 # ## In short
 #
-# - **Why a sine and a cosine?** Together they are the hand of a clock. A shift by $k$ positions turns
-#   it by the same angle wherever it stands, and $D/2$ hands of different speeds count far.
-#   [Shown](#let-a-hand-turn).
-# - **Which component is which?** $D$ is even. In the paper, pair $i=0,\dots,D/2-1$ has the angle
-#   $pos/10000^{2i/D}$; its sine is component $2i$, its cosine $2i+1$. Other layouts, and two axes:
-#   [chapter 25](25_grid.ipynb). [Shown](#the-formula).
-# - **Why 10000?** The paper gives no reason. The base $b$ bounds the wavelengths, which run from $2\pi$
-#   to below $2\pi b$, and on average codes grow less alike up to a distance of about $b$. Twice or half
-#   of it changes little. [Shown](#why-10000).
-# - **Does it hold relative positions?** $PE(m)\cdot PE(n)$ depends on $m-n$ alone. With a matrix
-#   $W_QW_K^\top$ between the codes it does so exactly if that matrix turns and scales each
-#   pair by itself, like $M_k$ with $PE(pos+k)=M_k\,PE(pos)$. [Shown](#which-matrices-keep-the-distance).
-# - **Does it work past the trained length?** It can be computed at every position. What a model
-#   learned of it need not hold there. [Shown](#past-the-last-position-of-training).
-# - **Is 16 bits enough?** For the finished code, yes; for positions and angles, no: bfloat16 mixes up
-#   positions from 257 on. [Shown](#how-many-bits-does-a-position-need).
+# - **Why a sine and a cosine?** Together they are the tip of a clock hand. A shift by $k$ positions
+#   turns the hand by the same angle at every position. $D/2$ hands of different speeds count far.
+#   [From digits to waves](#from-digits-to-waves-why-a-sine-and-a-cosine),
+#   [shift matrix](#the-shift-matrix-one-rotation-for-every-position).
+# - **Which component is which?** In the paper, pair $i=0,\dots,D/2-1$ has the angle
+#   $pos/10000^{2i/D}$. Its sine is component $2i$, its cosine $2i+1$. $D$ is even.
+#   [Formula](#the-sinusoidal-formula), [other layouts](#interleaved-or-concatenated-layout).
+# - **Why 10000?** The paper gives no reason. The base $b$ bounds the wavelengths, $2\pi$ to below
+#   $2\pi b$. On average encodings grow less alike up to distances of about $b$. Twice or half
+#   changes little. [Why 10000](#why-10000-second-reading).
+# - **Does it encode relative positions?** Yes, in $PE(m)\cdot PE(n)$, which depends only on $m-n$.
+#   With $W_QW_K^\top$ between them, exactly when this matrix rotates and scales each pair
+#   separately. [Which matrices](#which-matrices-keep-relative-distance-second-reading).
+# - **Does it work beyond the training length?** It can be computed at every position. What a model
+#   learned about it need not hold there.
+#   [Beyond the training length](#sinusoidal-encodings-beyond-the-training-length).
+# - **Are 16 bits enough?** Yes for the finished encoding. No for positions and angles: bfloat16
+#   mixes up positions from 257 on. [Precision](#precision-float16-and-bfloat16).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/20_sinusoidal.py`; check yours with
+# `pe-numpy check 20_sinusoidal.py`.
+#
 # ### Exercise 1: By hand
 #
-# Write down the codes of positions 0 and 100 for $D=4$, as sines and cosines. Which clock is near a
-# full turn?
+# Write down the encodings of positions 0 and 100 for $D=4$, as sines and cosines. Which clock is
+# near a full turn?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -658,7 +702,7 @@ plt.show()
 # <details><summary>Solution</summary>
 #
 # Position 0 is $(0,1,0,1)$, position 100 is $(\sin 100,\cos 100,\sin 1,\cos 1)$. The fast clock has
-# made almost 16 turns: it stands at 11 o'clock.
+# made almost 16 turns and points to 11 o'clock.
 #
 # ```python
 # assert sinusoidal(0, 4).tolist() == [0, 1, 0, 1]
@@ -669,19 +713,19 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 2: From a code to its position
+# ### Exercise 2: From an encoding to its position
 #
-# Write `position_of(code)`, which finds the position 0 to 9999 of a code of width 64 that was disturbed
-# by a little noise. One matrix product is enough.
+# Write `position_of(code)`. It finds the position, one of the first 10000, of an encoding of width
+# 64 that was disturbed by a little noise. One matrix product is enough.
 #
 # <details><summary>Hint 1</summary>
 #
-# All codes have the same norm.
+# All encodings have the same norm.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# So the nearest code is the one with the largest dot product.
+# So the nearest encoding is the one with the largest dot product.
 #
 # </details>
 # <details><summary>Solution</summary>
@@ -700,8 +744,8 @@ plt.show()
 #
 # ### Exercise 3: A window of offsets
 #
-# Find a matrix $W$ so that the scores $p_m^\top W p_n$, divided by $\sqrt D$, prefer the keys one, two
-# and three steps back about equally.
+# Find a matrix $W$ so that the scores $p_m^\top W p_n$, divided by $\sqrt D$, prefer the keys one,
+# two and three steps back about equally.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -727,21 +771,22 @@ plt.show()
 #
 # ## In practice
 #
-# **Which layout?** Interleaved, as in the paper; or all sines first, with the same or with other frequencies.
-# [Chapter 25](25_grid.ipynb#which-sinusoids-are-these) tells them apart. Compare the row of position 1, not 0,
-# before you load foreign weights: at 0 every sine is 0 and every cosine 1.
+# **Which layout?** Some programs interleave, as in the paper. Others put all sines first, with the
+# same or with different frequencies. [Chapter 25](25_grid.ipynb#which-sinusoids-are-these) tells
+# them apart. Compare the row of position 1, not 0, before you load weights from another library: at
+# 0 every sine is 0 and every cosine 1.
 #
-# **Where does counting start?** fairseq counts from `padding_idx + 1` and gives padding a code of
-# zeros. Compute positions, then pass them.
+# **Where does counting start?** fairseq counts from `padding_idx + 1` and gives padding an encoding
+# of zeros. Compute positions, then pass them.
 #
-# **Which axis?** Code that adds the table along the first axis of a batch (B, L, D) is wrong, and for
-# B = L raises no error (cmu-l3/anlp-fall2025-code #1).
+# **Which axis?** Code that adds the table along the first axis of a batch (B, L, D) is wrong, and
+# for B = L raises no error (cmu-l3/anlp-fall2025-code #1).
 #
-# **Odd widths.** Many scripts crash (codertimo/BERT-pytorch #78), fairseq and tensor2tensor append a
-# column of zeros, this package refuses.
+# **Odd widths.** Many scripts crash (codertimo/BERT-pytorch #78). fairseq and tensor2tensor append
+# a column of zeros, and this package refuses.
 #
-# **Integers in the exponent.** In codertimo/BERT-pytorch #18 a conversion to float stood one bracket
-# too late: every frequency became 1. No error, no wrong shape.
+# **Integers in the exponent.** In codertimo/BERT-pytorch #18 a conversion to float was one bracket
+# too late, and every frequency became 1. There was no error and no wrong shape.
 
 # %%
 wrong = np.zeros((4, 4, 8)) + sinusoidal(np.arange(4), 8)[:, None]  # B = L = 4: no complaint
@@ -753,10 +798,12 @@ assert not np.ptp(wrong, axis=1).any() and set(np.exp(exponent)) == {1.0}
 # %% [markdown]
 # ## Further reading
 #
-# - Vaswani et al. 2017, "Attention is all you need" (arXiv:1706.03762): section 3.5; table 3 (E), where
-#   a learned table does as well.
+# - Vaswani et al. 2017, "Attention is all you need" (arXiv:1706.03762): section 3.5; table 3 (E),
+#   where a learned table does as well.
 # - Press, Smith, Lewis 2022, "Train short, test long" (arXiv:2108.12409).
-# - Parmar et al. 2018, "Image Transformer" (arXiv:1802.05751): half of the components for each axis.
-# - Yan et al. 2019, "TENER" (arXiv:1911.04474): the even dot product, and what projections do to it.
+# - Parmar et al. 2018, "Image Transformer" (arXiv:1802.05751): half of the components for each
+#   axis.
+# - Yan et al. 2019, "TENER" (arXiv:1911.04474): the even dot product, and what projections do to
+#   it.
 #
 # **Cards**: [sinusoidal](CARDS.md#sinusoidal).

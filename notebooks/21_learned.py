@@ -1,12 +1,18 @@
 # %% [markdown]
-# # 21. Learn a vector for each position
+# # 21. Learned position embeddings
 #
 # *What if the table is trained, do its rows become alike, and where does it end?*
 #
-# 35 minutes. Needs [11 See why position matters](11_why_position.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
+# 35 minutes. Needs [11 See why position matters](11_why_position.ipynb),
+# [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** The simplest positional encoding is a table with one vector per position,
+# trained like the rest of the model. BERT, GPT-2 and vision transformers use such learned position
+# embeddings. You see how training moves each row, train small tables yourself, and check whether
+# neighbouring rows become similar. Then you meet the problem of every table: it ends. At the end
+# you can resize a table for larger images, lengthen one for longer texts, and test what a model
+# then does.
 
 # %% fold="input" alt="A component of a table for 4 by 4 patches, and the same resized to 7 by 7 in two ways, old cells marked as dots. What one sees: as points the outer dots sit on the outer cells; as cells they lie further in."
 import matplotlib.pyplot as plt
@@ -24,15 +30,17 @@ plots.resized_grids(component, 7)
 plt.show()
 
 # %% [markdown]
-# ## Look a row up
+# ## A position embedding is a row of a table
 #
-# A **table** $E$ has $N$ rows of width $D$: $ND$ numbers that training sets, in BERT
-# $512\cdot768=393216$. Row $k$ is the code of position $k$. It is added to the vector of the token that
-# stands there:
+# A **table** $E$ has $N$ rows of width $D$. These are $ND$ numbers that training sets, in BERT
+# $512\cdot768$, nearly four hundred thousand. Row $k$ is the **position embedding** of position
+# $k$. It is added to the vector of the token at this position:
 #
 # $$p_k = E_k,\qquad x'_k = x_k + E_k$$
 #
-# Here is a table of 4 rows and a text of 3 tokens, one number at a time.
+# The figure shows one component of such a table for an image, with one row per patch, before and
+# after [resizing](#resizing-the-position-embeddings-of-a-vision-transformer-vit). Here is a table
+# of 4 rows and a text of 3 tokens, one number at a time.
 
 
 # %%
@@ -51,15 +59,15 @@ show_source(learned)
 assert np.array_equal(words + learned(table, np.arange(3)), add_rows_by_loops(words, table))
 
 # %% [markdown]
-# The package's function takes positions of any shape. A look-up is a matrix product in disguise: row $k$
-# is the **one-hot code** $e_k$ (a 1 in component $k$, 0 elsewhere) times a trained matrix,
-# $E_k = e_k^\top E$. What follows about the rows follows from that.
+# The package's function takes positions of any shape. A look-up is a matrix product in disguise:
+# row $k$ is the **one-hot vector** $e_k$ (a 1 in component $k$, 0 elsewhere) times a trained
+# matrix, $E_k = e_k^\top E$. What follows about the rows follows from that.
 #
-# ## How a row learns
+# ## Gradients: which rows learn from which texts
 #
-# Training moves each number against its gradient: how much the loss $\ell$ would grow if that number
-# grew. Row $k$ is added to the token at position $k$ in every text $b$ of a batch. So its gradient is a
-# sum over the batch:
+# Training moves each number against its gradient, which says how much the loss $\ell$ would grow if
+# that number grew. Row $k$ is added to the token at position $k$ in every text $b$ of a batch. So
+# its gradient is a sum over the batch:
 #
 # $$\frac{\partial \ell}{\partial E_k} = \sum_b \frac{\partial \ell}{\partial x'_{b,k}}$$
 #
@@ -85,19 +93,19 @@ assert np.allclose(by_row[:5], by_sum.sum(axis=0), rtol=0, atol=1e-14)
 print("rows with a gradient:", np.flatnonzero(by_row.any(axis=1)).tolist())
 
 # %% [markdown]
-# Late rows learn from long texts alone. The authors of BERT planned for it (Devlin et al. 2019, appendix
-# A.2): 90 % of the steps use 128 tokens, to save time, and the last 10 % use 512, "to learn the
-# positional embeddings". So three quarters of the rows meet one step in ten.
+# Late rows learn only from long texts. The authors of BERT planned for it (Devlin et al. 2019,
+# appendix A.2): 90% of the steps use 128 tokens, to save time, and the last 10% use 512, "to learn
+# the positional embeddings". So three quarters of the rows get a gradient in one step in ten.
 #
-# ### Names, not numbers
+# ### Positions are names, not numbers
 #
-# Does a table know that 5 and 6 are neighbours? Give the positions other names: a permutation $\pi$ sends
-# $k$ to $\pi(k)$. If the rows move along, each token gets the same vector as before:
+# Does a table encode that 5 and 6 are neighbours? Give the positions other names: a permutation
+# $\pi$ sends $k$ to $\pi(k)$. If the rows move along, each token gets the same vector as before:
 #
 # $$E'_{\pi(k)} = E_k \;\Rightarrow\; x_k + E'_{\pi(k)} = x_k + E_k$$
 #
-# and with it every loss, every gradient and every step of training. Whatever order the rows show after
-# training was put there by the task (and by the causal mask).
+# Every loss, every gradient and every step of training is then the same. Whatever order the rows
+# show after training was put there by the task (and by the causal mask).
 
 # %%
 pi = rng.permutation(8)
@@ -107,15 +115,16 @@ assert np.array_equal(x + learned(renamed, pi[np.arange(5)]), x + learned(E, np.
 print("new names:", pi.tolist(), "  same sums: True")
 
 # %% [markdown]
-# ## Train one and look at its rows
+# ## Are neighbouring position embeddings similar?
 #
-# For trained models like BERT and GPT-2, people plot the similarity of each row with each other and find
-# a bright diagonal: neighbouring rows are alike. It is tempting to read that as "the table has discovered
-# order, and this is how the model knows positions". Let us train some and see.
+# For trained models like BERT and GPT-2, people plot the similarity of each row with each other and
+# find a bright diagonal: neighbouring rows are alike. It is tempting to read that as "the table has
+# discovered order, and this is how the model knows positions". Let us train some and see.
 #
-# Two tasks, a table of 32 rows, one layer of attention, four heads. **Three back**: random symbols;
-# name the one that stood three places before. **Text**: guess the next letter of Newton's *Opticks*. The
-# rows start as random numbers of a given size (their standard deviation): 0.5, or 0.02 as in BERT.
+# We take two tasks, a table of 32 rows, one layer of attention and four heads. In **three back**
+# the model reads random symbols and names the one three positions before. In **text** it guesses
+# the next letter of Newton's *Opticks*. The rows start as random numbers of a given size (their
+# standard deviation): 0.5, or 0.02 as in BERT.
 
 # %%
 N, D, corpus = 32, 32, text_corpus()
@@ -164,8 +173,8 @@ for task, size, steps in (("three back", 0.5, 200), ("three back", 0.02, 200), (
     print(f"size of the rows {size} to {table_of(runs[task, size]).std():.2f}")
 
 # %% [markdown]
-# **Predict** the similarities, the cosines of the angles between rows, for each of the three. Will
-# neighbours be alike? Will rows that are three apart?
+# **Predict** for each of the three the similarities, that is, the cosines of the angles between
+# rows. Will neighbours be alike? Will rows that are three apart?
 
 
 # %% fold="output" alt="Cosines of all pairs of 32 rows: sines, and three trained tables. What one sees: a smooth band for sines; nothing but the diagonal from 0.5; a texture from 0.02; a soft smooth block for text."
@@ -184,14 +193,15 @@ plots.row_similarities(similar)
 plt.show()
 
 # %% [markdown]
-# - **Three back, from 0.5**: on average no similarity. The rows look as random as on the first day, and
-#   the model makes almost no mistakes (next cell).
-# - **Three back, from 0.02**: the rows have grown to ten times their size, so nearly all that one sees
-#   was put there by the task. It is a texture, not a smooth band.
+# - **Three back, from 0.5**: on average the rows are not similar. They look as random as on the
+#   first day, and the model makes almost no mistakes (next cell).
+# - **Three back, from 0.02**: the rows have grown to ten times their size, so nearly everything you
+#   see was put there by the task. It is a texture, not a smooth band.
 # - **Text, from 0.02**: neighbours are alike, as in the plots of large models.
 #
-# How can random rows serve? The score of two positions is not the dot product of their rows. It contains
-# $E_m W_Q W_K^\top E_n^\top$, and training also sets $W_Q$ and $W_K$. Look at the attention weights.
+# How can random rows serve? The score of two positions is not the dot product of their rows. It
+# contains $E_m W_Q W_K^\top E_n^\top$, and training also sets $W_Q$ and $W_K$. Look at the
+# attention weights.
 
 # %% alt="Attention weights of the best head of the two models that look three back, 32 by 32. What one sees: in both a line three places below the diagonal, brighter from 0.5 but with gaps, though their tables look nothing alike."
 weights = {}
@@ -210,10 +220,15 @@ plots.three_back_weights(weights)
 plt.show()
 
 # %% [markdown]
-# Both have built a line, three below the diagonal, out of unlike tables. (Where the left one has gaps,
-# other heads look three back.) That *any* independent rows will do is quickly proved. Take as many rows
-# as components, so that $E$ has an inverse, and any table of scores $S = AB^\top$. Choose
-# $W_Q = E^{-1}A$ and $W_K = E^{-1}B$; then
+# Both have built a line, three below the diagonal, out of unlike tables. Where the left one has
+# gaps, other heads look three back. So a model can use positions without similar rows. Wang and
+# Chen (2020) study what the tables of BERT, RoBERTa and GPT-2 have learned.
+#
+# ### Any independent rows can serve (second reading)
+#
+# That *any* independent rows are enough is quickly proved. Take as many rows as components, so that
+# $E$ has an inverse, and any table of scores $S = AB^\top$. Choose $W_Q = E^{-1}A$ and
+# $W_K = E^{-1}B$. Then
 #
 # $$(E\,W_Q)\,(E\,W_K)^\top = A\,B^\top = S$$
 
@@ -228,13 +243,10 @@ assert np.array_equal(S.argmax(axis=1), (np.arange(32) - 3) % 32)
 print("scores from unrelated rows, largest three back for every query: True")
 
 # %% [markdown]
-# So a model can know positions without similar rows. (Wang and Chen (2020) ask the tables of BERT,
-# RoBERTa and GPT-2 what they have learned.)
+# ## Beyond the last row: index out of range
 #
-# ## Where a table ends
-#
-# A model trained with 512 rows gets a text of 1024 tokens. **Predict** what plain NumPy says, and what it
-# says to position $-1$.
+# A model trained with 512 rows gets a text of 1024 tokens. **Predict** what NumPy by itself says,
+# and what it says to position $-1$.
 
 # %% fold="output"
 E = rng.standard_normal((512, 8))
@@ -247,21 +259,21 @@ for what, look_up in (("E[positions]", lambda p: E[p]), ("learned", lambda p: le
 assert np.array_equal(E[-1], E[511])  # a negative position reads from the end, without a word
 
 # %% [markdown]
-# **A common mistake.** A position becomes negative when somebody subtracts the padding, and then a wrong
-# code is added without a sound. The package refuses both.
+# **A common mistake.** A position becomes negative when somebody subtracts the padding. Then a
+# wrong embedding is added without any error. The package refuses both.
 #
-# ## Between two rows
+# ## Interpolating a learned table
 #
-# There is no row 2.5 either. One can put a weighted mean of two rows there, **linear interpolation**:
-# at the place $t=j+w$, between rows $j$ and $j+1$,
+# Row 2.5 does not exist either. You can put a weighted mean of two rows there, by **linear
+# interpolation**: at the place $t=j+w$, between rows $j$ and $j+1$,
 #
 # $$\begin{gathered}E(t) = (1-w)\,E_j + w\,E_{j+1}\\
 #   \big\lVert \tfrac12 (E_j + E_{j+1}) \big\rVert \le \tfrac12\,\lVert E_j\rVert + \tfrac12\,\lVert
 #   E_{j+1}\rVert\end{gathered}$$
 #
-# The second line is the triangle inequality: the mean is shorter than its rows are on average, unless they
-# point the same way. For equally long rows at right angles, as unrelated rows nearly are, by the factor
-# $\sqrt2$.
+# The second line is the triangle inequality. The mean is shorter than its rows are on average,
+# unless they point the same way. For equally long rows at right angles, as unrelated rows nearly
+# are, it is shorter by the factor $\sqrt2$.
 
 
 # %%
@@ -282,12 +294,13 @@ for name, E in tables.items():
 assert np.isclose(np.linalg.norm(between(np.eye(2), np.array([0.5]))), 0.5**0.5, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### Points or cells?
+# ### align_corners: corners or cell centres?
 #
 # To stretch $N$ rows to $N'$, new row $k$ must get a place $t_k$ in the old table. There are two
-# conventions, which PyTorch names `align_corners=True` and `False`. Rows are **points**, and the first
-# and the last stay. Or rows are **cells** of equal width, and the new cells divide the same stretch (a
-# centre that falls outside the old ones is moved to the nearest):
+# conventions, which PyTorch names `align_corners=True` and `False`. In the first, rows are
+# **points**, and the first and the last do not move. In the second, rows are **cells** of equal
+# width, and the new cells divide the same stretch. A centre that falls outside the old ones is
+# moved to the nearest.
 #
 # $$t_k = k\,\frac{N-1}{N'-1}\qquad\text{or}\qquad t_k = \Big(k+\frac12\Big)\frac N{N'}-\frac12$$
 
@@ -307,17 +320,18 @@ print(f"14 rows to 24: the two differ by up to {apart:.2f} of a row")
 assert apart < 0.2
 
 # %% [markdown]
-# ## Resize a grid
+# ## Resizing the position embeddings of a vision transformer (ViT)
 #
-# A vision transformer cuts an image into a grid of patches and trains one row for each. A larger image has
-# more patches: with 16 pixels each, a grid of 14 by 14 at 224 pixels and of 24 by 24 at 384. The table is
-# read as a grid and interpolated along both axes, **bilinearly**: at the place $(r+s,\,c+w)$, with $s$ and
-# $w$ from 0 to 1,
+# A vision transformer cuts an image into a grid of patches and trains one row for each. A larger
+# image has more patches. With 16 pixels each, it has a grid of 14 by 14 at 224 pixels and of 24 by
+# 24 at 384. The table is read as a grid and interpolated along both axes, **bilinearly**. At the
+# place $(r+s,\,c+w)$, with $s$ and $w$ from 0 to 1,
 #
 # $$\begin{aligned}E(r+s,\,c+w)={}&(1-s)(1-w)\,E_{r,c}+(1-s)\,w\,E_{r,c+1}\\
 #   &+s\,(1-w)\,E_{r+1,c}+s\,w\,E_{r+1,c+1}\end{aligned}$$
 #
-# This is one interpolation along the rows, then one along the columns, so two matrices make all patches.
+# This is one interpolation along the rows, then one along the columns, so two matrices make all
+# patches.
 
 
 # %%
@@ -350,19 +364,23 @@ print("2 by 2 to 4 by 4, as cells:", resize(small, 4, 4)[:2, :, 0].tolist(), "..
 assert resize(small, 4, 4)[1, :, 0].tolist() == [1.75, 2, 2.5, 2.75]
 
 # %% [markdown]
-# The picture at the top shows one component both ways; the dots mark the centres of the old cells.
+# The figure at the top shows one component both ways. The dots mark the centres of the old cells.
 #
-# **Which one do programs use?** The released code of the vision transformer (google-research/vision_transformer,
-# commit [2ecbc73](https://github.com/google-research/vision_transformer/blob/2ecbc73207056d8fcbd7513ab43cd417a0b385b3/vit_jax/checkpoint.py),
-# `interpolate_posembed`) calls `scipy.ndimage.zoom` with `order=1`: bilinear, points. The library timm
-# (huggingface/pytorch-image-models, commit [aa4b585](https://github.com/huggingface/pytorch-image-models/blob/aa4b5850c1543fa488abf260f18390eda46cf85d/timm/layers/pos_embed.py),
-# `resample_abs_pos_embed`) calls PyTorch's `interpolate`, bicubic (over 16 neighbours) with smoothing, and
-# leaves `align_corners` at its default: cells. MAE
-# (facebookresearch/mae, commit [be47fef](https://github.com/facebookresearch/mae/blob/be47fef7a727943547afb0c670cf1b26034c3c89/util/pos_embed.py))
-# does the same without smoothing. [Chapter 25](25_grid.ipynb#resize-a-table) has the matrices of all of them.
+# **Which one do programs use?** The released code of the vision transformer
+# (google-research/vision_transformer, commit
+# [2ecbc73](https://github.com/google-research/vision_transformer/blob/2ecbc73207056d8fcbd7513ab43cd417a0b385b3/vit_jax/checkpoint.py),
+# `interpolate_posembed`) calls `scipy.ndimage.zoom` with `order=1`, which is bilinear, with points.
+# The library timm (huggingface/pytorch-image-models, commit
+# [aa4b585](https://github.com/huggingface/pytorch-image-models/blob/aa4b5850c1543fa488abf260f18390eda46cf85d/timm/layers/pos_embed.py),
+# `resample_abs_pos_embed`) calls PyTorch's `interpolate`, bicubic (over 16 neighbours) with
+# smoothing. It leaves `align_corners` at its default, cells. MAE (facebookresearch/mae, commit
+# [be47fef](https://github.com/facebookresearch/mae/blob/be47fef7a727943547afb0c670cf1b26034c3c89/util/pos_embed.py))
+# does the same without smoothing. [Chapter 25](25_grid.ipynb#resize-a-table) has the matrices of
+# all of them.
 #
-# **The class token.** Many tables begin with a row for a token that is no patch. All three programs take
-# it off, resize the rest, and put it back unchanged. With a grid of 14 by 14 that makes 197 rows:
+# **The class token.** Many tables begin with a row for a token that is not a patch. All three
+# programs take it off, resize the rest, and put it back unchanged. With a grid of 14 by 14 that
+# makes 197 rows:
 
 
 # %%
@@ -381,22 +399,24 @@ print(f"mean length of unrelated rows falls to {lengths[1] / lengths[0]:.2f} of 
 assert np.allclose(resize_table(vit, (14, 14), (14, 14)), vit, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Means of unrelated rows are shorter; of alike rows hardly. That is why the authors of DeiT resize
-# bicubically ([pytorch-image-models #750](https://github.com/huggingface/pytorch-image-models/pull/750)
-# quotes them).
+# Means of unrelated rows are shorter; means of similar rows barely. That is why the authors of DeiT
+# resize bicubically ([pytorch-image-models
+# #750](https://github.com/huggingface/pytorch-image-models/pull/750) quotes them).
 #
-# ## Two digits for a position
+# ## Hierarchical decomposition: two digits per position (second reading)
 #
-# A text grows at its end, and not between its words: there rows are missing *after* the last. Su Jianlin
-# (2020) makes them from those that are there. Write the position with two digits in base $N$,
-# $k = iN + j$ with $0 \le i, j < N$, and ask three things (**hierarchical decomposition**):
+# A text grows at its end, not between its words, so rows are missing *after* the last. Su Jianlin
+# (2020) makes them from the existing rows. Write the position with two digits in base $N$,
+# $k = iN + j$ with $0 \le i, j < N$, and ask for three things (**hierarchical decomposition**):
 #
-# 1. the code is a weighted sum of one vector for each digit, with weights $\alpha$ and $1-\alpha$;
+# 1. the encoding is a weighted sum of one vector for each digit, with weights $\alpha$ and
+#    $1-\alpha$;
 # 2. both digits use the same vectors $u_0, \dots, u_{N-1}$;
 # 3. the first $N$ positions keep their rows, so that short texts are read as before.
 #
 # For $k=j<N$ the leading digit is 0, so $\alpha u_0 + (1-\alpha)\,u_j = E_j$. At $j = 0$ this says
-# $u_0 = E_0$. Put that in and solve for $u_j$; then put $u$ into $p$, with $\beta=\frac{\alpha}{1-\alpha}$:
+# $u_0 = E_0$. Put that in and solve for $u_j$. Then put $u$ into $p$, with
+# $\beta=\frac{\alpha}{1-\alpha}$:
 #
 # $$\begin{gathered}p_{iN+j} = \alpha\,u_i + (1-\alpha)\,u_j,\qquad u_j = \frac{E_j - \alpha\,E_0}{1-\alpha}\\[1ex]
 #   p_{iN+j} = E_j + \beta\,(E_i - E_0)\end{gathered}$$
@@ -414,11 +434,11 @@ for alpha in (0.1, 0.4, 0.75):
         assert np.allclose(p[k], E[j] + beta * (E[i] - E[0]), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Read it: *take the row of the last digit, and move it by $\beta$ times the step from row 0 to the row of
-# the leading digit.* Su's library
+# In words: *take the row of the last digit, and move it by $\beta$ times the step from row 0 to the
+# row of the leading digit*. Su's library
 # ([bert4keras](https://github.com/bojone/bert4keras/blob/09d83e353a946da3cce30a4038d3944bef7dcf12/bert4keras/layers.py))
-# takes $\alpha = 0.4$, so $\beta = 2/3$; we know of no derivation of that number. Which positions look
-# alike? Exchange the digits, or move the leading digit by one, and subtract:
+# takes $\alpha = 0.4$, so $\beta = 2/3$. We know of no derivation of that number. Which positions
+# look alike? Exchange the digits, or move the leading digit by one, and subtract:
 #
 # $$\begin{aligned}p_{jN+i} - p_{iN+j} &= (1-\beta)\,(E_i - E_j)\\
 # p_{(i+1)N+j} - p_{iN+j} &= \beta\,(E_{i+1} - E_i)\end{aligned}$$
@@ -434,15 +454,17 @@ for alpha in (0.25, 0.4, 0.5, 0.75):
     assert different == (21 if alpha == 0.5 else 36)
 
 # %% [markdown]
-# **$\alpha = 1/2$ gives two positions one code**: the digits 1, 2 and 2, 1 share it. And with $\alpha=0.4$ a step of
-# $N$ positions is $\beta=2/3$ of a step between rows: where steps are about equal, $k+N$ is nearer to $k$
-# than $k+1$ is.
+# **$\alpha = 1/2$ gives two positions one encoding**: the digits 1, 2 and 2, 1 share it. And with
+# $\alpha=0.4$ a step of $N$ positions is $\beta=2/3$ of a step between rows. Where steps are about
+# equal, $k+N$ is nearer to $k$ than $k+1$ is.
 #
-# ## Does a longer table work?
+# ## Extending a position table to longer texts
 #
-# Four models that look three back, from different random starts, know 32 positions and get texts of 64.
-# Each table is lengthened in four ways. Then each may learn on, 20 steps on texts of 64 tokens, with all
-# rows free to move. Only the last 16 answers count.
+# Four models that look three back, from different random starts, are trained on 32 positions and
+# get texts of 64. Each table is lengthened in four ways: by random rows, by the same rows repeated,
+# by [two digits](#hierarchical-decomposition-two-digits-per-position-second-reading) per position,
+# and by interpolation. Then each may learn on, 20 steps on texts of 64 tokens, with all rows free
+# to move. Only the last 16 answers count.
 
 
 # %%
@@ -482,8 +504,8 @@ for params in models:
         later.setdefault(name, []).append(percent(more, 2 * N))
 
 # %% [markdown]
-# **Predict**: which table serves best at once, and which after 20 steps? And how far back does a model
-# look whose table was interpolated?
+# **Predict**: which table serves best immediately ("at once" in the cell), and which after 20
+# steps? And how far back does a model look whose table was interpolated?
 
 # %% fold="output" alt="Right answers at 64 positions, four models each, for four ways to lengthen a table of 32 rows. What one sees: at once none passes one half; after 20 steps repeated rows and two digits are far above the others."
 print("per cent of four models  at once          elsewhere        after 20 steps")
@@ -497,48 +519,54 @@ plots.longer_tables(at_once, later, chance=100 / 16)
 plt.show()
 
 # %% [markdown]
-# - **At once, none works.** Chance is 6 %. *Elsewhere* counts answers that name the symbol 35 places back
-#   (the same row or last digit, one block earlier), and for the interpolated tables *six* back: most
-#   answers. Three rows are now six tokens. In an image that is right, since the same picture is cut finer;
-#   in a text distances count words.
-# - **After 20 steps** repeated rows give more than three fifths of the answers, two digits more than two
-#   fifths, the others less than three tenths.
+# - **Immediately, none works.** Chance is 6%. *Elsewhere* counts answers that name the symbol 35
+#   positions back (the same row or last digit, one block earlier). For the interpolated tables it
+#   counts the symbol *six* back, which most answers name, because three rows are now six tokens. In
+#   an image that is right, since the same image is cut finer. In a text distances count words.
+# - **After 20 steps** repeated rows give more than three fifths of the answers, two digits more
+#   than two fifths, and the others less than three tenths.
 #
-# This is one small task. It does not refute what Su reports for BERT. It says what to ask of such a
-# report: at once, or after how much training; over how many models; and compared with what.
+# This is one small task. It does not refute what Su reports for BERT. It shows what to ask about
+# such a report: whether it works immediately or after how much training, over how many models, and
+# compared with what.
 
 # %% [markdown]
 # ## In short
 #
-# - **Do neighbouring rows become alike?** If the task asks for it. A table knows names of positions, not
-#   their order, and rows without any likeness can serve as well.
-#   [Shown](#train-one-and-look-at-its-rows).
-# - **How do rows start, and which learn?** As small random numbers (BERT: standard deviation 0.02). A
-#   row's gradient is the sum over the texts that reach it: late rows learn from long texts alone.
-#   [Shown](#how-a-row-learns).
-# - **What happens beyond the last row?** There is no row $N$, and no row 2.5. NumPy refuses 512 in a
-#   table of 512 rows, and takes $-1$ for the last row without a word. [Shown](#where-a-table-ends).
-# - **How do I resize the table of an image model?** Interpolate the grid along both axes and leave the
-#   row of the class token alone. Old rows are points (`align_corners=True`; the first vision
-#   transformer) or cells (`False`; timm, MAE): stay with what the model was trained for.
-#   [Shown](#resize-a-grid).
-# - **And that of a text model?** Not so: interpolated by two, models that look three back look six back.
-#   Of four ways to lengthen a table none served at once; rows repeated, or made by two digits, learned
-#   on quickly. [Shown](#does-a-longer-table-work).
-# - **What are two digits for a position?** The code $E_j+\beta\,(E_i-E_0)$ for position $iN+j$: $N^2$
-#   positions from $N$ rows. [Shown](#two-digits-for-a-position).
+# - **Do neighbouring rows become alike?** Yes, if the task asks for it. A table has names for
+#   positions, not their order. Rows without any similarity can serve as well.
+#   [Similar rows](#are-neighbouring-position-embeddings-similar).
+# - **How do rows start, and which learn?** They start as small random numbers (BERT: standard
+#   deviation 0.02). A row's gradient is a sum over the texts that reach it. Late rows learn only
+#   from long texts. [Gradients](#gradients-which-rows-learn-from-which-texts).
+# - **What happens beyond the last row?** Neither row $N$ nor row 2.5 exists. NumPy refuses 512 in a
+#   table of 512 rows, and takes $-1$ for the last row without an error.
+#   [Index out of range](#beyond-the-last-row-index-out-of-range).
+# - **How do I resize the table of an image model?** Interpolate the grid along both axes, without
+#   the class token's row. Rows are points (`align_corners=True`, the first vision transformer) or
+#   cells (`False`, timm, MAE). Keep the convention of the training.
+#   [Resizing](#resizing-the-position-embeddings-of-a-vision-transformer-vit).
+# - **How do I lengthen the table of a text model?** Not by interpolation: by two, it makes models
+#   that look three back look six back. Of four ways none worked immediately. Rows repeated or made
+#   by two digits learned quickly. [Longer texts](#extending-a-position-table-to-longer-texts).
+# - **What are two digits for a position?** Position $iN+j$ gets the encoding
+#   $E_j+\beta\,(E_i-E_0)$. This makes $N^2$ positions from $N$ rows.
+#   [Hierarchical decomposition](#hierarchical-decomposition-two-digits-per-position-second-reading).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/21_learned.py`; check yours with
+# `pe-numpy check 21_learned.py`.
+#
 # ### Exercise 1: Another table
 #
-# GPT-2's smallest model has 1024 positions and width 768. How many parameters has its table, and how
-# many times BERT's is that?
+# GPT-2's smallest model has 1024 positions and width 768. How many parameters does its table have,
+# and how many times as many as BERT's?
 #
 # <details><summary>Hint 1</summary>
 #
-# Rows times width.
+# Multiply rows by width.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -556,8 +584,8 @@ plt.show()
 #
 # ### Exercise 2: Which rows learn?
 #
-# Take `small_loss` with 4 texts of 7 tokens, and give text $b$ only $b+1$ real tokens: the others are
-# multiplied by 0 *after* the rows were added. Which rows get a gradient?
+# Take `small_loss` with 4 texts of 7 tokens, and give text $b$ only $b+1$ non-padding tokens: the
+# others are multiplied by 0 *after* the rows were added. Which rows get a gradient?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -566,7 +594,7 @@ plt.show()
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# In which columns of the mask is any text real?
+# In which columns of the mask does any text have a non-padding token?
 #
 # </details>
 # <details><summary>Solution</summary>
@@ -587,8 +615,8 @@ plt.show()
 #
 # ### Exercise 3: Rows and columns exchanged
 #
-# A table of 3 by 5 patches is read as a grid of 5 by 3 and resized. Nothing complains. Find a test of one
-# line that catches it.
+# A table of 3 by 5 patches is read as a grid of 5 by 3 and resized. No error is raised. Find a test
+# of one line that catches it.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -597,7 +625,7 @@ plt.show()
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# It does not. Take a table that holds its own row and column numbers.
+# It does not. Take a table that contains its own row and column numbers.
 #
 # </details>
 # <details><summary>Solution</summary>
@@ -614,9 +642,9 @@ plt.show()
 #
 # ## In practice
 #
-# **Left padding.** In a batch padded on the left, positions must count the real tokens; a program that
-# numbers the columns gives the shorter texts other rows than it should
-# ([nnsight #672](https://github.com/ndif-team/nnsight/issues/672) measures it in GPT-2).
+# **Left padding.** In a batch padded on the left, positions must count only the non-padding tokens.
+# A program that numbers the columns gives the shorter texts the wrong rows ([nnsight
+# #672](https://github.com/ndif-team/nnsight/issues/672) measures it in GPT-2).
 
 # %%
 real = np.array([[True] * 5, [False, False, True, True, True]])  # the second text has 3 tokens
@@ -627,25 +655,27 @@ assert np.array_equal(learned(E, right)[1, 2:], learned(E, np.arange(3)))
 assert not np.allclose(learned(E, np.arange(5))[2:], learned(E, np.arange(3)), rtol=0, atol=0.1)
 
 # %% [markdown]
-# **The newest token alone.** With a cache one token is embedded at a time. Its position is the number of
-# tokens before it, not 0.
+# **One token at a time.** With a KV cache only the newest token is embedded. Its position is the
+# number of tokens before it, not 0.
 #
-# **Rows that are not positions.** RoBERTa's code numbers positions from 2, so its table has 514 rows for 512
-# tokens ([transformers #1363](https://github.com/huggingface/transformers/issues/1363) asks why); a program
-# that counts from 0 reads the wrong rows.
+# **Rows that are not positions.** RoBERTa's code numbers positions from 2, so its table has 514
+# rows for 512 tokens ([transformers #1363](https://github.com/huggingface/transformers/issues/1363)
+# asks why). A program that counts from 0 reads the wrong rows.
 #
-# **Too long on a GPU.** There an index beyond the table ends in a message about a "device-side assert",
-# far from its cause ([fairseq #757](https://github.com/facebookresearch/fairseq/issues/757)). Run the
-# same batch on the CPU, or check the positions first.
-#
+# **Too long on a GPU.** There an index beyond the table ends in a message about a "device-side
+# assert", far from its cause ([fairseq
+# #757](https://github.com/facebookresearch/fairseq/issues/757)). Run the same batch on the CPU, or
+# check the positions first.
+
 # %% [markdown]
 # ## Further reading
 #
 # - Gehring et al. 2017, *Convolutional Sequence to Sequence Learning*,
-#   [arXiv:1705.03122](https://arxiv.org/abs/1705.03122), section 3.1: position vectors that are learned.
+#   [arXiv:1705.03122](https://arxiv.org/abs/1705.03122), section 3.1: position vectors that are
+#   learned.
 # - Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*,
-#   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929): the vision transformer, whose table is interpolated
-#   for larger images.
+#   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929): the vision transformer, whose table is
+#   interpolated for larger images.
 # - Wang and Chen 2020, *What Do Position Embeddings Learn?*,
 #   [arXiv:2010.04903](https://arxiv.org/abs/2010.04903): the tables of trained models, compared.
 # - Su Jianlin 2020, on the hierarchical decomposition, in Chinese

@@ -1,19 +1,25 @@
 # %% [markdown]
-# # 40. Derive RoPE: turn queries and keys by one rotation
+# # 40. Rotary position embedding (RoPE): the derivation
 #
 # *Why a rotation, why only a rotation, and which components turn together in which model?*
 #
-# 50 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
+# 50 minutes. Needs [10 Work attention by hand](10_attention.ipynb),
+# [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Attention compares queries with keys. The result should depend on how far
+# apart two tokens are, not on where they are. Rotary position embedding (RoPE) achieves this: it
+# rotates each query and each key by an angle that grows with its position. You learn how complex
+# numbers rotate, derive the formula, and meet the two layouts of released models. At the end you
+# can write RoPE in NumPy, convert weights between the layouts, and read a proof that, under stated
+# assumptions, only a rotation works.
 
 # %% fold="input" alt="Three panels with a query and a key arrow, at positions (2,0), (5,3), (9,7). What one sees: dotted arcs turn both arrows from panel to panel; the shaded angle between them is the same in all three."
 import matplotlib.pyplot as plt
 import numpy as np
 
 from pe_numpy import attend, rope, rope_convert_weights, rope_frequencies, rope_matrix
-from pe_numpy import rope_permutation, sinusoidal, sinusoidal_shift, softmax, split_heads
+from pe_numpy import rope_permutation, sinusoidal, sinusoidal_shift, split_heads
 from pe_numpy.book.show import show_source
 from pe_numpy.book.plots import rope_derived as plots
 from pe_numpy.rotary.rope import turn_half, turn_interleaved
@@ -26,25 +32,28 @@ plots.turned_together(turned_q, turned_k, pairs)
 plt.show()
 
 # %% [markdown]
-# ## Numbers that turn
+# ## Complex numbers rotate vectors
 #
-# Attention makes a **query** and a **key** of each token, and compares the query at position $m$ with
-# the key at position $n$ by their inner product, the **score**. We want it to know the distance
-# $m - n$ and nothing else of the two positions, yet we may change query and key only one at a time,
-# before they meet. The means are numbers that turn.
+# Attention turns each token into a **query** and a **key**. It compares the query at position $m$
+# with the key at position $n$ by their inner product, the **score**. We want the score to depend on
+# the distance $m - n$ and on nothing else about the two positions. But we can change query and key
+# only separately, before they are multiplied. The tool is rotation. In the figure a query $q_m$ and
+# a key $k_n$ are arrows. Both turn as the positions grow, and the shaded angle between them does
+# not change.
 #
 # Points of the plane can be added. Can they be multiplied, so that the usual rules hold? Write
 # $(a, b)$ as $a + b\mathrm{i}$, where $\mathrm{i}$ stands for the point $(0, 1)$, and demand
-# $\mathrm{i}^2 = -1$. Opening the brackets then leaves no choice (first line below). Such a point is a
-# **complex number**, with the **real part** $a$ and the **imaginary part** $b$. Python writes `1j` for
-# $\mathrm{i}$.
+# $\mathrm{i}^2 = -1$. Opening the brackets then leaves no choice (first line below). Such a point
+# is a **complex number**, with the **real part** $a$ and the **imaginary part** $b$. Python writes
+# `1j` for $\mathrm{i}$.
 #
-# A point $z$ has a distance from 0, the **modulus** $|z|$, and a direction, the **argument** $\arg z$:
-# its angle from the positive real axis, counter-clockwise, in radians, up to whole turns. Multiply two
-# points of modulus 1, at the angles $\alpha$ and $\beta$: by the addition formulas of sine and cosine
-# you get the point at $\alpha + \beta$. Angles add as exponents do, so one writes
-# $e^{\mathrm{i}\alpha}$ for the point at $\alpha$. (The series of the exponential function gives the
-# same point; this is Euler's formula.) Hence a product multiplies moduli and adds arguments:
+# A point $z$ has a distance from 0, the **modulus** $|z|$, and a direction, the **argument**
+# $\arg z$. The argument is its angle from the positive real axis, counter-clockwise, in radians, up
+# to whole turns. Multiply two points of modulus 1, at the angles $\alpha$ and $\beta$. By the
+# addition formulas of sine and cosine you get the point at $\alpha + \beta$. Angles add as
+# exponents do, so we write $e^{\mathrm{i}\alpha}$ for the point at $\alpha$. The series of the
+# exponential function gives the same point; this is Euler's formula. Hence a product multiplies
+# moduli and adds arguments:
 #
 # $$\begin{gathered}(a + b\mathrm{i})(u + v\mathrm{i}) = (au - bv) + (av + ub)\,\mathrm{i}\\[4pt]
 # e^{\mathrm{i}\alpha} = \cos\alpha + \mathrm{i}\sin\alpha, \qquad e^{\mathrm{i}\alpha} e^{\mathrm{i}\beta} = e^{\mathrm{i}(\alpha + \beta)}\\[4pt]
@@ -69,9 +78,9 @@ assert np.isclose(z * w, polar, rtol=0, atol=1e-14)
 print(f"(3 + i)(1 + 2i) = {z * w}   arguments: {alpha:.4f} + {beta:.4f} = {np.angle(z * w):.4f}")
 
 # %% [markdown]
-# So multiplying by $e^{\mathrm{i}\theta}$ turns by $\theta$ without stretching. In the next picture $q$
-# is turned twice (left), and the terms of the series of $e^{2\mathrm{i}}$ are put end to end (right):
-# each stands at a right angle to the one before, and the walk ends on the unit circle.
+# So multiplying by $e^{\mathrm{i}\theta}$ turns by $\theta$ without stretching. In the next figure
+# $q$ is turned twice (left), and the terms of the series of $e^{2\mathrm{i}}$ are put end to end
+# (right). Each term is at a right angle to the one before, and the walk ends on the unit circle.
 
 # %% alt="Left: arrows q, q times e^(i theta), q times e^(2 i theta) on one circle, equal angles apart. Right: partial sums spiral in quarter turns to the point e^(2i) on the unit circle."
 series = np.cumsum(np.cumprod(np.append(1, 2j / np.arange(1, 25))))  # 1 + x + x^2/2! + ..., x = 2i
@@ -80,9 +89,10 @@ plots.complex_turning(1.2 + 0.5j, 0.7, series)
 plt.show()
 
 # %% [markdown]
-# The **conjugate** $z^* = a - b\mathrm{i}$ is the mirror image of $z$ below the real axis: same modulus,
-# opposite argument. Read a query $(q_0, q_1)$ and a key $(k_0, k_1)$ as complex numbers. The product of
-# one with the conjugate of the other has their inner product as its real part:
+# The **conjugate** $z^* = a - b\mathrm{i}$ is the mirror image of $z$ below the real axis, with the
+# same modulus and the opposite argument. Read a query $(q_0, q_1)$ and a key $(k_0, k_1)$ as
+# complex numbers. The product of one with the conjugate of the other has their inner product as its
+# real part:
 #
 # $$\begin{gathered}q k^* = (q_0 k_0 + q_1 k_1) + \mathrm{i}\,(q_1 k_0 - q_0 k_1)\\[4pt]
 # \langle q, k\rangle = \mathrm{Re}[q k^*] = |q|\,|k| \cos(\arg q - \arg k)\end{gathered}$$
@@ -96,18 +106,19 @@ assert np.isclose(both.real, abs(q) * abs(k) * cosine, rtol=0, atol=1e-15)
 print(f"q k* = {both:.4f}")
 
 # %% [markdown]
-# The conjugate makes the *difference* of the two angles. That is what we are after: if the angles are
-# $m\theta$ and $n\theta$, their difference is $(m - n)\theta$.
+# The conjugate makes the *difference* of the two angles. That is what we are after: if the angles
+# are $m\theta$ and $n\theta$, their difference is $(m - n)\theta$.
 #
-# ## The wish
+# ## Scores that depend only on distance
 #
-# Let $f(x, m)$ be what we make of the content $x$ at position $m$, of queries and keys alike. The score
-# shall depend on the contents and on $m - n$ alone, and nothing shall change at position 0:
+# Let $f(x, m)$ be what we turn the content $x$ into at position $m$, for queries and keys alike. We
+# wish that the score depends only on the contents and on $m - n$, and that position 0 changes
+# nothing. We call this **the wish**:
 #
 # $$\langle f(q, m), f(k, n)\rangle = g(q, k, m - n), \qquad f(q, 0) = q$$
 #
-# The cell makes a test of it: it moves both positions by $t$ and returns the largest change of any
-# score.
+# The cell turns this into a test. It moves both positions by $t$ and returns the largest change of
+# any score.
 
 
 # %%
@@ -125,7 +136,7 @@ print(f"f(x, m) = m x: largest change {largest_change(lambda x, m: m * x):.1f}")
 assert largest_change(lambda x, m: x * 1.1**m, lambda x, m: x * 1.1**-m) < 1e-12
 
 # %% [markdown]
-# Five attempts at one $f$. **Predict** which pass.
+# Here are five candidates for $f$. **Predict** which pass.
 
 # %% fold="output"
 attempts = {
@@ -143,53 +154,14 @@ for name, attempt in attempts.items():
 assert passed == [True, False, False, True, False]
 
 # %% [markdown]
-# Doing nothing passes, for a function that ignores positions depends on $m - n$ trivially. Turning
-# passes, too. Is it the only other way?
+# Doing nothing passes, because a function that ignores positions depends on $m - n$ trivially.
+# Turning passes too, and we can see why. Each vector turns by its *absolute* angle, $m\theta$ or
+# $n\theta$. Only the angle *between* the two, and with it the score, depends on the distance:
 #
-# ## The theorem
+# $$q e^{\mathrm{i}m\theta}\,\big(k e^{\mathrm{i}n\theta}\big)^* = q k^*\, e^{\mathrm{i}(m - n)\theta}$$
 #
-# **Assume** that contents are complex numbers, that any of them may occur, and that positions are
-# $0, 1, 2, \dots$; that *one* function $f$ serves queries and keys; that $f(q, 0) = q$; and that the
-# whole complex product, not only its real part, depends on $m - n$ alone (first line below). **Then**
-# $f$ is a rotation by $m\theta$ with one number $\theta$ (second line). That $f$ is linear, continuous
-# or keeps lengths is not assumed; it follows.
-#
-# $$\begin{gathered}f(q, m)\, f(k, n)^* = g(q, k, m - n)\\[4pt]
-# \Rightarrow\; f(q, m) = q\,e^{\mathrm{i}m\theta}\end{gathered}$$
-#
-# (From here on $g$ is the complex product.) The proof follows RoFormer (Su et al. 2021), section 3.4.1.
-# You may skip it: [RoPE itself](#many-pairs-one-clock-each) needs only the result.
-# To have something to compute with, someone hands us a sealed box that meets the assumptions. We use
-# only its values. (No cell can try every $f$. Of the five attempts above, only the turn and doing nothing,
-# a turn by 0, keep the product.)
-
-# %%
-_hidden = np.random.default_rng(13).uniform(0.3, 1.3)  # the seal: the proof does not read this
-
-
-def f(q, m):
-    """The sealed box."""
-    return q * (np.cos(m * _hidden) + 1j * np.sin(m * _hidden))
-
-
-products = [f(q, 3 + t) * np.conj(f(k, 1 + t)) for t in (0, 1, 5, 40)]
-print("f(q, m) f(k, n)* at m - n = 2:", [f"{value:.4f}" for value in products])
-assert np.allclose(products, products[0], rtol=0, atol=1e-12)
-for attempt in attempts.values():
-    turns = abs(attempt(q, 5) - q * np.exp(5j * np.angle(attempt(1, 1)))) < 1e-12
-    assert turns == (largest_change(attempt, part=np.asarray) < 1e-12)
-
-# %% [markdown]
-# ### Lengths stay
-#
-# Write numbers by modulus and argument: $f(q, m) = R_f(q, m)\,e^{\mathrm{i}\Theta_f(q, m)}$ and
-# $g = R_g\,e^{\mathrm{i}\Theta_g}$. Moduli multiply, arguments subtract (first two lines). Put $n = m$
-# in the first: the right side $R_g(q, k, 0)$ does not contain $m$, so the left side is what it is at
-# $m = 0$, namely $|q|\,|k|$. Then put $k = q$, which *one* function allows:
-#
-# $$\begin{gathered}R_f(q, m)\,R_f(k, n) = R_g(q, k, m - n)\\[4pt]
-# \Theta_f(q, m) - \Theta_f(k, n) = \Theta_g(q, k, m - n)\\[4pt]
-# R_f(q, m)\,R_f(k, m) = |q|\,|k| \;\Rightarrow\; R_f(q, m) = |q|\end{gathered}$$
+# The next cell checks this for the three panels at the top. Then turn the arrows yourself: what
+# happens to the score when $m$ and $n$ grow by the same step?
 
 
 # %%
@@ -198,121 +170,6 @@ def on_circle(angle):
     return np.exp(1j * np.asarray(angle))
 
 
-for m, n in ((7, 3), (4, 1), (2, 2)):
-    g = f(q, m - n) * np.conj(f(k, 0))  # g(q, k, m - n) read at other positions
-    assert np.isclose(abs(f(q, m)) * abs(f(k, n)), abs(g), rtol=0, atol=1e-12)
-    difference = np.angle(f(q, m)) - np.angle(f(k, n))
-    assert np.isclose(on_circle(difference), on_circle(np.angle(g)), rtol=0, atol=1e-12)
-    assert np.isclose(abs(f(q, m)) * abs(f(k, m)), abs(q) * abs(k), rtol=0, atol=1e-14)
-    assert np.isclose(abs(f(q, m)), abs(q), rtol=0, atol=1e-14)
-print(f"|f(q, m)| = |q| = {abs(q):.4f}")
-
-# %% [markdown]
-# With two functions this would be a choice, not a consequence: stretch queries by $s^m$ and keys by
-# $s^{-n}$, and the product of the moduli still depends on $m - n$ alone. That is the idea of **xPos**
-# (Sun et al. 2022).
-
-# %%
-s = 0.9
-
-
-def stretched(factor):
-    """Turn by half a radian per position, and multiply with the factor as often."""
-    return lambda x, m: factor**m * np.exp(0.5j * m) * x
-
-
-two_functions = largest_change(stretched(s), stretched(1 / s)) < 1e-12
-one_function = largest_change(stretched(s)) < 1e-12
-print("s^m and s^-n: wish granted:", two_functions, "  s^m on both:", one_function)
-assert two_functions and not one_function
-assert np.isclose(abs(stretched(s)(q, 5)), 0.59049 * abs(q), rtol=0, atol=1e-12)
-
-# %% [markdown]
-# ### Every content turns by the same angle
-#
-# Put $n = m$ in the equation of the arguments. Its left side, too, is at every $m$ what it is at
-# $m = 0$: $\arg q - \arg k$. Now sort, all that belongs to $q$ on the left and all that belongs to $k$ on the
-# right:
-#
-# $$\Theta_f(q, m) - \arg q = \Theta_f(k, m) - \arg k =: \varphi(m)$$
-#
-# Change $q$ and keep $k$: the right side stays, so the left side stays. Hence the added angle is the
-# same for all contents. Call it $\varphi(m)$. (The content 0 needs no angle: it stays 0.)
-
-# %%
-contents = np.random.default_rng(3).normal(size=(4, 2)).view(complex)[:, 0]
-
-
-def phi(m, x=1):
-    """The angle that position m adds to the content x."""
-    return np.angle(f(x, m)) - np.angle(x)
-
-
-for m in (1, 2, 3):
-    added = [on_circle(phi(m, x)) for x in contents]
-    assert np.allclose(added, on_circle(np.angle(f(q, m)) - np.angle(q)), rtol=0, atol=1e-12)
-    assert np.allclose(contents * added, [f(x, m) for x in contents], rtol=0, atol=1e-12)
-print("phi(1), phi(2), phi(3):", [round(float(phi(m)), 4) for m in (1, 2, 3)])
-
-# %% [markdown]
-# So $f(q, m) = q\,e^{\mathrm{i}\varphi(m)}$: a turn by some angle for each position. Is any rule for
-# the angle good enough? Try $\varphi(m) = m^2/10$: lengths stay, and equal positions give equal scores.
-# **Predict** whether it grants the wish.
-
-
-# %% fold="output"
-def square(q, m):
-    """Turn by an angle that grows with the square of the position."""
-    return q * np.exp(0.1j * m**2)
-
-
-for step in (0, 1):
-    same_distance = [(square(q, m + step) * np.conj(square(k, m))).real for m in range(4)]
-    print(f"m - n = {step}:", np.round(same_distance, 4).tolist())
-assert largest_change(square) > 1
-
-# %% [markdown]
-# ### Every step adds the same angle
-#
-# It fails as soon as the positions differ; so far we have used equal ones only. Put $n = m - 1$ in the
-# equation of the arguments, where now $\Theta_f(q, m) = \arg q + \varphi(m)$:
-#
-# $$\begin{aligned}\varphi(m) - \varphi(m - 1) &= \Theta_g(q, k, 1) + \arg k - \arg q =: \theta\\[4pt]
-# \varphi(m) &= m\theta\\[4pt]
-# f(q, m) = q\,e^{\mathrm{i}m\theta} &= \begin{pmatrix}\cos m\theta & -\sin m\theta\\ \sin m\theta & \cos m\theta\end{pmatrix}
-# \begin{pmatrix}q_0\\ q_1\end{pmatrix}\end{aligned}$$
-#
-# The left side of the first line contains no content, the right side no position. So neither depends
-# on anything: both are one constant, up to whole turns. Call it $\theta$. Equal steps from
-# $\varphi(0) = 0$ make $\varphi(m) = m\theta$.
-
-# %%
-step = np.angle(f(1, 1))  # theta, read from the box at one content and one position
-for m in range(1, 50):
-    assert np.isclose(on_circle(phi(m) - phi(m - 1)), on_circle(step), rtol=0, atol=1e-12)
-for a, b in ((contents[0], contents[1]), (contents[2], contents[3])):
-    g1 = f(a, 1) * np.conj(f(b, 0))  # g(a, b, 1)
-    right = np.angle(g1) + np.angle(b) - np.angle(a)
-    assert np.isclose(on_circle(right), on_circle(step), rtol=0, atol=1e-12)
-    for m in (0, 1, 2, 17, 400):
-        cos, sin = np.cos(m * step), np.sin(m * step)
-        turned = np.array([[cos, -sin], [sin, cos]]) @ [a.real, a.imag]
-        assert np.isclose(f(a, m), a * np.exp(1j * m * step), rtol=0, atol=1e-10)
-        assert np.allclose(turned, [f(a, m).real, f(a, m).imag], rtol=0, atol=1e-10)
-print(f"one value opens the box: theta = {step:.6f}")
-
-# %% [markdown]
-# Only $\theta$ is left free, up to whole turns: at whole-number positions $\theta$ and $\theta + 2\pi$
-# are the same clock. (Real positions tell them apart; then the proof needs continuity as well.)
-#
-# Conversely, this $f$ grants the wish. Each vector turns by its *absolute* angle, $m\theta$ or
-# $n\theta$. Only the angle *between* the two, and with it the score, depends on the distance:
-#
-# $$q e^{\mathrm{i}m\theta}\,\big(k e^{\mathrm{i}n\theta}\big)^* = q k^*\, e^{\mathrm{i}(m - n)\theta}$$
-#
-# Then turn them yourself: what happens to the score when $m$ and $n$ grow by the same step?
-
-# %%
 for (m, n), a, b in zip(pairs, turned_q, turned_k, strict=True):  # of the picture at the top
     assert np.isclose(
         a * np.conj(b), q * np.conj(k) * np.exp(1j * (m - n) * theta), rtol=0, atol=1e-14
@@ -335,77 +192,17 @@ axes, limits = ("real part", "imaginary part"), (-3.5, 3.5, -1.35, 1.35)
 slider("A query and a key, turned by their positions", controls, arrows, axes, limits, (2, 5, 3))
 
 # %% [markdown]
-# ### The wish alone, in any number of dimensions
+# Is turning the only other way? Nearly.
+# [The theorem](#the-theorem-only-a-rotation-works-second-reading) below says under which
+# assumptions it is, and proves it. You may skip it, because RoPE itself needs only the result.
 #
-# Attention sees the real part only. Does the wish alone, $\langle f(q, m), f(k, n)\rangle$ depends on
-# $m - n$, let other solutions in? Let contents be real vectors with $d$ components, with one $f$ and
-# $f(q, 0) = q$ as before. Three steps:
+# ## The RoPE formula: one frequency per pair
 #
-# - *Inner products are kept.* At $n = m$ the score is what it is at $m = 0$: $\langle q, k\rangle$.
-# - *So $f$ is linear.* For real numbers $a$, $b$ the square below opens into inner products of values
-#   of $f$ at one position, each equal to that of the contents. So $f(q, m) = O_m q$ with a matrix
-#   that keeps inner products, $O_m^\top O_m = I$: an **orthogonal** matrix.
-# - *So $O_m$ is a power.* By the wish $O_m^\top O_{m+1}$ is what it is at $m = 0$, namely $O_1$. Hence
-#   $O_{m+1} = O_m O_1$, and $O_m = O_1^m$.
-#
-# $$\begin{gathered}\big|f(aq + bk, m) - a f(q, m) - b f(k, m)\big|^2\\[4pt]
-# = \big|(aq + bk) - aq - bk\big|^2 = 0\end{gathered}$$
-#
-# In the plane an orthogonal matrix is a rotation or a mirror image, and a mirror to the power $m$
-# mirrors at odd positions: a second solution, which sees whether a distance is even or odd.
-
-
-# %%
-def mirror(q, m):
-    """Mirror the content at odd positions."""
-    return q if m % 2 == 0 else np.conj(q)
-
-
-assert largest_change(mirror) < 1e-12 < largest_change(mirror, part=np.asarray)
-for solution in (f, mirror):
-    for m in (1, 2, 5):
-        a, b = np.random.default_rng(m).normal(size=2)
-        gap = solution(a * q + b * k, m) - a * solution(q, m) - b * solution(k, m)
-        assert abs(gap) ** 2 < 1e-24
-        kept = (solution(q, m) * np.conj(solution(k, m))).real
-        assert np.isclose(kept, (q * np.conj(k)).real, rtol=0, atol=1e-14)
-print("rotation and mirror keep inner products, and both are linear over the real numbers")
-
-# %% [markdown]
-# In $d$ dimensions a theorem of linear algebra (the normal form of an orthogonal matrix, used here
-# without proof) says: there are perpendicular axes of length 1, the columns of a matrix $P$, along which
-# $O_1$ consists of $2 \times 2$ rotations and of single entries 1 (a component that does not turn) and
-# $-1$ (a mirror). If there are only rotations, $R_m$ being the matrix of the next section:
-#
-# $$P^\top O_1^m P = R_m \;\text{ with the frequencies of } O_1$$
-#
-# So cutting a vector into pairs and turning each is, but for those entries and a change of
-# coordinates, the only way; and the coordinates $P$ can be absorbed in the learned $W_q$ and $W_k$.
-# The cell finds the clocks in a random orthogonal matrix. (You may skip its eigenvectors; nothing
-# later needs them.)
-
-# %%
-A = np.random.default_rng(2).normal(size=(6, 6))
-A = A - A.T
-O = np.linalg.solve(np.eye(6) - A, np.eye(6) + A)  # orthogonal, since A^T = -A
-values, vectors = np.linalg.eig(O)
-upper = np.argsort(-np.angle(values))[:3]  # one of each pair of conjugate eigenvalues
-found = np.angle(values[upper])
-P = np.sqrt(2) * np.stack([vectors[:, upper].real, -vectors[:, upper].imag], axis=-1).reshape(6, 6)
-assert np.allclose(O.T @ O, np.eye(6), rtol=0, atol=1e-12)
-assert np.allclose(P.T @ P, np.eye(6), rtol=0, atol=1e-12)
-for m in (1, 2, 9):
-    turned = P.T @ np.linalg.matrix_power(O, m) @ P
-    assert np.allclose(turned, rope_matrix(m, found), rtol=0, atol=1e-12)
-print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
-
-# %% [markdown]
-# ## Many pairs: one clock each
-#
-# Cut the $d$ components of a head into $d/2$ pairs and let pair $c$ turn at a **frequency** of its own,
-# $\theta_c$, in radians per position. All together make the matrix $R_m$ with $2 \times 2$ blocks
-# (RoFormer, equation (15)). Any frequencies grant the wish. RoFormer takes those of the
-# [sinusoidal code](20_sinusoidal.ipynb); the base 10000 is what configuration files call `rope_theta`
+# Cut the $d$ components of a head into $d/2$ pairs and let pair $c$ turn at its own **frequency**
+# $\theta_c$, in radians per position. Together the pairs make the matrix $R_m$ with $2 \times 2$
+# blocks (RoFormer, Su et al. 2021, equation (15)). This is **rotary position embedding**. Any
+# frequencies grant the wish. RoFormer takes the frequencies of the
+# [sinusoidal encoding](20_sinusoidal.ipynb). Configuration files call the base 10000 `rope_theta`
 # ([chapter 50](50_scaling.ipynb) changes it).
 #
 # $$\begin{gathered}\theta_c = 10000^{-2c/d}, \qquad c = 0, 1, \dots, d/2 - 1\\[4pt]
@@ -439,19 +236,20 @@ plots.clocks(hands, frequencies)
 plt.show()
 
 # %% [markdown]
-# Pair 0 turns by one radian a step, pair 1 by a tenth of that; pairs 2 and 3 are hour hands that seem to
-# stand still.
+# Pair 0 turns by one radian per step, pair 1 by a tenth of that. Pairs 2 and 3 are hour hands that
+# seem to stand still.
 #
-# ### What the score sees
+# ### The RoPE score: key position minus query position
 #
-# Turning by $b$ positions and then by $a$ is turning by $a + b$, and the transpose is the turn back. So
+# Turning by $b$ positions and then by $a$ is turning by $a + b$, and the transpose turns back. So
 # between a query and a key only the difference survives. Read pair $c$ of $q$ as the complex number
-# $q_{[c]} = q_{2c} + \mathrm{i}\,q_{2c+1}$, and the same for $k$; then the score is one sum:
+# $q_{[c]} = q_{2c} + \mathrm{i}\,q_{2c+1}$, and the same for $k$. Then the score is one sum:
 #
 # $$\begin{gathered}R_a R_b = R_{a+b}, \qquad R_m^\top = R_{-m}, \qquad R_m^\top R_n = R_{n-m}\\[4pt]
 # (R_m q)^\top (R_n k) = q^\top R_{n-m}\,k = \mathrm{Re}\Big[\sum_{c=0}^{d/2-1} q_{[c]}\,k_{[c]}^*\,e^{\mathrm{i}(m-n)\theta_c}\Big]\end{gathered}$$
 #
-# The exponent has $m - n$, the matrix $n - m$: both are right, for the conjugate on $k$ turns the sign.
+# The exponent has $m - n$, the matrix $n - m$. Both are right, because the conjugate on $k$ turns
+# the sign.
 
 
 # %%
@@ -471,12 +269,12 @@ assert close((R[m] @ x) @ (R[n] @ y), x @ R[n - m] @ y) and close(x @ R[n - m] @
 print(f"score at m = 7, n = 2: {(R[m] @ x) @ (R[n] @ y):.12f}")
 
 # %% [markdown]
-# ## Four forms of one rotation
+# ## Four forms of one rotation: matrix, complex, interleaved, rotate_half
 #
-# Which components form a pair is a convention. **Interleaved** pairs are neighbours, $2c$ and $2c + 1$.
-# **Half-split** pairs take one component of each half, $c$ and $c + d/2$; a program then works on two
-# contiguous halves. The rotation of one vector $x$ at position $m$, as a matrix, by complex multiplication,
-# by interleaved components and by halves:
+# Which components form a pair is a convention. **Interleaved** pairs are neighbours, $2c$ and
+# $2c + 1$. **Half-split** pairs take one component of each half, $c$ and $c + d/2$. A program then
+# works on two contiguous halves. Here is the rotation of one vector $x$ at position $m$, as a
+# matrix, by complex multiplication, by interleaved components and by halves:
 #
 # $$\begin{aligned}&\text{(1)} && x' = R_m\,x\\
 # &\text{(2)} && x'_{2c} + \mathrm{i}\,x'_{2c+1} = (x_{2c} + \mathrm{i}\,x_{2c+1})\,e^{\mathrm{i}m\theta_c}\\
@@ -484,11 +282,11 @@ print(f"score at m = 7, n = 2: {(R[m] @ x) @ (R[n] @ y):.12f}")
 # & && x'_{2c+1} = x_{2c}\sin m\theta_c + x_{2c+1}\cos m\theta_c\\
 # &\text{(4)} && x' = x \odot \cos{} + (-x_{\text{second}},\, x_{\text{first}}) \odot \sin\end{aligned}$$
 #
-# (1) is for proofs: almost all of its $d^2$ products are with zero. (1), (2) and (3) are the same
-# numbers. (4) has other partners: $x_{\text{first}}$ and $x_{\text{second}}$ are the halves of $x$,
-# $\cos$ and $\sin$ hold the $d/2$ cosines and sines twice in a row, and $\odot$ multiplies component by
-# component. The vector $(-x_{\text{second}}, x_{\text{first}})$, which libraries call `rotate_half`, is
-# $x$ turned by a quarter.
+# (1) is for proofs, since almost all of its $d^2$ products are with zero. (1), (2) and (3) are the
+# same numbers. (4) has different partners. In it $x_{\text{first}}$ and $x_{\text{second}}$ are the
+# halves of $x$, $\cos$ and $\sin$ contain the $d/2$ cosines and sines twice in a row, and $\odot$
+# multiplies component by component. The vector $(-x_{\text{second}}, x_{\text{first}})$, which
+# libraries call `rotate_half`, is $x$ turned by a quarter.
 
 # %%
 x = np.random.default_rng(0).normal(size=(5, 8))  # (L, K)
@@ -507,18 +305,19 @@ print("row 1, interleaved:", form_3[1].round(4).tolist())
 print("row 1, half:       ", form_4[1].round(4).tolist())
 
 # %% [markdown]
-# The package's `rope` makes the table $e^{\mathrm{i}m\theta_c}$ in double precision, then hands over to
-# form (2) or form (4). In (2) `view` reads two neighbouring floats as one complex number, without a
-# copy; (4) is written into its result half by half. (With fewer than $d/2$ frequencies the other components stay: partial RoPE,
-# [chapter 41](41_rope_computed.ipynb).)
+# The package's `rope` makes the table $e^{\mathrm{i}m\theta_c}$ in double precision, then passes it
+# on to form (2) or form (4). In (2) `view` reads two neighbouring floats as one complex number,
+# without a copy. (4) is written into its result half by half. With fewer than $d/2$ frequencies the
+# other components do not change: this is partial RoPE, [chapter 41](41_rope_computed.ipynb).
 
 # %%
 show_source(rope, turn_interleaved, turn_half)
 
 # %% [markdown]
-# ### Which components are partners
+# ### Interleaved or half-split?
 #
-# The picture has the same colours, the same frequencies, other partners.
+# In the figure below the two layouts have the same colours and the same frequencies, but different
+# partners.
 #
 # | layout | models |
 # |---|---|
@@ -530,9 +329,10 @@ plots.pair_layouts(np.arange(8).reshape(4, 2), np.arange(8).reshape(2, 4).T)
 plt.show()
 
 # %% [markdown]
-# Are these two encodings? No: one is the other with the components in another order. Let $p$ be the
-# order $0, 2, 4, \dots, 1, 3, 5, \dots$ Reordering and turning halves is turning neighbours and
-# reordering; as a matrix, the half-split $R_m$ is the other one with rows and columns reordered by $p$.
+# Are these two encodings? No: one is the other with the components in a different order. Let $p$ be
+# the order $0, 2, 4, \dots, 1, 3, 5, \dots$ Reordering and then turning halves gives the same as
+# turning neighbours and then reordering. As a matrix, the half-split $R_m$ is the interleaved one
+# with rows and columns reordered by $p$.
 #
 # $$\mathrm{rope}_{\mathrm{half}}(x_p, m) = \big(\mathrm{rope}_{\mathrm{interleaved}}(x, m)\big)_p$$
 
@@ -548,13 +348,13 @@ plt.show()
 show_source(rope_permutation)
 
 # %% [markdown]
-# ### Converting weights
+# ### Converting LLaMA weights between the layouts
 #
 # Reorder the rows of the projections once, not the components at every step: row $r$ of $W_q$ makes
 # component $r$ of $q = W_q x$, so $(W_q)_p\,x = q_p$. A model trained on interleaved code runs on
-# half-split code if the rows of $W_q$ *and* $W_k$ (and their biases) are reordered by $p$, **head by
-# head**. The other direction takes the inverse of $p$. $W_v$ and $W_o$ stay. Of
-# four conversions one gives the scores of the original model.
+# half-split code if the rows of $W_q$ *and* $W_k$ (and their biases) are reordered by $p$, **head
+# by head**. The other direction takes the inverse of $p$. $W_v$ and $W_o$ do not change. Of four
+# conversions one gives the scores of the original model.
 
 
 # %%
@@ -588,12 +388,12 @@ for name, (a, b) in conversions.items():
 
 # %% [markdown]
 # Without conversion the scores are right at distance 0 only, so a test that compares a token with
-# itself does not see the layout. With $W_q$ alone even these are wrong: a reordered query meets a key
-# in the old order.
+# itself does not detect the layout. With only $W_q$ converted even these are wrong, since a
+# reordered query is multiplied by a key in the old order.
 #
-# Converted checkpoints are why the two LLaMAs turn differently
-# ([asked in 2023](https://github.com/huggingface/transformers/issues/25199)). Converters write the
-# permutation as a reshape. With grouped queries `n_heads` of $W_k$ is the number of *key* heads.
+# Converted checkpoints are why the two LLaMAs turn differently ([asked in
+# 2023](https://github.com/huggingface/transformers/issues/25199)). Converters write the permutation
+# as a reshape. With grouped queries `n_heads` of $W_k$ is the number of *KV heads*.
 
 # %%
 # huggingface/transformers, issue #25199: the converter's permutation, in NumPy
@@ -602,14 +402,13 @@ assert (by_reshape == half_q).all()
 show_source(rope_convert_weights)
 
 # %% [markdown]
-# ### A common mistake: the table of one layout, the quarter turn of the other
+# ### A common mistake: the table of one layout with rotate_half of the other
 #
-# A program that computes $x\cos{} + \mathrm{quarter}(x)\sin$ doubles its angles as
-# $(\theta_0, \theta_1, \dots, \theta_0, \theta_1, \dots)$, which goes with halves, or as
-# $(\theta_0, \theta_0, \theta_1, \theta_1, \dots)$, which goes with neighbours.
-# [A thread](https://github.com/huggingface/transformers/issues/40462) asks which is right. Two
-# of the four combinations keep scores relative.
-
+# A program that computes $x\cos{} + \mathrm{quarter}(x)\sin$ needs each angle twice. The order
+# $(\theta_0, \theta_1, \dots, \theta_0, \theta_1, \dots)$ goes with halves, and the order
+# $(\theta_0, \theta_0, \theta_1, \theta_1, \dots)$ goes with neighbours.
+# [A thread](https://github.com/huggingface/transformers/issues/40462) asks which is right. Two of
+# the four combinations keep scores relative.
 
 # %%
 # huggingface/transformers, issue #40462: each table with each quarter turn
@@ -636,12 +435,12 @@ for of_table, angle in tables.items():
         assert kept == (of_table == of_turn)
 
 # %% [markdown]
-# ## Values stay as they are
+# ## Why RoPE does not rotate the values
 #
-# RoPE changes queries and keys. Scale, mask, softmax and weighted sum follow as ever
-# ([chapter 10](10_attention.ipynb)). In the inner product the two absolute angles meet and cancel. A value
-# meets nothing: a turned value $R_n v$ goes into the output with its absolute angle. **Predict**: a
-# whole sequence moves by 100 positions. Does the output change without turned values? With them?
+# RoPE changes queries and keys. Scale, mask, softmax and weighted sum follow as ever ([chapter
+# 10](10_attention.ipynb)). In the inner product the two absolute angles cancel. A value has no
+# partner: a rotated value $R_n v$ goes into the output with its absolute angle. **Predict**: a
+# whole sequence moves by 100 positions. Does the output change without rotated values? With them?
 
 # %% fold="output"
 Q, K, V = np.random.default_rng(0).standard_normal((3, 4, 8))
@@ -660,10 +459,10 @@ for turn_values in (False, True):
     assert (change < 1e-12) == (not turn_values)
 
 # %% [markdown]
-# ## The sinusoidal code is a turned constant
+# ## RoPE and the sinusoidal encoding: the same rotation
 #
-# The [sinusoidal code](20_sinusoidal.ipynb) has the same frequencies, and its shift by $\delta$
-# positions is the same rotation, but clockwise, for its pairs are $(\sin, \cos)$ and not
+# The [sinusoidal encoding](20_sinusoidal.ipynb) has the same frequencies. Its shift by $\delta$
+# positions is the same rotation, but clockwise, because its pairs are $(\sin, \cos)$ and not
 # $(\cos, \sin)$. With the constant vector $u = (0, 1, 0, 1, \dots)$:
 #
 # $$PE(m) = R_{-m}\,u, \qquad PE(m + \delta) = R_{-\delta}\,PE(m)$$
@@ -678,11 +477,11 @@ for delta in (1, 3, 7):
 print("PE(1):", PE[1].round(4).tolist())
 
 # %% [markdown]
-# The sinusoidal code turns a *constant* and adds it to the content once, before all projections, so it
-# reaches the values, too. RoPE turns *queries and keys themselves*, in each layer. With equal contents
-# everywhere (and without $W_q$ and $W_k$), RoPE's scores are constant along each diagonal. With an added
-# code they are not: the products of content and code depend on one position alone
-# ([chapter 30](30_expansion.ipynb)).
+# The sinusoidal encoding rotates a *constant* and adds it to the content once, before all
+# projections, so it also reaches the values. RoPE rotates *queries and keys themselves*, in each
+# layer. With equal contents everywhere (and without $W_q$ and $W_k$), RoPE's scores are constant
+# along each diagonal. With an added encoding they are not, since the products of content and
+# encoding depend on only one position ([chapter 30](30_expansion.ipynb)).
 
 # %% alt="Two 16 by 16 heat maps of scores. With RoPE each diagonal has one colour. With a sinusoidal code added, horizontal bands cross the diagonals."
 Q16, K16 = np.repeat(np.random.default_rng(18).normal(size=(2, 1, 8)), 16, axis=1)
@@ -693,30 +492,259 @@ plots.score_matrices(rotary, added)
 plt.show()
 
 # %% [markdown]
+# ## The theorem: only a rotation works (second reading)
+#
+# **Assume** that contents are complex numbers, that any of them may occur, and that positions are
+# $0, 1, 2, \dots$. Assume that *one* function $f$ serves queries and keys, and that $f(q, 0) = q$.
+# And assume that the whole complex product, not only its real part, depends only on $m - n$ (first
+# line below). **Then** $f$ is a rotation by $m\theta$ with one number $\theta$ (second line). We do
+# not assume that $f$ is linear, continuous or keeps lengths; it follows.
+#
+# $$\begin{gathered}f(q, m)\, f(k, n)^* = g(q, k, m - n)\\[4pt]
+# \Rightarrow\; f(q, m) = q\,e^{\mathrm{i}m\theta}\end{gathered}$$
+#
+# From here on $g$ is the complex product. The proof follows RoFormer, section 3.4.1. To have
+# something to compute with, we take a sealed box, a function that meets the assumptions and of
+# which we use only the values. No cell can try every $f$. Of the five candidates above, only the
+# turn and doing nothing, a turn by 0, keep the product.
+
+# %%
+_hidden = np.random.default_rng(13).uniform(0.3, 1.3)  # the seal: the proof does not read this
+
+
+def f(q, m):
+    """The sealed box."""
+    return q * (np.cos(m * _hidden) + 1j * np.sin(m * _hidden))
+
+
+products = [f(q, 3 + t) * np.conj(f(k, 1 + t)) for t in (0, 1, 5, 40)]
+print("f(q, m) f(k, n)* at m - n = 2:", [f"{value:.4f}" for value in products])
+assert np.allclose(products, products[0], rtol=0, atol=1e-12)
+for attempt in attempts.values():
+    turns = abs(attempt(q, 5) - q * np.exp(5j * np.angle(attempt(1, 1)))) < 1e-12
+    assert turns == (largest_change(attempt, part=np.asarray) < 1e-12)
+
+# %% [markdown]
+# ### Step 1: norms are preserved
+#
+# Write numbers by modulus and argument: $f(q, m) = R_f(q, m)\,e^{\mathrm{i}\Theta_f(q, m)}$ and
+# $g = R_g\,e^{\mathrm{i}\Theta_g}$. Moduli multiply, arguments subtract (first two lines). Put
+# $n = m$ in the first. The right side $R_g(q, k, 0)$ does not contain $m$, so the left side is what
+# it is at $m = 0$, namely $|q|\,|k|$. Then put $k = q$, which *one* function allows:
+#
+# $$\begin{gathered}R_f(q, m)\,R_f(k, n) = R_g(q, k, m - n)\\[4pt]
+# \Theta_f(q, m) - \Theta_f(k, n) = \Theta_g(q, k, m - n)\\[4pt]
+# R_f(q, m)\,R_f(k, m) = |q|\,|k| \;\Rightarrow\; R_f(q, m) = |q|\end{gathered}$$
+#
+# With two functions this would be a choice, not a consequence. Stretch queries by $s^m$ and keys by
+# $s^{-n}$, and the product of the moduli still depends only on $m - n$. That is the idea of
+# **xPos** (Sun et al. 2022), which the second cell tries.
+
+# %%
+for m, n in ((7, 3), (4, 1), (2, 2)):
+    g = f(q, m - n) * np.conj(f(k, 0))  # g(q, k, m - n) read at other positions
+    assert np.isclose(abs(f(q, m)) * abs(f(k, n)), abs(g), rtol=0, atol=1e-12)
+    difference = np.angle(f(q, m)) - np.angle(f(k, n))
+    assert np.isclose(on_circle(difference), on_circle(np.angle(g)), rtol=0, atol=1e-12)
+    assert np.isclose(abs(f(q, m)) * abs(f(k, m)), abs(q) * abs(k), rtol=0, atol=1e-14)
+    assert np.isclose(abs(f(q, m)), abs(q), rtol=0, atol=1e-14)
+print(f"|f(q, m)| = |q| = {abs(q):.4f}")
+
+# %%
+s = 0.9
+
+
+def stretched(factor):
+    """Turn by half a radian per position, and multiply with the factor as often."""
+    return lambda x, m: factor**m * np.exp(0.5j * m) * x
+
+
+two_functions = largest_change(stretched(s), stretched(1 / s)) < 1e-12
+one_function = largest_change(stretched(s)) < 1e-12
+print("s^m and s^-n: wish granted:", two_functions, "  s^m on both:", one_function)
+assert two_functions and not one_function
+assert np.isclose(abs(stretched(s)(q, 5)), 0.59049 * abs(q), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ### Step 2: one angle per position
+#
+# Put $n = m$ in the equation of the arguments. Its left side is also at every $m$ what it is at
+# $m = 0$: $\arg q - \arg k$. Now sort, with all that belongs to $q$ on the left and all that
+# belongs to $k$ on the right:
+#
+# $$\Theta_f(q, m) - \arg q = \Theta_f(k, m) - \arg k =: \varphi(m)$$
+#
+# Change $q$ and keep $k$. The right side does not change, so the left side does not. Hence the
+# added angle is the same for all contents. Call it $\varphi(m)$. The content 0 needs no angle,
+# because it stays 0.
+
+# %%
+contents = np.random.default_rng(3).normal(size=(4, 2)).view(complex)[:, 0]
+
+
+def phi(m, x=1):
+    """The angle that position m adds to the content x."""
+    return np.angle(f(x, m)) - np.angle(x)
+
+
+for m in (1, 2, 3):
+    added = [on_circle(phi(m, x)) for x in contents]
+    assert np.allclose(added, on_circle(np.angle(f(q, m)) - np.angle(q)), rtol=0, atol=1e-12)
+    assert np.allclose(contents * added, [f(x, m) for x in contents], rtol=0, atol=1e-12)
+print("phi(1), phi(2), phi(3):", [round(float(phi(m)), 4) for m in (1, 2, 3)])
+
+# %% [markdown]
+# So $f(q, m) = q\,e^{\mathrm{i}\varphi(m)}$ is a turn by some angle for each position. Is any rule
+# for the angle good enough? Try $\varphi(m) = m^2/10$: lengths stay, and equal positions give equal
+# scores. **Predict** whether it grants the wish.
+
+
+# %% fold="output"
+def square(q, m):
+    """Turn by an angle that grows with the square of the position."""
+    return q * np.exp(0.1j * m**2)
+
+
+for step in (0, 1):
+    same_distance = [(square(q, m + step) * np.conj(square(k, m))).real for m in range(4)]
+    print(f"m - n = {step}:", np.round(same_distance, 4).tolist())
+assert largest_change(square) > 1
+
+# %% [markdown]
+# ### Step 3: every position adds the same angle
+#
+# The square fails as soon as the positions differ, and so far we have used equal ones only. Put
+# $n = m - 1$ in the equation of the arguments, where now $\Theta_f(q, m) = \arg q + \varphi(m)$:
+#
+# $$\begin{aligned}\varphi(m) - \varphi(m - 1) &= \Theta_g(q, k, 1) + \arg k - \arg q =: \theta\\[4pt]
+# \varphi(m) &= m\theta\\[4pt]
+# f(q, m) = q\,e^{\mathrm{i}m\theta} &= \begin{pmatrix}\cos m\theta & -\sin m\theta\\ \sin m\theta & \cos m\theta\end{pmatrix}
+# \begin{pmatrix}q_0\\ q_1\end{pmatrix}\end{aligned}$$
+#
+# The left side of the first line contains no content, the right side no position. So neither
+# depends on anything: both are one constant, up to whole turns. Call it $\theta$. Equal steps from
+# $\varphi(0) = 0$ make $\varphi(m) = m\theta$.
+
+# %%
+step = np.angle(f(1, 1))  # theta, read from the box at one content and one position
+for m in range(1, 50):
+    assert np.isclose(on_circle(phi(m) - phi(m - 1)), on_circle(step), rtol=0, atol=1e-12)
+for a, b in ((contents[0], contents[1]), (contents[2], contents[3])):
+    g1 = f(a, 1) * np.conj(f(b, 0))  # g(a, b, 1)
+    right = np.angle(g1) + np.angle(b) - np.angle(a)
+    assert np.isclose(on_circle(right), on_circle(step), rtol=0, atol=1e-12)
+    for m in (0, 1, 2, 17, 400):
+        cos, sin = np.cos(m * step), np.sin(m * step)
+        turned = np.array([[cos, -sin], [sin, cos]]) @ [a.real, a.imag]
+        assert np.isclose(f(a, m), a * np.exp(1j * m * step), rtol=0, atol=1e-10)
+        assert np.allclose(turned, [f(a, m).real, f(a, m).imag], rtol=0, atol=1e-10)
+print(f"one value opens the box: theta = {step:.6f}")
+
+# %% [markdown]
+# Only $\theta$ remains free, up to whole turns: at whole-number positions $\theta$ and
+# $\theta + 2\pi$ are the same clock. Real-number positions tell them apart, and then the proof
+# needs continuity as well. Conversely, this $f$ grants the wish, as
+# [the first test](#scores-that-depend-only-on-distance) shows.
+#
+# ### Real inner products, in any number of dimensions
+#
+# Attention uses the real part only. Does the wish by itself, $\langle f(q, m), f(k, n)\rangle$
+# depends on $m - n$, let other solutions in? Let contents be real vectors with $d$ components, with
+# one $f$ and $f(q, 0) = q$ as before. The proof has three steps:
+#
+# - *Inner products are kept.* At $n = m$ the score is what it is at $m = 0$: $\langle q, k\rangle$.
+# - *So $f$ is linear.* For real numbers $a$, $b$ the square below opens into inner products of
+#   values of $f$ at one position. Each equals the inner product of the contents. So
+#   $f(q, m) = O_m q$ with a matrix that keeps inner products, $O_m^\top O_m = I$. Such a matrix is
+#   called **orthogonal**.
+# - *So $O_m$ is a power.* By the wish $O_m^\top O_{m+1}$ is what it is at $m = 0$, namely $O_1$.
+#   Hence $O_{m+1} = O_m O_1$, and $O_m = O_1^m$.
+#
+# $$\begin{gathered}\big|f(aq + bk, m) - a f(q, m) - b f(k, m)\big|^2\\[4pt]
+# = \big|(aq + bk) - aq - bk\big|^2 = 0\end{gathered}$$
+#
+# In the plane an orthogonal matrix is a rotation or a mirror image, and a mirror to the power $m$
+# mirrors at odd positions. This is a second solution, which shows only whether a distance is even
+# or odd.
+
+
+# %%
+def mirror(q, m):
+    """Mirror the content at odd positions."""
+    return q if m % 2 == 0 else np.conj(q)
+
+
+assert largest_change(mirror) < 1e-12 < largest_change(mirror, part=np.asarray)
+for solution in (f, mirror):
+    for m in (1, 2, 5):
+        a, b = np.random.default_rng(m).normal(size=2)
+        gap = solution(a * q + b * k, m) - a * solution(q, m) - b * solution(k, m)
+        assert abs(gap) ** 2 < 1e-24
+        kept = (solution(q, m) * np.conj(solution(k, m))).real
+        assert np.isclose(kept, (q * np.conj(k)).real, rtol=0, atol=1e-14)
+print("rotation and mirror keep inner products, and both are linear over the real numbers")
+
+# %% [markdown]
+# For $d$ dimensions we use a theorem of linear algebra without proof, the normal form of an
+# orthogonal matrix. It says that there are perpendicular axes of length 1, the columns of a matrix
+# $P$, along which $O_1$ consists of $2 \times 2$ rotations and of single entries 1 (a component
+# that does not turn) and $-1$ (a mirror). If there are only rotations, then with $R_m$ from
+# [the RoPE formula](#the-rope-formula-one-frequency-per-pair):
+#
+# $$P^\top O_1^m P = R_m \;\text{ with the frequencies of } O_1$$
+#
+# So cutting a vector into pairs and turning each is the only way, apart from those entries and a
+# change of coordinates. The coordinates $P$ can be absorbed in the learned $W_q$ and $W_k$. The
+# cell finds the clocks in a random orthogonal matrix. You may skip its eigenvectors, because
+# nothing later needs them.
+
+# %%
+A = np.random.default_rng(2).normal(size=(6, 6))
+A = A - A.T
+O = np.linalg.solve(np.eye(6) - A, np.eye(6) + A)  # orthogonal, since A^T = -A
+values, vectors = np.linalg.eig(O)
+upper = np.argsort(-np.angle(values))[:3]  # one of each pair of conjugate eigenvalues
+found = np.angle(values[upper])
+P = np.sqrt(2) * np.stack([vectors[:, upper].real, -vectors[:, upper].imag], axis=-1).reshape(6, 6)
+assert np.allclose(O.T @ O, np.eye(6), rtol=0, atol=1e-12)
+assert np.allclose(P.T @ P, np.eye(6), rtol=0, atol=1e-12)
+for m in (1, 2, 9):
+    turned = P.T @ np.linalg.matrix_power(O, m) @ P
+    assert np.allclose(turned, rope_matrix(m, found), rtol=0, atol=1e-12)
+print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
+
+# %% [markdown]
 # ## In short
 #
-# - **Why a rotation?** If one function changes queries and keys, leaves position 0 alone and makes
-#   their inner products depend on the distance alone, it is a power of one orthogonal matrix: in the
-#   plane a rotation by $m\theta$, or a mirror. [Shown](#the-wish-alone-in-any-number-of-dimensions).
+# - **Why a rotation?** If inner products depend only on distance, and position 0 changes nothing,
+#   one function for queries and keys is a power of one orthogonal matrix. In the plane it rotates
+#   by $m\theta$, or mirrors.
+#   [Real inner products](#real-inner-products-in-any-number-of-dimensions).
 # - **What is the formula?** At position $m$ the pair $(a, b)$ becomes
 #   $(a\cos m\theta_c - b\sin m\theta_c,\; a\sin m\theta_c + b\cos m\theta_c)$, with
-#   $\theta_c = 10000^{-2c/d}$ radians, $c = 0, \dots, d/2 - 1$. [Shown](#four-forms-of-one-rotation).
-# - **Which sign?** Positive positions turn counter-clockwise. A turned score is
-#   $q^\top R_{n-m} k$: key minus query. [Shown](#what-the-score-sees); [chapter 41](41_rope_computed.ipynb) tests it.
-# - **Interleaved or half-split?** Interleaved, pairs $(2c, 2c + 1)$: RoFormer, GPT-J, Meta's LLaMA.
-#   Half-split, pairs $(c, c + d/2)$: GPT-NeoX, Hugging Face's LLaMA. [Shown](#which-components-are-partners).
+#   $\theta_c = 10000^{-2c/d}$ radians, $c = 0, \dots, d/2 - 1$.
+#   [Four forms](#four-forms-of-one-rotation-matrix-complex-interleaved-rotate_half).
+# - **Which sign?** Positive positions turn counter-clockwise. The score is $q^\top R_{n-m} k$, key
+#   minus query. [The RoPE score](#the-rope-score-key-position-minus-query-position).
+#   [Chapter 41](41_rope_computed.ipynb) tests it.
+# - **Interleaved or half-split?** Interleaved, pairs $(2c, 2c + 1)$, in RoFormer, GPT-J and Meta's
+#   LLaMA. Half-split, pairs $(c, c + d/2)$, in GPT-NeoX and Hugging Face's LLaMA.
+#   [Layouts](#interleaved-or-half-split).
 # - **How do I convert LLaMA weights?** Reorder the rows of $W_q$ and $W_k$, head by head:
-#   `rope_convert_weights(W, n_heads, to="half")`, back with `to="interleaved"`. $W_v$ and $W_o$
-#   stay. [Shown](#converting-weights).
-# - **Is the value rotated?** No. A turned value would carry its absolute position into the output.
-#   [Shown](#values-stay-as-they-are).
+#   `rope_convert_weights(W, n_heads, to="half")`, back with `to="interleaved"`. $W_v$ and $W_o$ do
+#   not change. [Converting weights](#converting-llama-weights-between-the-layouts).
+# - **Is the value rotated?** No. A rotated value would carry its absolute position into the output.
+#   [Values](#why-rope-does-not-rotate-the-values).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: Turn by hand
+# Functions to write are in `notebooks/exercises/40_rope_derived.py`; check yours with
+# `pe-numpy check 40_rope_derived.py`.
 #
-# (Easy.) The vector $(2, 1)$ stands at position 3, with frequency $\pi/6$. Where is it turned to? Use
+# ### Exercise 1: Rotate by hand
+#
+# (Easy.) The vector $(2, 1)$ is at position 3, with frequency $\pi/6$. Where is it turned to? Use
 # $\mathrm{i}$, no sines.
 #
 # <details><summary>Hint 1</summary>
@@ -733,7 +761,7 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# A quarter turn: $(2, 1)$ becomes $(-1, 2)$.
+# It is a quarter turn: $(2, 1)$ becomes $(-1, 2)$.
 #
 # ```python
 # turned = rope([[2.0, 1.0]], [3], [np.pi / 6])
@@ -744,8 +772,8 @@ plt.show()
 #
 # ### Exercise 2: Two functions
 #
-# (Medium.) Let $f_q(q, m) = A^m q$ and $f_k(k, n) = B^n k$ with invertible matrices. Which $B$ makes the
-# scores relative for a given $A$? Try an $A$ that is not a rotation.
+# (Medium.) Let $f_q(q, m) = A^m q$ and $f_k(k, n) = B^n k$ with invertible matrices. Which $B$
+# makes the scores relative for a given $A$? Try an $A$ that is not a rotation.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -761,7 +789,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# $B = (A^\top)^{-1}$. For an orthogonal $A$ this is $A$ itself. So the theorem does need *one* function.
+# $B = (A^\top)^{-1}$. For an orthogonal $A$ this is $A$ itself. So the theorem does need *one*
+# function.
 #
 # ```python
 # A = np.array([[1.0, 0.3], [0.0, 1.1]])
@@ -774,10 +803,10 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 3: Values that know the distance
+# ### Exercise 3: Rotated values that depend only on distance
 #
-# (Hard.) Turn the values, $R_n v_n$, and mend the output at position $m$ so that it is unchanged when
-# the whole sequence moves. What does a value then look like to the query at $m$?
+# (Hard.) Turn the values, $R_n v_n$, and correct the output at position $m$ so that it is unchanged
+# when the whole sequence moves. What does a value then look like to the query at $m$?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -813,9 +842,10 @@ plt.show()
 # %% [markdown]
 # ## In practice
 #
-# **Inputs that hide a bug.** Position 0 (nothing turns), $m = n$ (everything cancels), vectors
-# of ones (both layouts give the same scores), a single pair (both are the same), scores alone (both sides may be turned the wrong way,
-# [chapter 41](41_rope_computed.ipynb)). Use one vector with a known answer:
+# **Inputs that hide a bug.** At position 0 nothing turns, and at $m = n$ everything cancels.
+# Vectors of ones give the same scores in both layouts, and a single pair is the same in both.
+# Scores by themselves do not show that both sides are turned the wrong way ([chapter
+# 41](41_rope_computed.ipynb)). Use one vector with a known answer:
 
 # %%
 for layout, known in (
@@ -832,8 +862,8 @@ assert close(interleaved @ interleaved.T, half @ half.T) and not close(interleav
 # ## Further reading
 #
 # - Su, Lu, Pan, Murtadha, Wen, Liu 2021, *RoFormer*, arXiv:2104.09864: section 3.2.2 with equations
-#   (14) to (16), section 3.4.1 the derivation, equation (34) form (4) for neighbours. The proposal itself, in
-#   Chinese, is [an essay of Su's](https://kexue.fm/archives/8265).
+#   (14) to (16), section 3.4.1 the derivation, equation (34) form (4) for neighbours. The proposal
+#   itself, in Chinese, is [an essay of Su's](https://kexue.fm/archives/8265).
 # - Sun et al. 2022, *A Length-Extrapolatable Transformer* (xPos), arXiv:2212.10554.
 # - Katharopoulos et al. 2020, *Transformers are RNNs*, arXiv:2006.16236: linear attention.
 #

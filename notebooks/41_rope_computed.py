@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 41. Compute with RoPE
+# # 41. RoPE in code: signs, layouts, caches, precision
 #
-# *Which sign, which positions with a cache, which precision, and does the score fall with distance?*
+# *Which sign, which positions with a cache, which precision, and does the score fall with
+# distance?*
 #
 # 40 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** The RoPE formula is short, and programs still get it wrong: the sign, the
+# positions of a cached or padded batch, the number format of the angles. You rotate one vector by
+# hand, then write the tests that find each of these errors. You see what RoPE does with a KV cache,
+# left padding and packed sequences. At the end you know which mistakes no error message reports,
+# how far the pairs turn in training, and what is proved about scores that fall with distance.
 
 # %% fold="input" alt="Left: map of scores over query and key position, with eight pairs circled. Right: the same scores over the distance. What one sees: diagonal stripes, and one score for each distance."
 import matplotlib.pyplot as plt
@@ -24,12 +29,16 @@ plots.rope_score_map(scores, circled)
 plt.show()
 
 # %% [markdown]
-# ## Turn one vector by hand
+# ## Rotate one vector by hand
 #
-# Take a query of $d = 8$ numbers at position 3. Its components form pairs, 0 and 1, 2 and 3, and so on;
-# pair $c$ turns by the **angle** $m\theta_c$, where $\theta_c$ is its **frequency** in radians per
-# position. A pair $(a, b)$ becomes $(a', b')$. **Predict** which of the four pairs turns most, and
-# whether the vector gets longer.
+# In the figure each square is the score of a query at position $m$ and a key at position $n$. Along
+# a diagonal the distance $m - n$ is the same, and so is the score. The cells below check the
+# circled pairs.
+#
+# Take a query of $d = 8$ numbers at position 3. Its components form pairs, 0 and 1, 2 and 3, and so
+# on. Pair $c$ turns by the **angle** $m\theta_c$, where $\theta_c$ is its **frequency** in radians
+# per position. A pair $(a, b)$ becomes $(a', b')$. **Predict** which of the four pairs turns most,
+# and whether the vector gets longer.
 #
 # $$\begin{gathered}\theta_c = 10000^{-2c/d}, \qquad c = 0, \ldots, d/2 - 1\\[4pt]
 # a' = a \cos m\theta_c - b \sin m\theta_c, \qquad b' = a \sin m\theta_c + b \cos m\theta_c\end{gathered}$$
@@ -55,17 +64,17 @@ plots.rope_step(pairs, turned, m * theta)
 plt.show()
 
 # %% [markdown]
-# All four pairs stand at the same position, yet the first has almost reached the other side of its circle
-# and the fourth has not visibly left its place. A rotation keeps lengths in every plane, so it keeps the
-# length of the vector. Partners are two components of *one* token; `rope` does the same for arrays
-# `(..., L, K)`, with a position for each vector ([chapter 40](40_rope_derived.ipynb) has its source, and
-# the other layout).
+# All four pairs are at the same position. Yet the first has almost reached the other side of its
+# circle, and the fourth has not visibly left its place. A rotation keeps lengths in every plane, so
+# it keeps the length of the vector. Partners are two components of *one* token. The function `rope`
+# does the same for arrays `(..., L, K)`, with a position for each vector ([chapter
+# 40](40_rope_derived.ipynb) has its source, and the other layout).
 #
-# ## Which sign?
+# ## The sign of RoPE: key position minus query position
 #
-# Let $R_m$ be the turn of position $m$. Turning query and key both back by $m$ changes no inner product.
-# The query comes to rest, and the key is left at $n - m$: position of the *key* minus position of the
-# *query*.
+# Let $R_m$ be the rotation of position $m$. Turning query and key both back by $m$ changes no inner
+# product. The query is then unrotated, and the key is at $n - m$, which is the position of the
+# *key* minus the position of the *query*.
 #
 # $$\langle R_m q, R_n k \rangle = \langle q, R_{n-m} k \rangle = \langle R_{m-n} q, k \rangle$$
 
@@ -87,10 +96,11 @@ for m, n in circled:
 print(f"m = 10, n = 0: {scores[10, 0]:.6f}, with the wrong sign {q @ turn(k, 10):.6f}")
 
 # %% [markdown]
-# The picture at the top shows this product for all positions from 0 to 26. Its 729 scores fall on 53
-# values, one for each distance $m - n$. It is not symmetric: a key 10 places in the past and one 10 places
-# in the future get different scores, and $R_{m-n}k$ in the place of $R_{n-m}k$ exchanges the two. A row
-# vector *times* $R_m$ turns the wrong way, too: the matrix belongs to the left of a column.
+# The figure at the top shows this product for all positions from 0 to 26. Its 729 scores fall on 53
+# values, one for each distance $m - n$. It is not symmetric. A key 10 positions in the past and one
+# 10 positions in the future get different scores, and $R_{m-n}k$ instead of $R_{n-m}k$ exchanges
+# the two. A row vector *times* $R_m$ also turns the wrong way, because the matrix belongs to the
+# left of a column.
 
 # %%
 for distance in range(-26, 27):
@@ -103,10 +113,11 @@ R_3 = rope_matrix(3, theta)
 assert equal(R_3 @ q, turn(q, 3)) and equal(q @ R_3, turn(q, -3))
 
 # %% [markdown]
-# ### A common mistake: both sides turned the wrong way
+# ### A common mistake: queries and keys rotated the wrong way
 #
-# Suppose a program turns queries *and* keys clockwise. Which of five checks find it: lengths kept;
-# position 0 unchanged; two turns add up; scores depend on $m - n$ alone; one vector with a known answer?
+# Suppose a program turns queries *and* keys clockwise. Which of five checks find it? The cell
+# checks that lengths are kept, that position 0 is unchanged, that two turns add up, that scores
+# depend only on $m - n$, and that one vector gets its known answer.
 
 
 # %%
@@ -144,22 +155,23 @@ assert equal(one_side[2, 1], one_side[0, 3])  # the same m + n
 assert not np.isclose(one_side[2, 1], one_side[3, 2], rtol=0, atol=0.01)
 
 # %% [markdown]
-# Of the five only the known answer finds it. Turning the other way is turning the right way with every pair mirrored,
-# before and after; in a score the later mirrorings cancel. So a model trained with the error can do the
-# same, and the error shows when weights move to another program. Turning *one* side the wrong way is worse
-# and found at once: the score then depends on $m + n$.
+# Of the five only the known answer finds it. Turning the other way is turning the right way with
+# every pair mirrored before and after, and in a score the later mirrorings cancel. So a model
+# trained with the error can do the same, and the error shows when weights move to another program.
+# Turning *one* side the wrong way is worse and easily found: the score then depends on $m + n$.
 #
-# ## Give positions, not a length
+# ## Pass positions, not lengths
 #
-# A length says how many tokens there are; positions say where they stand. `rope(x, positions)` takes them
-# for queries and keys separately. What follows then needs no special case.
+# A length says how many tokens there are. Positions say where they are. `rope(x, positions)` takes
+# positions for queries and keys separately. What follows then needs no special case.
 #
-# ### Decode with a cache
+# ### RoPE with a KV cache
 #
-# A **key-value cache** keeps the keys and values of earlier tokens, so that a decoder computes one new
-# query, key and value a step ([chapter 63](63_decoding.ipynb)). First all six tokens at once, with a causal
-# mask: this is what the decoder must reproduce. **Predict** which of three caches do: keys turned as they
-# arrive; unturned keys, turned at each step; turned keys, turned again at each step.
+# A **KV cache** (key-value cache) keeps the keys and values of earlier tokens, so that a decoder
+# computes one new query, key and value per step ([chapter 63](63_decoding.ipynb)). First we take
+# all six tokens in one call, with a causal mask. This is what the decoder must reproduce.
+# **Predict** which of three caches do: keys rotated as they arrive, unrotated keys that are rotated
+# at each step, or rotated keys that are rotated again at each step.
 
 # %% fold="output"
 rng = np.random.default_rng(0)
@@ -178,15 +190,19 @@ for kept, again in ((True, False), (False, True), (True, True)):
     assert same == (kept != again) and (same or np.abs(np.concatenate(rows, 2) - full).max() > 0.1)
 
 # %% [markdown]
-# The query stands at its true position $t$, although it is the only one. A turned cache turns each key
-# once; an unturned one can follow frequencies that change with the length of the text
-# ([chapter 50](50_scaling.ipynb)). Turned twice, each key stands at twice its position.
+# The query is at its true position $t$, although it is the only one. A cache of rotated keys turns
+# each key once. A cache of unrotated keys can follow frequencies that change with the length of the
+# text ([chapter 50](50_scaling.ipynb)). Rotated twice, each key is at twice its position. In
+# grouped-query attention, several query heads share one **KV head**. All heads have the same
+# positions, so rotate the few keys before they are shared, a third of the work if three share one
+# ([chapter 44](44_fewer_keys.ipynb)).
 #
-# ### A common mistake: as many rows of a table as there are queries
+# ### A common mistake: a cosine table as long as the queries
 #
-# This function makes its cosines for the first `L` positions, where `L` counts the queries, and uses them
-# for queries and keys alike; it takes `position_ids` and ignores it. (Its pairs are half-split.) With
-# all tokens at once, from position 0 on, it is right. **Predict** what it does with one query and a cache.
+# This function makes its cosines for the first `L` positions, where `L` counts the queries, and
+# uses them for queries and keys alike. It takes `position_ids` and ignores it. Its pairs are
+# half-split, as in libraries with a function `rotate_half`. With all tokens in one call, from
+# position 0 on, it is right. **Predict** what it does with one query and a cache.
 
 
 # %% fold="output"
@@ -207,14 +223,15 @@ print("one query, six keys: nothing turned:", np.array_equal(keys, k_all))
 assert np.array_equal(keys, k_all) and np.array_equal(one_query, q_all[:, :, 5:])
 
 # %% [markdown]
-# The table has one row, of position 0, and serves every key: RoPE is off, and no error says so.
+# The table has one row, for position 0, and every key is rotated by it. RoPE is off, and no error
+# says so.
 #
-# ### Shift everything, or one of two clocks
+# ### Translation tests, and cross-attention
 #
-# Scores know only distances, so a text may start anywhere: moving queries and keys by 100 positions
-# changes no output. Moving the keys alone does. This matters in cross-attention, where queries count one
-# sequence and keys another: RoPE means something there only if both count the same thing, such as two
-# tracks of one film.
+# Scores depend only on distances, so a text may start anywhere: moving queries and keys by 100
+# positions changes no output. Moving only the keys does. This matters in cross-attention, where
+# queries count one sequence and keys another. RoPE means something there only if both count the
+# same thing, such as two tracks of one video.
 
 # %%
 later = at + 100
@@ -225,11 +242,11 @@ assert equal(both, full) and np.abs(one - full).max() > 0.1
 assert not np.allclose(rope(q_all, later), rope(q_all, at), rtol=0, atol=0.1)  # queries did move
 
 # %% [markdown]
-# ### Pad on the left
+# ### Left padding and position ids
 #
-# A batch holds texts of 3 and 5 tokens, padded on the left to 5. The positions of the first are 0, 1, 2 in
-# its last three places: one row for each text, with an axis for the heads, `(B, 1, L)`. The mask removes the
-# padding.
+# A batch contains texts of 3 and 5 tokens, padded on the left to 5. The positions of the first are
+# 0, 1, 2 in its last three columns. Each text has one row, with an axis for the heads, `(B, 1, L)`.
+# The mask removes the padding.
 
 # %%
 lengths, places = np.array([3, 5]), np.arange(5)
@@ -245,8 +262,8 @@ for b, length in enumerate(lengths):
     assert equal(padded[b, :, 5 - length :], alone)
 
 # %% [markdown]
-# What if one forgets, and gives every row the positions 0 to 4? **Predict**: is the pass over the given
-# tokens (the **prefill**) still right? And the next token, at its true position 3?
+# What if you forget this, and give every row the positions 0 to 4? **Predict**: is the pass over
+# the given tokens (the **prefill**) still right? And the next token, at its true position 3?
 
 # %% fold="output"
 forgot, _ = attention(rope(q_pad, places), rope(k_pad, places), v_pad, mask=mask)
@@ -258,13 +275,14 @@ print("next token, same output:", equal(mixed, right))
 assert equal(forgot[0, :, 2:], padded[0, :, 2:]) and np.abs(mixed - right).max() > 0.01
 
 # %% [markdown]
-# The prefill is right by accident: all positions of the text are shifted alike. The next token is wrong: its
-# query stands at 3 beside keys turned at 2, 3 and 4.
+# The prefill is right by accident, because all positions of the text are shifted alike. The next
+# token is wrong: its query is at 3, while the keys are rotated for 2, 3 and 4.
 #
-# ### Pack two texts into one row
+# ### Packing two sequences into one row
 #
-# To waste no place, training puts several texts into one row. Positions may start anew with each text, and
-# a **block mask** may forbid attending to another text. Which combinations equal two separate runs?
+# To waste no column, training puts several texts into one row. Positions may start again with each
+# text, and a **block mask** may forbid attending to another text. Which combinations equal two
+# separate runs?
 
 # %%
 text = np.array([0, 0, 0, 1, 1, 1, 1, 1])
@@ -284,33 +302,21 @@ breaks, none = (np.diff(p, prepend=-1) != 1 for p in (restart, running))
 assert np.array_equal(breaks.cumsum(), text) and not none.any()  # restarts tell texts apart
 
 # %% [markdown]
-# For RoPE the mask does the whole work: within a text a running count is a shift. Restarted positions without
-# the mask leak one text into the other. (Position vectors that are added to tokens need both.) But a library
-# may make the mask from the restarts: transformers 5.23.0 does
+# For RoPE the mask does the whole work, since within a text a running count is a shift. Restarted
+# positions without the mask leak one text into the other. Position vectors that are added to tokens
+# need both. But a library may make the mask from the restarts: transformers 5.23.0 does
 # ([`masking_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/masking_utils.py),
-# `find_packed_sequence_indices`), if it gets no mask and keeps no cache (by default a model keeps one).
+# `find_packed_sequence_indices`), if it gets no mask and keeps no cache (by default a model keeps
+# one).
 #
-# ### Fewer key heads
-#
-# In grouped-query attention several query heads share one key head. Positions are the same for all heads, so
-# turn the few keys before they are shared: a third of the work, if three share one.
-# [Chapter 44](44_fewer_keys.ipynb) goes on to what a cache then weighs and to latent attention.
-
-# %%
-q_six, k_two = rng.normal(size=(2, 6, 6, 8)), rng.normal(size=(2, 2, 6, 8))  # (B, H, L, K)
-early = rope(q_six, at).reshape(2, 2, 3, 6, 8) @ rope(k_two, at)[:, :, None].swapaxes(-1, -2)
-late = rope(q_six, at) @ rope(np.repeat(k_two, 3, axis=1), at).swapaxes(-1, -2)
-print("same scores:", equal(early.reshape(2, 6, 6, 6), late))
-assert equal(early.reshape(2, 6, 6, 6), late) and 3 * k_two.size == np.repeat(k_two, 3, axis=1).size
-
-# %% [markdown]
 # ### Partial RoPE
 #
-# **Partial RoPE** turns the first $r$ components and leaves the others for content alone. GPT-J turns 64 of
-# 256; GPT-NeoX and Pythia a quarter of them. There are two ways to choose the frequencies:
-# $10000^{-2c/r}$ runs through the whole range within the $r$ components; $10000^{-2c/K}$ takes the first
-# $r/2$ frequencies of the full width $K$, so it has no slow pairs. GPT-J, GPT-NeoX and Phi use the first. `rope`
-# takes the frequencies, so it serves both. Half-split partners are then $c$ and $c + r/2$.
+# **Partial RoPE** rotates the first $r$ components and leaves the others for content only. GPT-J
+# rotates 64 of 256; GPT-NeoX and Pythia a quarter of them. There are two ways to choose the
+# frequencies. $10000^{-2c/r}$ runs through the whole range within the $r$ components.
+# $10000^{-2c/K}$ takes the first $r/2$ frequencies of the full width $K$, so it has no slow pairs.
+# GPT-J, GPT-NeoX and Phi use the first. `rope` takes the frequencies, so it serves both. Half-split
+# partners are then $c$ and $c + r/2$.
 
 # %%
 r, width, p = 64, 256, [5, 6, 7, 8]
@@ -326,11 +332,11 @@ for layout in ("interleaved", "half"):
     assert equal(partly_x @ partly_y.T, relative + x[:, r:] @ y[:, r:].T)  # turned + content alone
 
 # %% [markdown]
-# ## Does the score fall with distance?
+# ## Does the RoPE score decay with distance?
 #
-# RoFormer says in its section 3.3 that the inner product decays with distance. **Predict** for a query and a
-# key that are equal, all 128 components 1: at which distance does the score rise for the first time? And
-# where does it peak if the query is first turned *backwards* by 50?
+# RoFormer says in its section 3.3 that the inner product decays with distance. **Predict** for a
+# query and a key that are equal, all 128 components 1: at which distance does the score rise for
+# the first time? And where does it peak if the query is first turned *backwards* by 50?
 
 
 # %% fold="output" alt="Scores over the distance for three pairs of vectors, the maximum marked. What one sees: one oscillates without falling, equal ones fall in waves, and a turned query peaks at distance 50."
@@ -350,18 +356,19 @@ plots.rope_scores_over_distance(far, dict(zip(names, (own, alike, back), strict=
 plt.show()
 
 # %% [markdown]
-# The $q$ and $k$ of the map at the top have, of the first 13 distances, the smallest score at 0. The equal
-# vectors fall from 128 to 39.13, and rise in 86 of 200 steps. The query that was turned back peaks 50 tokens
-# away, and so for any distance (Barbero et al. 2024, Proposition 3.1). That is a strength, and it is not
-# decay.
+# The $q$ and $k$ of the map at the top have, of the first 13 distances, the smallest score at 0.
+# The equal vectors fall from 128 to 39.13, and rise in 86 of 200 steps. The query that was turned
+# back peaks 50 tokens away, and the same construction works for any distance (Barbero et al. 2024,
+# Proposition 3.1). That is a strength, and it is not decay.
 #
-# ### Unrelated contents
+# ### Unrelated queries and keys: no decay
 #
-# Let query and key have independent standard normal components. Turning a cloud of points that is the same in all
-# directions changes nothing. So at every distance the score has mean 0 (their Proposition 3.2) and standard
-# deviation $\sqrt{d}$. We draw 4000 pairs, and compare with equal contents ($q = k$). To be quick, a score is
-# computed as the sum over pairs, $\mathrm{Re} \sum_c q_{[c]} k_{[c]}^* e^{\mathrm{i}\delta\theta_c}$ with
-# $\delta = m - n$ ([chapter 40](40_rope_derived.ipynb)).
+# Let query and key have independent standard normal components. Turning a cloud of points that is
+# the same in all directions changes nothing. So at every distance the score has mean 0 (their
+# Proposition 3.2) and standard deviation $\sqrt{d}$. We draw 4000 pairs, and compare with equal
+# contents ($q = k$). To be quick, the cell computes a score as the sum over pairs,
+# $\mathrm{Re} \sum_c q_{[c]} k_{[c]}^* e^{\mathrm{i}\delta\theta_c}$ with $\delta = m - n$
+# ([chapter 40](40_rope_derived.ipynb)).
 
 # %%
 q_many, k_many = np.random.default_rng(0).normal(size=(2, 4000, 128)).view(complex)  # (P, d/2)
@@ -384,15 +391,24 @@ plots.rope_random_scores(steps, curves, ends)
 plt.show()
 
 # %% [markdown]
-# For unrelated contents the two histograms lie on each other: no decay. For equal contents the mean is the
-# curve of the ones.
+# For unrelated contents the two histograms coincide, so nothing decays. For equal contents the mean
+# is the curve of the ones. Together:
 #
-# ### What RoFormer proves
+# - **Proved:** there is [a bound](#roformers-bound-on-the-score-second-reading) on the size of the
+#   score, not that it falls. Independent standard normal contents have mean 0 and deviation
+#   $\sqrt{d}$ at every distance.
+# - **Measured:** equal normal contents lose score on average, in waves, from 128.05 at distance 0
+#   to 20.55 at 1000.
+# - **False:** "the further, the smaller", even for equal contents.
+# - **Not settled here:** whether a trained model makes use of the fall for equal contents.
 #
-# Its section 3.4.3 has a bound. Let $h_c = q_{[c]} k_{[c]}^*$, let $S_j$ be the sum of the first $j$ arrows
-# $e^{\mathrm{i}\delta\theta_c}$, and let $h_{d/2} = 0$. Put $e^{\mathrm{i}\delta\theta_c} = S_{c+1} - S_c$
-# into the score's sum and collect the factors of $S_{c+1}$ (**Abel summation**, equation (36)). The size of a
-# sum is at most the sum of the sizes (equation (37)):
+# ### RoFormer's bound on the score (second reading)
+#
+# RoFormer's section 3.4.3 has a bound. Let $h_c = q_{[c]} k_{[c]}^*$, let $S_j$ be the sum of the
+# first $j$ arrows $e^{\mathrm{i}\delta\theta_c}$, and let $h_{d/2} = 0$. Put
+# $e^{\mathrm{i}\delta\theta_c} = S_{c+1} - S_c$ into the score's sum and collect the factors of
+# $S_{c+1}$ (**Abel summation**, equation (36)). The size of a sum is at most the sum of the sizes
+# (equation (37)):
 #
 # $$\begin{gathered}\sum_c h_c\, e^{\mathrm{i}\delta\theta_c} = -\sum_c S_{c+1} (h_{c+1} - h_c)\\[4pt]
 # \Bigl|\sum_c h_c\, e^{\mathrm{i}\delta\theta_c}\Bigr| \le \max_c |h_{c+1} - h_c| \cdot \sum_c |S_{c+1}|\end{gathered}$$
@@ -416,9 +432,9 @@ for u, v in ((q, k), (ones, ones), (a, b), (worst, b)):
 assert np.isclose(size[10], bound[10], rtol=1e-12, atol=0)  # the last pair reaches it
 
 # %% [markdown]
-# Only the sum of the $|S_j|$ knows the distance. Does it fall, and is the bound below one that knows nothing
-# of distance, $\lVert q \rVert \lVert k \rVert$? The last example is made so that $h_c$ falls in equal small
-# steps to zero.
+# Only the sum of the $|S_j|$ depends on the distance. Does it fall, and is the bound below one that
+# ignores distance, $\lVert q \rVert \lVert k \rVert$? The last example is made so that $h_c$ falls
+# in equal small steps to zero.
 
 # %%
 mean_S = np.abs(S).mean(axis=1)
@@ -455,21 +471,16 @@ plots.rope_bound(near, panels)
 plt.show()
 
 # %% [markdown]
-# For the first three the bound is true and says nothing. In a head of 128 components it speaks where $h$ falls
-# slowly, pair by pair, to zero, and nothing in RoPE makes a model's $h$ do so. (In very narrow heads it also
-# speaks for random contents: with four components for 199 of 200 pairs, with 128 for none.) Together:
+# The mean of $|S_j|$ falls over blocks of 32 distances up to 256 (measured). For the first three
+# examples the bound is true and tells nothing. In a head of 128 components it is useful where $h$
+# falls slowly, pair by pair, to zero, and nothing in RoPE makes a model's $h$ do so. In very narrow
+# heads it is also useful for random contents: with four components for 199 of 200 pairs, with 128
+# for none.
 #
-# - **Proved:** a bound on the size of the score, not that it falls. For independent standard normal contents, mean 0 and
-#   deviation $\sqrt{d}$ at every distance.
-# - **Measured:** the mean of $|S_j|$ falls over blocks of 32 distances up to 256; equal normal contents lose
-#   score on average, in waves, from 128.05 at distance 0 to 20.55 at 1000.
-# - **False:** "the farther, the smaller", even for equal contents.
-# - **Not settled here:** whether a trained model makes use of the fall for equal contents.
+# ## RoPE beyond the training length: pairs that never finish a turn
 #
-# ## How far have the hands turned?
-#
-# Think of the pairs as the hands of clocks. A model with 128 components a head was trained on 2048 tokens.
-# **Predict** how many of the 64 hands never came round.
+# Think of the pairs as the hands of clocks. A model with 128 components per head was trained on
+# 2048 tokens. **Predict** how many of the 64 hands never came round.
 
 # %% fold="output" alt="Bars: turns that each of 64 pairs makes over 2048 positions, on a logarithmic axis around 1. What one sees: pairs 0 to 40 finish at least one turn, pairs 41 to 63 never do."
 trained, speeds = 2048, rope_frequencies(128)
@@ -489,20 +500,22 @@ plots.rope_turns(turns)
 plt.show()
 
 # %% [markdown]
-# What each of those 23 hands shows at position 2100 was not shown in training. `rope` can be *computed* at any
-# position; that a model reads it well does not follow. Press et al. (2022, section 2.2) measured that a rotary
-# model gains only up to 200 tokens beyond its trained length of 512. Chen et al. (2023) report that LLaMA read
-# directly beyond 2048 tokens reaches a perplexity (lower is better) above a thousand.
+# What each of those 23 hands shows at position 2100 was not shown in training. `rope` can be
+# *computed* at any position, but it does not follow that a model reads it well. Press et al. (2022,
+# section 2.2) measured that a rotary model gains only up to 200 tokens beyond its training length
+# of 512. Chen et al. (2023) report that LLaMA read directly beyond 2048 tokens reaches a perplexity
+# (lower is better) above a thousand.
 #
-# The base of the frequencies, `rope_theta` in configuration files, slows every hand but the first, the slowest
-# most: it is 10000 in the paper, 500000 in Llama 3, trained on 8192 tokens. [Chapter 50](50_scaling.ipynb)
-# stretches the hands' ranges, [chapter 71](71_study.ipynb) measures trained models.
+# A larger base of the frequencies, `rope_theta` in configuration files, slows every hand except the
+# first, the slowest most. The base is 10000 in the paper and 500000 in Llama 3, trained on 8192
+# tokens. [Chapter 50](50_scaling.ipynb) stretches the hands' ranges, and
+# [chapter 71](71_study.ipynb) measures trained models.
 #
-# ### Do unseen distances come back into the trained range?
+# ### Do unseen distances return to the trained range? (second reading)
 #
-# Each pair is periodic, but do all come round *together*? The **phase vector** $z(o)$ of an offset (relative
-# position) $o$ holds all its $e^{\mathrm{i} o \theta_c}$. How far two of them are apart depends on the
-# difference of the offsets alone:
+# Each pair is periodic, but do all come round *together*? The **phase vector** $z(o)$ of an offset
+# (relative position) $o$ consists of all its $e^{\mathrm{i} o \theta_c}$. How far two of them are
+# apart depends only on the difference of the offsets:
 #
 # $$\lVert z(o) - z(p) \rVert^2 = \sum_{c=0}^{d/2-1} \bigl(2 - 2\cos((o - p)\,\theta_c)\bigr)$$
 
@@ -526,16 +539,17 @@ plots.rope_nearest_phase(np.arange(trained, 8193), nearest, np.sqrt(128), traine
 plt.show()
 
 # %% [markdown]
-# Neighbouring offsets are 1.95 apart; where phases have nothing to do with each other, 11.31 is typical. At
-# offset 2100 the nearest trained phases are 7.71 away, and up to 8192 the curve does not come back. This speaks
-# of the input of attention, not of what a model makes of it.
+# Neighbouring offsets are 1.95 apart. Where phases have nothing to do with each other, 11.31 is
+# typical. At offset 2100 the nearest trained phases are 7.71 away, and up to 8192 the curve does
+# not come back. This describes the input of attention, not what a model makes of it.
 #
-# ## Large positions, small number formats
+# ## Precision: RoPE angles in bfloat16, float16 and float32
 #
-# At position one million the first pair's angle is one million radians. A floating-point number has a fixed
-# count of digits: the more stand before the point, the fewer are left behind it, and the cosine needs those.
-# **bfloat16** keeps 8 significant bits, **float16** 11, **float32** 24, **float64** 53. NumPy has no bfloat16; it
-# is the upper half of a float32, so we round the lower half away.
+# At position one million the first pair's angle is one million radians. A floating-point number has
+# a fixed count of digits. The more of them are before the point, the fewer remain after it, and the
+# cosine needs those. **bfloat16** keeps 8 significant bits, **float16** 11, **float32** 24,
+# **float64** 53. NumPy has no bfloat16. It is the upper half of a float32, so we round the lower
+# half away.
 
 
 # %%
@@ -556,14 +570,15 @@ assert lost == [257, 2049] and len(np.unique(bfloat16(whole))) == 769
 assert f"{exact[1857, 1]:.4f}" == "1044.2678" and half[1857, 1] == 1045
 
 # %% [markdown]
-# In bfloat16 position 257 becomes 256, before any angle is computed. The angle is from a report to GPT-NeoX
-# ([#1003](https://github.com/EleutherAI/gpt-neox/issues/1003)): off by less than one in a thousand, its cosine has
-# the wrong sign. A cosine needs the *absolute* error of its angle small; a format keeps only the *relative* error
-# small. So `rope` computes angles in float64, whatever the dtype of `x`, and casts the finished table.
+# In bfloat16 position 257 becomes 256, before any angle is computed. The angle in the cell is from
+# a report to GPT-NeoX ([#1003](https://github.com/EleutherAI/gpt-neox/issues/1003)). It is off by
+# less than one in a thousand, and its cosine has the wrong sign. A cosine needs the *absolute*
+# error of its angle small, but a format keeps only the *relative* error small. So `rope` computes
+# angles in float64, whatever the dtype of `x`, and casts the finished table.
 #
-# The next cell computes the *angles* in each format and the rest exactly. The error is the distance between the
-# two points $e^{\mathrm{i} m\theta_c}$ on the circle, largest over all pairs and positions so far; at 2 they are
-# opposite.
+# The next cell computes the *angles* in each format and the rest exactly. The error is the distance
+# between the two points $e^{\mathrm{i} m\theta_c}$ on the circle, largest over all pairs and
+# positions so far. At 2 they are opposite.
 
 # %%
 p = np.append(np.arange(1, 6000), np.geomspace(6000, 1_000_000, 300).astype(int))
@@ -594,37 +609,43 @@ plots.rope_precision(p, errors)
 plt.show()
 
 # %% [markdown]
-# bfloat16 comes within 0.1 of the largest possible error at position 542, float16 at 2913; a float32 table loses
-# a digit for every ten times the length. `rope` stays at the rounding of float32 itself. Whatever precision the
-# *data* can bear, the *angles* need more.
+# bfloat16 comes within 0.1 of the largest possible error at position 542, float16 at 2913. A
+# float32 table loses a digit for every ten times the length. `rope` keeps the rounding error of
+# float32 itself. Whatever precision the *data* can bear, the *angles* need more.
 
 # %% [markdown]
 # ## In short
 #
-# - **Which sign?** Positive positions turn counter-clockwise; with the query at $m$ and the key at $n$
-#   the score is $\langle q, R_{n-m} k\rangle$. Test one absolute value: $(1, 0)$ at position 1, frequency
-#   1, becomes $(\cos 1, \sin 1)$. [Shown](#which-sign).
-# - **With a cache, where does a new token stand, and are cached keys turned?** At its place in the text:
-#   after tokens 0 to 4 it is `rope(q, [5])`, though there is one query. Keys are turned once, as they
-#   arrive (or cached unturned and turned at each step); twice is wrong. [Shown](#decode-with-a-cache).
-# - **float32 or float64 for the angles?** float64, then cast the finished cosines, whatever the dtype of
-#   the data. In bfloat16 position 257 does not exist. [Shown](#large-positions-small-number-formats).
-# - **How does partial RoPE divide the exponent?** GPT-J, GPT-NeoX and Phi by the width $r$ that turns,
-#   $10000^{-2c/r}$; by the full width, slow pairs are missing. [Shown](#partial-rope).
-# - **Does the score fall with distance?** For equal contents on average, in waves; for unrelated ones not
-#   at all; and a query can have its largest score at any distance. [Shown](#does-the-score-fall-with-distance).
-# - **What is `rope_theta`, and does RoPE reach beyond the trained length?** It is the base of the
-#   frequencies, 10000 in the paper; a larger one slows every pair but the first, the slowest most. In a head
-#   of width 128 trained on 2048 positions, 23 of 64 pairs meet new angles beyond.
-#   [Shown](#how-far-have-the-hands-turned).
+# - **Which sign?** Positive positions turn counter-clockwise. A query at $m$ and a key at $n$ score
+#   $\langle q, R_{n-m} k\rangle$. Test one absolute value: $(1, 0)$ at position 1, frequency 1,
+#   becomes $(\cos 1, \sin 1)$. [Sign](#the-sign-of-rope-key-position-minus-query-position).
+# - **With a KV cache, what position does a new token get, and are cached keys rotated?** Its
+#   position in the text: `rope(q, [5])` after tokens 0 to 4. Rotate keys once, on arrival, or cache
+#   them unrotated and rotate at each step. Twice is wrong. [KV cache](#rope-with-a-kv-cache).
+# - **float32 or float64 for the angles?** Use float64, then cast the finished cosines, whatever the
+#   dtype of the data. In bfloat16 position 257 does not exist.
+#   [Precision](#precision-rope-angles-in-bfloat16-float16-and-float32).
+# - **How does partial RoPE divide the exponent?** GPT-J, GPT-NeoX and Phi divide by the width $r$
+#   that rotates, $10000^{-2c/r}$. Divided by the full width, slow pairs are missing.
+#   [Partial RoPE](#partial-rope).
+# - **Does the score fall with distance?** For equal contents it does on average, in waves. For
+#   unrelated ones it does not fall at all. A query can have its largest score at any distance.
+#   [Decay](#does-the-rope-score-decay-with-distance).
+# - **What is `rope_theta`, and does RoPE work beyond the training length?** It is the base, 10000
+#   in the paper. Larger ones slow all pairs except the first. At head dimension 128, trained on
+#   2048 positions, 23 of 64 pairs reach new angles beyond.
+#   [Training length](#rope-beyond-the-training-length-pairs-that-never-finish-a-turn).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: Evict a row
+# Functions to write are in `notebooks/exercises/41_rope_computed.py`; check yours with
+# `pe-numpy check 41_rope_computed.py`.
 #
-# A cache holds turned keys of positions 0 to 5. The key at 2 is dropped, and the program numbers the rest 0 to 4.
-# Correct the cached keys without the unturned ones.
+# ### Exercise 1: Evict a key from the cache
+#
+# A cache contains rotated keys of positions 0 to 5. The key at 2 is dropped, and the program
+# numbers the rest 0 to 4. Correct the cached keys without the unrotated ones.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -651,7 +672,8 @@ plt.show()
 #
 # ### Exercise 2: A query that looks back
 #
-# For a random key of 128 numbers build a query whose score is largest at distance 20. How large is it?
+# For a random key of 128 numbers build a query whose score is largest at distance 20. How large is
+# it?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -676,9 +698,10 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 3: How many hands come round?
+# ### Exercise 3: Count the pairs that finish no turn
 #
-# Give a formula for the number of pairs that finish no turn within $L$ positions, for width $d$ and base $b$.
+# Give a formula for the number of pairs that finish no turn within $L$ positions, for width $d$ and
+# base $b$.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -688,8 +711,8 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# Take logarithms, solve for $c$, and count the integers from there to $d/2 - 1$. There are never fewer than
-# 0 nor more than $d/2$.
+# Take logarithms, solve for $c$, and count the integers from there to $d/2 - 1$. There are never
+# fewer than 0 nor more than $d/2$.
 #
 # </details>
 #
@@ -713,27 +736,29 @@ plt.show()
 # ## In practice
 #
 # **Layout.** Weights of one layout, run by code for the other, gave
-# [gibberish](https://github.com/karpathy/llama2.c/pull/286); [chapter 40](40_rope_derived.ipynb#converting-weights)
-# converts them.
+# [gibberish](https://github.com/karpathy/llama2.c/pull/286).
+# [Chapter 40](40_rope_derived.ipynb#converting-weights) converts them.
 #
 # **Precision.** Angles in half precision have been reported as bugs, also in
 # [transformers #29285](https://github.com/huggingface/transformers/pull/29285).
 #
-# **Padding.** Left padding with positions counted from the padding is a classic
+# **Padding.** Left padding with positions counted from the padding is a classic error
 # ([transformers #22161](https://github.com/huggingface/transformers/issues/22161)).
 #
-# **Packing.** A pull request to nanoVLM ([#204](https://github.com/huggingface/nanoVLM/pull/204)) measured that
-# restarting positions alone does not stop the leak there: its attention makes no mask from them.
+# **Packing.** A pull request to nanoVLM ([#204](https://github.com/huggingface/nanoVLM/pull/204))
+# measured that only restarting positions does not stop the leak there, because its attention makes
+# no mask from them.
 #
-# **Cache.** State whether cached keys are turned. When rows are evicted, the number of rows left is no longer the
-# position of the next token.
+# **Cache.** State whether cached keys are rotated. When rows are evicted, the number of remaining
+# rows is no longer the position of the next token.
 #
-# **Cross-attention.** x-transformers leaves RoPE out there unless positions of the context are given
-# ([#303](https://github.com/lucidrains/x-transformers/issues/303)).
+# **Cross-attention.** x-transformers leaves RoPE out there unless positions of the context are
+# given ([#303](https://github.com/lucidrains/x-transformers/issues/303)).
 #
-# **Speed.** Make the table once for queries and keys. Interleaved pairs are complex numbers in memory: one
-# product, no copy. A table of consecutive positions needs few sines: with $m = m_0 + us + t$ two tables of
-# about $\sqrt{L}$ rows give all $L$ rows by multiplication, as `rope` does from 64 positions on.
+# **Speed.** Make the table once for queries and keys. Interleaved pairs are complex numbers in
+# memory, so they need one product and no copy. A table of consecutive positions needs few sines:
+# with $m = m_0 + us + t$ two tables of about $\sqrt{L}$ rows give all $L$ rows by multiplication,
+# as `rope` does from 64 positions on.
 
 # %%
 coarse = np.exp(1j * (5 + 10 * np.arange(10))[:, None] * theta)  # m_0 = 5, s = 10
@@ -745,12 +770,13 @@ print(len(coarse) + len(fine), "rows of sines in place of", len(all_rows))
 # %% [markdown]
 # ## Further reading
 #
-# - Su et al. 2021, *RoFormer*, [arXiv:2104.09864](https://arxiv.org/abs/2104.09864): sections 3.2.2, 3.4.2, 3.4.3
-#   with equations (35) to (37).
-# - Press et al. 2022, *Train Short, Test Long*, [arXiv:2108.12409](https://arxiv.org/abs/2108.12409).
-# - Chen et al. 2023, *Extending Context Window of Large Language Models via Positional Interpolation*,
-#   [arXiv:2306.15595](https://arxiv.org/abs/2306.15595).
+# - Su et al. 2021, *RoFormer*, [arXiv:2104.09864](https://arxiv.org/abs/2104.09864): sections
+#   3.2.2, 3.4.2, 3.4.3 with equations (35) to (37).
+# - Press et al. 2022, *Train Short, Test Long*,
+#   [arXiv:2108.12409](https://arxiv.org/abs/2108.12409).
+# - Chen et al. 2023, *Extending Context Window of Large Language Models via Positional
+#   Interpolation*, [arXiv:2306.15595](https://arxiv.org/abs/2306.15595).
 # - Barbero et al. 2024, *Round and Round We Go! What makes Rotary Positional Encodings useful?*,
 #   [arXiv:2410.06205](https://arxiv.org/abs/2410.06205).
 # - Shazeer 2019, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150), and Ainslie et al. 2023,
-#   [arXiv:2305.13245](https://arxiv.org/abs/2305.13245): fewer key heads.
+#   [arXiv:2305.13245](https://arxiv.org/abs/2305.13245): fewer KV heads.
