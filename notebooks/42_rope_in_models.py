@@ -177,7 +177,7 @@ print("without d off by", np.abs(head_scores(*forgot, "half") - expected).max().
 # ([code](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/llama4/modeling_llama4.py#L331)).
 # HunYuan divides after the rotation, with a gain. Does the order matter? A rotation $R$ keeps the length of a
 # vector, so the division commutes with it. A gain $g$ has one number per component and multiplies component by component,
-# written $g\circ x$. It commutes if it is equal on both components of each pair:
+# written $g\circ x$. It commutes if it is equal on both components of each pair, here in the half layout:
 #
 # $$R\,(g\circ x) = g\circ(R\,x)\quad\text{for all } x, R\qquad\Longleftrightarrow\qquad g_c = g_{c+n}$$
 

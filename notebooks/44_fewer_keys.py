@@ -34,7 +34,7 @@ plt.show()
 # has its own key and value. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ KV heads
 # (`num_key_value_heads`), in groups of $H/G$ neighbours. $G=1$ is **multi-query attention** (MQA), and $G=H$ is the usual
 # attention. The panel on the right, with $c$ and $k^R$, is MLA and comes [later](#multi-head-latent-attention-mla-one-short-vector-for-all-heads).
-# With $R_i$ for RoPE's rotation at position $i$, the score of query head $h$ is
+# With $R_i$ for RoPE's rotation at position $i$, query head $h$ at $i$ gives the key at $j$ the score
 #
 # $$s_{hij} = \frac{(R_i\,q_{hi})\cdot(R_j\,k_{gj})}{\sqrt K},\qquad g=\Big\lfloor\frac{hG}{H}\Big\rfloor$$
 
@@ -208,7 +208,8 @@ plt.show()
 # ## Multi-head latent attention (MLA): one short vector for all heads
 #
 # GQA makes fewer keys. **Multi-head latent attention** (MLA, DeepSeek-V2) compresses keys and values. It keeps a key for
-# each head, but makes all of them from one short vector: the token's *latent vector* $c_j = W_d\,x_j$ of width $r$. Head
+# each head, but makes all of them from one short vector: the *latent vector* $c_j = W_d\,x_j$ of width $r$, where $x_j$ is
+# the token's vector. Head
 # $h$'s key is $k_{hj} = W_{uk,h}\,c_j$, of width $d_n$, and its value $W_{uv,h}\,c_j$. The index $d$ is for down, $u$ for
 # up. The cache stores $c$.
 #
@@ -229,7 +230,7 @@ assert key == [-1, -1, 1, 1] and absorbed == [5, 3] and direct == other == 2
 # %% [markdown]
 # By hand: the key is $(1-2,\,-1,\,1,\,2-1) = (-1,-1,1,1)$ and $q\cdot k=-1+2+1=2$. The absorbed query is
 # $(1+2+2,\;2+1)=(5,3)$ and $5-3=2$. $W_{uk}$ is multiplied with *one* query instead of all keys: it is
-# **absorbed**. $W_{uv}$ comes at the other end, after the weighted sum of the latent vectors:
+# **absorbed**. $W_{uv}$ comes at the other end, after the sum of the latent vectors with the attention weights $w_{ij}$:
 #
 # $$\sum_j w_{ij}\,W_{uv}\,c_j = W_{uv}\sum_j w_{ij}\,c_j$$
 

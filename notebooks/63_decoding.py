@@ -71,7 +71,8 @@ for P, n in ((2, 4), (1, 1), (7, 30), (100, 1000)):
 # uses the rows $j \le i$ of the layer before. All of these depend only on the tokens $0 \dots i$. So does the
 # result. $\square$
 #
-# The same is true for keys and values, which are made from these rows. Appending tokens changes none of them:
+# The same is true for keys and values, which are made from these rows. Appending tokens changes none of them. With
+# $w_0, w_1, \dots$ for the tokens,
 #
 # $$k_i^{(\ell)}(w_0,\dots,w_i,\dots,w_m) = k_i^{(\ell)}(w_0,\dots,w_i) \qquad \text{for all } m \ge i$$
 
