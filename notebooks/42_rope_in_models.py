@@ -1,12 +1,15 @@
 # %% [markdown]
-# # 42. Read RoPE from a configuration
+# # 42. RoPE in released models: rope_theta, partial rotary, config.json
 #
 # *Which components does a released model turn, how fast, in which layers, and which words of its configuration say so?*
 #
 # 30 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Released models that use RoPE differ in what they rotate: all components of a head or a part, paired
+# in one of two layouts, at different speeds in different layers, or not at all in some. A wrong choice raises no error,
+# and the text often stays fluent. Most choices are written in a file, config.json, in words that differ from model to
+# model. You will compute each variant, learn which test finds which mistake, and read a configuration with one function.
 
 # %% fold="input" alt="The 16 components of a head, half of them turned in four ways, pairs joined by arcs and coloured by speed. What one sees: partial pairs stay in the first half, proportional ones of the half layout reach across the head and turn faster."
 import matplotlib.pyplot as plt
@@ -26,13 +29,16 @@ plots.pairs_of_a_head(heads, 16)
 plt.show()
 
 # %% [markdown]
-# ## Two ways to turn a half
+# ## Partial RoPE and proportional RoPE (p-RoPE)
 #
-# RoPE turns pair $c$ of a head of width $K$ by the angle $i\,\theta_c$ at position $i$, with $\theta_c = b^{-2c/K}$
-# and the base $b$ ([chapter 40](40_rope_derived.ipynb)). Many models leave a part of each head unturned: those
-# components carry content without position. GPT-J turns 64 of 256 components, GPT-NeoX a quarter.
+# RoPE rotates pair $c$ of a head of head dimension $K$ by the angle $i\,\theta_c$ at position $i$, with
+# $\theta_c = b^{-2c/K}$ and the base $b$, in configurations `rope_theta` ([chapter 40](40_rope_derived.ipynb)). Many models
+# leave a part of each head unrotated: those components carry content without position. GPT-J rotates 64 of 256
+# components, GPT-NeoX a quarter. The figure shows heads of 16 components, half of them rotated. An arc joins the two
+# components of a pair, and its colour shows the frequency $\theta_c$ in radians per position.
 #
-# **Partial RoPE** treats the first $r = pK$ components as a head of their own, where $p$ is the part that turns:
+# **Partial RoPE** treats the first $r = pK$ components as a separate head, where $p$ is the part that rotates
+# (`partial_rotary_factor`):
 #
 # $$\theta_c = b^{-2c/r}\qquad c = 0,\dots,\tfrac r2 - 1$$
 #
@@ -53,13 +59,13 @@ assert np.allclose(turned, by_hand, rtol=0, atol=1e-14)
 print(turned.round(4).tolist())
 
 # %% [markdown]
-# **Proportional RoPE**, or p-RoPE (Barbero et al. 2024), begins with the ladder of the *whole* head and stops the slow end of it.
-# With $n = \lfloor pK/2\rfloor$ pairs that turn:
+# **Proportional RoPE**, or p-RoPE (Barbero et al. 2024), takes the frequencies of the *whole* head and sets the slow end
+# of the list to zero. With $n = \lfloor pK/2\rfloor$ pairs that rotate:
 #
 # $$\theta_c = \begin{cases} b^{-2c/K} & c < n\\ 0 & n \le c < \tfrac K2\end{cases}$$
 #
-# In the half layout component $c$ is paired with $c + (\text{number of frequencies})$, so
-# with its zeros the list has $K/2$ entries, and the partner lies half a head away.
+# In the half layout component $c$ is paired with $c + (\text{number of frequencies})$. With its zeros the list has $K/2$
+# entries, so the partner is half a head away.
 
 # %%
 show_source(proportional_frequencies)
@@ -70,7 +76,7 @@ assert len(proportional) == K // 2 and not proportional[n:].any()
 
 # %% [markdown]
 # **Predict**: which components change under which kind and layout, and
-# in which of the four results does the pair (1, 2) become the same two numbers?
+# in which of the four results do the values (1, 2) become the same two numbers?
 
 # %% fold="output"
 results = {}
@@ -83,13 +89,13 @@ assert changed["proportional", "half"] == [0, 1, 4, 5]
 assert all(c == [0, 1, 2, 3] for key, c in changed.items() if key != ("proportional", "half"))
 
 # %% [markdown]
-# Four different vectors. The first pair turns alike in both interleaved rows, since its frequency is 1 in any
-# ladder; all other numbers that turn differ.
+# The results are four different vectors. The first pair rotates alike in both interleaved rows, since its frequency is 1
+# in any list. All other rotated numbers differ.
 #
 # *A common mistake* is to take the right frequencies and the wrong partners: the list of proportional RoPE without its
-# zeros, given to code for partial RoPE. So it went in Megatron-Bridge with Gemma 4
-# ([issue 4195](https://github.com/NVIDIA-NeMo/Megatron-Bridge/issues/4195)): the 64 values agreed with the
-# reference, the list was 64 long where 256 were wanted, and the drift of each global layer added up. Here are
+# zeros, given to code for partial RoPE. This happened in Megatron-Bridge with Gemma 4
+# ([issue 4195](https://github.com/NVIDIA-NeMo/Megatron-Bridge/issues/4195)). The 64 values agreed with the
+# reference, but the list was 64 long where 256 were needed, and the errors of each global layer added up. Here are
 # the scores of one head with Gemma 4's numbers: $K = 512$, $p = 1/4$, $b = 10^6$.
 
 # %%
@@ -109,16 +115,16 @@ for name, f in {"right": gemma4, "no zeros": gemma4[:64], "partial": partial4}.i
 assert np.allclose(np.diagonal(scores["no zeros"] - scores["right"]), 0, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# At distance 0 the two turns cancel, so a test with one token passes. Elsewhere these scores move by
+# At distance 0 the two rotations cancel, so a test with one token passes. Elsewhere these scores change by
 # more than a half on average.
 #
-# ### One line turns one into the other
+# ### Proportional RoPE is partial RoPE with another base
 #
 # For $c < n$ and $r = 2n = pK$:
 #
 # $$b^{-2c/K} = \big(b^{\,p}\big)^{-2c/(pK)}$$
 #
-# **Proportional RoPE is partial RoPE of the base $b^p$**, on other components. In the interleaved layout even the
+# **Proportional RoPE is partial RoPE with the base $b^p$**, on other components. In the interleaved layout even the
 # components are the same ones. **Predict**: which base would Gemma 4 need as a model with partial RoPE?
 
 # %% fold="output"
@@ -132,18 +138,18 @@ moved = rope(x[None, order], [at], small, "half")[0]
 assert np.allclose(moved, results["proportional", "half"][order], rtol=0, atol=1e-14)
 
 # %% [markdown]
-# ## Which layout
+# ## Interleaved or half layout: which model has which
 #
 # Weights are trained for one of two layouts, and the file seldom tells which
-# ([chapter 40](40_rope_derived.ipynb)). In transformers 5.23.0 it is written in the code of each model:
+# ([chapter 40](40_rope_derived.ipynb)). In transformers 5.23.0 the layout is written in the code of each model:
 #
 # | layout | models |
 # |---|---|
 # | interleaved, $2c$ and $2c+1$ | GPT-J (64 of 256), RoFormer, CodeGen, Cohere and Cohere 2, GLM, GLM-4 and GLM-4V, Helium, ERNIE 4.5, Llama 4 and DeepSeek-V2 (as complex numbers), DeepSeek-V3 (`rope_interleave`) |
 # | half, $c$ and $c+n$ | LLaMA to Llama 3, Qwen and Qwen-VL, Gemma, Phi, GPT-NeoX, StableLM, Persimmon, gpt-oss, SmolLM3, ModernBERT, GLM-4.5 |
 #
-# Meta's own files of LLaMA are interleaved; those of Hugging Face were reordered, row by row, within each head.
-# `rope_convert_weights` does that; with partial RoPE tell it how many components turn:
+# Meta's own files of LLaMA are interleaved. The files of Hugging Face were reordered, row by row, within each head.
+# `rope_convert_weights` does that. With partial RoPE, tell it how many components rotate:
 
 # %%
 H = 3  # heads of width 8, of which 4 components turn
@@ -163,13 +169,15 @@ assert np.allclose(head_scores(*there, "half"), expected, rtol=0, atol=1e-12)
 print("without d off by", np.abs(head_scores(*forgot, "half") - expected).max().round(1))
 
 # %% [markdown]
-# ## A norm beside the turn
+# ## QK-norm before or after RoPE
 #
-# Qwen 3 and Gemma 3 divide each head's query and key by their root mean square and multiply with a trained gain, *before* they
-# turn. Llama 4 Scout divides *after* the turn, without a gain, in its layers with RoPE alone, Maverick not at all
-# ([code](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/llama4/modeling_llama4.py#L331));
-# HunYuan divides after the turn, with a gain. Does the order matter? A rotation $R$ keeps the length of a
-# vector, so the division commutes with it. A gain $g$, one number a component, does so if it is equal on both components of each pair:
+# Qwen 3 and Gemma 3 divide each head's query and key by their root mean square and multiply with a trained gain
+# (**QK-norm**), *before* they rotate. Llama 4 Scout divides *after* the rotation, without a gain, only in its layers with
+# RoPE. Maverick does not divide at all
+# ([code](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/llama4/modeling_llama4.py#L331)).
+# HunYuan divides after the rotation, with a gain. Does the order matter? A rotation $R$ keeps the length of a
+# vector, so the division commutes with it. A gain $g$ has one number per component and multiplies component by component,
+# written $g\circ x$. It commutes if it is equal on both components of each pair, here in the half layout:
 #
 # $$R\,(g\circ x) = g\circ(R\,x)\quad\text{for all } x, R\qquad\Longleftrightarrow\qquad g_c = g_{c+n}$$
 
@@ -190,9 +198,9 @@ for c in range(8):  # one component unlike its partner
     assert both_orders(np.where(np.arange(8) == c, 5, alike)) > 1e-3
 
 # %% [markdown]
-# *A common mistake* follows from both sections: whoever reorders the rows of $W_q$ for another layout must
-# reorder the gain as well. OLMo 2, OLMo 3 and MiniMax-M2 norm the components of all heads at once, with one long gain:
-# that goes head by head, as the rows do.
+# *A common mistake* follows from both sections: if you reorder the rows of $W_q$ for another layout, you
+# must reorder the gain as well. OLMo 2, OLMo 3 and MiniMax-M2 norm the components of all heads together, with one long
+# gain. It is reordered head by head, as the rows are.
 
 # %%
 swap = rope_permutation(8)
@@ -221,13 +229,14 @@ at_once = gain[rope_permutation(H * 8)]  # as if it were one wide head
 assert np.abs(turned_heads(rms_norm(flat[:, rows], at_once), "half") - wanted).max() > 1
 
 # %% [markdown]
-# ## A base for each layer
+# ## The base of each layer: local and global layers
 #
-# In a short window slow pairs hardly turn; in a long text they must tell far from farther
+# In a short window slow pairs barely rotate. In a long sequence they must tell large distances from larger ones
 # ([chapter 50](50_scaling.ipynb)). So Gemma 3 gives its layers two sets of frequencies: five **local** layers with base
-# 10,000, then a **global** one with base $10^6$, whose frequencies the larger models also divide by 8. ModernBERT has a
-# global layer first and every third. Others leave RoPE out of some layers. Here are twelve layers of six models, as
-# `rope_from_config` reads them where a file says nothing: with the defaults of transformers, which the files of single models may change:
+# 10,000, then a **global** one with base $10^6$, whose frequencies the larger models also divide by 8. In ModernBERT the
+# first layer and every third after it are global. Others leave RoPE out of some layers. The cell prints twelve layers of
+# six models, as `rope_from_config` reads them where a file says nothing. These are the defaults of transformers, which
+# the files of single models may change:
 
 # %%
 types = {"LLaMA": "llama", "Gemma 3": "gemma3_text", "ModernBERT": "modernbert",
@@ -254,8 +263,8 @@ plt.show()
 # distances $0 \le i-j < w$.
 #
 # *A common mistake* is to use one factor for all layers. Gemma 3's 4B model says
-# `"rope_scaling": {"rope_type": "linear", "factor": 8.0}`, and means the global layers alone. llama.cpp was reported to use it for
-# both ([issue 14367](https://github.com/ggml-org/llama.cpp/issues/14367)), mlxcel for none
+# `"rope_scaling": {"rope_type": "linear", "factor": 8.0}`, and means only the global layers. llama.cpp was reported to
+# use it for both ([issue 14367](https://github.com/ggml-org/llama.cpp/issues/14367)), mlxcel for none
 # ([issue 1340](https://github.com/lablup/mlxcel/issues/1340), where "Output stays fluent").
 # **Predict** $\theta_0$ of layers 4 and 5.
 
@@ -270,16 +279,16 @@ assert np.allclose(wide, 1e6 ** (-np.arange(128) / 128) / 8, rtol=1e-13, atol=0)
 assert all(rope_from_config(gemma3, layer).frequencies[0] == 1 for layer in range(5))
 
 # %% [markdown]
-# A test model with two layers does not see the second mistake: the first global layer is number 5.
+# A test model with two layers does not reveal the second mistake, because the first global layer is number 5.
 #
 # ### Layers without RoPE
 #
-# In Llama 4, SmolLM3, Cohere 2, and EXAONE 4 with windows, every fourth layer has no encoding. It still knows roughly
-# where it is, through its causal mask, and has no longest distance; the layers with RoPE tell near from far.
-# Llama 4 multiplies the queries of these layers with a temperature that grows with the
+# In Llama 4, SmolLM3, Cohere 2, and EXAONE 4 with windows, every fourth layer has no encoding. It still gets rough
+# positions from its causal mask, and has no longest distance. The layers with RoPE tell near from far.
+# Llama 4 multiplies the queries of the layers without RoPE with a temperature that grows with the
 # position: `attention_temperature` ([chapter 51](51_extrapolation.ipynb)).
 #
-# *A common mistake*: the list `no_rope_layers` holds a **1 where RoPE is used**
+# *A common mistake* is to misread the list `no_rope_layers`: it has a **1 where RoPE is used**
 # ([PR 37344](https://github.com/huggingface/transformers/pull/37344)).
 
 # %%
@@ -288,10 +297,11 @@ print([base_of(listed, layer) for layer in range(8)])
 assert [base_of(listed, n) for n in range(8)] == [base_of(configs["Llama 4"], n) for n in range(8)]
 
 # %% [markdown]
-# In this book's `Model` ([chapter 62](62_model.ipynb)) such a pattern is a tuple, of encodings or of masks: the layers take
-# its entries in turn, again and again. Here is Cohere 2 in small: a window of 4 in place of 4096, and four query heads that share
-# two heads of keys ([chapter 44](44_fewer_keys.ipynb)). Llama 4 would have `Tempered()` for `Encoding()` and `Chunk` for `Window`.
-# **Predict**: token 0 changes. Which of 16 positions hear of it through four windows, and which through three and a full layer?
+# In this book's `Model` ([chapter 62](62_model.ipynb)) such a pattern is a tuple, of encodings or of masks. The layers take
+# its entries in turn, again and again. Here is a small Cohere 2: a window of 4 instead of 4096, and four query heads that
+# share two KV heads ([chapter 44](44_fewer_keys.ipynb)). Llama 4 would have `Tempered()` for `Encoding()` and
+# `Chunk` for `Window`. **Predict**: token 0 changes. Which of 16 positions change through four windows, and which through
+# three windows and a full layer?
 
 # %% fold="output"
 from pe_numpy.transformer.encodings import Encoding, Rope
@@ -311,12 +321,15 @@ for windows, last in ((4, 12), (3, 15)):
 assert params["decoder"]["layers"]["3"]["attention"]["W_k"].shape == (16, 8)
 
 # %% [markdown]
-# Each window carries news over three tokens, and four carry it over twelve; the full layer carries it to all later ones.
+# Each window carries the change over three tokens, and four windows carry it over twelve. The full layer carries it to
+# all later ones.
 #
-# ## From words to functions
+# ## From config.json to RoPE functions
 #
-# A configuration is a dictionary, `config.json`. Its words for RoPE have two spellings. The old one has the base on top and the rest in
-# `rope_scaling`; the new one has all in `rope_parameters`, or one such dictionary for each of the `layer_types`.
+# A configuration is a dictionary, `config.json`. Its config keys for RoPE have two spellings. The old one has the base on
+# top and the rest in `rope_scaling`. The new one has everything in `rope_parameters`, or one such dictionary for each of
+# the `layer_types`. `rope_from_config(config, layer, length)` reads both. It returns frequencies, the factor of queries and
+# keys, the layout and a factor of the scores.
 
 # %%
 old = {"head_dim": 8, "rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 4}}
@@ -331,12 +344,13 @@ for config in (old, new, nested):
 assert rope_from_config(nested, 1).frequencies[0] == 1
 
 # %% [markdown]
-# | word | function here | remark |
+# | config key | function here | remark |
 # |---|---|---|
-# | `rope_theta`; `rotary_emb_base`, `global_rope_theta`, `local_rope_theta`, `rope_local_base_freq` | `rope_frequencies(d, base)` | the default is that of the model's class: $10^4$ for LLaMA, $2\cdot10^6$ for SmolLM3 |
+# | `rope_theta`; `rotary_emb_base`, `global_rope_theta`, `local_rope_theta`, `rope_local_base_freq` | `rope_frequencies(d, base)` | the default comes from the model's class: $10^4$ for LLaMA, $2\cdot10^6$ for SmolLM3 |
 # | `head_dim`, `hidden_size`/`num_attention_heads`, `global_head_dim` | $K$ | `head_dim` need not be the quotient |
-# | `partial_rotary_factor`, `rotary_pct`; `rotary_dim`, `qk_rope_head_dim` | $p$; $r$: fewer frequencies | with `proportional`: zeros |
-# | `rope_type` or `type`: `default` | `rope_frequencies` | `mrope` of old files means this, too |
+# | `partial_rotary_factor`, `rotary_pct` | $p$: fewer frequencies | with `proportional`: zeros |
+# | `rotary_dim`, `qk_rope_head_dim` | $r$: fewer frequencies | |
+# | `rope_type` or `type`: `default` | `rope_frequencies` | `mrope` of old files also means this |
 # | `linear`: `factor` | `linear_scaling` | |
 # | `dynamic`: `factor` | `dynamic_ntk_scaling` | needs the length; $L_0$ is `max_position_embeddings` |
 # | `yarn`: `factor`, `beta_fast`, `beta_slow`, `truncate`, `mscale`, `mscale_all_dim` | `yarn_scaling`, `yarn_attention_factor` | `attention_factor`, if given, replaces the formula |
@@ -345,23 +359,23 @@ assert rope_from_config(nested, 1).frequencies[0] == 1
 # | `proportional`: `factor` | `proportional_frequencies` | |
 # | `original_max_position_embeddings` | $L_0$ of `yarn`, `longrope`, `llama3` | on top, or among the parameters |
 # | `mrope_section`, `mrope_interleaved` | `mrope_frequencies` | frequencies (3, n), [chapter 43](43_rope_grid.ipynb) |
-# | `rope_interleave` | `layout` of `rope` | of DeepSeek-V3 and its kin; else the model's code |
+# | `rope_interleave` | `layout` of `rope` | in DeepSeek-V3 and its kin; elsewhere the model's code decides |
 # | `layer_types`, `sliding_window_pattern`, `global_attn_every_n_layers` | `layer`; `encoding=(...)` of `Model` | which layer is local |
 # | `no_rope_layers`, `no_rope_layer_interval` | frequencies `None`; `Encoding()` | 1 where RoPE is used |
 #
-# Words beside RoPE, which the function leaves alone:
+# $L_0$ is the length of the training context. Other config keys do not concern RoPE, and the function ignores them:
 #
-# | word | here |
+# | config key | here |
 # |---|---|
 # | `sliding_window`, `attention_chunk_size` | `window_mask`, `chunk_mask`; `mask=Window(w)` and `Chunk(c)` of `Model` |
 # | `num_key_value_heads` | `n_kv_heads` of `Sizes` |
 # | `attn_temperature_tuning`, `floor_scale`, `attn_scale` (Llama 4) | `attention_temperature`; `Tempered` |
-# | `use_qk_norm` (Llama 4, GLM-4.5); no word in Qwen 3, Gemma 3, HunYuan, OLMo 2 | `rms_norm`, after `rope` in Llama 4 (no gain; where RoPE is used) and HunYuan, else before |
-# | `query_pre_attn_scalar` (Gemma 2 and 3) | its root in place of $\sqrt K$; Gemma 4 has 1, without a word |
+# | `use_qk_norm` (Llama 4, GLM-4.5), no config key in Qwen 3, Gemma 3, HunYuan, OLMo 2 | `rms_norm`, after `rope` in Llama 4 (no gain, where RoPE is used) and HunYuan, else before |
+# | `query_pre_attn_scalar` (Gemma 2 and 3) | its square root instead of $\sqrt K$; Gemma 4 has 1, without a config key |
 #
-# `mrope_section` counts pairs among those that *turn*. GLM-4V turns half of 128 components, Qwen3.5 a quarter of
-# 256: both deal 32 pairs out to time, row and column. Mind the word *interleaved*: in `mrope_interleaved` it speaks of the
-# axes, in a layout of the components, and these two models have opposite answers to both.
+# `mrope_section` counts pairs among those that *rotate*. GLM-4V rotates half of 128 components, Qwen3.5 a quarter of
+# 256, and both deal 32 pairs out to time, row and column. Mind the word *interleaved*: in `mrope_interleaved` it refers to
+# the axes, in a layout to the components, and these two models have opposite answers to both.
 
 # %%
 dealt = {}
@@ -377,14 +391,16 @@ assert dealt["qwen3_5_text"] == ("trc" * 11)[:32]
 assert np.allclose(f, mrope_frequencies((11, 11, 10), interleaved=True), rtol=1e-14, atol=0)
 
 # %% [markdown]
-# The five formulas of stretching are those of [chapter 50](50_scaling.ipynb). The function hands them the layer's parameters
+# The five scaling formulas are in [chapter 50](50_scaling.ipynb). The function gives them the layer's parameters
 # and width:
 
 # %% fold="output"
 show_source(rope_from_config)
 
 # %% [markdown]
-# Scores of DeepSeek-V3 have a factor of their own:
+# ### Factors of queries, keys and scores (second reading)
+#
+# DeepSeek-V3 has a separate factor for its scores:
 
 # %%
 deepseek = {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_theta": 1e4,
@@ -395,8 +411,8 @@ print(found.frequencies.shape, found.attention_factor, found.layout, round(found
 assert np.isclose(found.score_factor, (0.1 * np.log(40) + 1) ** 2, rtol=1e-14, atol=0)
 
 # %% [markdown]
-# To use all four, take Phi-4-mini in small: three quarters of the components turn, with LongRoPE (a list of divisors for
-# short texts, one for long) and its factor $a$.
+# To use all four results, take a small Phi-4-mini: three quarters of the components rotate, with LongRoPE (a list of
+# divisors for short sequences, one for long ones) and its factor $a$.
 
 # %%
 phi = {"model_type": "phi3", "head_dim": 8, "partial_rotary_factor": 0.75, "rope_theta": 1e4,
@@ -408,12 +424,11 @@ assert np.allclose([a2, found.attention_factor**2], 2, rtol=0, atol=1e-14)
 q, k = rng.standard_normal((2, 9, 8))
 
 # %% [markdown]
-# Turn, multiply the components that turn with $a$, take the product, and multiply it with the score factor $\beta$
-# ($K$ counts all components of a query, in DeepSeek-V3 128 unturned ones among them):
+# Rotate, multiply the rotated components with $a$, take the product, and multiply it with the score factor $\beta$.
+# $K$ counts all components of a query, in DeepSeek-V3 also 128 unrotated ones:
 #
 # $$s = \frac{\beta}{\sqrt K}\;\tilde q\cdot\tilde k\qquad
 # \tilde q = \big(a\,R_i\,q_{\text{turned}},\; q_{\text{rest}}\big)$$
-
 
 # %%
 def scores_of(q, k, settings):
@@ -434,8 +449,8 @@ for i, j in ((8, 8), (8, 3), (0, 5)):  # by hand, pair by pair
 
 # %% [markdown]
 # *A common mistake* is to multiply all components by $a$. For proportional RoPE that is right, since its zeros count as
-# turned; here it is not. Another is to forget $a$, as code does that takes the frequencies alone. **Predict**: what does each do to the
-# two parts of a score, when $a^2 = 2$?
+# rotated. Here it is not. Another mistake is to forget $a$, as code does that takes only the frequencies. **Predict**: what
+# does each mistake do to the two parts of a score, when $a^2 = 2$?
 
 # %% fold="output"
 plain = scores_of(q, k, found._replace(attention_factor=1.0))
@@ -446,10 +461,11 @@ assert np.allclose(plain - rest, (mine - rest) / a2, rtol=0, atol=1e-12)  # turn
 assert np.allclose(a2 * plain - mine, (a2 - 1) * rest, rtol=0, atol=1e-12)  # content: twice
 
 # %% [markdown]
-# Without $a$ the turned part counts half of what it should; with $a$ on everything the other part counts twice.
+# Without $a$ the rotated part counts half of what it should. With $a$ on everything the other part counts twice.
 #
-# A word among the RoPE parameters that the function doesn't know it refuses, by name: a wrong guess would be fluent and
-# wrong. Of a model's code it knows what the lists in its module say; look up what another model does beside its configuration.
+# If the RoPE parameters contain a config key that the function doesn't know, it refuses and names the key: a wrong guess
+# would be fluent and wrong. About a model's code it knows what the lists in its module say. Look up what another model
+# does beside its configuration.
 
 # %%
 for config in (
@@ -464,45 +480,49 @@ for config in (
         print(error)
 
 # %% [markdown]
-# ### Where transformers itself differs
+# ### Where transformers reads a configuration differently (second reading)
 #
-# Version 5.23.0 does three things otherwise:
+# Version 5.23.0 does three things differently:
 #
 # - `"truncate": false` of YaRN is lost when the parameters are nested by layer type: the code asks the outer
 #   dictionary, and rounds.
-# - A Phi-3 configuration with `"type": "su"` is refused, unless $L_0$ stands among its RoPE parameters; `"yarn"` there
+# - A Phi-3 configuration with `"type": "su"` is refused, unless $L_0$ is among its RoPE parameters. `"yarn"` there
 #   means LongRoPE, which the function here refuses.
-# - `dynamic` remembers: after a longer text the larger base stays until a text shorter than $L_0$ comes.
+# - `dynamic` remembers: after a longer sequence the larger base stays until a sequence shorter than $L_0$ comes.
 #
-# Else `tests/test_golden.py` finds them equal, for every type, and every model of this chapter's figures.
+# Otherwise `tests/test_golden.py` finds the two equal, for every type, and every model of this chapter's figures.
 
 # %% [markdown]
 # ## In short
 #
-# - **What does `partial_rotary_factor` 0.5 mean?** It depends on `rope_type`. By default the first half of the
-#   components turns as a small head of its own. With `proportional` (Gemma 4) the first half of the *pairs of the whole
-#   head* turns: other speeds, and in the half layout other partners. [Shown](#two-ways-to-turn-a-half).
-# - **Which layout has a model?** The configuration seldom says. Hugging Face's code pairs $c$ with $c+n$ (half) unless
-#   the model's own code says otherwise: GPT-J, Cohere, GLM-4 (not GLM-4.5), Llama 4 and DeepSeek interleave.
-#   [Table](#which-layout).
-# - **Is the norm of queries and keys before or after the turn?** Before in Qwen 3 and Gemma 3; their gain
-#   must be permuted with the weights. Without a gain (Llama 4 Scout) the order makes no difference; a gain after the turn (HunYuan)
-#   makes scores depend on more than the distance. [Shown](#a-norm-beside-the-turn).
-# - **Which base has a layer?** `rope_theta`, on top or in `rope_parameters`, there perhaps for each of the `layer_types`; if
-#   missing, the default of the model's class. In Gemma 3 and ModernBERT local layers have 10,000 (in old files of Gemma
-#   `rope_local_base_freq`), global ones more; a stretching factor may be theirs alone. [Shown](#a-base-for-each-layer).
-# - **What do `no_rope_layers` list?** The layers *with* RoPE: 1 where it is used, 0 where not.
-#   [Shown](#layers-without-rope).
-# - **Which function reads all this?** `rope_from_config(config, layer, length)`; it gives frequencies, the factor of queries
-#   and keys, the layout and a factor of the scores. [Table of all words](#from-words-to-functions).
+# - **What does `partial_rotary_factor` 0.5 mean?** By default the first half of the components rotates as a small separate
+#   head. With the `rope_type` `proportional` (Gemma 4) the first half of the *pairs of the whole head* rotates.
+#   [Partial and proportional RoPE](#partial-rope-and-proportional-rope-p-rope).
+# - **Which layout does a model have?** The configuration seldom says. Hugging Face's code pairs $c$ with $c+n$ (half), but
+#   GPT-J, Cohere, GLM-4 (not GLM-4.5), Llama 4 and DeepSeek interleave.
+#   [Table of layouts](#interleaved-or-half-layout-which-model-has-which).
+# - **Is QK-norm before or after RoPE?** Before in Qwen 3 and Gemma 3, whose gain must be permuted. Without
+#   a gain (Llama 4 Scout) the order makes no difference. With a gain afterwards (HunYuan) more than the distance counts.
+#   [QK-norm](#qk-norm-before-or-after-rope).
+# - **What base does a layer have?** `rope_theta`, on top or in `rope_parameters`, perhaps per layer type. If missing, it is
+#   the default of the model's class. In Gemma 3 and ModernBERT local layers have 10,000, global ones more.
+#   [The base of each layer](#the-base-of-each-layer-local-and-global-layers).
+# - **What does `no_rope_layers` list?** The layers *with* RoPE: 1 where it is used, 0 where not.
+#   [Layers without RoPE](#layers-without-rope).
+# - **Which test finds a wrong RoPE?** Compare scores at a distance, because at distance 0 wrong partners, bases and layouts
+#   agree. Compare layer by layer, with a model that has each kind of layer.
+#   [Wrong partners](#partial-rope-and-proportional-rope-p-rope),
+#   [kinds of layers](#the-base-of-each-layer-local-and-global-layers).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: A quarter of GPT-NeoX
+# Functions to write are in `notebooks/exercises/42_rope_in_models.py`; check yours with `pe-numpy check 42_rope_in_models.py`.
 #
-# Pythia-160m, a small GPT-NeoX, turns a quarter of 64 components with base 10,000. Which base must proportional RoPE have, so that the
-# frequencies are the same? Which components must change places in the half layout?
+# ### Exercise 1: GPT-NeoX as proportional RoPE
+#
+# Pythia-160m, a small GPT-NeoX, rotates a quarter of 64 components with base 10,000. Which base must proportional RoPE
+# have, so that the frequencies are the same? Which components must change places in the half layout?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -518,7 +538,7 @@ for config in (
 #
 # <details><summary>Solution</summary>
 #
-# Base $10^{16}$; components 8 to 15 and 32 to 39 change places.
+# The base is $10^{16}$, and components 8 to 15 and 32 to 39 change places.
 #
 # ```python
 # neox = proportional_frequencies(64, 0.25, 1e16)
@@ -532,7 +552,7 @@ for config in (
 #
 # </details>
 #
-# ### Exercise 2: The smallest test model
+# ### Exercise 2: The smallest test model with each kind of layer
 #
 # How many layers must a test model of Gemma 3, of Llama 4 and of ModernBERT have, so that each kind of layer is in
 # it? Count with `rope_from_config`.
@@ -551,7 +571,7 @@ for config in (
 #
 # <details><summary>Solution</summary>
 #
-# Six, four and two.
+# They need six, four and two.
 #
 # ```python
 # def least(name):
@@ -562,9 +582,9 @@ for config in (
 #
 # </details>
 #
-# ### Exercise 3: A gain in the middle
+# ### Exercise 3: A gain after the rotation
 #
-# HunYuan has a norm with a gain *after* the turn. Show with one pair that its scores don't depend on the distance alone.
+# HunYuan has a norm with a gain *after* the rotation. Show with one pair that its scores don't depend only on the distance.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -580,7 +600,7 @@ for config in (
 #
 # <details><summary>Solution</summary>
 #
-# The norm doubles the square of this length. At distance 0 the product is $8\cos^2 i\theta + 2\sin^2 i\theta$: it depends on $i$.
+# The norm doubles the square of this length. At distance 0 the product is $8\cos^2 i\theta + 2\sin^2 i\theta$, which depends on $i$.
 #
 # ```python
 # pair = np.array([[1.0, 0.0]] * 2)
@@ -592,22 +612,18 @@ for config in (
 #
 # </details>
 #
-# Functions to write, with a judge: `pe_numpy/copy/stubs/42_rope_in_models.py`.
-#
 # ## In practice
 #
 # | scheme | who uses it | trained, cached | cost | verdict |
 # |---|---|---|---|---|
-# | partial | GPT-J 64 of 256; GPT-NeoX, StableLM, Qwen3-Next 1/4; Persimmon, GLM 1/2; Phi-4-mini 3/4 | nothing; turned keys are safe, but for LongRoPE's | less than the whole | some components free of position |
-# | proportional | global layers of Gemma 4 (1/4) and LFM3 (1/2) | same | same | partial RoPE of base $b^p$: no slow pairs |
-# | two bases | Gemma 3 and 4, ModernBERT | same; a local layer of a decoder needs its last $w$ keys alone | two tables of angles | short and long range, each its own clock |
+# | partial | GPT-J (64 of 256), GPT-NeoX, StableLM and Qwen3-Next (1/4), Persimmon and GLM (1/2), Phi-4-mini (3/4) | nothing; rotated keys are safe, except LongRoPE's | less than the whole | some components free of position |
+# | proportional | global layers of Gemma 4 (1/4) and LFM3 (1/2) | same | same | partial RoPE with base $b^p$: no slow pairs |
+# | two bases | Gemma 3 and 4, ModernBERT | same; a local layer of a decoder needs only its last $w$ keys | two tables of angles | short and long range, each with its own frequencies |
 # | none in every fourth | Llama 4, SmolLM3, Cohere 2, EXAONE 4 with windows | same | less | no longest distance |
-# | norm of q and k | Qwen 3, Gemma 3 (before, gain); OLMo 2 (all heads at once); HunYuan (after, gain); Llama 4 Scout (after, no gain) | a gain | two norms a layer | permute the gain with the weights |
+# | QK-norm | Qwen 3 and Gemma 3 (before, gain), OLMo 2 (all heads together), HunYuan (after, gain), Llama 4 Scout (after, no gain) | a gain | two norms per layer | permute the gain with the weights |
 #
-# - **Test a score, at a distance.** At distance 0 wrong partners, bases and layouts agree.
-# - **Compare layer by layer**, with a model that has each kind of layer.
 # - **Give lengths**: `dynamic` and `longrope` have no frequencies without one.
-# - DeepSeek-V4 turns the *last* 64 of 512 components; the function refuses it.
+# - DeepSeek-V4 rotates the *last* 64 of 512 components, and the function refuses it.
 #
 # ## Further reading
 #

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 44. Keep fewer keys: grouped queries, latent attention and why RoPE is in its way
+# # 44. GQA, MQA and MLA: sharing and compressing keys
 #
 # *How can heads share keys, what does a cache then weigh, and why does latent attention need a turned key of its own?*
 #
 # 30 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A decoder keeps a key and a value of every earlier token for every head, and this KV cache can
+# outgrow the model. Grouped-query and multi-query attention (GQA, MQA) let several query heads share one key and one
+# value. Latent attention (MLA) compresses the keys and values of all heads into one short vector per token, but then
+# RoPE is in the way. You will count the caches of released models, convert weights with shared heads, and compute MLA's
+# scores in two ways.
 
 # %% fold="input" alt="Eight query heads over what a token leaves in the cache, drawn to scale, four ways. What one sees: eight keys and values; two shared by four heads each; one for all; or one wide block c and a narrow turned key, which all heads read."
 import matplotlib.pyplot as plt
@@ -21,6 +25,18 @@ from pe_numpy.transformer.encodings import Rope
 
 plots.fewer_keys_heads(heads=8, groups=2, latent=4, turned=0.5)
 plt.show()
+
+# %% [markdown]
+# ## Grouped-query attention (GQA): query heads share keys
+#
+# A decoder keeps the keys and values of all tokens before ([chapter 63](63_decoding.ipynb#what-a-cache-weighs)).
+# In the figure $K$ is the head dimension (`head_dim`), the number of components of one key. On the left each query head
+# has its own key and value. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ KV heads
+# (`num_key_value_heads`), in groups of $H/G$ neighbours. $G=1$ is **multi-query attention** (MQA), and $G=H$ is the usual
+# attention. The panel on the right, with $c$ and $k^R$, is MLA and comes [later](#multi-head-latent-attention-mla-one-short-vector-for-all-heads).
+# With $R_i$ for RoPE's rotation at position $i$, query head $h$ at $i$ gives the key at $j$ the score
+#
+# $$s_{hij} = \frac{(R_i\,q_{hi})\cdot(R_j\,k_{gj})}{\sqrt K},\qquad g=\Big\lfloor\frac{hG}{H}\Big\rfloor$$
 
 # %%
 rng = np.random.default_rng(0)
@@ -38,11 +54,11 @@ scores = rope(q, at) @ early.swapaxes(-1, -2) / K**0.5
 assert np.allclose(scores, expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Turning and repeating commute ([chapter 41](41_rope_computed.ipynb#fewer-key-heads)), so the cache holds $G$ turned
-# heads. Values are shared in the same groups. Nothing else of RoPE changes.
+# It makes no difference whether we rotate first or repeat first ([chapter 41](41_rope_computed.ipynb#fewer-key-heads)),
+# so the cache holds $G$ rotated heads. Values are shared in the same groups. Nothing else of RoPE changes.
 #
-# NumPy has two functions that make six heads of two: `np.repeat` and `np.tile`. **Predict** which query heads
-# read a wrong key head with `np.tile`.
+# NumPy has two functions that turn two heads into six: `np.repeat` and `np.tile`. **Predict** which query heads
+# read a wrong KV head with `np.tile`.
 
 # %% fold="output"
 numbers = np.arange(G)
@@ -57,13 +73,13 @@ for groups in (1, H):
     )
 
 # %% [markdown]
-# *A common mistake*, and one that hides: four of six heads are right. With $G=1$ or $G=H$ both functions
+# This is *a common mistake*, and one that hides: four of six heads are right. With $G=1$ or $G=H$ both functions
 # agree, so a test needs a true group.
 #
-# GQA is attention with tied weights: repeat the rows of $W_k$ instead of the keys, and an ordinary layer with $H$ key
-# heads computes the same. So it can say nothing that the larger layer could not. What is lost: one under another, the
-# scores of a group's heads have rank $K$ at most, not $HK/G$. (Ainslie et al. measured little loss for GQA, more for
-# MQA.)
+# GQA is attention with tied weights. Repeat the rows of $W_k$ instead of the keys, and an ordinary layer with $H$ KV
+# heads computes the same. So GQA can express nothing that the larger layer could not. What is lost is rank: stacked one
+# under another, the scores of a group's heads have rank $K$ at most, not $HK/G$. Ainslie et al. measured little loss for
+# GQA, more for MQA.
 
 # %%
 D = 10
@@ -79,9 +95,9 @@ ranks = [
 assert ranks == [K, H * K // G]
 
 # %% [markdown]
-# The Transformer of [chapter 62](62_model.ipynb) shares heads on request: `Sizes(n_kv_heads=G)` makes $W_k$ and $W_v$ of
-# width $GK$ and a cache of $G$ heads. Repeat their columns, a head at a time, and the same `Model` reads full keys: it gives
-# the same logits from $H/G$ times the bytes.
+# The Transformer of [chapter 62](62_model.ipynb) shares heads on request: `Sizes(n_kv_heads=G)` gives $W_k$ and $W_v$ the
+# width $GK$, and the cache $G$ heads. Repeat their columns, one head at a time, and the same `Model` reads full keys. It
+# then gives the same logits from $H/G$ times the bytes.
 
 # %%
 sizes = Sizes(11, 24, 16, n_layers=2, n_kv_heads=G, biases=False)
@@ -99,12 +115,12 @@ print("bytes in the cache:", weigh)
 assert weigh == [2 * 2 * G * 4 * 5 * 8, 2 * 2 * H * 4 * 5 * 8] and weigh[1] == width * weigh[0]
 
 # %% [markdown]
-# ### A common mistake: heads of the keys
+# ### A common mistake: converting GQA weights with the wrong number of heads (second reading)
 #
-# Weights that were trained with interleaved pairs serve half-split code if the rows of $W_q$ and $W_k$ are reordered
+# Weights that were trained with interleaved pairs work in half-split code if the rows of $W_q$ and $W_k$ are reordered
 # *within each head* ([chapter 40](40_rope_derived.ipynb#converting-weights)). How many heads do the rows of
-# $W_k$ make? $G$. For $G=2$, $K=4$ the rows go to 0 2 1 3 and 4 6 5 7. llama.cpp gave $H/G$ heads
-# ([PR #3364](https://github.com/ggml-org/llama.cpp/pull/3364)); transformers, reading its files, forgot $G$
+# $W_k$ make? They make $G$. For $G=2$, $K=4$ the rows go to 0 2 1 3 and 4 6 5 7. llama.cpp gave $H/G$ heads
+# ([PR #3364](https://github.com/ggml-org/llama.cpp/pull/3364)). transformers, reading its files, forgot $G$
 # ([PR #31788](https://github.com/huggingface/transformers/pull/31788)). **Predict**: which of the two models
 # below comes out right with $H/G$?
 
@@ -121,9 +137,8 @@ for name, heads, groups, wide in (("Llama 2 70B", 64, 8, 128), ("TinyLlama", 32,
 assert right == [("Llama 2 70B", "G"), ("Llama 2 70B", "H/G"), ("TinyLlama", "G")]
 
 # %% [markdown]
-# $64/8=8$: the large model hid the mistake, and a small one with $32/4$ showed it. Nothing raises as long as
-# the count divides the rows into even parts. What does it do to scores?
-
+# Since $64/8=8$, the large model hid the mistake, and a small one with $32/4$ showed it. No error is raised as long as
+# the count divides the rows into parts of even length. What does the mistake do to scores?
 
 # %%
 def converted_scores(heads_of_k, Wq, Wk):
@@ -133,7 +148,6 @@ def converted_scores(heads_of_k, Wq, Wk):
     q, k = split_heads(x @ half_q.T, H), split_heads(x @ half_k.T, G)
     q, k = rope(q, at, layout="half"), rope(k, at, layout="half")
     return q @ np.repeat(k, width, axis=0).swapaxes(-1, -2)
-
 
 # %%
 Wq = rng.standard_normal((H * K, D))
@@ -146,13 +160,13 @@ for count in (G, 2 * G, None):
     assert (gap.max() < 1e-12) == (here < 1e-12) == (count == G)
 
 # %% [markdown]
-# Wrong even at distance 0, where turns cancel.
+# The scores are wrong even at distance 0, where rotations cancel.
 #
-# ## What a token weighs
+# ## KV-cache bytes per token in released models
 #
-# A layer keeps a key and a value of width $K$ for each key head: $2GK$ numbers a token. Released models differ in
-# widths and layers, too. Below, DeepSeek-V3's number is that of MLA, explained in the next sections: $r+d_r$ in place
-# of keys of $128+64$ and values of 128 for each of 128 heads.
+# A layer keeps a key and a value of head dimension $K$ for each KV head, so $2GK$ numbers per token. Released models
+# also differ in widths and layers. Below, DeepSeek-V3's number is the one of MLA, explained in the next sections. Each
+# layer keeps $r+d_r$ numbers instead of keys of $128+64$ and values of 128 for each of 128 heads.
 
 # %%
 MODELS = {  # layers, query heads, key heads, width of a head
@@ -184,19 +198,22 @@ plots.fewer_keys_models(list(weight), kept, without)
 plt.show()
 
 # %% [markdown]
-# Qwen 3 with 0.6 billion parameters keeps as much a layer as Llama 3 with 8 billion, and in all more
-# than nine times as much as Qwen 2.5 with 0.5 billion. A layer of DeepSeek-V3 keeps 576 numbers for its 128 heads:
-# their keys and values would weigh 71 times as much. All its 61 layers weigh little more than half of Llama 3's 32.
-# (The last column counts all tokens in all layers. In Gemma 2 every second layer sees a window alone, in Gemma 3 five
-# of six: [chapter 12](12_attention_blocks.ipynb#a-window-counts-the-query).)
+# Qwen 3 with 0.6 billion parameters keeps as much per layer as Llama 3 with 8 billion, and in all more
+# than nine times as much as Qwen 2.5 with 0.5 billion. A layer of DeepSeek-V3 keeps 576 numbers for its 128 heads.
+# Their keys and values would take 71 times as many. All its 61 layers need little more than half of the memory of Llama 3's
+# 32. The last column counts all tokens in all layers, but in Gemma 2 every second layer attends only to a sliding window,
+# and in Gemma 3 five of six layers do
+# ([chapter 12](12_attention_blocks.ipynb#a-window-counts-the-query)).
 #
-# ## One short vector for all heads
+# ## Multi-head latent attention (MLA): one short vector for all heads
 #
-# GQA makes fewer keys. **Multi-head latent attention** (MLA, DeepSeek-V2) compresses keys and values: it keeps a key for
-# each head, but makes all of them from one short vector: the token's *latent vector* $c_j = W_d\,x_j$ of width $r$. Head $h$'s key is
-# $k_{hj} = W_{uk,h}\,c_j$, of width $d_n$, and its value $W_{uv,h}\,c_j$. ($d$: down, $u$: up.) The cache holds $c$.
+# GQA makes fewer keys. **Multi-head latent attention** (MLA, DeepSeek-V2) compresses keys and values. It keeps a key for
+# each head, but makes all of them from one short vector: the *latent vector* $c_j = W_d\,x_j$ of width $r$, where $x_j$ is
+# the token's vector. Head
+# $h$'s key is $k_{hj} = W_{uk,h}\,c_j$, of width $d_n$, and its value $W_{uv,h}\,c_j$. The index $d$ is for down, $u$ for
+# up. The cache stores $c$.
 #
-# That looks expensive: at every step the keys of all tokens before would have to be made again. But
+# That looks expensive: at every step the keys of all earlier tokens would have to be made again. But
 #
 # $$q\cdot(W_{uk}\,c) = (W_{uk}^\top q)\cdot c$$
 
@@ -212,8 +229,8 @@ assert key == [-1, -1, 1, 1] and absorbed == [5, 3] and direct == other == 2
 
 # %% [markdown]
 # By hand: the key is $(1-2,\,-1,\,1,\,2-1) = (-1,-1,1,1)$ and $q\cdot k=-1+2+1=2$. The absorbed query is
-# $(1+2+2,\;2+1)=(5,3)$ and $5-3=2$. $W_{uk}$ is multiplied with *one* query in place of all keys: it is
-# **absorbed**. $W_{uv}$ waits on the other side, until the latent vectors are mixed:
+# $(1+2+2,\;2+1)=(5,3)$ and $5-3=2$. $W_{uk}$ is multiplied with *one* query instead of all keys: it is
+# **absorbed**. $W_{uv}$ comes at the other end, after the sum of the latent vectors with the attention weights $w_{ij}$:
 #
 # $$\sum_j w_{ij}\,W_{uv}\,c_j = W_{uv}\sum_j w_{ij}\,c_j$$
 
@@ -225,14 +242,14 @@ mixed_values = sum(w[j] * (Wuv @ latent[j]) for j in range(S))
 assert np.allclose(mixed_values, Wuv @ (w @ latent), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## Why RoPE is in the way
+# ## Why RoPE is in the way of MLA
 #
-# Now turn the query by its position $i$ and the key $W_{uk}c$ by its own, $j$. With $\Delta=i-j$
+# Now rotate the query by its position $i$ and the key $W_{uk}c$ by its position $j$. With $\Delta=i-j$
 #
 # $$(R_i\,q)\cdot(R_j\,W_{uk}\,c) = (W_{uk}^\top R_{\Delta}\,q)\cdot c$$
 #
-# since $R_j^\top R_i=R_{i-j}$. The rotation stands *between* $q$ and $W_{uk}$. **Predict** for $i=3$, $j=1$:
-# is the score right if one absorbs as before, $W_{uk}^\top(R_3\,q)$ with the plain $c$? And at which key is
+# since $R_j^\top R_i=R_{i-j}$. The rotation is *between* $q$ and $W_{uk}$. **Predict** for $i=3$, $j=1$:
+# is the score right if you absorb as before, $W_{uk}^\top(R_3\,q)$ with the unrotated $c$? And at which key is
 # it right?
 
 # %% fold="output"
@@ -247,9 +264,9 @@ assert f"{careless:.6f}" == "3.877518"
 assert abs(careless - turned_query @ (W @ c)) < 1e-12  # the score of a key at position 0
 
 # %% [markdown]
-# The careless form takes every key to stand at 0. The right one needs a query of its own,
+# The careless form treats every key as if it were at position 0. The right one needs a separate query,
 # $W_{uk}^\top R_\Delta\,q$, for *every distance*. Could one matrix serve two distances $\Delta$ and $\Delta+1$? Then
-# $W_{uk}^\top R_\Delta(R_1-I)=0$. But $R_1-I$ can be inverted, as no pair stands still, so $W_{uk}$ would be 0.
+# $W_{uk}^\top R_\Delta(R_1-I)=0$. But $R_1-I$ can be inverted, because every pair rotates, so $W_{uk}$ would be 0.
 
 # %%
 R1 = rope_matrix(1, theta)
@@ -261,8 +278,8 @@ print("absorbed queries of distances 0 to 3:", np.round(queries, 3).tolist())
 assert min(np.linalg.norm(a - b) for a in queries for b in queries if a is not b) > 0.4
 
 # %% [markdown]
-# Then cache turned keys? The keys of all heads, side by side in rows of $H\,d_n$ numbers, have rank $r$
-# at most, for they are $c$ times one matrix. Turned keys do not.
+# Can we cache rotated keys, then? The keys of all heads, side by side in rows of $H\,d_n$ numbers, have rank $r$
+# at most, because they are $c$ times one matrix. Rotated keys do not.
 
 # %% alt="Singular values of 96 tokens' keys, 4 heads of width 16 from latent vectors of width 8. What one sees: without a turn eight values, then zeros; turned, the values fall slowly and go on far past eight."
 tokens, heads, d_n, r = 96, 4, 16, 8
@@ -279,13 +296,13 @@ plots.fewer_keys_rank(curves, r)
 plt.show()
 
 # %% [markdown]
-# A turn writes the position into every key: no matrix makes these keys of $r$ numbers a token.
+# A rotation writes the position into every key, so no matrix makes these keys from $r$ numbers per token.
 #
-# ## Let a few components turn apart
+# ## MLA's decoupled rotary key
 #
-# DeepSeek's way out: split each query into a part that does not turn (C: content), $q^C$ of width $d_n$, and one that
-# does (R: rotary), $q^R$ of width $d_r$. The keys' counterparts are $W_{uk}\,c$ of each head, and for all heads
-# **one** $k^R_j$ made from $x_j$, the **decoupled rotary key**. The parts stand side by side, so their products are
+# DeepSeek's way out is to split each query into two parts. One does not rotate (C: content): $q^C$ of width $d_n$. The
+# other does (R: rotary): $q^R$ of width $d_r$. The keys' counterparts are $W_{uk}\,c$ of each head, and for all heads
+# **one** $k^R_j$ made from $x_j$, the **decoupled rotary key**. The parts are side by side, so their products are
 # added:
 #
 # $$s_{hij}=\frac{q^C_{hi}\cdot W_{uk,h}\,c_j+(R_i\,q^R_{hi})\cdot(R_j\,k^R_j)}{\sqrt{d_n+d_r}}$$
@@ -310,8 +327,9 @@ for way in (True, False):
 show_source(mla_scores)
 
 # %% [markdown]
-# Cached are $c_j$ and the turned $R_j\,k^R_j$: $r+d_r$ numbers; that is why $k^R$ is shared. A whole
-# layer, both ways, and its newest token from the cache (stored keys are turned already, so they go in at position 0):
+# The cache stores $c_j$ and the rotated $R_j\,k^R_j$, together $r+d_r$ numbers. That is why $k^R$ is shared. The cell
+# computes a whole layer both ways, and then its newest token from the cache. Stored keys are rotated already, so they go
+# in at position 0:
 
 # %%
 Wuv, mask = rng.standard_normal((H, d_v, r)), causal_mask(at, at)
@@ -327,8 +345,8 @@ assert np.allclose(moved, scores, rtol=0, atol=1e-10)  # distances alone count
 
 # %% [markdown]
 # In another light this is [partial RoPE](41_rope_computed.ipynb#partial-rope): of each head's $d_n+d_r$ components
-# $d_r$ turn. It is special in two things: the turning part of the key is shared, as in MQA, and the part that
-# stands still has rank $r$ at most over all heads.
+# $d_r$ rotate. Two things are special. The rotated part of the key is shared, as in MQA, and the unrotated part has rank
+# $r$ at most over all heads.
 
 # %%
 whole_q = np.concatenate([q_R, q_C], axis=-1)  # the turning part first, as `rope` has it
@@ -340,13 +358,13 @@ partial /= (d_n + d_r) ** 0.5
 assert np.allclose(partial, scores, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### One key head for all
+# ### Absorbed MLA is multi-query attention (second reading)
 #
-# Absorbed, latent attention is multi-query attention: one key head $[c_j;\,R_j k^R_j]$ of width $r+d_r$, whose first
-# $r$ components are also the value. A fast kernel for MQA will do, if it takes values narrower than keys and is told
-# the scale. Its default would be $1/\sqrt{r+d_r}$. (Why 576 wide and not 192, asks
-# [FlashMLA #49](https://github.com/deepseek-ai/FlashMLA/issues/49).) **Predict**: with DeepSeek's sizes, by how much would all
-# scores shrink?
+# With absorption, latent attention is multi-query attention. Its single KV head is $[c_j;\,R_j k^R_j]$ of width $r+d_r$,
+# whose first $r$ components are also the value. A fast kernel for MQA works if it takes values narrower than keys and is
+# told the scale. Its default would be $1/\sqrt{r+d_r}$. A user asks why it is 576 wide and not 192
+# ([FlashMLA #49](https://github.com/deepseek-ai/FlashMLA/issues/49)). **Predict**: with DeepSeek's sizes, by how much
+# would all scores shrink?
 
 # %% fold="output"
 one_q = np.concatenate([q_C @ Wuk, rope(q_R, at)], axis=-1)  # (H, S, r + d_r)
@@ -362,12 +380,12 @@ at_once = weight["DeepSeek-V3"][1]  # r + d_r, where a head has 128 + 64
 print(f"DeepSeek: sqrt(192/{at_once}) = {((128 + 64) / at_once) ** 0.5:.3f} of what they should be")
 
 # %% [markdown]
-# It is a scale that is easily lost: Megatron took the model's width over $H$ for that of a head
-# ([#1501](https://github.com/NVIDIA/Megatron-LM/issues/1501)); maxtext had the right $1/\sqrt{d_n+d_r}$ and *divided*
+# This scale is easily lost. Megatron took the model's width over $H$ for the head dimension
+# ([#1501](https://github.com/NVIDIA/Megatron-LM/issues/1501)). maxtext had the right $1/\sqrt{d_n+d_r}$ and *divided*
 # scores by it ([#1370](https://github.com/AI-Hypercomputer/maxtext/issues/1370)). And there is one more
-# constant. DeepSeek's frequencies are those of YaRN for texts 40 times as long as trained ([chapter 50](50_scaling.ipynb)).
-# YaRN also enlarges scores; here its factor goes to the whole score, turned or not, as $m^2$ with $m = 0.1\,a\ln 40+1$, where
-# $a$ (`mscale_all_dim`) is 1 in V3 and 0.707 in V2.
+# constant. DeepSeek's frequencies come from YaRN, for texts 40 times as long as trained ([chapter 50](50_scaling.ipynb)).
+# YaRN also enlarges scores. Here its factor applies to the whole score, rotated or not, as $m^2$ with
+# $m = 0.1\,a\ln 40+1$, where $a$ (`mscale_all_dim`) is 1 in V3 and 0.707 in V2.
 
 # %%
 for name, a, square in (("V2", 0.707, "1.589626"), ("V3", 1.0, "1.873854")):
@@ -376,11 +394,11 @@ for name, a, square in (("V2", 0.707, "1.589626"), ("V3", 1.0, "1.873854")):
     assert abs(m - (0.1 * a * np.log(40) + 1)) < 1e-14 and f"{m**2:.6f}" == square
 
 # %% [markdown]
-# ## Absorb, or make the keys?
+# ## Weight absorption: when it pays
 #
-# The scores are the same; products and numbers read are not. For a new token, with $S$ in the cache:
+# The scores are the same, but the products and the numbers read are not. For a new token, with $S$ tokens in the cache:
 #
-# | | products a layer, of scores | numbers read of keys |
+# | | products per layer, of scores | numbers read of keys |
 # |---|---|---|
 # | keys made again from $c$ | $S\,H\,d_n r + S\,H\,(d_n+d_r)$ | $S\,(r+d_r)$ |
 # | keys of all heads stored | $H\,d_n r+S\,H\,(d_n+d_r)$ | $S\,H\,(d_n+d_r)$ |
@@ -404,11 +422,11 @@ plots.fewer_keys_products(S, {"products of a step": products, "numbers read": re
 plt.show()
 
 # %% [markdown]
-# While a prompt is read, $S$ queries come at once: making the keys then costs $S\,H\,d_n r$ once, absorbing costs the
-# same, and each of $S^2$ pairs takes $H\cdot 192$ products against $H\cdot 576$. So it pays to make keys for a prompt and to
-# absorb while writing. (DeepSeek's
+# In prefill, while a prompt is read, $S$ queries come in one call. Making the keys then costs $S\,H\,d_n r$ once, and
+# absorbing costs the same. Each of $S^2$ pairs takes $H\cdot 192$ products with keys, against $H\cdot 576$ with absorption.
+# So it pays to make keys for a prompt and to absorb while writing. DeepSeek's
 # [inference code](https://github.com/deepseek-ai/DeepSeek-V3/blob/9b4e978/inference/model.py) has
-# both, `naive` and `absorb`. transformers 5.23.0 caches $c$ and makes all keys again at each step.)
+# both, `naive` and `absorb`. transformers 5.23.0 caches $c$ and makes all keys again at each step.
 
 # %%
 S = 4096
@@ -420,39 +438,35 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 # %% [markdown]
 # ## In short
 #
-# - **Which key head does query head $h$ read?** With $H$ query heads and $G$ key heads number
-#   $\lfloor hG/H\rfloor$: each key head is repeated in place, `0 0 1 1`. Turn first, then repeat: the same, with
-#   fewer heads to turn. [Shown](#many-queries-few-keys).
-# - **How do I convert a checkpoint?** Full heads into groups: average the key heads of each group, and its value
-#   heads, and train on ([exercise 1](#exercise-1-fewer-heads-from-many)). Between layouts of RoPE: $W_k$ has $G$
-#   heads; with $H$, or $H/G$, a converter may run and give wrong scores.
-#   [Shown](#a-common-mistake-heads-of-the-keys).
-# - **What does a token weigh?** $2GK$ numbers a layer ($G=H$: full heads; $G=1$: one), often of two bytes; with
-#   latent attention (MLA) $r+d_r$, in DeepSeek-V3 $512+64=576$. [Counted](#what-a-token-weighs).
-# - **Why does MLA not turn its whole keys?** $W_{uk}$ can be multiplied with the query in place of the key,
-#   $W_{uk}^\top q$, but with RoPE between them it would be $W_{uk}^\top R_{\Delta}\,q$: another query for each
-#   distance. So $d_r$ components turn apart, on one key that all heads share.
-#   [Shown](#why-rope-is-in-the-way).
-# - **Which scale, and which pairs?** $1/\sqrt{d_n+d_r}$, in DeepSeek $1/\sqrt{192}$, also when the absorbed query
-#   is 576 wide ([shown](#one-key-head-for-all)); with YaRN times one more constant. Pairs are interleaved.
+# - **Which KV head does query head $h$ read?** With $H$ query heads and $G$ KV heads it is number
+#   $\lfloor hG/H\rfloor$: each KV head is repeated in place, `0 0 1 1`. Rotating before the repetition rotates fewer
+#   heads. [GQA](#grouped-query-attention-gqa-query-heads-share-keys).
+# - **How do I convert a checkpoint?** Between RoPE layouts, reorder $W_k$ as $G$ heads. With $H$ or $H/G$, a converter may
+#   run and give wrong scores
+#   ([converting GQA weights](#a-common-mistake-converting-gqa-weights-with-the-wrong-number-of-heads-second-reading)).
+#   To turn full heads into groups, average each group and train on ([exercise 1](#exercise-1-average-the-kv-heads-of-a-trained-model)).
+# - **How large is the cache per token?** It has $2GK$ numbers per layer, often of two bytes ($G=H$ for full heads, $G=1$ for one).
+#   With latent attention (MLA) it has $r+d_r$, in DeepSeek-V3 $512+64=576$.
+#   [KV-cache bytes](#kv-cache-bytes-per-token-in-released-models).
+# - **Why does MLA not rotate its whole keys?** With RoPE the absorbed query would be $W_{uk}^\top R_{\Delta}\,q$, another
+#   query for each distance. So $d_r$ components rotate separately, on one key that all heads share.
+#   [Why RoPE is in the way](#why-rope-is-in-the-way-of-mla).
+# - **Which scale and which layout does DeepSeek have?** The scale is $1/\sqrt{d_n+d_r}$, here $1/\sqrt{192}$, also for the
+#   576 wide absorbed query. Pairs are interleaved. Rows of `kv_b_proj` come *head by head*, keys before values.
+#   [MQA](#absorbed-mla-is-multi-query-attention-second-reading), [names](#in-practice).
 # - **Absorb, or make the keys?** Make them for a prompt: absorbing takes up to 3 times the products of scores.
-#   Absorb for each new token: keys made again take some hundred times as many. [Counted](#absorb-or-make-the-keys).
-#
-# ## Many queries, few keys
-#
-# A decoder keeps the keys and values of all tokens before ([chapter 63](63_decoding.ipynb#what-a-cache-weighs)).
-# Each head has its own. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ key heads, in
-# groups of $H/G$ neighbours; $G=1$ is **multi-query attention** (MQA), $G=H$ the usual one.
-#
-# $$s_{hij} = \frac{(R_i\,q_{hi})\cdot(R_j\,k_{gj})}{\sqrt K},\qquad g=\Big\lfloor\frac{hG}{H}\Big\rfloor$$
+#   Absorb for each new token: keys made again take some hundred times as many.
+#   [Weight absorption](#weight-absorption-when-it-pays).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: fewer heads from many
+# Functions to write are in `notebooks/exercises/44_fewer_keys.py`; check yours with `pe-numpy check 44_fewer_keys.py`.
 #
-# Ainslie et al. make GQA of a trained model: they average the key heads of each group, and its value heads, and train
-# on. Show that averaging commutes with RoPE, and that it changes scores.
+# ### Exercise 1: average the KV heads of a trained model
+#
+# Ainslie et al. convert a trained model to GQA. They average the KV heads of each group, keys and values, and
+# continue training. Show that averaging commutes with RoPE, and that it changes scores.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -462,7 +476,7 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #
 # <details><summary>Hint 2</summary>
 #
-# $R_j$ is linear; all heads have the same frequencies.
+# $R_j$ is linear, and all heads have the same frequencies.
 #
 # </details>
 #
@@ -480,10 +494,10 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #
 # </details>
 #
-# ### Exercise 2: the same cache
+# ### Exercise 2: GQA with the cache size of MLA
 #
-# How many key heads of width 128 may GQA have, if its cache shall weigh what DeepSeek-V3's does? And what would MLA
-# weigh, if each of the 128 heads had a turned key of its own?
+# How many KV heads of dimension 128 may GQA have, if its cache is to be as large as DeepSeek-V3's? And how large would MLA's
+# cache be, if each of the 128 heads had its own rotated key?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -499,7 +513,7 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #
 # <details><summary>Solution</summary>
 #
-# Two and a quarter. With 128 turned keys a token weighs 15 times as much: a reason to share $k^R$.
+# Two and a quarter. With 128 rotated keys a token needs 15 times as much: a reason to share $k^R$.
 #
 # ```python
 # stored = weight["DeepSeek-V3"][1]
@@ -509,13 +523,13 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #
 # </details>
 #
-# ### Exercise 3: grouped queries are latent
+# ### Exercise 3: GQA as latent attention
 #
 # Write GQA without RoPE as latent attention: which $c$, which $W_{uk,h}$ and $W_{uv,h}$?
 #
 # <details><summary>Hint 1</summary>
 #
-# $c_j$ holds all that GQA caches: $r=2GK$.
+# $c_j$ contains all that GQA caches: $r=2GK$.
 #
 # </details>
 #
@@ -540,9 +554,9 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #
 # </details>
 #
-# ### Exercise 4: turn the latent vector itself
+# ### Exercise 4: rotate the latent vector itself
 #
-# Turn $c_j$ and the absorbed query $W_{uk}^\top q_i$, both $r$ wide. Are scores relative? How much is cached? What
+# Rotate $c_j$ and the absorbed query $W_{uk}^\top q_i$, both $r$ wide. Are scores relative? How much is cached? What
 # happens to the values?
 #
 # <details><summary>Hint 1</summary>
@@ -553,14 +567,14 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #
 # <details><summary>Hint 2</summary>
 #
-# $\sum_j w_{ij}R_jc_j$ depends on absolute places. Turn the sum back by $R_{-i}$.
+# $\sum_j w_{ij}R_jc_j$ depends on absolute positions. Rotate the sum back by $R_{-i}$.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Scores depend on $i-j$, and $r$ numbers are cached. But the heads no longer have turned keys of their own: all turn
-# in the latent space. And values arrive turned; the inverse turn of the query leaves them relative, $R_{j-i}\,c_j$.
+# Scores depend on $i-j$, and $r$ numbers are cached. But the heads no longer have their own rotated keys: all rotate
+# in the latent space. And values arrive rotated. The inverse rotation of the query leaves them relative, $R_{j-i}\,c_j$.
 #
 # ```python
 # q, c, W = rng.standard_normal((5, 3)), rng.standard_normal((5, 4)), rng.standard_normal((3, 4))
@@ -577,20 +591,20 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #
 # ## In practice
 #
-# | scheme | who uses it | a token and layer | cost | verdict |
+# | scheme | who uses it | per token and layer | cost | verdict |
 # |---|---|---|---|---|
-# | a key head each | GPT-2, Llama 2 7B, Phi-3 mini | $2HK$ | | the simplest, and the largest cache |
-# | GQA | Llama 3, Qwen 2.5 and 3, Gemma 2 | $2GK$ | $G$ heads to turn | one number to choose; RoPE as it was |
-# | MQA | Gemma 3 1B | $2K$ | one head to turn | the smallest of these three |
-# | MLA | DeepSeek-V2, V3, R1 | $r+d_r$ | absorbed in V3: 3 times the products of a score | a key for each head and a small cache, at the price of a rotary part apart |
+# | one key per head | GPT-2, Llama 2 7B, Phi-3 mini | $2HK$ | | the simplest, and the largest cache |
+# | GQA | Llama 3, Qwen 2.5 and 3, Gemma 2 | $2GK$ | $G$ heads to rotate | one number to choose; RoPE as it was |
+# | MQA | Gemma 3 1B | $2K$ | one head to rotate | the smallest of these three |
+# | MLA | DeepSeek-V2, V3, R1 | $r+d_r$ | absorbed in V3: 3 times the products of a score | a key for each head and a small cache, at the price of a separate rotary part |
 #
-# - **All are safe with a cache** of turned keys; nothing is trained for positions.
-# - **Names in DeepSeek's files.** `kv_a_proj_with_mqa` makes $[c;k^R]$; $c$ is cached *after* its norm
-#   (`kv_a_layernorm`); `kv_b_proj` has rows of keys, then of values, *head by head*.
-# - **Interleaved pairs** in V2 and V3. The indexer of V3.2, which picks keys to read, pairs by halves
-#   ([mlx-lm #512](https://github.com/ml-explore/mlx-lm/pull/512)); with the wrong layout the text stayed coherent and
+# - **All are safe with a cache** of rotated keys, and nothing is trained for positions.
+# - **Names in DeepSeek's files.** `kv_a_proj_with_mqa` makes $[c;k^R]$, and $c$ is cached *after* its norm
+#   (`kv_a_layernorm`). `kv_b_proj` has rows of keys, then of values, *head by head*.
+# - **Interleaved pairs** are used in V2 and V3. The indexer of V3.2, which picks keys to read, pairs by halves
+#   ([mlx-lm #512](https://github.com/ml-explore/mlx-lm/pull/512)). With the wrong layout the text stayed coherent and
 #   got worse with length ([#1431](https://github.com/ml-explore/mlx-lm/pull/1431)). The indexer
-#   of GLM-5, else alike, interleaves ([transformers #46842](https://github.com/huggingface/transformers/pull/46842)).
+#   of GLM-5, otherwise the same, interleaves ([transformers #46842](https://github.com/huggingface/transformers/pull/46842)).
 # - **Test with $1<G<H$**, with $H/G\ne G$, and at two distances.
 
 # %%
@@ -603,7 +617,7 @@ assert by_head[1, 0] == 5  # not row 3
 # ## Further reading
 #
 # - Shazeer 2019, *Fast Transformer decoding: one write-head is all you need*,
-#   [arXiv:1911.02150](https://arxiv.org/abs/1911.02150): MQA.
+#   [arXiv:1911.02150](https://arxiv.org/abs/1911.02150). On MQA.
 # - Ainslie et al. 2023, *GQA*, [arXiv:2305.13245](https://arxiv.org/abs/2305.13245).
 # - DeepSeek-AI 2024, *DeepSeek-V2*, [arXiv:2405.04434](https://arxiv.org/abs/2405.04434): MLA, and why RoPE does not go
 #   with absorption.

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 50. Stretch RoPE to longer texts
+# # 50. RoPE scaling: position interpolation, NTK, YaRN, LongRoPE
 #
 # *What does each scaling of RoPE do to each pair of components, and what does it cost?*
 #
 # 45 minutes. Needs [41 Compute with RoPE](41_rope_computed.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A model with RoPE is trained up to some context length. On a longer text its slow pairs of
+# components reach angles that training never showed, which is the likely reason why it fails. Every remedy slows pairs
+# down. Position interpolation slows all of them by the same factor. NTK-aware scaling, YaRN and Llama 3's rule spare the
+# fast ones, and LongRoPE has a factor for each pair. You will compute each scaling, see its price with heads built by
+# hand, and learn what it means for a KV cache.
 
 # %% fold="input" alt="Wavelength of each of 64 pairs under five schemes, and its ratio to plain RoPE. What one sees: linear lifts all pairs by 4, NTK-aware more and more, YaRN along a ramp, Llama 3 in a steep step."
 import matplotlib.pyplot as plt
@@ -26,12 +30,13 @@ plots.scaled_wavelengths({name: 2 * np.pi / f for name, f in schemes.items()}, L
 plt.show()
 
 # %% [markdown]
-# ## What a longer text shows that training did not
+# ## Beyond the context length: angles that training did not show
 #
-# RoPE turns pair $i$ of a query or key at position $m$ by the angle $m\theta_i$, with the **frequency**
-# $\theta_i = b^{-2i/d}$. Here $d$ is the number of components that turn, $b$ the **base**, and $i$ runs from 0
-# to $d/2-1$. A pair turns once in $\lambda_i = 2\pi/\theta_i$ positions, its **wavelength**. Within the
-# trained length $L_0$ it makes this number of **turns**:
+# RoPE rotates pair $i$ of a query or key at position $m$ by the angle $m\theta_i$, with the **frequency**
+# $\theta_i = b^{-2i/d}$. Here $d$ is the number of components that rotate, $b$ the **base** (`rope_theta`), and $i$ runs
+# from 0 to $d/2-1$. A pair makes one turn in $\lambda_i = 2\pi/\theta_i$ positions, its **wavelength**. The figure shows
+# the wavelengths of 64 pairs, and how much each scheme of this chapter lengthens them. *Direct* means unchanged. Within the
+# trained length $L_0$, the context length of training, a pair makes this number of **turns**:
 #
 # $$r_i = \frac{L_0}{\lambda_i} = \frac{L_0\,\theta_i}{2\pi}$$
 #
@@ -56,20 +61,20 @@ plots.seen_and_new_angles(L0 * theta, {"direct": s * L0 * theta}, [0, 16, 41, 48
 plt.show()
 
 # %% [markdown]
-# 41 pairs have come round; whatever angle they take later has been seen. The other 23 have shown only an arc of
-# their circle, and the long text goes beyond it. (That these pairs are the cause of the failure is a reading on which
-# Peng et al. 2023 build: likely, not proved.)
+# 41 pairs have come round, so whatever angle they take later has been seen. The other 23 have shown only an arc of
+# their circle, and the long text goes beyond it. Peng et al. 2023 build on the reading that these pairs are the cause of
+# the failure. The reading is likely, not proved.
 #
-# ## Three heads built by hand
+# ## What new angles do to attention: three heads built by hand
 #
-# What do new angles do to attention? A head's score depends on the distance $\delta = m - n$ of query and key alone:
+# A head's score depends only on the distance $\delta = m - n$ of query and key. With $R_m$ for the rotation at position
+# $m$,
 #
 # $$\langle R_m q, R_n k\rangle = \langle R_\delta\, q, k\rangle$$
 #
-# So we choose contents $q$ and $k$ and read the score as a function of $\delta$. With $q = R_{-w}k$, the key turned
-# backwards by $w$ positions, the score is largest at $\delta = w$: the head looks $w$ tokens back. And it reads the
-# pairs of $k$ that are not zero.
-
+# So we choose contents $q$ and $k$ and read the score as a function of $\delta$. Take $q = R_{-w}k$, the key rotated
+# backwards by $w$ positions. Then the score is largest at $\delta = w$, so the head attends to the token $w$ back. And it
+# reads the pairs of $k$ that are not zero.
 
 # %%
 def head(pairs, back):
@@ -90,8 +95,8 @@ assert np.allclose(on_both, score((q, k), [4], theta), rtol=0, atol=1e-12)
 
 # %% [markdown]
 # The **near head** reads the 16 fastest pairs and looks 3 tokens back. The **far head** reads one slow pair,
-# number 48: its score is $\cos \delta\theta_{48}$, which falls as the key gets older and so tells old from
-# new. The **wide head** reads all 64 pairs and looks 1000 tokens back; it comes later. **Predict**: at 8192
+# number 48. Its score is $\cos \delta\theta_{48}$, which falls as the key gets older and so tells old from
+# new. The **wide head** reads all 64 pairs and looks 1000 tokens back. It comes later. **Predict**: at 8192
 # positions with unchanged frequencies, which of the first two heads fails, and at which distance?
 
 # %% fold="output"
@@ -106,15 +111,15 @@ assert (
 )
 
 # %% [markdown]
-# The near head doesn't notice the length. To the far head a token 6283 positions back looks like the present
-# one; in training its score was never below -0.46 and never rose. So there are two demands that seem to
+# The near head is unaffected by the length. To the far head a token 6283 positions back looks like the present
+# one. In training its score was never below -0.46 and never rose. So there are two demands that seem to
 # conflict: near distances must stay as they are, and far ones must be squeezed into what training has shown.
 #
-# ## Interpolate every position
+# ## Position interpolation (linear scaling)
 #
-# The plainest mend is **position interpolation**, or **linear scaling** (Chen et al. 2023, section 2.3): put
-# position $m/s$ where $m$ was. Only the product of position and frequency matters, so we may as well leave the
-# positions whole and slow down every pair:
+# The simplest remedy is **position interpolation**, or **linear scaling** (Chen et al. 2023, section 2.3): it replaces
+# position $m$ by $m/s$. Only the product of position and frequency matters, so we can leave the
+# positions whole and slow down every pair instead:
 #
 # $$\frac ms\,\theta_i = m\,\frac{\theta_i}{s}$$
 
@@ -138,14 +143,14 @@ for name in ("direct", "linear"):
 assert best == 12 and (s * L0 * slowed <= L0 * theta * (1 + 1e-9)).all()
 
 # %% [markdown]
-# The near head is broken: neighbours stand a quarter of a trained step apart, so it looks 12 tokens back, and
-# its score leads the neighbours by a fifteenth of what it was. Training can mend that: Chen et al. report that
+# The near head is broken. Neighbours are a quarter of a trained step apart, so it looks 12 tokens back, and
+# its score leads the neighbours by a fifteenth of what it was. Training can fix that: Chen et al. report that
 # fine-tuning within 1000 steps is enough.
 #
-# ## Change the base
+# ## NTK-aware scaling: change the base
 #
-# The fastest pair should stay, the slowest should slow down by $s$, those between by something between. One
-# number of RoPE does this: the base. Put $b'$ for $b$, and pair $i$ changes by
+# The fastest pair should stay, the slowest should slow down by $s$, and those between by something between. One
+# number of RoPE does this: the base. Replace $b$ by $b'$, and pair $i$ changes by
 #
 # $$\frac{\theta_i'}{\theta_i} = \frac{b'^{-2i/d}}{b^{-2i/d}} = \Big(\frac{b'}{b}\Big)^{-2i/d}$$
 #
@@ -158,7 +163,6 @@ assert best == 12 and (s * L0 * slowed <= L0 * theta * (1 + 1e-9)).all()
 #
 # The exponent $d/(d-2)$ comes from $d/2$ pairs with $d/2 - 1$ steps from the first to the
 # last. The scheme is called **NTK-aware**, after the neural tangent kernel, the theory that was its motive.
-
 
 # %%
 def ntk_by_loops(d, factor, base):
@@ -177,12 +181,12 @@ assert np.allclose(ntk_scaling(d, s), ntk_by_loops(d, s, base), rtol=1e-12, atol
 
 # %% [markdown]
 # It was proposed for use *without* training. LLaMA 2 Long (Xiong et al. 2023) raises the base from 10,000 to
-# 500,000 *and goes on training* with long texts: another recipe.
+# 500,000 *and continues training* with long texts, which is another recipe.
 #
-# ### What it does not do
+# ### What NTK-aware scaling does not do
 #
 # The last pair stays within its trained arc. **Predict**: how many of the other 22 pairs that had not come round
-# still meet new angles? To keep *every* slow pair inside, pair 41 itself must slow down by 4. A larger factor
+# still reach new angles? To keep *every* slow pair inside, pair 41 itself must slow down by 4. A larger factor
 # $s'$ does it:
 #
 # $$s'^{-2\cdot 41/(d-2)} = \frac1s \quad\Longleftrightarrow\quad s' = s^{(d-2)/82}$$
@@ -197,21 +201,20 @@ assert beyond.sum() == 22 and np.isclose(safe[41] / theta[41], 1 / s, rtol=1e-12
 assert np.isclose((s * safe / theta)[turns < 1].max(), 1, rtol=1e-12, atol=0)  # of trained arcs
 
 # %% [markdown]
-# All 22. So for a text 4 times as long the formula wants 8.42; Peng et al. (section 3.1) say the same: the
+# All 22 do. So for a text 4 times as long the formula needs 8.42. Peng et al. (section 3.1) agree: the
 # factor must be set higher than the growth of the text.
 #
-# ## Keep, divide, and mix between
+# ## NTK-by-parts: keep, divide, and mix between
 #
-# Use the number of turns $r_i$ itself. A pair that turned often is *kept*. A pair that never came round is
-# *divided* by $s$. Between, mix, with a share $g_i$ from 0 to 1:
+# Now use the number of turns $r_i$ itself. A pair that turned often is *kept*. A pair that never came round is
+# *divided* by $s$. Pairs between are mixed, with a share $g_i$ from 0 to 1:
 #
 # $$\begin{gathered}\theta_i' = (1 - g_i)\,\frac{\theta_i}{s} + g_i\,\theta_i\\[4pt]
 # g_i = \begin{cases} 0 & r_i < \alpha\\ 1 & r_i > \beta\\
 # \dfrac{r_i - \alpha}{\beta - \alpha} & \text{otherwise}\end{cases}\end{gathered}$$
 #
-# This is **NTK-by-parts** (Peng et al. 2023, section 3.2); it doesn't touch the base. The authors recommend
+# This is **NTK-by-parts** (Peng et al. 2023, section 3.2), which doesn't change the base. The authors recommend
 # $\alpha = 1$ and $\beta = 32$ turns for LLaMA.
-
 
 # %%
 def by_parts_by_loops(frequencies, factor, trained_length, alpha, beta):
@@ -228,11 +231,11 @@ share = (by_parts / theta - 1 / s) / (1 - 1 / s)
 assert np.allclose(share, np.clip((turns - 1) / 31, 0, 1), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### Llama 3
+# ### Llama 3's RoPE scaling
 #
 # [Meta's code for Llama 3.1](https://github.com/meta-llama/llama-models/blob/a9c89c471f793423afd4cc3ca8671d6e56fe64cb/models/llama3/model.py#L45-L64)
-# has three branches by wavelength: shorter than $L_0/4$ is kept, longer than $L_0$ divided, and a line between.
-# It is the same function with $\alpha = 1$ and $\beta = 4$; a comment there says that the values were found by a
+# has three branches by wavelength: shorter than $L_0/4$ is kept, longer than $L_0$ is divided, and a line is between.
+# It is the same function with $\alpha = 1$ and $\beta = 4$. A comment there says that the values were found by a
 # grid search. Llama 3.1 itself has $b = 500{,}000$, $L_0 = 8192$, $s = 8$.
 
 # %%
@@ -246,16 +249,15 @@ print("\nLlama 3.1 keeps 29, divides 29, and mixes", meta_ratio[29:35].round(4).
 assert (meta_ratio[:29] == 1).all() and np.allclose(meta_ratio[35:], 1 / 8, rtol=1e-12, atol=0)
 
 # %% [markdown]
-# ### YaRN: the ramp that was released
+# ### YaRN's ramp: paper and code
 #
-# YaRN is NTK-by-parts and the factor that comes below. But
+# YaRN is NTK-by-parts and the attention factor that comes below. But
 # [its authors' code](https://github.com/jquesnelle/yarn/blob/995db5b575e75230b3384d658f8b944c9662f775/scaled_rope/LlamaYaRNScaledRotaryEmbedding.py)
-# has another ramp than the paper. It asks which pair *index* turns $r$ times:
+# has a different ramp from the paper. It asks which pair *index* turns $r$ times:
 #
 # $$i(r) = \frac{d\,\ln\dfrac{L_0}{2\pi r}}{2\ln b}$$
 #
 # It rounds $i(32)$ down and $i(1)$ up, and draws a straight line between the two *indices*.
-
 
 # %%
 def index_of(r):
@@ -284,12 +286,12 @@ ends = np.delete(gap, range(17, 41))
 assert (gap[17:41] > 1e-3).all() and np.allclose(ends, 0, rtol=0, atol=1e-14)
 
 # %% [markdown]
-# Both go by one name, and a model tuned with one must be run with that one. Here
+# Both have one name, and a model tuned with one must be run with that one. Here
 # `yarn_scaling` is the released ramp, and `llama3_scaling(f, s, L0, 1, 32)` the paper's.
 #
-# There is a third. [gpt-oss](https://github.com/openai/gpt-oss/blob/7b58334/gpt_oss/torch/model.py) does not round
-# $i(32)$ and $i(1)$; a configuration says so with `"truncate": false`. It has 32 pairs, $b = 150{,}000$,
-# $L_0 = 4096$ and $s = 32$. **Predict**: which of the pairs turn at another speed if a program rounds all the same?
+# There is a third ramp. [gpt-oss](https://github.com/openai/gpt-oss/blob/7b58334/gpt_oss/torch/model.py) does not round
+# $i(32)$ and $i(1)$, and a configuration says so with `"truncate": false`. It has 32 pairs, $b = 150{,}000$,
+# $L_0 = 4096$ and $s = 32$. **Predict**: which of the pairs rotate at another speed if a program rounds all the same?
 
 # %% fold="output"
 rounded, real = (yarn_scaling(64, 32, 4096, 150_000, truncate=t)[0] for t in (True, False))
@@ -305,17 +307,17 @@ print(f"pair 17 would turn {rounded[17] / real[17]:.2f} times too fast")
 assert (rounded / real).argmax() == 17
 
 # %% [markdown]
-# The pairs between the rounded ends, 9 to 17. One way to lose the word is told in
-# [chapter 42](42_rope_in_models.ipynb#where-transformers-itself-differs).
+# The pairs between the rounded ends do, 9 to 17. [Chapter 42](42_rope_in_models.ipynb#where-transformers-itself-differs)
+# tells one way to lose this config key.
 #
-# ## All of them at once
+# ## All RoPE scalings compared
 #
-# The picture at the top has the wavelengths of all 64 pairs. On its right one sees the four characters: linear
-# stretches every wavelength by 4; the new base along a curve that reaches 4 only at the last pair; YaRN leaves
-# pairs 0 to 16, stretches those from 41 on by 4, and mixes between; Llama 3 does the same in ten pairs.
+# The figure at the top has the wavelengths of all 64 pairs. Its right panel shows the four characters. Linear scaling
+# stretches every wavelength by 4. The new base stretches them along a curve that reaches 4 only at the last pair. YaRN
+# leaves pairs 0 to 16, stretches those from 41 on by 4, and mixes between. Llama 3 does the same in ten pairs.
 #
-# Before you move it: how does each of the four curves change when the factor becomes 32, and which ends stay?
-
+# Before you move the slider below: how does each of the four curves change when the factor becomes 32, and which ends
+# stay?
 
 # %%
 def stretched(factor):
@@ -334,7 +336,7 @@ slider(
 )  # fmt: skip
 
 # %% [markdown]
-# And the heads?
+# What do the schemes do to the heads?
 
 # %% alt="Scores of the near and the far head under five schemes. What one sees: near, linear moves the peak to 12 and the others leave it at 3; far, only direct comes back up."
 small = np.arange(17)
@@ -354,15 +356,15 @@ for name, f in schemes.items():
     assert (y.argmax() == 12) == (name == "linear")
 
 # %% [markdown]
-# By these two heads YaRN and Llama 3 are perfect: the near head reads pairs that both keep, the far
+# By these two heads YaRN and Llama 3 are perfect. The near head reads pairs that both keep, and the far
 # head one that both divide by 4. NTK-aware scaling is a compromise: its far head falls to -0.96, below anything
 # seen in training.
 #
-# ### The price
+# ### The price of RoPE scaling: heads that read all pairs
 #
-# Ask the wide head, which reads all pairs. Under linear scaling all of them agree: the distance that was 1000 is
-# now called 4000. Under YaRN the fast pairs still say 1000 and the slow ones 4000. **Predict** the best score of
-# such heads that look 10, 100, 1000 or 2000 tokens back; 1 is the full score.
+# Now take the wide head, which reads all pairs. Under linear scaling all of them agree: the distance that was 1000 is
+# now 4000. Under YaRN the fast pairs still mean 1000 and the slow ones 4000. **Predict** the best score of
+# such heads that look 10, 100, 1000 or 2000 tokens back, where 1 is the full score.
 
 # %% fold="output"
 print("w         ", "".join(f"{w:8}" for w in (10, 100, 1000, 2000)))
@@ -375,22 +377,22 @@ for name, f in schemes.items():
 assert score(wide, delta, schemes["linear"]).argmax() == 4000
 
 # %% [markdown]
-# Under the last three no distance satisfies all pairs any more: ten tokens back costs next to nothing, from 1000
-# on about a third or more. Linear scaling is the only one of the four that merely renames distances
-# (exercise 4). But three heads made by hand are no language model: they show what each scheme does to the input of
-# attention, not which one reads best. Trained models are for [chapter 71](71_study.ipynb).
+# Under the last three no distance fits all pairs any more. Ten tokens back costs almost nothing, and from 1000
+# on about a third or more is lost. Linear scaling is the only one of the four that merely renames distances
+# (exercise 4). But three heads made by hand are not a language model: they show what each scheme does to the input of
+# attention, not which one reads best. [Chapter 71](71_study.ipynb) has trained models.
 #
-# ## YaRN's second part: sharper attention
+# ## YaRN's attention factor: sharper scores
 #
-# Peng et al. found in addition that perplexity (a measure of surprise, lower is better) falls if all scores are
+# Peng et al. also found that perplexity (a measure of surprise, lower is better) falls if all scores are
 # multiplied by a number that grows with $s$. With $t$ for a temperature, the softmax gets
 # $\frac1t \cdot \frac{q\cdot k}{\sqrt d}$, and their section 3.4 gives
 #
 # $$\sqrt{\frac1t} = 0.1\,\ln s + 1$$
 #
-# a *fit* to measurements on LLaMA models, not a derivation ([chapter 51](51_extrapolation.ipynb) asks why longer
-# texts want sharper scores). The root is for convenience: multiply turned queries and keys by it (that is,
-# all cosines and sines), leave attention as it is, and each score gets its square.
+# This is a *fit* to measurements on LLaMA models, not a derivation ([chapter 51](51_extrapolation.ipynb) asks why longer
+# texts need sharper scores). The square root is for convenience. Multiply rotated queries and keys by it (that is,
+# all cosines and sines), leave attention as it is, and each score is multiplied by its square.
 
 # %%
 show_source(yarn_attention_factor)
@@ -408,21 +410,20 @@ difference = np.abs(sharp - forgot).max(axis=1)
 assert difference[0] == 0 and (difference[1:] > 0.001).all()
 
 # %% [markdown]
-# *A common mistake* is to test at position 0: the first token attends to one key, and the softmax of one score is
-# 1 whatever the factor. A program that had left out such a factor of DeepSeek's agreed with the reference
+# *A common mistake* is to test at position 0. The first token attends to one key, and the softmax of one score is
+# 1 for every factor. A program that had left out such a factor of DeepSeek's agreed with the reference
 # "almost exactly" there ([report](https://github.com/onnxruntime/mobius/pull/548)).
 #
-# ### Two scales in DeepSeek
+# ### DeepSeek's mscale and mscale_all_dim (second reading)
 #
-# DeepSeek-V2 and V3 turn only 64 of the 192 components of a query or key ([chapter 44](44_fewer_keys.ipynb)), and the
-# factor above sharpens only what turns. So their configurations have two numbers more: $\mu$, called `mscale`, and
-# $\nu$, called `mscale_all_dim`. With $A(s, \mu) = 0.1\,\mu \ln s + 1$, turned components are multiplied by the
-# left number, every score by the right one:
+# DeepSeek-V2 and V3 rotate only 64 of the 192 components of a query or key ([chapter 44](44_fewer_keys.ipynb)), and the
+# factor above sharpens only what rotates. So their configurations have two extra numbers: $\mu$, called `mscale`, and
+# $\nu$, called `mscale_all_dim`. With $A(s, \mu) = 0.1\,\mu \ln s + 1$, rotated components are multiplied by the
+# left number, and every score by the right one:
 #
 # $$\frac{A(s, \mu)}{A(s, \nu)}\qquad\qquad A(s, \nu)^2$$
 #
 # In both models $\mu = \nu$, so the left one is 1.
-
 
 # %%
 def read(mu, nu):
@@ -440,7 +441,7 @@ for mu, nu in ((0.707, 0.707), (1, 1), (1, 0.5)):
 
 # %% [markdown]
 # A score times $A^2$ is the score of queries and keys that are multiplied by $A$ in *all* components. **Predict**:
-# is it the same to multiply by $A$ only what turns, as YaRN does?
+# is it the same to multiply by $A$ only what rotates, as YaRN does?
 
 # %% fold="output"
 q, k = rng.standard_normal((2, 6, 192))  # 128 components that stay, 64 that turn
@@ -454,22 +455,21 @@ print(f"scores differ by up to {off.max():.2f}")
 assert off.max() > 0.5
 
 # %% [markdown]
-# No. All these variants have the same angles: compare *scores*, not tables. In
+# No. All these variants have the same angles, so compare *scores*, not tables. In
 # [DeepSeek's own code](https://github.com/deepseek-ai/DeepSeek-V3/blob/9b4e978/inference/model.py) neither the scale
-# nor the frequencies are stretched if the longest text it is set up for fits into $L_0$; in transformers they always
+# nor the frequencies are stretched if the longest text it is set up for fits into $L_0$. In transformers they always
 # are.
 #
-# ## A base that grows with the text
+# ## Dynamic NTK: a base that grows with the context length
 #
-# A fixed factor changes short texts, too. **Dynamic NTK** (a post of the user emozilla, June 2023) chooses the
-# factor anew for each length $L$:
+# A fixed factor also changes short texts. **Dynamic NTK** (a post of the user emozilla, June 2023) chooses a new
+# factor for each length $L$:
 #
 # $$s(L) = \begin{cases} 1 & L \le L_0\\ \gamma\,\dfrac{L}{L_0} - (\gamma - 1) & L > L_0\end{cases}$$
 #
 # With $\gamma = 1$ this is $L/L_0$, the form of Peng et al. (section 3.3). A larger $\gamma$, called `factor` in
-# libraries, anticipates growth; it is not the factor of a static scheme: at $L = 2L_0$, $\gamma = 10$
+# libraries, anticipates growth. It is not the factor of a static scheme: at $L = 2L_0$, $\gamma = 10$
 # means $s = 11$.
-
 
 # %%
 def dynamic_by_loops(d, length, trained_length, gamma, base):
@@ -486,9 +486,9 @@ assert np.array_equal(dynamic_ntk_scaling(d, 100, L0), theta)
 assert np.allclose(dynamic_ntk_scaling(d, 2 * L0, L0, 10), ntk_scaling(d, 11), rtol=1e-12, atol=0)
 
 # %% [markdown]
-# ### Decoding: two caches
+# ### Dynamic NTK with a KV cache: rotated or unrotated keys
 #
-# A key-value cache keeps keys and values of earlier tokens. Should it hold the keys *turned* or *unturned*? With
+# A KV cache keeps keys and values of earlier tokens. Should it store the keys *rotated* or *unrotated*? With
 # fixed frequencies both are right ([chapter 41](41_rope_computed.ipynb)). Now the base changes with every
 # token beyond $L_0$. We build two attention layers, and compare with a reference: the whole text in one pass.
 
@@ -508,7 +508,6 @@ def whole_pass(length):
         last.append(h[-1])
     return last
 
-
 # %%
 def decode_all(turned_cache):
     """Outputs of both layers for each token, one token at a time."""
@@ -525,9 +524,8 @@ def decode_all(turned_cache):
         rows.append(row)
     return np.array(rows)  # (L, layers, 8)
 
-
 # %% [markdown]
-# **Predict** four curves, of two caches in two layers: which of them stay at zero?
+# **Predict** four curves, for two caches in two layers: which of them stay at zero?
 
 # %% fold="output" alt="Difference between decoding and the whole pass over 40 tokens, trained length 16. What one sees: turned keys go wrong in both layers; unturned keys are exact in layer 1, slightly off in layer 2."
 reference, errors = np.array([whole_pass(t + 1) for t in range(40)]), {}
@@ -541,17 +539,17 @@ assert errors["unturned keys, layer 1"].max() < 1e-12 < 0.05 < errors["turned ke
 assert 0.001 < errors["unturned keys, layer 2"].max() < errors["turned keys, layer 2"].max()
 
 # %% [markdown]
-# Turned keys are wrong at once: each was turned for the length of its day. Unturned keys make layer 1 exact, but not
-# layer 2: its keys and values were computed from what layer 1 said *then*, and in a whole pass layer 1 says
-# something else about the same early tokens. So with dynamic scaling "decoding with a cache" and "reading the
-# whole text at once" are two computations, and a perplexity measured in whole passes is not that of the
+# Rotated keys are wrong immediately: each was rotated for the length at which it was written. Unrotated keys make layer 1
+# exact, but not layer 2. Its keys and values were computed from what layer 1 returned *then*, and in a whole pass layer 1
+# returns something else for the same early tokens. So with dynamic scaling "decoding with a cache" and "reading the
+# whole text in one pass" are two computations. A perplexity measured in whole passes is not the perplexity of
 # text generated token by token.
 #
-# ### Who remembers the longest text
+# ### Dynamic NTK in libraries: which length they use (second reading)
 #
-# Libraries differ in which $L$ they put in, if any.
+# Libraries differ in which $L$ they use, if any.
 # [transformers 5.23.0](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/modeling_rope_utils.py)
-# keeps the base of the longest text so far, until one *shorter* than $L_0$ comes. vLLM had one base, for the longest text
+# keeps the base of the longest text so far, until one *shorter* than $L_0$ comes. vLLM had one base, set by the longest text
 # that it would accept ([#5093, 2024](https://github.com/vllm-project/vllm/issues/5093)).
 # [KerasHub](https://github.com/keras-team/keras-hub/blob/71453d0/keras_hub/src/layers/modeling/rotary_embedding.py)
 # divides *every* frequency by $\gamma^{d/(d-2)}$ and calls that dynamic. **Predict** the last of four
@@ -571,19 +569,19 @@ assert np.allclose(formula, [0.001 / max(1, n / 4 - 1) for n in texts], rtol=1e-
 assert np.allclose(kept, np.array([1, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1]) / 1000, rtol=1e-12, atol=0)
 
 # %% [markdown]
-# (The class of transformers, run on these lengths, gives the second row.) There the fourth and fifth texts get the base of
+# The class of transformers, run on these lengths, gives the second row. There the fourth and fifth texts get the base of
 # the third: a text is read differently after a longer one.
 #
-# ## A divisor for each pair
+# ## LongRoPE: a divisor for each pair
 #
-# **LongRoPE** (Ding et al. 2024) has no ramp: a search finds a divisor $u_i$ for each pair. A
-# configuration holds two lists of them, and the present length says which one holds:
+# **LongRoPE** (Ding et al. 2024) has no ramp. A search finds a divisor $u_i$ for each pair. A
+# configuration has two lists of them, and the present length decides which one applies:
 #
 # $$\begin{gathered}\theta_i' = \frac{\theta_i}{u_i}\qquad
 # u = \begin{cases}\text{short list} & L \le L_0\\ \text{long list} & L > L_0\end{cases}\\[4pt]
 # a = \sqrt{1 + \frac{\ln s}{\ln L_0}}\end{gathered}$$
 #
-# Turned queries and keys are multiplied by $a$ as in YaRN, *also below* $L_0$; here $s$ is the longest length
+# Rotated queries and keys are multiplied by $a$ as in YaRN, *also below* $L_0$. Here $s$ is the longest length
 # over $L_0$.
 
 # %%
@@ -603,7 +601,7 @@ phi3 = """1.03 1.05 1.05 1.08 1.23 1.23 1.3 1.45 1.6 1.65 1.9 2.86 3.69 5.42 5.4
 # Phi-3-mini-128k was stretched from 4096 to 131,072 positions, so $s = 32$. The 48 numbers above are the long list of its
 # [first configuration](https://github.com/ggml-org/llama.cpp/issues/6849)
 # ([another came in July 2024](https://github.com/ggml-org/llama.cpp/pull/8262)). **Predict**: linear, NTK-aware,
-# YaRN and Llama 3 scaling all divide the last pair by 32. And the search?
+# YaRN and Llama 3 scaling all divide the last pair by 32. By what does the searched list divide it?
 
 # %% fold="output" alt="Divisor of each of 48 pairs for a text 32 times as long. What one sees: the searched list climbs from the first pairs on, passes 32 at pair 25, where YaRN divides by 2 and Llama 3 by 1, and ends near 65."
 phi, f = np.array(phi3.split(), float), rope_frequencies(96)
@@ -621,8 +619,8 @@ others = [f[-1] / y[-1] for name, y in found.items() if name != "LongRoPE"]
 assert np.allclose(others, 32, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# By 64.81, about twice the growth of the text. At pair 15, which YaRN keeps, the list already divides by 5.49. Which
-# curve reads best these numbers do not say; Phi-3 was trained with its own.
+# It divides by 64.81, about twice the growth of the text. At pair 15, which YaRN keeps, the list already divides by 5.49.
+# These numbers do not say which curve reads best. Phi-3 was trained with its own.
 #
 # One more token comes: do the scores of the old ones change? **Predict** it for four schemes with $L_0 = 8$.
 
@@ -641,18 +639,19 @@ for name, way in ways.items():
 
 # %% [markdown]
 # LongRoPE changes old scores once, at the ninth token. There, in mid-answer,
-# transformers throws Phi-3's cache away and computes it anew
+# transformers throws Phi-3's cache away and recomputes it
 # ([PR 33129](https://github.com/huggingface/transformers/pull/33129)). vLLM chooses once, by the longest text that it
-# accepts ([PR 27431](https://github.com/vllm-project/vllm/pull/27431)), so that short prompts may meet the long list.
+# accepts ([PR 27431](https://github.com/vllm-project/vllm/pull/27431)), so short prompts may get the long list.
 # unsloth chose the long one at $L = L_0$ already ([PR 10681](https://github.com/unslothai/unsloth/pull/10681)).
 #
-# ## Which config key
+# ## Config keys of RoPE scaling: two names for the trained length
 #
-# [Chapter 42](42_rope_in_models.ipynb#from-words-to-functions) has a table of all words for RoPE in a model's
-# `config.json`, and the function that reads them, `rope_from_config`. Here the one trap of stretching: the trained
-# length has two names. `yarn`, `llama3` and `longrope` take $L_0$ from `original_max_position_embeddings`;
-# `dynamic` takes it from `max_position_embeddings`, which for the other three is as a rule the *stretched* length, and
-# for them stands in only if the first is missing.
+# [Chapter 42](42_rope_in_models.ipynb#from-words-to-functions) has a table of all config keys for RoPE in a model's
+# `config.json`, and the function that reads them, `rope_from_config`. `rope_type` is `linear`, `dynamic`, `yarn`, `llama3`
+# or `longrope`. There is one trap: the trained
+# length has two names. `yarn`, `llama3` and `longrope` take $L_0$ from `original_max_position_embeddings`.
+# `dynamic` takes it from `max_position_embeddings`. For the other three this is as a rule the *stretched* length, and
+# they use it as $L_0$ only if the first is missing.
 
 # %%
 words = {"head_dim": d, "rope_theta": base, "max_position_embeddings": s * L0}
@@ -673,37 +672,33 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 # %% [markdown]
 # ## In short
 #
-# - **What breaks when a text is longer than trained?** Most likely the slow pairs. With 64 pairs, base 10,000 and 2048
+# - **What breaks when a context is longer than trained?** Most likely the slow pairs. With 64 pairs, base 10,000 and 2048
 #   trained positions, 23 pairs never came round, and a longer text shows them new angles.
-#   [Shown](#what-a-longer-text-shows-that-training-did-not).
-# - **What does each scaling do to which pair?** `linear` divides all frequencies by $s$. NTK-aware raises the
-#   base: pair $i$ is divided by $s^{2i/(d-2)}$, the first by 1, the last by $s$. YaRN and Llama 3 keep the fast
-#   pairs, divide the slow ones, and mix between. [Picture above, read here](#all-of-them-at-once). LongRoPE
-#   divides each pair by a number of its own, found by a search. [Shown](#a-divisor-for-each-pair).
-# - **Which config key is which?** `rope_type` is `linear`, `dynamic`, `yarn`, `llama3` or `longrope`; a
-#   fixed NTK-aware base is only a larger `rope_theta`. $L_0$ is `original_max_position_embeddings`, but for
-#   `dynamic` it is `max_position_embeddings`. [Shown](#which-config-key). With `"truncate": false`, as in gpt-oss,
-#   the ends of YaRN's ramp are not rounded. [Shown](#yarn-the-ramp-that-was-released).
-# - **What is Llama 3's rule?** Pairs of more than 4 turns in the trained length are kept, those of less than 1
-#   divided by the factor, the rest mixed linearly in their turns. [Shown](#llama-3).
-# - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on turned queries and keys, so its square on the
+#   [New angles](#beyond-the-context-length-angles-that-training-did-not-show).
+# - **What does each scaling do to which pair?** `linear` divides all frequencies by $s$. NTK-aware divides the first by 1,
+#   the last by $s$. YaRN and Llama 3 keep fast pairs and divide slow ones. LongRoPE searches each divisor.
+#   [All scalings](#all-rope-scalings-compared), [LongRoPE](#longrope-a-divisor-for-each-pair).
+# - **Which config key has the trained length?** `original_max_position_embeddings`. With `dynamic` it is
+#   `max_position_embeddings`. A fixed NTK-aware base is only a larger `rope_theta`.
+#   [Config keys](#config-keys-of-rope-scaling-two-names-for-the-trained-length).
+# - **What is Llama 3's rule?** Pairs of more than 4 turns in the trained length are kept. Pairs of less than 1 are
+#   divided by the factor. The rest are mixed linearly in their turns. [Llama 3](#llama-3s-rope-scaling).
+# - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on rotated queries and keys, so its square on the
 #   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores.
-#   [Shown](#yarns-second-part-sharper-attention). DeepSeek multiplies what turns by
-#   $A(s,\mu)/A(s,\nu)$ and *all* of a score by $A(s,\nu)^2$, with $A(s,\mu) = 0.1\,\mu\ln s + 1$, `mscale` $\mu$
-#   and `mscale_all_dim` $\nu$.
-#   [Shown](#two-scales-in-deepseek). LongRoPE's factor is $\sqrt{1 + \ln s / \ln L_0}$.
-# - **What changes when?** `dynamic` changes the frequencies at each length beyond the trained one; LongRoPE takes
-#   its short list up to $L_0$, its long list beyond. The others are fixed, so short texts change, too:
-#   under `linear` all neighbours stand $1/s$ of a trained step apart. With `dynamic` or LongRoPE, turned keys in
-#   a cache go stale; cache unturned ones, but even so a second layer differs from a whole pass. [Shown](#decoding-two-caches).
+#   [YaRN's factor](#yarns-attention-factor-sharper-scores).
+# - **Does a KV cache work with each scaling?** Yes, if the frequencies are fixed. With `dynamic` or
+#   LongRoPE rotated keys in a cache go stale. Cache unrotated ones, but even so a second layer differs from a whole pass.
+#   [KV cache](#dynamic-ntk-with-a-kv-cache-rotated-or-unrotated-keys).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: Scale twice
+# Functions to write are in `notebooks/exercises/50_scaling.py`; check yours with `pe-numpy check 50_scaling.py`.
+#
+# ### Exercise 1: Scale RoPE twice
 #
 # A model was stretched by 2 with NTK-aware scaling, and somebody stretches it again by 3. Is the result the same
-# as stretching by 6 at once? And with the ramp of Llama 3, if the second call gets the scaled frequencies
+# as stretching by 6 in one step? And with the ramp of Llama 3, if the second call gets the scaled frequencies
 # and the new trained length?
 #
 # <details><summary>Hint 1</summary>
@@ -720,8 +715,8 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #
 # <details><summary>Solution</summary>
 #
-# NTK-aware: yes, the base is multiplied by powers of the factors. The ramp: no. A pair that the first ramp kept
-# turns twice as often within twice the length.
+# With NTK-aware scaling it is, because the base is multiplied by powers of the factors. With the ramp it is not. A pair that
+# the first ramp kept turns twice as often within twice the length.
 #
 # ```python
 # twice = ntk_scaling(d, 3, base * 2 ** (d / (d - 2)))
@@ -732,10 +727,10 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #
 # </details>
 #
-# ### Exercise 2: A base in steps
+# ### Exercise 2: A dynamic NTK base in steps
 #
-# A library rounds the dynamic factor up to the next power of two. How many different bases does a text meet that
-# grows from 2048 to 16384 tokens? And show that a cache of *turned* keys can be brought to a new base.
+# A library rounds the dynamic factor up to the next power of two. How many different bases does a text get that
+# grows from 2048 to 16384 tokens? And show that a cache of *rotated* keys can be brought to a new base.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -745,13 +740,13 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #
 # <details><summary>Hint 2</summary>
 #
-# Turning by $m\theta'$ is turning by $m\theta$ and then by $m(\theta' - \theta)$.
+# Rotating by $m\theta'$ is rotating by $m\theta$ and then by $m(\theta' - \theta)$.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Four bases, so the cache is turned anew three times. Layers beyond the first stay inexact.
+# It gets four bases, so the cache is rotated again three times. Layers beyond the first stay inexact.
 #
 # ```python
 # steps = {2 ** math.ceil(math.log2(length / L0)) for length in range(2048, 16385)}
@@ -763,14 +758,14 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #
 # </details>
 #
-# ### Exercise 3: Which pairs does a ramp touch?
+# ### Exercise 3: Which pairs does Llama 3's ramp keep and divide?
 #
 # Give formulas for the number of pairs that `llama3_scaling` keeps and divides, and check them for Llama 3.1 (29
 # kept, 29 divided).
 #
 # <details><summary>Hint 1</summary>
 #
-# $i(r)$ from the section on YaRN, with the base and the length of Llama 3.1.
+# Use $i(r)$ from the section on YaRN, with the base and the length of Llama 3.1.
 #
 # </details>
 #
@@ -793,7 +788,7 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #
 # </details>
 #
-# ### Exercise 4: Who only renames distances?
+# ### Exercise 4: Which scaling only renames distances?
 #
 # A scheme slows each pair by at most 4, $\theta_i/4 \le \theta_i' \le \theta_i$, for texts of 8192 tokens. Prove
 # that it keeps every score of every head, at some other distance, only if it is linear scaling. Then compute
@@ -815,8 +810,8 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 # <details><summary>Solution</summary>
 #
 # The last pair makes no whole turn, so $\delta' = \theta_{63}/\theta_{63}' \le 4$. Then
-# $\delta'\theta_i' \le 4\theta_i \le 4 < 2\pi$: no pair makes a whole turn, so $\theta_i' = \theta_i/\delta'$ for all $i$, and
-# that is linear scaling.
+# $\delta'\theta_i' \le 4\theta_i \le 4 < 2\pi$, and no pair makes a whole turn. So $\theta_i' = \theta_i/\delta'$ for all
+# $i$, which is linear scaling.
 #
 # ```python
 # assert s * L0 * theta[-1] < 2 * np.pi and s * theta[0] < 2 * np.pi
@@ -831,12 +826,13 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #
 # - **Divide positions as numbers.** With integer division four tokens share one position, and nothing fails.
 # - **Two ratios to test.** After NTK-aware scaling the first ratio is 1 and the last $1/s$. Dividing *every*
-#   frequency by $s^{d/(d-2)}$ fails the first. In partial RoPE, where only the first $d$ of $K$ components turn,
-#   the exponent takes $d$, too; with $K$ the second test fails.
-# - **Who uses what, with its factor.** `linear`: Gemma 3 from 4B on, global layers alone, 8. `yarn`: gpt-oss, 32; DeepSeek-V2
-#   and V3, 40. `llama3`: Llama 3.1, 8. `longrope`: Phi-3-mini with 128k, 32; Phi-3.5 and Phi-4-mini.
-# - **Batches.** If the length is that of the longest text in the batch, a short text gets another output
-#   beside a long neighbour than alone. Compute the factor for each text.
+#   frequency by $s^{d/(d-2)}$ fails the first test. In partial RoPE, where only the first $d$ of $K$ components rotate,
+#   the exponent also takes $d$. With $K$ the second test fails.
+# - **Who uses what, with its factor.** `linear` is used by Gemma 3 from 4B on, only in global layers, with 8. `yarn` is
+#   used by gpt-oss with 32, and by DeepSeek-V2 and V3 with 40. `llama3` is used by Llama 3.1 with 8. `longrope` is used by
+#   Phi-3-mini with 128k, with 32, and by Phi-3.5 and Phi-4-mini.
+# - **Batches.** If the length is the length of the longest text in the batch, a short text gets another output
+#   beside a long neighbour than by itself. Compute the factor for each text.
 
 # %%
 x4 = np.tile(x[:1], (5, 1))
@@ -858,7 +854,7 @@ print("exponent from K:", ends(rope_frequencies(32, base * 2 ** (128 / 126)), pl
 #
 # - Chen et al. 2023, *Positional Interpolation*, [arXiv:2306.15595](https://arxiv.org/abs/2306.15595), section 2.3.
 # - bloc97, June 2023, [on NTK-aware scaling](https://www.reddit.com/r/LocalLLaMA/comments/14lz7j5/); emozilla,
-#   June 2023, [on dynamic scaling](https://www.reddit.com/r/LocalLLaMA/comments/14mrgpr/); on its caches
+#   June 2023, [on dynamic scaling](https://www.reddit.com/r/LocalLLaMA/comments/14mrgpr/). On its caches:
 #   [huggingface/transformers #25104](https://github.com/huggingface/transformers/issues/25104).
 # - Peng et al. 2023, *YaRN*, [arXiv:2309.00071](https://arxiv.org/abs/2309.00071), sections 3.1 to 3.4, and its
 #   authors'

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 63. Decode with a key-value cache
+# # 63. KV cache, sampling, beam search, speculative decoding
 #
 # *What may a decoder keep of its work, what does it save, what does it weigh, and how is the next token chosen?*
 #
 # 55 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A language model writes one token at a time, and without help it reads the whole text again for
+# each. A KV cache keeps the keys and values of earlier tokens, so each step computes only the newest row. You will see
+# why the result is the same, and count the work that the cache saves and the memory that it needs. You will choose
+# tokens by sampling, beam search and speculative decoding, and give them the right positions when prompts are padded or
+# old tokens are thrown away.
 
 # %% fold="input" alt="Two grids of steps by tokens. Without a cache every token of each prefix is computed again, 14 cells in red. With a cache only new ones are red, 5 cells; the others are blue, taken from the cache."
 import matplotlib.pyplot as plt
@@ -25,17 +29,17 @@ plots.cached_rows([("without a cache: 14 rows", read), ("with a cache: 5 rows", 
 plt.show()
 
 # %% [markdown]
-# ## Reading the same words again
+# ## Why a decoder needs a KV cache
 #
-# A language model writes one token, reads everything again, writes the next. Let it write 我是中国人,
-# "I am Chinese". It reads the prefixes of 2, 3, 4 and 5 tokens, and in every layer each token that is read
-# needs a key and a value: a row of $K$ and a row of $V$. The picture counts the rows: 14 if nothing is kept, 5 if
-# each is computed once. In general, a prompt of $P$ tokens and $n$ written ones cost
+# A language model writes one token, reads everything again, and writes the next. Let it write 我是中国人,
+# "I am Chinese". It reads the prefixes of 2, 3, 4 and 5 tokens. In every layer, each token that it reads needs a
+# key and a value: one row of $K$ and one row of $V$. The figure counts these rows: 14 if nothing is kept, 5 if a
+# **KV cache** (key-value cache) keeps them, so that each is computed once. In general, a prompt of $P$ tokens and $n$
+# generated ones cost
 #
 # $$\sum_{m=P}^{P+n-1} m = nP + \frac{n(n-1)}2 \text{ rows without a cache}, \qquad P+n-1 \text{ with one}$$
 #
-# (the last token that is written is not read any more). The example reads 5 tokens in 4 steps: $P=2$,
-# $n=4$.
+# The last token is written but not read any more. The example reads 5 tokens in 4 steps, so $P=2$ and $n=4$.
 
 # %%
 import math
@@ -54,22 +58,21 @@ for P, n in ((2, 4), (1, 1), (7, 30), (100, 1000)):
     print(f"prompt {P:3}, written {n:4}: {rows:7,} rows without, {new:5,} with")
 
 # %% [markdown]
-# ## Old rows never change
+# ## Why a KV cache is exact: old rows never change
 #
-# Is that allowed? The rows of the second reading must be *equal* to those of the first. Number the
-# layers $1, 2, \dots$ and let layer 0 be the embedding. Write $x_i^{(\ell)}$ for row $i$ after layer
-# $\ell$.
+# May we keep these rows? Only if the rows of the second reading are *equal* to the rows of the first. Number the
+# layers $1, 2, \dots$ and let layer 0 be the embedding. Write $x_i^{(\ell)}$ for row $i$ after layer $\ell$.
 #
-# **Claim.** With a causal mask, and an encoding that does not look at the length of the text,
-# $x_i^{(\ell)}$ depends on the tokens $0 \dots i$ alone.
+# **Claim.** With a causal mask, and an encoding that does not depend on the length of the sequence,
+# $x_i^{(\ell)}$ depends only on the tokens $0 \dots i$.
 #
-# **Proof**, layer by layer. Layer 0: row $i$ is the embedding of token $i$, with its position. Layer
-# $\ell$: the query, the norms and the feed-forward network use row $i$ of the layer before. The attention
-# uses the rows $j \le i$ of the layer before, by the mask. All of these depend on the tokens $0 \dots i$
-# alone. So does the result. $\square$
+# **Proof**, layer by layer. In layer 0, row $i$ is the embedding of token $i$, with its position. In layer
+# $\ell$, the query, the norms and the feed-forward network use row $i$ of the layer before. By the mask, the attention
+# uses the rows $j \le i$ of the layer before. All of these depend only on the tokens $0 \dots i$. So does the
+# result. $\square$
 #
-# Hence the same for keys and values, which are made from these rows. Appending tokens changes none of
-# them:
+# The same is true for keys and values, which are made from these rows. Appending tokens changes none of them. With
+# $w_0, w_1, \dots$ for the tokens,
 #
 # $$k_i^{(\ell)}(w_0,\dots,w_i,\dots,w_m) = k_i^{(\ell)}(w_0,\dots,w_i) \qquad \text{for all } m \ge i$$
 
@@ -91,7 +94,7 @@ for m in range(1, 10):
         assert np.allclose(short, long, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Without the mask the claim fails at the first layer: a new token is seen by all rows. In the encoder of
+# Without the mask the claim fails at the first layer: every row attends to a new token. In the encoder of
 # [chapter 62](62_model.ipynb), which has no causal mask, all rows change when the source grows by one token:
 
 # %%
@@ -104,21 +107,22 @@ print("smallest change of the five old rows:", moved.min().round(3))
 assert moved.min() > 0.001
 
 # %% [markdown]
-# That is why such a cache exists in decoders. (An encoder reads its source once. The *cross*-attention of a
-# decoder has a cache of its own: keys and values made from the memory, computed once and used for all tokens.)
-# What a cache saves is all rows but the newest: their keys and values, and with them their queries, their
-# attention, their feed-forward networks. The product of the newest query with all keys stays.
+# That is why such a cache exists in decoders. An encoder reads its source once. The *cross*-attention of a decoder
+# has a separate cache. Its keys and values are made from the memory (the encoder's output), computed once and used for
+# all tokens. A cache saves the work for all rows except the newest: their keys and values, and with them
+# their queries, their attention and their feed-forward networks. The product of the newest query with all keys remains.
 #
-# Why keep no *queries*? A query is used by its own row alone. That row is done.
+# Why keep no *queries*? A query is used only by its own row, and that row is done.
 #
-# ## A cache is two lists
+# ## The KV cache: a list of keys and a list of values
 #
-# One layer of attention, one head, by loops. At each step only the newest row makes $q$, $k$, $v$; the
-# new key and value join the lists; the query looks at everything in them:
+# Here is one layer of attention with one head, in explicit loops. At each step only the newest row makes $q$, $k$ and
+# $v$. The new key and value join the lists, and the query attends to everything in them. Under the root, $K$ is
+# the head dimension (`head_dim`):
 #
 # $$o_t = \sum_{j=0}^{t} \operatorname{softmax}_j\!\Big(\frac{q_t\cdot k_j}{\sqrt K}\Big)\, v_j$$
 #
-# No mask is needed. The future is not in the lists.
+# No mask is needed, because the future is not in the lists.
 
 # %%
 rng = np.random.default_rng(1)
@@ -136,11 +140,15 @@ see = causal_mask(np.arange(6), np.arange(6))
 assert np.allclose(outputs, attention(X @ W_q, X @ W_k, X @ W_v, see)[0], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The package's `Cache` holds such lists for every layer and head, as arrays with room for `capacity`
-# tokens: an array that grows by one row would be copied at every step. The room is taken at the first call. For each
-# call of `decode` the cache gives a context (`begin`). The attention of each layer rotates the new keys alone, and
-# calls `keep`, which writes the new rows and gives all of them. When all layers are done, `end` counts the new
-# tokens; so a call that fails leaves the cache as it was.
+# The package's `Cache` stores such lists for every layer and head, as arrays with room for `capacity`
+# tokens. An array that grows by one row would be copied at every step. The room is allocated at the first call. For
+# each call of `decode` the cache gives a context (`begin`). The attention of each layer rotates only the new keys and
+# calls `keep`, which writes the new rows and returns all of them. When all layers are done, `end` counts the new
+# tokens, so a call that fails leaves the cache as it was. The first cell below shows the source.
+#
+# `decode` takes only the newest tokens, and the cache. The prompt is read in one call (**prefill**), then
+# single tokens follow. However ten tokens are cut, the logits must equal the logits of the full call, up to rounding.
+# The second cell runs this test for one of each of the package's encodings.
 
 # %% fold="output"
 from pe_numpy.transformer.context import Context
@@ -148,12 +156,6 @@ from pe_numpy.transformer.masks import Causal
 from pe_numpy.transformer.model import self_attention
 
 show_source(self_attention, Cache)
-
-# %% [markdown]
-# `decode` takes the newest tokens alone, and the cache. A prompt is read all at once (**prefill**), then
-# come single tokens. However ten tokens are cut, the logits must be those of the full call, up to rounding.
-# We run this test for one of each of the package's encodings.
-
 
 # %%
 def in_pieces(params, model, sizes):
@@ -173,9 +175,9 @@ for name, encoding in every_encoding(length=10).items():
 print(f"same logits in four cuts, for {len(every_encoding(length=10))} encodings")
 
 # %% [markdown]
-# ## What a token costs
+# ## The cost of a token, counted in multiplications
 #
-# Count multiplications: each product of this small layer (one head, no norms) goes through a counter.
+# We count multiplications: each product of this small layer (one head, no norms) goes through a counter.
 
 # %%
 D, N, V = 8, 2, 11
@@ -189,7 +191,6 @@ def multiply(a, b):  # (n, m) times (m, k)
     count += a.shape[0] * a.shape[1] * b.shape[1]
     return a @ b
 
-
 # %%
 def count_layer(x, kept, W, hidden):
     """Rows x see what was kept, and themselves up to their own place."""
@@ -200,16 +201,16 @@ def count_layer(x, kept, W, hidden):
     x = x + multiply(multiply(softmax(scores), v), W[3])
     return x + multiply(np.maximum(multiply(x, hidden[0]), 0), hidden[1].T), (k, v)
 
-
 # %% [markdown]
-# For each row, a layer of width $D$ takes $4D^2$ for its four projections and $8D^2$ for a
-# feed-forward network of width $4D$. A query that looks at $n$ keys takes $nD$ for scores and $nD$ for mixing
-# (all heads together). At the end, $DV$ for the logits of a row. So the $n$-th token costs, with $N$ layers,
+# Let $D$ be the width of the model, $N$ the number of layers and $V$ the size of the vocabulary. For each row, a layer
+# takes $4D^2$ multiplications for its four projections and $8D^2$ for a feed-forward network of width $4D$. A query that
+# attends to $n$ keys takes $nD$ for scores and $nD$ for the weighted sum of values (all heads together). At the end, the
+# logits of a row take $DV$. So the $n$-th token costs
 #
 # $$\text{with a cache:}\quad N\,(12D^2 + 2nD) + DV$$
 # $$\text{without:}\quad n\,\big(N\,(12D^2 + 2nD) + DV\big)$$
 #
-# (without, all $n$ rows are computed, each with all $n$ scores).
+# Without a cache, all $n$ rows are computed, each with all $n$ scores.
 
 # %%
 empty = (np.zeros((0, D)), np.zeros((0, D)))
@@ -228,11 +229,10 @@ for n in range(1, 13):
     count = 0
 
 # %% [markdown]
-# Exactly $n$ times as much. The part $12D^2$ does not depend on $n$; the attention's $2nD$ catches up with it at
-# $n = 6D$. Well before that a token costs nearly the same, wherever it stands. Do clocks agree? The times in the
-# right panel below were measured once (`notebooks/results/decoding.md`, with the program): two layers, $D = 64$,
+# That is exactly $n$ times as much. The part $12D^2$ does not depend on $n$, and the attention's $2nD$ catches up with
+# it at $n = 6D$. Well before that, a token costs nearly the same at every position. Do clocks agree? The times in the
+# right panel below were measured once (`notebooks/results/decoding.md`, with the program), for two layers, $D = 64$ and
 # one sequence.
-
 
 # %%
 def with_a_cache(n, D, N, V):
@@ -260,16 +260,16 @@ plt.show()
 
 # %% [markdown]
 # With a cache the curve is flat: at this small size most of a cached token's time goes into calling NumPy.
-# Without, the counts promise 256 times the work of a cached token for the last one; the clock shows far less. A
-# product of a matrix with one row uses every weight once, with 256 rows it uses each 256 times, which processors
-# do far better. In large models, too, writing one token at a time waits for weights and cache to arrive from
-# memory, not for arithmetic (Shazeer 2019). Hence the wish to write for many users at once, and to make the
+# Without one, the counts promise that the last token takes 256 times the work of a cached token. The clock shows far
+# less. A product of a matrix with one row uses every weight once. With 256 rows it uses each weight 256 times, which
+# processors do far better. In large models also, writing one token at a time waits for weights and cache to arrive from
+# memory, not for arithmetic (Shazeer 2019). Hence two aims: to write for many users in one call, and to make the
 # cache small.
 #
-# ## What a cache weighs
+# ## KV cache size: bytes per token
 #
-# How much memory does a KV cache need? For each of $B$ texts, $S$ tokens, $N$ layers and $H$ heads there are a key and
-# a value of width $K$:
+# How much memory does a KV cache need? For each of $B$ sequences, $S$ tokens, $N$ layers and $H$ heads it stores a key
+# and a value of head dimension $K$:
 #
 # $$\text{bytes} = 2\cdot N\cdot B\cdot H\cdot S\cdot K\cdot(\text{bytes of a number})$$
 
@@ -284,12 +284,13 @@ for B, S, dtype in ((1, 10, np.float64), (5, 7, np.float32)):
     assert sum(a.nbytes for a in arrays) == expected
 
 # %% [markdown]
-# Now the sizes of a large model: 32 layers, 32 heads of width 128 (Llama 2 with 7 billion parameters), two bytes
-# a number. Predict what *one token* weighs.
+# Now take the sizes of a large model: 32 layers, 32 heads of head dimension 128 (Llama 2 with 7 billion parameters), two
+# bytes per number. Predict how many bytes *one token* needs.
 #
-# If that is too much, heads can share. In **grouped-query attention** (GQA) several query heads look at
-# the same keys and values; in **multi-query attention** (MQA) all do. In the formula the number $G$ of *key*
-# heads replaces $H$: 8 in Llama 3 of 8 billion parameters, whose other sizes here are the same.
+# If that is too much, heads can share. In **grouped-query attention** (GQA) several query heads attend to
+# the same keys and values. In **multi-query attention** (MQA) all do. In the formula the number $G$ of KV heads
+# (`num_key_value_heads`, in the cell `key_heads`) replaces $H$. It is 8 in Llama 3 of 8 billion parameters, whose other
+# sizes here are the same.
 
 # %% fold="output"
 GIB = 2**30
@@ -308,16 +309,16 @@ print(f"32 key heads weigh as much as the weights at {equal:,.0f} tokens")
 assert bytes_of(4096, 32) == 2 * GIB and bytes_of(1, 32) == 4 * bytes_of(1, 8)
 
 # %% [markdown]
-# The weights are shared by all texts that are written at the same time; a cache belongs to one. With 32
-# key heads a single text of 26,703 tokens weighs as much as the model. Ainslie et al. (2023) measured little
-# loss of quality for GQA. [Chapter 44](44_fewer_keys.ipynb#what-a-token-weighs) weighs the caches of nine models,
+# The weights are shared by all sequences that are generated at the same time; a cache belongs to one. With 32
+# KV heads a single sequence of 26,703 tokens needs as much memory as the model. Ainslie et al. (2023) measured little
+# loss of quality for GQA. [Chapter 44](44_fewer_keys.ipynb#what-a-token-weighs) compares the caches of nine models,
 # down to latent attention.
 #
-# ## How the next token is chosen
+# ## Greedy decoding, temperature and top-k sampling
 #
 # We load a model that has read Newton's *Opticks*, character by character: two layers, width 32, RoPE, pieces of
-# 128 characters (`notebooks/results/make_text.py`). Its loss on pages that it never read is 1.49 nats a
-# character; a uniform guess among its characters has 3.89.
+# 128 characters (`notebooks/results/make_text.py`). Its loss on pages that it never read is 1.49 nats per
+# character. A uniform guess among its characters has 3.89.
 
 # %%
 stored = load("results/text.npz")
@@ -329,11 +330,10 @@ print(f"loss in nats a character: {losses}")
 print(f"parameters: {sum(x.size for x in tree_paths(newton).values()):,}")
 
 # %% [markdown]
-# The decoder gives logits $z$, one for each token $v$. **Greedy** decoding takes the largest,
-# appends its token, and goes on:
+# The decoder returns logits $z$, one for each token $v$. **Greedy** decoding takes the largest,
+# appends its token, and continues:
 #
 # $$w_{t+1} = \arg\max_v\; z_v(w_0, \dots, w_t)$$
-
 
 # %%
 def greedy_by_loops(params, model, text, steps):
@@ -351,11 +351,11 @@ for t in (18, 40, 77):
 print(text)
 
 # %% [markdown]
-# It starts well and then goes round in circles. Greedy decoding is a fixed rule: what followed a phrase once
+# The text starts well and then goes round in circles. Greedy decoding is a fixed rule: what followed a phrase once
 # follows it again, unless the rest of the text makes another token more probable. In large models each repetition
 # was found to make the next one more probable (Holtzman et al. 2020). The package's `greedy` does the same for a
-# batch, with a cache or without: it hands the loop below a `read`, which remembers what it has read, and
-# `most_probable`.
+# batch, with a cache or without. It passes two functions to the loop below: a `read`, which remembers what it has read,
+# and `most_probable`.
 
 # %%
 from pe_numpy.transformer.generate import Sample, generate, most_probable
@@ -369,11 +369,10 @@ z = decode(newton, writer, [to_tokens("of the re", alphabet)])[0, -1]
 order = np.argsort(-z)
 
 # %% [markdown]
-# Why should the most probable continuation be the best one? Draw from the distribution, say of what follows
-# "of the re", whose logits $z$ the last cell computed. A **temperature** $T$ divides them first:
+# Why should the most probable continuation be the best one? We can draw from the distribution instead. Our example is
+# what follows "of the re", whose logits $z$ the last cell computed. A **temperature** $T$ divides them first:
 #
 # $$p_v = \frac{e^{z_v/T}}{\sum_u e^{z_u/T}}$$
-
 
 # %%
 def tempered_by_loops(z, T, top_k=None):
@@ -393,8 +392,9 @@ assert np.ptp(tempered_by_loops(z, 1e6)) < 1e-4
 
 # %% [markdown]
 # $T=1$ is the model's own distribution. Toward $T=0$ all probability moves to the largest logit, which is
-# greedy again; toward infinity all characters become equally likely. **Top-k** draws among the $k$ most
-# probable alone; top-p, or nucleus sampling, among the fewest whose probabilities add up to $p$ (exercise 3).
+# greedy again. Toward infinity all characters become equally likely. **Top-k** draws only among the $k$ most
+# probable tokens. Top-p, or nucleus sampling, draws among the fewest tokens whose probabilities add up to $p$
+# (exercise 3).
 
 # %% alt="Four bar charts of the next character after of the re. At temperature 0.5 f dominates; at 1 f, d and s share; at 2 many characters have some chance; top-k 3 leaves f, d and s alone."
 panels = {f"$T$ = {T}": tempered_by_loops(z, T)[order[:10]] for T in (0.5, 1.0, 2.0)}
@@ -408,7 +408,7 @@ plots.next_character(panels, [alphabet[v] for v in order[:10]])
 plt.show()
 
 # %% [markdown]
-# "refraction", "red", "rest": Newton's words are all in there. `sample` is the same loop with another choice; it draws
+# Newton's words are all in there: "refraction", "red", "rest". `sample` is the same loop with another choice. It draws
 # with a generator that you pass in, so the same seed writes the same text.
 
 # %%
@@ -431,22 +431,21 @@ for T, top_k in ((0.3, None), (0.6, None), (1.0, None), (1.5, None), (1.0, 5)):
     print(f"{label}:\n    the rays of light {to_strings(text, alphabet)[0]}")
 
 # %% [markdown]
-# Near temperature 0 the text repeats itself, at a high one it loses its spelling. No temperature is right by
-# proof; it is a matter of taste and task.
+# Near temperature 0 the text repeats itself, and at a high temperature it loses its spelling. No temperature is right by
+# proof. It is a matter of taste and task.
 #
-# ### Several beams
+# ### Beam search and the length penalty
 #
 # The most probable character now may lead into a less probable text. **Beam search** keeps several beginnings,
-# the beams. Each step grows every beam by every token, and the most probable results go on. The
+# the beams. Each step extends every beam by every token and keeps the most probable results. The
 # logarithm of a text's probability is a sum, so each of the $n$ tokens after the prompt $w_0$ makes it smaller. To compare
-# texts of different lengths, divide it:
+# texts of different lengths, we divide it:
 #
 # $$\log p = \sum_{t=1}^{n} \log p(w_t \mid w_0, \dots, w_{t-1}), \qquad
 # \text{score} = \frac{\log p}{\big((5+n)/6\big)^{\alpha}}$$
 #
-# Vaswani et al. (2017, section 6.1) used 4 beams and $\alpha = 0.6$; the formula is that of their decoder
+# Vaswani et al. (2017, section 6.1) used 4 beams and $\alpha = 0.6$. The formula is from their decoder
 # (tensor2tensor at f8b951a, `utils/beam_search.py`).
-
 
 # %%
 def log_probability(text, written):
@@ -465,10 +464,10 @@ for beams in (1, 2, 4, 16):
 assert sums == sorted(sums) and found != to_strings(written, alphabet)[0][:30]
 
 # %% [markdown]
-# Here more beams found more probable texts; after "it is ", four find a less probable one than two. One beam,
+# Here more beams found more probable texts. But after "it is ", four beams find a less probable text than two. One beam,
 # without an end, is `greedy`. Now let a full stop end a sentence, and let sentences of different lengths
 # compete. The search stops once no unfinished text can overtake the best one that has ended. Predict: which
-# $\alpha$ gives the longest?
+# $\alpha$ gives the longest sentence?
 
 # %% fold="output"
 sizes = []
@@ -483,23 +482,23 @@ two, four = (beam_search(newton, writer, it_is, 30, beams)[1] for beams in (2, 4
 assert four < two and np.array_equal(beam_search(newton, writer, prompt, 60, 1)[0], written)
 
 # %% [markdown]
-# A larger $\alpha$ favours longer texts, up to going round in circles. None is right by proof, nor is
+# A larger $\alpha$ favours longer texts, up to texts that go round in circles. No $\alpha$ is right by proof, nor is
 # the most probable text the best one.
 #
-# ### A small model drafts
+# ### Speculative decoding: a small model drafts
 #
 # A large model that waits for its weights can read five tokens in little more than the time of one. In
-# **speculative decoding** (Leviathan et al. 2023; Chen et al. 2023) a small model drafts a few tokens; the
-# large one reads them all in one call, which tells what it expects in the place of each. Let $p$ be the
-# large model's distribution there and $q$ the small one's. A drafted token $x$ is accepted with probability
+# **speculative decoding** (Leviathan et al. 2023; Chen et al. 2023) a small model drafts a few tokens. The
+# large model reads them all in one call, which gives its own distribution at the position of each. Let $p$ be the
+# large model's distribution there and $q$ the small model's. A drafted token $x$ is accepted with probability
 # $\min(1, p_x/q_x)$. If it is refused, the drafts after it are thrown away, and another
-# token is drawn from $r$, which holds what $q$ gave too little of:
+# token is drawn from $r$, which contains what $q$ gave too little of:
 #
 # $$r_x = \frac{\max(p_x - q_x,\, 0)}{\sum_y \max(p_y - q_y,\, 0)}$$
 #
-# If all are accepted, the same call has told what comes next: one more token, drawn from $p$. What is
-# written has the distribution $p$, whatever $q$ is. A token is drafted and accepted, or something was refused
-# and it is drawn instead:
+# If all drafts are accepted, the same call has given the distribution after them, and one more token is drawn from $p$.
+# The written tokens have the distribution $p$, no matter what $q$ is. There are two ways to write a token: it is
+# drafted and accepted, or something was refused and the token is drawn instead. Together,
 #
 # $$q_x \min\!\Big(1, \frac{p_x}{q_x}\Big) + \Big(1 - \sum_y q_y \min\!\Big(1, \frac{p_y}{q_y}\Big)\Big)\, r_x = p_x$$
 
@@ -528,8 +527,8 @@ rounded = tree_map(lambda x: np.round(16 * x) / 16, newton)
 
 # %% [markdown]
 # Without a generator, `speculative` takes the largest logit in both models. Then a draft is right or wrong, and the
-# text is that of `greedy`. Three models draft for ours, four characters at a time: itself, itself with
-# rounded weights, and its first layer alone.
+# result is the text of `greedy`. Three models draft for ours, four characters at a time: itself, itself with
+# rounded weights, and only its first layer.
 
 # %%
 calls, own = [], (newton, writer)
@@ -544,19 +543,19 @@ for name, draft in drafts.items():
 assert calls[0] == 12 and calls == sorted(calls) and calls[-1] < 60
 
 # %% [markdown]
-# The draft decides about the time alone: it must cost less than the calls that it saves. Caches must do more than
-# grow: beam search keeps some rows of the batch, some twice (`take`); the keys of refused drafts must go (`cut`).
+# The draft affects only the time: it must cost less than the calls that it saves. Caches must do more than
+# grow. Beam search keeps some rows of the batch, some of them twice (`take`). The keys of refused drafts must be removed
+# (`cut`).
 #
-# ## Where a token stands
+# ## The position of the newest token
 #
-# With a cache the newest token comes alone, as an array of length 1. Its position is *not* 0. It is the
-# number of tokens read before; `decode` works it out from the cache's length.
+# With a cache the newest token comes by itself, as an array of length 1. Its position is *not* 0. It is the
+# number of tokens read before, and `decode` computes it from the cache's length.
 #
-# *A common mistake* forgets that: with a relative encoding the three distances of a third token should have been
-# 2, 1, 0 and came out as 0 (huggingface/transformers #19045); every written token of a model had the position 0
-# (Blaizzy/mlx-vlm #1983). A subclass makes the mistake for any encoding: each newest token is told that it stands at
-# 0. At which tokens does it show?
-
+# *A common mistake* forgets that. With a relative encoding, the three distances of a third token should have been
+# 2, 1, 0 and came out as 0 (huggingface/transformers #19045). Elsewhere every token that a model wrote had the position 0
+# (Blaizzy/mlx-vlm #1983). A subclass makes the mistake for any encoding: each newest token is told that its position is
+# 0. At which tokens does the error show?
 
 # %%
 def forgets(encoding):
@@ -573,7 +572,6 @@ def forgets(encoding):
 
     return Forgets(**vars(encoding))
 
-
 # %% fold="output" alt="Largest error of a logit against the position of the token, for sinusoidal, RoPE, T5, ALiBi and no encoding. All but no encoding are off from position 1 on; at position 0 all are right."
 errors, colours = {}, ["none", "sinusoidal", "rope", "t5", "alibi"]
 for name in colours:
@@ -589,15 +587,15 @@ plots.position_mistakes(np.arange(10), errors, colours)
 plt.show()
 
 # %% [markdown]
-# At position 0 the mistake is invisible, whatever the encoding; and a model without positions never shows
-# it. A test with one token, or without positions, cannot find it. No error is raised anywhere; the
+# At position 0 the mistake is invisible for every encoding, and a model without positions never shows
+# it. A test with one token, or without positions, cannot find it. No error is raised anywhere. The
 # text only gets worse ("This is is is", in Blaizzy/mlx-vlm pull request #1527).
 #
-# ### Padding on the left
+# ### Left padding in batched generation
 #
-# To write for several prompts at once, let them end in the same column: shorter ones are padded on the *left*.
-# The padding must be hidden from all queries, and positions must count the real tokens: the first real token
-# stands at 0. Give `greedy` the array `real`, and it does both.
+# To write for several prompts in one call, let them end in the same column: shorter prompts are padded on the *left*.
+# The padding must be hidden from all queries, and positions must count the non-padding tokens, so that the first of
+# them has position 0. Pass `greedy` the array `real`, which is True for non-padding tokens, and it does both.
 
 # %%
 prompts = ["the rays of light ", "in the prism "]
@@ -611,20 +609,21 @@ for text, row in zip(prompts, together, strict=True):
     assert np.array_equal(row, alone)
 
 # %% [markdown]
-# What if positions count the padding as well, `0, 1, 2, ...` from the left edge? Encodings of distances pass by
-# accident ([which ones](#what-each-encoding-leaves-in-a-cache)): a common shift changes no distance. Test with the
-# *short* prompt of a batch: in unslothai/unsloth #3699 the short prompts came out as garbage, while the longest one,
-# which needs no padding, was right.
+# What if positions count the padding as well, `0, 1, 2, ...` from the left edge? Encodings that depend on distances pass
+# by accident
+# ([which ones](#what-each-positional-encoding-needs-in-a-kv-cache-second-reading)), because a common shift changes no
+# distance. Test with the *short* prompt of a batch. In unslothai/unsloth #3699 the short prompts came out as garbage,
+# while the longest one, which needs no padding, was right.
 #
-# ### Throwing rows away
+# ### Cache eviction and StreamingLLM
 #
-# A text without end needs a cache with an end. **StreamingLLM** (Xiao et al. 2024) keeps the first four tokens
-# and the newest ones, because large models put much weight on the first tokens whatever these say
-# (**attention sinks**), and perplexity rose sharply where their keys were thrown away. Which position has a row that
-# stays? True positions keep all distances, so that the distance to the sinks grows beyond all training. StreamingLLM
-# *renumbers*: keys stand at $0, 1, 2, \dots$ in the cache, and the query after them. Then the kept window sees the same
-# distances as before, and the gap is gone. So such a cache holds keys *before* the rotation, and turns them at each
-# step (or turns each one further, by the difference of its two positions):
+# An endless text needs a cache of limited size. **StreamingLLM** (Xiao et al. 2024) keeps the first four tokens
+# and the newest ones. Large models put much weight on the first tokens, no matter what these are
+# (**attention sinks**), and perplexity (lower is better) rose sharply where their keys were thrown away. What position
+# does a kept row have? True positions preserve all distances, so the distance to the sinks grows beyond all training.
+# StreamingLLM *renumbers*: the keys in the cache have positions $0, 1, 2, \dots$, and the query follows after them. Then
+# the kept window has the same distances as before, and the gap is gone. So such a cache stores keys *before* the
+# rotation and rotates them at each step. Or it rotates each key further, by the difference of its two positions:
 
 # %%
 q, k = np.random.default_rng(0).standard_normal((2, 1000, 12))
@@ -643,19 +642,20 @@ print("distances to the sinks, true:", (1000 - kept[:4]).tolist(), end="; ")
 print("renumbered:", (len(kept) - np.arange(4)).tolist())
 
 # %% [markdown]
-# ## What each encoding leaves in a cache
+# ## What each positional encoding needs in a KV cache (second reading)
 #
-# `cache_properties` tries it, on one layer with random weights, through the encoding's methods: what its class is
-# called, or says of itself, counts nothing.
+# `cache_properties` tests an encoding on one layer with random weights, through the encoding's methods. What its class
+# is called, or says about itself, counts for nothing.
 #
-# - *What is kept.* Is the newest row that of the whole text, if each key stays as it was turned when it was
-#   written? If not: if keys are kept raw and turned anew? Once there are gaps, is the row another one if keys have
-#   their slots for positions?
-# - *What may be done.* The text comes in pieces. It stands behind seven tokens of padding. Three tokens go, and the
-#   others keep their positions; or they move up, which must look like a text in which the three had never been.
+# - *What is kept.* Does the newest row equal the full sequence's row if each key stays as it was rotated when it was
+#   written? If not, does it if keys are kept unrotated and rotated again at each step? Once there are gaps, does the row
+#   change if keys have their slots for positions?
+# - *What may be done.* The sequence comes in pieces. It follows after seven tokens of padding. Three tokens are removed,
+#   and the others keep their positions. Or the others move up, which must look like a sequence in which the three had
+#   never been.
 #
-# Predict: which encodings refuse to move up, even with raw keys? Which one misses the three, whatever is kept of
-# the others?
+# Predict: which encodings cannot move up, even with unrotated keys? Which one needs the three removed tokens, no matter
+# what is kept of the others?
 
 # %% fold="output" alt="A grid of ten groups of encodings. Left, what is held: keys plain, coded, turned or raw, positions, sums of gates. Right, what may be done: reading in pieces, counting padding, losing tokens, moving up; mostly blue for yes, with red no and yellow for raw keys alone."
 from textwrap import fill
@@ -674,26 +674,27 @@ plots.cache_table(rows)
 plt.show()
 
 # %% [markdown]
-# *Plain* keys say nothing of where they stood. *Coded* ones have it from their token vectors, *turned* ones from a
-# turn that stays as it is; *raw* ones are turned anew.
+# *Plain* keys contain no position. *Coded* keys have it from their token vectors, *turned* (rotated) keys from a
+# rotation that does not change. *Raw* (unrotated) keys are rotated again at each step.
 #
-# **What to keep.** The key alone, if its position is inside or does not count. A turn, score or sum that looks at
-# positions of kept keys needs them beside these: after a gap the slot is another number. FoX (`forgetting`) adds the
-# gates between key and query, and those of tokens that went are among them: the sum up to each key must stay. In CoPE
-# the query makes the gates of all keys, so nothing that is kept can stand for a key that went.
+# **What to keep.** Only the key, if its position is inside or does not count. A rotation, score or sum that uses the
+# positions of kept keys needs them beside the keys: after a gap the slot is another number. FoX (`forgetting`) adds the
+# gates between key and query, and the gates of removed tokens are among them, so the sum up to each key must stay. In
+# CoPE the query makes the gates of all keys, so nothing that is kept can replace a removed key.
 #
-# **Who may be renumbered.** Plain keys move freely. Turned ones must be made anew from raw ones (or, as RoPE's,
-# turned further). Codes in token vectors are in values and deeper layers, too: who moves must be computed again.
-# (All this is one layer. In a deeper one each key that stays was made when its token still saw those that went.)
+# **What may be renumbered.** Plain keys move freely. Rotated keys must be made again from unrotated ones or, as with
+# RoPE, rotated further. Encodings in token vectors are also in the values and in deeper layers, so a token that moves must
+# be computed again. All this is for one layer. In a deeper layer each key that stays was made when its token still
+# attended to the removed ones.
 #
-# **Who must compute again.** Beyond the trained length dynamic NTK turns queries and keys anew at each token;
-# LongRoPE once, as it is passed. With raw keys the newest row of the first layer is right. The old rows have changed,
-# and deeper keys, which were made from them, are those of another day ([two layers](#in-practice)).
+# **What must be computed again.** Beyond the trained length dynamic NTK rotates queries and keys again at each token.
+# LongRoPE does so once, as the trained length is passed. With unrotated keys the newest row of the first layer is right.
+# The old rows have changed. Deeper keys, which were made from them, belong to the frequencies of an earlier length
+# ([two layers](#in-practice)).
 #
-# With positions that count real tokens, padding on the left harms none of these. Positions that count it are right
-# where distances or the text decide alone (column "padding counted"). Only 40 positions were tried: what begins
-# later is not seen.
-
+# With positions that count non-padding tokens, padding on the left harms none of these encodings. Positions that count
+# the padding are right where only distances or the content decide (column "padding counted"). Only 40 positions were
+# tried, so what begins later is not seen.
 
 # %%
 show_source(cache_properties)
@@ -715,28 +716,29 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 # %% [markdown]
 # ## In short
 #
-# - **What must a cache hold for my encoding?** For each layer and key head, values and keys of all tokens so far; no
-#   queries. RoPE: turned keys; raw ones and positions if frequencies change with the length (dynamic NTK). Codes in
-#   token vectors: keys alone. A bias of the distance (T5, ALiBi): keys and positions. FoX: keys and sums of gates.
-#   CoPE: all keys, none may go. [Tried](#what-each-encoding-leaves-in-a-cache)
-# - **Is the result the same?** Yes, up to rounding, if the mask is causal, positions are right and the encoding
-#   does not change with the length. [Proved](#old-rows-never-change)
-# - **Which position has the new token, and with padding?** The number of real tokens read before, not 0, though it
-#   comes alone. Pad on the left, and hide it. [Shown](#where-a-token-stands), [padded](#padding-on-the-left)
-# - **What does it weigh?** Half a megabyte a token for 32 layers of 32 heads of width 128 in two bytes; a
-#   quarter of that if four query heads share each of 8 key heads (GQA). [Counted](#what-a-cache-weighs)
-# - **What do beams and drafts change?** Beam search compares texts by $\log p\,/\,((5+n)/6)^\alpha$. Refused drafts are
-#   redrawn from what the small model gave too little of, so the distribution stays; cheap drafts, mostly right, save
-#   time. [Proved](#a-small-model-drafts)
-# - **May I throw old rows away?** Yes, but large models need the first few; and the rest keep their positions, or
-#   all get new ones: with a bias as they are, with RoPE from raw keys or by turning the kept ones further, never
-#   with codes in token vectors.
-#   [Shown](#throwing-rows-away), [for each](#what-each-encoding-leaves-in-a-cache)
+# - **Is the result with a KV cache the same?** Yes, up to rounding, if the mask is causal, positions are right and the
+#   encoding does not change with the length. [Why a KV cache is exact](#why-a-kv-cache-is-exact-old-rows-never-change)
+# - **What must a KV cache store?** For each layer and KV head the keys and values of all tokens so far, and no queries.
+#   RoPE stores rotated keys. A distance bias (T5, ALiBi) also needs positions.
+#   [What each encoding needs](#what-each-positional-encoding-needs-in-a-kv-cache-second-reading)
+# - **What position does the new token get, and with padding?** The number of non-padding tokens read before, not 0,
+#   though it comes by itself. Pad on the left, and hide the padding. [Newest token](#the-position-of-the-newest-token),
+#   [left padding](#left-padding-in-batched-generation)
+# - **How large is a KV cache?** Half a megabyte per token for 32 layers of 32 heads of dimension 128 in two bytes. It is a
+#   quarter of that if four query heads share each of 8 KV heads (GQA). [KV cache size](#kv-cache-size-bytes-per-token)
+# - **Does speculative decoding change the text's distribution?** No. Refused drafts are redrawn from what the small
+#   model gave too little of. Drafts that are cheap and mostly right save time.
+#   [Speculative decoding](#speculative-decoding-a-small-model-drafts)
+# - **May I throw old rows away?** Yes, but large models need the first few. The rest keep their positions, or
+#   all get new ones. New ones are never possible with encodings in token vectors.
+#   [Cache eviction](#cache-eviction-and-streamingllm)
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: A long prompt
+# Functions to write are in `notebooks/exercises/63_decoding.py`; check yours with `pe-numpy check 63_decoding.py`.
+#
+# ### Exercise 1: Rows computed for a long prompt
 #
 # A prompt of a thousand tokens is read, and ten are written. How many rows of $K$ does each layer compute,
 # with a cache and without? Does the cache matter more or less than for a prompt of one token after which a
@@ -756,8 +758,8 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 #
 # <details><summary>Solution</summary>
 #
-# With a cache the same number in both cases. Without, about ten times as many in the first case, and about
-# five hundred times as many in the second.
+# With a cache the number is the same in both cases. Without one, it is about ten times as large in the first case, and
+# about five hundred times as large in the second.
 #
 # ```python
 # def rows(P, n):
@@ -768,27 +770,27 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 #
 # </details>
 #
-# ### Exercise 2: A centre that moves
+# ### Exercise 2: xPos with a moving centre
 #
 # xPos ([chapter 45](45_rope_relatives.ipynb)) scales queries and keys around a centre, here position 0. Let the
-# centre be the middle of the text so far. What must a cache hold now? Which old scores change?
+# centre be the middle of the text so far. What must a cache store now? Which old scores change?
 #
 # <details><summary>Hint 1</summary>
 #
-# A subclass of `XPos` needs a new `turn` alone; its `context.k_positions` are those of all keys.
+# A subclass of `XPos` needs only a new `turn`. Its `context.k_positions` are the positions of all keys.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Multiply the two scales $\zeta^{(i-\mu)/\sigma}$ and $\zeta^{-(j-\mu)/\sigma}$; $\mu$ is the centre.
+# Multiply the two scales $\zeta^{(i-\mu)/\sigma}$ and $\zeta^{-(j-\mu)/\sigma}$, where $\mu$ is the centre.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Raw keys and their positions: a turned key has the centre of its day. No score changes, since $\mu$ cancels;
-# so a text may come in pieces.
+# It must store unrotated keys and their positions, because a rotated key has the centre of an earlier length. No score
+# changes, since $\mu$ cancels, so a text may come in pieces.
 #
 # ```python
 # from pe_numpy.transformer.encodings import XPos
@@ -805,11 +807,11 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 #
 # </details>
 #
-# ### Exercise 3: Top-p
+# ### Exercise 3: Top-p (nucleus) sampling
 #
 # **Nucleus sampling** keeps the smallest set of most probable tokens whose probabilities add up to at least
 # $p$. Write it, for one row of logits. How many characters does it keep after "of the re" for $p = 0.7$?
-# How many where the model is sure, after "refrac"? What would top-k keep?
+# How many does it keep where the model is sure, after "refrac"? What would top-k keep?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -819,13 +821,13 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 #
 # <details><summary>Hint 2</summary>
 #
-# `np.searchsorted` on the cumulative sum gives how many come before that place.
+# `np.searchsorted` on the cumulative sum gives how many tokens come before that point.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Three, and one. Top-k keeps $k$ in both cases, however sure the model is.
+# It keeps three, and one. Top-k keeps $k$ in both cases, however sure the model is.
 #
 # ```python
 # def nucleus(z, p):
@@ -842,10 +844,9 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 # ## In practice
 #
 # **Frequencies that change with the length.** Dynamic NTK ([chapter 50](50_scaling.ipynb)) gives RoPE a
-# larger base as the text grows. A cache of *turned* keys then mixes keys turned with old frequencies and
-# queries turned with new ones (huggingface/transformers #25104). The package keeps such keys unturned and
-# turns all of them anew. Does that mend it?
-
+# larger base as the text grows. A cache of *rotated* keys then mixes keys that were rotated with old frequencies and
+# queries that are rotated with new ones (huggingface/transformers #25104). The package keeps such keys unrotated and
+# rotates all of them again at each step. Does that solve the problem?
 
 # %%
 def stretched(K, length):
@@ -862,23 +863,23 @@ for layers in (1, 2):
 
 # %% [markdown]
 # In the first layer, yes. In deeper layers no cache can be exact: their keys were made from rows that the
-# first layer computed with the frequencies of that day.
+# first layer computed with the frequencies of an earlier length.
 #
-# **Caches in fewer bits, in pages, shared between texts that begin alike**: all of these change how the two
-# lists are stored (fewer bits round them). What belongs in them stays as it is here.
-#
+# **Caches in fewer bits, in pages, or shared between texts with the same beginning** all change how the two
+# lists are stored (fewer bits round them). What belongs in the lists stays as it is here.
+
 # %% [markdown]
 # ## Further reading
 #
 # - Vaswani et al. 2017, "Attention is all you need" ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)), section 3: the model is
-#   auto-regressive; the mask that makes a cache possible is in section 3.2.3.
-# - Shazeer 2019, "Fast transformer decoding: one write-head is all you need" ([arXiv:1911.02150](https://arxiv.org/abs/1911.02150)): multi-query
+#   auto-regressive. The mask that makes a cache possible is in section 3.2.3.
+# - Shazeer 2019, "Fast transformer decoding: one write-head is all you need" ([arXiv:1911.02150](https://arxiv.org/abs/1911.02150)). On multi-query
 #   attention, and why decoding waits for memory.
 # - Ainslie et al. 2023, "GQA: training generalized multi-query transformer models from multi-head
 #   checkpoints" ([arXiv:2305.13245](https://arxiv.org/abs/2305.13245)).
 # - Fan et al. 2018, "Hierarchical neural story generation" ([arXiv:1805.04833](https://arxiv.org/abs/1805.04833)), section 5.4: top-k sampling.
 # - Holtzman et al. 2020, "The curious case of neural text degeneration" ([arXiv:1904.09751](https://arxiv.org/abs/1904.09751)): why the most
-#   probable text is a poor one; nucleus sampling.
+#   probable text is a poor one, and nucleus sampling.
 # - Wu et al. 2016, "Google's neural machine translation system" ([arXiv:1609.08144](https://arxiv.org/abs/1609.08144)): where
 #   the length penalty comes from.
 # - Leviathan et al. 2023, "Fast inference from Transformers via speculative decoding" ([arXiv:2211.17192](https://arxiv.org/abs/2211.17192)),
