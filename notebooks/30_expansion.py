@@ -648,7 +648,8 @@ for name, (n_products, biases, shared) in extra.items():
 #   [One scale](#one-scale-for-all-terms-why-more-terms-need-a-larger-divisor).
 # - **What sign does the distance have?** $i-j$, query minus key, so the past is positive.
 #   $L\cdot S$ pairs share $L+S-1$ distances.
-#   [The distance matrix](#the-distance-matrix-as-a-strided-view-second-reading).
+#   [Distances](#how-relative-schemes-change-the-four-terms),
+#   [the distance matrix](#the-distance-matrix-as-a-strided-view-second-reading).
 # - **What does it cost?** T5 and ALiBi cost one addition per score. Shaw and Transformer-XL cost
 #   about as much again as the score itself, and DeBERTa twice that.
 #   [Costs](#what-relative-encodings-cost-second-reading).
@@ -730,7 +731,9 @@ for name, (n_products, biases, shared) in extra.items():
 # ### Exercise 3: Two texts packed into one row
 #
 # To save padding, two texts of three and two words are put into one row, with the positions 0 1 2 0 1.
-# Is `relative_distance` of them a window? What is wrong with the scores, and how do you fix them?
+# Is `relative_distance` of them a window, that is, a
+# [strided view](#the-distance-matrix-as-a-strided-view-second-reading)? What is wrong with the
+# scores, and how do you fix them?
 #
 # <details><summary>Hint 1</summary>
 #

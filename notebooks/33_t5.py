@@ -233,8 +233,8 @@ for N, M, both in (*sizes, (9, 128, False), (38, 16, True)):
 # %% [markdown]
 # ### T5 bucket tables for 32 buckets and max_distance 128
 #
-# The cell prints which distances each bucket contains, in one direction of the encoder and in the
-# decoder:
+# The package's function is `t5_bucket`. The cell prints which distances each bucket contains, in
+# one direction of the encoder and in the decoder:
 
 # %%
 spans = {}
