@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 30. Expand the score: from absolute to relative
+# # 30. From absolute to relative: the four terms of a score
 #
-# *Which four terms does a score have, and what does each relative scheme make of them?*
+# *Which four terms does a score have, and what does each relative positional encoding do with them?*
 #
 # 40 minutes. Needs [11 See why position matters](11_why_position.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Put twenty words before a sentence, and its meaning does not change. But a
+# model that adds a positional encoding to each word now computes different attention scores. You
+# split such a score into four terms, find which of them depend on positions, and see that none
+# depends only on the distance between two words. Then you rebuild seven well-known schemes, from
+# Shaw to RoPE, by keeping, dropping or replacing these terms. At the end you can read any formula
+# of this family.
 
 # %% fold="input" alt="Four heat maps of the terms of a score for nine words, and their sum. What one sees: equal words give equal rows where the query brings its word, equal columns where the key does; in the sum nothing repeats."
 import matplotlib.pyplot as plt
@@ -26,23 +31,27 @@ plots.four_maps(terms, words)
 plt.show()
 
 # %% [markdown]
-# ## The same sentence, twenty words later
+# ## Absolute positions: the same sentence, twenty words later
 #
-# Nothing in this chapter is trained: words and matrices are random, in the picture at the top, too.
+# The figure shows one number per query (row) and key (column). Red is positive and blue is
+# negative. The four maps on the left add up to the scores on the right. In each, the query and the
+# key bring their word or their *place*, that is, their position in the sentence. Nothing in this
+# chapter is trained, so words and matrices are random, in this figure also.
 #
-# "The dog saw the cat." Put twenty words before it, and the sentence still says the same: the dog
-# stands one word before "saw". But every word has another position (its *place*, for short).
+# "The dog saw the cat." Put twenty words before it, and the sentence still means the same: the dog
+# is one word before "saw". But every word has a different position.
 #
-# Each of our nine words has a vector $x_i$ of $D=32$ numbers and each place a sinusoidal code $p_i$ of
-# about the same length. The code is *added* to the word: such a scheme is called **absolute**, since
-# the code says "place 7" and not "three words back". Two matrices $W_Q$ and $W_K$ make queries and
-# keys of width $K=16$. The score of query $i$ and key $j$ is their product over $\sqrt K$; vectors are
-# rows, so a transposed vector is a column:
+# Each of our nine words has a vector $x_i$ of $D=32$ numbers, and each position has a sinusoidal
+# encoding $p_i$ of about the same length. The encoding is *added* to the word. Such a scheme is
+# called **absolute**, because the encoding means "position 7" and not "three words back". Two
+# matrices $W_Q$ and $W_K$ compute queries and keys with head dimension $K=16$. The score of query
+# $i$ and key $j$ is their product over $\sqrt K$. Vectors are rows, so a transposed vector is a
+# column:
 #
 # $$s_{ij}=\frac{\big((x_i+p_i)W_Q\big)\big((x_j+p_j)W_K\big)^\top}{\sqrt K}$$
 #
-# *Predict*: "saw" is word 2 and "dog" is word 1. How does the score of "saw" for "dog" change when the
-# sentence begins at place 5, or at 20?
+# *Predict*: "saw" is word 2 and "dog" is word 1. How does the score of "saw" for "dog" change when
+# the sentence begins at position 5, or at 20?
 
 
 # %% fold="output"
@@ -63,15 +72,16 @@ for start in (0, 5, 20):
 
 
 # %% [markdown]
-# Same words, same distance, three scores. A model has to learn for each place what "one word back"
-# looks like.
+# The words and their distance are the same, and the three scores differ. A model has to learn for
+# each position what "one word back" looks like.
 #
-# ## Multiply the bracket out
+# ## Four terms: expand the product
 #
 # At school you split $11\cdot23$ into $(10+1)(20+3)$: two brackets with two parts each give four
-# products. The same works here, since a matrix product is linear. Each bracket falls into a part from
-# the word (**content**) and a part from the place; then each part of the query meets each part of the
-# key. With $(x_jW_K)^\top=W_K^\top x_j^\top$ the order of the factors turns round:
+# products. The same works here, because a matrix product is linear. Each bracket splits into a part
+# from the word (**content**) and a part from the position. Then each part of the query is
+# multiplied by each part of the key. With $(x_jW_K)^\top=W_K^\top x_j^\top$ the order of the
+# factors is reversed:
 #
 # $$\begin{aligned}\sqrt K\,s_{ij}={}
 # &(x_iW_Q+p_iW_Q)\,(W_K^\top x_j^\top+W_K^\top p_j^\top)\\
@@ -80,8 +90,9 @@ for start in (0, 5, 20):
 # {}+{}&\underbrace{p_iW_QW_K^\top x_j^\top}_{\text{position-content}}
 # +\underbrace{p_iW_QW_K^\top p_j^\top}_{\text{position-position}}\end{aligned}$$
 #
-# That is the **expansion** of the score. Here it is number by number: $a$ runs over the components of
-# the left vector, $e$ over those of the right one, $c$ over the width of the head.
+# This is the **expansion** of the score. The cell computes it number by number: $a$ runs over the
+# components of the left vector, $e$ over the components of the right one, and $c$ over the head
+# dimension.
 
 
 # %%
@@ -101,7 +112,7 @@ whole = ((x3 + p3) @ w_q) @ ((x3 + p3) @ w_k).T / np.sqrt(3)
 assert np.allclose([sum(by_loops), whole], brackets, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The package's function projects words and codes once each, and pairs the four results:
+# The package's function projects words and encodings once each, and pairs the four results:
 
 # %%
 from pe_numpy.book.show import show_source
@@ -112,21 +123,22 @@ for got, expected in zip(four_terms(x3, p3, w_q, w_k), by_loops, strict=True):
 assert np.allclose(sum(terms), absolute_scores(np.arange(L)), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## What each term asks
+# ## What each term measures
 #
-# The picture at the top is a table with two rows and two columns. In its upper row the query brings
-# its word, and equal words have equal rows. In its left column the key brings its word, and equal words
-# have equal columns. Lower right, no word takes part. In the sum all this is mixed. Read "like" as
-# "point the same way, after $W_Q$ and $W_K$":
+# The four maps at the top are a table with two rows and two columns. In its upper row the query
+# contributes its word, and equal words have equal rows. In its left column the key contributes its
+# word, and equal words have equal columns. In the lower right map, no word takes part. In the sum
+# all this is mixed. Read "like" as "point the same way, after $W_Q$ and $W_K$":
 #
 # | term | what it asks |
 # |---|---|
 # | content-content | Does a word like this one like a word like that one? |
-# | content-position | Does a word like this one like place $j$, whoever stands there? |
-# | position-content | Does place $i$ like a word like that one? |
-# | position-position | Does place $i$ like place $j$? |
+# | content-position | Does a word like this one like position $j$, no matter which word is there? |
+# | position-content | Does position $i$ like a word like that one? |
+# | position-position | Does position $i$ like position $j$? |
 #
-# *Predict* for each term: does it change if we put other words there? If all places move by 20?
+# *Predict* for each term: does it change if we replace the words? Does it change if all positions
+# move by 20?
 
 # %% fold="output"
 names = ("content-content", "content-position", "position-content", "position-position")
@@ -141,19 +153,19 @@ for name, term, other, later in zip(names, terms, other_words, moved, strict=Tru
     assert reacts == ["content" in name, "position" in name]
 
 # %% [markdown]
-# Three of the four terms know the places, and with them the order. Whether one knows the *distance* is
-# the next question.
+# Three of the four terms depend on the positions, and with them on the order. Does one of them
+# depend on the *distance*? That is the next question.
 #
-# The expansion is exact in the **first layer**, where the input is a word plus a code; deeper, the two
-# are mixed already. The relative schemes below give every layer its positions afresh, and their $x_i$ is
-# whatever comes in.
+# The expansion is exact in the **first layer**, where the input is a word plus an encoding. In
+# deeper layers the two are mixed already. The relative schemes below give positions to every layer
+# again, and their $x_i$ is whatever comes in.
 #
-# ## Which term knows the distance?
+# ## Which term depends only on the distance?
 #
-# A score that depends on $i-j$ alone has one value along each diagonal of its matrix. Such a matrix is
-# called a **Toeplitz matrix**. To see the places without the words, take a sentence of one word,
-# "the the the ...", forty times. *Predict* for each term: is it Toeplitz? If not, what does it look
-# like?
+# A score that depends only on $i-j$ has one value along each diagonal of its matrix. Such a matrix
+# is called a **Toeplitz matrix**. To see the positions without the words, take a sentence that
+# repeats one word, "the the the ...", forty times. *Predict* for each term: is it Toeplitz? If not,
+# what does it look like?
 
 
 # %% fold="output" alt="Five heat maps for a sentence of forty equal words. What one sees: a flat map, vertical stripes, horizontal stripes, a pattern of patches, and last the diagonal stripes of a score that depends on the distance."
@@ -173,20 +185,20 @@ plots.one_word_maps({**one_word, "wanted: by distance": wanted})
 plt.show()
 
 # %% [markdown]
-# Stripes that stand or lie are the mark of an absolute position, diagonal stripes that of a distance:
+# Vertical or horizontal stripes show an absolute position, and diagonal stripes show a distance:
 #
-# - content-content is flat: with equal words it says nothing.
-# - content-position depends on $j$ alone: some places are liked by every "the".
-# - position-content depends on $i$ alone: in row $i$ all keys get the same number, and the softmax
+# - content-content is flat: with equal words it distinguishes nothing.
+# - content-position depends only on $j$: every "the" likes some positions.
+# - position-content depends only on $i$: in row $i$ all keys have the same number, and the softmax
 #   ignores a number that is added to a whole row.
-# - position-position depends on $i$ and on $j$, and not on $i-j$ alone, since $W_QW_K^\top$ stands
-#   between the two codes. ([Chapter 20](20_sinusoidal.ipynb) finds the few matrices with which it
-#   would; exercise 2 builds one.)
+# - position-position depends on $i$ and on $j$, and not only on $i-j$, since $W_QW_K^\top$ is
+#   between the two encodings. [Chapter 20](20_sinusoidal.ipynb) finds the few matrices with which
+#   it would depend on $i-j$, and exercise 2 builds one.
 #
-# *A common mistake* reaches the distance by a short cut: "if words and places are independent, the
-# mixed terms vanish". They vanish **on average** over many words at one place, if words have mean 0. In
-# a single sentence they are typically as large as content-content. To drop them, or to put a function of $i-j$ in
-# place of the last term, is a designer's *decision*.
+# *A common mistake* reaches the distance by a short cut: "if words and positions are independent,
+# the mixed terms vanish". They vanish **on average** over many words at one position, if words have
+# mean 0. In a single sentence they are typically as large as content-content. To drop them, or to
+# replace the last term with a function of $i-j$, is a designer's *decision*.
 
 # %%
 many = np.random.default_rng(4).standard_normal((100_000, D))  # random words
@@ -195,14 +207,14 @@ print(f"largest mean {np.abs(mixed.mean(axis=0)).max():.2f}, typical size {mixed
 assert np.allclose(mixed.mean(axis=0), 0, rtol=0, atol=0.02) and mixed.std() > terms[0].std()
 
 # %% [markdown]
-# In a *trained* BERT Ke et al. (TUPE, section 3.1) find the mixed terms "uniform across positions", and
-# drop them without loss. He et al. (DeBERTa) argue that mixed terms of *distances* matter.
+# In a *trained* BERT Ke et al. (TUPE, section 3.1) find the mixed terms "uniform across positions",
+# and drop them without loss. He et al. (DeBERTa) argue that mixed terms of *distances* matter.
 #
-# ## The edit
+# ## How relative schemes change the four terms
 #
-# The schemes differ in three decisions: which of the four terms stay; what takes the place of $p_j$ and
-# $p_i$; and whether the values get a position, too. First we need the distances: $i-j$, query minus
-# key, so positive means "the key is in the past".
+# The schemes differ in three decisions: which of the four terms remain, what replaces $p_j$ and
+# $p_i$, and whether the values also receive a position. First we need the distances. A distance is
+# $i-j$, query minus key, so positive means "the key is in the past".
 
 # %%
 show_source(relative_distance)
@@ -211,21 +223,21 @@ distance = relative_distance(at, at)
 assert distance.tolist() == [[i - j for j in at] for i in at]
 
 # %% [markdown]
-# ### One line, read as a matrix
+# ### The distance matrix as a strided view (second reading)
 #
-# $L$ queries and $S$ keys make $L\cdot S$ pairs, but only $L+S-1$ different distances, from $-(S-1)$ to
-# $L-1$. All entries of the matrix stand on one **line** of $L+S-1$ numbers: row $i$ is the line read
-# backwards, from entry $i+S-1$ on.
+# $L$ queries and $S$ keys make $L\cdot S$ pairs, but only $L+S-1$ different distances, from
+# $-(S-1)$ to $L-1$. All entries of the matrix come from one **line** of $L+S-1$ numbers: row $i$ is
+# the line read backwards, from entry $i+S-1$ on.
 #
-# A NumPy array is a piece of memory and, for each axis, the number of bytes to its next entry, its
-# **stride**. A step of *minus* one number along the keys reads the line backwards. So the matrix is a
-# *view* of the line, without a copy; this book calls it a **window**. `relative_distance` returns one
-# whenever positions count up by 1:
+# A NumPy array is a piece of memory with one **stride** per axis, the number of bytes to the next
+# entry along it. A step of *minus* one number along the keys reads the line backwards. The matrix
+# is therefore a *view* of the line, without a copy; this book calls it a **window**.
+# `relative_distance` returns one whenever positions count up by 1:
 #
 # $$\text{window}_{ij}=\text{line}_{\,i-j+S-1}$$
 #
-# The window is read-only: to write one entry would change a whole diagonal. Copy it first, with
-# `np.array(window)`.
+# The window is read-only, because writing one entry would change a whole diagonal. Copy it first,
+# with `np.array(window)`.
 
 # %% alt="A line of nine distances above a window of four rows and six columns. What one sees: the first row reads six numbers of the line from right to left, the last row does so three places further right."
 line = np.arange(-5, 4)
@@ -237,9 +249,10 @@ plots.line_and_window(line, L=4, S=6)
 plt.show()
 
 # %% [markdown]
-# A score that depends on the distance alone is computed once for each distance and spread over the
-# pairs; `each_distance` returns a window on the results. The package's T5 and ALiBi do so; where a
-# vector for the distance meets the query, [chapter 31](31_shaw.ipynb) spreads the products.
+# A score that depends only on the distance is computed once for each distance and spread over the
+# pairs; `each_distance` returns a window on the results. The package's T5 and ALiBi do this. Where
+# a vector for the distance is multiplied by the query, [chapter 31](31_shaw.ipynb) spreads the
+# products.
 
 # %%
 from pe_numpy.relative.distance import each_distance
@@ -252,8 +265,8 @@ assert np.array_equal(spread, -np.abs(far)) and sum(asked) == 512 + 512 - 1
 # %% [markdown]
 # ## Eight ways to fill the four terms
 #
-# From here on words come without codes: $q_i=x_iW_Q$ and $k_j=x_jW_K$. We write each scheme's terms
-# with a loop over all pairs, and assert that their sum is what the package computes.
+# From here on words come without encodings: $q_i=x_iW_Q$ and $k_j=x_jW_K$. We write each scheme's
+# terms with a loop over all pairs, and assert that their sum is what the package computes.
 
 # %%
 from pe_numpy import alibi_bias, causal_mask, deberta_scores, rope, rope_frequencies, rope_matrix
@@ -275,9 +288,10 @@ def equal(a, b):
 # %% [markdown]
 # ### Shaw: a vector for each distance, in the key
 #
-# The first relative scheme, of 2018 ([chapter 31](31_shaw.ipynb)), drops both terms in which the query
-# brings its place. In the remaining mixed term $p_jW_K$ becomes $R_{i-j}$, one learned vector for each
-# distance. Distances beyond $m$ are **clipped**, that is, replaced by $m$ or $-m$:
+# The first relative scheme, of 2018 ([chapter 31](31_shaw.ipynb)), drops both terms in which the
+# query contributes its position. In the remaining mixed term $p_jW_K$ becomes $R_{i-j}$, one
+# learned vector for each distance. Distances beyond $m$ are **clipped**, that is, replaced by $m$
+# or $-m$:
 #
 # $$\begin{gathered}s_{ij}=\frac{q_i\cdot k_j+q_i\cdot R_{c(i-j)}}{\sqrt K}\\[1ex]
 #   c(d)=\max(-m,\min(m,d))\end{gathered}$$
@@ -293,9 +307,10 @@ edits = {"absolute": terms, "Shaw": (content, query_distance, None, None)}
 # %% [markdown]
 # ### Transformer-XL: all four terms
 #
-# In the second and fourth term ([chapter 32](32_transformer_xl.ipynb)), $p_j$ becomes the sinusoidal
-# code $R_{i-j}$ of the *distance*, with a projection $W_{K,R}$ of its own. In the third and fourth,
-# $p_iW_Q$ becomes a learned vector: $u$ and $v$, the same for every place. (XLNet does the same.)
+# In the second and fourth term ([chapter 32](32_transformer_xl.ipynb)), $p_j$ becomes the
+# sinusoidal encoding $R_{i-j}$ of the *distance*, with its own projection $W_{K,R}$. In the third
+# and fourth, $p_iW_Q$ becomes a learned vector, $u$ and $v$, the same for every position. XLNet
+# uses the same terms.
 #
 # $$\begin{gathered}\sqrt K\,s_{ij}=q_i\cdot k_j+q_i\cdot r_{i-j}+u\cdot k_j+v\cdot r_{i-j}\\
 #   r_d=R_dW_{K,R}\end{gathered}$$
@@ -317,10 +332,10 @@ edits["Transformer-XL"] = tuple(xl)
 # %% [markdown]
 # ### T5: one number for each bucket
 #
-# Both mixed terms go ([chapter 33](33_t5.ipynb)). The position-position term becomes a learned *number*
-# for each **bucket** of distances: $f$ gives near distances a bucket of their own and lets far ones
-# share. Each head has its own numbers, added after the division. (T5 itself leaves out $\sqrt K$ and
-# starts with smaller matrices instead.)
+# Both mixed terms are dropped ([chapter 33](33_t5.ipynb)). The position-position term becomes a
+# learned *number* for each **bucket** of distances: $f$ gives each near distance its own bucket and
+# lets distant ones share. Each head has its own numbers, added after the division. T5 itself leaves
+# out $\sqrt K$ and starts with smaller matrices instead.
 #
 # $$s_{ij}=\frac{q_i\cdot k_j}{\sqrt K}+b_{f(i-j)}$$
 
@@ -333,9 +348,9 @@ edits["T5"] = (content, None, None, bias)
 # %% [markdown]
 # ### TUPE: positions apart from words
 #
-# The mixed terms go here, too ([chapter 33](33_t5.ipynb)). The position-position term *stays
-# absolute*, but gets projections $U_Q$ and $U_K$ of its own. The variant TUPE-R adds T5's bias, and
-# only this bias knows distances.
+# The mixed terms are dropped here also ([chapter 33](33_t5.ipynb)). The position-position term
+# *stays absolute*, but has its own projections $U_Q$ and $U_K$. The variant TUPE-R adds T5's bias,
+# and only this bias depends on distances.
 #
 # $$s_{ij}=\frac{q_i\cdot k_j}{\sqrt{2K}}+\frac{(p_iU_Q)\cdot(p_jU_K)}{\sqrt{2K}}+b_{f(i-j)}$$
 
@@ -350,9 +365,10 @@ assert equal(edits["TUPE"][0] + edits["TUPE"][3], got[0])
 # %% [markdown]
 # ### DeBERTa: both mixed terms
 #
-# The mirror image of T5 ([chapter 34](34_deberta.ipynb)): the mixed terms stay, with learned vectors
-# for distances in place of $p_j$ *and* of $p_i$; the position-position term goes. The tables $K^r$ and
-# $Q^r$ have $2m$ rows; row $\delta(i,j)=\max(0,\min(2m-1,\,i-j+m))$ serves a distance.
+# DeBERTa is the mirror image of T5 ([chapter 34](34_deberta.ipynb)). The mixed terms remain, with
+# learned vectors for distances instead of $p_j$ *and* of $p_i$; the position-position term is
+# dropped. The tables $K^r$ and $Q^r$ have $2m$ rows; row $\delta(i,j)=\max(0,\min(2m-1,\,i-j+m))$
+# serves a distance.
 #
 # $$s_{ij}=\frac{q_i\cdot k_j+q_i\cdot K^r_{\delta(i,j)}+k_j\cdot Q^r_{\delta(j,i)}}{\sqrt{3K}}$$
 
@@ -373,9 +389,9 @@ assert equal(sum(edits["DeBERTa"][:3]), got[0])
 # %% [markdown]
 # ### ALiBi: a straight line
 #
-# T5's edit with nothing learned ([chapter 35](35_alibi.ipynb)): the number for a distance is the
-# distance itself, times a fixed slope $m_h$ for each head. (The paper's models look back only, where
-# $|i-j|=i-j$.)
+# ALiBi changes the same terms as T5, with nothing learned ([chapter 35](35_alibi.ipynb)). The
+# number for a distance is the distance itself, times a fixed slope $m_h$ for each head. The paper's
+# models look back only, where $|i-j|=i-j$.
 #
 # $$s_{ij}=\frac{q_i\cdot k_j}{\sqrt K}-m_h\,|i-j|$$
 
@@ -388,9 +404,9 @@ edits["ALiBi"] = (content, None, None, penalty)
 # %% [markdown]
 # ### RoPE, for comparison
 #
-# RoPE adds nothing and *edits the first term*. A query at $i$ is turned by the rotation matrix
-# $\mathcal R_i$, a key at $j$ by $\mathcal R_j$, and since
-# $\mathcal R_i^\top\mathcal R_j=\mathcal R_{j-i}$, only the distance is left between them
+# RoPE adds nothing and *changes the first term*. A query at $i$ is rotated by the matrix
+# $\mathcal R_i$, a key at $j$ by $\mathcal R_j$. Since
+# $\mathcal R_i^\top\mathcal R_j=\mathcal R_{j-i}$, only the distance remains between them
 # ([chapter 40](40_rope_derived.ipynb) derives it).
 #
 # $$s_{ij}=\frac{q_i\,\mathcal R_{j-i}\,k_j^\top}{\sqrt K}$$
@@ -402,7 +418,7 @@ assert equal(turned, rope(q, at) @ rope(k, at).T / np.sqrt(K))
 edits["RoPE"] = (turned, None, None, None)
 
 # %% [markdown]
-# ## All of them side by side
+# ## Relative positional encodings side by side
 #
 # A formula **replaces** the term of the first row; "–" means dropped. The last column names what is
 # learned for positions.
@@ -418,8 +434,9 @@ edits["RoPE"] = (turned, None, None, None)
 # | RoPE 2021 | $q_i\,\mathcal R_{j-i}\,k_j^\top$ | – | – | – | $\sqrt K$ | nothing |
 # | ALiBi 2022 | kept | – | – | $-m_h\lvert i-j\rvert$ | $\sqrt K$, before the bias | nothing |
 #
-# The same as a picture: rows are queries, columns keys, red is positive, blue negative. A coloured frame
-# marks a term of the scheme's own, a grey one a term that is kept (paler, where the divisor is larger).
+# The next figure shows the same. Rows are queries, columns are keys, red is positive, and blue is
+# negative. A coloured frame marks a term that the scheme fills in its own way, and a grey frame a
+# term that is kept (paler, where the divisor is larger).
 
 # %%
 _ = "dropped"  # keeps the rows short
@@ -449,11 +466,11 @@ plt.show()
 
 # %% [markdown]
 # Read down the columns. In the last, Transformer-XL, T5 and ALiBi have clean diagonal stripes, one
-# colour for each distance; TUPE has not, since its places stay absolute. In the second, the stripes of
-# Shaw, Transformer-XL and DeBERTa are broken: the number for a distance depends on the word that asks.
-# The second of the rows marked "cat" holds the numbers of the first, moved by three places, as the word
-# is. Transformer-XL's $u\cdot k_j$ in the third column contains no position at all: it says how much a
-# word is liked by everybody.
+# colour for each distance. TUPE does not, since its positions stay absolute. In the second, the
+# stripes of Shaw, Transformer-XL and DeBERTa are broken, because the number for a distance depends
+# on the query's word. The second of the rows marked "cat" contains the numbers of the first, moved
+# by three positions, as the word is. Transformer-XL's $u\cdot k_j$ in the third column contains no
+# position at all. It shows how much a word is liked by all queries.
 
 # %%
 for name in ("Shaw", "Transformer-XL", "DeBERTa"):
@@ -465,17 +482,17 @@ for name in ("Transformer-XL", "T5", "ALiBi"):
 assert equal(edits["Transformer-XL"][2], edits["Transformer-XL"][2][0])
 
 # %% [markdown]
-# ### One scale for all terms
+# ### One scale for all terms: why more terms need a larger divisor
 #
-# Why do the divisors differ? An undivided product of two vectors is a sum of $K$ products of numbers.
-# If these are independent with mean 0 and variance 1, it has the variance $K$, and undivided one key
-# takes most of the weight ([chapter 10](10_attention.ipynb)). Variances of independent products add up,
-# so a sum of $n$ products of vectors has the variance $nK$:
+# Why do the divisors differ? An undivided product of two vectors is a sum of $K$ products of
+# numbers. If these are independent with mean 0 and variance 1, the sum has the variance $K$, and
+# undivided one key takes most of the weight ([chapter 10](10_attention.ipynb)). Variances of
+# independent products add up, so a sum of $n$ products of vectors has the variance $nK$:
 #
 # $$\operatorname{Var}\Big(\frac1{\sqrt{nK}}\sum_{t=1}^n q_t\cdot k_t\Big)=1$$
 #
-# The divisor *counts the terms*: two in TUPE, three in DeBERTa. (Shaw and Transformer-XL stay with
-# $\sqrt K$, however many terms they have.)
+# The divisor *counts the terms*: two in TUPE, three in DeBERTa. Shaw and Transformer-XL keep
+# $\sqrt K$, no matter how many terms they have.
 
 # %%
 for n in (1, 2, 3, 4):
@@ -485,10 +502,10 @@ for n in (1, 2, 3, 4):
     print(n, "terms: deviation over sqrt(K)", round(float((total / 4).std()), 1))
 
 # %% [markdown]
-# ## Does the score move with the sentence?
+# ## Translation invariance: does the score move with the sentence?
 #
-# Back to the first question. Here is each scheme as a function of queries, keys and positions. (The last
-# three expect an axis for the heads, which `[None]` adds and `[0]` takes away.)
+# Back to the first question. Here is each scheme as a function of queries, keys and positions. The
+# last three expect an axis for the heads, which `[None]` adds and `[0]` takes away.
 
 # %%
 score_at = {
@@ -527,17 +544,18 @@ for name, score in score_at.items():
 
 # %% [markdown]
 # Six of the eight are **relative**: a shift of all positions changes nothing. TUPE belongs to the
-# family by its edit, not by this property. So a pair at a *known* distance gets a known score, at any
-# place; what a model makes of new distances, [chapter 71](71_study.ipynb) measures.
+# family because it changes the same four terms, not because of this property. With a relative
+# scheme, a pair at a *known* distance has a known score at any position. What a model does with new
+# distances, [chapter 71](71_study.ipynb) measures.
 #
-# ## What a relative score cannot see
+# ## What relative scores cannot distinguish: a repeated word
 #
-# Take the sentence of one word again, "the the the the". *Predict*: with a relative scheme, do the
-# outputs of its words differ? Their distances to the borders do.
+# Take the sentence that repeats one word again, "the the the the". *Predict*: with a relative
+# scheme, do the outputs of its words differ? Their distances to the borders do.
 #
-# The score is one place at which position enters; the values are another. An absolute code is in the
-# values, too. The schemes of this chapter drop the last sum; only Shaw keeps it, with a learned vector
-# for the distance in place of $p_jW_V$:
+# Position can enter at the score, and it can also enter at the values. An absolute encoding is in
+# the values also. The schemes of this chapter drop the last sum; only Shaw keeps it, with a learned
+# vector for the distance instead of $p_jW_V$:
 #
 # $$o_i=\sum_jw_{ij}\,(x_j+p_j)W_V=\sum_jw_{ij}\,x_jW_V+\sum_jw_{ij}\,p_jW_V$$
 
@@ -557,13 +575,13 @@ for name, score in score_at.items():
     assert (apart < 1e-12) == (name != "absolute")
 
 # %% [markdown]
-# With all but the absolute code the outputs are equal. The weights of a row sum to 1, so a weighted
-# mean of equal values is that value, *whatever the scores are*:
+# With all but the absolute encoding the outputs are equal. The weights of a row sum to 1, so a
+# weighted mean of equal values is that value, *no matter what the scores are*:
 #
 # $$\sum_jw_{ij}\,v=v\sum_jw_{ij}=v$$
 #
-# The next layer gets equal words again: no depth helps, nor does a causal mask, since its weights sum
-# to 1, too. What helps is Shaw's value term:
+# The next layer receives equal words again. No depth helps, nor does a causal mask, since its
+# weights also sum to 1. What helps is Shaw's value term:
 
 # %%
 s = score_at["Shaw"](the_word @ W_Q, the_word @ W_K, at)
@@ -576,17 +594,19 @@ assert equal(w_masked.sum(axis=1), 1) and equal(behind_mask, values)
 assert not np.allclose(with_term, with_term[0], rtol=0, atol=0.1)
 
 # %% [markdown]
-# Luo et al. 2022 start here, and prove that there are functions of a sequence that a Transformer with
-# relative positions in its scores cannot approximate, however deep and wide it is. In practice texts
-# have different words ([chapter 11](11_why_position.ipynb) lets a layer count by one that is special).
+# Luo et al. 2022 start here. They prove that there are functions of a sequence that a Transformer
+# with relative positions in its scores cannot approximate, no matter how deep and wide it is. In
+# practice sequences have different words ([chapter 11](11_why_position.ipynb) lets a layer count by
+# one that is special).
 #
-# ## What it costs
+# ## What relative encodings cost (second reading)
 #
-# A product of two vectors takes $K$ multiplications and $K-1$ additions; with the scale, a plain score
-# takes $2K$ operations. A further product that is added to it takes $2K$, too, and a bias 1. What is
-# done once for each of $L$ queries or keys is shared by $L$ pairs: Transformer-XL adds $u$ and $v$ to a
-# query, $2K$ operations; RoPE needs two multiplications and one addition for each component of a query
-# and of a key, $6K$. With the vectors ready made, for each score at $K=64$ and 512 places:
+# A product of two vectors takes $K$ multiplications and $K-1$ additions; with the scale, an
+# ordinary score takes $2K$ operations. A further product that is added to it also takes $2K$, and a
+# bias takes 1. What is done once for each of $L$ queries or keys is shared by $L$ pairs.
+# Transformer-XL adds $u$ and $v$ to a query, $2K$ operations. RoPE needs two multiplications and
+# one addition for each component of a query and of a key, $6K$. The cell prints the extra
+# operations for each score at $K=64$ and 512 positions, when the vectors are ready:
 
 # %%
 width, length = 64, 512
@@ -605,42 +625,45 @@ for name, (n_products, biases, shared) in extra.items():
     print(f"{name:15} {extra[name]:6.2f} more than the {plain}")
 
 # %% [markdown]
-# TUPE's position product is the same for all sentences and layers, so it can be computed once; Shaw's
-# shrinks with clipping ([chapter 31](31_shaw.ipynb)). And **operations are not time**: the score is only
-# a part of a layer, and *looking up* T5's number for each pair moves memory. Press et al. (2022,
-# section 2.2) found training with T5's bias at most half as fast as with sinusoidal codes. With a window, looking
-# up is done once for each distance.
+# TUPE's position product is the same for all sentences and layers, so it can be computed once;
+# Shaw's shrinks with clipping ([chapter 31](31_shaw.ipynb)). And **operations are not time**: the
+# score is only a part of a layer, and *looking up* T5's number for each pair moves memory.
+# Press et al. (2022, section 2.2) found training with T5's bias at most half as fast as with
+# sinusoidal encodings. With a window, each distance is looked up only once.
 
 # %% [markdown]
 # ## In short
 #
-# - **Which four terms does a score of words with added position codes have?** Content-content,
-#   content-position, position-content and position-position; the query's part is named first.
-#   [Shown](#multiply-the-bracket-out)
-# - **Sinusoidal codes have all distances in them. Why is that not enough?** $W_QW_K^\top$ stands
-#   between the codes: with weights in general no term is a function of $i-j$.
-#   [Shown](#which-term-knows-the-distance)
-# - **What do the relative schemes change?** All but RoPE, which turns it, keep the first term. Shaw
-#   puts a vector for the distance into the second, T5 and ALiBi a number into the fourth, DeBERTa
-#   vectors into both mixed terms; Transformer-XL fills all three. The rest is dropped.
-#   [Shown](#all-of-them-side-by-side)
-# - **Inside the division by $\sqrt K$, or outside?** Products of vectors stand inside, the biases of
-#   T5 and ALiBi outside. TUPE divides by $\sqrt{2K}$, DeBERTa by $\sqrt{3K}$.
-#   [Shown](#one-scale-for-all-terms)
-# - **Which sign has the distance, and must I store it for each pair?** $i-j$, query minus key: the past
-#   is positive. $L\cdot S$ pairs share $L+S-1$ distances, which strides spread without a copy.
-#   With a cache, a new query keeps its position in the text: it is not at 0.
-#   [Shown](#one-line-read-as-a-matrix)
-# - **What does it cost?** T5 and ALiBi one addition a score; Shaw and Transformer-XL about as much
-#   again as the score itself, DeBERTa twice that. [Shown](#what-it-costs)
+# - **Which four terms does a score of words with added positional encodings
+#   have?** Content-content, content-position, position-content and position-position. The query's
+#   part is named first. [The four terms](#four-terms-expand-the-product).
+# - **Sinusoidal encodings contain all distances. Is that enough?** No. $W_QW_K^\top$ is between the
+#   two encodings, so with weights in general no term is a function of $i-j$.
+#   [Which term](#which-term-depends-only-on-the-distance).
+# - **What do the relative schemes change?** Shaw and DeBERTa put distance vectors into mixed terms,
+#   T5 and ALiBi a number into the last term. Transformer-XL fills all four. RoPE rotates the first.
+#   [Side by side](#relative-positional-encodings-side-by-side).
+# - **Are biases divided by $\sqrt K$?** No. The biases of T5 and ALiBi are added after the
+#   division. Products of vectors are divided, in TUPE by $\sqrt{2K}$ and in DeBERTa by $\sqrt{3K}$.
+#   [One scale](#one-scale-for-all-terms-why-more-terms-need-a-larger-divisor).
+# - **What sign does the distance have?** $i-j$, query minus key, so the past is positive.
+#   $L\cdot S$ pairs share $L+S-1$ distances.
+#   [Distances](#how-relative-schemes-change-the-four-terms),
+#   [the distance matrix](#the-distance-matrix-as-a-strided-view-second-reading).
+# - **What does it cost?** T5 and ALiBi cost one addition per score. Shaw and Transformer-XL cost
+#   about as much again as the score itself, and DeBERTa twice that.
+#   [Costs](#what-relative-encodings-cost-second-reading).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/30_expansion.py`; check yours with
+# `pe-numpy check 30_expansion.py`.
+#
 # ### Exercise 1: A bias in the projection
 #
-# Many programs project with a bias: $q_i=x_iW_Q+b_Q$ and $k_j=x_jW_K+b_K$. Multiply out. Which of the
-# four terms can the softmax not see? Which one is a term of Transformer-XL in disguise?
+# Many programs project with a bias: $q_i=x_iW_Q+b_Q$ and $k_j=x_jW_K+b_K$. Multiply out. Which of
+# the four terms does the softmax ignore? Which one is a term of Transformer-XL in disguise?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -672,13 +695,13 @@ for name, (n_products, biases, shared) in extra.items():
 # ### Exercise 2: A Toeplitz position term after all
 #
 # Find matrices $W_Q$ and $W_K$ of shape $(D,D)$ with which the position-position term of the
-# sinusoidal code *is* a function of $i-j$, and is largest at the key two places back. Does the whole
-# score then move with the sentence?
+# sinusoidal encoding *is* a function of $i-j$, and is largest at the key two positions back. Does
+# the whole score then move with the sentence?
 #
 # <details><summary>Hint 1</summary>
 #
-# [Chapter 20](20_sinusoidal.ipynb): $p_i\cdot p_j$ depends on $i-j$ and is largest at $i=j$. And
-# `sinusoidal_shift` makes a matrix $M_2$ with $PE(pos+2)=M_2\,PE(pos)$.
+# From [chapter 20](20_sinusoidal.ipynb), $p_i\cdot p_j$ depends on $i-j$ and is largest at $i=j$.
+# And `sinusoidal_shift` makes a matrix $M_2$ with $PE(pos+2)=M_2\,PE(pos)$.
 #
 # </details>
 #
@@ -690,8 +713,8 @@ for name, (n_products, biases, shared) in extra.items():
 #
 # <details><summary>Solution</summary>
 #
-# The position term becomes $p_i\cdot p_{j+2}$. The mixed terms stay absolute, so the whole score still
-# changes when the sentence moves.
+# The position term becomes $p_i\cdot p_{j+2}$. The mixed terms stay absolute, so the whole score
+# still changes when the sentence moves.
 #
 # ```python
 # from pe_numpy import sinusoidal_shift
@@ -705,10 +728,12 @@ for name, (n_products, biases, shared) in extra.items():
 #
 # </details>
 #
-# ### Exercise 3: Two texts in one row
+# ### Exercise 3: Two texts packed into one row
 #
 # To save padding, two texts of three and two words are put into one row, with the positions 0 1 2 0 1.
-# Is `relative_distance` of them a window? What is wrong with the scores, and what mends them?
+# Is `relative_distance` of them a window, that is, a
+# [strided view](#the-distance-matrix-as-a-strided-view-second-reading)? What is wrong with the
+# scores, and how do you fix them?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -724,8 +749,8 @@ for name, (n_products, biases, shared) in extra.items():
 #
 # <details><summary>Solution</summary>
 #
-# No window: the matrix has an ordinary copy of each entry. The second text attends to the first as if
-# both were one; distances don't know where a text ends, and only a mask stops that.
+# It is not a window: the matrix has an ordinary copy of each entry. The second text attends to the
+# first as if both were one. Distances do not show where a text ends, and only a mask stops that.
 #
 # ```python
 # packed = np.array([0, 1, 2, 0, 1])
@@ -743,12 +768,13 @@ for name, (n_products, biases, shared) in extra.items():
 #
 # ## In practice
 #
-# **The newest token is not at position 0.** With a cache of keys, a model computes one new query at a
-# time. BERT's relative scheme in Hugging Face Transformers then counted the new token alone, so that
-# each key in the cache got the distance 0
+# **The newest token is not at position 0.** With a KV cache, a model computes one new query at a
+# time. BERT's relative scheme in Hugging Face Transformers then counted only the new token, so that
+# each key in the cache had the distance 0
 # ([issue #19045](https://github.com/huggingface/transformers/issues/19045),
-# [PR #20203](https://github.com/huggingface/transformers/pull/20203)). `relative_distance`
-# takes *positions*, not lengths. For the third token of a text:
+# [PR #20203](https://github.com/huggingface/transformers/pull/20203)). `relative_distance` takes
+# *positions*, not lengths, and a new query keeps its position in the text. For the third token of a
+# text:
 
 # %%
 right = relative_distance([2], [0, 1, 2])
@@ -762,15 +788,15 @@ assert (unsigned[:1] - unsigned[1:]).tolist() == [253]
 assert relative_distance(unsigned, unsigned).tolist() == [[0, -3], [3, 0]]
 
 # %% [markdown]
-# **Unsigned integers.** Positions are not negative, distances are. Unsigned numbers wrap around without
-# a word: as `uint8`, 0 - 3 is 253. `relative_distance` gives -3.
+# **Unsigned integers.** Positions are not negative, but distances can be. Unsigned numbers wrap
+# around without a warning: as `uint8`, 0 - 3 is 253. `relative_distance` gives -3.
 #
-# **A bias inside the root.** A bias (T5, ALiBi) that is put inside the division by mistake is divided
-# by 8 at $K=64$, and no shape complains; [chapter 35](35_alibi.ipynb) shows what that does.
+# **A bias inside the square root.** A bias (T5, ALiBi) that is put inside the division by mistake
+# is divided by 8 at $K=64$, and no error is raised; [chapter 35](35_alibi.ipynb) shows what that
+# does.
 #
-# **Absolute and relative at once.** Shaw et al. tried both and report no gain (section 4.2). DeBERTa
-# brings absolute positions in near its end ([chapter 34](34_deberta.ipynb)).
-#
+# **Absolute and relative together.** Shaw et al. tried both and report no gain (section 4.2).
+# DeBERTa adds absolute positions near its end ([chapter 34](34_deberta.ipynb)).
 # %% [markdown]
 # ## Further reading
 #

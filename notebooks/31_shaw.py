@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 31. Give each distance a vector: Shaw's scheme
+# # 31. Relative position representations (Shaw et al.) and the skew trick
 #
-# *What does a vector for each distance say, and how does it serve any length without a huge array?*
+# *What does a vector for each distance express, and how does it serve any length without a huge array?*
 #
 # 40 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** "The" looks for the next noun, and a noun looks back for its article. Shaw's
+# scheme lets each word choose which distances it likes: every distance has a learned vector, and
+# queries are compared with it as with keys. You compute these scores and the matching vectors on
+# the values, and clip long distances so that a small table serves any length. Then you avoid a
+# gigabyte of memory with a reshape, the skew trick. At the end you can load such tables.
 
 # %% fold="input" alt="Two heat maps. Left, what each of five words scores for the distances -2 to 2. Right, the weights. What one sees: articles put their weight on the next word, nouns on the one before, the verb on both."
 import matplotlib.pyplot as plt
@@ -25,18 +29,20 @@ plots.likes_and_weights(q @ R.T / np.sqrt(2), weights, words)
 plt.show()
 
 # %% [markdown]
-# ## A head made by hand
+# ## Relative position representations: a head made by hand
 #
-# "The" looks for the noun that comes next, "cat" looks back for its article. So a score should let each
-# *word* say which *distance* it likes. Shaw, Uszkoreit and Vaswani (2018) give every distance a vector,
-# and let queries meet it as they meet keys.
+# "The" looks for the noun that comes next, and "cat" looks back for its article. The score should
+# therefore let each *word* choose which *distance* it likes. Shaw, Uszkoreit and Vaswani (2018)
+# give every distance a vector, a **relative position representation**, and multiply queries by it
+# as by keys.
 #
-# In the picture at the top queries have two components: the first says "I look back", the second "I look
-# ahead". An article has the query $(0,2)$, a noun $(2,0)$, the verb $(1.5,1.5)$. The distance of query
-# $i$ and key $j$ is $i-j$: $1$ means "one word back", $-1$ "the next word". Distance $1$ has the vector
-# $R_1=(3,0)$, distance $-1$ has $R_{-1}=(0,3)$, all others have zeros; and so have all keys, to show
-# positions alone. The score of a pair is then $q_i\cdot R_{i-j}/\sqrt2$. Left: what each word likes.
-# Right: whom it looks at. One table serves three tastes, and "the" at both of its places.
+# In the figure at the top queries have two components: the first means "I look back", the second "I
+# look ahead". An article has the query $(0,2)$, a noun $(2,0)$, the verb $(1.5,1.5)$. The distance
+# of query $i$ and key $j$ is $i-j$: $1$ means "one word back", $-1$ "the next word". Distance $1$
+# has the vector $R_1=(3,0)$, distance $-1$ has $R_{-1}=(0,3)$, and all others have zeros. All keys
+# are also zeros, to show only positions. The score of a pair is then $q_i\cdot R_{i-j}/\sqrt2$. The
+# left map shows which distances each word likes, and the right map shows its weights. One table
+# serves three kinds of word, and "the" at both of its positions.
 
 # %%
 vector = dict(zip(range(-2, 3), R, strict=True))
@@ -47,13 +53,13 @@ assert weights[0].argmax() == 1 and weights[1].argmax() == 0
 assert np.isclose(weights[2, 1], weights[2, 3], rtol=0, atol=1e-12) and weights[2, 1] > 0.4
 
 # %% [markdown]
-# ## Why a vector, and not a number?
+# ## Why a vector per distance, and not a number?
 #
-# Why is $R_{i-j}$ not added to the score? Because it is no number. You look at a person because you have
-# something in common, and also because that person sits near you; both are judged from your point of
-# view. Suppose that we do add a number $b_{i-j}$ for each distance (this is T5's scheme,
-# [chapter 33](33_t5.ipynb)). With the contents silent, every word then likes the same distances. For two
-# queries $i$, $i'$ that look over one distance $d=i-j=i'-j'$:
+# Why is $R_{i-j}$ not added to the score? Because it is not a number. You look at a person because
+# you have something in common, and also because that person sits near you; both are judged from
+# your point of view. Suppose that we do add a number $b_{i-j}$ for each distance (this is T5's
+# scheme, [chapter 33](33_t5.ipynb)). If the contents contribute nothing, every word then likes the
+# same distances. For two queries $i$, $i'$ that look over one distance $d=i-j=i'-j'$:
 #
 # $$\begin{aligned}\text{number: } s_{ij}-s_{i'j'}&=0\\
 #   \text{vector: } s_{ij}-s_{i'j'}&=\frac{(q_i-q_{i'})\cdot R_d}{\sqrt K}\end{aligned}$$
@@ -69,17 +75,18 @@ assert np.isclose(scores[0, 1] - scores[2, 3], difference, rtol=0, atol=1e-12)
 assert abs(difference) > 1
 
 # %% [markdown]
-# ## The score
+# ## Shaw's score: relative vectors on the keys
 #
-# Of the four terms of [chapter 30](30_expansion.ipynb), drop $p_iW_Q$ and replace $p_jW_K$ by a learned
-# vector $R_{i-j}$. With $q_i=x_iW_Q$ and $k_j=x_jW_K$ that is
+# Of the four terms of [chapter 30](30_expansion.ipynb), drop $p_iW_Q$ and replace $p_jW_K$ by a
+# learned vector $R_{i-j}$. With $q_i=x_iW_Q$ and $k_j=x_jW_K$ the score becomes
 #
 # $$s_{ij}=\frac{q_i\,(k_j+R_{i-j})^\top}{\sqrt K}=\frac{q_i\cdot k_j+q_i\cdot R_{i-j}}{\sqrt K}$$
 #
-# The left form says what it means: seen from $i$, the key of $j$ has the vector of the distance added.
-# The right form says how to compute it. A program keeps the vectors in a table with one row for each
-# distance. Rows have numbers from 0, so a constant $m$ is added: row $d+m$ serves the distance $d$. (The
-# loops also let distances beyond $m$ read the row of $m$; the next section tells why.)
+# The left form shows what it means: seen from $i$, the vector of the distance is added to the key
+# of $j$. The right form shows how to compute it. A program keeps the vectors in a table with one
+# row for each distance. Rows have numbers from 0, so a constant $m$ is added: row $d+m$ serves the
+# distance $d$. (The loops also let distances beyond $m$ read the row of $m$; the next section
+# explains why.)
 
 
 # %%
@@ -100,11 +107,10 @@ right_form = [[(q5[i] @ k5[j] + q5[i] @ table[i - j + 6]) / 2 for j in range(7)]
 assert np.allclose(shaw_by_loops(q5, k5, table, m=6), right_form, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The package's function looks like the right form. `_clipped_table` says which row serves a distance;
-# how `add_query_products` finds its term comes at the end of this chapter. A table may also have a part for
-# each head,
-# $(H, 2m+1, K)$: the paper's base model has a table for each layer *and* head, its big model one for each
-# layer.
+# The package's function looks like the right form. `_clipped_table` finds the row that serves a
+# distance; the end of this chapter explains how `add_query_products` finds its term. A table may
+# also have a part for each head, $(H, 2m+1, K)$. The paper's base model has a table for each layer
+# *and* head, its big model one for each layer.
 
 # %%
 from pe_numpy.book.show import show_source
@@ -120,10 +126,10 @@ for place in np.ndindex(2, 3):
     assert np.allclose(got[place], expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## Longer than the table
+# ## Clipping: distances longer than the table
 #
-# *A common mistake*: a table of $2\cdot\text{max\_len}-1$ rows, without clipping. *Predict* what happens
-# with a table for four words and a sentence of five.
+# *A common mistake* is a table of $2\cdot\text{max\_len}-1$ rows, without clipping. *Predict* what
+# happens with a table for four words and a sentence of five.
 
 # %% fold="output"
 max_len = 4
@@ -137,11 +143,11 @@ print("row -1 is the last row, without an error:", bool((key_table[-1] == key_ta
 assert too_long.max() == 7 and too_long.min() == -1 and len(key_table) == 7
 
 # %% [markdown]
-# A distance that is too large raises an error; one that is too *negative* (here by up to 7) reads a row
-# from the other end of the table, in silence. (PyTorch's embedding refuses both.) The paper's mend is
-# **clipping** (section 3.2): distances beyond $m$ read the row of $m$, and $2m+1$ vectors serve any
-# length. Its first reason, called a hypothesis: "precise relative position information is not useful
-# beyond a certain distance".
+# A distance that is too large raises an error. One that is too *negative* (here by up to 7) reads a
+# row from the other end of the table, without an error. (PyTorch's embedding refuses both.) The
+# paper's solution is **clipping** (section 3.2): distances beyond $m$ read the row of $m$, and
+# $2m+1$ vectors serve any length. It gives as its first reason a hypothesis, that "precise relative
+# position information is not useful beyond a certain distance".
 #
 # $$c(d)=\max(-m,\min(m,d)),\quad \text{row}=c(i-j)+m$$
 
@@ -162,12 +168,12 @@ plots.rows_read(cases)
 plt.show()
 
 # %% [markdown]
-# The middle band stays sharp, the corners are of one colour each: "far ahead" and "far back".
+# The middle band stays sharp, and the corners have one colour each: "far ahead" and "far back".
 #
-# ### What clipping gives
+# ### What clipping gains: any length, and rows that are trained more often
 #
-# Any length, for one. And better training: without clipping, a sentence of 20 words reads the row of the
-# distance 19 once, by its last word. A row that is read rarely is trained rarely.
+# Clipping serves any length. It also improves training: without it, a sentence of 20 words reads
+# the row of the distance 19 once, by its last word. A row that is read rarely is trained rarely.
 
 # %%
 twenty = relative_distance(np.arange(20), np.arange(20))
@@ -177,15 +183,16 @@ print("reads with m = 4, distances 0 to 4:", clipped_reads[4:].tolist())
 assert reads[38] == 1 and clipped_reads.min() >= 17 and reads.sum() == clipped_reads.sum() == 400
 
 # %% [markdown]
-# ### What clipping takes
+# ### What clipping loses: position beyond the clipping distance
 #
-# Beyond $m$ the *position* cannot tell one word from the next. Look back from word $i$, under a causal
-# mask, with contents that are all alike. The words at distance $m$ or more are $i-m+1$ in number, they
-# have equal scores, and all weights sum to 1. So whatever the table holds,
+# Beyond $m$ the *position* cannot distinguish one word from the next. Look back from word $i$,
+# under a causal mask, with contents that are all alike. The number of words at distance $m$ or more
+# is $i-m+1$, they have equal scores, and all weights sum to 1. So for any table,
 #
 # $$w_{ij}\le\frac1{i-m+1}\qquad\text{for }i-j\ge m$$
 #
-# A table that shuns all nearer words comes as near to it as one likes; it is the last one in the cell.
+# A table that gives all nearer words very low scores comes as near to it as you like; it is the
+# last one in the cell.
 
 # %%
 from pe_numpy import attend, causal_mask
@@ -203,9 +210,9 @@ for R_any in tables:
 assert np.allclose(w[m:], np.where(far, bound, 0)[m:], rtol=0, atol=1e-12)  # but for rounding
 
 # %% [markdown]
-# Is that a loss? The *content* of a far word still counts, and layers stack. A head with $m=2$ can look
-# one word back, and three such layers look three words back: each hands on what it got. (The authors
-# make the same remark.)
+# Is that a loss? The *content* of a far word still counts, and layers stack. A head with $m=2$ can
+# look one word back, and three such layers look three words back, because each passes on what it
+# received. (The authors make the same remark.)
 
 # %%
 letters = np.array(list("abcdefgh"))
@@ -217,8 +224,8 @@ print("after layer 3 the last word, h, holds", letters[carried[-1].argmax()])
 assert letters[carried[-1].argmax()] == "e" and carried[-1].max() > 0.999
 
 # %% [markdown]
-# The authors measured what $m$ does, on English to German (development set, tables 2 and 3 of the paper).
-# BLEU compares a translation with one made by people; higher is better.
+# The authors measured the effect of $m$, on English to German (development set, tables 2 and 3 of
+# the paper). BLEU compares a translation with one made by people; higher is better.
 
 # %% alt="Left, BLEU over the clipping distance. What one sees: 12.5 without positions, 25.5 with a clipping distance of 1, and a flat line near 25.8 from 2 to 256. Right, bars for keys and values."
 by_clip = {0: 12.5, 1: 25.5, 2: 25.8, 4: 25.9, 16: 25.8, 64: 25.9, 256: 25.8}
@@ -227,14 +234,16 @@ plots.published_ablations(by_clip, by_term)
 plt.show()
 
 # %% [markdown]
-# From $m=2$ on all are 25.8 or 25.9. At $m=0$ all pairs read one row, and the scheme says nothing about
-# order. (One model and one language pair, without error bars: don't read the last digit.)
+# From $m=2$ on, for $m$ of 2, 4, 16, 64 and 256, all are 25.8 or 25.9. At $m=0$ all pairs read one
+# row, and the scheme encodes no order. These are results of one model and one language pair,
+# without error bars: don't read the last digit.
 #
-# ## Which end is the past?
+# ## Sign of the distance: which end of the table is the past?
 #
 # Here row 0 is the far future and row $2m$ the far past, since $i-j$ grows into the past. The paper
 # counts $j-i$, as do tensor2tensor (commit bafdc1b) and NEZHA (0598f02). For training it makes no
-# difference: a learned table is only written upside down. For *loading* a table it does. By rows:
+# difference, because a learned table is only written upside down. For *loading* a table it does. By
+# rows:
 #
 # $$R_{c(i-j)+m}=R'_{c(j-i)+m}\qquad\text{with } R'_r=R_{2m-r}$$
 #
@@ -252,16 +261,16 @@ for way, stored in (("upside down", key_table[::-1]), ("as it is", key_table)):
     assert equal == (way == "upside down")
 
 # %% [markdown]
-# ## The value term
+# ## Relative vectors on the values
 #
-# So far a distance decides *whom* a word looks at. Then the values are summed, and the result does not
-# say from where they came. The second half of the scheme, equation (3) of the paper, adds a vector of
-# the distance to the values, from a table of its own:
+# So far a distance decides *which words* a query attends to. Then the values are summed, and the
+# result does not show where they came from. The second half of the scheme, equation (3) of the
+# paper, adds a vector of the distance to the values, from its own table:
 #
 # $$o_i=\sum_j w_{ij}\,(v_j+R^V_{c(i-j)})$$
 #
-# It may be left out: in the bars above, keys alone do as well as both, and the authors conclude that the
-# score "may be sufficient, but further work is needed".
+# It may be left out: in the bars above, only keys do as well as both, and the authors conclude that
+# the score "may be sufficient, but further work is needed".
 
 
 # %%
@@ -281,14 +290,14 @@ got = shaw_values(weights, v, value_table, distance)
 assert np.allclose(got, values_by_loops(weights, v, value_table, m=1), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# What does it tell? Split the sum. Its second part takes the weights of all keys that read one row
-# together:
+# What does it contribute? Split the sum. Its second part collects the weights of all keys that read
+# one row:
 #
 # $$\sum_jw_{ij}\,R^V_{c(i-j)}=\sum_{r=0}^{2m}\omega_{ir}\,R^V_{r-m},\quad
 #   \omega_{ir}=\sum_{j:\;c(i-j)+m=r}w_{ij}$$
 #
-# $\omega_{ir}$ is the weight that word $i$ has put on the distance of row $r$, whichever words stand
-# there. *Predict* for the hand-made head and $m=1$ the three numbers of "saw".
+# $\omega_{ir}$ is the weight that word $i$ has put on the distance of row $r$, no matter which
+# words are there. *Predict* for the hand-made head and $m=1$ the three numbers of "saw".
 
 # %% fold="output"
 m = 1
@@ -303,8 +312,9 @@ plots.folded_weights(weights, omega, words)
 plt.show()
 
 # %% [markdown]
-# With the value term a word takes with it a report of *where* it has looked. If all words are equal,
-# that report still lets their outputs differ, which no score can do ([chapter 30](30_expansion.ipynb)).
+# With the value term a word's output also contains a report of *where* it has looked. If all words
+# are equal, that report still lets their outputs differ, which no score can do
+# ([chapter 30](30_expansion.ipynb)).
 
 # %%
 show_source(shaw_values)
@@ -314,12 +324,12 @@ with_report = shaw_values(weights, equal_v, value_table, distance)
 assert np.ptp(plain, axis=0).max() < 1e-12 and np.ptp(with_report, axis=0).max() > 0.5
 
 # %% [markdown]
-# ## An array too many
+# ## Memory: the gathered array of all pairs' vectors
 #
-# The direct way *gathers* the vectors of all pairs in an array of shape $(L, S, K)$. It grows with the
-# *square* of the length, times $K$. The paper shares it over the sequences of a batch, and over heads
-# where these have one table (section 3.3). For one sequence of 2,048 words and $K=64$, in float32
-# (4 bytes a number), it takes a gigabyte:
+# The direct way *gathers* the vectors of all pairs in an array of shape $(L, S, K)$. It grows with
+# the *square* of the length, times $K$. The paper shares it over the sequences of a batch, and over
+# heads where these have one table (section 3.3). For one sequence of 2,048 words and $K=64$, in
+# float32 (4 bytes per number), it takes a gigabyte:
 
 # %%
 length, K = 2048, 64
@@ -329,18 +339,20 @@ for name, size in sizes.items():
 assert 4 * sizes["gathered"] == 2**30
 
 # %% [markdown]
-# ### One product for each distance
+# ### One product per distance, not per pair
 #
-# Huang et al. (2018) wrote music, a minute at a time, and found a way without the array. Word $i$ meets
-# the vector of a distance, not of a pair. Write the distances that occur in descending order, the past
-# first: $L-1, \dots, 0, \dots, -(S-1)$. There are $W=L+S-1$ of them, and all products of queries and
-# distances are one matrix product. Everything that we need stands in it, in the wrong columns: word $i$
-# and key $j$ have the distance $i-j$, which stands in column $a=L-1-i+j$.
+# Huang et al. (2018) generated music, a minute in one piece, and found a way without the array.
+# Query $i$ is multiplied by the vector of a distance, not of a pair. Write the distances that occur
+# in descending order, the past first: $L-1, \dots, 0, \dots, -(S-1)$. There are $W=L+S-1$ of them,
+# and all products of queries and distances are one matrix product $P$. It contains everything that
+# we need, in the wrong columns. Word $i$ and key $j$ have the distance $i-j$, which is in column
+# $a=L-1-i+j$.
 #
 # $$\begin{gathered}P_{ia}=q_i\cdot R_{L-1-a},\qquad a=0,\dots,W-1\\
 #   q_i\cdot R_{i-j}=P_{i,\;L-1-i+j}\end{gathered}$$
 #
-# So row $i$ of the scores is a piece of row $i$ of $P$, which begins one column further left in each row.
+# So row $i$ of the scores is a piece of row $i$ of $P$, which begins one column further left in
+# each row.
 
 # %%
 L, S = 3, 4
@@ -356,17 +368,17 @@ for i, a in np.ndindex(L, W):
     assert np.isclose(P[i, a], q3[i] @ table6[a], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### The skew is a reshape
+# ### The skew trick is a reshape
 #
-# Write the rows of $P$ one after the other in a single line. The piece of row $i$ begins at entry $iW$
-# plus its column:
+# Write the rows of $P$ one after the other in a single line. The piece of row $i$ begins at entry
+# $iW$ plus its column:
 #
 # $$iW+(L-1-i)=(L-1)+i\,(W-1)$$
 #
-# The right side says: the first piece begins at $L-1$, and each next one $W-1$ entries later. Equal
-# steps! So cut off the first $L-1$ entries and the last, write the rest in rows of $W-1$, and keep the
-# first $S$ columns. (One query alone needs no skew.) No number is moved: it is another reading of the
-# same memory. This is called **skewing**.
+# The right side shows that the first piece begins at $L-1$, and each next one $W-1$ entries later.
+# These steps are equal. So cut off the first $L-1$ entries and the last, write the rest in rows of
+# $W-1$, and keep the first $S$ columns. (A single query needs no skew.) No number is moved, because
+# this is only another reading of the same memory. This is called **skewing**.
 
 # %% alt="A product of three queries and six distances, the same as one line of eighteen cells, and as rows of five. What one sees: the wanted pieces begin at the entries 2, 7 and 12 and stand below each other in the last picture."
 for i in range(L):
@@ -380,11 +392,11 @@ plt.show()
 # %% [markdown]
 # The numbers in the cells are distances; in the black frame they are $i-j$, row by row.
 #
-# The package does this in blocks of 64 queries and adds each block to the scores. If positions don't
-# count up by 1 (packed or padded rows), it takes one product for each row of the table and picks. For the
-# values `spread_sums` goes the way back: each weight is written into a skewed view of zeros, which puts it
-# into the column of its distance. Here the largest memory that the scores take beyond the arguments stays
-# below 1.5 times the result:
+# The package does this in blocks of 64 queries and adds each block to the scores. If positions
+# don't count up by 1 (packed or padded rows), it takes one product for each row of the table and
+# picks. For the values, `spread_sums` reverses the steps: each weight is written into a skewed view
+# of zeros, which puts it into the column of its distance. Here the largest memory that the scores
+# take beyond the arguments stays below 1.5 times the result:
 
 # %%
 import tracemalloc
@@ -404,15 +416,16 @@ mixed = shaw_values(softmax(fast), big, big_table, d)[200]
 assert np.allclose(mixed, softmax(fast[200]) @ (big + at_200), rtol=0, atol=1e-4)
 
 # %% [markdown]
-# ### Music Transformer: the past alone
+# ### Music Transformer: skewing only the past (second reading)
 #
-# Huang et al. had a causal model. So they needed the distances $L-1$ to $0$ alone: $L$ columns for $L$
-# queries. To skew them they put a column of zeros in front, wrote the result in rows of $L$, and dropped
-# the first row. Where the key is not ahead, that is the same piece of each row:
+# Huang et al. had a causal model, so they needed only the distances $L-1$ to $0$, that is, $L$
+# columns for $L$ queries. To skew them they put a column of zeros in front, wrote the result in
+# rows of $L$, and dropped the first row. Where the key is not ahead, that is the same piece of each
+# row:
 #
 # $$\mathrm{skew}(P)_{ij}=P_{i,\;L-1-i+j}=q_i\cdot R_{i-j}\qquad\text{for }j\le i$$
 #
-# *Predict* what stands above the diagonal.
+# *Predict* what is above the diagonal.
 
 
 # %% fold="output"
@@ -433,13 +446,14 @@ assert all(skew(nine)[i, j] == nine[i, 2 - i + j] for i, j in np.argwhere(np.tri
 assert unskew(skew(nine)).tolist() == [[0, 0, 3], [4, 5, 6], [7, 8, 9]]
 
 # %% [markdown]
-# A zero, and then the next row's numbers: the future gets scores that belong to other queries. A mask
-# must hide them. (In [magenta #1486](https://github.com/magenta/magenta/issues/1486) a reader found that
-# the function itself has none; the caller hands the mask in, as `bias`.) Transformer-XL's
-# `relative_shift` takes the same three steps; [chapter 32](32_transformer_xl.ipynb) draws them.
+# A zero, and then the next row's numbers: the future gets scores that belong to other queries. A
+# mask must hide them. In [magenta #1486](https://github.com/magenta/magenta/issues/1486) a reader
+# found that the function itself has none; the caller passes the mask in, as `bias`.
+# Transformer-XL's `relative_shift` takes the same three steps, and
+# [chapter 32](32_transformer_xl.ipynb) draws them.
 #
-# The way back, `unskew`, is the way of the gradient: what flows into pair $(i,j)$ goes to the query and
-# to the distance that made it. Three ways to one term, then:
+# The inverse, `unskew`, is also the path of the gradient: the gradient of pair $(i,j)$ goes to the
+# query and to the distance that made it. The cell compares three ways to one term:
 
 # %%
 from pe_numpy import relative_shift
@@ -458,18 +472,18 @@ met = np.arange(n) >= n - 1 - np.arange(n)[:, None]  # the products that a pair 
 assert np.array_equal(unskew(by_skew)[met], (q6 @ E.T)[met])
 
 # %% [markdown]
-# ## BERT: the key meets the vector, too
+# ## BERT's relative_key and relative_key_query
 #
-# BERT in Hugging Face Transformers 4 had two options of this kind. `relative_key` is Shaw's key term
-# with $2N-1$ rows, row $i-j+N-1$ for the distance $i-j$ in texts of up to $N=512$ words, and no clipping.
-# `relative_key_query` (method 4 of Huang, Liang et al. 2020) multiplies the *key* with the same vector,
-# too. With $r=R_{i-j}$:
+# BERT in Hugging Face Transformers 4 had two options of this kind. `relative_key` is Shaw's key
+# term with $2N-1$ rows, row $i-j+N-1$ for the distance $i-j$ in texts of up to $N=512$ words, and
+# no clipping. `relative_key_query` (method 4 of Huang, Liang et al. 2020) also multiplies the *key*
+# by the same vector. With $r=R_{i-j}$:
 #
 # $$s_{ij}=\frac{q_i\cdot k_j+q_i\cdot r+k_j\cdot r}{\sqrt K}
 #   =\frac{(q_i+r)\cdot(k_j+r)-r\cdot r}{\sqrt K}$$
 #
-# The right form says: both words take the vector of their distance with them; its product with itself
-# is taken off again.
+# The right form shows that the vector of the distance is added to both words; its product with
+# itself is then subtracted again.
 
 # %%
 from pe_numpy import relative_key_query_scores
@@ -485,8 +499,9 @@ for i, j in np.ndindex(L, S):
     assert np.isclose(got[i, j], both_take_it, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Seen from the key, the distance is $j-i$. So the new term is Shaw's once more, with roles exchanged
-# and the table upside down, $\bar R$. By hand, for three words of width 2, with $d$ for all distances:
+# Seen from the key, the distance is $j-i$. So the new term is Shaw's once more, with roles
+# exchanged and the table upside down, $\bar R$. By hand, for three words of width 2, with $d$ for
+# all distances:
 #
 # $$s=\mathrm{Shaw}(q,k,R,d)+\mathrm{Shaw}(k,q,\bar R,-d^\top)^\top-\frac{qk^\top}{\sqrt K}$$
 
@@ -501,14 +516,12 @@ assert np.allclose(both_forms, key_form + exchanged - q3 @ k3.T / np.sqrt(2), rt
 assert both_forms[2].round(6).tolist() == [5.16188, 2.12132, 1.626346]
 
 # %% [markdown]
-# One vector serves both words; DeBERTa ([chapter 34](34_deberta.ipynb)) makes two of each row of its
-# table, by two projections.
+# One vector serves both words; DeBERTa ([chapter 34](34_deberta.ipynb)) makes two of each row of
+# its table, by two projections.
 #
-# *A common mistake*, in Transformers until 2022: with a cache one new query arrives, and the code takes
-# the distances of *one* word, `[[0]]`, for all keys
-# ([#19045](https://github.com/huggingface/transformers/issues/19045), mended in
-# [PR #20203](https://github.com/huggingface/transformers/pull/20203)). Same text, other logits. *Predict*
-# what the third word then believes about its keys.
+# *A common mistake*, in Transformers until 2022, took the distances `[[0]]` of *one* word for all
+# keys of a KV cache ([chapter 30](30_expansion.ipynb#in-practice)). *Predict* which distances the
+# third word then has to its keys.
 
 # %% fold="output"
 for name, d in (("right", relative_distance([2], range(3))), ("restarted", np.zeros((1, 3), int))):
@@ -522,19 +535,20 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# All keys seem to stand where it stands itself. The last line shows the other limit: past its $N$ words
-# the table has no row ([#17026](https://github.com/huggingface/transformers/issues/17026) met an index
-# error; a proposal to clip, [PR #9164](https://github.com/huggingface/transformers/pull/9164), was not
-# merged). Both options are gone in version 5, "barely used"
-# ([PR #41170](https://github.com/huggingface/transformers/pull/41170)). The key form lives in speech:
-# Wav2Vec2-BERT clips at 64 back and 8 ahead.
+# All keys seem to be at its own position. The last line shows the other limit: past its $N$ words
+# the table has no row ([#17026](https://github.com/huggingface/transformers/issues/17026) reports
+# an index error; a proposal to clip,
+# [PR #9164](https://github.com/huggingface/transformers/pull/9164), was not merged). Both options
+# are gone in version 5, "barely used"
+# ([PR #41170](https://github.com/huggingface/transformers/pull/41170)). The key form is still used
+# in speech: Wav2Vec2-BERT clips at 64 back and 8 ahead.
 #
-# ## NEZHA: nothing to learn
+# ## NEZHA: sinusoids instead of learned vectors (second reading)
 #
-# NEZHA (Wei et al. 2019), a Chinese BERT, uses both of Shaw's terms with $m=64$ and learns neither table.
-# One table of sinusoids ([chapter 20](20_sinusoidal.ipynb)) serves both: in its code
-# (huawei-noah/Pretrained-Language-Model, 0598f02) row $r$ holds the code of position $r$. Rows follow
-# $j-i$ there, so in our order
+# NEZHA (Wei et al. 2019), a Chinese BERT, uses both of Shaw's terms with $m=64$ and learns neither
+# table. One table of sinusoids ([chapter 20](20_sinusoidal.ipynb)) serves both: in its code
+# (huawei-noah/Pretrained-Language-Model, 0598f02) row $r$ contains the encoding of position $r$.
+# Rows follow $j-i$ there, so in our order
 #
 # $$R_d=\mathrm{PE}\big(m+c(-d)\big),\qquad d=i-j$$
 
@@ -552,14 +566,14 @@ four = relative_distance(np.arange(4), np.arange(4))
 print(shaw_scores(q4, np.zeros((4, 4)), nezha_table(1, 4), four)[[0, 3]].round(6).tolist())
 
 # %% [markdown]
-# The positions run from 0 to $2m$; none is negative. Does it matter that the code does not write
-# $\mathrm{PE}(j-i)$, as one would? No: a shift of positions is a rotation $M(m)$
-# ([chapter 20](20_sinusoidal.ipynb)), which can move to the other side of the product,
+# The positions run from 0 to $2m$; none is negative. Does it matter that the source code does not
+# write $\mathrm{PE}(j-i)$, as you would expect? No, because a shift of positions is a rotation
+# $M(m)$ ([chapter 20](20_sinusoidal.ipynb)), which can move to the other side of the product,
 #
 # $$q\cdot\mathrm{PE}(m+p)=q\cdot M(m)\,\mathrm{PE}(p)=\big(M(m)^\top q\big)\cdot\mathrm{PE}(p)$$
 #
-# and keys turn with the queries. The values turn, too, and the output turns back. The projections
-# can absorb all these turns: the two tables allow the same models.
+# and keys rotate with the queries. The values also rotate, and the output rotates back. The
+# projections can absorb all these rotations, so the two tables allow the same models.
 
 # %%
 from pe_numpy import sinusoidal, sinusoidal_shift
@@ -576,13 +590,13 @@ assert np.array_equal(lost[[0, 1, 2]], lost[[6, 5, 4]])
 assert np.array_equal(signed[[0, 1, 2], ::2], -signed[[6, 5, 4], ::2])  # the sines tell
 
 # %% [markdown]
-# What would matter is to lose the sign: then past and future read the same rows (last lines). A speech
-# library did that to the sines of its Transformer-XL codes
+# What would matter is to lose the sign: then past and future read the same rows (last lines). A
+# speech library did that to the sines of its Transformer-XL encodings
 # ([speechbrain #3070](https://github.com/speechbrain/speechbrain/issues/3070)).
 #
 # NEZHA's PyTorch code gathers the vectors of 512 words once, so its texts end there in spite of the
-# clipping ([PR #111](https://github.com/huawei-noah/Pretrained-Language-Model/pull/111)). With positions
-# as arguments there is nothing to prepare:
+# clipping ([PR #111](https://github.com/huawei-noah/Pretrained-Language-Model/pull/111)). With
+# positions as arguments there is nothing to prepare:
 
 # %%
 fixed_table = nezha_table(64, 8)
@@ -592,10 +606,11 @@ for at in (511, 512, 5000):
     assert np.isclose(s[0, 1], s[0, 2], rtol=0, atol=1e-12) and s[0, 0] != s[0, 1]
 
 # %% [markdown]
-# ## How many numbers to learn?
+# ## Parameter count of relative position vectors
 #
-# Two tables of $2m+1$ rows and $K$ columns, for each layer, and for each head if they are not shared.
-# The paper's base model has $m=16$, $K=64$, 8 heads, a table for each head:
+# The scheme has two tables of $2m+1$ rows and $K$ columns per layer, and separate tables per head
+# if they are not shared. The paper's base model has $m=16$, $K=64$, 8 heads, and a table for each
+# head:
 
 # %%
 one_table = (2 * 16 + 1) * 64
@@ -606,37 +621,39 @@ assert 16 * one_table == 33_792
 # %% [markdown]
 # ## In short
 #
-# - **Why a vector for each distance, and not a number?** The query meets it, $q_i\cdot R_{i-j}$, so each
-#   word likes other distances. A number says the same to every word.
-#   [Shown](#why-a-vector-and-not-a-number)
-# - **How many rows has the table, and which one serves a distance?** $2m+1$ rows, for any length:
-#   the distance is clipped, then row $\max(-m,\min(m,i-j))+m$ is read. Without the clipping, longer
-#   texts fail. [Shown](#longer-than-the-table). With $m$ of 2, 4, 16, 64 and 256 the authors found 25.8
-#   or 25.9 BLEU. [Shown](#what-clipping-takes)
-# - **Which end of the table is the past?** Here the last row, since $i-j$ is positive for the past. The
-#   paper counts $j-i$: turn its table upside down, `table[::-1]`. [Shown](#which-end-is-the-past)
-# - **Do the values get vectors, too?** In the paper, from a second table. They report *where* a word has
-#   looked, and tell words apart even if all are equal; in the authors' translations keys alone did as
-#   well. [Shown](#the-value-term)
-# - **How do I avoid the array of $L\cdot S\cdot K$ numbers?** One product for each query and *distance*;
-#   a reshape, the skew, puts each at its pair. [Shown](#the-skew-is-a-reshape)
-# - **What did others make of it?** BERT's `relative_key` does not clip: row $i-j+N-1$ of $2N-1$. Its
-#   `relative_key_query` adds $k_j\cdot R_{i-j}$, inside the scale. With a cache, old code took all
-#   distances for 0 ([shown](#bert-the-key-meets-the-vector-too)). Music Transformer skews the past
-#   alone, and a mask must hide the future ([shown](#music-transformer-the-past-alone)). NEZHA learns
-#   no table: row $r$ is the sinusoid of $r$, and rows follow $j-i$ ([shown](#nezha-nothing-to-learn)).
+# - **Why a vector for each distance, and not a number?** The query is multiplied by it,
+#   $q_i\cdot R_{i-j}$, so each word likes different distances. A number is the same for every word.
+#   [Vector or number](#why-a-vector-per-distance-and-not-a-number).
+# - **How many rows does the table have?** $2m+1$ rows serve any length. The distance is clipped,
+#   then row $\max(-m,\min(m,i-j))+m$ is read. Without clipping, longer texts fail.
+#   [Clipping](#clipping-distances-longer-than-the-table).
+# - **Which end of the table is the past?** Here it is the last row, since $i-j$ is positive for the
+#   past. The paper counts $j-i$, so turn its table upside down, `table[::-1]`.
+#   [Sign](#sign-of-the-distance-which-end-of-the-table-is-the-past).
+# - **Do the values also get vectors?** In the paper, yes, from a second table. They report *where*
+#   a word has looked. In the authors' translations only keys did as well as both.
+#   [Values](#relative-vectors-on-the-values).
+# - **How do I avoid the array of $L\cdot S\cdot K$ numbers?** Compute one product for each query
+#   and *distance*. A reshape, the skew, puts each at its pair.
+#   [The skew trick](#the-skew-trick-is-a-reshape).
+# - **What does BERT's `relative_key_query` add?** It adds $k_j\cdot R_{i-j}$, inside the scale.
+#   Neither it nor `relative_key` clips: row $i-j+N-1$ of $2N-1$ serves a distance.
+#   [BERT](#berts-relative_key-and-relative_key_query).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: Which rows?
+# Functions to write are in `notebooks/exercises/31_shaw.py`; check yours with
+# `pe-numpy check 31_shaw.py`.
 #
-# A table with $m=16$ and a text of 512 words, numbered from 0. How many different rows does word 0
-# read? Word 511? Word 100? Which words read all 33?
+# ### Exercise 1: Which rows of the table are read?
+#
+# Take a table with $m=16$ and a text of 512 words, numbered from 0. How many different rows does
+# word 0 read? How many do word 511 and word 100 read? Which words read all 33?
 #
 # <details><summary>Hint 1</summary>
 #
-# Word $i$ meets the distances $i-511$ to $i$.
+# Word $i$ has the distances $i-511$ to $i$.
 #
 # </details>
 #
@@ -648,8 +665,8 @@ assert 16 * one_table == 33_792
 #
 # <details><summary>Solution</summary>
 #
-# Word 0 reads 17 rows (0 to 16), word 511 also 17 (16 to 32), word 100 all 33, as do the words 16 to
-# 495.
+# Word 0 reads 17 rows (0 to 16), word 511 also 17 (16 to 32), word 100 all 33, as do the words 16
+# to 495.
 #
 # ```python
 # rows = np.clip(relative_distance(np.arange(512), np.arange(512)), -16, 16) + 16
@@ -660,11 +677,11 @@ assert 16 * one_table == 33_792
 #
 # </details>
 #
-# ### Exercise 2: Pick instead of skew
+# ### Exercise 2: Pick products instead of skewing
 #
-# Clipped, the table has only $2m+1$ different vectors. Write the position term with $2m+1$ products for
-# each query: first `q @ table.T`, then pick. It must work for a batch with heads, and for positions that
-# are not consecutive.
+# Clipped, the table has only $2m+1$ different vectors. Write the position term with $2m+1$ products
+# for each query: first `q @ table.T`, then pick. It must work for a batch with heads, and for
+# positions that are not consecutive.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -674,7 +691,7 @@ assert 16 * one_table == 33_792
 #
 # <details><summary>Hint 2</summary>
 #
-# `np.take_along_axis` along the last axis; the row numbers need axes of length 1 in front.
+# Use `np.take_along_axis` along the last axis; the row numbers need axes of length 1 in front.
 #
 # </details>
 #
@@ -700,11 +717,11 @@ assert 16 * one_table == 33_792
 #
 # </details>
 #
-# ### Exercise 3: Vectors that are numbers
+# ### Exercise 3: T5's bias as a special case of Shaw's vectors
 #
-# With which queries does Shaw's key term become T5's, one number for each distance? Use this to build a
-# bias from `shaw_scores`, without changing the content scores: extend queries, keys and table by one
-# component. Mind the scale.
+# With which queries does Shaw's key term become T5's, one number for each distance? Use this to
+# build a bias from `shaw_scores`, without changing the content scores: extend queries, keys and
+# table by one component. Mind the scale.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -714,8 +731,8 @@ assert 16 * one_table == 33_792
 #
 # <details><summary>Hint 2</summary>
 #
-# Give queries a 1, keys a 0 and row $d$ the number $b_d$ in the new component. `shaw_scores` divides by
-# $\sqrt{K+1}$.
+# Give queries a 1, keys a 0 and row $d$ the number $b_d$ in the new component. `shaw_scores`
+# divides by $\sqrt{K+1}$.
 #
 # </details>
 #
@@ -741,18 +758,18 @@ assert 16 * one_table == 33_792
 # |---|---|---|---|
 # | Shaw | clipped at $m$ | two tables, keys and values | short exact distances, any length |
 # | `relative_key`, `relative_key_query` | up to $N-1$, else an error | one table | loading old checkpoints |
-# | Music Transformer | $0$ to $L-1$ | one table, a part a head | causal models |
+# | Music Transformer | $0$ to $L-1$ | one table, a part per head | causal models |
 # | NEZHA | clipped at 64 | nothing | Shaw without parameters |
 #
 # All of them cache keys, values and positions as they are; the row of one new query needs no skew.
 #
-# **The gathered array in the wild.** A project for reinforcement learning counts it in
+# **The gathered array in real code.** A project for reinforcement learning counts it in
 # [issue #143](https://github.com/entity-neural-network/incubator/issues/143): keys and values for
-# 8,192 sequences of 32 entities on a grid, at $K=64$, "4.3GB". (Where the entities stand differs from
-# sequence to sequence, so no array can be shared, and the skew does not apply.)
+# 8,192 sequences of 32 entities on a grid, at $K=64$, "4.3GB". (The positions of the entities
+# differ from sequence to sequence, so no array can be shared, and the skew does not apply.)
 #
-# **A causal model has idle rows.** Under a causal mask no pair looks ahead, so the rows 0 to $m-1$ have
-# no influence. A table without them has $m+1$ rows, and other row numbers.
+# **A causal model has idle rows.** Under a causal mask no pair looks ahead, so the rows 0 to $m-1$
+# have no influence. A table without them has $m+1$ rows, and different row numbers.
 
 # %%
 assert f"{2 * 8192 * 32 * 32 * 64 * 4 / 1e9:.1f}" == "4.3"
@@ -769,8 +786,9 @@ assert np.allclose(w_before, w_after, rtol=0, atol=1e-12) and np.abs(both[0] - b
 # - Shaw, Uszkoreit and Vaswani 2018, "Self-attention with relative position representations"
 #   (arXiv:1803.02155): equations (3) and (4), sections 3.2 and 3.3, tables 2 and 3.
 # - Huang et al. 2018, "Music Transformer" (arXiv:1809.04281): skewing, for causal models.
-# - Wei et al. 2019, "NEZHA" (arXiv:1909.00204), section 2.2: sinusoids in place of learned vectors.
+# - Wei et al. 2019, "NEZHA" (arXiv:1909.00204), section 2.2: sinusoids instead of learned vectors.
 # - Huang et al. 2020, "Improve Transformer models with better relative position embeddings"
-#   (arXiv:2009.13658): variants in which keys meet the vectors, too.
+#   (arXiv:2009.13658): variants in which keys are also multiplied by the vectors.
 #
-# **Cards**: [shaw](CARDS.md#shaw), [relative_key_query](CARDS.md#relative_key_query), [nezha](CARDS.md#nezha).
+# **Cards**: [shaw](CARDS.md#shaw), [relative_key_query](CARDS.md#relative_key_query),
+# [nezha](CARDS.md#nezha).

@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 32. Shift once, score all distances: Transformer-XL and XLNet
+# # 32. Transformer-XL and XLNet: the relative shift
 #
-# *How can a score see the distance alone, and what does the relative shift leave behind?*
+# *How can a score depend only on the distance, and what does the relative shift leave behind?*
 #
 # 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [30 Expand the score: from absolute to relative](30_expansion.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A long text is read in pieces, and the model keeps a memory of the last
+# piece. Absolute positions fail there, so Transformer-XL makes every score depend only on words and
+# distances. You build its four terms, see which curves over the distance a head can draw, and
+# compute all scores cheaply with one padding and one reshape, the relative shift. You also see two
+# mistakes that raise no error, a missing mask and a missing offset, and measure how far back the
+# memory reaches.
 
 # %% fold="input" alt="Four small matrices: products, padded, reshaped with the first row struck out, and shifted. What one sees: the upper rows slide left, and the cells beyond the diagonal hold zeros and a number of the next row."
 import matplotlib.pyplot as plt
@@ -25,16 +30,21 @@ plots.xl_shift_steps(dict(zip(names, matrices, strict=True)), lower)
 plt.show()
 
 # %% [markdown]
-# ## Absolute positions fail with a memory
+# ## Segment memory: why absolute positions fail
 #
-# A novel has more words than a model can read at once, so it is read in pieces, **segments**. While the
-# model reads one, it keeps the vectors of the last as its **memory**: the queries come from the new
-# segment, the keys from memory and segment together. Which positions should the kept words have?
+# The figure shows this chapter's trick, the relative shift. Each cell is the product of one query
+# (its colour) with one distance (its number); grey cells are added zeros.
 #
-# Take segments of four words. First attempt: each segment counts 0, 1, 2, 3. The same word stands at
-# position 1 of both, 6 and 2 words before the last word, which looks at them. Second attempt: go on
-# counting. The last word and the word two before it stand at 7 and 5; a segment earlier, the same pair
-# would stand at 3 and 1. **Predict** for each attempt: are its two scores equal?
+# A novel has more words than a model can read in one call, so it is read in pieces, **segments**.
+# While the model reads one, it keeps the vectors of the last as its **memory**: the queries come
+# from the new segment, the keys from memory and segment together. What positions should the kept
+# words have?
+#
+# Take segments of four words. In the first attempt, each segment counts 0, 1, 2, 3. The same word
+# is at position 1 of both, 6 and 2 words before the last word, which attends to them. In the second
+# attempt, we continue to count. The last word and the word two before it are at 7 and 5; a segment
+# earlier, the same pair would be at 3 and 1. **Predict** for each attempt: are its two scores
+# equal?
 
 # %% fold="output"
 rng = np.random.default_rng(0)
@@ -54,16 +64,16 @@ print(
 assert abs(first[1] - first[5]) < 1e-12 and abs(second[0] - second[1]) > 0.1
 
 # %% [markdown]
-# In the first attempt now and a segment ago can't be told apart. In the second, every segment shows the
-# model the same pairs under new numbers, and soon under numbers that it never saw in training. What
-# should stay the same is the distance $i-j$.
+# In the first attempt the model cannot distinguish now from a segment ago. In the second, every
+# segment shows the model the same pairs under new numbers, and soon under numbers that it never saw
+# in training. What should not change is the distance $i-j$.
 #
-# ## Four old terms become four new ones
+# ## The four terms of Transformer-XL's score
 #
-# Write the score of a query at position $i$ and a key at position $j$ with the position vectors $p_i$,
-# $p_j$ in it. Vectors are rows; $W_Q$ and $W_K$ are the projections. Opening the brackets gives the
-# four terms of [chapter 30](30_expansion.ipynb). (Each is divided by $\sqrt K$, the root of the width
-# of a head. The paper leaves that out of its formula, and its code has it.)
+# Write the score of a query at position $i$ and a key at position $j$ with the position vectors
+# $p_i$, $p_j$ in it. Vectors are rows; $W_Q$ and $W_K$ are the projections. Expanding the product
+# gives the four terms of [chapter 30](30_expansion.ipynb). Each is divided by $\sqrt K$, the square
+# root of the head dimension. The paper leaves that out of its formula, and its code has it.
 #
 # $$\begin{gathered}(x_i+p_i)W_Q\,\big((x_j+p_j)W_K\big)^\top\\
 # {}= \underbrace{x_iW_QW_K^\top x_j^\top}_{(a)} + \underbrace{x_iW_QW_K^\top p_j^\top}_{(b)}
@@ -80,16 +90,17 @@ print("term (d) at the distance 2:", diagonal[:3].round(3).tolist())
 assert not np.allclose(diagonal, diagonal[0], rtol=0, atol=0.1)
 
 # %% [markdown]
-# Even term (d), which holds nothing but positions, is no function of the distance. So change the terms,
-# in three steps.
+# Even term (d), which contains nothing but positions, is not a function of the distance. So change
+# the terms, in three steps.
 #
-# 1. **The key's position becomes a distance.** In (b) and (d) put $R_{i-j}$, the sinusoidal code of the
-#    *distance*, in place of $p_j$. It is defined for any distance, with no table to train.
-# 2. **Distances get a projection of their own.** $W_K$ was made for words, so $R_{i-j}$ gets its own
+# 1. **The key's position becomes a distance.** In (b) and (d) replace $p_j$ with $R_{i-j}$, the
+#    sinusoidal encoding of the *distance*. It is defined for any distance, with no table to train.
+# 2. **Distances have their own projection.** $W_K$ was made for words, so $R_{i-j}$ has its own
 #    trained matrix: $r_{i-j} = R_{i-j}W_{K,R}$.
-# 3. **The query's position goes.** (c) and (d) still hold $p_iW_Q$. Nobody should care where the query
-#    stands. So it becomes one trained vector, the same for every $i$: $u$ in (c), and another, $v$, in
-#    (d). (No $W_Q$ is left beside them: $u$ and $v$ replace the *product* $p_iW_Q$.)
+# 3. **The query's position is dropped.** (c) and (d) still contain $p_iW_Q$. The score should not
+#    depend on the query's position. So it becomes one trained vector, the same for every $i$: $u$
+#    in (c), and another, $v$, in (d). No $W_Q$ remains beside them, because $u$ and $v$ replace the
+#    *product* $p_iW_Q$.
 #
 # With $q_i=x_iW_Q$ and $k_j=x_jW_K$ the four new terms are
 #
@@ -114,18 +125,18 @@ print("positions 3, 1:", f"{score(3, 1):.4f}   positions 7, 5: {score(7, 5):.4f}
 assert score(3, 1) == score(7, 5) == score(1003, 1001)
 
 # %% [markdown]
-# The same number for every pair at the distance 2, in every segment. This is section 3.3 of
-# "Transformer-XL" (Dai et al. 2019). What the terms can say:
+# Every pair at the distance 2 has the same number, in every segment. This is section 3.3 of
+# "Transformer-XL" (Dai et al. 2019). The terms have these meanings:
 #
-# | term | depends on | it says |
+# | term | depends on | meaning |
 # |---|---|---|
-# | (a) $q_i\cdot k_j$ | both words | this word wants that word |
-# | (b) $q_i\cdot r_{i-j}$ | the query's word, the distance | this word wants something so far away |
-# | (c) $u\cdot k_j$ | the key's word | that word is worth looking at, for everybody |
-# | (d) $v\cdot r_{i-j}$ | the distance | so far away is a good place, for everybody |
+# | (a) $q_i\cdot k_j$ | both words | this word looks for that word |
+# | (b) $q_i\cdot r_{i-j}$ | the query's word, the distance | this word looks for something at this distance |
+# | (c) $u\cdot k_j$ | the key's word | that word is worth attending to, for every query |
+# | (d) $v\cdot r_{i-j}$ | the distance | this distance is worth attending to, for every query |
 #
-# Shaw's scores ([chapter 31](31_shaw.ipynb)) have (a) and (b) alone, with a trained row of a table for
-# $r_{i-j}$.
+# Shaw's scores ([chapter 31](31_shaw.ipynb)) have only (a) and (b), with a trained row of a table
+# for $r_{i-j}$.
 #
 # With all sums written out, for $L$ queries that are the last of $S$ positions:
 #
@@ -150,9 +161,9 @@ assert fours[1, 0] == 4 / 2 * ((2 + 1) * 3 + (2 + 2))
 assert fours[0, 1] == 4 / 2 * ((1 + 1) * 5 + (1 + 2) * 0.5)
 
 # %% [markdown]
-# The package's function does it for all heads at once. Its `r` holds one row for each distance, from
-# the least to the largest; `add_query_products` adds the second half of the formula
-# ([chapter 31](31_shaw.ipynb) tells how).
+# The package's function does it for all heads in one call. Its `r` contains one row for each
+# distance, from the least to the largest; `add_query_products` adds the second half of the formula
+# ([chapter 31](31_shaw.ipynb) explains how).
 
 # %%
 show_source(transformer_xl_scores)
@@ -168,9 +179,9 @@ scores = transformer_xl_scores(q[None], k[None], r[None], u[None], v[None], dist
 assert np.allclose(scores, by_loops, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Now look at the terms of ten random words; the head's $v$ likes the word just before. For this picture
-# $W_{K,R}$ keeps the eight fastest components of the code. **Predict** for each term whether its rows,
-# its columns or its diagonals will look alike.
+# Now look at the terms of ten random words; the head's $v$ favours the previous word. For this
+# figure $W_{K,R}$ keeps the eight fastest components of the encoding. **Predict** for each term
+# whether its rows, its columns or its diagonals will look alike.
 
 # %% fold="output" alt="Five heat maps of one head: terms a to d and their sum. What one sees: a has no pattern, b differs from row to row, c has constant columns, d constant diagonals with the strongest just below the main one."
 at, X = np.arange(10), rng.standard_normal((10, D))
@@ -190,19 +201,19 @@ plt.show()
 
 # %% [markdown]
 # (c) has equal rows, (d) constant diagonals. In (b) each row is a curve over the distance, and each
-# query draws its own.
+# query has a different one.
 #
-# ## What a head sees of distance
+# ## What a head can express about distance: even and odd curves
 #
-# Term (d) is a curve over the distance $d=i-j$. Put in the code, which holds a sine and a cosine of
-# each frequency $\theta_n$, and call $w = W_{K,R}\,v$:
+# Term (d) is a curve over the distance $d=i-j$. Put in the encoding, which has a sine and a cosine
+# of each frequency $\theta_n$, and call $w = W_{K,R}\,v$:
 #
 # $$v\cdot r_d = R_d\,W_{K,R}\,v = \sum_{n} \big(w_{2n}\sin\theta_n d + w_{2n+1}\cos\theta_n d\big)$$
 #
-# So a head has $D$ knobs to draw a curve with, the entries of $w$. Cosines are **even**,
-# $\cos(-x)=\cos x$: they can't tell the past from the future. Sines are **odd**, $\sin(-x)=-\sin x$.
-# All that a head knows of *direction* is in its sines. The raw code compared with itself has lost it,
-# for every sine of $R_0$ is 0:
+# So a head has $D$ numbers to draw a curve with, the entries of $w$. Cosines are **even**,
+# $\cos(-x)=\cos x$, so they cannot distinguish the past from the future. Sines are **odd**,
+# $\sin(-x)=-\sin x$. All information about *direction* is in a head's sines. The raw encoding
+# compared with itself has lost it, because every sine of $R_0$ is 0:
 #
 # $$R_0\cdot R_d=\sum_n\cos\theta_n d = R_0\cdot R_{-d}$$
 
@@ -222,14 +233,14 @@ three_back = R @ sinusoidal(3, D)
 assert np.allclose(three_back[3:], even[:-3], rtol=0, atol=1e-12) and d[three_back.argmax()] == 3
 
 # %% [markdown]
-# So direction must be trained: $w$ may weigh sines and cosines as it likes. For example, $w=R_3$ is the
+# So direction must be trained: $w$ may weight sines and cosines freely. For example, $w=R_3$ is the
 # even curve moved to 3, and finds the word three back. (Direction matters where a model looks both
-# ways, as XLNet does.) Term (b) is the same with $q_i$ in place of $v$: the query's word chooses the
+# ways, as XLNet does.) Term (b) is the same with $q_i$ instead of $v$: the query's word chooses the
 # curve.
 #
-# What happens *beyond* the distances of the training? We let a head learn a straight penalty, $-|d|/4$,
-# from the distances -32 to 32, by least squares with a small penalty on the size of $w$, and ask at 96.
-# **Predict**: does the curve go on as it should?
+# What happens *beyond* the distances of the training? We let a head learn a straight penalty,
+# $-|d|/4$, from the distances -32 to 32, by least squares with a small penalty on the size of $w$,
+# and ask at 96. **Predict**: does the curve continue as it should?
 
 # %% fold="output" alt="Left: three curves of a head over the distance: an even peak at 0, the same peak at 3, an odd curve that is positive in the past. Right: a fitted straight penalty that follows its aim inside the seen distances and bends up outside."
 far = np.arange(-96, 97)
@@ -247,15 +258,16 @@ plots.xl_curves(d, {**curves, "sines alone: which side": odd}, far, wanted, lear
 plt.show()
 
 # %% [markdown]
-# Inside the grey band the head has learned its penalty. Outside, a word at 64 is more welcome than a
-# word at 24. That the code is *defined* everywhere doesn't mean that a head *behaves* everywhere. (This is one
-# head by least squares; [chapter 71](71_study.ipynb) trains models.)
+# Inside the grey band the head has learned its penalty. Outside, a word at 64 has a higher score
+# than a word at 24. That the encoding is *defined* everywhere doesn't mean that a head *behaves*
+# everywhere. This is one head by least squares; [chapter 71](71_study.ipynb) trains models.
 #
-# ## Score each distance once
+# ## The relative shift: score each distance once
 #
-# The formula asks for $r_{i-j}$ at every pair: $LS$ vectors. But there are only $L+S-1$ distances. The
-# fast way makes $R_{i-j}W_{K,R}$ once for each distance, then multiplies all queries with all distances
-# in one matrix product. Count the multiplications of one head for the terms with $r$:
+# The formula asks for $r_{i-j}$ at every pair: $LS$ vectors. But there are only $L+S-1$ distances.
+# The fast way computes $R_{i-j}W_{K,R}$ once for each distance, then multiplies all queries by all
+# distances in one matrix product. The cell counts the multiplications of one head for the terms
+# with $r$:
 
 # %%
 L, S, width, K = 512, 512, 512, 64
@@ -266,24 +278,30 @@ print(f"slow {slow:,}, fast {fast:,}, ratio {slow / fast:.0f}")
 assert slow == 8_606_711_808 and fast == 67_043_328
 
 # %% [markdown]
-# The products of query $i$ with all distances lie in a row *ordered by distance*. The scores want them
-# *ordered by key*. The picture at the top has three queries, at the positions 2, 3, 4, and five keys.
-# Its row 2 is in place; row 1 must move left by 1, row 0 by 2. In general row $i$ moves left by
-# $L-1-i$. The **relative shift** does that without a loop:
+# The products of query $i$ with all distances are in a row *ordered by distance*. The scores need
+# them *ordered by key*. The figure at the top has three queries, at the positions 2, 3, 4, and five
+# keys. Its row 2 is in place; row 1 must move left by 1, row 0 by 2. In general row $i$ moves left
+# by $L-1-i$. With $N$ distances in the list, the **relative shift** does that without a loop:
 #
 # 1. put one column of zeros on the left;
 # 2. read the $L\times(N+1)$ numbers in the same order as a matrix of $(N+1) \times L$;
 # 3. drop the first row;
 # 4. read the numbers in the same order as an $L\times N$ matrix again.
 #
-# **Why it works.** Number the entries from 0 in reading order. After the padding, the product in row
-# $i$, column $m$ has the number $i(N+1)+m+1$. Dropping the first row of the reshaped matrix takes $L$
-# away. Now read in rows of $N$:
+# The list of encodings must *descend*, the largest distance first, because keys are listed from the
+# most distant past on. With one encoding for each key it must end at 0: the last query is
+# multiplied by distance 0 in the last column.
+#
+# ### Why the relative shift works
+#
+# Number the entries from 0 in reading order. After the padding, the product in row $i$, column $m$
+# has the number $i(N+1)+m+1$. Dropping the first row of the reshaped matrix subtracts $L$. Now read
+# in rows of $N$:
 #
 # $$i(N+1)+m+1-L \;=\; iN + \big[m-(L-1-i)\big]$$
 #
-# So it lands in row $i$, moved left by $L-1-i$, as long as the bracket is not negative. Otherwise, with
-# $L\le N$, it lands at the end of the row *above* (or, in row 0, is dropped).
+# So it lands in row $i$, moved left by $L-1-i$, as long as the bracket is not negative. Otherwise,
+# with $L\le N$, it lands at the end of the row *above* (or, in row 0, is dropped).
 
 # %%
 for L, N in ((6, 7), (3, 5), (6, 6)):
@@ -300,23 +318,19 @@ assert np.array_equal(matrices[-1][lower], wanted[lower])  # the picture at the 
 show_source(relative_shift)
 
 # %% [markdown]
-# The list of codes must *descend*, the largest distance first, because keys are listed from the
-# farthest past on. With one code for each key it must end at 0: the last query meets itself in the last
-# column.
+# ### A common mistake: no mask after the relative shift
 #
-# ### A common mistake: no mask after the shift
+# In the last matrix of the figure two cells of row 0 and one of row 1 are not theirs: zeros, and
+# the first product of the *next query*. The list of encodings ends at distance 0, so for keys in
+# the future there was nothing to put. Under a causal mask it does no harm, because these entries
+# get the weight 0. Without a mask they are wrong numbers that look like any others, $L(L-1)/2$ of
+# them for $L=S$. Speech encoders, which have no causal mask, took the causal shift over and used it
+# in this way (espnet issue #2684 and OpenTransformer issue #25). Nothing crashes. In the test on
+# one corpus espnet's error rate was the same before and after a first fix (pull request #2816).
 #
-# In the last matrix of the picture two cells of row 0 and one of row 1 are not theirs: zeros, and the
-# first product of the *next query*. The list of codes ends at distance 0, so for keys in the future
-# there was nothing to put. Under a causal mask it does no harm: these entries get the weight 0. Without
-# a mask they are wrong numbers that look like any others, $L(L-1)/2$ of them for $L=S$. Speech
-# encoders, which have no causal mask, took the causal shift over and used it like that: see espnet
-# issue #2684 and OpenTransformer issue #25. Nothing crashes; in the test on one corpus espnet's error
-# rate was the same before and after a first mend (pull request #2816).
-#
-# **The mend.** Let the list run on to the far future: distances $S-1, \dots, 0, \dots, -(L-1)$, that is
-# $L+S-1$ codes. Then every cell finds its own product, and of the shifted rows the first $S$ columns
-# are kept:
+# **The fix.** Let the list continue to the far future: distances $S-1, \dots, 0, \dots, -(L-1)$,
+# that is $L+S-1$ encodings. Then every cell finds its own product, and of the shifted rows the
+# first $S$ columns are kept:
 #
 # $$\text{shifted}_{ij}=q_i\cdot r_{\,i+S-L-j}\qquad\text{for all } i<L,\; j<S$$
 
@@ -334,15 +348,15 @@ assert np.array_equal(not_its_own, np.triu(np.ones((S, S), bool), 1))
 assert not_its_own.sum() == S * (S - 1) // 2
 
 # %% [markdown]
-# XLNet, which predicts words in random orders, does it with one code more (exercise 1): the order lives
-# in its mask, and the distances stay those of the text, so a key may lie ahead.
+# XLNet, which predicts words in random orders, does it with one extra encoding (exercise 1). The
+# order is in its mask, and distances still count positions in the text, so a key may be ahead.
 #
-# ### A common mistake: counting from the corner
+# ### A common mistake: counting query positions from the corner
 #
-# With a memory $S > L$, and the *last* query stands at the *last* key. `np.tril(np.ones((L, S)))` puts
-# query 0 at key 0, and so does a bias indexed by `arange(L)[:, None] - arange(S)`. Both run without an
-# error, and for $L=S$ both are right. **Predict** what a single new word ($L=1$) sees of a memory of
-# four.
+# With a memory $S > L$, and the *last* query is at the *last* key. `np.tril(np.ones((L, S)))` puts
+# query 0 at key 0, and so does a bias indexed by `arange(L)[:, None] - arange(S)`. Both run without
+# an error, and for $L=S$ both are right. **Predict** what a single new word ($L=1$) sees of a
+# memory of four.
 
 # %% fold="output"
 L, S = 1, 5
@@ -353,14 +367,16 @@ print("distance from positions:  ", relative_distance([4], np.arange(5)).tolist(
 assert causal_mask([4], np.arange(5)).all() and relative_distance([4], np.arange(5))[0, 0] == 4
 
 # %% [markdown]
-# The oldest word only, and takes it for itself. The wrong bias happened in public code, beside a right
-# mask: x-transformers, pull request #103, "the keys in mem are past keys so the positional biases have
-# to be shifted". In this package positions are arguments, so the offset is not guessed.
+# It sees only the oldest word, and takes it for itself. The wrong bias happened in public code,
+# beside a right mask: x-transformers, pull request #103, "the keys in mem are past keys so the
+# positional biases have to be shifted". In this package positions are arguments, so the offset is
+# not guessed.
 #
-# ## The memory at work
+# ## Segment-level recurrence: how far the memory reaches
 #
-# One layer: queries from the segment, keys and values from memory and segment. Only distances enter. A
-# stack keeps for each layer the last $M$ inputs as its memory. (In training no gradient flows into it.)
+# Here is one layer. Its queries come from the segment, its keys and values from memory and segment.
+# Only distances enter. A stack keeps for each layer the last $M$ inputs as its memory. (In training
+# no gradient flows into it.)
 
 # %%
 D, SEGMENT = 8, 4
@@ -398,12 +414,12 @@ at_once = layer(layer(layer(text, none, 0), none, 1), none, 2)
 assert np.allclose(read(text, M=16), at_once, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# With a memory of 16 vectors the result is that of reading the whole text at once: with distances for
-# positions a segment does not notice that it isn't the first.
+# With a memory of 16 vectors the result is the same as reading the whole text in one call. With
+# distances for positions a segment cannot tell that it isn't the first.
 #
-# Large memories cost time and space, so take $M=4$, one segment. In layer 1 the last word sees its own
-# segment and the one before; in layer 2 it sees vectors that have looked back a segment themselves. We
-# measure: change one word, read again, and note whose outputs change.
+# Large memories cost time and space, so take $M=4$, one segment. In layer 1 the last word sees its
+# own segment and the one before; in layer 2 it sees vectors that have looked back a segment
+# themselves. To measure this, we change one word, read again, and note whose outputs change.
 
 
 # %% alt="Four grids of which output depends on which input word. What one sees: without a memory four separate triangles; with memory each layer adds one segment of four words to the left."
@@ -426,14 +442,13 @@ plt.show()
 # The last word sees 4 words without a memory, then 8, 12 and 16: each layer adds one segment (the
 # paper's section 3.2). Without a memory depth does not help.
 #
-# ## Nothing for the values
+# ## No relative term for the values (second reading)
 #
-# With absolute codes the value is $(x_j+p_j)W_V$, so a layer can report *where* it looked. In
-# Transformer-XL distances enter the scores alone:
+# In Transformer-XL distances enter only the scores:
 #
 # $$o_i=\sum_j a_{ij}\,x_jW_V$$
 #
-# Let all words be the *same* word. **Predict** the outputs, whatever $u$, $v$ and the codes are.
+# Let all words be the *same* word. **Predict** the outputs, for any $u$, $v$ and encodings.
 
 # %% fold="output"
 same = np.tile(text[0], (6, 1))
@@ -444,41 +459,46 @@ added = layer(same + sinusoidal(np.arange(6), D), same[:0], 0)
 print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1f}")
 
 # %% [markdown]
-# The weights differ, but a weighted mean of equal values is that value. So in a text of equal words no
-# scheme that changes the scores alone can count them, or know which is the first; the next layer gets
-# equal vectors again. (One different word breaks the tie.) Shaw's term for the values
-# ([chapter 31](31_shaw.ipynb)) can count; exercise 3 adds it.
+# The weights differ, but the outputs are equal.
+# [Chapter 30](30_expansion.ipynb#what-relative-scores-cannot-distinguish-a-repeated-word) proves
+# that no scheme that changes only the scores can distinguish equal words. (One different word
+# breaks the tie.) With absolute encodings the value is $(x_j+p_j)W_V$, so a layer can report
+# *where* it looked. Shaw's term for the values ([chapter 31](31_shaw.ipynb)) can do so; exercise 3
+# adds it.
 
 # %% [markdown]
 # ## In short
 #
-# - **Which terms, and which sign?** $(q_i+u)\cdot k_j+(q_i+v)\cdot r_{i-j}$, divided by $\sqrt K$. The
-#   distance is query minus key, so the past is positive; $r_{i-j}$ is its sinusoidal code times a
-#   matrix of its own. [Shown](#four-old-terms-become-four-new-ones).
-# - **What are $u$ and $v$?** Two trained vectors for each head in place of the query's own position:
-#   $u$ says which words, $v$ which distances are worth looking at for every query.
-#   [Shown](#four-old-terms-become-four-new-ones).
+# - **What is the score, and what sign does the distance have?** The score is
+#   $(q_i+u)\cdot k_j+(q_i+v)\cdot r_{i-j}$, divided by $\sqrt K$. The distance is query minus key,
+#   so the past is positive. [The four terms](#the-four-terms-of-transformer-xls-score).
+# - **What are $u$ and $v$?** They are two trained vectors per head instead of the query's own
+#   position. $u$ weights words and $v$ weights distances, in the same way for every query.
+#   [The four terms](#the-four-terms-of-transformer-xls-score).
 # - **How does the relative shift work?** Put a column of zeros on the left, reshape, drop the first
-#   row, reshape back (in the picture the colour is the query, the number the distance). The list of
-#   distances must *descend*. [Shown](#score-each-distance-once).
-# - **Does the shift need a mask?** Yes, if the list ends at distance 0: above the diagonal it leaves
-#   zeros and products of the *next* query. Without a mask let the list run on to $-(L-1)$.
-#   [Shown](#a-common-mistake-no-mask-after-the-shift).
-# - **Where do the queries stand when there is a memory?** They are the *last* $L$ of the $S$ positions:
-#   query $i$ stands at $i+S-L$. Mask and distances need that offset.
-#   [Shown](#a-common-mistake-counting-from-the-corner).
+#   row, and reshape back. The list of distances must *descend*.
+#   [The relative shift](#the-relative-shift-score-each-distance-once).
+# - **Does the shift need a mask?** Yes, if the list ends at distance 0. Above the diagonal are
+#   zeros and products of the *next* query. Without a mask, continue the list to $-(L-1)$.
+#   [No mask](#a-common-mistake-no-mask-after-the-relative-shift).
+# - **What positions do the queries have with a memory?** They are the *last* $L$ of the $S$
+#   positions, so query $i$ is at $i+S-L$. Mask and distances need that offset.
+#   [The offset](#a-common-mistake-counting-query-positions-from-the-corner).
 # - **How far back does a memory reach?** A memory of one segment adds one segment with each layer.
-#   [Shown](#the-memory-at-work).
+#   [Reach](#segment-level-recurrence-how-far-the-memory-reaches).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: XLNet's shift
+# Functions to write are in `notebooks/exercises/32_transformer_xl.py`; check yours with
+# `pe-numpy check 32_transformer_xl.py`.
 #
-# XLNet's code (zihangdai/xlnet, commit bbaa3a6) has no padding. Its list starts one further than any
-# pair needs, at the distance $S$, and ends at $-(L-1)$. It reshapes the products from $L\times(L+S)$ to
-# $(L+S)\times L$, drops the first row, reshapes to $L\times(L+S-1)$ and keeps $S$ columns. Write it,
-# test it against `relative_shift`, and say why no zeros are needed.
+# ### Exercise 1: XLNet's relative shift
+#
+# XLNet's code (zihangdai/xlnet, commit bbaa3a6) has no padding. Its list starts one further than
+# any pair needs, at the distance $S$, and ends at $-(L-1)$. It reshapes the products from
+# $L\times(L+S)$ to $(L+S)\times L$, drops the first row, reshapes to $L\times(L+S-1)$ and keeps $S$
+# columns. Write it, test it against `relative_shift`, and explain why no zeros are needed.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -488,14 +508,14 @@ print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1
 #
 # <details><summary>Hint 2</summary>
 #
-# Give the codes of the distance $S$ a label of their own and see where it ends up.
+# Give the encodings of the distance $S$ their own label and see where it ends up.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# The column of the distance $S$ is the padding: its entries are dropped, or end up in columns that are
-# cut off.
+# The column of the distance $S$ is the padding: its entries are dropped, or end up in columns that
+# are cut off.
 #
 # ```python
 # def xlnet_shift(products, S):
@@ -512,8 +532,8 @@ print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1
 #
 # ### Exercise 2: Look two words back
 #
-# Give a head $u=0$, zero queries, and a $v$ such that each query of a text of ten words puts more than
-# 90 per cent of its weight on the word two before it, if there is one. Use $W_{K,R}=I$ and $D=32$.
+# Give a head $u=0$, zero queries, and a $v$ such that each query of a text of ten words puts more
+# than 90% of its weight on the word two before it, if there is one. Use $W_{K,R}=I$ and $D=32$.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -523,13 +543,13 @@ print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1
 #
 # <details><summary>Hint 2</summary>
 #
-# *What a head sees of distance* has the direction of $v$; only the factor is missing.
+# *What a head can express about distance* has the direction of $v$; only the factor is missing.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# $v=40\,R_2$; mind the division by $\sqrt{32}$.
+# Take $v=40\,R_2$; mind the division by $\sqrt{32}$.
 #
 # ```python
 # from pe_numpy import softmax
@@ -542,11 +562,11 @@ print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1
 #
 # </details>
 #
-# ### Exercise 3: Count equal words
+# ### Exercise 3: Count equal words with a value term
 #
-# Six times the same word gave six equal outputs. Add Shaw's term for the values (`shaw_values`, with a
-# table of 11 rows for the distances -5 to 5) to causal weights. Are the outputs different now? What if
-# all rows of the table are equal?
+# Six times the same word gave six equal outputs. Add Shaw's term for the values (`shaw_values`,
+# with a table of 11 rows for the distances -5 to 5) to causal weights. Are the outputs different
+# now? What if all rows of the table are equal?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -562,8 +582,8 @@ print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1
 #
 # <details><summary>Solution</summary>
 #
-# The output now holds the mean code of the distances looked at, which differs from row to row. With
-# equal rows it is one constant again.
+# The output now contains the mean encoding of the distances that the query attends to, which
+# differs from row to row. With equal rows it is one constant again.
 #
 # ```python
 # from pe_numpy import shaw_values
@@ -583,13 +603,13 @@ print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1
 # ## In practice
 #
 # **The order of components.** The authors' code (kimiyoung/transformer-xl, commit 44781ed) puts all
-# sines first and all cosines after them. It makes no difference: the trained $W_{K,R}$ has its rows in
-# another order.
+# sines first and all cosines after them. It makes no difference, because the trained $W_{K,R}$ has
+# its rows in a different order.
 #
-# **An ascending list.** Turn the list over, $-(L-1)$ first, and for $L=S$ the shift gives $j-i$ for
-# $i-j$: past and future change places. All shapes fit, and a model trained so loses nothing, since
-# $W_{K,R}$ can turn the signs of the sines. Weights loaded from elsewhere go wrong. With a memory each
-# distance is off by $S-L$ as well.
+# **An ascending list.** Reverse the list, $-(L-1)$ first, and for $L=S$ the shift gives $j-i$ for
+# $i-j$: past and future change places. All shapes fit, and a model trained in this way loses
+# nothing, since $W_{K,R}$ can reverse the signs of the sines. Weights loaded from elsewhere go
+# wrong. With a memory each distance is also off by $S-L$.
 
 # %%
 blocks = sinusoidal(span, 16, layout="concatenated")
@@ -602,10 +622,9 @@ for L, S in ((6, 6), (3, 5)):
     assert np.array_equal(relative_shift(up)[:, :S], S - L - right)
 
 # %% [markdown]
-# **One pair for all layers, or a pair for each.** In the PyTorch half of the same code one $u$ and one
-# $v$ serve all layers (each head has its own part); its option `clamp_len` gives all distances beyond a
-# limit the code of the limit. Check both before you load weights.
-#
+# **One pair for all layers, or a pair for each.** In the PyTorch half of the same code one $u$ and
+# one $v$ serve all layers (each head has its own part). Its option `clamp_len` gives all distances
+# beyond a limit the encoding of the limit. Check both before you load weights.
 # %% [markdown]
 # ## Further reading
 #

@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 33. Share few numbers among all distances: T5 and TUPE
+# # 33. T5 relative position bias, and TUPE
 #
-# *How can 32 numbers a head serve all distances, and what may they not say?*
+# *How can 32 numbers per head serve all distances, and what can they not express?*
 #
 # 50 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** T5 adds one learned number to each attention score, and the number depends
+# only on the distance between the two words. A separate number for every distance would leave the
+# long distances almost untrained. Therefore distances share numbers: near ones have their own,
+# distant ones are grouped into buckets. You derive the bucket rule, learn which sign and which
+# scale it needs, and see what such a bias can and cannot express. At the end you can port T5's bias
+# and test it.
 
 # %% fold="input" alt="Staircases of T5's buckets over distance, encoder above and decoder below. What one sees: single steps near zero, then wider ones; on a logarithmic axis the wide steps follow a straight line."
 import math
@@ -26,20 +31,25 @@ plots.bucket_staircases(span, curves, line, max_distance=128)
 plt.show()
 
 # %% [markdown]
-# ## One number added to a score
+# ## A learned bias: one number added to a score
 #
-# T5 (Raffel et al. 2020) has an encoder and a decoder. With $i$ for the query's position and $j$ for
-# the key's, its score is
+# The figure shows T5's buckets, that is, groups of distances that share one number. The distance is
+# the query's position minus the key's, and each step is one bucket. *Before rounding* is explained
+# below.
+#
+# T5 (Raffel et al. 2020) has an encoder and a decoder. With $i$ for the query's position and $j$
+# for the key's, its score is
 #
 # $$s_{ij}=q_i\cdot k_j+b_{ij}$$
 #
-# The paper says that each "embedding" is "simply a scalar that is added to the corresponding logit". (A
-# logit is a score, before the softmax.) Of the four terms of a score
-# ([chapter 30](30_expansion.ipynb)) the words' product stays, the two mixed terms go, and the last
-# becomes a learned number that knows nothing of the words.
+# where $b_{ij}$ is called the **relative position bias**. The paper says that each "embedding" is
+# "simply a scalar that is added to the corresponding logit". A logit is a score, before the
+# softmax. Of the four terms of a score ([chapter 30](30_expansion.ipynb)) the words' product
+# remains, the two mixed terms are dropped, and the last becomes a learned number that does not
+# depend on the words.
 #
-# The softmax takes exponentials, so a bias becomes a factor. If $w_{ij}$ are the weights without it,
-# those with it are
+# The softmax takes exponentials, so a bias becomes a factor. If $w_{ij}$ are the weights without
+# it, the weights with it are
 #
 # $$w'_{ij}=\frac{w_{ij}\exp b_{ij}}{\sum_{j'}w_{ij'}\exp b_{ij'}}$$
 #
@@ -60,13 +70,13 @@ assert np.allclose(after, product / product.sum(), rtol=0, atol=1e-12)
 assert np.allclose(seven, after, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Nothing: the factor $\exp 7$ stands above and below.
+# Nothing changes, because the factor $\exp 7$ appears above and below the line.
 #
-# ## One number for each distance
+# ## One number per distance, and why distances share
 #
-# A number for each pair of positions would be a table as long and as wide as the text. So let it depend
-# on the distance alone: "the word before" should mean the same everywhere. In this book the distance is
-# $i-j$, so the past is positive. In T5's code
+# A number for each pair of positions would be a table as long and as wide as the text. Therefore
+# let it depend only on the distance: "the previous word" should mean the same everywhere. In this
+# book the distance is $i-j$, so the past is positive. In T5's code
 # ([tensorflow/mesh, da90793](https://github.com/tensorflow/mesh/blob/da907937e68aa421186f1178d71eb5f736fcb069/mesh_tensorflow/transformer/transformer_layers.py))
 # it is $j-i$, and the past is negative. Count how many pairs of a text share a distance.
 
@@ -80,27 +90,27 @@ assert len(values) == 2 * L - 1 and np.array_equal(pairs, L - np.abs(values))
 assert distance[3, 0] == 3  # query 3, key 0: the past is positive
 
 # %% [markdown]
-# A text of 512 tokens shows the distance 1 to the model 511 times and the distance 511 once: the far
-# numbers learn from almost nothing. And a longer text has distances without any number. Both troubles
-# have one cure: let far distances share. The word before and the word two before play different parts
-# in a sentence. Whether a word stands 103 or 104 places back hardly matters. (That is a belief about
-# language.) A group of distances with one number is called a **bucket**: near ones hold one distance,
-# far ones many.
+# A text of 512 tokens shows the distance 1 to the model 511 times and the distance 511 once, so the
+# numbers for long distances learn from almost nothing. And a longer text has distances without any
+# number. One idea solves both problems: let long distances share. The previous word and the word
+# two before play different parts in a sentence. Whether a word is 103 or 104 positions back barely
+# matters. That is a belief about language. A group of distances with one number is called a
+# **bucket**. Near buckets contain one distance, distant ones many.
 #
-# ## The rule, derived
+# ## T5 buckets: the rule, derived
 #
-# Take the past alone, with distances $n=0,1,2,\dots$ Let there be $h$ buckets for it, numbered $0$ to
-# $h-1$. The first $e=h/2$ hold one distance each. In T5's encoder $h=16$ and $e=8$; in its
+# Take only the past, with distances $n=0,1,2,\dots$ Let there be $h$ buckets for it, numbered $0$
+# to $h-1$. The first $e=h/2$ contain one distance each. In T5's encoder $h=16$ and $e=8$; in its
 # decoder, which needs no buckets for the future, $h=32$ and $e=16$.
 #
-# From $e$ on, each bucket shall be wider than the one before by the same *factor* $r$. So the buckets
-# open at $e,\ er,\ er^2,\dots$ There are $h-e$ of them, and T5 wants them to reach a distance $M$, its
-# `max_distance`, which is 128:
+# From $e$ on, each bucket should be wider than the one before by the same *factor* $r$. So the
+# buckets open at $e,\ er,\ er^2,\dots$ There are $h-e$ of them, and T5 wants them to reach a
+# distance $M$, its `max_distance`, which is 128:
 #
 # $$e\,r^{\,h-e}=M\qquad\Longrightarrow\qquad r=\Big(\frac Me\Big)^{1/(h-e)}$$
 #
-# Distances are whole numbers, so a bucket opens at the next whole number. **Predict** the eight opening
-# distances of the encoder: compute $r$, then multiply.
+# Distances are whole numbers, so a bucket opens at the next whole number. **Predict** the eight
+# opening distances of the encoder: compute $r$, then multiply.
 
 # %% fold="output"
 factors, opens = {}, {}
@@ -114,11 +124,11 @@ assert math.isclose(factors["encoder"], math.sqrt(2))
 assert math.isclose(factors["decoder"], 2 ** (3 / 16))
 
 # %% [markdown]
-# In the encoder every two buckets the distance doubles, for $r=\sqrt2$.
+# In the encoder the distance doubles every two buckets, because $r=\sqrt2$.
 #
-# Which bucket holds a given $n\ge e$? Let $t$ be the number of factors $r$ that fit between $e$ and
-# $n$: $e\,r^t\le n$. A logarithm counts factors, and rounding down makes it whole. With
-# $\ln r=\ln(M/e)/(h-e)$, and a cap so that all that is farther falls into the last bucket:
+# Which bucket contains a given $n\ge e$? Let $t$ be the number of factors $r$ that fit between $e$
+# and $n$, so that $e\,r^t\le n$. A logarithm counts factors, and rounding down makes it whole. We
+# use $\ln r=\ln(M/e)/(h-e)$, and a cap that puts every longer distance into the last bucket:
 #
 # $$t=\Big\lfloor\log_r\frac ne\Big\rfloor=\Big\lfloor\frac{\ln(n/e)}{\ln(M/e)}\,(h-e)\Big\rfloor$$
 #
@@ -138,14 +148,16 @@ for name, h in (("encoder", 16), ("decoder", 32)):
     assert opening == [*range(1, h // 2), *opens[name]]
 
 # %% [markdown]
-# A logarithm is rounded, and rounding down right at an edge is delicate: is $\ln 2/\ln 16\cdot 8$ two,
-# or a little less? Whole numbers do not round. Take $e\,r^t\le n$ to the power $h-e$ and put in
-# $r^{h-e}=M/e$:
+# ### Exact bucket edges in whole numbers (second reading)
+#
+# A logarithm is rounded, and rounding down right at an edge is delicate: is $\ln 2/\ln 16\cdot 8$
+# two, or a little less? Whole numbers do not round. Take $e\,r^t\le n$ to the power $h-e$ and put
+# in $r^{h-e}=M/e$:
 #
 # $$n^{\,h-e}\,e^{\,t}\ge M^{\,t}\,e^{\,h-e}$$
 #
-# Here is the complete rule in whole numbers. In the encoder there are
-# $h=16$ buckets for each direction, and the future takes the upper half.
+# Here is the complete rule in whole numbers. In the encoder there are $h=16$ buckets for each
+# direction, and the future takes the upper half.
 
 
 # %%
@@ -165,9 +177,9 @@ assert [bucket_by_integers(n) for n in range(400)] == [f_by_the_formula(n, 16) f
 assert bucket_by_integers(-90) == 16 + 14 and bucket_by_integers(90, bidirectional=False) == 29
 
 # %% [markdown]
-# Does the rounding ever matter? Take nine buckets for the past and $M=128$. Then $e=4$ and $r=2$, and a
-# bucket opens at 8 itself. Now compute the formula in float64, and in float32, in which T5's code
-# computes, with each step rounded.
+# Does the rounding ever matter? Take nine buckets for the past and $M=128$. Then $e=4$ and $r=2$,
+# and a bucket opens at 8 itself. Now compute the formula in float64, and in float32, in which T5's
+# code computes, with each step rounded.
 
 
 # %%
@@ -194,14 +206,14 @@ for h, M in ((16, 128), (32, 128), (32, 256), (160, 800)):  # T5, LayoutLMv3 and
         assert f_rounded(n, h, M, float) == exact == f_rounded(n, h, M, np.float32)
 
 # %% [markdown]
-# So a float may open a bucket one distance late, or early (the last row). At the sizes of T5 and of the
-# models [below](#the-same-bias-elsewhere) it doesn't, if logarithms are rounded to nearest. If you
-# choose others, a model that was trained with one rule and runs with the other reads another number at
-# such a distance.
+# A float may therefore open a bucket one distance late, or early (the last row). At the sizes of T5
+# and of the models [below](#t5s-bias-in-other-models-mpnet-umt5-layoutlmv3-wavlm) it doesn't, if
+# logarithms are rounded to nearest. If you choose other sizes, a model that was trained with one
+# rule and runs with the other reads a different number at such a distance.
 #
-# The package's function gives the exact bucket for whole arrays; `half` is our $h$, `exact` is $e$. It
-# counts the edges $e\,r^t$ that a distance reaches. Only where an edge is so near to a whole number that
-# rounding could decide does it compare powers. (`each_distance` computes each distance once,
+# The package's function gives the exact bucket for whole arrays; `half` is our $h$, `exact` is $e$.
+# It counts the edges $e\,r^t$ that a distance reaches. It compares powers only where an edge is so
+# near to a whole number that rounding could decide. (`each_distance` computes each distance once,
 # [chapter 30](30_expansion.ipynb).)
 
 # %%
@@ -219,9 +231,10 @@ for N, M, both in (*sizes, (9, 128, False), (38, 16, True)):
     assert t5_bucket(everything, N, M, both).tolist() == expected
 
 # %% [markdown]
-# ### The tables for 32 buckets and 128
+# ### T5 bucket tables for 32 buckets and max_distance 128
 #
-# Which distances each bucket holds, for the encoder in one direction:
+# The package's function is `t5_bucket`. The cell prints which distances each bucket contains, in
+# one direction of the encoder and in the decoder:
 
 # %%
 spans = {}
@@ -237,16 +250,21 @@ far = "46-51 52-58 59-66 67-76 77-86 87-98 99-112 113-"
 assert spans["decoder"] == f"{alone} {near} {far}".split()
 
 # %% [markdown]
-# The picture at the top draws them. On its logarithmic axis the steps from $e$ on are about equally
-# wide: but for rounding, their edges lie on the line $e+(h-e)\ln(n/e)/\ln(M/e)$.
+# In the encoder, the distances 0 to 7 have their own buckets, and further buckets open at 8, 12,
+# 16, 23, 32, 46, 64 and 91. In the decoder, 0 to 15 have their own buckets, and further buckets
+# open at 16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99 and 113.
 #
-# ### Nothing happens at 128
+# The figure at the top draws them. On its logarithmic axis the steps from $e$ on are about equally
+# wide. Except for rounding, their edges lie on the dashed line $e+(h-e)\ln(n/e)/\ln(M/e)$.
 #
-# That dashed line reaches $h$ exactly at 128. But there is no bucket $h$: the last is $h-1$, and it
-# opens one factor $r$ earlier, at 91 and at 113. (The paper says that the ranges grow "up to an offset
-# of 128 beyond which we assign all relative positions to the same embedding".) **A common mistake** is
-# to leave out the cap. Then the distance 128 gets bucket 16, which is not the past any more, and 182
-# reads the number of the *next word*. huggingface/candle had to add the cap (PR #1312).
+# ### max_distance is not a cut-off
+#
+# That dashed line reaches $h$ exactly at 128. But bucket $h$ does not exist. The last is $h-1$, and
+# it opens one factor $r$ earlier, at 91 in the encoder and at 113 in the decoder. The paper says
+# that the ranges grow "up to an offset of 128 beyond which we assign all relative positions to the
+# same embedding". **A common mistake** is to leave out the cap. Then the distance 128 falls into
+# bucket 16, which is not the past any more, and 182 reads the number of the *next word*.
+# huggingface/candle had to add the cap (PR #1312).
 
 # %%
 far = (90, 91, 127, 128, 182)
@@ -255,9 +273,9 @@ print("with it:        ", {n: int(t5_bucket(n)) for n in far}, " next word:", t5
 assert t5_bucket(far).tolist() == [14, 15, 15, 15, 15] and t5_bucket(-1) == 17
 
 # %% [markdown]
-# ## Two directions
+# ## Bidirectional and causal buckets
 #
-# In an encoder a query sees both sides, and "the word before" is not "the word after". T5 gives each
+# In an encoder a query sees both sides, and the previous word is not the next word. T5 gives each
 # side half of the buckets:
 #
 # $$\text{bucket}(i-j)=f(|i-j|)+\begin{cases}0&\text{if }i-j\ge0\ \text{(past, itself)}\\h&\text{if }i-j<0\ \text{(future)}\end{cases}$$
@@ -274,18 +292,19 @@ assert t5_bucket([1, 0, -1]).tolist() == [1, 0, 17] and unread == [16]
 assert not t5_bucket(-past, bidirectional=False).any()  # a decoder's future: bucket 0, and masked
 
 # %% [markdown]
-# Row 16 would be the future at distance 0, and there is no such thing. So the encoder uses 31 of its 32
-# numbers. The decoder puts its whole future into bucket 0; its causal mask hides it.
+# Row 16 would be the future at distance 0, and there is no such thing. So the encoder uses 31 of
+# its 32 numbers: rows 0 to 15 for the past and the token itself, rows 17 to 31 for the future. The
+# decoder puts its whole future into bucket 0; its causal mask hides it.
 #
-# ### A common mistake: all keys in one bucket
+# ### A common mistake: the wrong sign puts all keys in one bucket
 #
-# A formula that T5 wrote for $j-i$ is fed with $i-j$, or the other way round. In the encoder past and
-# future change places. In the decoder every key that the query may see lands in bucket 0. What remains
-# of the encoding is one number $b_0$ for all visible keys of a row, and that does nothing:
+# A formula that T5 wrote for $j-i$ is given $i-j$, or the other way round. In the encoder past and
+# future change places. In the decoder every key that the query may see lands in bucket 0. What
+# remains of the bias is one number $b_0$ for all visible keys of a row, and that does nothing:
 #
 # $$\mathrm{softmax}_j\,(s_{ij}+b_0)=\mathrm{softmax}_j\,(s_{ij})$$
 #
-# Test it: draw the table anew, and compare the outputs of attention.
+# To test it, draw the table again, and compare the outputs of attention.
 
 # %%
 at = np.arange(6)
@@ -313,13 +332,14 @@ plots.bucket_matrices(matrices, hidden=~mask)
 plt.show()
 
 # %% [markdown]
-# What is left is a model without positions. It trains, because its causal mask tells it something
-# ([chapter 11](11_why_position.ipynb)). No error, no wrong shape; only its loss is too high, where
-# order counts. The test above catches it: draw the table anew, and demand that the output changes.
+# What remains is a model without positions. It trains, because its causal mask carries some
+# position ([chapter 11](11_why_position.ipynb)). You see no error and no wrong shape; only the loss
+# is too high, where order counts. The test above catches it: draw the table again, and require that
+# the output changes.
 #
-# ## From buckets to a bias
+# ## The bias table: from buckets to scores
 #
-# The table has one row for each bucket and one column for each head, for heads are there to look for
+# The table has one row for each bucket and one column for each head, because heads look for
 # different things. Each pair $(i,j)$ finds its bucket, and each head reads its column:
 #
 # $$b^{\,\text{head}}_{ij}=\text{table}\big[\text{bucket}(i-j),\,\text{head}\big]$$
@@ -339,20 +359,20 @@ print("\nshapes:", six.shape, looked_up.shape, heads_first.shape[1:], heads_firs
 assert np.array_equal(heads_first[0], t5_bias(table, six)) and heads_first.shape == (1, 3, 6, 6)
 
 # %% [markdown]
-# The matrix of bucket numbers is the same after each training step, and the bias is not. So cache the
-# bucket numbers, if anything.
+# The matrix of bucket numbers is the same after each training step, and the bias is not. If you
+# cache one of the two, cache the bucket numbers.
 #
-# ## What few numbers can say
+# ## What 32 buckets can express
 #
-# Suppose that a head would like to have the bias $g(n)$ at every distance $n$. Each bucket allows one
-# number. The number with the least sum of squared errors over the distances of a bucket is their mean.
-# For bucket $a$:
+# Suppose that a head needs the bias $g(n)$ at every distance $n$. Each bucket allows one number.
+# The number with the least sum of squared errors over the distances of a bucket is their mean. For
+# bucket $a$:
 #
 # $$b_a=\frac{1}{|\{n:f(n)=a\}|}\sum_{n:\,f(n)=a}g(n)$$
 #
-# **Predict** which of four wishes 32 numbers can grant: fall in proportion to the distance (as in
-# ALiBi, [chapter 35](35_alibi.ipynb)); fall with its logarithm; look exactly three back; look exactly
-# forty back.
+# **Predict** which of four functions 32 numbers can express: fall in proportion to the distance (as
+# in ALiBi, [chapter 35](35_alibi.ipynb)), fall with its logarithm, look exactly three back, or look
+# exactly forty back.
 
 # %% fold="output"
 n = np.arange(160)
@@ -377,21 +397,23 @@ plt.show()
 
 # %% [markdown]
 # The logarithm is the function that these buckets are made for. The line is followed with growing
-# steps. "Exactly three back" is exact, and "exactly forty back" is out of reach: 40 shares its bucket
-# with 41 to 45. That is less of a loss than it seems. The paper notes that later layers can tell far
-# distances apart "by combining local information from previous layers"; exercise 3 does it.
+# steps. "Exactly three back" is exact, and "exactly forty back" is out of reach, because 40 shares
+# its bucket with 41 to 45. That is less of a loss than it seems. The paper notes that later layers
+# can tell far distances apart "by combining local information from previous layers"; exercise 3
+# does it.
 #
-# ## What is shared is summed
+# ## Gradients of shared buckets
 #
-# How does a shared number learn? Train one head without content: its scores are 0, the bias alone
-# decides. It shall look one back. The loss of query $i$ is $-\ln w_{i,i-1}$, the surprise at the word
-# before. A number that stands in many scores collects from all of them; the chain rule says
+# How does a shared number learn? Train one head without content: its scores are 0, and only the
+# bias decides. It should attend to the previous word. The loss of query $i$ is $-\ln w_{i,i-1}$,
+# the surprise at the word before. A number that appears in many scores collects a gradient from all
+# of them; the chain rule gives
 #
 # $$\frac{\partial\,\text{loss}}{\partial b_a}=\sum_{(i,j):\ \text{bucket}(i-j)=a}\frac{\partial\,\text{loss}}{\partial s_{ij}}$$
 #
-# For the softmax, the gradient with respect to the scores is the weights, minus 1 at the target, here
-# divided by the number of queries. `value_and_grad` finds the gradient by going through the package's
-# functions ([chapter 61](61_autodiff.ipynb)).
+# For the softmax, the gradient with respect to the scores is the weights, minus 1 at the target,
+# here divided by the number of queries. `value_and_grad` finds the gradient by going through the
+# package's functions ([chapter 61](61_autodiff.ipynb)).
 
 # %%
 L = 64
@@ -421,10 +443,10 @@ print("rows that no step has changed:", untouched)
 assert weight > 0.95 and learned.argmax() == 1 and untouched == [14, 15, 16, 30, 31]
 
 # %% [markdown]
-# Row 16 we know. But in texts of 64 tokens there are no distances of 64 and more, so rows 14, 15, 30
-# and 31 keep their initial values. A text of 200 tokens reads them all the same. So **T5's bias is
-# defined for every length, and trained only if the training texts reach the last bucket**, 91 in the
-# encoder, 113 in the decoder. (T5 was trained on 512 tokens.)
+# Row 16 we know. But texts of 64 tokens do not contain distances of 64 and more, so rows 14, 15, 30
+# and 31 keep their initial values. A text of 200 tokens still reads them all. So **T5's bias is
+# defined for every length, and trained only if the training texts reach the last bucket**, 91 in
+# the encoder, 113 in the decoder. T5 was trained on 512 tokens.
 #
 # The next figure counts how many pairs teach each number in the decoder.
 
@@ -441,16 +463,17 @@ plots.pairs_per_number(counts)
 plt.show()
 
 # %% [markdown]
-# With one number for each distance, the farthest hears of one pair in a text of 512. With buckets, none
-# hears of fewer than 497. The price: 61 per cent of the pairs lie in the last bucket.
+# With one number for each distance, the most distant one gets one pair in a text of 512. With
+# buckets, none gets fewer than 497. The price is that 61% of the pairs are in the last bucket.
 #
-# ## Into attention
+# ## T5's bias in attention
 #
-# ### No division
+# ### T5 does not divide by the square root of the head dimension
 #
-# Attention divides the product $q\cdot k$ by $\sqrt K$ ($K=d_k$, the width of a head), so that scores
-# of random vectors have variance 1 ([chapter 10](10_attention.ipynb)). T5 does not: its $W_q$ starts
-# smaller by $\sqrt K$. Both ways can compute the same function. Let $x$ be a token vector, as a row:
+# Attention divides the product $q\cdot k$ by $\sqrt K$ ($K=d_k$, the head dimension), so that
+# scores of random vectors have variance 1 ([chapter 10](10_attention.ipynb)). T5 does not. Its
+# $W_q$ starts smaller by $\sqrt K$, and the bias is added to the undivided product. Both ways can
+# compute the same function. Let $x$ be a token vector, as a row:
 #
 # $$\frac{(x_iW_q)\cdot(x_jW_k)}{\sqrt K}+b=\Big(x_i\,\frac{W_q}{\sqrt K}\Big)\cdot(x_jW_k)+b$$
 
@@ -466,10 +489,11 @@ assert np.allclose(divided, folded, rtol=0, atol=1e-12)
 assert math.isclose(spreads[2], 1, abs_tol=0.1)
 
 # %% [markdown]
-# At the start the two are one function. Training differs: a step of equal size
-# moves a small $W_q$ more, relatively. And trained weights must not cross over. Put T5's matrices
-# into attention that divides, and all products shrink by $\sqrt K=8$ while the bias stays: position
-# drowns the words. Multiply their $W_q$ by $\sqrt K$, or give the package's `attention` the scale 1.
+# At the start the two are one function. Training differs, because a step of equal size moves a
+# small $W_q$ more, relatively. And trained weights must not be exchanged between the two. Put T5's
+# matrices into attention that divides, and all products shrink by $\sqrt K=8$ while the bias does
+# not change, so position outweighs the words. Multiply their $W_q$ by $\sqrt K$, or give the
+# package's `attention` the scale 1.
 
 # %%
 q, k, v = rng.standard_normal((3, 1, 6, 64)) / 64**0.25  # trained so that q.k needs no division
@@ -480,23 +504,23 @@ print("mean effect of the words on a weight: {:.2f} as trained, {:.2f} divided".
 assert apart[1] < 0.3 * apart[0]
 
 # %% [markdown]
-# ### One table for all layers
+# ### One bias table for all layers
 #
-# In T5 all layers of the encoder share one table, and all layers of the decoder another: with 12 heads,
-# $32\cdot12=384$ numbers each. The paper's reason is efficiency: the bias is computed once and reused
-# in every layer.
+# In T5 all layers of the encoder share one table, and all layers of the decoder another. With 12
+# heads, each has $32\cdot12=384$ numbers. The paper's reason is efficiency: the bias is computed
+# once and reused in every layer.
 #
-# Cross-attention, where the decoder looks at the encoder's output, has no bias. There the query stands
-# in one text and the key in another: position 5 of a translation is not "two after" position 3 of the
-# original. (Hugging Face's port once had one, which changed the results very little:
+# Cross-attention, where the decoder looks at the encoder's output, has no bias. There the query is
+# in one text and the key in another: position 5 of a translation is not "two after" position 3 of
+# the original. (Hugging Face's port once had one, which changed the results very little:
 # huggingface/transformers PR #8518.)
 #
-# ### A common mistake: the cache without its offset
+# ### A common mistake: a KV cache without its offset
 #
-# A decoder that writes keeps old keys and values ([chapter 63](63_decoding.ipynb)). One query arrives,
-# at position 5, and meets six keys. Code that builds bias and mask from two *lengths* lets queries and
-# keys count from zero. Then the query believes that it stands at position 0, and sees the oldest key
-# alone. Missing is the offset: the number of keys less the number of queries, $6-1=5$.
+# Code that builds bias and mask from two *lengths* puts the newest query of a decoder with a cache
+# ([chapter 63](63_decoding.ipynb)) at position 0, where it sees only the oldest key.
+# [Chapter 35](35_alibi.ipynb) explains this mistake. The missing offset is the number of keys less
+# the number of queries, here with six keys and one query $6-1=5$.
 
 # %%
 q, k, v = np.random.default_rng(3).standard_normal((3, 8, 6, 32))
@@ -515,18 +539,18 @@ assert np.array_equal(
 )  # all positions shifted: the same bias
 
 # %% [markdown]
-# ## Longer than trained
+# ## Length extrapolation with T5's bias
 #
-# Bucket 31 holds all keys that are 113 or more places back: at the end of 128 tokens 15 keys, at the
-# end of a hundred thousand nearly all. Take a head whose scores are all equal but for the bias, with
-# the table that comes nearest to ALiBi's line $-n/32$ over the distances 0 to 159. How much of its
-# weight goes to keys at 113 and beyond? With $Z$ for the sum of $\exp b$ over the 113 nearer keys, and
-# a query at the end of $L$ tokens:
+# Bucket 31 contains all keys that are 113 or more positions back: at the end of 128 tokens 15 keys,
+# at the end of a hundred thousand nearly all. Take a head whose scores are all equal except for the
+# bias, with the table that comes nearest to ALiBi's line $-n/32$ over the distances 0 to 159. How
+# much of its weight goes to keys at 113 and beyond? With $Z$ for the sum of $\exp b$ over the 113
+# nearer keys, and a query at the end of $L$ tokens:
 #
 # $$\text{far share}=\frac{(L-113)\,\exp b_{31}}{Z+(L-113)\,\exp b_{31}}\xrightarrow{\,L\to\infty\,}1$$
 #
-# $Z$ does not grow, and the other term does, whatever the number $b_{31}$ is. ALiBi's far share tends
-# to $\exp(-113/32)$, because its terms form a geometric series.
+# $Z$ does not grow, and the other term does, regardless of the number $b_{31}$. ALiBi's far share
+# tends to $\exp(-113/32)$, because its terms form a geometric series.
 
 # %% alt="Share of the weight on keys at distance 113 and beyond, against the length of the text on a logarithmic axis. What one sees: T5's share climbs towards 1, ALiBi's stays below 0.03."
 n = np.arange(1 << 17)
@@ -545,23 +569,23 @@ plots.far_share(lengths, {"t5": t5_share, "alibi": alibi_share})
 plt.show()
 
 # %% [markdown]
-# What is proved here is small: with *equal* scores the far keys win in the end, however low their
-# number. (With contents the products decide, too; if they are bounded the limit is the same.) Press et
-# al. 2022 (sections 2 and 4) measured trained models: trained short and tested long, T5's bias went
-# further than sinusoids and RoPE, and less far than ALiBi; its training took at least twice as long as
-# with sinusoids. [Chapter 71](71_study.ipynb) trains all of them.
+# What is proved here is small: with *equal* scores the far keys win in the end, no matter how low
+# their number. With contents the products also decide; if they are bounded the limit is the same.
+# Press et al. 2022 (sections 2 and 4) measured trained models. Trained short and tested long, T5's
+# bias went further than sinusoids and RoPE, and less far than ALiBi; its training took at least
+# twice as long as with sinusoids. [Chapter 71](71_study.ipynb) trains all of them.
 #
 # ## TUPE: untie positions from words
 #
-# T5 threw the absolute position away. TUPE (Ke et al. 2021) keeps it, and draws another consequence
-# from the four terms. Adding a position vector to a word vector sends both through the same matrices
-# $W_q$, $W_k$, though words and positions have little in common. So give positions their own matrices
-# $U_q$, $U_k$, and drop the mixed terms, as T5 does:
+# T5 dropped the absolute position. TUPE (Ke et al. 2021) keeps it, and draws a different conclusion
+# from the four terms. Adding a position vector to a word vector sends both through the same
+# matrices $W_q$, $W_k$, though words and positions have little in common. TUPE therefore gives
+# positions their own matrices $U_q$, $U_k$, and drops the mixed terms, as T5 does:
 #
 # $$s_{ij}=\frac{(x_iW_q)\cdot(x_jW_k)}{\sqrt{2K}}+\frac{(p_iU_q)\cdot(p_jU_k)}{\sqrt{2K}}$$
 #
-# Why $2K$? Let all components be independent with mean 0 and variance 1. A product of two vectors
-# of width $K$ has variance $K$. Here are two, and their variances add up:
+# Why $2K$? Two independent products of width $K$ have twice the variance of one
+# ([chapter 30](30_expansion.ipynb#one-scale-for-all-terms-why-more-terms-need-a-larger-divisor)):
 #
 # $$\mathrm{var}\big((x_iW_q)\cdot(x_jW_k)+(p_iU_q)\cdot(p_jU_k)\big)=K+K=2K$$
 
@@ -576,10 +600,11 @@ assert np.allclose(tupe_scores(q, k, pq, pk)[0], expected, rtol=0, atol=1e-12)
 show_source(tupe_scores)
 
 # %% [markdown]
-# With T5's bias added the paper calls it TUPE-R (relative), without it TUPE-A (absolute). The position
-# term is the same for every text, so it is computed once and shared by all layers, like T5's table. It
-# is *not* constant along diagonals: it knows where a pair stands, not only how far apart it is. And it
-# is a product of narrow matrices, so its rank is at most $K$; T5's bias has no such limit.
+# With T5's bias added the paper calls it TUPE-R (relative), without it TUPE-A (absolute). The
+# position term is the same for every text, so it is computed once and shared by all layers, like
+# T5's table. It is *not* constant along diagonals, because it depends on where a pair is, not only
+# on how far apart it is. And it is a product of narrow matrices, so its rank is at most $K$; T5's
+# bias has no such limit.
 
 # %%
 L, K, D = 24, 8, 32
@@ -595,18 +620,19 @@ for name, term in (("TUPE's position term", position), ("T5's bias", relative)):
 assert np.linalg.matrix_rank(position) == K and np.linalg.matrix_rank(relative) > K
 
 # %% [markdown]
-# ### The first token is no word
+# ### TUPE's reset of the [CLS] token (second reading)
 #
-# BERT-like models put a token [CLS] in front of the text. Its output stands for the whole text, so it
-# has no business to prefer the first words because it happens to stand beside them. TUPE **resets**
-# what position says about it. Let $u_{ij}$ be all that does not come from words: the position product
-# and, in TUPE-R, the bias. With [CLS] at position 0, and two learned numbers $\theta_1$, $\theta_2$,
+# BERT-like models put a token [CLS] in front of the text. Its output represents the whole text, so
+# it should not prefer the first words only because they are next to it. TUPE **resets** what
+# position contributes to it. Let $u_{ij}$ be all that does not come from words: the position
+# product and, in TUPE-R, the bias. With [CLS] at position 0, and two learned numbers $\theta_1$,
+# $\theta_2$,
 #
 # $$\mathrm{reset}(u)_{ij}=\begin{cases}\theta_1&i=0\ \text{(from [CLS])}\\\theta_2&i\ne0,\ j=0\ \text{(to [CLS])}\\u_{ij}&\text{otherwise}\end{cases}$$
 #
 # With `tupe_scores` this takes no new function: the reset position part goes in as the bias, beside
 # positions of zero. (In guolinke/TUPE, commit 4c64ff7, each head has its own two numbers, each the
-# product of a position with itself. With T5's buckets two more are added; one of them stands in row 16,
+# product of a position with itself. With T5's buckets two more are added; one of them is in row 16,
 # the row that no distance reads.)
 
 # %%
@@ -627,46 +653,46 @@ plots.tupe_parts(dict(zip(names, (words, position, relative, reset), strict=True
 plt.show()
 
 # %% [markdown]
-# (The numbers are random; only the structure means anything.) Like every table of
-# positions, TUPE's has nothing to say beyond its last vector ([chapter 21](21_learned.ipynb)).
+# The numbers are random; only the structure means anything. Like every table of positions, TUPE's
+# is undefined beyond its last vector ([chapter 21](21_learned.ipynb)).
 
 # %% [markdown]
 # ## In short
 #
-# - **Which sign does the bucket function take?** A bucket (in the picture, a step) is a group of
-#   distances that share one learned number. T5's code sorts $j-i$, key minus query; `t5_bucket` takes
-#   $i-j$, query minus key. With the wrong sign a decoder puts all keys that it may see into bucket 0.
-#   [Shown](#a-common-mistake-all-keys-in-one-bucket).
-# - **Bidirectional or causal?** The encoder is bidirectional: rows 0 to 15 of its table serve past and
-#   itself, rows 17 to 31 the future, row 16 is never read. The decoder (`bidirectional=False`) uses all
-#   32 for the past. [Shown](#two-directions).
-# - **Where do the buckets open, with 32 buckets and `max_distance` 128?** Encoder: 0 to 7 alone, then
-#   at 8, 12, 16, 23, 32, 46, 64, 91. Decoder: 0 to 15 alone, then at 16, 19, 21, 24, 27, 31, 35, 40,
-#   46, 52, 59, 67, 77, 87, 99, 113. [Shown](#the-tables-for-32-buckets-and-128).
-# - **What happens beyond `max_distance`?** Nothing happens at 128: from 91 on (decoder: 113) all
+# - **Which sign does the bucket function take?** T5's code takes $j-i$, key minus query.
+#   `t5_bucket` takes $i-j$, query minus key. With the wrong sign a decoder puts all keys that it
+#   may see into bucket 0.
+#   [The wrong sign](#a-common-mistake-the-wrong-sign-puts-all-keys-in-one-bucket).
+# - **Bidirectional or causal?** The encoder is bidirectional, with half of the 32 rows for each
+#   side. Row 16 is never read. The decoder (`bidirectional=False`) uses all 32 for the past.
+#   [Directions](#bidirectional-and-causal-buckets).
+# - **What happens beyond `max_distance`?** Nothing happens at 128. From 91 on (decoder: 113) all
 #   distances share the last bucket. If the training texts are shorter, its number is untrained.
-#   [Shown](#nothing-happens-at-128).
-# - **Does T5 divide its scores by $\sqrt{d_k}$?** No. $W_q$ starts smaller by that factor, and the bias
-#   is added to the undivided product. Code that divides needs T5's $W_q$ times $\sqrt{d_k}$.
-#   [Shown](#no-division). (TUPE, with projections of their own for positions, divides by
-#   $\sqrt{2d_k}$. [Shown](#tupe-untie-positions-from-words).)
-# - **Does each layer have a table?** No: one table of 32 numbers a head serves all layers of the
-#   encoder, another all layers of the decoder. Cross-attention has none. [Shown](#one-table-for-all-layers).
-#   Elsewhere there is one a layer (UMT5), a table turned to $(H,32)$ (T5X, LayoutLMv3), a bias
-#   times (x-transformers) or divided by (LayoutLMv3) $\sqrt{d_k}$, or a gate, 1.75 at zero (WavLM);
-#   MPNet has ours. In Transformers LayoutLMv3's tables get no gradient. [Shown](#the-same-bias-elsewhere).
+#   [max_distance](#max_distance-is-not-a-cut-off), [untrained rows](#gradients-of-shared-buckets).
+# - **Does T5 divide its scores by $\sqrt{d_k}$?** No. $W_q$ starts smaller by that factor. Code
+#   that divides needs T5's $W_q$ times $\sqrt{d_k}$.
+#   [No division](#t5-does-not-divide-by-the-square-root-of-the-head-dimension).
+# - **Does TUPE divide its scores by $\sqrt{d_k}$?** No, by $\sqrt{2d_k}$. Positions have their own
+#   projections, so two products are added. [TUPE](#tupe-untie-positions-from-words).
+# - **Does each layer have a table?** No. One table of 32 numbers per head serves all layers of the
+#   encoder, another all layers of the decoder. Cross-attention has none.
+#   [One table](#one-bias-table-for-all-layers),
+#   [other models](#t5s-bias-in-other-models-mpnet-umt5-layoutlmv3-wavlm).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: By hand
+# Functions to write are in `notebooks/exercises/33_t5.py`; check yours with
+# `pe-numpy check 33_t5.py`.
 #
-# A small encoder has 8 buckets in all and `max_distance` 16. Write down the buckets of the distances 0
-# to 20. What is $r$?
+# ### Exercise 1: T5 buckets by hand
+#
+# A small encoder has 8 buckets in all and `max_distance` 16. Write down the buckets of the
+# distances 0 to 20. What is $r$?
 #
 # <details><summary>Hint 1</summary>
 #
-# Four buckets for each direction, two of them exact.
+# There are four buckets for each direction, two of them exact.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -676,7 +702,8 @@ plt.show()
 # </details>
 # <details><summary>Solution</summary>
 #
-# $2r$ is between 5 and 6: distances 0 and 1 alone, then 2 to 5, then all from 6 on.
+# $2r$ is between 5 and 6. Distances 0 and 1 have their own buckets, then 2 to 5 share one, then all
+# from 6 on.
 #
 # ```python
 # mine = [0, 1, 2, 2, 2, 2] + [3] * 15
@@ -685,14 +712,14 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 2: Load a table across two conventions
+# ### Exercise 2: Load a bias table across two conventions
 #
 # You have T5's trained table for its encoder, and code with the halves swapped: it reads row
 # $(a+16)\bmod 32$ where T5 reads row $a$. What do you do to the table?
 #
 # <details><summary>Hint 1</summary>
 #
-# Move the rows, or change the sign of the distance?
+# Do you move the rows, or change the sign of the distance?
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -715,10 +742,10 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 3: Forty back in three layers
+# ### Exercise 3: Attend forty back in three layers
 #
-# In a decoder, 15 is the farthest distance with a bucket of its own. Build three layers of attention,
-# by the bias alone, whose product looks exactly 40 back.
+# In a decoder, 15 is the longest distance with its own bucket. Build three layers of attention,
+# using only the bias, whose product looks exactly 40 back.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -732,7 +759,7 @@ plt.show()
 # </details>
 # <details><summary>Solution</summary>
 #
-# From position 40 on. (Earlier queries have nothing forty back.)
+# It works from position 40 on, because earlier queries have nothing forty back.
 #
 # ```python
 # p = np.arange(100)
@@ -753,14 +780,14 @@ plt.show()
 # %% [markdown]
 # ## In practice
 #
-# **A table to compare with.** A port of T5 went wrong in the buckets, and its author printed what the
-# encoder's buckets of ten tokens should be (ml-explore/mlx-examples PR #113). Compare your matrix with
-# it before anything else: the first row reads ahead, the last back.
+# **A table to compare with.** A port of T5 went wrong in the buckets, and its author printed what
+# the encoder's buckets of ten tokens should be (ml-explore/mlx-examples PR #113). Compare your
+# matrix with it before anything else: the first row looks ahead, the last back.
 #
-# **Low precision.** bfloat16 keeps 8 significant bits, so each step of the logarithm is off by up to
-# 0.4 per cent, and distances near an edge change their bucket. A port to MindSpore takes the logarithm
-# in float32, "to align with the PyTorch implementation" (mindspore-lab/mindone PR #670). The next cell
-# prints the ten tokens, then imitates bfloat16 by rounding after each step.
+# **Low precision.** bfloat16 keeps 8 significant bits, so each step of the logarithm is off by up
+# to 0.4%, and distances near an edge change their bucket. A port to MindSpore takes the logarithm
+# in float32, "to align with the PyTorch implementation" (mindspore-lab/mindone PR #670). The next
+# cell prints the ten tokens, then imitates bfloat16 by rounding after each step.
 
 
 # %%
@@ -781,11 +808,11 @@ assert wrong == {45: (13, 12), 90: (15, 14)} and ten[0, -1] == 24 and ten[-1, 0]
 assert bfloat16(1 + 2**-8) == 1 and round(100 * 2**-8, 1) == 0.4  # per cent
 
 # %% [markdown]
-# **Long texts.** A bias of shape $(H,L,S)$ is as large as the scores. FlashAttention 2 takes none but
-# ALiBi's; in Transformers T5 runs in other fused kernels
-# ([PR #47014](https://github.com/huggingface/transformers/pull/47014)). Attention in
-# blocks asks for it block by block: `attention_blockwise` ([chapter 12](12_attention_blocks.ipynb))
-# takes a function of distances.
+# **Long texts.** A bias of shape $(H,L,S)$ is as large as the scores. FlashAttention 2 takes no
+# bias except ALiBi's; in Transformers T5 runs in other fused kernels
+# ([PR #47014](https://github.com/huggingface/transformers/pull/47014)). Attention in blocks asks
+# for it block by block: `attention_blockwise` ([chapter 12](12_attention_blocks.ipynb)) takes a
+# function of distances.
 
 # %%
 q, k, v = np.random.default_rng(6).standard_normal((3, 8, 6, 16))
@@ -793,19 +820,19 @@ by_blocks = attention_blockwise(q, k, v, bias=lambda d: t5_bias(table, d), block
 assert np.allclose(by_blocks, attention(q, k, v, bias=t5_bias(table, six))[0], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### The same bias elsewhere
+# ### T5's bias in other models: MPNet, UMT5, LayoutLMv3, WavLM
 #
 # All of these have our buckets, fed with $j-i$:
 #
 # | where | what differs from `t5_bias` with divided scores |
 # |---|---|
-# | Hugging Face T5, mT5 | scores undivided; the one table stands in block 0 |
-# | UMT5 | the same, with a table in every layer |
-# | T5X, flaxformer (399ea3a) | scores undivided; the table is $(H,32)$; an epsilon in the logarithm, without effect |
+# | Hugging Face T5, mT5 | scores undivided; the one table is in block 0 |
+# | UMT5 | scores undivided; a table in every layer |
+# | T5X, flaxformer (399ea3a) | scores undivided; the table is $(H,32)$, and an epsilon in the logarithm is without effect |
 # | x-transformers (9252ed7) | the bias times $\sqrt K$ |
 # | MPNet | nothing |
-# | LayoutLMv3 | the bias, too, is divided by $\sqrt K$; the table is $(H,32)$; two more tables, 64 buckets up to 256, for the left and the bottom edges of boxes |
-# | WavLM | 320 buckets up to 800; each query and head multiplies its row of the bias by $g=\sigma(\alpha)(\sigma(\beta)\,c-1)+2$, with $\alpha$, $\beta$ from the token and $c$ trained from 1 |
+# | LayoutLMv3 | The bias is also divided by $\sqrt K$. The table is $(H,32)$. Two more tables, 64 buckets up to 256, serve the left and the bottom edges of boxes. |
+# | WavLM | There are 320 buckets up to 800. Each query and head multiplies its row of the bias by $g=\sigma(\alpha)(\sigma(\beta)\,c-1)+2$, with $\alpha$, $\beta$ from the token and $c$ trained from 1. At $\alpha=\beta=0$ and $c=1$ the gate $g$ is 1.75. |
 
 # %%
 H, K = 3, 16
@@ -843,9 +870,10 @@ assert gate(0.0, 0.0, 1.0) == 1.75 and 1 < gate(9.0, -9.0, 1.0) < gate(-9.0, 9.0
 # %% [markdown]
 # **A table that does not train.** To make LayoutLMv2 and v3 fast again, huggingface/transformers
 # [PR #30988](https://github.com/huggingface/transformers/pull/30988) (2024) put the look-up under
-# `torch.no_grad()`, since indices "remain constant throughout training". They do; what they read does
-# not. Run in version 5.23.0, the three tables of LayoutLMv3 still get no gradient. The loss falls all the
-# same, by the other parameters. The test: change a number, and see that the gradient knows.
+# `torch.no_grad()`, since indices "remain constant throughout training". The indices are constant,
+# but the values that they read are not. Run in version 5.23.0, the three tables of LayoutLMv3 still
+# get no gradient. The loss still falls, because the other parameters train. To test it, change a
+# number, and check that the gradient agrees with the change of the loss.
 
 # %%
 table = np.zeros((32, 1))

@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 35. Punish distance: ALiBi
+# # 35. ALiBi: attention with linear biases
 #
-# *Is a straight line enough, how far does a head see, and what carries it past its length?*
+# *Is a straight line enough, how far does a head see, and what carries it past its training length?*
 #
 # 40 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [30 Expand the score: from absolute to relative](30_expansion.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** The next word of a text depends mostly on recent words. ALiBi builds this
+# into attention without position vectors or learned numbers: from each score it subtracts the
+# distance between query and key, times a fixed slope. You compute the slopes, learn where the
+# penalty belongs and which sign it has, and avoid a mistake that switches ALiBi off without an
+# error. Then you prove how far a head sees, and test on small language models why ALiBi runs on
+# texts longer than its training texts.
 
 # %% fold="input" alt="Share of the weight within a distance, for the eight slopes of 8 heads, log axis. What one sees: eight equal S-curves, each shifted by a factor of two; the flattest passes 99 per cent beyond 1024."
 import matplotlib.pyplot as plt
@@ -19,6 +24,21 @@ from pe_numpy.book.plots import alibi as plots
 
 plots.alibi_reach_of_slopes(np.arange(0, 4096), alibi_slopes(8), (512, 1024))
 plt.show()
+
+# %% [markdown]
+# ## From a hard window to a linear bias
+#
+# The figure shows a layer with eight heads when all scores are equal. Each curve gives the share of
+# one head's weight that is on the $n$ nearest keys. The number on the curve is the head's *slope*,
+# which this section introduces.
+#
+# The next word of a text depends mostly on the last few. How can an attention layer be told so,
+# without a table and without training? Take six keys, with the query at the last of them, and let
+# all six scores be equal, so that only position can make a difference.
+#
+# A first attempt is a hard window, which we call a **wall**: the query sees the last three keys,
+# and the others are hidden. **Predict**: if two keys *inside* the window change places, together
+# with their values, does the output change?
 
 # %% fold="output"
 distance = np.arange(5, -1, -1)  # of six keys from the last one
@@ -33,11 +53,11 @@ assert same and slope_one[-1] > 0.6
 assert not np.allclose(slope_one @ v, slope_one @ swapped, rtol=0, atol=0.01)
 
 # %% [markdown]
-# It does not: inside the wall the layer is blind to order, and beyond it a key gets nothing, however
-# well it would fit. The second attempt, in the last line, is a **slope**: subtract the distance from
-# the score. Now the swap is seen, and no key is out of reach. But almost two thirds of the weight stay
-# at distance 0. So multiply the distance by a number $m$, the slope of the head. A layer has several
-# heads: some can see near and some far.
+# It does not. Inside the wall the layer ignores order, and beyond it a key gets no weight, no
+# matter how well it would fit. The second attempt, in the last line, is a **slope**: subtract the
+# distance from the score. Now the swap changes the output, and no key is out of reach. But almost
+# two thirds of the weight stay at distance 0. So multiply the distance by a number $m$, the slope
+# of the head. A layer has several heads: some can attend to near keys and some to distant ones.
 
 # %% alt="Bars of the weights of six equal keys: a wall, and slopes 1, one half and one eighth. What one sees: the wall is flat and ends, slopes fall by a constant factor, the smaller the flatter."
 rows = {"a wall at 3": softmax(wall)} | {
@@ -47,10 +67,11 @@ plots.alibi_first_rows(distance, rows)
 plt.show()
 
 # %% [markdown]
-# ## The formula
+# ## The ALiBi formula
 #
-# Real queries and keys have scores of their own. ALiBi (attention with linear biases, Press et al.
-# 2022) adds its penalty to them. For query $i$, key $j$ and a head $h$ of width $K$ with slope $m_h$:
+# Real queries and keys have their own scores. ALiBi (attention with linear biases, Press et al.
+# 2022) adds its penalty to them. For query $i$, key $j$ and a head $h$ of head dimension $K$ with
+# slope $m_h$:
 #
 # $$w_{ij} = \mathrm{softmax}_j\!\left(\frac{q_i\cdot k_j}{\sqrt K} - m_h\,|i-j|\right)$$
 #
@@ -75,8 +96,8 @@ last_row = softmax(k @ q[4] / np.sqrt(8) - 0.5 * np.array([4, 3, 2, 1, 0]))
 assert np.allclose(by_loops[4], last_row, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The penalty stands in an exponent, so it is a factor on the weight: each step away from the query costs
-# a key the factor $e^{-m}$. For two neighbouring keys of the past
+# The penalty is in an exponent, so it is a factor on the weight: each step away from the query
+# costs a key the factor $e^{-m}$. For two neighbouring keys of the past
 #
 # $$\frac{w_{i,j-1}}{w_{i,j}} = e^{-m}\; e^{\,s_{i,j-1}-s_{i,j}}$$
 #
@@ -90,8 +111,9 @@ for j in range(1, 5):
 print("factor of one step for m = 1/2:", f"{np.exp(-0.5):.4f}")
 
 # %% [markdown]
-# All penalties of a head form a matrix. The package's function takes slopes and distances, not a length,
-# so it has no last position: the bias of a longer text holds that of a shorter one in its corner.
+# All penalties of a head form a matrix. The package's function takes slopes and distances, not a
+# length, so it has no last position. The bias matrix of a longer text contains the matrix of a
+# shorter text in its corner.
 
 # %%
 show_source(alibi_bias)
@@ -115,10 +137,11 @@ plots.alibi_bias_panels(matrices, causal_mask(at24, at24), list(chosen))
 plt.show()
 
 # %% [markdown]
-# ## Slopes
+# ## ALiBi slopes
 #
-# Press et al. (section 3) tried about ten sets of slopes by hand and kept one; training them, they report,
-# did not lead to strong extrapolation. For $H$ heads, numbered $h = 1, \dots, H$,
+# Press et al. (section 3) tried about ten sets of slopes by hand and kept one. They report that
+# training the slopes did not lead to strong extrapolation. For $H$ heads, numbered
+# $h = 1, \dots, H$,
 #
 # $$m_h = 2^{-8h/H}$$
 #
@@ -137,14 +160,15 @@ for H in (8, 16, 12):
 assert np.allclose(slopes_by_formula(16), [2 ** (-h / 2) for h in range(1, 17)], rtol=0, atol=1e-15)
 
 # %% [markdown]
-# ### Twelve heads: two rules
+# ### Slopes for 12 heads: when H is not a power of two
 #
-# If $H$ is no power of two, `get_slopes` in the
+# If $H$ is not a power of two, `get_slopes` in the
 # [authors' code](https://github.com/ofirpress/attention_with_linear_biases/blob/4b92f28/fairseq/models/transformer.py#L742)
-# does something else. Let $p$ be the largest power of two below $H$. Take all slopes of $p$ heads; then,
-# for the heads that are left, every other one of the slopes of $2p$ heads, from the first. For 12 heads
-# the formula of the paper begins 0.62996, 0.39685; the code gives 0.5, 0.25, ... and after the eighth
-# slope 0.7071, 0.3536, 0.1768, 0.0884. The package follows the code, because trained models do.
+# does something else. Let $p$ be the largest power of two below $H$. Take all slopes of $p$ heads.
+# For the remaining heads take every other one of the slopes of $2p$ heads, from the first. For 12
+# heads the formula of the paper begins 0.62996, 0.39685; the code gives 0.5, 0.25, ... and after
+# the eighth slope 0.7071, 0.3536, 0.1768, 0.0884. The package follows the code, because trained
+# models do.
 
 
 # %%
@@ -167,15 +191,16 @@ plots.alibi_slope_rules({H: (np.array(slopes_by_formula(H)), alibi_slopes(H)) fo
 plt.show()
 
 # %% [markdown]
-# The four extra slopes, heads 9 to 12, stand on the steep half, and the list is not in falling order.
-# Whoever sorts it gives the heads of a trained model each other's slopes.
+# The four extra slopes, heads 9 to 12, are on the steep half, and the list is not in falling order.
+# If you sort it, you give the heads of a trained model each other's slopes.
 #
-# ## Inside or outside the scale?
+# ## Is the bias added inside or outside the scale?
 #
-# The scores are divided by $\sqrt K$; the bias is not. The paper's footnote 10 says so. *A common mistake* is
-# $\mathrm{softmax}\big((QK^\top + B)/\sqrt K\big)$, which divides every slope by $\sqrt K$. Here are 16 keys
-# of width 64, the slope 0.5, a random query and random keys. **Predict**: how far does the query look on the
-# average, with the bias outside, inside, and without it?
+# The scores are divided by $\sqrt K$; the bias is not. The paper's footnote 10 says so. *A common
+# mistake* is $\mathrm{softmax}\big((QK^\top + B)/\sqrt K\big)$, which divides every slope by
+# $\sqrt K$. Here are 16 keys of width 64, the slope 0.5, a random query and random keys.
+# **Predict**: how far back does the query look on average, with the bias outside, inside, and
+# without it?
 
 # %% fold="output"
 away = np.arange(15, -1, -1)  # distances of 16 keys
@@ -188,13 +213,13 @@ print("slope that acts inside:", 0.5 / np.sqrt(64), "  mean distance looked at:"
 assert list(mean.values()) == [2.13, 5.70, 6.66]
 
 # %% [markdown]
-# Inside, the bias hardly matters.
+# Inside, the bias barely matters.
 #
-# ## Distance or difference?
+# ## ALiBi in an encoder: distance or difference?
 #
-# For keys of the past $-m\,|i-j|$ and $-m\,(i-j)$ are equal. For a key of the future $i-j$ is negative, and
-# $-m\,(i-j)$ becomes a *reward* that grows with the distance. Six equal keys surround a query at position
-# 3; the mask decides whether the two forms differ.
+# For keys of the past $-m\,|i-j|$ and $-m\,(i-j)$ are equal. For a key of the future $i-j$ is
+# negative, and $-m\,(i-j)$ becomes a *reward* that grows with the distance. Six equal keys surround
+# a query at position 3; the mask decides whether the two forms differ.
 
 # %%
 i, keys = 3, np.arange(6)
@@ -207,22 +232,24 @@ assert np.array_equal(*masked)  # with the mask: equal
 assert difference.argmax() == 5 and symmetric.argmax() == i  # without: the far future wins
 
 # %% [markdown]
-# For an encoder, then, the symmetric form, which the paper does not have. Its weakness:
-# $|i-j|$ does not know left from right ([chapter 11](11_why_position.ipynb)). Exercise 2 gives each side a
-# slope of its own; [chapter 36](36_distance_functions.ipynb#an-encoder-has-two-sides) says more. (The authors discuss encoders in
-# [issue 5](https://github.com/ofirpress/attention_with_linear_biases/issues/5) of their repository.)
+# An encoder therefore needs the symmetric form, which the paper does not have. Its weakness is that
+# $|i-j|$ does not distinguish left from right ([chapter 11](11_why_position.ipynb)). Exercise 2
+# gives each side its own slope, and
+# [chapter 36](36_distance_functions.ipynb#an-encoder-has-two-sides) says more. The authors discuss
+# encoders in [issue 5](https://github.com/ofirpress/attention_with_linear_biases/issues/5) of their
+# repository.
 #
-# ## A constant for each row
+# ## Key-only bias: a constant for each row
 #
-# The authors' code adds to every row the same positive numbers: $0, 0.5, 1, 1.5, 2$ for five positions and
-# $m = 1/2$. Where is the distance? Write the penalty of a past key as $-m\,(i-j) = m\,j - m\,i$. The
-# second part is the same for all keys of one query, and a softmax doesn't notice a constant that is added
-# to a whole row, because its exponential cancels:
+# The authors' code adds to every row the same positive numbers: $0, 0.5, 1, 1.5, 2$ for five
+# positions and $m = 1/2$. Where is the distance? Write the penalty of a past key as
+# $-m\,(i-j) = m\,j - m\,i$. The second part is the same for all keys of one query. A softmax
+# ignores a constant that is added to a whole row, because its exponential cancels:
 #
 # $$\frac{e^{s_{ij} + m j - m i}}{\sum_{j'} e^{s_{ij'} + m j' - m i}}
 # = \frac{e^{s_{ij} + m j}}{\sum_{j'} e^{s_{ij'} + m j'}}$$
 #
-# So under a causal mask the bias may depend on the key alone.
+# So under a causal mask the bias may depend only on the key.
 
 # %%
 m, at5 = 0.5, np.arange(5)
@@ -244,12 +271,15 @@ plots.alibi_row_constants(-m * (at5[:, None] - at5) * triangle, m * at5 * triang
 plt.show()
 
 # %% [markdown]
-# This works because the penalty is a straight line (exercise 3), and only under a causal mask: without one
-# the last of equal keys wins for every query.
+# This works because the penalty is a straight line (exercise 3), and only under a causal mask:
+# without one the last of equal keys has the largest weight for every query.
+#
+# ### The key-only bias in bfloat16 (second reading)
 #
 # The two forms are equal in exact arithmetic. But biases are rounded, and large numbers are rounded
-# more coarsely. Near the query, where the weight is, $-m\,(i-j)$ is small and $m\,j$ is large. The next
-# cells store both in **bfloat16**, a number format of 8 significant bits, for 2048 keys and $m = 1/2$.
+# more coarsely. Near the query, where the weight is, $-m\,(i-j)$ is small and $m\,j$ is large. The
+# next cells store both in **bfloat16**, a number format of 8 significant bits, for 2048 keys and
+# $m = 1/2$.
 
 
 # %%
@@ -274,18 +304,18 @@ plots.alibi_rounded_rows(exact[-12:], {name: softmax(b)[-12:] for name, b in sto
 plt.show()
 
 # %% [markdown]
-# With $m\,j$ the last four keys get one weight: the head has lost its sense of order where it needs it
-# most. A report on the ALiBi models of the Falcon family describes an engine that computes the distance
-# in float32 and so does not reproduce a reference that rounds the key-only form to bfloat16
-# ([issue 667](https://github.com/NVIDIA/TensorRT-Model-Connect/issues/667)).
+# With $m\,j$ the last four keys get one weight: the head has lost its sense of order where it needs
+# it most. A report on the ALiBi models of the Falcon family describes an engine that computes the
+# distance in float32 and so does not reproduce a reference that rounds the key-only form to
+# bfloat16 ([issue 667](https://github.com/NVIDIA/TensorRT-Model-Connect/issues/667)).
 #
-# ## A common mistake: the position of the newest token
+# ## A common mistake with a KV cache: the position of the newest token
 #
-# Decoding with a cache has one query and all the keys ([chapter 63](63_decoding.ipynb)). The bias needs the
-# true position of that query. A program that builds it from the query's own window gets one zero for all
-# keys; it broadcasts, and ALiBi is off without an error
-# ([keras-hub #2977](https://github.com/keras-team/keras-hub/pull/2977)). Test: a cached step must equal the
-# last row of the whole pass.
+# Decoding with a KV cache has one query and all the keys ([chapter 63](63_decoding.ipynb)). The
+# bias needs the true position of that query. A program that builds it from the query's own window
+# gets one zero for all keys. The zero broadcasts, and ALiBi is off without an error
+# ([keras-hub #2977](https://github.com/keras-team/keras-hub/pull/2977)). To test this, check that a
+# cached step equals the last row of the whole pass.
 
 # %%
 full = alibi_bias(alibi_slopes(2), relative_distance(range(6), range(6)))
@@ -296,13 +326,13 @@ print("right:", (step[0, 0] + 0.0).round(4).tolist(), "  wrong:", (wrong[0, 0] +
 assert np.array_equal(np.broadcast_to(wrong, (2, 1, 6)) + 0.0, np.zeros((2, 1, 6)))
 
 # %% [markdown]
-# ## How far does a head see?
+# ## How far an ALiBi head sees
 #
-# ### Equal scores
+# ### Equal scores: the weight beyond a distance
 #
-# Let all scores be equal and the past be long. With $r = e^{-m}$ the weight at distance $d$ is $r^d$
-# divided by $1 + r + r^2 + \dots = 1/(1-r)$. The weight at distance $n$ or more is the tail of that sum,
-# and the mean distance follows from $\sum_d d\,r^d = r/(1-r)^2$:
+# Let all scores be equal and the past be long. With $r = e^{-m}$ the weight at distance $d$ is
+# $r^d$ divided by $1 + r + r^2 + \dots = 1/(1-r)$. The weight at distance $n$ or more is the tail
+# of that sum, and the mean distance follows from $\sum_d d\,r^d = r/(1-r)^2$:
 #
 # $$\begin{gathered}w_d = (1-e^{-m})\,e^{-md}\\[4pt]
 # \sum_{d\ge n} w_d = e^{-mn},\qquad
@@ -318,8 +348,8 @@ for m in alibi_slopes(8):
 print(f"weight at distance 0, slope 1/2: {1 - np.exp(-0.5):.4f}")
 
 # %% [markdown]
-# So half of the weight lies within $\ln 2/m$ keys, and 99 % within $\ln 100/m$. **Predict**, for the
-# flattest of 8 heads ($m = 1/256$): do its 99 % fit into 1024 tokens?
+# So half of the weight is within $\ln 2/m$ keys, and 99% within $\ln 100/m$. **Predict** for the
+# flattest of 8 heads ($m = 1/256$): do its 99% fit into 1024 tokens?
 
 # %% fold="output"
 print("slope    mean distance   half within   99 % within")
@@ -333,20 +363,21 @@ flattest, next_one = np.log(100) / alibi_slopes(8)[[-1, -2]]  # keys that 99 % n
 assert flattest > 1024 > next_one > 512
 
 # %% [markdown]
-# The picture at the top shows all eight: one curve, shifted by a factor of 2 each time. Seven of the heads
-# see at most some 590 keys; the eighth needs 1178.9.
+# The figure at the top shows all eight: one curve, shifted by a factor of 2 each time. Seven of the
+# heads see at most some 590 keys; the eighth needs 1178.9.
 #
-# ### Bounded scores
+# ### Bounded scores: a head is a window (second reading)
 #
-# Real scores differ. Suppose that they all lie between $-c$ and $c$. In the worst case the far keys have $c$
-# and the near ones $-c$. Then each term of the tail is at most $e^{c - md}$, each term of the whole sum
-# at least $e^{-c-md}$, and for a text of any length
+# Real scores differ. Suppose that they all lie between $-c$ and $c$. In the worst case the far keys
+# have $c$ and the near ones $-c$. Then each term of the tail is at most $e^{c - md}$, each term of
+# the whole sum at least $e^{-c-md}$, and for a text of any length
 #
 # $$\sum_{d\ge n} w_d \;\le\; e^{2c}\,e^{-mn}$$
 #
-# So all but a share $\varepsilon$ of the weight lies within $n = (2c + \ln\frac1\varepsilon)/m$ keys, however
-# long the text. **Proved: a head with bounded scores is a window, up to $\varepsilon$.** Its output is that
-# of a hard wall at $n$, up to $2\varepsilon$ times the largest value.
+# So all but a share $\varepsilon$ of the weight lies within $n = (2c + \ln\frac1\varepsilon)/m$
+# keys, no matter how long the text. **Proved: a head with bounded scores is a window, up to
+# $\varepsilon$.** Its output is the output of a hard wall at $n$, up to $2\varepsilon$ times the
+# largest value.
 
 # %%
 rng = np.random.default_rng(3)
@@ -363,11 +394,12 @@ for length in (64, 512, 4096):
     assert tail > 0.95 * bound and gap > 0.95 * limit
 
 # %% [markdown]
-# ### One loud key
+# ### One high-scoring key (second reading)
 #
-# The way out is a large score. Let one key stand $g$ above all the others, which are equal. How far away may
-# it be and still get half of the weight? It has $e^{g-md}$; the others have $\frac{1}{1-e^{-m}}$ without the
-# place it has taken, $e^{-md}$. Set both equal and solve for $d$:
+# The way out is a large score. Let the score of one key be $g$ above the scores of all the others,
+# which are equal. How far away may it be and still get half of the weight? It has $e^{g-md}$. The
+# others have $\frac{1}{1-e^{-m}}$ without the share of its position, $e^{-md}$. Set both equal and
+# solve for $d$:
 #
 # $$d_{1/2} = \frac{\ln(1+e^{g}) + \ln(1-e^{-m})}{m}$$
 
@@ -394,20 +426,22 @@ plots.alibi_loud_key(
 plt.show()
 
 # %% [markdown]
-# Each curve has a peak. Left of it the crowd of unpunished keys outvotes the loud one; right of it the
-# distance does. For small $m$ the reach is nearly $(g + \ln m)/m$, which is largest at $m = e^{1-g}$, with
-# the value $e^{g-1}$ (exercise 4). So a head with slope $m$ sees about $1/m$ keys of equal standing, and
-# at most about $g/m$ for one that stands out by $g$. A trained model can turn its scores up.
+# Each curve has a peak. Left of it the many unpunished keys outweigh the high-scoring one; right of
+# it the distance does. For small $m$ the reach is nearly $(g + \ln m)/m$, which is largest at
+# $m = e^{1-g}$, with the value $e^{g-1}$ (exercise 4). So a head with slope $m$ sees about $1/m$
+# keys with equal scores, and at most about $g/m$ for one whose score is $g$ higher. A trained model
+# can make its scores larger.
 #
-# ## Position or window?
+# ## Why ALiBi extrapolates: position or window?
 #
-# ALiBi is known for being trained on short texts and run on longer ones. Is that due to *position*, because
-# the penalty is meaningful at distances that training never met? Or to a *window*, because the far text is
-# not seen? Put a hard wall in front of trained models, and see. Three small language models read Newton's *Opticks*
-# letter by letter and guess the next one. They have one layer and four heads, and are trained on 32 letters
-# (chapters [61](61_autodiff.ipynb) and [62](62_model.ipynb) explain how). ALiBi's slopes are four times the
-# authors', because over 32 letters the flattest, $1/256$, would subtract 1/8 only. RoPE's base is 500, because
-# its slowest pair must see some of its circle within 32 positions.
+# ALiBi is known for being trained on short texts and run on longer ones. Is that due to *position*,
+# because the penalty is meaningful at distances that did not occur in training? Or is it due to a
+# *window*, because the far text is not seen? Put a hard wall in front of trained models, and see.
+# Three small language models read Newton's *Opticks* letter by letter and guess the next one. They
+# have one layer and four heads, and are trained on 32 letters (chapters [61](61_autodiff.ipynb) and
+# [62](62_model.ipynb) explain how). ALiBi's slopes are four times the authors', because over 32
+# letters the flattest, $1/256$, would subtract 1/8 only. RoPE's base is 500, because its slowest
+# pair must rotate through some of its circle within 32 positions.
 
 # %%
 from dataclasses import dataclass
@@ -445,8 +479,8 @@ for name, model in models.items():
     print(f"{name:10} loss at the start {losses[0]:.1f}, at the end {np.mean(losses[-20:]):.1f}")
 
 # %% [markdown]
-# The test is on text kept out of training. The models guess the *same* 16 letters, with 32, 64, 128 or 256
-# letters of text up to there, so any rise comes from the length alone.
+# The test is on text kept out of training. The models guess the *same* 16 letters, with 32, 64, 128
+# or 256 letters of text up to there, so any rise comes only from the length.
 
 
 # %%
@@ -484,8 +518,9 @@ assert np.ptp(open_view["ALiBi"]) < 0.02 and open_view["RoPE"][-1] > open_view["
 assert open_view["sinusoidal"][1] > open_view["sinusoidal"][0] + 0.2
 
 # %% [markdown]
-# At 32 letters the straight line does as well as RoPE. ALiBi is flat up to eight times its length; RoPE
-# and the sinusoidal code break. Now the same models, not trained any further, behind a wall of 16 keys. **Predict** each of the three lines.
+# At 32 letters the straight line does as well as RoPE. ALiBi is flat up to eight times its length;
+# RoPE and the sinusoidal encoding break. Now take the same models, not trained any further, behind
+# a wall of 16 keys. **Predict** each of the three lines.
 
 # %% fold="output" alt="Loss on the same letters over the length of text given, for ALiBi, RoPE and sinusoidal codes, open and behind a wall. What one sees: the wall makes RoPE as flat as ALiBi; sinusoidal codes fail with and without it."
 behind_wall = {name: [loss_at(name, n, 16) for n in lengths] for name in models}
@@ -498,16 +533,16 @@ plots.alibi_behind_wall(lengths, open_view, behind_wall, trained_length)
 plt.show()
 
 # %% [markdown]
-# 1. ALiBi loses nothing: from the letters beyond 16 it gained nothing.
-# 2. RoPE becomes as flat as ALiBi. With a relative encoding and one layer that is certain: whatever the
-#    length, the 16 letters meet the same keys at the same distances. Measured is the price of the wall:
-#    none.
-# 3. The sinusoidal code is not saved. Its position enters at the token vector: letter 200 has a code that
-#    was never seen, wall or no wall.
+# 1. ALiBi loses nothing, because it gained nothing from the letters beyond 16.
+# 2. RoPE becomes as flat as ALiBi. With a relative encoding and one layer that is certain:
+#    regardless of the length, the 16 letters attend to the same keys at the same distances. The
+#    price of the wall is measured, and it is zero.
+# 3. The sinusoidal encoding is not saved. Its position enters at the token vector, so letter 200
+#    has an encoding that was never seen, with or without a wall.
 #
-# So what carries a model beyond its length, here, is *relative position and a window*; ALiBi is both in one
-# term. How near may the wall come? And which share of each head's weight, at 256 letters, lies at distances
-# of 32 and more?
+# So what carries a model beyond its length, here, is *relative position and a window*; ALiBi is
+# both in one term. How near may the wall come? And which share of each head's weight, at 256
+# letters, is at distances of 32 and more?
 
 # %%
 near = {window: loss_at("ALiBi", 256, window) for window in (2, 4)}
@@ -523,14 +558,14 @@ for m, share in zip(slopes, beyond, strict=True):
 assert beyond[0] < 0.001 < 0.5 < beyond[3]
 
 # %% [markdown]
-# Four letters do, so this toy cannot show whether ALiBi *could* use more. And the flattest head puts more than
-# half of its weight on distances that training never met, without harm to the loss. For the steep heads
-# "window" is right; for the flat one the honest sentence is that its penalty goes on as it began, and that
-# nothing depended on it.
+# Four letters are enough, so this toy cannot show whether ALiBi *could* use more. And the flattest
+# head puts more than half of its weight on distances that did not occur in training, without harm
+# to the loss. For the steep heads "window" is right. For the flat one the honest sentence is that
+# its penalty continues as it began, and that nothing depended on it.
 #
-# One more trap: if a long test text is cut into pieces of $n$ tokens, the first tokens of each piece have
-# little to go by. So the mean over all tokens falls with $n$ even for a model that can do with four letters.
-# The paper calls it the *early token curse*.
+# One more trap concerns long test texts. If such a text is cut into pieces of $n$ tokens, the first
+# tokens of each piece have little context. Therefore the mean over all tokens falls with $n$ even
+# for a model that needs only four letters. The paper calls it the *early token curse*.
 
 # %%
 cut = {}
@@ -542,57 +577,50 @@ assert all(np.diff(list(cut.values())) < 0)
 assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same letters differ
 
 # %% [markdown]
-# The authors checked their own models so (appendix B.2): with a window that slides by one token, the
-# perplexity (the exponential of the loss) of ALiBi models stays flat. They conclude that beyond the trained
-# length ALiBi "might not be using contexts longer than the ones it was trained on". Settled, then: with bounded scores a head is a
-# window (proved); flat loss up to 8 times, and a wall of 16 that changes nothing (measured here, one seed,
-# one small model). Not shown by any of this: that a far token can be found when it is needed.
+# The authors checked their own models in this way (appendix B.2). With a window that slides by one
+# token, the perplexity (the exponential of the loss) of ALiBi models stays flat. They conclude that
+# beyond the trained length ALiBi "might not be using contexts longer than the ones it was trained
+# on". Two things are settled. With bounded scores a head is a window (proved). The loss is flat up
+# to 8 times the length, and a wall of 16 changes nothing (measured here, one seed, one small
+# model). None of this shows that a far token can be found when it is needed.
 # [Chapter 71](71_study.ipynb) tests it.
 
 # %% [markdown]
 # ## In short
 #
-# - **Which sign, and what in an encoder?** The bias is $-m\,|i-j|$, never above 0, so the nearest of
-#   equal keys gets the largest weight. The form $-m\,(i-j)$ needs a causal mask: without one it
-#   rewards the future. The symmetric form serves encoders, blind to left and right.
-#   [Shown](#distance-or-difference).
-# - **Is the bias added before or after the scale?** After:
+# - **What sign does the bias have?** The bias is $-m\,|i-j|$, never above 0, so the nearest of
+#   equal keys gets the largest weight. Without a causal mask, $-m\,(i-j)$ rewards the future.
+#   [Encoders](#alibi-in-an-encoder-distance-or-difference).
+# - **Is the bias added before or after the scale?** After it:
 #   $\mathrm{softmax}(q\cdot k/\sqrt K - m\,|i-j|)$. Inside the scale, with $K = 64$, a slope of 0.5
-#   acts as 0.0625. [Shown](#inside-or-outside-the-scale).
-# - **Which slopes, if the number of heads is no power of two?** Those of the authors' code,
-#   `alibi_slopes(H)`: for 12 heads those of 8, then 0.7071, 0.3536, 0.1768, 0.0884. Don't sort them.
-#   [Shown](#twelve-heads-two-rules).
-# - **Why does my library add $m\,j$?** Under a causal mask it gives the same weights as $-m\,(i-j)$: they
-#   differ by a constant in each row. In bfloat16 it is coarse just where the weight is.
-#   [Shown](#a-constant-for-each-row).
-# - **What changes with a cache?** The bias needs the newest query's true position. Built from the query's
-#   own window it is one zero, and ALiBi is off without an error.
-#   [Shown](#a-common-mistake-the-position-of-the-newest-token).
-# - **How far does a head see, why does it extrapolate, and at what cost?** At equal scores 99 % of the
-#   weight lies within $\ln 100/m$ keys (picture above; [proof](#how-far-does-a-head-see)). A farther key
-#   needs a [louder score](#one-loud-key). In a small model the straight line does as well as RoPE, a wall
-#   of 16 keys changes nothing, and RoPE behind it is as flat on long texts.
-#   [Measured](#position-or-window).
-#
-# ## A wall, then a slope
-#
-# The next word of a text depends mostly on the last few. How can an attention layer be told so, without
-# a table and without training? Take six keys, with the query at the last of them, and let all six
-# scores be equal, so that only position can make a difference.
-#
-# A first attempt is a **wall**: the query sees the last three keys, the others are hidden. **Predict**:
-# if two keys *inside* the window change places, together with their values, does the output change?
+#   acts as 0.0625. [Scale](#is-the-bias-added-inside-or-outside-the-scale).
+# - **Which slopes, if the number of heads is not a power of two?** Use the authors' rule,
+#   `alibi_slopes(H)`. For 12 heads it gives the slopes of 8, then 0.7071, 0.3536, 0.1768, 0.0884.
+#   Don't sort them. [12 heads](#slopes-for-12-heads-when-h-is-not-a-power-of-two).
+# - **Why does my library add $m\,j$?** Under a causal mask it gives the same weights as
+#   $-m\,(i-j)$. The two differ by a constant in each row. In bfloat16 $m\,j$ is coarse just where
+#   the weight is. [Key-only bias](#key-only-bias-a-constant-for-each-row).
+# - **What changes with a KV cache?** The bias needs the newest query's true position. If it is
+#   built from the query's own window it is one zero, and ALiBi is off without an error.
+#   [Cache](#a-common-mistake-with-a-kv-cache-the-position-of-the-newest-token).
+# - **Why does ALiBi extrapolate?** At equal scores 99% of the weight is within $\ln 100/m$ keys. In
+#   a small model a wall of 16 keys changes nothing, and RoPE behind it is as flat.
+#   [Reach](#how-far-an-alibi-head-sees),
+#   [position or window](#why-alibi-extrapolates-position-or-window).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: another program, the same slopes
+# Functions to write are in `notebooks/exercises/35_alibi.py`; check yours with
+# `pe-numpy check 35_alibi.py`.
 #
-# If $H$ is no power of two,
+# ### Exercise 1: MPT's program, the same slopes
+#
+# If $H$ is not a power of two,
 # [MPT's code](https://github.com/mosaicml/llm-foundry/blob/89f56d2/llmfoundry/models/layers/attention.py#L557)
-# computes the slopes of the next power of two *above* $H$, joins those with odd index (`[1::2]`) and those
-# with even index (`[::2]`) in this order, and keeps the first $H$. Show that this is the authors' rule for 1
-# to 64 heads. Why?
+# computes the slopes of the next power of two *above* $H$. It joins those with odd index (`[1::2]`)
+# and those with even index (`[::2]`) in this order, and keeps the first $H$. Show that this is the
+# authors' rule for 1 to 64 heads. Why?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -622,10 +650,10 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 #
 # </details>
 #
-# ### Exercise 2: an encoder that knows left from right
+# ### Exercise 2: An ALiBi encoder that distinguishes left from right
 #
-# With $-m\,|i-j|$ and no mask, show for $q = k = v = x$ that a reversed sentence gets reversed outputs. Then
-# use the slope $m$ for the past and $2m$ for the future, and show that it does not.
+# With $-m\,|i-j|$ and no mask, show for $q = k = v = x$ that a reversed sentence gets reversed
+# outputs. Then use the slope $m$ for the past and $2m$ for the future, and show that it does not.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -653,10 +681,11 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 #
 # </details>
 #
-# ### Exercise 3: only straight lines
+# ### Exercise 3: Only straight lines allow a key-only bias
 #
-# A penalty $-f(i-j)$ shall equal $a_j + b_i$ for all $j \le i$, so that a bias of the key alone gives the same
-# weights. Show that $f$ must be a straight line, and that $f(d) = \sqrt d$ fails.
+# A penalty $-f(i-j)$ should equal $a_j + b_i$ for all $j \le i$, so that a bias that depends only
+# on the key gives the same weights. Show that $f$ must be a straight line, and that
+# $f(d) = \sqrt d$ fails.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -672,8 +701,8 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 #
 # <details><summary>Solution</summary>
 #
-# $-f(i-j) + f(i-j+1) = a_j - a_{j-1}$. With $j = 1$ and any $i \ge 1$ the left side runs through all
-# differences of neighbours, and the right side is one number.
+# $-f(i-j) + f(i-j+1) = a_j - a_{j-1}$. With $j = 1$ and any $i \ge 1$ the left side runs through
+# all differences of neighbours, and the right side is one number.
 #
 # ```python
 # at8 = np.arange(8)
@@ -685,14 +714,15 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 #
 # </details>
 #
-# ### Exercise 4: the best slope for one loud key
+# ### Exercise 4: The best slope for one high-scoring key
 #
-# A key stands out by $g = 7$. Which slope lets it keep half of the weight at the largest distance, and
-# which of the 8 heads comes closest? Compare with the estimate $m = e^{1-g}$.
+# The score of one key is $g = 7$ above the others. Which slope lets it keep half of the weight at
+# the largest distance, and which of the 8 heads comes closest? Compare with the estimate
+# $m = e^{1-g}$.
 #
 # <details><summary>Hint 1</summary>
 #
-# `half_reach(7, m)` on a fine grid of slopes.
+# Evaluate `half_reach(7, m)` on a fine grid of slopes.
 #
 # </details>
 #
@@ -718,23 +748,25 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 #
 # ## In practice
 #
-# - **The sign.** A well-known collection of attention variants had `slope * (q - k)`, which rewards distance
-#   ([attention-gym #86](https://github.com/meta-pytorch/attention-gym/pull/86)). Test: the last of equal
-#   keys must get the largest weight.
+# - **The sign.** A well-known collection of attention variants had `slope * (q - k)`, which rewards
+#   distance ([attention-gym #86](https://github.com/meta-pytorch/attention-gym/pull/86)). Test that
+#   the last of equal keys gets the largest weight.
 # - **Numbering heads from 0** gives slopes $1$ to $1/128$ for 8 heads, twice too steep
-#   ([aprender #2143](https://github.com/paiml/aprender/pull/2143)). Test: 8 heads begin at 0.5 and end at
-#   0.00390625.
-# - **Heads that are no power of two.** One library computed the formula where trained models use the rule, for
-#   two years ([mlx #343](https://github.com/ml-explore/mlx/issues/343), mended by
-#   [#3071](https://github.com/ml-explore/mlx/pull/3071)); the maintainers of another kept the authors' rule
-#   against a contributor's falling order
+#   ([aprender #2143](https://github.com/paiml/aprender/pull/2143)). Test that the slopes of 8 heads
+#   begin at 0.5 and end at 0.00390625.
+# - **Head counts that are not a power of two.** One library computed the formula where trained
+#   models use the rule, for two years ([mlx #343](https://github.com/ml-explore/mlx/issues/343),
+#   fixed by [#3071](https://github.com/ml-explore/mlx/pull/3071)). The maintainers of another kept
+#   the authors' rule against a contributor's falling order
 #   ([TensorRT-LLM #1611](https://github.com/NVIDIA/TensorRT-LLM/pull/1611)).
-# - **Which form.** BLOOM, MPT and the authors' code add a bias of the key alone. BLOOM's and the authors' are
-#   positive ([issue 9](https://github.com/ofirpress/attention_with_linear_biases/issues/9) asks why), MPT's
-#   end in 0. The Falcon-RW models add theirs *before* the division, so each slope acts divided by $\sqrt K$:
-#   wrong for the paper, right for their weights
+# - **Which form.** BLOOM, MPT and the authors' code add a bias that depends only on the key.
+#   BLOOM's and the authors' are positive
+#   ([issue 9](https://github.com/ofirpress/attention_with_linear_biases/issues/9) asks why), MPT's
+#   end in 0. The Falcon-RW models add theirs *before* the division, so each slope acts divided by
+#   $\sqrt K$. This is wrong for the paper, and right for their weights
 #   ([TensorRT-Model-Connect #32](https://github.com/NVIDIA/TensorRT-Model-Connect/pull/32)).
-# - **Left padding** shifts all positions of a text alike, so distances, and ALiBi's bias, stay.
+# - **Left padding** shifts all positions of a text alike, so distances, and ALiBi's bias, do not
+#   change.
 
 # %%
 text, padding = np.arange(5), 3
@@ -751,8 +783,9 @@ assert alibi_slopes(8)[-1] == 0.00390625
 #   [arXiv:2108.12409](https://arxiv.org/abs/2108.12409): section 3, figure 1, appendix B; and the
 #   [authors' code](https://github.com/ofirpress/attention_with_linear_biases/tree/4b92f28).
 # - Chi et al. 2023, *Dissecting Transformer Length Extrapolation*,
-#   [arXiv:2212.10356](https://arxiv.org/abs/2212.10356): compares ALiBi with attention behind a wall.
-# - Chi et al. 2022, *KERPLE*, [arXiv:2205.09921](https://arxiv.org/abs/2205.09921): other penalties, with
-#   trained numbers.
+#   [arXiv:2212.10356](https://arxiv.org/abs/2212.10356): compares ALiBi with attention behind a
+#   wall.
+# - Chi et al. 2022, *KERPLE*, [arXiv:2205.09921](https://arxiv.org/abs/2205.09921): other
+#   penalties, with trained numbers.
 #
 # **Cards**: [alibi](CARDS.md#alibi), [alibi_signed](CARDS.md#alibi_signed).
