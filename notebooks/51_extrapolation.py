@@ -481,7 +481,7 @@ slider("Weight of the loudest keys", controls, shares, words, (0, 1, 0, 1.3), st
 # %% [markdown]
 # Does the factor help? On inputs like the needle, as computed. In a language model it must be
 # measured: a factor that sharpens every head also sharpens those that should attend to many keys.
-# [Chapter 71](71_study.ipynb) measures it in trained models.
+# [Chapter 71](71_study.ipynb) turns to trained models.
 #
 # ### One factor per query, and the KV cache
 #
