@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 51. Read longer than you trained
+# # 51. Length extrapolation: why models fail past their training length
 #
 # *Which ways are there to show a model a longer text, and what does length do to attention?*
 #
 # 40 minutes. Needs [50 Stretch RoPE to longer texts](50_scaling.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A language model that was trained on short texts often fails on longer ones.
+# There are two reasons: the positions are new, and each word has more words to choose from. You first
+# write positions as digits of a number. Digits show what the common methods do, and RoPE turns out to
+# be such a number system. Then you measure how attention flattens over more words, derive a factor
+# that counteracts it, and compare it with a window that limits attention.
 
 # %% fold="input" alt="Entropy over the number of keys for normal scores and for a needle, plain, divided by ln n and multiplied. What one sees: dividing is close to ln n; multiplying bends normal scores a little and a needle fully."
 import matplotlib.pyplot as plt
@@ -26,15 +30,20 @@ plots.entropy_over_length(lengths, curves, 512)
 plt.show()
 
 # %% [markdown]
-# ## How to tell a network a number
+# ## Numbers as network inputs: digits in a base
 #
-# Training on long texts is dear: the number of scores grows with the square of the length. **Length extrapolation**
-# means that a model trained on at most $L_0$ tokens serves well on longer texts, if possible without more training.
+# Training on long texts is expensive: the number of scores grows with the square of the length.
+# **Length extrapolation** means that a model trained on at most $L_0$ tokens serves well on longer
+# texts, if possible without more training. $L_0$ is the training context length. The figure above
+# belongs to the second half of the chapter. It shows how evenly attention is spread over $n$ keys. On
+# the left the scores are normal random numbers; on the right one score is high, the *needle*. A
+# higher entropy means a more even spread.
 #
-# A position is a number, so ask in the plainest form: how can a network be told an integer from 0 to 999? As one
-# number, 749, it is far beyond the inputs near 1 that networks like. Divided by 1000, neighbours
-# are hard to tell apart. With several components there is a way out that everybody knows: *digits*.
-# The digit of the number $p$ at place $c$, counted from the units, $c = 0$, is in base $\beta$
+# A position is a number, so we ask in the simplest form: how can a network be given an integer from 0
+# to 999? As one number, 749, it is far beyond the inputs near 1 that networks handle well. Divided by
+# 1000, neighbours are hard to tell apart. With several components there is a solution that everybody
+# knows: *digits*. The digit $c$ of the number $p$, counted from the units, $c = 0$, is in base
+# $\beta$
 #
 # $$\mathrm{digit}_c(p) = \Big\lfloor \frac{p}{\beta^c} \Big\rfloor \bmod \beta$$
 #
@@ -64,21 +73,22 @@ plots.number_in_bases(in_bases)
 plt.show()
 
 # %% [markdown]
-# ## Three ways to show a number that was never seen
+# ## Extrapolation, interpolation and a larger base
 #
-# The network was trained on 0 to 999, three digits. Now it shall be told numbers up to 1999, such as 1749.
+# The network was trained on 0 to 999, which needs three digits. Now it should be given numbers up to
+# 1999, such as 1749. There are three ways to show it a number that it has never seen.
 #
-# ### Direct extrapolation: one more place
+# ### Direct extrapolation: one more digit
 #
-# Keep a fourth place, reserved from the beginning. In training it is always 0; now it becomes 1. **Predict**: what has
-# the network learned about that place? The smallest network can answer: a weighted sum $\hat p = \sum_c u_c x_c$ of
-# the digits $x_c$ that shall give the number back. Training moves a weight against the gradient of the mean squared
-# error,
+# Keep a fourth digit, reserved from the beginning. In training it is always 0; now it becomes 1.
+# **Predict**: what has the network learned about that digit? The smallest network can answer: a
+# weighted sum $\hat p = \sum_c u_c x_c$ of the digits $x_c$ that should return the number. Training
+# moves a weight against the gradient of the mean squared error,
 #
 # $$\frac{\partial}{\partial u_c}\; \mathrm{mean}\,(\hat p - p)^2
 # = 2\;\mathrm{mean}\,\big((\hat p - p)\,x_c\big)$$
 #
-# and $x_c = 0$ for the reserved place in every example.
+# and $x_c = 0$ for the reserved digit in every example.
 
 
 # %% fold="output"
@@ -98,13 +108,13 @@ print("weights:", u[1:].round(3).tolist(), " reserved place as at the start:", u
 assert np.allclose(u[1:], [100, 10, 1], rtol=0, atol=1e-3) and slopes[0] == 0 and u[0] == start[0]
 
 # %% [markdown]
-# The weight of the reserved place is the random number it started from, so the network reads 1749 as the sum of
-# 749 and that random number.
+# The weight of the reserved digit is the random number it started from. The network therefore reads
+# 1749 as the sum of 749 and that random number.
 #
 # ### Interpolation: squeeze the range
 #
-# Divide by 2. Then three places do for 0 to 1999, if the last may hold a half: 1749 becomes 874.5, with the digits
-# [8, 7, 4.5]. What used to be the code of 749 now stands for 1498.
+# Divide by 2. Then three digits suffice for 0 to 1999, if the last may be a half: 1749 becomes 874.5,
+# with the digits [8, 7, 4.5]. The encoding that used to mean 749 now stands for 1498.
 
 # %%
 halved = to_digits(np.arange(2000) / 2, 10, 3)
@@ -115,14 +125,14 @@ for place, name in enumerate(("hundreds", "tens", "units")):
     print(f"{name:9} smallest step {steps[steps > 0].min()}, {values:2} different values")
 
 # %% [markdown]
-# The whole squeeze falls on the finest place: the units take 20 values where they took 10. That place the network
-# must learn anew, and so interpolation is usually followed by some training.
+# The whole squeeze falls on the finest digit: the units take 20 values where they took 10. The
+# network must learn this digit again, and so interpolation is usually followed by some training.
 #
 # ### Base conversion: raise the base
 #
-# Keep three places and keep the gap of 1. What gives way is the base: three digits in base 16 reach up to
-# $16^3 - 1 = 4095$, and 1749 becomes [6, 13, 5]. A digit now runs from 0 to 15 instead of 9. **Predict**: is 16 the
-# smallest base that does for 0 to 1999?
+# Keep three digits and keep the gap of 1 between neighbours. Change the base instead: three digits in
+# base 16 reach up to $16^3 - 1 = 4095$, and 1749 becomes [6, 13, 5]. A digit now runs from 0 to 15
+# instead of 9. **Predict**: is 16 the smallest base that suffices for 0 to 1999?
 
 # %% fold="output"
 sixteen = to_digits(np.arange(2000), 16, 3)
@@ -139,23 +149,25 @@ for base in (10, 13, 16):
     assert by_places == (pairs[:, 0] < pairs[:, 1]).tolist()
 
 # %% [markdown]
-# 13 would do. One thing carries over whatever the base: the larger of two numbers is larger at the first place from
-# the left where they differ. A network that *compares* in this way can go on; that is Su's argument (2023)
-# for the change of base. Our network *adds*, and for it the ranking is the reverse: 874.5 is right up to
-# the factor 2, and 735.0 is not. The catch: the digits 10 to 15 are new. For RoPE that need not be a flaw, since its
-# "digits" live on a circle, and a hand that has been all the way round has no new angles to meet.
+# 13 would do. One thing carries over to every base: the larger of two numbers is larger at the first
+# digit from the left where they differ. A network that *compares* in this way still works. This is
+# Su's argument (2023) for the change of base, which was proposed for use without training. Our
+# network *adds*, and for it the ranking is the reverse: 874.5 is right up to the factor 2, and 735.0
+# is not. The catch is that the digits 10 to 15 are new. For RoPE this need not be a flaw, since its
+# "digits" are angles on a circle, and a clock hand that has been all the way round meets no new
+# angles.
 #
 # ## RoPE is a number system
 #
-# Put the formula of a digit beside the angle of RoPE's pair $c$. With $\beta = b^{2/d}$, where $b$ is RoPE's base and
-# $d$ the number of components, the frequency is $\theta_c = b^{-2c/d} = \beta^{-c}$, and an angle counts only up to
-# whole turns:
+# Compare the formula of a digit with the angle of RoPE's pair $c$. Let $b$ be RoPE's base, $d$ the
+# number of components and $\beta = b^{2/d}$. The frequency is then
+# $\theta_c = b^{-2c/d} = \beta^{-c}$, and an angle counts only up to whole turns:
 #
 # $$\mathrm{digit}_c(p) = \Big\lfloor \frac{p}{\beta^c} \Big\rfloor \bmod \beta,
 # \qquad \mathrm{angle}_c(p) = \frac{p}{\beta^c} \bmod 2\pi$$
 #
-# The same quotient in both; the angle has no rounding, and $2\pi$ for the modulus. With $d = 8$ and the base 10,000
-# it is $\beta = 10$: RoPE has the places of decimal numbers, units first.
+# Both contain the same quotient. The angle is not rounded, and its modulus is $2\pi$. With $d = 8$
+# and the base 10,000 we get $\beta = 10$: RoPE has the digits of decimal numbers, units first.
 
 # %%
 d = 8
@@ -169,12 +181,13 @@ assert np.allclose(angles, quotients % (2 * np.pi), rtol=0, atol=1e-9)
 print("quotients", quotients.round(3).tolist(), " digits", units_first.tolist())
 
 # %% [markdown]
-# So each way to write a larger number is a way to stretch RoPE. Going on as before is direct extrapolation. Dividing the
-# number by $s$ is linear scaling. And raising the base of the number system,
+# So each way to write a larger number is a way to stretch RoPE. Continuing as before is direct
+# extrapolation. Dividing the number by $s$ is linear scaling, also called position interpolation. And
+# raising the base of the number system,
 #
 # $$\beta' = \beta\, s^{2/(d-2)} \quad\Longleftrightarrow\quad b' = \beta'^{\,d/2} = b\,s^{d/(d-2)},$$
 #
-# is NTK-aware scaling, the formula of [chapter 50](50_scaling.ipynb) in other clothes.
+# is NTK-aware scaling, the formula of [chapter 50](50_scaling.ipynb).
 
 # %%
 d, s, base = 128, 4, 10_000
@@ -187,12 +200,13 @@ assert np.allclose(linear, beta ** -np.arange(64.0) / s, rtol=1e-11, atol=0)
 print(f"base of the number system: {beta:.4f}, stretched by {s}: {wider:.4f}")
 
 # %% [markdown]
-# ### Side by side, in a small world
+# ### Four ways compared: digits and RoPE angles
 #
-# Let 27 positions be trained, in base 3 with three places, and let 54 be asked for. A fourth way, "by parts", keeps
-# the lower places and interpolates the first alone, as NTK-by-parts does with RoPE. RoPE with three pairs and
-# $\beta = 3$ has the frequencies 1, 1/3 and 1/9; its slowest hand doesn't come round within 27 positions. The figure
-# marks each value: seen in training at this place, a half step between whole digits, or new.
+# Let 27 positions be trained, in base 3 with three digits, and let 54 be needed. A fourth way, "by
+# parts", keeps the lower digits and interpolates only the first, as NTK-by-parts does with RoPE. RoPE
+# with three pairs and $\beta = 3$ has the frequencies 1, 1/3 and 1/9; its slowest hand doesn't come
+# round within 27 positions. The figure marks each value: seen in training at this digit, a half step
+# between whole digits, or new.
 
 # %% alt="Codes of 54 positions in four ways, above as digits, below as RoPE angles. What one sees: direct is new at the top, interpolation crowds the units, a new base brings new digits but no new angles."
 p = np.arange(54)
@@ -218,15 +232,17 @@ for name, f in by_angles.items():
     assert new.sum() == (name == "direct")
 
 # %% [markdown]
-# *Direct*: the leading place and the slowest pair show new values. *Interpolation*: none, but the units take half steps,
-# and of the angles *every* pair takes finer steps, since an angle is not rounded. *Change of base*: above, a new digit in
-# every place; below, nothing new. (With one slow pair that is no feat: of the 23 in chapter 50, 22 still meet new
-# angles.) *By parts*: only the leading place is touched.
+# *Direct*: the leading digit and the slowest pair show new values. *Interpolation*: no value is new,
+# but the units take half steps. Among the angles *every* pair takes finer steps, since an angle is
+# not rounded. *Change of base*: every digit takes a new value (above), but no angle is new (below).
+# With one slow pair that is easy: of the 23 slow pairs in chapter 50, 22 still meet new angles. *By
+# parts*: only the leading digit changes.
 #
-# ## Two problems, not one
+# ## Two problems of long texts: new positions and more keys
 #
-# A long text brings **positions that were never seen**, and **attention that is more scattered**, because there are more
-# keys. No stretching of positions changes the number of keys. Who has the first problem? Train to 64 positions, read 256:
+# A long text brings **positions that were never seen**. It also brings **attention that is more
+# scattered** (has a higher entropy), because there are more keys. Stretching positions cannot change
+# the number of keys. Which encodings suffer from the first problem? Train to 64 positions, read 256:
 
 # %%
 short, long = np.arange(64), np.arange(256)
@@ -246,19 +262,21 @@ lowest_near, lowest_far = (alibi_bias(alibi_slopes(8), x).min() for x in (near, 
 assert slow == 23 and lowest_far < lowest_near
 
 # %% [markdown]
-# The sinusoidal code and RoPE have nothing to train, and yet their values are inputs on which the layers above have been
-# trained. T5's last bucket takes all distances from the maximum on, so nothing is new if the maximum is at most the
-# trained length. ALiBi's bias falls below any value seen; there a lower value only means "even less weight".
+# Sinusoidal encodings and RoPE have nothing to train, and yet their values are inputs on which the
+# layers above have been trained. T5's last bucket takes all distances from the maximum on, so nothing
+# is new if the maximum is at most the training length. ALiBi's bias falls below any value seen; there
+# a lower value only means "even less weight".
 #
-# ## Attention scatters
+# ## Attention entropy grows with length
 #
-# Over more keys, with scores as scattered as before, the softmax is flatter. How scattered is attention over $n$ keys? The usual measure is the **entropy** of the weights $w_1, \dots, w_n$, in nats
-# (natural logarithms), with $0 \ln 0 = 0$:
+# Over more keys, with scores as scattered as before, the softmax is flatter. How scattered is
+# attention over $n$ keys? The usual measure is the **entropy** of the weights $w_1, \dots, w_n$, in
+# nats (natural logarithms), with $0 \ln 0 = 0$:
 #
 # $$H = -\sum_{j=1}^n w_j \ln w_j$$
 #
-# It is 0 if one key has all the weight, and $\ln n$, its largest value, if all share alike. And $e^H$ is a number of
-# keys: so many equal ones would be as scattered.
+# It is 0 if one key has all the weight. Its largest value is $\ln n$, if all keys have the same
+# weight. $e^H$ is a number of keys: $e^H$ equal weights have the entropy $H$.
 
 # %%
 show_source(attention_entropy)
@@ -269,13 +287,14 @@ assert attention_entropy([0.0, 1.0, 0.0]) == 0
 assert np.isclose(attention_entropy(np.full(9, 1 / 9)), math.log(9), rtol=1e-13, atol=0)
 
 # %% [markdown]
-# How does $H$ grow with $n$? Let the scores $z_j$ be independent normal numbers with mean 0 and standard deviation
-# $\sigma$. The weights are $w_j = e^{z_j}/Z$ with $Z = \sum_j e^{z_j}$, so
+# How does $H$ grow with $n$? Let the scores $z_j$ be independent normal numbers with mean 0 and
+# standard deviation $\sigma$. The weights are $w_j = e^{z_j}/Z$ with $Z = \sum_j e^{z_j}$, so
 #
 # $$H = -\sum_j w_j\,(z_j - \ln Z) = \ln Z - \sum_j w_j z_j$$
 #
-# For many keys, sums become means. For the normal distribution the mean of $e^z$ is $e^{\sigma^2/2}$, and the mean of
-# $z\,e^z$ is $\sigma^2 e^{\sigma^2/2}$. So $\ln Z \approx \ln n + \sigma^2/2$ and $\sum_j w_j z_j \approx \sigma^2$:
+# For many keys, sums become means. For the normal distribution the mean of $e^z$ is $e^{\sigma^2/2}$,
+# and the mean of $z\,e^z$ is $\sigma^2 e^{\sigma^2/2}$. So $\ln Z \approx \ln n + \sigma^2/2$ and
+# $\sum_j w_j z_j \approx \sigma^2$:
 #
 # $$H \approx \ln n + \frac{\sigma^2}{2} - \sigma^2 = \ln n - \frac{\sigma^2}{2}$$
 
@@ -291,17 +310,19 @@ for sigma in (0.5, 1.0, 1.5):
     assert np.isclose(exact, about, rtol=0, atol=0.05)
 
 # %% [markdown]
-# As long as $\sigma^2/2$ is well below $\ln n$, every doubling of the text adds $\ln 2$: the same head looks at twice as
-# many keys. (With a wider spread a few keys rule, and the growth is slower.)
+# As long as $\sigma^2/2$ is well below $\ln n$, every doubling of the text adds $\ln 2$: the same
+# head attends to twice as many keys. With a larger $\sigma$ a few keys dominate, and the growth is
+# slower.
 #
-# ### A needle
+# ### The needle: one key among many
 #
-# Scattering hurts where a head looks for one key among all. Let this **needle** have the score $g$ and all $n - 1$ others
-# the score 0. Its weight is
+# Scattering hurts where a head looks for one key among all. Let this **needle** have the score $g$
+# and all $n - 1$ others the score 0. Its weight is
 #
 # $$w = \frac{e^g}{e^g + n - 1}$$
 #
-# **Predict**: with a lead $g$ that gives the needle 90 % of the weight among 512 keys, how much is left among 8192?
+# **Predict**: a lead $g$ gives the needle 90% of the weight among 512 keys. How much does the same
+# lead give it among 8192?
 
 
 # %% fold="output"
@@ -317,15 +338,16 @@ for n in (512, 2048, 8192):
     print(f"{n:6} keys: weight of the needle {needle(n, lead):.2f}")
 
 # %% [markdown]
-# ## Why the logarithm
+# ## Log-n scaling: why the logarithm
 #
 # What lead would keep the weight as it is? Solve for $g$:
 #
 # $$g = \ln\frac{w}{1-w} + \ln(n-1)$$
 #
-# The lead must grow with $\ln n$, since $n-1$ rivals together weigh as much as one rival with the score $\ln(n-1)$. We
-# can't raise the needle's score alone; the layer doesn't know which key it is. We can multiply all scores by a factor
-# $\lambda_n$, chosen to be 1 at the trained length:
+# The lead must grow with $\ln n$, since $n-1$ rivals together get as much weight as one rival with
+# the score $\ln(n-1)$. We can't raise only the needle's score, because the layer doesn't know which
+# key it is. We can multiply all scores by a factor $\lambda_n$, chosen to be 1 at the training
+# length. This is **log-n scaling**:
 #
 # $$\lambda_n = \frac{\ln n}{\ln L_0}$$
 
@@ -339,14 +361,14 @@ for n in (512, 2048, 8192):
     print(f"{n:5} keys: lead needed {g:.2f}, lead times factor {lead * factor:.2f}, {weight:.3f}")
 
 # %% [markdown]
-# When does it work? Write the lead in units of $\ln L_0$, $g = a \ln L_0$. Then $e^{\lambda_n g} = n^a$, and with the
-# factor
+# When does it work? Write the lead in units of $\ln L_0$, $g = a \ln L_0$. Then
+# $e^{\lambda_n g} = n^a$, and with the factor
 #
 # $$w = \frac{n^a}{n^a + n - 1} \;\longrightarrow\;
 # \begin{cases} 1 & a > 1 \\ \tfrac12 & a = 1 \\ 0 & a < 1\end{cases} \qquad (n \to \infty),$$
 #
-# while without the factor $w \to 0$ for every $a$. The factor doesn't make every needle visible. It makes visibility a
-# matter of $a$, which training sets, in place of the length.
+# while without the factor $w \to 0$ for every $a$. The factor doesn't make every needle visible. It
+# makes visibility depend on $a$, which training sets, rather than on the length.
 
 # %% alt="Weight of a needle over the number of keys for four leads, with plain scores and with the log n factor. What one sees: plain, all four fall to zero; with the factor those above 1 rise and those below fall."
 many = 2.0 ** np.arange(9, 31)
@@ -362,8 +384,8 @@ plots.needle_weights(many, plain_w, scaled_w)
 plt.show()
 
 # %% [markdown]
-# Why not a faster factor, such as $\sqrt{n/L_0}$? **Predict** what becomes of a needle with $a = 0.5$, nearly invisible among
-# 512 keys.
+# Why not a faster factor, such as $\sqrt{n/L_0}$? **Predict** what becomes of a needle with
+# $a = 0.5$, nearly invisible among 512 keys.
 
 # %% fold="output"
 for n in (512, 8192):
@@ -373,9 +395,9 @@ for n in (512, 8192):
 assert by_log < 0.05 and by_root > 0.9
 
 # %% [markdown]
-# By the root every needle wins in the end, and the length decides again.
+# With the square root every needle wins in the end, and the length decides again.
 #
-# ## The factor at work
+# ## Log-n scaling in code
 #
 # `log_n_scale` is the factor, never below 1, so that short texts stay as they were.
 
@@ -387,13 +409,14 @@ assert np.allclose(log_n_scale(ns, 512), expected, rtol=1e-14, atol=0)
 print("\nfactors:", dict(zip(ns, log_n_scale(ns, 512).round(3).tolist(), strict=True)))
 
 # %% [markdown]
-# ### A common mistake: dividing
+# ### A common mistake: dividing scores by log n
 #
-# "Attention scatters, so divide the scores by $\log n$": that flattens the softmax, the opposite of the aim. The first
-# preprint of YaRN also had the direction of this effect backwards, as its authors
-# [said](https://github.com/jquesnelle/yarn/blob/349d569839247a6a6ee9184cba070b1777fe2052/Errata.md). That a larger factor
-# sharpens holds for all scores. Put $\lambda$ on them: as above $H = \ln Z - \lambda\,\bar z$, with the weighted mean
-# $\bar z = \sum_j w_j z_j$. The derivative of $\ln Z$ is $\bar z$. That of $\bar z$ is the weighted variance
+# "Attention scatters, so divide the scores by $\log n$": this flattens the softmax, the opposite of
+# the aim. The first preprint of YaRN also had the direction of this effect backwards, as its authors
+# [said](https://github.com/jquesnelle/yarn/blob/349d569839247a6a6ee9184cba070b1777fe2052/Errata.md).
+# That a larger factor sharpens is true for all scores. Multiply them by $\lambda$: as above,
+# $H = \ln Z - \lambda\,\bar z$, with the weighted mean $\bar z = \sum_j w_j z_j$. The derivative of
+# $\ln Z$ is $\bar z$. The derivative of $\bar z$ is the weighted variance
 # $\mathrm{Var}_w = \sum_j w_j z_j^2 - \bar z^2$, since $dw_j/d\lambda = w_j(z_j - \bar z)$. So
 #
 # $$\frac{dH}{d\lambda} = \bar z - \bar z - \lambda\,\mathrm{Var}_w = -\lambda\,\mathrm{Var}_w \le 0$$
@@ -408,17 +431,18 @@ for factor in (0.2, 1.0, 3.0):
     print(f"factor {factor}: entropy {attention_entropy(w):.2f}, slope {-factor * variance:.2f}")
 
 # %% [markdown]
-# ### How much is right?
+# ### Which factor keeps the entropy (second reading)
 #
-# The picture at the top has both kinds of scores. On its right, a needle, the factor turns a steep rise into a slow fall.
-# On its left, normal scores, it bends the curve and doesn't stop it. The formula for normal scores says why. With
-# the factor, $\sigma$ becomes $\lambda\sigma$, so
+# The figure at the top has both kinds of scores. On its right, a needle, the factor turns a steep
+# rise into a slow fall. On its left, normal scores, it bends the curve and doesn't stop it. The
+# formula for normal scores explains why. With the factor, $\sigma$ becomes $\lambda\sigma$, so
 #
 # $$H \approx \ln n - \frac{\lambda^2\sigma^2}{2}, \qquad\text{constant if}\qquad
 # \lambda^2 = 1 + \frac{2}{\sigma^2}\,\ln\frac{n}{L_0}$$
 #
-# Here the factor that holds the entropy grows like $\sqrt{\ln n}$, with a larger constant. So "multiply by $\log n$" has the
-# right direction for any scores; how much is right depends on how the scores of the rivals are spread.
+# Here the factor that keeps the entropy constant grows like $\sqrt{\ln n}$, with a larger constant.
+# So "multiply by $\log n$" has the right direction for any scores. How much is right depends on how
+# the scores of the rivals are spread.
 
 # %%
 rng = np.random.default_rng(2)
@@ -436,8 +460,8 @@ for kind, rows in curves.items():  # the picture at the top, beyond 512 keys
     assert (np.diff(times) > 0).all() if kind == "normal scores" else (np.diff(times) < 0).all()
 
 # %% [markdown]
-# The factor is one over a temperature, by which scores are divided. Before you move anything: at which temperature do 16 times as
-# many keys add the most to the entropy of normal scores?
+# The factor is one over a temperature, by which scores are divided. Before you move anything: at
+# which temperature do 16 times as many keys add the most to the entropy of normal scores?
 
 
 # %%
@@ -455,13 +479,14 @@ words = ("share of the keys, the loudest first", "share of the weight")
 slider("Weight of the loudest keys", controls, shares, words, (0, 1, 0, 1.3), start=(2, 1))
 
 # %% [markdown]
-# Does the factor help? On inputs like the needle, as computed. In a language model it must be measured: a factor that sharpens
-# every head also sharpens those that should look at many keys. [Chapter 71](71_study.ipynb) turns to trained models.
+# Does the factor help? On inputs like the needle, as computed. In a language model it must be
+# measured: a factor that sharpens every head also sharpens those that should attend to many keys.
+# [Chapter 71](71_study.ipynb) turns to trained models.
 #
-# ### One factor for each query
+# ### One factor per query, and the KV cache
 #
-# Under a causal mask query $i$ sees $i + 1$ keys, so each row has its own factor. It may be put on the scores or on the
-# query. And it depends on the query alone, so a key-value cache is not disturbed.
+# Under a causal mask query $i$ sees $i + 1$ keys, so each row has its own factor. You may multiply
+# the scores or the query by it. It depends only on the query, so a KV cache is not affected.
 
 # %%
 rng = np.random.default_rng(0)
@@ -476,13 +501,15 @@ for t in range(10):  # one token at a time, with the keys so far
     assert np.allclose(one, whole[t : t + 1], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### Two factors for one thing
+# ### YaRN's attention factor and log n
 #
-# YaRN multiplies the scores by $(0.1 \ln s + 1)^2$, fitted to measurements ([chapter 50](50_scaling.ipynb)). With
-# $n = sL_0$ keys the factor of this chapter is $1 + \ln s / \ln L_0$. Both are 1 at $s = 1$ and grow with $\ln s$. (The
-# attention factor for `longrope` in
+# YaRN multiplies the scores by $(0.1 \ln s + 1)^2$, fitted to measurements
+# ([chapter 50](50_scaling.ipynb)). With $n = sL_0$ keys the factor of this chapter is
+# $1 + \ln s / \ln L_0$. Both are 1 at $s = 1$ and grow with $\ln s$. The attention factor for
+# `longrope` in
 # [Transformers](https://github.com/huggingface/transformers/blob/ef46806472a64b0013ed413781e3afed82bfa047/src/transformers/modeling_rope_utils.py)
-# is $\sqrt{1 + \ln s/\ln L_0}$ on queries and keys: on the scores this chapter's, at the longest text.)
+# is $\sqrt{1 + \ln s/\ln L_0}$ on queries and keys. On the scores this is the factor of this chapter
+# at the longest text.
 
 # %%
 for factor in (1, 2, 4, 16):
@@ -492,15 +519,17 @@ for factor in (1, 2, 4, 16):
     print(f"s = {factor:2}: YaRN {fitted:.3f}, log n {derived:.3f}")
 
 # %% [markdown]
-# They answer the same need, so use one of them. YaRN's is one number for all queries, and applies to short texts, too.
+# They answer the same need, so use one of them. YaRN's factor is one number for all queries, and it
+# also applies to short texts.
 #
-# ### A staircase on layers without RoPE
+# ### Llama 4's iRoPE: temperature on layers without RoPE (second reading)
 #
 # Llama 4 mixes two kinds of layers (**iRoPE**, known from its
-# [code](https://github.com/meta-llama/llama-models/tree/a9c89c4)). Three of four have RoPE, and a query sees its own
-# chunk of 8192 tokens ([chapter 12](12_attention_blocks.ipynb)). The fourth sees all tokens and has no encoding at all
-# ([NoPE](11_why_position.ipynb#nope-a-mask-can-count)): no angle is new there, at any length. What is left is the second
-# problem, and there alone the query at position $i$ gets a factor that rises by steps of $T = 8192$ tokens:
+# [code](https://github.com/meta-llama/llama-models/tree/a9c89c4)). Three of four have RoPE, and a
+# query sees its own chunk of 8192 tokens ([chapter 12](12_attention_blocks.ipynb)). The fourth sees
+# all tokens and has no encoding at all ([NoPE](11_why_position.ipynb#nope-a-mask-can-count)), so no
+# angle is new there, at any length. The second problem remains. Only in these layers the query at
+# position $i$ gets a factor that rises by steps of $T = 8192$ tokens:
 #
 # $$\mu_i = 1 + 0.1\,\ln\Big(1 + \Big\lfloor \frac{i + 1}{T} \Big\rfloor\Big)$$
 
@@ -518,12 +547,13 @@ slope = 1 / math.log(8192)  # of the log n factor, over ln n
 print(f"for each ln n: 0.1, or {slope:.3f} with L0 = 8192")
 
 # %% [markdown]
-# (The code calls it a temperature; it multiplies, so it is one over a temperature.) Far out, both
-# factors grow with $\ln n$, at nearly the same rate. It belongs to the query, so keys are cached as they are.
+# The code calls it a temperature; it multiplies, so it is one over a temperature. At distant
+# positions both factors grow with $\ln n$, at nearly the same rate. It belongs to the query, so keys
+# are cached as they are.
 #
-# Read other code with care. In transformers 5.23.0 Ministral 3 counts $i$ for $i + 1$, on layers that have RoPE; Inkling
-# has no steps, $1 + 0.1\,\ln\max(n/T, 1)$ with $n = i + 1$, and multiplies its bias, too. Each has a $T$ of its own; around
-# the first step, with the same $T$ for all:
+# Read other code with care. In transformers 5.23.0 Ministral 3 uses $i$ instead of $i + 1$, on layers
+# that have RoPE. Inkling has no steps, $1 + 0.1\,\ln\max(n/T, 1)$ with $n = i + 1$, and also
+# multiplies its bias. Each has its own $T$. Around the first step, with the same $T$ for all:
 
 # %%
 at = np.arange(8190, 8194)
@@ -537,17 +567,19 @@ rope_in_layer = [int((layer + 1) % 4 != 0) for layer in range(8)]
 print("no_rope_layers:", rope_in_layer)
 
 # %% [markdown]
-# *A common mistake*: the last line is what the setting `no_rope_layers` holds, and its 1 means that the layer *has* RoPE
-# ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 has the setting, too. Cohere 2,
-# and EXAONE 4 if it has windows, have RoPE in the layers with a window and none in the others.
+# *A common mistake*: the last line is what the setting `no_rope_layers` contains, and its 1 means
+# that the layer *has* RoPE
+# ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 also has
+# this setting. Cohere 2, and EXAONE 4 if it has windows, have RoPE in the layers with a window and
+# none in the others.
 #
-# ## Close the window
+# ## Sliding windows bound distance and entropy
 #
-# One old remedy meets both problems at once: let each query see only the last $r$ keys, with $r \le L_0$. Then no distance
-# exceeds $r - 1$, and no entropy exceeds $\ln r$:
+# One old remedy solves both problems: let each query see only the last $r$ keys, with $r \le L_0$.
+# This is **sliding-window attention**. Then no distance exceeds $r - 1$, and no entropy exceeds
+# $\ln r$:
 #
 # $$j \text{ is seen by } i \iff 0 \le i - j < r \qquad\Longrightarrow\qquad H_i \le \ln r$$
-
 
 # %%
 from pe_numpy import window_mask
@@ -563,9 +595,10 @@ assert (attention_entropy(seen) <= math.log(r)).all()
 assert np.isclose(attention_entropy(equal)[-1], math.log(r), rtol=1e-12, atol=0)
 
 # %% [markdown]
-# The price: what is farther away is not seen by this layer. But the output of a token holds what that token saw, so with
-# every layer information can travel $r - 1$ places more. With the mask as a matrix of zeros and ones $M$, an entry of
-# $M^N$ is positive exactly where a path of $N$ steps exists,
+# The price is that this layer does not see anything more distant. But the output of a token depends
+# on what that token saw, so with every layer information can travel $r - 1$ positions further. With
+# the mask as a matrix of zeros and ones $M$, an entry of $M^N$ is positive exactly where a path of
+# $N$ steps exists,
 #
 # $$(M^N)_{ij} > 0 \iff 0 \le i - j \le N(r-1)$$
 
@@ -580,42 +613,45 @@ plots.window_reach(reaches)
 plt.show()
 
 # %% [markdown]
-# "Can travel" is not "does". Nor is a window put on afterwards as harmless as the bounds suggest: Xiao et al. (2023) found
-# that models trained without one fail when the first tokens leave it, and keep these as *sinks*
-# ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay)). ALiBi's steep slopes are a soft window
-# ([chapter 35](35_alibi.ipynb)).
+# "Can travel" is not "does". Nor is a window added after training as harmless as the bounds suggest.
+# Xiao et al. (2023) found that models trained without one fail when the first tokens leave it. They
+# keep these tokens as *attention sinks*
+# ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay)). ALiBi's steep slopes are a soft
+# window ([chapter 35](35_alibi.ipynb)).
 
 # %% [markdown]
 # ## In short
 #
-# - **Interpolate or extrapolate?** Without training neither is safe: extrapolation leaves the trained range of values;
-#   interpolation stays inside, but squeezes neighbours together, and wants some training. A larger base keeps the gap
-#   between neighbours, shows new digits, and was proposed for use without training.
-#   [Shown](#three-ways-to-show-a-number-that-was-never-seen).
-# - **What have digits to do with RoPE?** The angle of pair $c$ at position $p$ is $p/\beta^c \bmod 2\pi$ with
-#   $\beta = b^{2/d}$, a digit without the rounding. Linear scaling is interpolation, NTK-aware scaling a larger base.
-#   [Shown](#rope-is-a-number-system).
-# - **Why does attention scatter on long texts?** There are more keys. For normal scores (standard deviation $\sigma$)
-#   the entropy is about $\ln n - \sigma^2/2$: each doubling adds $\ln 2$. No stretching of positions changes
-#   the number of keys.
-#   [Shown](#attention-scatters).
-# - **Multiply or divide by $\log n$?** Multiply all scores by $\ln n/\ln L_0$, with $n$ the number of keys a query
-#   sees and $L_0$ the trained length; by 1 up to $n = L_0$. Dividing flattens the softmax (picture above).
-#   [Proof](#a-common-mistake-dividing).
-# - **Why the logarithm, and does it always work?** A key that shall keep its weight among $n$ needs a lead that grows
-#   with $\ln n$. For normal scores the factor bends the entropy and doesn't stop it.
-#   [Shown](#why-the-logarithm).
-# - **Together with YaRN?** Use one: YaRN's attention factor answers the same need.
-#   [Compared](#two-factors-for-one-thing). Llama 4 has a staircase of its own, on layers that have no
-#   positions. [Shown](#a-staircase-on-layers-without-rope).
+# - **Interpolate or extrapolate?** Neither is safe without training.
+#   [Direct extrapolation](#direct-extrapolation-one-more-digit) leaves the trained range of values.
+#   [Interpolation](#interpolation-squeeze-the-range) stays inside, but squeezes neighbours together.
+#   [A larger base](#base-conversion-raise-the-base) keeps the gap and brings new digits.
+# - **What have digits to do with RoPE?** The angle of pair $c$ at position $p$ is a digit without the
+#   rounding, in base $\beta = b^{2/d}$. Linear scaling is interpolation, NTK-aware scaling a larger
+#   base. [RoPE is a number system](#rope-is-a-number-system)
+# - **Why does attention scatter on long texts?** There are more keys. For normal scores the entropy
+#   is about $\ln n - \sigma^2/2$, so each doubling adds $\ln 2$. Stretching positions doesn't change
+#   that. [Attention entropy](#attention-entropy-grows-with-length)
+# - **Multiply or divide by $\log n$?** Multiply all scores by $\ln n/\ln L_0$, where the query sees
+#   $n$ keys. Up to $n = L_0$ the factor is 1. Dividing flattens the softmax.
+#   [Dividing is a mistake](#a-common-mistake-dividing-scores-by-log-n)
+# - **Does log-n scaling always work?** No. It keeps a needle visible whose lead is above $\ln L_0$.
+#   For normal scores it bends the growth of the entropy and doesn't stop it.
+#   [Why the logarithm](#log-n-scaling-why-the-logarithm)
+# - **Can I combine log-n scaling with YaRN?** Use only one, since YaRN's attention factor answers the
+#   same need. [YaRN and log n](#yarns-attention-factor-and-log-n)
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: By parts, with any factor
+# Functions to write are in `notebooks/exercises/51_extrapolation.py`; check yours with
+# `pe-numpy check 51_extrapolation.py`.
 #
-# Write `parts(p, s)` for three decimal places that keeps tens and units and squeezes the hundreds by $s$. Show that all
-# $1000s$ codes differ and that no digit reaches 10. Which numbers are hard to tell apart now?
+# ### Exercise 1: NTK-by-parts in digits
+#
+# Write `parts(p, s)` for three decimal digits that keeps tens and units and squeezes the hundreds by
+# any factor $s$. Show that all $1000s$ encodings differ and that no digit reaches 10. Which numbers
+# are hard to tell apart now?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -625,13 +661,13 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# Look at numbers that differ in the hundreds alone, such as 749 and 849.
+# Look at numbers that differ only in the hundreds, such as 749 and 849.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Direct neighbours differ by 1 as before. Numbers that are 100 apart differ by $1/s$ in one place.
+# Direct neighbours differ by 1 as before. Numbers that are 100 apart differ by $1/s$ in one digit.
 #
 # ```python
 # def parts(p, s):
@@ -647,7 +683,8 @@ plt.show()
 #
 # ### Exercise 2: Several needles
 #
-# Let $m$ of $n$ keys have the lead $g$. What is their common weight, and which lead keeps it when both $m$ and $n$ double?
+# Let $m$ of $n$ keys have the lead $g$. What is their common weight, and which lead keeps it when
+# both $m$ and $n$ double?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -663,7 +700,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# Only $n/m$ enters: the same lead will do. $\log n$ serves heads that look for a fixed number of keys.
+# Only $n/m$ enters, so the same lead suffices. $\log n$ serves heads that look for a fixed number of
+# keys.
 #
 # ```python
 # def needles(n, m, g):
@@ -675,15 +713,15 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 3: A clipped distance
+# ### Exercise 3: ReRoPE, a clipped distance
 #
-# Su ([2023](https://kexue.fm/archives/9708)) also proposes to keep true distances below $r$ and to let all farther keys
-# stand at distance $r$ (he calls it ReRoPE). Compute its scores with two calls of `rope` for the queries and one for the
-# keys, and show that no distance beyond $r$ occurs.
+# Su ([2023](https://kexue.fm/archives/9708)) also proposes to keep true distances below $r$ and to
+# give all more distant keys the distance $r$ (he calls it ReRoPE). Compute its scores with two calls
+# of `rope` for the queries and one for the keys, and show that no distance beyond $r$ occurs.
 #
 # <details><summary>Hint 1</summary>
 #
-# At distance $r$: turn the query by $r$ and leave the key.
+# At distance $r$: rotate the query by $r$ and leave the key.
 #
 # </details>
 #
@@ -708,10 +746,11 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 4: A window or the factor
+# ### Exercise 4: A sliding window or log-n scaling
 #
-# One head has a window of 32, one sees everything with the factor $\log n$. For a needle at a random place among $n$ keys,
-# with $a = 1.25$ and $L_0 = 512$, which has the larger mean weight on the needle, for $n = 512$ and $n = 8192$?
+# One head has a window of 32; the other sees everything, with the factor $\log n$. A needle is at a
+# random position among $n$ keys, with $a = 1.25$ and $L_0 = 512$. On average, which head puts more
+# weight on the needle, for $n = 512$ and $n = 8192$?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -727,7 +766,7 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# The factor, more than tenfold for both.
+# The factor wins, more than tenfold for both lengths.
 #
 # ```python
 # g = 1.25 * math.log(512)
@@ -739,10 +778,11 @@ plt.show()
 #
 # ## In practice
 #
-# - **Count the keys that are seen.** In a padded batch, $n$ is the number of real keys, not the padded length. With a
-#   window of $r \le L_0$ keys the factor stays 1.
+# - **Count the keys that are seen.** In a padded batch, $n$ is the number of non-padding keys, not
+#   the padded length. With a window of $r \le L_0$ keys the factor stays 1.
 # - **Any logarithm will do**, since only the ratio of two enters.
-# - **Training decides.** A model may also be *trained* with the factor $\ln n$; then it must be run so.
+# - **Training decides.** A model may also be *trained* with the factor $\ln n$; then it must be run
+#   with it.
 # - **Don't combine** YaRN's factor and $\log n$ without thinking: the product sharpens twice.
 
 # %%
@@ -754,14 +794,16 @@ assert log_n_scale(np.minimum(np.arange(1, 10_000), 32), 512).max() == 1
 # %% [markdown]
 # ## Further reading
 #
-# - Su 2023, [kexue.fm/archives/9675](https://kexue.fm/archives/9675): RoPE as a number system, with the digits of 1749; and
-#   [9706](https://kexue.fm/archives/9706), the sequel.
-# - Su 2021, [kexue.fm/archives/8823](https://kexue.fm/archives/8823): $\log n$ from the invariance of the entropy; and
-#   Su 2022, [9034](https://kexue.fm/archives/9034), the short form. The same factor from another question: Chiang and
-#   Cholak 2022, [arXiv:2202.12172](https://arxiv.org/abs/2202.12172).
+# - Su 2023, [kexue.fm/archives/9675](https://kexue.fm/archives/9675): RoPE as a number system, with
+#   the digits of 1749; and [9706](https://kexue.fm/archives/9706), the sequel.
+# - Su 2021, [kexue.fm/archives/8823](https://kexue.fm/archives/8823): $\log n$ from the invariance of
+#   the entropy; and Su 2022, [9034](https://kexue.fm/archives/9034), the short form. The same factor
+#   from another question: Chiang and Cholak 2022,
+#   [arXiv:2202.12172](https://arxiv.org/abs/2202.12172).
 # - Chen et al. 2025, *Critical attention scaling in long-context transformers*,
 #   [arXiv:2510.05554](https://arxiv.org/abs/2510.05554), and Hayase and Karakida 2026,
-#   [arXiv:2605.12697](https://arxiv.org/abs/2605.12697): for which scores $\log n$ is the critical factor.
+#   [arXiv:2605.12697](https://arxiv.org/abs/2605.12697): for which scores $\log n$ is the critical
+#   factor.
 # - Press et al. 2022, *Train Short, Test Long*, [arXiv:2108.12409](https://arxiv.org/abs/2108.12409).
 # - Xiao et al. 2023, *Efficient Streaming Language Models with Attention Sinks*,
 #   [arXiv:2309.17453](https://arxiv.org/abs/2309.17453): why a window should keep the first tokens.

@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 52. Give old tokens new places: ReRoPE, Self-Extend, dual chunks
+# # 52. Training-free context extension: ReRoPE, Self-Extend, dual chunk attention
 #
 # *How can a model with RoPE read past its trained length, if no pair of tokens may stand further apart than it has seen?*
 #
 # 30 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A model with rotary position embedding has learned only the distances that
+# occur in its training texts. In a longer text two words can be further apart, and nothing has taught
+# the model what to do then. Four published methods solve this without any training: they replace a
+# large distance by one that the model has seen. You compute each of them exactly, find out what it
+# costs, what a cache must store, and which words it can no longer tell apart. At the end you can
+# choose among them.
 
 # %% fold="input" alt="The distance that four schemes put into the score, over the true distance from query 95. What one sees: RoPE's line leaves the band of trained distances at 32; ReRoPE is flat from 16 on, leaky ReRoPE rises slowly, Self-Extend climbs stairs, dual chunks are a saw."
 import matplotlib.pyplot as plt
@@ -25,6 +30,19 @@ seen |= {"dual chunks": chunk_distance(i, j, 24, 4)[0]}
 plots.new_places_curves(i[0] - j, seen, trained=32)
 plt.show()
 
+# %% [markdown]
+# ## Distances that RoPE was never trained on
+#
+# A model with RoPE that was trained on texts of $L_0$ tokens has seen the distances $0$ to $L_0-1$.
+# In a longer text there are larger ones, and nothing has ever corrected its scores there
+# ([chapter 51](51_extrapolation.ipynb)). [Chapter 50](50_scaling.ipynb) slows the rotation of the
+# pairs of components, all of them or some. Here the frequencies do not change but the *distance*
+# does. The true distance of a query at position $i$ and a key at position $j$ is $\delta=i-j$. Put an
+# **effective distance** $f(i,j)$ that stays below $L_0$ into the score instead. The figure above
+# shows it for the query at position 95. With pair $m$ of query and key as complex numbers:
+#
+# $$s_{ij}=\frac1{\sqrt K}\,\mathrm{Re}\sum_m q_{im}\,\overline{k_{jm}}\;e^{\,\mathrm i f(i,j)\,\theta_m}$$
+
 # %%
 L, K = 14, 8
 rng = np.random.default_rng(0)
@@ -41,21 +59,23 @@ plain = rope(q, p) @ rope(k, p).T / K**0.5
 assert np.allclose(rotary_distance_scores(q, k, delta), plain, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# With $f=\delta$ it is RoPE. The function goes through the pairs of components one after another; no array is larger
-# than the scores, but it takes three times as many products as $QK^\top$. It is the measure for all that follows.
+# With $f=\delta$ it is RoPE. The function goes through the pairs of components one after another. No
+# array is larger than the scores, but it takes three times as many products as $QK^\top$. All that
+# follows is compared with it.
 
 # %%
 show_source(rotary_distance_scores)
 
 # %% [markdown]
-# ## Stop: ReRoPE
+# ## ReRoPE: distances stop at a window
 #
-# The shortest idea is Su's **ReRoPE** (2023): distances below a window $w$ stay, and all others become $w$.
+# The shortest idea is Su's **ReRoPE** (2023): distances below a window $w$ do not change, and all
+# others become $w$.
 #
 # $$f = \min(\delta, w)$$
 #
-# Nothing beyond $w$ is ever shown to the model, however long the text. But then all far keys stand at one place.
-# **Leaky ReRoPE** lets the distance go on, $s$ times as slowly:
+# The model never sees a distance beyond $w$, no matter how long the text is. But then all distant
+# keys are at the same distance. **Leaky ReRoPE** lets the distance continue, $s$ times as slowly:
 #
 # $$f = \begin{cases} \delta & \delta < w\\ w + (\delta-w)/s & \delta\ge w\end{cases}$$
 
@@ -71,11 +91,11 @@ print(leaky.round(3).tolist())
 assert leaky.round(3).tolist() == [0, 1, 2, 3, 4, 4.333, 4.667, 5, 5.333, 5.667]
 
 # %% [markdown]
-# With $w\ge L$, or $s=1$, it is RoPE. Both look at $\delta$ alone. For a key in the future the function gives $-f(-\delta)$; the
-# sources have causal masks and need none.
+# With $w\ge L$, or $s=1$, it is RoPE. Both depend only on $\delta$. For a key in the future the
+# function gives $-f(-\delta)$; the sources have causal masks and do not need it.
 #
-# *A common mistake*: dividing the whole distance, $\delta/s$ from $w$ on. **Predict**, for $w=4$ and $s=3$: which token
-# then stands nearer to the query, the second before it or the fourth?
+# *A common mistake* is to divide the whole distance, $\delta/s$ from $w$ on. **Predict**, for $w=4$
+# and $s=3$: which token is then nearer to the query, the second before it or the fourth?
 
 # %% fold="output"
 whole = np.where(np.arange(10) < 4, np.arange(10), np.arange(10) / 3)
@@ -84,16 +104,18 @@ assert whole[4] < whole[2] < whole[3] and whole[9] == whole[3]
 assert (np.diff(leaky) > 0).all() and (np.diff(whole) < 0).any()
 
 # %% [markdown]
-# The fourth: at $4/3$, between the first and the second.
+# The fourth: it is at $4/3$, between the first and the second.
 #
-# ## Two turns for all pairs
+# ## How to compute it: one rotation per region
 #
-# RoPE turns each query and each key once, and the product of two turned vectors sees the difference of their
-# places. $\min(\delta,w)$ is no difference of a number of $i$ and a number of $j$ ... but in each of its two regions it is:
+# RoPE rotates each query and each key once, and the product of two rotated vectors depends on the
+# difference of their rotations. $\min(\delta,w)$ is not a difference of a number for $i$ and a number
+# for $j$. But in each of its two regions it is:
 #
 # $$\delta<w:\;\; i-j,\qquad\qquad \delta\ge w:\;\;\Big(\frac is+w-\frac ws\Big)-\frac js$$
 #
-# For ReRoPE $s$ is infinite: the query stands at $w$, the key at 0. So compute two matrices of scores and choose.
+# For ReRoPE $s$ is infinite: the query is rotated to $w$, the key to 0. So compute two matrices of
+# scores and choose.
 
 # %%
 w, s = 6, 3
@@ -109,10 +131,12 @@ unshifted = rope(q, p / s) @ rope(k, p / s).T / K**0.5  # delta/s again
 assert np.allclose(unshifted, rotary_distance_scores(q, k, delta / s), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# That is exact, for two products in place of one. *The same without the shift* $w-w/s$ is the mistake from above, $\delta/s$. In the package each scheme is a few lines that name its
-# *passes*: places for queries, places for keys, and the pairs that they are for. One loop serves them all, and
-# leaves out a pass that no allowed pair needs. `put_products` is `np.where(where, queries @ keys.T, scores)`, 64 queries
-# at a time and only for keys that one of them needs:
+# This is exact, for two products instead of one. *Without the shift* $w-w/s$ it is the mistake from
+# above, $\delta/s$. In the package each scheme is a few lines that name its *passes*: positions for
+# queries, positions for keys, and the pairs that they are for. One loop serves them all, and leaves
+# out a pass that no allowed pair needs. `put_products` is
+# `np.where(where, queries @ keys.T, scores)`, 64 queries at a time and only for keys that one of them
+# needs:
 
 # %% fold="output"
 show_source(ReRope.passes, ReRope.scores)
@@ -129,8 +153,9 @@ for encoding, distance in (
     assert np.allclose(made, rotary_distance_scores(q, k, distance), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The cache should hold *unturned* keys: a key that is near today and far tomorrow turns in two ways. For a single new query
-# there is a shorter way, which Su's code takes: leave the query, and turn each key back by its effective distance.
+# The KV cache should store *unrotated* keys: a key that is near now and distant later is rotated in
+# two ways. For a single new query there is a shorter way, which Su's code takes. Leave the query, and
+# rotate each key back by its effective distance.
 #
 # $$s_j=q\cdot R_{-f_j}\,k_j\,/\sqrt K$$
 
@@ -144,14 +169,15 @@ assert np.allclose(wrong_way, mirrored, rtol=0, atol=1e-12)
 assert not np.allclose(wrong_way, one_turn, rtol=0, atol=1e-3)
 
 # %% [markdown]
-# Su's code has one more factor: it multiplies each query by $\max(1, \ln(i+1)/\ln L_0)$, against attention that
-# spreads over more and more keys. That is `log_n_scale` of [chapter 51](51_extrapolation.ipynb).
+# Su's code has one more factor. It multiplies each query by $\max(1, \ln(i+1)/\ln L_0)$, because
+# attention spreads over more and more keys. That is `log_n_scale` of
+# [chapter 51](51_extrapolation.ipynb).
 #
-# ## Count groups: Self-Extend
+# ## Self-Extend: distances counted in groups
 #
-# **Self-Extend** (Jin et al. 2024) keeps the window and beyond it counts in groups: $g$ neighbouring positions
-# get one number, $\lfloor i/g\rfloor$. At the window's end the true distance is $w$ and that of the groups about $w/g$; so the query
-# moves on by the difference:
+# **Self-Extend** (Jin et al. 2024) keeps the window and beyond it counts in groups: $g$ neighbouring
+# positions get one number, $\lfloor i/g\rfloor$. At the window's end the true distance is $w$ and the
+# distance in groups is about $w/g$. The query therefore moves on by the difference:
 #
 # $$f = \begin{cases} i-j & i-j < w\\ \lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g & i-j\ge w\end{cases}$$
 
@@ -168,8 +194,9 @@ assert extend[9, :10].tolist() == [6, 6, 5, 5, 4, 4, 3, 2, 1, 0]
 assert extend[8, :9].tolist() == [6, 6, 5, 5, 4, 3, 2, 1, 0]
 
 # %% [markdown]
-# Again a difference in each region. Query 8 and query 9 are in one group, so what is far has the same distance from
-# both. The last far distance, at $j=0$, says how long a text may be. To stay below $L_0$:
+# This is again a difference in each region. Query 8 and query 9 are in one group, so a distant key
+# has the same distance from both. The largest distance, at $j=0$, limits the length of a text. To
+# stay below $L_0$, a text may have $N$ tokens:
 #
 # $$N \le (L_0-w)\,g+w$$
 
@@ -185,14 +212,16 @@ assert N == 25_600 and self_extend_distance([65535], [0], w, g)[0, 0] == 9087
 
 # %% [markdown]
 # The bound is the authors'. Their
-# [rule of thumb](https://github.com/datamllab/LongLM/blob/cdbbb06/README.md) puts half to two thirds of $L_0$ in its
-# place, since large distances are little trained.
+# [rule of thumb](https://github.com/datamllab/LongLM/blob/cdbbb06/README.md) uses half to two thirds
+# of $L_0$ instead, since large distances are little trained. For leaky ReRoPE the bound has $s$
+# instead of $g$.
 #
-# ### A common mistake: two roundings
+# ### A common mistake: two roundings in Self-Extend (second reading)
 #
-# The paper's pseudo-code has $\lfloor w/g\rfloor$, the released code $w/g$; and in
-# [one file](https://github.com/datamllab/LongLM/blob/cdbbb06/self_extend_patch/Llama.py) the path that reads a prompt divides,
-# while one that decodes rounds. **Predict**: for which $w$ and $g$ does that matter?
+# The paper's pseudo-code has $\lfloor w/g\rfloor$, the released code $w/g$. In
+# [one file](https://github.com/datamllab/LongLM/blob/cdbbb06/self_extend_patch/Llama.py) the path
+# that reads a prompt divides, while one that decodes rounds. **Predict**: for which $w$ and $g$ does
+# that matter?
 
 # %% fold="output"
 for w, g in ((1024, 8), (5, 3)):
@@ -204,8 +233,9 @@ assert reading.round(3).tolist() == [6.333] * 3 + [5.333] * 3 + [4.333, 4, 3, 2,
 assert decoding.round(9).tolist() == [7, 7, 7, 6, 6, 6, 5, 4, 3, 2, 1, 0]
 
 # %% [markdown]
-# Where $g$ divides $w$ nobody notices. Elsewhere a far key has one distance while a prompt is read and another
-# while one writes. In both, the step from the last near key to the first far one is not always 1:
+# Where $g$ divides $w$, the two agree. Elsewhere a distant key has one distance while the model reads
+# a prompt (prefill) and another while it generates. In both, the step from the last near key to the
+# first distant one is not always 1:
 
 # %% alt="Self-Extend's distance around the end of a window of 6, groups of 4, for queries 20 to 23. What one sees: one line up to distance 5; from 6 on stairs that begin at another place for each query; the step at the dashed line is 1.5 or 0.5."
 rows = {f"query {a}": self_extend_distance([a], a - np.arange(19), 6, 4)[0] for a in range(20, 24)}
@@ -216,10 +246,11 @@ plots.new_places_edge(np.arange(19), rows, 6)
 plt.show()
 
 # %% [markdown]
-# ## Begin anew: dual chunks
+# ## Dual chunk attention: positions within chunks
 #
-# **Dual chunk attention** (An et al. 2024) cuts the text into chunks of $c=\text{size}-\text{local}$ tokens (two settings).
-# Each key keeps its place in its chunk, $j\bmod c$, whoever asks. The query has three places $a$, for three kinds of keys:
+# **Dual chunk attention** (An et al. 2024) cuts the text into chunks of $c=\text{size}-\text{local}$
+# tokens (two settings). Each key keeps its position in its chunk, $j\bmod c$, for every query. The
+# query has three positions $a$, for three kinds of keys:
 #
 # $$f = a - j\bmod c,\qquad a=\begin{cases}i\bmod c&\text{own chunk}\\
 # \min(i\bmod c+c,\ \text{size})&\text{the one before}\\ \min(2c-1,\ \text{size})&\text{any earlier}\end{cases}$$
@@ -238,9 +269,10 @@ assert chunks[11, :12].tolist() == [6, 5, 4, 3, 6, 5, 4, 3, 3, 2, 1, 0]
 assert chunks[13].tolist() == [6, 5, 4, 3, 6, 5, 4, 3, 5, 4, 3, 2, 1, 0]
 
 # %% [markdown]
-# Keys may be cached *turned*, by $j\bmod c$; a query turns three times. The chunk before exists for neighbours
-# on both sides of a border: if local is at most $c$, all distances up to *local* are exact. No distance exceeds
-# *size*, which the authors set to three quarters of $L_0$, with an eighth for local.
+# Keys may be cached *rotated*, by $j\bmod c$; a query is rotated three times. The case of the
+# previous chunk exists for neighbours on both sides of a border: if local is at most $c$, all
+# distances up to *local* are exact. No distance exceeds *size*, which the authors set to three
+# quarters of $L_0$, with an eighth for local.
 
 # %%
 for size, local in ((6, 2), (12, 5), (3072, 512)):
@@ -263,10 +295,10 @@ plots.new_places_maps(maps)
 plt.show()
 
 # %% [markdown]
-# ## What each one forgets
+# ## What each scheme cannot distinguish
 #
-# **Predict**: from query 31, which schemes of the last figure put keys 1 and 2 at one distance? And keys 1 and 9?
-# Which give the same distances when the whole text stands one position later?
+# **Predict**: from query 31, which schemes of the last figure put keys 1 and 2 at one distance? And
+# keys 1 and 9? Which give the same distances when the whole text moves one position later?
 
 # %% fold="output"
 rules = {"RoPE": lambda i, j: relative_distance(i, j) + 0.0}
@@ -286,21 +318,25 @@ alike = [name for name, v in found.items() if v[0]], [name for name, v in found.
 assert alike == (["ReRoPE", "Self-Extend"], ["ReRoPE", "dual chunks"])
 
 # %% [markdown]
-# ReRoPE cannot tell any two far keys by place; Self-Extend not those of a group; dual chunks not keys of two far chunks at the
-# same place. And only a shift by a multiple of $g$, or of $c$, leaves Self-Extend or dual chunks as they were: a system
-# prompt of another length moves the borders for all that follows. That is why padding must be left out of positions.
+# ReRoPE cannot distinguish any two distant keys by position. Self-Extend cannot distinguish the keys
+# of a group, and dual chunks cannot distinguish keys of two distant chunks at the same position in
+# the chunk. And only a shift by a multiple of $g$, or of $c$, leaves Self-Extend or dual chunks
+# unchanged: a system prompt of another length moves the borders for all that follows. That is why
+# padding must be left out of positions.
 #
-# ## Slots for times: streaming
+# ## StreamingLLM: cache slots instead of positions
 #
-# A text without end needs a cache with an end. **StreamingLLM** (Xiao et al. 2023) keeps the first $z$ tokens, the
-# **sinks**, and the newest $w$ (the query's own among them), and counts slots of the cache in place of times
-# ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay); [chapter 63](63_decoding.ipynb) compares both). The window moves
-# as a whole, so its distances stay. The query of a full cache stands in the last slot, $z+w-1$, and a sink in slot $j$. So
-# this, too, is an effective distance:
+# A text without end needs a cache of limited size. **StreamingLLM** (Xiao et al. 2023) keeps the
+# first $z$ tokens, the **attention sinks**, and the newest $w$ (including the query's own). It counts
+# slots of the cache instead of positions
+# ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay); [chapter 63](63_decoding.ipynb)
+# compares both). The window moves as a whole, so its distances do not change. The query of a full
+# cache is in the last slot, $z+w-1$, and a sink is in slot $j$. So this is also an effective
+# distance:
 #
 # $$f=\begin{cases}\min(i,\,z+w-1)-j & j<z\\ i-j & j\ge z\end{cases}$$
 #
-# A cache that really drops tokens, slot by slot, says the same:
+# A cache that really drops tokens, slot by slot, gives the same distances:
 
 # %%
 from pe_numpy import streaming_distance, window_mask
@@ -319,10 +355,10 @@ for i in p.tolist():
 assert streamed[9, [0, 1, 5, 6, 7, 8]].tolist() == [6, 5, 4, 3, 2, 1]
 
 # %% [markdown]
-# The released code keeps raw keys and turns all of them at each step by their slots. The formula shows another way: in both
-# regions the key stands at its own $j$. *The query* has two places. So keys may be cached turned, once and for all, and
-# with the mask of chapter 12 a whole prompt is read at once. A model does so with
-# `Model(H, Streaming(w, z), mask=Window(w, z))`:
+# The released code keeps unrotated keys and rotates all of them at each step by their slots. The
+# formula shows another way: in both regions the key is at its own $j$, and *the query* has two
+# positions. So keys may be cached rotated, once and for all, and with the mask of chapter 12 a whole
+# prompt is read in one call. A model does so with `Model(H, Streaming(w, z), mask=Window(w, z))`:
 
 # %%
 turned = rope(k, p)  # as RoPE's cache has them
@@ -340,11 +376,11 @@ seen = window_mask(p, p, w, z)
 assert np.allclose(model[seen], scores[seen], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# *A common mistake*: a cache of turned keys whose newest key is never moved to its slot
+# *A common mistake* is a cache of rotated keys whose newest key is never moved to its slot
 # ([transformers #35350](https://github.com/huggingface/transformers/issues/35350)).
 #
-# **Predict**: which of the five rules above keep their scores for the newest keys, if slots take the place of times? Does one
-# keep those of the sinks, too?
+# **Predict**: which of the five rules above keep their scores for the newest keys, if slots replace
+# positions? Does one also keep the scores of the sinks?
 
 # %% fold="output"
 kept, slots = np.r_[0:2, 95:104], np.arange(11)  # the query: token 104, in slot 11
@@ -356,53 +392,48 @@ for name, rule in rules.items():
     assert same[:2].all() == (name == "ReRoPE")
 
 # %% [markdown]
-# What looks at $\delta$ alone keeps the newest. With ReRoPE the sinks do not notice either, as long as its window is no wider
-# than the cache's: they stand at its end in any case. Self-Extend and dual chunks see slots as a shift.
+# The rules that depend only on $\delta$ keep the newest. With ReRoPE the sinks do not change either,
+# as long as its window is at most as wide as the cache's, because they are at distance $w$ in any
+# case. Self-Extend and dual chunks see slots as a shift.
 #
-# The opposite trick belongs to training: draw positions at random from a larger range, so that the model has met large
-# distances before they come: `random_positions` in [chapter 26](26_counting.ipynb).
+# The opposite trick belongs to training: draw positions at random from a larger range, so that the
+# model has met large distances before they come (`random_positions` in
+# [chapter 26](26_counting.ipynb)).
 
 # %% [markdown]
 # ## In short
 #
-# - **What takes the place of $\delta=i-j$?** ReRoPE: $\min(\delta,w)$. Leaky ReRoPE: $w+(\delta-w)/s$ beyond $w$.
-#   Self-Extend: $\lfloor i/g\rfloor-\lfloor j/g\rfloor+w-w/g$ from $w$ on. Dual chunks of $c=\text{size}-\text{local}$
-#   keys: the query's place minus $j \bmod c$; it stands at $i\bmod c$ for its own chunk,
-#   $\min(i\bmod c+c,\text{size})$ for the one before, $\min(2c-1,\text{size})$ for any earlier. Streaming counts slots
-#   of the cache, not times: $\min(i,z+w-1)-j$ for the first $z$ keys, $\delta$ for the newest $w$.
-#   [ReRoPE](#stop-rerope), [Self-Extend](#count-groups-self-extend), [dual chunks](#begin-anew-dual-chunks),
-#   [streaming](#slots-for-times-streaming).
-# - **How is it computed, if the angle is no longer a difference of positions?** Within each region of pairs it
-#   *is* one, of other places. Turn queries and keys once for each region, and choose: exact, two products for
-#   one (three for dual chunks). [Shown](#two-turns-for-all-pairs).
-# - **What does the cache hold?** Unturned keys for ReRoPE, leaky or not, and Self-Extend. For dual chunks a key may be kept
-#   turned by $j \bmod c$, and the query turns three ways. For streaming keys may stay as RoPE turned them, whatever
-#   is dropped, if the query turns two ways; else turn each that moves by its change of slot.
-#   [Chunks](#begin-anew-dual-chunks), [streaming](#slots-for-times-streaming).
-# - **$w/g$ or $\lfloor w/g\rfloor$?** The released code of Self-Extend divides; the paper's pseudo-code and one
-#   path of that code round. Take a $g$ that divides $w$. [Shown](#a-common-mistake-two-roundings).
-# - **How far does it reach without training?** Self-Extend stays within $L_0$ distances up to $(L_0-w)\,g+w$ tokens
-#   (leaky ReRoPE: $s$ for $g$); ReRoPE, dual chunks and streaming at any length. [Shown](#count-groups-self-extend).
-# - **What is lost?** Far away: order (ReRoPE), order within a group (Self-Extend), the chunk (dual chunks);
-#   whatever left the cache (streaming). And shifting a text changes the scores of Self-Extend and dual chunks. [Shown](#what-each-one-forgets).
-#
-# ## A distance that was never trained
-#
-# A model with RoPE that was trained on texts of $L_0$ tokens has met the distances $0$ to $L_0-1$. In a longer text a query
-# meets larger ones, and what its scores are there nothing has ever corrected
-# ([chapter 51](51_extrapolation.ipynb)). [Chapter 50](50_scaling.ipynb) turns the pairs more slowly, all
-# of them or some. Here the frequencies stay and the *distance* changes: put an **effective distance**
-# $f(i,j)$ into the score, that stays below $L_0$. With pair $m$ of query and key as complex numbers:
-#
-# $$s_{ij}=\frac1{\sqrt K}\,\mathrm{Re}\sum_m q_{im}\,\overline{k_{jm}}\;e^{\,\mathrm i f(i,j)\,\theta_m}$$
+# - **What replaces the distance $i-j$?** An effective distance. ReRoPE stops at $w$, leaky ReRoPE
+#   continues $s$ times as slowly. Self-Extend counts groups, dual chunks count within chunks,
+#   streaming counts cache slots. [Effective distance](#distances-that-rope-was-never-trained-on)
+# - **Can it be computed, if it is not a difference of positions?** Yes. Within each region of pairs
+#   it *is* a difference, so rotate once per region and choose. That takes two products, or three for
+#   dual chunks. [One rotation per region](#how-to-compute-it-one-rotation-per-region)
+# - **Must the cache store unrotated keys?** Yes for ReRoPE, leaky or not, and Self-Extend. No for
+#   [dual chunks](#dual-chunk-attention-positions-within-chunks), which rotate by $j \bmod c$, and
+#   [streaming](#streamingllm-cache-slots-instead-of-positions): there the query is rotated in three
+#   or two ways.
+# - **Does Self-Extend use $w/g$ or $\lfloor w/g\rfloor$?** The released code divides. The paper's
+#   pseudo-code and one path of that code round. Take a $g$ that divides $w$.
+#   [Two roundings](#a-common-mistake-two-roundings-in-self-extend-second-reading)
+# - **How far does it reach without training?** Self-Extend stays within $L_0$ distances up to
+#   $(L_0-w)\,g+w$ tokens, leaky ReRoPE with $s$ for $g$. ReRoPE, dual chunks and streaming work at
+#   any length. [Self-Extend](#self-extend-distances-counted-in-groups)
+# - **What is lost?** Among distant keys, ReRoPE loses order, Self-Extend order within a group, dual
+#   chunks the chunk. Streaming loses what left the cache. Shifting a text changes Self-Extend and
+#   dual chunks. [Not distinguished](#what-each-scheme-cannot-distinguish)
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: count the turns
+# Functions to write are in `notebooks/exercises/52_new_places.py`; check yours with
+# `pe-numpy check 52_new_places.py`.
 #
-# ReRoPE's far pass needs no turn of the keys. How many turns of keys do leaky ReRoPE's two passes need in all, as $N$
-# tokens are written with raw keys in the cache? And with a query that stands still (turn the keys back by $f$)?
+# ### Exercise 1: Count the rotations of keys
+#
+# ReRoPE's far pass needs no rotation of the keys. How many rotations of keys do leaky ReRoPE's two
+# passes need in all, as $N$ tokens are generated with unrotated keys in the cache? And with a query
+# that is not rotated (rotate the keys back by $f$)?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -412,13 +443,14 @@ for name, rule in rules.items():
 #
 # <details><summary>Hint 2</summary>
 #
-# Two turns a key in two passes; one turn a key if the query stands still.
+# Each key is rotated twice in two passes, and once if the query is not rotated.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Token $n$ meets $n$ keys: $2n$ turns, or $n$. Over $N$ tokens: $N(N+1)$, or half of it. Here the turns are counted:
+# Token $n$ meets $n$ keys, which takes $2n$ rotations, or $n$. Over $N$ tokens this is $N(N+1)$, or
+# half of it. The code counts the rotations:
 #
 # ```python
 # N, counts = L, {"two passes": 0, "still": 0}
@@ -440,10 +472,10 @@ for name, rule in rules.items():
 #
 # </details>
 #
-# ### Exercise 2: choose a group
+# ### Exercise 2: Choose a group size for Self-Extend
 #
-# A model with $L_0=4096$ is to read 65536 tokens with $w=1024$. Which is the least $g$ that divides $w$? Which is it, if
-# distances should stay below two thirds of $L_0$?
+# A model with $L_0=4096$ is to read 65536 tokens with $w=1024$. What is the least $g$ that divides
+# $w$ and suffices? What is it if distances should stay below two thirds of $L_0$?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -453,7 +485,7 @@ for name, rule in rules.items():
 #
 # <details><summary>Hint 2</summary>
 #
-# Put $2L_0/3$ in the place of $L_0$.
+# Replace $L_0$ by $2L_0/3$.
 #
 # </details>
 #
@@ -469,10 +501,10 @@ for name, rule in rules.items():
 #
 # </details>
 #
-# ### Exercise 3: ALiBi with a cap
+# ### Exercise 3: ALiBi with ReRoPE's distance
 #
-# An effective distance may go into any scheme that looks at a distance. Show that ALiBi with ReRoPE's distance gives all
-# far keys one penalty.
+# An effective distance may be used in any scheme that depends on a distance. Show that ALiBi with
+# ReRoPE's distance gives all distant keys the same penalty.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -482,7 +514,7 @@ for name, rule in rules.items():
 #
 # <details><summary>Hint 2</summary>
 #
-# `np.unique` of the far entries.
+# Use `np.unique` of the distant entries.
 #
 # </details>
 #
@@ -497,24 +529,28 @@ for name, rule in rules.items():
 #
 # ## In practice
 #
-# | scheme | code, its defaults | cache | trained | cost | verdict |
+# | scheme | code, its defaults | cache | what is trained | cost | verdict |
 # |---|---|---|---|---|---|
-# | ReRoPE | [bojone/rerope](https://github.com/bojone/rerope/tree/acfe788), $w$ 512 | raw keys | nothing | two products | any length; far order is lost |
-# | leaky ReRoPE | the same, $s$ 16 | raw keys | nothing | two products | order kept, length bounded |
-# | Self-Extend | [datamllab/LongLM](https://github.com/datamllab/LongLM/tree/cdbbb06), $w$ 1024, $g$ 8 | raw keys | nothing | two products | blurred far away |
-# | dual chunks | [HKUNLP/ChunkLlama](https://github.com/HKUNLP/ChunkLlama/tree/2add4d7), size $\tfrac34L_0$, local $\tfrac18L_0$ | keys turned by $j \bmod c$ | nothing | one product, if cut at the chunks; three turns of a query | folded far away |
-# | streaming | [mit-han-lab/streaming-llm](https://github.com/mit-han-lab/streaming-llm/tree/2e50426), $z$ 4 | $z+w$ keys, raw or turned | nothing | one product, if cut at the sinks; two turns of a query | streams; what is dropped is gone |
+# | ReRoPE | [bojone/rerope](https://github.com/bojone/rerope/tree/acfe788), $w$ 512 | unrotated keys | nothing | two products | any length; the order of distant keys is lost |
+# | leaky ReRoPE | the same, $s$ 16 | unrotated keys | nothing | two products | order kept, length bounded |
+# | Self-Extend | [datamllab/LongLM](https://github.com/datamllab/LongLM/tree/cdbbb06), $w$ 1024, $g$ 8 | unrotated keys | nothing | two products | distant keys are blurred |
+# | dual chunks | [HKUNLP/ChunkLlama](https://github.com/HKUNLP/ChunkLlama/tree/2add4d7), size $\tfrac34L_0$, local $\tfrac18L_0$ | keys rotated by $j \bmod c$ | nothing | one product, if cut at the chunks; three rotations of a query | distant chunks coincide |
+# | streaming | [mit-han-lab/streaming-llm](https://github.com/mit-han-lab/streaming-llm/tree/2e50426), $z$ 4 | $z+w$ keys, unrotated or rotated | nothing | one product, if cut at the sinks; two rotations of a query | streams, but what is dropped is gone |
 #
-# - **Test with a prefix of another length.** What holds from position 0 may not hold from position 1.
-# - **A cache of turned keys** must turn those that move, unless the query can, as in streaming. llama.cpp moved
-#   old keys to their groups in the cache, which its author called "not exactly the same" as the paper
+# - **Test with a prefix of another length.** What is true from position 0 may not be true from
+#   position 1.
+# - **A cache of rotated keys** must rotate those that move by their change of slot, unless the query
+#   can be rotated instead, as in streaming. llama.cpp moved old keys to their groups in the cache,
+#   which its author called "not exactly the same" as the paper
 #   ([#4886](https://github.com/ggml-org/llama.cpp/issues/4886)).
-# - **In a server**: vLLM took dual chunks in ([#11844](https://github.com/vllm-project/vllm/pull/11844)), asked
-#   for by users of Qwen2.5-1M ([#12452](https://github.com/vllm-project/vllm/issues/12452)).
+# - **In a server**: vLLM added dual chunks
+#   ([#11844](https://github.com/vllm-project/vllm/pull/11844)), which users of Qwen2.5-1M had asked
+#   for ([#12452](https://github.com/vllm-project/vllm/issues/12452)).
 #
 # ## Further reading
 #
-# - Su 2023, [ReRoPE](https://kexue.fm/archives/9708), and its [code](https://github.com/bojone/rerope).
+# - Su 2023, [ReRoPE](https://kexue.fm/archives/9708), and its
+#   [code](https://github.com/bojone/rerope).
 # - Jin et al. 2024, *LLM Maybe LongLM: Self-Extend LLM Context Window Without Tuning*,
 #   [arXiv:2401.01325](https://arxiv.org/abs/2401.01325).
 # - An et al. 2024, *Training-Free Long-Context Scaling of Large Language Models*,
@@ -522,5 +558,6 @@ for name, rule in rules.items():
 # - Xiao et al. 2023, *Efficient Streaming Language Models with Attention Sinks*,
 #   [arXiv:2309.17453](https://arxiv.org/abs/2309.17453).
 #
-# **Cards**: [rerope](CARDS.md#rerope), [self_extend](CARDS.md#self_extend), [dual_chunk](CARDS.md#dual_chunk),
-# [streaming](CARDS.md#streaming), [leaky_rerope](CARDS.md#leaky_rerope).
+# **Cards**: [rerope](CARDS.md#rerope), [self_extend](CARDS.md#self_extend),
+# [dual_chunk](CARDS.md#dual_chunk), [streaming](CARDS.md#streaming),
+# [leaky_rerope](CARDS.md#leaky_rerope).

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 64. Be GPT-2, LLaMA and T5 in NumPy
+# # 64. GPT-2, LLaMA and T5 in NumPy: loading real weights
 #
 # *How far is your own Transformer from GPT-2, LLaMA or T5, and which small differences count?*
 #
 # 30 minutes. Needs [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [63 Decode with a key-value cache](63_decoding.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Released language models differ from the Transformer of the earlier chapters,
+# but in surprisingly few choices. You open a model's files, read the weights into NumPy, and change
+# one choice after another until your own model computes what GPT-2 and LLaMA compute. Then you see
+# what other families change, and how small the error of a wrong setting can look. At the end you can
+# run a released model and judge whether a reimplementation is right.
 
 # %% fold="input" alt="A grid of tiny models by ten parts, filled where a model has the part. What one sees: RoPE goes with gates and with norms without a shift, but for GPT-NeoX and RoFormer; GPT-2, BERT and ViT have tables, biases and shifts; BLOOM, MPT and T5 have a number a distance."
 from pathlib import Path
@@ -22,10 +26,16 @@ plots.parts_of_models(found)
 plt.show()
 
 # %% [markdown]
-# ## What a file holds
+# ## Checkpoint files: config.json and safetensors
 #
-# A released model is two files: `config.json`, its sizes and choices, and `model.safetensors`, its numbers. The second begins
-# with eight bytes, the length $n$ of a header; then come $n$ bytes of JSON, and then the numbers of one tensor after another.
+# The figure above shows which of ten parts each supported model has. "A number a distance" is a
+# distance bias, "vectors a distance" are relative position vectors. A "shift" is the bias that a norm
+# adds. A "gate" belongs to the feed-forward network, and "windows" are sliding windows. "Norms
+# behind, too" also come after a sublayer.
+#
+# A released model is two files: `config.json`, its sizes and choices, and `model.safetensors`, its
+# numbers. The second begins with eight bytes, the length $n$ of a header. Then come $n$ bytes of
+# JSON, and then the numbers of one tensor after another.
 
 # %%
 from dataclasses import replace
@@ -56,8 +66,9 @@ assert np.array_equal(tensors[name], numbers) and list(tensors) == list(header)
 show_source(load_weights)
 
 # %% [markdown]
-# `load_weights` does this for one file or for an index of several, and copies nothing that can stay:
-# such arrays are views of the file. It refuses what does not fit to the byte. **bfloat16**, which NumPy does not know, is the upper half of a float32:
+# `load_weights` does this for one file or for an index of several, and avoids copies where it can:
+# such arrays are views of the file. It refuses a file that does not fit to the byte. **bfloat16**,
+# which NumPy does not support, is the upper half of a float32:
 #
 # $$\text{float32 bits} = 2^{16}\cdot\text{bfloat16 bits}$$
 
@@ -70,21 +81,24 @@ for b, x in zip(bits.tolist(), wide, strict=True):
     assert int(np.float32(x).view("<u4")) == 2**16 * b
 
 # %% [markdown]
-# Nothing in the file says which function its numbers belong to. PyTorch's linear layers are stored (out, in), so $W$ must be
-# transposed; GPT-2's are (in, out), as ours. `load_model` reads both files and asks the model's page where each tensor
-# goes: each tensor is used once and each parameter is filled once, or it raises. (A page may name tensors to pass
-# over, such as stored masks, and, in `MAY_LACK`, heads that may be absent: tied ones. A file without any head has no logits;
-# its `hidden` gives the vectors that a head would read.)
+# Nothing in the file says which function its numbers belong to. PyTorch's linear layers are stored
+# (out, in), so $W$ must be transposed; GPT-2's are (in, out), as ours. `load_model` reads both files
+# and asks the module of the model's family, its `page`, where each tensor goes. Each tensor is used
+# once and each parameter is filled once, or it raises. A page may name tensors to ignore, such as
+# stored masks. In `MAY_LACK` it names output heads that may be absent because they are tied to the
+# embedding. A file without any head has no logits; its `hidden` gives the vectors that a head would
+# read.
 
 # %%
 show_source(load_model)
 
 # %% [markdown]
-# ## Quantized weights: a GGUF file
+# ## Quantized weights: a GGUF file (second reading)
 #
-# llama.cpp keeps a whole model in one **GGUF** file: configuration, tokenizer and weights. The weights are **quantized**:
-# they come in blocks, and the numbers of a block share a scale. In a block of the type Q8_0 32 numbers share the scale
-# $d$, a float16, and each is a whole number $q_n$ of 8 bits:
+# llama.cpp keeps a whole model in one **GGUF** file: configuration, tokenizer and weights. The
+# weights are **quantized**: they come in blocks, and the numbers of a block share a scale. In a block
+# of the type Q8_0 32 numbers share the scale $d$, a float16, and each is a whole number $q_n$ of 8
+# bits:
 #
 # $$x_n\approx d\,q_n,\qquad d=\frac{\max_n|x_n|}{127},\qquad q_n=\text{round}(x_n/d)$$
 #
@@ -103,8 +117,8 @@ assert block.size == 34 and np.array_equal(back, d.astype(np.float32) * q)
 assert np.abs(back - x).max() <= 0.501 * d  # half a step; d itself is rounded
 
 # %% [markdown]
-# Q4_K has 144 bytes for 256 numbers: eight groups, $x=d\,s\,q-m\,t$, where $q$ has 4 bits, and each group has a scale $s$
-# and a minimum $t$ of 6 bits.
+# Q4_K has 144 bytes for 256 numbers: eight groups, $x=d\,s\,q-m\,t$, where $q$ has 4 bits, and each
+# group has a scale $s$ and a minimum $t$ of 6 bits.
 
 # %%
 show_source(q8_0, q4_k)
@@ -112,9 +126,10 @@ print(f"Q4_K: {8 * 144 / 256} bits a number")
 assert q4_k(np.zeros((1, 144), np.uint8)).shape == (1, 256)
 
 # %% [markdown]
-# The file is not the checkpoint in other bytes. Of LLaMA, llama.cpp's converter reorders the rows of $W_q$ and $W_k$, because it
-# rotates neighbours ([chapter 40](40_rope_derived.ipynb)); of Gemma it stores the gains as $1+w$; of GPT-2 it transposes
-# matrices. `load_model` undoes this for five families; `pe_numpy/models/llama_cpp.py` names each converter by commit.
+# The file is not merely the checkpoint in other bytes. For LLaMA, llama.cpp's converter reorders the
+# rows of $W_q$ and $W_k$, because it rotates neighbours ([chapter 40](40_rope_derived.ipynb)). For
+# Gemma it stores the gains as $1+w$; for GPT-2 it transposes matrices. `load_model` undoes this for
+# five families; `pe_numpy/models/llama_cpp.py` names each converter by commit.
 
 # %%
 folder, file = load_model(SHELF / "llama"), load_model(SHELF.parent / "gguf" / "llama.gguf")
@@ -125,11 +140,12 @@ for name in ("W_q", "W_v"):
     assert np.array_equal(*held)
 
 # %% [markdown]
-# ## Your Model is GPT-2
+# ## From this book's Transformer to GPT-2
 #
-# Take the `Model` of [chapter 62](62_model.ipynb), with the choices of 2017 as far as a decoder alone can have them, fill it with
-# the weights of a GPT-2, and compare its logits with those that the transformers library computed. (Here: a model of 2 layers
-# and random weights. The architecture is GPT-2's; the released numbers are half a gigabyte.)
+# Take the `Model` of [chapter 62](62_model.ipynb), with the choices of 2017 as far as a decoder can
+# have them without an encoder. Fill it with the weights of a GPT-2, and compare its logits with the
+# logits that the transformers library computed. Our GPT-2 has 2 layers and random weights. The
+# architecture is GPT-2's; the released numbers are half a gigabyte.
 
 
 # %%
@@ -158,8 +174,8 @@ stack = {"layers": layers, "shared": {}}
 ours = {"embedding": gpt2.parameters["embedding"]}  # no "output": the embedding serves, too
 
 # %% [markdown]
-# Now change one choice after another. Two of them bring parameters along: a table of positions, and the norm that ends a stack
-# with the norm first. **Predict**: does the error fall a little with each?
+# Now change one choice after another. Two of them bring parameters along: a table of positions, and
+# the norm that ends a stack with the norm first. **Predict**: does the error fall a little with each?
 
 # %% fold="output"
 model = Model(3, Sinusoidal(), norm="post")
@@ -176,14 +192,17 @@ for name, change in to_gpt2.items():
 assert steps[-1][1] < 1e-12 < 1e-5 < steps[-2][1]
 
 # %% [markdown]
-# It does not: until the norm stands first, the logits are off by more than the largest of them. All or nothing: a model that is
-# nearly GPT-2 computes something else. The last step, the form of GELU, is the one that a careless test would miss.
+# It does not: until the norm comes first, the logits are off by more than the largest of them. A
+# model that is nearly GPT-2 computes something else. The last step, the form of GELU, is the one that
+# a careless test would miss.
 #
-# ## Your Model is LLaMA
+# ## From this book's Transformer to LLaMA
 #
-# The same with a LLaMA of 4 query heads and 2 key heads, whose frequencies are stretched in bands as those of LLaMA 3.1
-# ([chapter 50](50_scaling.ipynb)). What the parameters show is changed in the parameters: LLaMA's norms have no bias, so that
-# ours are RMS norms, but first zeros stand in; and without an "output" the embedding serves.
+# Now do the same with a LLaMA of 4 query heads and 2 KV heads (`num_key_value_heads`), whose
+# frequencies are stretched in bands as LLaMA 3.1 does ([chapter 50](50_scaling.ipynb)). What the
+# parameters show is changed in the parameters. LLaMA's norms have no bias, and without a bias ours
+# are RMS norms; in the first step zeros replace the biases. Without an "output" the embedding serves
+# as output head.
 
 # %%
 llama_model, h = load_model(SHELF / "llama", np.float64), recorded("llama")
@@ -237,42 +256,47 @@ plots.errors_of_steps([(name, max(e, 1e-8)) for name, e in steps])
 plt.show()
 
 # %% [markdown]
-# The `Model` of this book is LLaMA, too, bands and all. These two and what it cannot be are on the **shelf**: one page
-# of plain functions for each family, without options, written with the functions of the chapters before. This is all that LLaMA's
-# page computes:
+# The `Model` of this book can also be LLaMA, including the bands. These two, and families that
+# `Model` cannot be, are the **supported models**. Each family has one module of plain functions
+# without options, written with the functions of the chapters before. This is all that LLaMA's module
+# computes:
 
 # %%
 show_source(llama.hidden, llama.logits)
 assert error(llama_model.logits(h["tokens"]), h["logits"]) < 1e-6
 
 # %% [markdown]
-# `turn` is `rope` with what `config.json` says of it ([chapter 42](42_rope_in_models.ipynb)). The context knows the positions and
-# which tokens are padding; a cache is a context that remembers, here as in [chapter 63](63_decoding.ipynb).
+# `turn` is `rope` with what `config.json` says about it ([chapter 42](42_rope_in_models.ipynb)). The
+# context knows the positions and which tokens are padding; a KV cache is a context that remembers,
+# here as in [chapter 63](63_decoding.ipynb).
 #
-# ## The shelf
+# ## Supported models: what each family changes
 #
-# | page | beside GPT-2 or LLaMA | positions | scores times | chapters |
+# | module | beside GPT-2 or LLaMA | positions | scores times | chapters |
 # |---|---|---|---|---|
 # | `gpt2` | | table | $1/\sqrt K$ | 21 |
-# | `llama` (also Mistral: a window) | | RoPE, halves | $1/\sqrt K$ | 40, 50 |
+# | `llama` (also Mistral: a sliding window) | | RoPE, halves | $1/\sqrt K$ | 40, 50 |
 # | `qwen2`, `qwen3` | biases of q, k, v; RMS norm of each q and k | RoPE, halves | $1/\sqrt K$ | 42 |
 # | `gemma2`, `gemma3` | norms on both sides, gains $1+w$, windows, soft caps or norms of q and k | RoPE; Gemma 3: two bases | $1/\sqrt{\text{a number of its own}}$ | 12, 42 |
 # | `phi3` | fused projections | LongRoPE | $1/\sqrt K$ | 50 |
 # | `gpt_neox` (Pythia) | both sublayers read one $x$ | RoPE on a quarter | $1/\sqrt K$ | 42 |
 # | `bloom` | a norm of the embedding | ALiBi | $1/\sqrt K$ | 35 |
 # | `mpt` | no biases, not even in norms | ALiBi | $1/\sqrt K$ | 35 |
-# | `deepseek` (V2, V3) | latent keys, experts | RoPE beside it, YaRN | $1/\sqrt{d_n+d_r}$ times a factor | 44 |
+# | `deepseek` (V2, V3) | latent keys (MLA), experts | RoPE beside it, YaRN | $1/\sqrt{d_n+d_r}$ times a factor | 44 |
 # | `t5` | encoder, decoder, RMS norm, no biases | buckets | 1 | 33 |
 # | `whisper` | reads sound through two convolutions | sinusoids, then a table | $1/\sqrt K$ | 25 |
 # | `bert`, `roformer` | norm last, token types | table; RoPE, neighbours | $1/\sqrt K$ | 21, 40 |
 # | `deberta` (v2, v3) | norm last, a convolution in v2 | rows by bucket | $1/\sqrt{3K}$ | 34 |
 # | `xlnet` | norm last, segments | sinusoids of distances | $1/\sqrt K$ | 32 |
-# | `vit` | reads patches of pictures | table, resized for others | $1/\sqrt K$ | 25, 38 |
+# | `vit` | reads patches of images | table, resized for other sizes | $1/\sqrt K$ | 25, 38 |
 #
-# ### Fused rows
+# $K$ is the head dimension, `head_dim`. "Halves" and "neighbours" are the half-split and the
+# interleaved layout of RoPE's pairs.
 #
-# Many files hold one matrix for queries, keys and values. **In which order?** With $H=2$ heads of width $K=1$, columns
-# 0 to 5 of the fused projection are
+# ### Fused QKV projections: the order of queries, keys, values
+#
+# Many files store one matrix for queries, keys and values. **In which order?** With $H=2$ heads of
+# width $K=1$, columns 0 to 5 of the fused projection are
 
 # %%
 columns = np.arange(6)
@@ -284,8 +308,8 @@ assert (q.tolist(), k.tolist(), v.tolist()) == ([0, 1], [2], [3])
 show_source(split_fused)
 
 # %% [markdown]
-# *A common mistake:* GPT-NeoX and BLOOM read as if they were GPT-2. Every shape is right. Give the page a matrix whose columns
-# stand as GPT-2's would, and see what the logits say:
+# *A common mistake:* reading GPT-NeoX and BLOOM as if they were GPT-2. Every shape is right. Give the
+# module a matrix whose columns are in GPT-2's order, and look at the logits:
 
 # %%
 for name in ("gpt_neox", "bloom"):
@@ -299,13 +323,13 @@ for name in ("gpt_neox", "bloom"):
     assert error(m.logits(own["tokens"]), own["logits"]) < 1e-6 < 0.1 < error(moved, own["logits"])
 
 # %% [markdown]
-# ### Side by side
+# ### Parallel attention and feed-forward (GPT-NeoX)
 #
-# In GPT-NeoX attention and network read the same $x$, each through a norm of its own:
+# In GPT-NeoX attention and feed-forward network read the same $x$, each through its own norm:
 #
 # $$x' = x + \mathrm{attention}(\mathrm{norm}_1(x)) + \mathrm{network}(\mathrm{norm}_2(x))$$
 #
-# Both can be computed at once. It is another function than one after the other:
+# Both can be computed in parallel. It is a different function from one after the other:
 
 # %%
 m, own = load_model(SHELF / "gpt_neox", np.float64), recorded("gpt_neox")
@@ -315,14 +339,15 @@ m.settings.parallel = True
 assert error(m.logits(own["tokens"]), own["logits"]) < 1e-6
 
 # %% [markdown]
-# ### Bent scores
+# ### Soft-capped scores and the embedding scale (Gemma 2)
 #
-# Gemma 2 bends its scores, after the scale and before the mask, and its logits: none exceeds the cap $c$.
+# Gemma 2 bends its scores, after the scale and before the mask, and its logits: none exceeds the cap
+# $c$.
 #
 # $$\mathrm{cap}(s) = c\,\tanh\frac sc$$
 #
-# Its embedding is multiplied by $\sqrt D$, as in the paper of 2017, but rounded to the dtype of the
-# weights, mostly the few bits of bfloat16:
+# Its embedding is multiplied by $\sqrt D$, as in the paper of 2017 ($D$ is the width of the model),
+# but rounded to the dtype of the weights, mostly the few bits of bfloat16:
 
 # %%
 from pe_numpy.models.page import rounded
@@ -338,10 +363,11 @@ for D, as_used in ((640, 25.25), (1152, 34.0), (2304, 48.0), (3072, 55.5)):
     assert near == as_used == rounded("gemma2", {"dtype": "bfloat16"}, D**0.5)
 
 # %% [markdown]
-# ### No scale at all
+# ### Scores without a scale (T5)
 #
-# T5 does not divide its scores. That loses nothing: $W_q$ may hold the factor. But who divides all the same reads another
-# model, and so does who forgets the $1/\sqrt D$ in front of a tied head:
+# T5 does not divide its scores. That loses nothing, because $W_q$ may contain the factor. But if you
+# divide anyway, you get a different model. The same is true if you forget the $1/\sqrt D$ in front of
+# a tied head:
 
 # %%
 m, own = load_model(SHELF / "t5", np.float64), recorded("t5")
@@ -360,7 +386,7 @@ print(f"divided by sqrt(K): {error(divided.logits(**read), own['logits']):.2f}")
 assert error(m.logits(**read), own["logits"]) < 1e-5 < 0.1
 
 # %% [markdown]
-# ## How small a mistake is
+# ## How small the error of a wrong setting is
 #
 # Change one setting at a time, on models that are otherwise right.
 
@@ -389,14 +415,15 @@ for name, e in mistakes.items():
 assert all(e > 1e-5 for e in mistakes.values()) and moved("qwen3") < 1e-6
 
 # %% [markdown]
-# The eps, then the form of GELU. (This Qwen's eps is $10^{-4}$; between the usual $10^{-5}$ and $10^{-6}$ the difference is
-# smaller still.) A comparison that allows $10^{-3}$ sees neither. That is why all of these are compared to $10^{-5}$ of the
-# largest logit, with the sums in float64.
+# The eps, then the form of GELU. This Qwen's eps is $10^{-4}$; between the usual $10^{-5}$ and
+# $10^{-6}$ the difference is smaller still. A comparison that allows $10^{-3}$ detects neither. That
+# is why all of these are compared to $10^{-5}$ of the largest logit, with the sums in float64.
 #
-# ## Tell it wrong positions
+# ## Running a model with wrong positions
 #
-# A model of the shelf can be told other positions than the true ones, while its masks stay right:
-# `model.replace(places=function)`. **Predict**, if all positions grow by 7: which logits change, those of GPT-2, LLaMA or BLOOM?
+# You can give a supported model other positions than the true ones, while its masks stay right:
+# `model.replace(places=function)`. **Predict**, if all positions grow by 7: which logits change,
+# GPT-2's, LLaMA's or BLOOM's?
 
 # %% fold="output"
 ways = {"shifted by 7": lambda p: p + 7, "all zero": np.zeros_like, "reversed": lambda p: 8 - p}
@@ -412,8 +439,9 @@ for name in ("gpt2", "llama", "bloom"):
     assert np.isclose(e[1], e[3], rtol=1e-9, atol=0) == (name != "gpt2")
 
 # %% [markdown]
-# GPT-2's alone: it has learned what stands at each row. The other two see differences. For them all zero *is* no encoding; to
-# GPT-2 row 0 says something. The same from the command line, for a folder as it is downloaded:
+# Only GPT-2's: it has learned a separate vector for each row. The other two depend on differences.
+# For them all zero *is* no encoding; for GPT-2 row 0 has a meaning. The same works from the command
+# line, with a folder as it is downloaded:
 #
 # ```
 # python -m pe_numpy run FOLDER "Once upon a time" --steps 50 --temperature 0.8 --top-k 40
@@ -431,10 +459,11 @@ for options in ([], ["--positions", "shift=100"], ["--positions", "reverse"]):
     main(["run", str(SHELF / "llama"), "3 1 4 1 5", "--ids", "--steps", "8", *options])
 
 # %% [markdown]
-# ## The ledger
+# ## Comparison with reference implementations (second reading)
 #
-# Every page, and the functions counted below, were compared with code of other people. The ledger is made by those tests
-# themselves, and a test compares it with the committed one. Errors are relative to the largest number that a test compares.
+# Every model module, and the functions counted below, were compared with other people's code. Those
+# tests themselves write a table of the results, `ledger.csv`, and a test compares it with the
+# committed one. Errors are relative to the largest number that a test compares.
 
 # %%
 import csv
@@ -464,34 +493,46 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 # %% [markdown]
 # ## In short
 #
-# - **How far is the Transformer of this book from GPT-2?** Four choices: norm first, positions from a table, an
-#   embedding that is not scaled, GELU in its tanh form. With them our `Model` gives GPT-2's logits. [Shown](#your-model-is-gpt-2)
-# - **And from LLaMA?** Six more: RMS norm, no biases, a gate with SiLU, RoPE in halves, often fewer key heads, mostly a head of
-#   its own. [Shown](#your-model-is-llama)
-# - **In which order do fused projections hold q, k, v?** GPT-2 and Phi-3: all queries, all keys, all values. MPT: the same.
-#   GPT-NeoX and BLOOM: head by head. The wrong order has the right shapes. [Shown](#fused-rows)
-# - **Who divides scores by something else than $\sqrt K$?** T5 by nothing, Gemma 2 and 3 by
-#   $\sqrt{\texttt{query\_pre\_attn\_scalar}}$ (mostly $K$ itself), DeBERTa by $\sqrt{3K}$, DeepSeek multiplies by a factor of YaRN's. [Table](#the-shelf)
-# - **How small a difference is a mistake?** The wrong form of GELU moves logits by $2\cdot10^{-4}$ of the largest, the wrong eps by
-#   less than half of that: compare to $10^{-5}$, in float64. [Measured](#how-small-a-mistake-is)
-# - **Can I run a released model?** `python -m pe_numpy run FOLDER "text"`, also with wrong positions. [Shown](#tell-it-wrong-positions)
+# - **How far is the Transformer of this book from GPT-2?** Four choices: norm first, positions from a
+#   table, an unscaled embedding, GELU in its tanh form. With them our `Model` gives GPT-2's logits.
+#   [To GPT-2](#from-this-books-transformer-to-gpt-2)
+# - **And from LLaMA?** Six more: RMS norm, no biases, a gate with SiLU, half-split RoPE, often fewer
+#   KV heads, mostly an output head that is not tied.
+#   [To LLaMA](#from-this-books-transformer-to-llama)
+# - **In which order do fused projections store q, k, v?** GPT-2, Phi-3 and MPT store all queries, all
+#   keys, all values. GPT-NeoX and BLOOM go head by head. The wrong order has the right shapes.
+#   [Fused QKV projections](#fused-qkv-projections-the-order-of-queries-keys-values)
+# - **Which models do not divide scores by $\sqrt K$?** T5 divides by nothing, Gemma 2 and 3 by
+#   $\sqrt{\texttt{query\_pre\_attn\_scalar}}$ (mostly $K$ itself), DeBERTa by $\sqrt{3K}$. DeepSeek
+#   also multiplies by a factor from YaRN.
+#   [Supported models](#supported-models-what-each-family-changes)
+# - **How small a difference is a mistake?** The wrong form of GELU moves logits by $2\cdot10^{-4}$ of
+#   the largest, the wrong eps by less than half of that. Compare to $10^{-5}$, in float64.
+#   [Wrong settings](#how-small-the-error-of-a-wrong-setting-is)
+# - **Can I run a released model?** Yes, with `python -m pe_numpy run FOLDER "text"`, also with wrong
+#   positions. [Running a model](#running-a-model-with-wrong-positions)
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: a missing shard
+# Functions to write are in `notebooks/exercises/64_real_models.py`; check yours with
+# `pe-numpy check 64_real_models.py`.
 #
-# Drop one tensor of the tiny GPT-2 that `MAY_LACK` does not name, and fill its page. What does the error say?
+# ### Exercise 1: A missing shard
+#
+# Drop one tensor of the tiny GPT-2 that `MAY_LACK` does not name, and fill its page. What does the
+# error say?
 #
 # <details><summary>Hint 1</summary>
 #
-# `pe_numpy.models.load.fill(page, table, tensors)` is what `load_model` calls; the table is `page.weights(settings)`.
+# `pe_numpy.models.load.fill(page, table, tensors)` is what `load_model` calls; the table is
+# `page.weights(settings)`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `gpt2.page` and `gpt2.settings` are at hand.
+# Use `gpt2.page` and `gpt2.settings`.
 #
 # </details>
 #
@@ -512,10 +553,11 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # </details>
 #
-# ### Exercise 2: a factor in the weights
+# ### Exercise 2: The attention scale in the weights
 #
-# T5's scores are not divided, LLaMA's are. Change LLaMA's parameters so that a page without the division gives its
-# logits: by which factor, and which matrix? (RoPE stands between: does it matter?)
+# T5's scores are not divided, LLaMA's are. Change LLaMA's parameters so that a module without the
+# division gives its logits. By which factor do you multiply, and which matrix? RoPE comes between;
+# does it matter?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -525,13 +567,13 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # <details><summary>Hint 2</summary>
 #
-# A turn is linear: it commutes with a factor.
+# A rotation is linear: it commutes with a factor.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# $W_q$ times $1/\sqrt K$, or $W_k$; $W_v$ won't do. RoPE does not matter.
+# Multiply $W_q$ or $W_k$ by $1/\sqrt K$; $W_v$ won't do. RoPE does not matter.
 #
 # ```python
 # from functools import partial
@@ -549,10 +591,10 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # </details>
 #
-# ### Exercise 3: count the cache
+# ### Exercise 3: Numbers per token in a KV cache
 #
-# How many numbers does a token take in the cache of LLaMA-3-8B (32 layers, 8 key heads of width 128), and in that of DeepSeek-V3
-# (61 layers, 512 latent numbers and 64 turned ones)?
+# How many numbers does a token take in the KV cache of LLaMA-3-8B (32 layers, 8 KV heads of width
+# 128)? How many in the cache of DeepSeek-V3 (61 layers, 512 latent numbers and 64 rotated ones)?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -562,7 +604,8 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # <details><summary>Hint 2</summary>
 #
-# DeepSeek keeps one vector for both, and one turned key for all heads ([chapter 44](44_fewer_keys.ipynb)).
+# DeepSeek keeps one vector for both, and one rotated key for all heads
+# ([chapter 44](44_fewer_keys.ipynb)).
 #
 # </details>
 #
@@ -587,19 +630,22 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # ## In practice
 #
-# - **A file that does not fit its page** raises with the first three names: a wrong family, a missing shard, a
-#   bias that the page does not know.
-# - **Tied heads**: the file's own head if there is one, else the embedding, unless `tie_word_embeddings` is false. Where it is
-#   not written, each family has its default.
-# - **Padding**: give positions that count real tokens, or pad nothing. A bare forward of GPT-2 in transformers counts padding,
-#   unless it is given `position_ids`; `generate` makes them from the mask.
-# - **What was run** here: the architectures, with random weights, to the digits of the ledger. `make real` fetches two
-#   trained models, all-MiniLM-L6-v2 and (under Gemma's terms) Gemma 3 270M; `make test-real` compares them with other
-#   libraries, and `python -m pe_numpy run gemma "The history of the Roman Empire began"` writes.
+# - **A file that does not fit its model's module** raises an error with the first three names. The
+#   cause is a wrong family, a missing shard or a bias that the module does not expect.
+# - **Tied heads**: `load_model` uses the file's own head if there is one, else the embedding, unless
+#   `tie_word_embeddings` is false. Where this setting is not written, each family has its default.
+# - **Padding**: give positions that count non-padding tokens, or pad nothing. A bare forward of GPT-2
+#   in transformers counts padding, unless it is given `position_ids`; `generate` computes them from
+#   the mask.
+# - **What was run** here: we ran the architectures with random weights, to the errors in the ledger.
+#   `make real` fetches two trained models, all-MiniLM-L6-v2 and (under Gemma's terms) Gemma 3 270M;
+#   `make test-real` compares them with other libraries, and
+#   `python -m pe_numpy run gemma "The history of the Roman Empire began"` writes.
 #
 # ## Further reading
 #
-# - The code compared with: [transformers](https://github.com/huggingface/transformers), release 5.23.0.
-# - The file format: [safetensors](https://github.com/huggingface/safetensors).
+# - The code that we compared with is [transformers](https://github.com/huggingface/transformers),
+#   release 5.23.0.
+# - The file format is [safetensors](https://github.com/huggingface/safetensors).
 # - Radford et al. 2019, *Language Models are Unsupervised Multitask Learners*: GPT-2.
 # - Touvron et al. 2023, *Llama 2*, [arXiv:2307.09288](https://arxiv.org/abs/2307.09288).

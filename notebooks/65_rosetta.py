@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 65. Translate the conventions of another code
+# # 65. Converting between RoPE, mask and weight conventions
 #
 # *Which sign, which layout, which order has the other code, and what happens to those who forget to ask?*
 #
 # 25 minutes. Needs [34 Let content and position speak to each other: DeBERTa](34_deberta.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [64 Be GPT-2, LLaMA and T5 in NumPy](64_real_models.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Two programs can implement the same model and still store its numbers
+# differently: in another order, with another sign, or with true and false exchanged. If you move
+# weights or masks between them and forget to convert, no error appears; the model only attends to the
+# wrong words. You get one table of twelve such conventions, with who uses what, and a function for
+# each conversion. You measure what each forgotten conversion costs, and learn tests that detect it.
 
 # %% fold="input" alt="Eight groups of strips of cells, coloured by what a cell means. What one sees: in six groups the same colours stand in another order; for masks and ALiBi they stay in place and have other names."
 import matplotlib.pyplot as plt
@@ -22,30 +26,36 @@ plots.rosetta_stone(convert_layout(np.arange(8)), fused, flipped, halves)
 plt.show()
 
 # %% [markdown]
-# ## One page
+# ## Convention table: RoPE, relative positions, masks, weights
 #
-# Moving weights, tables or masks, ask for each row what the other code does. Here $i$ is the position of a query, $j$ that
-# of a key, $K$ the width of a head.
+# When you move weights, tables or masks, ask for each row what the other code does. Here $i$ is the
+# position of a query, $j$ the position of a key and $K$ the width of a head (`head_dim`). The figure
+# above shows eight of these conventions; the strips of a group are two or three ways to order or
+# write the same thing.
 #
 # | row | here, and in | elsewhere | conversion |
 # |---|---|---|---|
-# | [pairs of RoPE](#pairs-of-rope) | $2c, 2c+1$: RoFormer, GPT-J, [Meta's LLaMA](https://github.com/facebookresearch/llama/tree/6c7fe276574e78057f917549435a2554000a876d) | $c, c+K/2$: [GPT-NeoX](https://github.com/EleutherAI/gpt-neox/tree/ce9bee3), LLaMA in transformers | `convert_layout`, `rope_convert_weights` |
-# | [sinusoids](#sinusoids) | sin, cos, sin, cos: the paper | sines first: Marian, [Transformer-XL](https://github.com/kimiyoung/transformer-xl/tree/44781ed); also other speeds: [tensor2tensor](https://github.com/tensorflow/tensor2tensor/tree/bafdc1b), Whisper | `convert_layout`, `timing_signal` |
-# | [shift](#shift) | gather: [DeBERTa](https://github.com/microsoft/DeBERTa/tree/c794b71) | shift or skew: Transformer-XL, tensor2tensor, [XLNet](https://github.com/zihangdai/xlnet/tree/bbaa3a6) | `relative_gather`, `relative_shift` |
-# | [p2c of DeBERTa](#p2c-of-deberta) | $\delta(j,i)$: the paper | $\delta(i,j)$: DeBERTa's code, transformers | `p2c_distance`, `flip_table` |
-# | [tables by i-j](#tables-by-i-j) | $i-j$: BERT in transformers 4.30.2, DeBERTa | $j-i$: Shaw's paper, tensor2tensor, [NEZHA](https://github.com/huawei-noah/Pretrained-Language-Model/tree/0598f02), Wav2Vec2-BERT | `flip_table` |
-# | [halves of T5](#halves-of-t5) | `t5_bucket` takes $i-j$ | T5's [code](https://github.com/tensorflow/mesh/tree/da90793) takes $j-i$ | a sign, or `flip_table` |
-# | [ALiBi by key](#alibi-by-key) | $-s(i-j)$: the paper, x-transformers | $s\,j$: BLOOM; MPT, from the last key | `alibi_key_bias` |
-# | [masks](#masks) | True = may attend: torch's `scaled_dot_product_attention` | True = blocked: torch's `nn.MultiheadAttention`, [burn](https://github.com/tracel-ai/burn/tree/078d2cb); additive: both of torch's, given floats | `convert_mask` |
-# | [batch first](#batch-first) | $(B, T, D)$: GPT-2, LLaMA | $(T, B, D)$: Transformer-XL, XLNet | `np.swapaxes(x, 0, 1)` |
-# | [matrices](#matrices) | (in, out): GPT-2 | (out, in): torch's `nn.Linear` | `W.T` |
-# | [fused rows](#fused-rows) | all of q, of k, of v: GPT-2, Phi-3, MPT | head by head: GPT-NeoX, BLOOM | `split_fused`, `join_fused` |
-# | [gains](#gains) | $g$: LLaMA | $1+w$, stored $w$: Gemma 1 to 3 | `1 + w` |
+# | [pairs of RoPE](#rope-pairs-interleaved-or-half-split) | $2c, 2c+1$: RoFormer, GPT-J, [Meta's LLaMA](https://github.com/facebookresearch/llama/tree/6c7fe276574e78057f917549435a2554000a876d) | $c, c+K/2$: [GPT-NeoX](https://github.com/EleutherAI/gpt-neox/tree/ce9bee3), LLaMA in transformers | `convert_layout`, `rope_convert_weights` |
+# | [sinusoids](#sinusoids-the-order-of-sines-and-cosines) | sin, cos, sin, cos: the paper | sines first: Marian, [Transformer-XL](https://github.com/kimiyoung/transformer-xl/tree/44781ed); also other speeds: [tensor2tensor](https://github.com/tensorflow/tensor2tensor/tree/bafdc1b), Whisper | `convert_layout`, `timing_signal` |
+# | [shift](#relative-shift-or-gather) | gather: [DeBERTa](https://github.com/microsoft/DeBERTa/tree/c794b71) | shift or skew: Transformer-XL, tensor2tensor, [XLNet](https://github.com/zihangdai/xlnet/tree/bbaa3a6) | `relative_gather`, `relative_shift` |
+# | [p2c of DeBERTa](#the-position-to-content-distance-of-deberta) | $\delta(j,i)$: the paper | $\delta(i,j)$: DeBERTa's code, transformers | `p2c_distance`, `flip_table` |
+# | [tables by i-j](#relative-position-tables-i-j-or-j-i) | $i-j$: BERT in transformers 4.30.2, DeBERTa | $j-i$: Shaw's paper, tensor2tensor, [NEZHA](https://github.com/huawei-noah/Pretrained-Language-Model/tree/0598f02), Wav2Vec2-BERT | `flip_table` |
+# | [halves of T5](#t5-buckets-which-half-is-the-past) | `t5_bucket` takes $i-j$ | T5's [code](https://github.com/tensorflow/mesh/tree/da90793) takes $j-i$ | a sign, or `flip_table` |
+# | [ALiBi by key](#alibi-by-key-position-bloom-and-mpt) | $-s(i-j)$: the paper, x-transformers | $s\,j$: BLOOM; MPT, from the last key | `alibi_key_bias` |
+# | [masks](#attention-masks-may-attend-or-blocked) | True = may attend: torch's `scaled_dot_product_attention` | True = blocked: torch's `nn.MultiheadAttention`, [burn](https://github.com/tracel-ai/burn/tree/078d2cb); both of torch's take additive masks, given floats | `convert_mask` |
+# | [batch first](#batch-first-or-time-first) | $(B, T, D)$: GPT-2, LLaMA | $(T, B, D)$: Transformer-XL, XLNet | `np.swapaxes(x, 0, 1)` |
+# | [matrices](#weight-matrices-in-out-or-out-in) | (in, out): GPT-2 | (out, in): torch's `nn.Linear` | `W.T` |
+# | [fused rows](#fused-qkv-projections-all-of-q-first-or-head-by-head) | all of q, of k, of v: GPT-2, Phi-3, MPT | head by head: GPT-NeoX, BLOOM | `split_fused`, `join_fused` |
+# | [gains](#norm-gains-stored-as-g-or-as-w) | $g$: LLaMA | $1+w$, stored $w$: Gemma 1 to 3 | `1 + w` |
 #
-# Without repository: transformers 5.23.0, torch 2.13.0, x-transformers 2.31.10, as recorded in the golden files.
+# $\delta$ is the row of DeBERTa's table that serves a pair ([chapter 34](34_deberta.ipynb)). $s$ is a
+# head's slope in ALiBi, and $B, T, D$ are batch, tokens and width. Where no repository is given, the
+# versions are transformers 5.23.0, torch 2.13.0 and x-transformers 2.31.10, as recorded in the golden
+# files.
 #
-# What does it cost to forget? Two small random heads read random tokens, once as they should and once with the
-# other convention. **moved** is the share of their attention that then falls on other keys.
+# What does it cost to forget? Two small random heads read random tokens, once with the right
+# convention and once with the other one. **moved** is the share of their attention that then falls on
+# other keys.
 
 # %% fold="input"
 from pe_numpy import alibi_bias, alibi_key_bias, causal_mask, deberta_scores, relative_distance
@@ -144,12 +154,13 @@ plt.show()
 # %% [markdown]
 # Blue is right, red forgot. Rows are queries; the numbers count both heads and both texts.
 #
-# ## Row by row
+# ## Each conversion with a test
 #
-# ### Pairs of RoPE
+# ### RoPE pairs: interleaved or half-split
 #
-# Vectors are reordered along their last axis, queries and keys alike; weights head by head, row by row of (out, in). Partial RoPE
-# needs the number of components that turn, `d`. Back: `to="interleaved"`.
+# Vectors are reordered along their last axis, queries and keys alike. Weights are reordered head by
+# head, row by row of (out, in). Partial RoPE needs the number of rotated components, `d`.
+# `to="interleaved"` converts back.
 
 # %%
 show_source(convert_layout)
@@ -161,11 +172,12 @@ assert not close(convert_layout(convert_layout(q)), q)  # twice is not back
 print(f"keys left as they were: {moved(right['pairs of RoPE'], one_alone):.0%}")
 
 # %% [markdown]
-# ### Sinusoids
+# ### Sinusoids: the order of sines and cosines
 #
-# The same permutation carries the paper's order to sines first. Reorder the table and keep the weights; or keep the table, and reorder
-# all that meets the sum: here the tokens and the rows of two matrices. Tensor2tensor's **timing signal** has
-# other speeds as well, and no order mends that: it is the paper's code with another base.
+# The same permutation converts the paper's order to sines first. Reorder the table and keep the
+# weights, or keep the table and reorder all that is combined with the sum: here the tokens and the
+# rows of two matrices. Tensor2tensor's **timing signal** also has different speeds, and no order
+# fixes that: it is the paper's encoding with another base.
 #
 # $$b = 10000^{D/(D-2)}$$
 
@@ -180,11 +192,12 @@ print(f"timing signal in the paper's order: {moved(right['sinusoids'], mended):.
 assert not close(np.sort(timing[1]), np.sort(sines_first[1]))  # in no order
 
 # %% [markdown]
-# ### Shift
+# ### Relative shift or gather
 #
-# Products with the codes of all distances, the largest first, must come to their pairs $(i,j)$. A **gather** looks them up; a **shift**
-# (or skew) pads and reshapes. With columns from $L-1$ down to $1-L$ both are right everywhere; with the past's alone,
-# the shift needs a causal mask.
+# Products with the encodings of all distances, the largest first, must be assigned to their pairs
+# $(i,j)$. A **gather** looks them up; a **shift** (or skew) pads and reshapes. With columns from
+# $L-1$ down to $1-L$ both are right everywhere. With columns for only the past, the shift needs a
+# causal mask.
 
 # %%
 show_source(relative_gather)
@@ -198,11 +211,12 @@ print(f"without the mask: {moved(unmasked, weigh(content + shifted)):.0%}")
 assert moved(unmasked, weigh(content + shifted)) > 0.05
 
 # %% [markdown]
-# ### P2c of DeBERTa
+# ### The position-to-content distance of DeBERTa
 #
-# `deberta_scores` has an argument for it, `p2c_distance=distance` for the released code. To run such weights in code of the
-# other kind, flip the table; row 0, which serves $i-j\le-m$ alone, has no mirror image. **Predict**: for which
-# distances is the flipped table exact?
+# `deberta_scores` has an argument for the position-to-content term (p2c): `p2c_distance=distance` for
+# the released code. To run such weights in code of the other kind, flip the table. Row 0, which
+# serves only $i-j\le-m$, has no mirror image. **Predict**: for which distances is the flipped table
+# exact?
 
 # %% fold="output"
 flipped = deberta_scores(q, k, flip_table(p2c, "deberta"), c2p, distance, distance)
@@ -215,10 +229,11 @@ print("m = 4, exact at the distances", np.unique(distance[same]).tolist())
 assert np.array_equal(same, np.abs(distance) < 4)
 
 # %% [markdown]
-# ### Tables by i-j
+# ### Relative position tables: i-j or j-i
 #
-# A table of $2m+1$ rows that is read at $i-j$ stands upside down where $j-i$ is counted. An encoder then takes left for right;
-# under a causal mask all distances but 0 read rows that training did not use.
+# A table of $2m+1$ rows that is read at $i-j$ is upside down where $j-i$ is counted. An encoder then
+# takes left for right. Under a causal mask all distances except 0 read rows that training did not
+# use.
 
 # %%
 show_source(flip_table)
@@ -229,13 +244,14 @@ even = (shaw + flip_table(shaw)) / 2
 assert close(shaw_scores(q, k, even, distance), shaw_scores(q, k, even, -distance))
 
 # %% [markdown]
-# The last two lines: a symmetric table, or one of zeros, hides the mistake.
+# The last two lines show that a symmetric table, or one of zeros, hides the mistake.
 #
-# ### Halves of T5
+# ### T5 buckets: which half is the past
 #
-# T5's code is fed $j-i$, ours $i-j$; in both the past has the lower half of the buckets, so **the table stays as it is**. Only who feeds
-# one code the other's sign must exchange the halves, all but rows 0 (the query itself) and $N/2$ (which serves no distance). In a
-# decoder all serve the past: with the other sign it reads row 0 alone, and no table helps.
+# T5's code is fed $j-i$, ours $i-j$. In both the past has the lower half of the $N$ buckets, so **the
+# table stays as it is**. Only if you feed one code the other's sign must you exchange the halves, all
+# except rows 0 (the query itself) and $N/2$ (which serves no distance). In a decoder all rows serve
+# the past: with the other sign it reads only row 0, and no table helps.
 
 # %%
 assert close(weigh(content + t5_bias(flip_table(t5, "t5"), -distance, 20)), right["halves of T5"])
@@ -246,10 +262,10 @@ assert moved(right["halves of T5"], exchanged) > 0.02
 assert close(t5_bias(t5, -distance, 20, bidirectional=False)[:, past], t5[0][:, None])
 
 # %% [markdown]
-# ### ALiBi by key
+# ### ALiBi by key position: BLOOM and MPT
 #
-# BLOOM adds $s\,j$, $s$ being a head's slope, whatever the query. **Predict**: what is equal to ALiBi by distance, scores or
-# weights?
+# BLOOM adds $s\,j$ for every query, where $s$ is a head's slope. **Predict**: what is equal to ALiBi
+# by distance, scores or weights?
 #
 # $$s\,j = -s\,(i-j) + s\,i$$
 
@@ -265,14 +281,14 @@ print(f"without the mask {lost:.0%} of the weight moves")
 assert lost == shares["ALiBi by key"]
 
 # %% [markdown]
-# A softmax does not see $s\,i$, one number for the whole row. But it takes a causal mask: beyond the query $-s|i-j|$ falls
-# where $s\,j$ rises.
+# A softmax ignores $s\,i$, one number for the whole row. But the equality needs a causal mask: beyond
+# the query $-s|i-j|$ falls where $s\,j$ rises.
 #
-# ### Masks
+# ### Attention masks: may attend or blocked
 #
-# A boolean array can't say what it means, so `convert_mask` wants to be told. Additive masks often hold a large negative number in place
-# of $-\infty$: the same, but it can't block a whole row. *A common mistake*: True and False
-# added to the scores, as 1 and 0.
+# A boolean array can't say what it means, so `convert_mask` must be told. Additive masks often
+# contain a large negative number instead of $-\infty$. It has the same effect, except that it can't
+# block a whole row. *A common mistake* is to add True and False to the scores, as 1 and 0.
 
 # %%
 show_source(convert_mask)
@@ -286,10 +302,11 @@ assert np.allclose(softmax(content + whole_row)[..., 3, :], unmasked, rtol=0, at
 assert not softmax(content + convert_mask(whole_row, "additive", "additive"))[..., 3, :].any()
 
 # %% [markdown]
-# ### Batch first
+# ### Batch first or time first
 #
-# `np.swapaxes(x, 0, 1)` goes there and back. *A common mistake*, measured above, is `reshape`: the same shape, mixed
-# texts. Left as it is, $(T, B, D)$ lets the tokens of one position look at each other across texts.
+# `np.swapaxes(x, 0, 1)` converts in both directions. *A common mistake*, measured above, is
+# `reshape`: it gives the same shape, with mixed texts. If it is not converted, $(T, B, D)$ lets the
+# tokens of one position attend to each other across texts.
 
 # %%
 back = np.swapaxes(late, 0, 1)
@@ -302,10 +319,11 @@ print("the first text gives other outputs beside the second:", not close(one, bo
 assert not close(one, both)
 
 # %% [markdown]
-# ### Matrices
+# ### Weight matrices: (in, out) or (out, in)
 #
-# torch stores (out, in) and computes `x @ W.T`; GPT-2's file and this book have (in, out). A matrix of $D\times 4D$ complains;
-# a square one, such as most $W_q$ and $W_o$, does not. Biases stay.
+# torch stores (out, in) and computes `x @ W.T`; GPT-2's file and this book have (in, out). A matrix
+# of $D\times 4D$ in the wrong order raises an error. A square one, such as most $W_q$ and $W_o$, does
+# not. Biases do not change.
 
 # %%
 theirs_q, theirs_k = W_q.T, W_k.T
@@ -314,10 +332,11 @@ by_hand = [[sum(theirs_q[o] * token) for o in range(D)] for token in x[0]]
 assert close(by_hand, x[0] @ theirs_q.T) and not close(by_hand, x[0] @ theirs_q)
 
 # %% [markdown]
-# ### Fused rows
+# ### Fused QKV projections: all of q first, or head by head
 #
-# `split_fused` takes a projection apart, `join_fused` makes one, along the last axis: a file's (out, in) is transposed first. Here
-# `"3HK"` is `"q|k|v"`, and `"H3K"` goes head by head. Falcon-40B has a third order: each group's queries, key, value.
+# `split_fused` takes a projection apart, `join_fused` makes one, along the last axis; a file's (out,
+# in) is transposed first. Here `"3HK"` is `"q|k|v"`, and `"H3K"` goes head by head. Falcon-40B has a
+# third order: each group's queries, key, value.
 
 # %%
 show_source(join_fused)
@@ -327,10 +346,10 @@ assert close(weigh(dots(*heads(x, *np.split(ours, 3, axis=1)[:2])), past), right
 assert close(join_fused(W_q, W_k, W_v, "3HK", H), ours)  # MPT's word for the same
 
 # %% [markdown]
-# ### Gains
+# ### Norm gains: stored as g or as w
 #
-# Gemma 1 to 3 store $w$ and multiply by $1+w$; LLaMA and Gemma 3n store $g$. They begin at 0 or at 1; the mean
-# tells which until training moves it, as in these random models.
+# Gemma 1 to 3 store $w$ and multiply by $1+w$; LLaMA and Gemma 3n store $g$. They begin at 0 or at 1.
+# Their mean shows which of the two it is until training moves it, as in these random models.
 
 # %%
 from pathlib import Path
@@ -348,30 +367,37 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 # %% [markdown]
 # ## In short
 #
-# - **Where is the table of all conversions?** [Here](#one-page): a row each, with who writes what, and a function.
-# - **How do I turn interleaved RoPE weights into half-split ones?** `rope_convert_weights(W_q, H)`; $W_k$ with its own number
-#   of heads. In each head the even rows (from 0) come first. [Shown](#pairs-of-rope)
-# - **T5's table is read with the other sign: what now?** Turn the sign, or the table: `flip_table(table, "t5")`. For a
-#   decoder's only the sign helps. [Shown](#halves-of-t5)
-# - **Does a wrong convention raise an error?** Of these twelve mistakes none does: every shape is right. Between a quarter and all of the
-#   attention goes to other keys. [Measured](#one-page)
-# - **Which conversions lose something?** DeBERTa's table of $2m$ rows has one row without a mirror image
-#   ([shown](#p2c-of-deberta)); ALiBi by keys needs a causal mask ([shown](#alibi-by-key)); an additive mask of $-10^9$ does
-#   not block a whole row ([shown](#masks)). Tensor2tensor's sinusoids are other numbers, not another order
-#   ([shown](#sinusoids)).
-# - **What must I compare?** Weights or outputs, of random numbers, at many positions. At distance 0 RoPE's layouts agree
-#   ([exercise 1](#exercise-1-a-test-that-cant-fail)), and a symmetric table hides its sign ([shown](#tables-by-i-j)).
+# - **How do I convert interleaved RoPE weights into half-split ones?** Call
+#   `rope_convert_weights(W_q, H)`, and for $W_k$ with its own number of heads. In each head the even
+#   rows (from 0) come first. [RoPE pairs](#rope-pairs-interleaved-or-half-split)
+# - **What do I do if T5's table is read with the other sign?** Change the sign, or the table:
+#   `flip_table(table, "t5")`. For a decoder's only the sign helps.
+#   [T5 buckets](#t5-buckets-which-half-is-the-past)
+# - **Does a wrong convention raise an error?** No, none of these twelve mistakes does, since every
+#   shape is right. Between a quarter and all of the attention goes to other keys.
+#   [Measured](#convention-table-rope-relative-positions-masks-weights)
+# - **Which conversions lose something?** One row of
+#   [DeBERTa's table](#the-position-to-content-distance-of-deberta) has no mirror image.
+#   [ALiBi by key](#alibi-by-key-position-bloom-and-mpt) needs a causal mask. An
+#   [additive mask](#attention-masks-may-attend-or-blocked) of $-10^9$ does not block a whole row.
+# - **What must I compare?** Weights or outputs, of random numbers, at many positions. At distance 0
+#   RoPE's layouts agree ([exercise 1](#exercise-1-a-layout-test-that-cant-fail)). A symmetric table
+#   hides its sign. [Tables](#relative-position-tables-i-j-or-j-i)
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: a test that can't fail
+# Functions to write are in `notebooks/exercises/65_rosetta.py`; check yours with
+# `pe-numpy check 65_rosetta.py`.
 #
-# Show that at distance 0 a wrong layout of RoPE goes unseen, and find the other distance at which it moves these scores most.
+# ### Exercise 1: A layout test that can't fail
+#
+# Show that at distance 0 a wrong layout of RoPE is not detected, and find the other distance at which
+# it moves these scores most.
 #
 # <details><summary>Hint 1</summary>
 #
-# At $i=j$ both turns cancel, whatever the pairs.
+# At $i=j$ both rotations cancel, for any pairs.
 #
 # </details>
 #
@@ -393,9 +419,10 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 #
 # </details>
 #
-# ### Exercise 2: guess the order
+# ### Exercise 2: Guess the order of a fused projection
 #
-# You get `by_head` without a word about its order, and the queries and keys that the model makes of `x`. Which order is it?
+# You get `by_head` without a word about its order, and the queries and keys that the model computes
+# from `x`. Which order is it?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -418,10 +445,10 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 #
 # </details>
 #
-# ### Exercise 3: one conversion forgotten on each side
+# ### Exercise 3: A flipped table and a changed sign
 #
-# One colleague flips a table, another changes the sign of the distance. For which tables is that as if neither had, and
-# at which distances does DeBERTa with $m=4$ read a wrong row?
+# One colleague flips a table, another changes the sign of the distance. For which tables do the two
+# cancel, and at which distances does DeBERTa with $m=4$ read a wrong row?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -431,13 +458,14 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 #
 # <details><summary>Hint 2</summary>
 #
-# Look at row 0 and at who reads it.
+# Look at row 0 and at the distances that read it.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Always for Shaw, and for T5 in both directions. Row 0 of DeBERTa's $2m$ rows serves the distances up to $-m$; with the sign changed those from $m$ on read it.
+# They always cancel for Shaw, and for T5 in both directions. Row 0 of DeBERTa's $2m$ rows serves the
+# distances up to $-m$. With the sign changed the distances from $m$ on read it.
 #
 # ```python
 # row = lambda d: np.clip(d + 4, 0, 7)
@@ -458,13 +486,16 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 # ## In practice
 #
 # - **Ask in this order**: matrices, fused rows, pairs of RoPE, gains, masks.
-# - **Compare early**: queries and keys of the first layer before the turn (reordered like their rows), then after it, then the
-#   weights. The first that differs narrows the search.
-# - **Use sizes that all differ**, such as $B, H, L, S, K = 2, 3, 5, 7, 8$: a swapped axis then raises or shows in a shape.
+# - **Compare early**: queries and keys of the first layer before the rotation (reordered like their
+#   rows), then after it, then the weights. The first that differs narrows the search.
+# - **Use sizes that all differ**, such as $B, H, L, S, K = 2, 3, 5, 7, 8$: a swapped axis then raises
+#   an error or shows in a shape.
 # - **Convert once**, when a file is loaded, and name the convention there.
 #
 # ## Further reading
 #
-# - [Chapter 64](64_real_models.ipynb): the same rows as whole models.
-# - transformers issue [25199](https://github.com/huggingface/transformers/issues/25199): LLaMA's two layouts, asked and answered.
-# - Huang et al. 2018, *Music Transformer*, [arXiv:1809.04281](https://arxiv.org/abs/1809.04281): the skew.
+# - [Chapter 64](64_real_models.ipynb): the same conventions in whole models.
+# - transformers issue [25199](https://github.com/huggingface/transformers/issues/25199): a question
+#   about LLaMA's two layouts, and its answer.
+# - Huang et al. 2018, *Music Transformer*, [arXiv:1809.04281](https://arxiv.org/abs/1809.04281): the
+#   skewing trick.
