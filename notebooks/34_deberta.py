@@ -32,21 +32,21 @@ plt.show()
 
 # %% [markdown]
 # The figure shows six tokens. Each cell is a pair of a query (row) and a key (column), and its number
-# is the row of a table of distance vectors that the pair reads. c2p is short for *content to
-# position*: the query reads the vector. p2c is *position to content*: the key reads it. For p2c the
-# paper and the released code differ.
+# is the row that the pair reads in a table of vectors, one per distance. In c2p, *content to
+# position*, the query is multiplied by that vector. In p2c, *position to content*, the key is, and
+# there the paper and the released code differ.
 #
 # ## Content to position and position to content: why one number per distance is not enough
 #
-# Write $d=i-j$ for the distance from query $i$ to key $j$; the past is positive. T5 adds to the score
-# of the contents a trained number for the distance: $s(q,k,d)=q\cdot k+\beta_d$. It has one number
-# per *group* of distances; neither that nor a scale changes anything here. Move a key from distance
-# $d$ to $d'$:
+# Write $d=i-j$ for the distance from query $i$ to key $j$; the past is positive. T5 adds to the
+# product of the query vector $q$ and the key vector $k$ a trained number for the distance:
+# $s(q,k,d)=q\cdot k+\beta_d$. It has one number per *group* of distances; neither that nor a scale
+# changes anything here. Move a key from distance $d$ to $d'$:
 #
 # $$s(q,k,d)-s(q,k,d')=\beta_d-\beta_{d'}$$
 #
-# Neither $q$ nor $k$ remains. If "deep" gains 2 when "learning" moves from 5 to 1, then every other
-# pair of words gains 2 from the same move.
+# Neither $q$ nor $k$ remains. If the score of "deep" gains 2 when "learning" moves from distance 5 to
+# 1, then every other pair of words gains 2 from the same move.
 #
 # **Let the query decide.** Give each distance a vector $K^r_d$, and add the query's product with it:
 # $q\cdot K^r_d$. Now "deep" and "the" can prefer different distances. The content of one token is
@@ -91,7 +91,7 @@ expected = (answers[0] - answers[1]) @ (Q_r[1] - Q_r[5])
 assert np.allclose(gain[:, 0] - gain[:, 1], expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The difference is no longer 0, but it is the same for "deep" and for "the". Now *each two* of the
+# The difference is no longer 0, but it is the same for "deep" and for "the". Now *any two* of the
 # three, query, key and distance, interact. All three at once would need a product of three factors,
 # and DeBERTa's score has none (exercise 3).
 #
@@ -223,11 +223,12 @@ plt.show()
 # ## The scale: why the square root of 3K
 #
 # Plain attention divides by $\sqrt K$, so that the scores have a standard deviation of about 1
-# whatever $K$ is ([chapter 10](10_attention.ipynb)). Here three products are added. *Assume* that all
-# entries of queries, keys and tables are independent, with mean 0 and variance 1. Each product then
-# has variance $K$. c2c and c2p share the query, so they are not independent, but they are
-# *uncorrelated*, and that is enough. In $E\big[(q\cdot k)(q\cdot K^r)\big]$ each summand contains a
-# factor $E[k_c]=0$, and the other pairs vanish for the same reason. So variances add:
+# whatever $K$ is ([chapter 10](10_attention.ipynb)). More terms need a larger divisor, as
+# [chapter 30](30_expansion.ipynb#one-scale-for-all-terms) shows for independent products. *Assume*
+# that all entries of queries, keys and tables are independent, with mean 0 and variance 1, so that
+# each product has variance $K$. c2c and c2p share the query, so they are not independent, but they
+# are *uncorrelated*, and that is enough. In $E\big[(q\cdot k)(q\cdot K^r)\big]$ each summand contains
+# a factor $E[k_c]=0$, and the other pairs vanish for the same reason. So variances add:
 #
 # $$\mathrm{Var}\big(q\cdot k+q\cdot K^r+k\cdot Q^r\big)=K+K+K=3K$$
 
@@ -244,8 +245,7 @@ print(f"v1 at its start: variance / K = {entry**2:.2f} of c2c, {entry * table:.0
 
 # %% [markdown]
 # The general rule, also in Microsoft's code, is to divide by the square root of $K$ times the number
-# of terms ([chapter 30](30_expansion.ipynb#one-scale-for-all-terms)). If you switch p2c off, you must
-# divide by $\sqrt{2K}$.
+# of terms. If you switch p2c off, you must divide by $\sqrt{2K}$.
 #
 # The released models do not start as assumed. In v1 the matrices and the table begin with standard
 # deviation 0.02, so c2p and p2c are almost nothing beside c2c. v3 puts a LayerNorm
@@ -455,7 +455,7 @@ plt.show()
 # |---|---|---|
 # | terms kept | c2c and p2p | c2c, c2p and p2c |
 # | a distance is | one number per head | a vector, read by the query and by the key |
-# | what the distance term depends on | only the distance | the query's word and the key's word |
+# | which words influence the distance term | none | the query's word and the key's word |
 # | direction | kept: each side has its own buckets | kept |
 # | absolute positions | none | in the queries of the last layer, in pre-training |
 # | far distances | 16 buckets per side | cut off at $m$; in v2 and v3 buckets |
