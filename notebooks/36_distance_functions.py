@@ -8,9 +8,9 @@
 # %% [markdown]
 # **In this chapter.** T5 looks up a trained number for each distance, and ALiBi subtracts a straight
 # line. Other curves lie between them: one that bends like a logarithm (KERPLE), one made of cosines
-# (Sandwich), and one that a small network draws (FIRE). You compute each of them, and you see how its
-# shape decides whether a head attends to a window of near tokens or to the whole text. At the end you
-# can choose a curve, start its training well, and use it in a decoder or an encoder.
+# (Sandwich), and one that a small network draws (FIRE). You compute them all, and you see how the
+# shape of a curve decides whether a head attends to a window of near tokens or to the whole text. At
+# the end you can choose a curve, start its training well, and use it in a decoder or an encoder.
 
 # %% fold="input" alt="Five biases that meet at distance 64, Sandwich nearly, and the factors that they are on a weight, on log axes. What one sees: the square and the line plunge beyond 64, the root follows, the logarithm is nearly straight, and Sandwich ripples about it."
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ plt.show()
 # %% [markdown]
 # The figure compares five functions of the distance. On the left is the **bias**, the number that is
 # added to a score before the softmax. On the right is the factor by which it multiplies the weight of
-# a key. The square and the root are the two power curves of KERPLE, and the logarithm is its other
+# a key. The square and the root are curves of KERPLE's power form, and the logarithm is its other
 # form.
 #
 # ## From ALiBi's line to T5's table: bias curves and their weights
@@ -40,7 +40,8 @@ plt.show()
 # T5 learns 32 numbers per head, one for each bucket of distances, and the last bucket never ends
 # ([chapter 33](33_t5.ipynb)). ALiBi learns none: it has one straight line, whose slope is fixed
 # beforehand ([chapter 35](35_alibi.ipynb)). Between them are all schemes in which *the bias is a
-# function of the distance*, $b_{ij} = g(|i-j|)$, *with a few numbers per head*.
+# function of the distance*, $b_{ij} = g(|i-j|)$ for a query at $i$ and a key at $j$, *with a few
+# numbers per head*.
 #
 # What does the shape of the curve do? Let all scores be equal, so that only position decides. At
 # distance $\delta$ the weight, divided by the weight at distance 0, is
@@ -99,7 +100,7 @@ assert np.ptp(beyond[2.0][1:]) < 0.001 and beyond[1.5][3] < 0.08
 # ## KERPLE: two trained numbers per head
 #
 # KERPLE (Chi et al. 2022) gives each head two trained numbers, $p$ and $a$, both above 0. Its
-# **logarithmic** form, with $i$ for the query's position and $j$ for the key's, is
+# **logarithmic** form is
 #
 # $$b_{ij} = -p\,\ln\!\big(1 + a\,|i-j|\big)$$
 
