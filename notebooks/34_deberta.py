@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 34. Let content and position speak to each other: DeBERTa
+# # 34. DeBERTa: disentangled attention
 #
 # *How do both words get a say in the distance, and which row of its table does a pair read?*
 #
 # 35 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb), [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A relative bias gives each distance one number, so every pair of words values a
+# distance in the same way. DeBERTa gives each distance two trained vectors instead. The query is
+# multiplied by one and the key by the other, so both words influence how much a distance counts. You
+# build the three terms of the score, find the row of the table that each pair reads, and see where
+# the paper and the released code differ. At the end you can load DeBERTa's weights without mirroring
+# its distances.
 
 # %% fold="input" alt="Three grids of row numbers read by each pair: c2p, p2c in the paper, p2c in the released code. What one sees: the first and the third are equal, the second is their mirror image."
 import math
@@ -26,24 +31,29 @@ plots.deberta_rows(rows)
 plt.show()
 
 # %% [markdown]
-# ## What one number for each distance can't say
+# The figure shows six tokens. Each cell is a pair of a query (row) and a key (column), and its number
+# is the row that the pair reads in a table of vectors, one per distance. In c2p, *content to
+# position*, the query is multiplied by that vector. In p2c, *position to content*, the key is, and
+# there the paper and the released code differ.
 #
-# Write $d=i-j$ for the distance from query $i$ to key $j$; the past is positive. T5 adds to the score
-# of the contents a trained number for the distance: $s(q,k,d)=q\cdot k+\beta_d$. (It has one for each
-# *group* of distances; that changes nothing here, and neither does a scale.) Move a key from distance
-# $d$ to $d'$:
+# ## Content to position and position to content: why one number per distance is not enough
+#
+# Write $d=i-j$ for the distance from query $i$ to key $j$; the past is positive. T5 adds to the
+# product of the query vector $q$ and the key vector $k$ a trained number for the distance:
+# $s(q,k,d)=q\cdot k+\beta_d$. It has one number per *group* of distances; neither that nor a scale
+# changes anything here. Move a key from distance $d$ to $d'$:
 #
 # $$s(q,k,d)-s(q,k,d')=\beta_d-\beta_{d'}$$
 #
-# Neither $q$ nor $k$ is left. If "deep" gains 2 when "learning" moves from 5 to 1, so does every word
-# with every word.
+# Neither $q$ nor $k$ remains. If the score of "deep" gains 2 when "learning" moves from distance 5 to
+# 1, then every other pair of words gains 2 from the same move.
 #
-# **Let the query ask.** Put a vector $K^r_d$ for each distance, and let the query take its product with
-# it: $q\cdot K^r_d$. Now "deep" and "the" have wishes of their own. The content of one token speaks to
-# a position, so the term is called **content to position**, c2p. (It is Shaw's term of
-# [chapter 31](31_shaw.ipynb), and term (b) of [chapter 32](32_transformer_xl.ipynb).)
+# **Let the query decide.** Give each distance a vector $K^r_d$, and add the query's product with it:
+# $q\cdot K^r_d$. Now "deep" and "the" can prefer different distances. The content of one token is
+# compared with a position, so the term is called **content to position**, c2p. It is Shaw's term of
+# [chapter 31](31_shaw.ipynb), and term (b) of [chapter 32](32_transformer_xl.ipynb).
 #
-# **Predict**: can the score now say "I want 'learning' next to me, and I don't care where 'of' stands"?
+# **Predict**: can the score now say "I want 'learning' next to me, and I don't care where 'of' is"?
 # Four scores decide: two keys $k$, $k'$ at two distances $d$, $d'$.
 #
 # $$\big[s(q,k,d)-s(q,k,d')\big]-\big[s(q,k',d)-s(q,k',d')\big]=0
@@ -64,11 +74,12 @@ assert np.allclose(gain[:, 0] - gain[:, 1], 0, rtol=0, atol=1e-12)
 assert np.allclose(gain[:, 0], asks @ (K_r[1] - K_r[5]), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# It can't. For one query the score is a number of the *key* plus a number of the *distance*: whatever
-# "learning" gains by standing near, "of" gains too.
+# It can't. For one query the score is a number that depends on the *key* plus a number that depends
+# on the *distance*. Whatever "learning" gains by being near, "of" gains as well.
 #
-# **Let the key answer.** A second vector for each distance, $Q^r_d$, meets the key: $k\cdot Q^r_d$. A
-# position speaks to the content of the key: **position to content**, p2c. Now
+# **Let the key decide as well.** A second vector per distance, $Q^r_d$, is multiplied by the key:
+# $k\cdot Q^r_d$. A position is compared with the content of the key, so this term is **position to
+# content**, p2c. Now
 #
 # $$\big[s(q,k,d)-s(q,k,d')\big]-\big[s(q,k',d)-s(q,k',d')\big]=(k-k')\cdot(Q^r_d-Q^r_{d'})$$
 
@@ -80,22 +91,23 @@ expected = (answers[0] - answers[1]) @ (Q_r[1] - Q_r[5])
 assert np.allclose(gain[:, 0] - gain[:, 1], expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# It is no longer 0, but it is the same for "deep" and for "the". Now *each two* of the three, query,
-# key and distance, have their say. All three at once would need a product of three; DeBERTa's score has
-# none (exercise 3).
+# The difference is no longer 0, but it is the same for "deep" and for "the". Now *any two* of the
+# three, query, key and distance, interact. All three at once would need a product of three factors,
+# and DeBERTa's score has none (exercise 3).
 #
-# ## Two vectors for each token
+# ## Disentangled attention: two vectors per token
 #
-# The paper (He et al. 2021, section 3.1) comes from the other side. A token $i$ has a vector $H_i$ for
-# its content and a vector $P_{i|j}$ for where it stands as seen from token $j$. A score is the product
-# of two sums, so it has four terms:
+# The paper (He et al. 2021, section 3.1) arrives at these terms from the other side. A token $i$ has
+# a vector $H_i$ for its content and a vector $P_{i|j}$ for its position as seen from token $j$. A
+# score is the product of two sums, so it has four terms:
 #
 # $$\begin{gathered}(H_i+P_{i|j})(H_j+P_{j|i})^\top=\\[4pt]
 # \underbrace{H_iH_j^\top}_{\text{c2c}}+\underbrace{H_iP_{j|i}^\top}_{\text{c2p}}+
 # \underbrace{P_{i|j}H_j^\top}_{\text{p2c}}+\underbrace{P_{i|j}P_{j|i}^\top}_{\text{p2p}}\end{gathered}$$
 #
-# The first letter is the query's side. The paper numbers $P_{i|j}$ by $j-i$ and $P_{j|i}$ by $i-j$.
-# **Predict**: which of the four terms is constant along diagonals?
+# The first letter names the query's side, so c2c is content to content and p2p is position to
+# position. The paper numbers $P_{i|j}$ by $j-i$ and $P_{j|i}$ by $i-j$. **Predict**: which of the
+# four terms is constant along diagonals?
 
 # %% fold="output"
 H, P = rng.standard_normal((6, 8)), rng.standard_normal((11, 8))  # P[d + 5]: number d
@@ -112,19 +124,19 @@ for name, term in {"c2c": c2c, "c2p": c2p, "p2c": p2c, "p2p": p2p}.items():
     assert constant == (name == "p2p")
 
 # %% [markdown]
-# p2p is a number for each distance and nothing more, a bias like T5's. DeBERTa **drops p2p**; the paper
-# says that with relative positions it adds little. So T5 keeps the first term and the last, DeBERTa the
-# first three.
+# p2p is one number per distance and nothing more, a bias like T5's. DeBERTa **drops p2p**; the paper
+# says that with relative positions it adds little. So T5 keeps the first term and the last, and
+# DeBERTa keeps the first three.
 #
-# Then projections. Contents have $W_{q,c}$ and $W_{k,c}$, positions have $W_{q,r}$ and $W_{k,r}$ of
-# their own. (Later versions made it an option: in DeBERTa-v3 `share_att_key` is true, and positions go
-# through the projections of the contents.) All layers share one table $P$ of $2m$ rows, and each projects
-# it anew: $Q^r=PW_{q,r}$, $K^r=PW_{k,r}$.
+# Then come the projections. Contents have $W_{q,c}$ and $W_{k,c}$, and positions have their own,
+# $W_{q,r}$ and $W_{k,r}$. Later versions made this an option: in DeBERTa-v3 `share_att_key` is true,
+# and positions go through the projections of the contents. All layers share one table $P$ of $2m$
+# rows, and each layer projects it again: $Q^r=PW_{q,r}$, $K^r=PW_{k,r}$.
 #
-# ## A table without a middle
+# ## The function delta: which row of the table a pair reads
 #
-# A function $\delta$ says which row serves a pair, equation (3) of the paper. (What we call $m$ the
-# paper calls $k$.) Which distances have a row to themselves, for $m=3$?
+# A function $\delta$ gives the row for each pair, equation (3) of the paper. (What we call $m$ the
+# paper calls $k$.) Which distances don't share their row, for $m=3$?
 #
 # $$\delta(i,j)=\begin{cases}0 & i-j\le -m\\ 2m-1 & i-j\ge m\\ i-j+m & \text{otherwise}\end{cases}$$
 
@@ -145,11 +157,12 @@ for i, j in np.ndindex(6, 6):  # the picture at the top
     assert delta(i, j, 3) == rows["c2p"][i, j] and delta(j, i, 3) == rows["p2c, paper"][i, j]
 
 # %% [markdown]
-# Six rows can't lie evenly around 0: the future shares row 0 from $-m$ on, the past row $2m-1$ from
-# $m-1$ on. The released base model has $m=512$ and reads texts of up to 512 tokens: there nothing is
-# cut off, since distances run from -511 to 511.
+# Six rows can't be placed evenly around 0. The future shares row 0 from $-m$ on, and the past shares
+# row $2m-1$ from $m-1$ on. The released base model has $m=512$ and reads sequences of up to 512
+# tokens. There nothing is cut off, since distances run from -511 to 511.
 #
-# With $Q^c=HW_{q,c}$, $K^c=HW_{k,c}$ and $K$ for the width of a head, equation (4) of the paper is
+# With $Q^c=HW_{q,c}$, $K^c=HW_{k,c}$ and $K$ for the width of a head (`head_dim`), equation (4) of
+# the paper is
 #
 # $$A_{ij}=\frac1{\sqrt{3K}}\Big[
 # \underbrace{Q^c_i\cdot K^c_j}_{\text{c2c}}+
@@ -175,9 +188,9 @@ scores = deberta_scores(q[None], k[None], *tables, six)[0]
 assert np.allclose(scores, deberta_by_loops(q, k, *tables[:, 0]), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The package never makes an array of pairs times width. It takes the products of each token with each
-# row and spreads them over the pairs ([chapter 31](31_shaw.ipynb) tells how): those of queries along the rows of
-# the scores, those of keys along their columns.
+# The package never builds an array of pairs times width. It computes the products of each token with
+# each row and spreads them over the pairs, as [chapter 31](31_shaw.ipynb) explains. The queries'
+# products go along the rows of the scores, and the keys' products go along the columns.
 
 # %%
 show_source(deberta_scores)
@@ -185,8 +198,8 @@ moved = relative_distance(np.arange(6) + 1000, np.arange(6) + 1000)
 assert np.array_equal(scores, deberta_scores(q[None], k[None], *tables, moved)[0])
 
 # %% [markdown]
-# Now the three terms in a sentence in which one word comes three times. **Predict**: what do the three
-# rows of "deep" have in common in c2p? And in p2c?
+# The next figure shows the three terms for a sentence in which one word occurs three times.
+# **Predict**: what do the three rows of "deep" have in common in c2p? And in p2c?
 
 # %% fold="output" alt="Four heat maps over the words of a sentence: c2c, c2p, p2c and their sum. What one sees: in c2p the rows of the repeated word are one pattern moved along, in p2c its columns are."
 words, g = "deep nets need deep learning and deep pockets".split(), np.random.default_rng(29)
@@ -204,17 +217,18 @@ plots.deberta_terms({"c2c": c2c, "c2p": c2p, "p2c": p2c, "sum": c2c + c2p + p2c}
 plt.show()
 
 # %% [markdown]
-# In c2p each row of "deep" is one curve over the distance, moved along with the query. In p2c its three
-# *columns* are one curve.
+# In c2p each row of "deep" is the same curve over the distance, shifted along with the query. In p2c
+# its three *columns* are one curve.
 #
-# ## Why the root of $3K$
+# ## The scale: why the square root of 3K
 #
-# Plain attention divides by $\sqrt K$, so that the scores have a standard deviation of about 1 whatever
-# $K$ is ([chapter 10](10_attention.ipynb)). Here three products are added. *Assume* that all entries of
-# queries, keys and tables are independent, with mean 0 and variance 1. Each product then has variance
-# $K$. c2c and c2p share the query, so they are not independent, but they are *uncorrelated*, and that
-# is enough: in $E\big[(q\cdot k)(q\cdot K^r)\big]$ each summand holds a factor $E[k_c]=0$. The same for
-# the other pairs. So variances add:
+# Plain attention divides by $\sqrt K$, so that the scores have a standard deviation of about 1
+# whatever $K$ is ([chapter 10](10_attention.ipynb)). More terms need a larger divisor, as
+# [chapter 30](30_expansion.ipynb#one-scale-for-all-terms) shows for independent products. *Assume*
+# that all entries of queries, keys and tables are independent, with mean 0 and variance 1, so that
+# each product has variance $K$. c2c and c2p share the query, so they are not independent, but they
+# are *uncorrelated*, and that is enough. In $E\big[(q\cdot k)(q\cdot K^r)\big]$ each summand contains
+# a factor $E[k_c]=0$, and the other pairs vanish for the same reason. So variances add:
 #
 # $$\mathrm{Var}\big(q\cdot k+q\cdot K^r+k\cdot Q^r\big)=K+K+K=3K$$
 
@@ -230,17 +244,18 @@ entry, table = 768 * 0.02**2, 768 * 0.02**4  # v1 at its start: variance of q an
 print(f"v1 at its start: variance / K = {entry**2:.2f} of c2c, {entry * table:.0e} of c2p and p2c")
 
 # %% [markdown]
-# The general rule, in Microsoft's code too: divide by the root of $K$ times the number of terms. One
-# who switches p2c off must divide by $\sqrt{2K}$. (The assumption is not how the released models start.
-# In v1 the matrices and the table begin with standard deviation 0.02, so c2p and p2c are next to
-# nothing beside c2c; v3 puts a LayerNorm ([chapter 60](60_layers.ipynb)) on the table, which makes the
-# three alike.)
+# The general rule, also in Microsoft's code, is to divide by the square root of $K$ times the number
+# of terms. If you switch p2c off, you must divide by $\sqrt{2K}$.
 #
-# ## Which way does the key look?
+# The released models do not start as assumed. In v1 the matrices and the table begin with standard
+# deviation 0.02, so c2p and p2c are almost nothing beside c2c. v3 puts a LayerNorm
+# ([chapter 60](60_layers.ipynb)) on the table, which makes the three alike.
 #
-# In c2p the row is $\delta(i,j)$, in p2c it is $\delta(j,i)$: the query asks "where are you, seen from
-# me?", the key answers "where are you, seen from *me*?" That is how the paper has it. The released code
-# differs.
+# ## p2c in the paper and in the released code
+#
+# In c2p the row is $\delta(i,j)$, in p2c it is $\delta(j,i)$. The query asks "where are you, seen
+# from me?", and the key answers "where are you, seen from *me*?" This is the paper's definition. The
+# released code differs.
 # [Microsoft's](https://github.com/microsoft/DeBERTa/blob/2c5b6b2/DeBERTa/deberta/disentangled_attention.py)
 # until March 2023, and
 # [Hugging Face's port](https://github.com/huggingface/transformers/blob/0038a3c/src/transformers/models/deberta_v2/modeling_deberta_v2.py),
@@ -248,11 +263,11 @@ print(f"v1 at its start: variance / K = {entry**2:.2f} of c2c, {entry * table:.0
 #
 # 1. multiply all keys with all rows: entry $(j, p)$ is $k_j\cdot Q^r_p$;
 # 2. make the matrix of distances, first index minus second, here key by query: $j-i$;
-# 3. turn the sign, add $m$, clip: $\mathrm{clip}(i-j+m,\,0,\,2m-1)$, which is $\delta(i,j)$;
+# 3. flip the sign, add $m$, clip: $\mathrm{clip}(i-j+m,\,0,\,2m-1)$, which is $\delta(i,j)$;
 # 4. pick these entries from each row of step 1;
 # 5. transpose.
 #
-# Step 2 has turned the sign of the distance, and step 3 turns it back. Microsoft's code since
+# Step 2 flips the sign of the distance, and step 3 flips it back. Microsoft's code since
 # [c794b71](https://github.com/microsoft/DeBERTa/blob/c794b71/DeBERTa/deberta/disentangled_attention.py)
 # reads the same row without the detour.
 #
@@ -279,13 +294,15 @@ for i, j in np.ndindex(6, 6):
     assert np.isclose(paper[i, j], its_row / math.sqrt(12), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Is the paper or the code wrong? For a model trained from the start it hardly matters: a trained table
-# may as well be stored upside down. Row $m$ serves distance 0 in both, and row $p$ of one is row $2m-p$
-# of the other. (Only row 0 has no twin. And $Q^r$ and $K^r$ come from one table $P$, so turning the one
-# and not the other is a slightly different model.) **A common mistake** is to load weights and read
-# them as the paper does: then scores off the diagonal are wrong. Readers of the code have asked
-# (microsoft/DeBERTa issues #47 and #162). One port copied step 3 and not step 5, which corrupted every
-# score off the diagonal (nntrainer, pull request #3982).
+# Is the paper or the code wrong? For a model trained from the start it barely matters, because a
+# trained table may as well be stored upside down. Row $m$ serves distance 0 in both, and row $p$ of
+# one is row $2m-p$ of the other. Only row 0 has no twin. And $Q^r$ and $K^r$ come from one table $P$,
+# so flipping one and not the other gives a slightly different model.
+#
+# **A common mistake** is to load weights and read them as the paper does: then scores off the
+# diagonal are wrong. Readers of the code have asked about it (microsoft/DeBERTa issues #47 and #162).
+# One port copied step 3 and not step 5, which corrupted every score off the diagonal (nntrainer, pull
+# request #3982).
 
 # %%
 mirrored = tables[0][:, [0, 5, 4, 3, 2, 1]]  # row p takes row 2m - p; row 0 stays
@@ -298,19 +315,19 @@ assert same[near].all() and not same[~near].any()
 assert np.array_equal(np.isclose(paper, code, rtol=0, atol=1e-9), six == 0)
 
 # %% [markdown]
-# ## Far distances share rows
+# ## Log buckets in DeBERTa-v2 and v3 (second reading)
 #
-# DeBERTa-v2 and v3 put distances into groups, **buckets**, before they read the table. With $b$ buckets
-# on each side and $h=b/2$: up to $h$ each distance has its own number; beyond, equal *ratios* of
-# distances get equal numbers of buckets, up to the distance $D_{\max}-1$.
+# DeBERTa-v2 and v3 put distances into groups, **buckets**, before they read the table. There are $b$
+# buckets on each side; write $h=b/2$. Up to $h$ each distance has its own number. Beyond $h$, equal
+# *ratios* of distances get equal numbers of buckets, up to the distance $D_{\max}-1$.
 #
 # $$\begin{gathered}\mathrm{bucket}(d)=\begin{cases}d & |d|\le h\\
 # \mathrm{sign}(d)\,(h+\lceil t\,\rceil) & |d|>h\end{cases}\\[4pt]
 # t=\frac{\ln(|d|/h)}{\ln\big((D_{\max}-1)/h\big)}\,(h-1)\end{gathered}$$
 #
-# Read $t$ first: the fraction is 0 at $|d|=h$ and 1 at $|d|=D_{\max}-1$; times $h-1$, rounded up, it
-# numbers the far buckets. In v3 $b=256$ (`position_buckets`) and $D_{\max}=512$. The buckets take the
-# place of the distances; then a table of $2b$ rows is read as before.
+# Read $t$ first. The fraction is 0 at $|d|=h$ and 1 at $|d|=D_{\max}-1$; times $h-1$, rounded up, it
+# numbers the far buckets. In v3 $b=256$ (`position_buckets`) and $D_{\max}=512$. The buckets replace
+# the distances; then a table of $2b$ rows is read as before.
 
 
 # %%
@@ -341,9 +358,9 @@ assert deberta_bucket([20, 21], 20, 81).tolist() == [13, 14] and bucket_by_hand(
 #
 # From $D_{\max}$ on there are two answers. The package stops at $b-1$, as Microsoft's code does since
 # [c794b71](https://github.com/microsoft/DeBERTa/blob/c794b71/DeBERTa/deberta/da_utils.py). Its older
-# code and Hugging Face's port (see above) let the buckets go on growing, and clip the *row*.
-# **Predict** where a text of 1,024 tokens makes a difference: in the far past, in the far future, or in
-# both?
+# code and Hugging Face's port (see above) let the buckets continue to grow, and clip the *row*.
+# **Predict** where a text of 1,024 tokens makes a difference: in the far past, in the far future, or
+# in both?
 
 # %% fold="output"
 print("distance  bucket: ours, grown   row: ours, grown")
@@ -355,11 +372,11 @@ for d in (-600, -512, -511, 511, 512, 600):
 assert deberta_bucket(-9999, 256, 512) + 256 == 1  # ours never reads row 0
 
 # %% [markdown]
-# In the far future alone. There the growing buckets reach row 0. In the past the clip stops both at the
-# last row, 511. Up to 512 tokens the two agree, and **row 0 is never read, so no such text trains it**.
-# Whoever runs such a port on longer texts lets the far future speak through that row; the package gives
-# it row 1, which was trained. (The table of v1 has the same gap: with $m=512$ row 0 waits for the
-# distance -512.)
+# Only in the far future. There the growing buckets reach row 0. In the past the clip stops both at
+# the last row, 511. Up to 512 tokens the two agree, and **row 0 is never read, so no such text trains
+# it**. If you run such a port on longer texts, the far future reads that untrained row; the package
+# gives it row 1, which was trained. The table of v1 has the same gap: with $m=512$ row 0 is only for
+# the distance -512.
 
 # %% alt="Left: a small staircase of buckets against distance, exact near 0, then wider and wider stairs, flat at the ends. Right: the released size; beyond the largest distance one curve stays flat and one goes on growing."
 small, large = np.arange(-80, 81), np.arange(0, 1024)
@@ -369,17 +386,17 @@ plots.deberta_staircase(small, *stairs, grown)
 plt.show()
 
 # %% [markdown]
-# T5's buckets ([chapter 33](33_t5.ipynb)) are of the same kind with other details: it rounds *down*,
-# has 16 for each direction in place of 256, and a bucket yields a number, not a row of vectors.
+# T5's buckets ([chapter 33](33_t5.ipynb)) are of the same kind with other details. T5 rounds *down*,
+# has 16 for each direction instead of 256, and a bucket yields a number, not a row of vectors.
 #
-# ## Absolute positions, last of all
+# ## Enhanced mask decoder: absolute positions before the last layer
 #
-# The paper's example for absolute positions: in "a new *store* opened beside the new *mall*" both words
-# in italics are hidden and shall be guessed. Both follow "new"; the one is the subject, and English
-# subjects tend to come early. For the paper relative positions do not suffice here. But the distances
-# to "opened" tell the two apart: a relative model is not blind, the absolute place can make it
-# *easier*. It is blind in a text of equal words ([chapter 32](32_transformer_xl.ipynb)). So we test
-# with that: six times the same hidden word.
+# The paper gives an example for absolute positions. In "a new *store* opened beside the new *mall*"
+# both words in italics are hidden and must be guessed. Both follow "new", but "store" is the subject,
+# and English subjects tend to come early. According to the paper, relative positions do not suffice
+# here. But the distances to "opened" tell the two apart. A relative model is not blind here; the
+# absolute position can make the task *easier*. A relative model is blind in a text of equal words
+# ([chapter 32](32_transformer_xl.ipynb)). So we test with six copies of the same hidden word.
 
 # %%
 weights = np.random.default_rng(7).standard_normal((12, 3, 8, 8)) / math.sqrt(8)  # W_q, W_k, W_v
@@ -398,11 +415,12 @@ assert np.ptp(layer(12, hidden, hidden), axis=0).max() < 1e-12  # equal words, e
 
 # %% [markdown]
 # BERT adds absolute positions at the input. DeBERTa adds them after all layers but the last, just
-# before the hidden words are guessed, and in the *queries* alone. This is its **enhanced mask
-# decoder**, EMD. With $H$ for the output of layer 11 of 12, $P_{\text{abs}}$ for a table of absolute
-# positions, and layer 12 with queries from its second argument, keys and values from its first (this is
-# `masked_language_model.py` of the repository at
-# [4d7fe0b](https://github.com/microsoft/DeBERTa/blob/4d7fe0b/DeBERTa/apps/models/masked_language_model.py)):
+# before the hidden words are guessed, and only in the *queries*. This is its **enhanced mask
+# decoder**, EMD. Let $H$ be the output of layer 11 of 12 and $P_{\text{abs}}$ a table of absolute
+# positions. Layer 12 takes its queries from its second argument, and keys and values from its first.
+# In `masked_language_model.py` of the repository at
+# [4d7fe0b](https://github.com/microsoft/DeBERTa/blob/4d7fe0b/DeBERTa/apps/models/masked_language_model.py)
+# this is
 #
 # $$I_1=\mathrm{layer}_{12}(H,\;H+P_{\text{abs}}),\qquad I_2=\mathrm{layer}_{12}(H,\;I_1)$$
 
@@ -422,8 +440,8 @@ assert (np.ptp(I_2, axis=0) > 1e-3).all()  # in every component
 # The same layer, with the same weights, is applied twice (appendix A.8 of the paper, and
 # `emd_context_layer` of that file). DeBERTa-base has 12 layers
 # ([deberta_base.json](https://github.com/microsoft/DeBERTa/blob/4d7fe0b/experiments/language_model/deberta_base.json)),
-# so a hidden word passes 13 applications in pre-training. If the absolute positions are left out and the
-# last layer is applied once, as in fine-tuning, the EMD is an ordinary layer.
+# so a hidden word passes 13 applications in pre-training. If the absolute positions are left out and
+# the last layer is applied once, as in fine-tuning, the EMD is an ordinary layer.
 
 # %% alt="Two rows of boxes, one a layer application. Pre-training: boxes 1 to 11, then 12 and 12 in one colour, with absolute positions entering the first 12, the output of 11 feeding both and the first 12 the queries of the second. Fine-tuning: boxes 1 to 12."
 once = list(range(1, 13))
@@ -436,15 +454,15 @@ plt.show()
 # | | T5 ([chapter 33](33_t5.ipynb)) | DeBERTa |
 # |---|---|---|
 # | terms kept | c2c and p2p | c2c, c2p and p2c |
-# | a distance is | a number for each head | a vector, seen by the query and by the key |
-# | who has a say in the distance | nobody | the query's word and the key's word |
+# | a distance is | one number per head | a vector, read by the query and by the key |
+# | which words influence the distance term | none | the query's word and the key's word |
 # | direction | kept: each side has its own buckets | kept |
 # | absolute positions | none | in the queries of the last layer, in pre-training |
-# | far distances | 16 buckets a side | cut off at $m$; in v2 and v3 buckets |
+# | far distances | 16 buckets per side | cut off at $m$; in v2 and v3 buckets |
 # | scale | none (in the initial weights) | $\sqrt{3K}$ |
 #
-# What DeBERTa pays: for one head of width 64, at 512 tokens, every query and every key meets all $2m$
-# rows.
+# What does DeBERTa pay? For one head of width 64, at 512 tokens, every query and every key is
+# multiplied by all $2m$ rows.
 
 # %%
 for name, count in (("v1, 1,024 rows", 1024), ("v3, 512 rows", 512)):
@@ -455,39 +473,43 @@ print("trained numbers for distances, base sizes:", {k: f"{n:,}" for k, n in num
 assert t5_bucket(1) != t5_bucket(-1)
 
 # %% [markdown]
-# (T5: a table of 32 buckets and 12 heads. v1: the table $P$ and two matrices in each of 12 layers,
-# biases not counted. v3: the table and its LayerNorm, because projections are shared with the
-# contents.)
+# T5 has a table of 32 buckets and 12 heads. v1 has the table $P$ and two matrices in each of 12
+# layers, biases not counted. v3 has the table and its LayerNorm, because projections are shared with
+# the contents.
 
 # %% [markdown]
 # ## In short
 #
-# - **Which terms are added, and what is the scale?** Content to content, content to position (c2p) and
-#   position to content (p2c), divided by $\sqrt{3K}$; variances add, so in general by the root of
-#   $K$ times the number of terms. [Shown](#why-the-root-of-3k).
-# - **Which row of the table does a pair read?** Row $\delta(i,j)=i-j+m$, clipped to 0 and $2m-1$: the
-#   table has $2m$ rows (v1 1,024, v3 512), the future comes first, and distance 0 reads row $m$.
-#   [Shown](#a-table-without-a-middle).
-# - **Does p2c read $\delta(i,j)$ or $\delta(j,i)$?** The paper prints $\delta(j,i)$, the released code
-#   reads $\delta(i,j)$ (the picture). For loaded weights call `deberta_scores` with
-#   `p2c_distance=distance`. [Shown](#which-way-does-the-key-look).
-# - **Do positions have projections of their own?** In the paper yes. In DeBERTa-v3 they share those of
-#   the contents (`share_att_key`). [Shown](#two-vectors-for-each-token).
-# - **How do v2 and v3 group far distances?** With 256 buckets a side: each distance up to 128 has its
-#   own; beyond, up to 511, equal ratios of distances get equal numbers of buckets.
-#   [Shown](#far-distances-share-rows).
-# - **Where do absolute positions enter, and are there 12 layers or 13?** 12. In pre-training layer 12
-#   is applied twice, with absolute positions in its queries alone.
-#   [Shown](#absolute-positions-last-of-all).
+# - **Which terms are added, and what is the scale?** Content to content, content to position (c2p)
+#   and position to content (p2c), divided by $\sqrt{3K}$. In general, divide by the square root of
+#   $K$ times the number of terms. [The scale](#the-scale-why-the-square-root-of-3k).
+# - **Which row of the table does a pair read?** Row $\delta(i,j)=i-j+m$, clipped to 0 and $2m-1$.
+#   Distance 0 reads row $m$, and the future comes first. v1 has 1,024 rows, v3 512.
+#   [The function delta](#the-function-delta-which-row-of-the-table-a-pair-reads).
+# - **Does p2c read $\delta(i,j)$ or $\delta(j,i)$?** The paper prints $\delta(j,i)$, the released
+#   code reads $\delta(i,j)$. For loaded weights call `deberta_scores` with `p2c_distance=distance`.
+#   [p2c](#p2c-in-the-paper-and-in-the-released-code).
+# - **Do positions have their own projections?** In the paper yes. In DeBERTa-v3 they share the
+#   projections of the contents (`share_att_key`).
+#   [Disentangled attention](#disentangled-attention-two-vectors-per-token).
+# - **How do v2 and v3 group far distances?** They use 256 buckets per side. Each distance up to 128
+#   has its own. Beyond, up to 511, equal ratios of distances get equal numbers of buckets.
+#   [Log buckets](#log-buckets-in-deberta-v2-and-v3-second-reading).
+# - **Are there 12 layers or 13, and where do absolute positions enter?** There are 12. In
+#   pre-training layer 12 is applied twice, and absolute positions enter only its queries.
+#   [Enhanced mask decoder](#enhanced-mask-decoder-absolute-positions-before-the-last-layer).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/34_deberta.py`; check yours with
+# `pe-numpy check 34_deberta.py`.
+#
 # ### Exercise 1: Which distances share a row?
 #
 # A table has 8 rows. Which distances $i-j$ read row 0 and which row 7, in c2p and in p2c, under the
-# paper's reading and under the released code's? Is there a distance that has a row of its own in c2p
-# and shares one in p2c?
+# paper's reading and under the released code's? Is there a distance that has its own row in c2p and
+# shares one in p2c?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -503,8 +525,9 @@ assert t5_bucket(1) != t5_bucket(-1)
 #
 # <details><summary>Solution</summary>
 #
-# c2p: row 0 from $-4$ down, row 7 from 3 up. p2c in the paper: row 0 from 4 up, row 7 from $-3$ down;
-# so $-3$ has its own row in c2p and shares one in p2c. In the code p2c is like c2p.
+# In c2p the distances from $-4$ down read row 0, and those from 3 up read row 7. In the paper's p2c
+# the distances from 4 up read row 0, and those from $-3$ down read row 7. So $-3$ has its own row in
+# c2p and shares one in p2c. In the code p2c is like c2p.
 #
 # ```python
 # d = np.arange(-9, 10)
@@ -536,7 +559,7 @@ assert t5_bucket(1) != t5_bucket(-1)
 #
 # <details><summary>Solution</summary>
 #
-# All rows equal to $u$. Missing is $v\cdot r_{i-j}$, a number for each distance: p2p.
+# All rows equal $u$. The missing term is $v\cdot r_{i-j}$, one number per distance: p2p.
 #
 # ```python
 # u = rng.standard_normal(4)
@@ -546,10 +569,10 @@ assert t5_bucket(1) != t5_bucket(-1)
 #
 # </details>
 #
-# ### Exercise 3: A wish of three
+# ### Exercise 3: A preference that needs all three
 #
-# The three terms of DeBERTa can't say "'deep', and only 'deep', wants 'learning', and only 'learning',
-# next to it". Prove it with eight scores: two queries, two keys, two distances.
+# The three terms of DeBERTa can't say "'deep', and only 'deep', wants 'learning', and only
+# 'learning', next to it". Prove it with eight scores: two queries, two keys, two distances.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -559,14 +582,14 @@ assert t5_bucket(1) != t5_bucket(-1)
 #
 # <details><summary>Hint 2</summary>
 #
-# `with_both[:, :, [1, 5]]` holds the eight. Which signs do they get?
+# `with_both[:, :, [1, 5]]` contains the eight. Which signs do they get?
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Each term depends on two of the three things only, so it cancels in the difference over the third. A
-# wish of three would make the eight scores add up to something else than 0.
+# Each term depends on only two of the three things, so it cancels in the difference over the third.
+# With a preference that needs all three, the signed sum of the eight scores would not be 0.
 #
 # ```python
 # turns = np.array([1, -1])
@@ -582,13 +605,14 @@ assert t5_bucket(1) != t5_bucket(-1)
 # %% [markdown]
 # ## In practice
 #
-# **What to check before you load weights.** Which terms are on: the released configurations name them
-# in a string such as `p2c|c2p`, and the scale counts them. Whether positions have their own projections
-# (`share_att_key`), and whether the table has a LayerNorm (`norm_rel_ebd`). The order of rows: row $m$
-# is distance 0, the future comes first. And the reading of p2c, above.
+# **What to check before you load weights.** Check which terms are on: the released configurations
+# name them in a string such as `p2c|c2p`, and the scale counts them. Check whether positions have
+# their own projections (`share_att_key`), and whether the table has a LayerNorm (`norm_rel_ebd`).
+# Check the order of rows: row $m$ is distance 0, and the future comes first. And check how p2c is
+# read, as above.
 #
 # **Fewer queries than keys.** If only the last queries are computed, give `deberta_scores` the
-# distances of *their* positions. Then the rows are those of the square result:
+# distances of *their* positions. Then the rows equal the last rows of the square result:
 
 # %%
 square = deberta_scores(q[None], k[None], *tables, six)[0]
@@ -600,8 +624,10 @@ assert np.allclose(last[0], square[-3:], rtol=0, atol=1e-12)
 #
 # - He et al. 2021, "DeBERTa: Decoding-enhanced BERT with Disentangled Attention" (arXiv:2006.03654):
 #   section 3.1 with equations (2) to (4), section 3.2 and appendix A.8 for the EMD.
-# - He et al. 2021, "DeBERTaV3" (arXiv:2111.09543): disentangled attention under another training task.
-# - Microsoft's code, [microsoft/DeBERTa at 4d7fe0b](https://github.com/microsoft/DeBERTa/tree/4d7fe0b):
+# - He et al. 2021, "DeBERTaV3" (arXiv:2111.09543): disentangled attention under another training
+#   task.
+# - Microsoft's code,
+#   [microsoft/DeBERTa at 4d7fe0b](https://github.com/microsoft/DeBERTa/tree/4d7fe0b):
 #   `disentangled_attention.py` for p2c, `da_utils.py` for the buckets.
 #
 # **Cards**: [deberta](CARDS.md#deberta).

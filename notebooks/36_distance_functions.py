@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 36. Bend the line: KERPLE, Sandwich and FIRE
+# # 36. KERPLE, Sandwich and FIRE: distance biases
 #
 # *What lies between ALiBi's line and T5's table, and what does each function of the distance do to equal scores?*
 #
 # 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** T5 looks up a trained number for each distance, and ALiBi subtracts a straight
+# line. Other curves lie between them: one that bends like a logarithm (KERPLE), one made of cosines
+# (Sandwich), and one that a small network draws (FIRE). You compute them all, and you see how the
+# shape of a curve decides whether a head attends to a window of near tokens or to the whole text. At
+# the end you can choose a curve, start its training well, and use it in a decoder or an encoder.
 
 # %% fold="input" alt="Five biases that meet at distance 64, Sandwich nearly, and the factors that they are on a weight, on log axes. What one sees: the square and the line plunge beyond 64, the root follows, the logarithm is nearly straight, and Sandwich ripples about it."
 import matplotlib.pyplot as plt
@@ -26,20 +30,26 @@ plots.distance_shapes(far[0], shapes, 64)
 plt.show()
 
 # %% [markdown]
-# ## One bend, one law
+# The figure compares five functions of the distance. On the left is the **bias**, the number that is
+# added to a score before the softmax. On the right is the factor by which it multiplies the weight of
+# a key. The square and the root are curves of KERPLE's power form, and the logarithm is its other
+# form.
 #
-# T5 learns 32 numbers a head, one for each bucket of distances, and the last bucket never ends
-# ([chapter 33](33_t5.ipynb)). ALiBi learns none: one straight line, of a slope fixed beforehand
-# ([chapter 35](35_alibi.ipynb)). Between them lies everything that says: *the bias is a function of the
-# distance*, $b_{ij} = g(|i-j|)$, *with a few numbers a head*.
+# ## From ALiBi's line to T5's table: bias curves and their weights
 #
-# What does a bend do? Let all scores be equal, so that position alone decides. At distance $\delta$ the weight,
-# divided by that at distance 0, is
+# T5 learns 32 numbers per head, one for each bucket of distances, and the last bucket never ends
+# ([chapter 33](33_t5.ipynb)). ALiBi learns none: it has one straight line, whose slope is fixed
+# beforehand ([chapter 35](35_alibi.ipynb)). Between them are all schemes in which *the bias is a
+# function of the distance*, $b_{ij} = g(|i-j|)$ for a query at $i$ and a key at $j$, *with a few
+# numbers per head*.
+#
+# What does the shape of the curve do? Let all scores be equal, so that only position decides. At
+# distance $\delta$ the weight, divided by the weight at distance 0, is
 #
 # $$\frac{w(\delta)}{w(0)} = e^{\,g(\delta)}\qquad\text{with}\quad g(0)=0$$
 #
-# and a line $-m\delta$ becomes a geometric sequence $(e^{-m})^\delta$, a square $-a\delta^2$ the bell of Gauss, and a
-# logarithm $-p\ln(1+a\delta)$ a **power law**, $(1+a\delta)^{-p}$.
+# A line $-m\delta$ becomes a geometric sequence $(e^{-m})^\delta$, a square $-a\delta^2$ becomes the
+# bell of Gauss, and a logarithm $-p\ln(1+a\delta)$ becomes a **power law**, $(1+a\delta)^{-p}$.
 
 # %%
 delta = far[0]
@@ -53,9 +63,10 @@ for name, law in (
     assert np.isclose(w[64] / w[0], np.exp(-4), rtol=0, atol=1e-14)  # where the curves meet
 
 # %% [markdown]
-# All curves of the picture above meet at distance 64 (Sandwich, which has no number to set, nearly):
-# there a key has $e^{-4}$ of the weight of the nearest. **Predict**: of 1,025 equal keys, which share of
-# the weight lies at distance 64 or more, for the square, the line, the root and the logarithm?
+# All curves of the figure above meet at distance 64, where a key has $e^{-4}$ of the weight of the
+# nearest. Sandwich, which has no number to set, meets them nearly. **Predict**: of 1,025 equal keys,
+# which share of the weight is at distance 64 or more under the square, the line, the root and the
+# logarithm?
 
 # %% fold="output"
 for name, bias in shapes.items():
@@ -65,12 +76,12 @@ shares = [softmax(b)[64:].sum() for b in shapes.values()]
 assert shares[0] < 0.01 < shares[1] < 0.05 < shares[2] < 0.1 and min(shares[3:]) > 0.4
 
 # %% [markdown]
-# From less than 1 % to more than 40 %.
+# The share goes from less than 1% to more than 40%.
 #
-# ALiBi's head is a window: chapter 35 proves that all but a share $\varepsilon$ of the weight lies within
-# a fixed number of keys, however long the text. Is that so for a logarithm? The weights sum to something like
-# $\sum_\delta (1+a\delta)^{-p}$, which converges for $p > 1$ and grows without end for $p\le 1$. Here is the share beyond
-# 100 keys as the text grows:
+# ALiBi's head is a window: chapter 35 proves that all but a share $\varepsilon$ of the weight is
+# within a fixed number of keys, however long the text. Is that also true of a logarithm? The weights
+# sum to something like $\sum_\delta (1+a\delta)^{-p}$, which converges for $p > 1$ and grows without
+# end for $p\le 1$. The cell prints the share beyond 100 keys as the text grows:
 
 # %%
 print("keys      ", "".join(f"{n:>10,}" for n in (1000, 10_000, 100_000, 1_000_000)))
@@ -83,13 +94,13 @@ assert np.all(np.diff(beyond[0.5]) > 0.01) and np.all(np.diff(beyond[1.0]) > 0.0
 assert np.ptp(beyond[2.0][1:]) < 0.001 and beyond[1.5][3] < 0.08
 
 # %% [markdown]
-# With $p = 2$ the head is a window again. With $p=1/2$ nearly all weight leaves for the far text: such a
-# head is no window.
+# With $p = 2$ the head is a window again. With $p=1/2$ nearly all weight moves to the distant text,
+# so such a head is not a window.
 #
-# ## KERPLE: two numbers a head
+# ## KERPLE: two trained numbers per head
 #
-# KERPLE (Chi et al. 2022) gives each head two trained numbers, $p$ and $a$, both above 0. Its **logarithmic**
-# form, with $i$ for the query's position and $j$ for the key's, is
+# KERPLE (Chi et al. 2022) gives each head two trained numbers, $p$ and $a$, both above 0. Its
+# **logarithmic** form is
 #
 # $$b_{ij} = -p\,\ln\!\big(1 + a\,|i-j|\big)$$
 
@@ -104,9 +115,9 @@ for row in kerple_log_bias(p, a, [[0, 1, 2, 3, 4]])[:, 0] + 0.0:
     print(row.round(6).tolist())
 
 # %% [markdown]
-# Near the query ($a\delta$ small) the logarithm is a line of slope $pa$; far away doubling the distance costs a
-# fixed $p\ln 2$. The place of the bend is $1/a$. In the **power** form, with
-# the authors' letters, $p$ is the exponent and $a$ the factor:
+# Near the query ($a\delta$ small) the logarithm is a line of slope $pa$. Far away, doubling the
+# distance costs a fixed $p\ln 2$. The bend is at distance $1/a$. In the **power** form, with the
+# authors' letters, $p$ is the exponent and $a$ the factor:
 #
 # $$b_{ij} = -a\,|i-j|^{\,p}\qquad 0 < p \le 2$$
 
@@ -122,8 +133,8 @@ assert np.allclose(small, alibi_bias(a, apart), rtol=0, atol=1e-5)
 print((kerple_power_bias([0.5], [0.5], [[0, 1, 2, 3, 4]])[0, 0] + 0.0).round(6).tolist())
 
 # %% [markdown]
-# So ALiBi is the second form at $p=1$, and the limit of the first as $a\to 0$ while $pa$ stays.
-# In code a scheme is one line; `each_distance` evaluates it once for each distance
+# So ALiBi is the second form at $p=1$, and the limit of the first as $a\to 0$ with $pa$ fixed. In
+# code a scheme is one line, and `each_distance` evaluates it once per distance
 # ([chapter 30](30_expansion.ipynb)):
 
 # %%
@@ -134,9 +145,9 @@ window = kerple_log_bias(p, a, relative_distance(range(500), range(600)))
 assert window.strides[1] == -window.strides[2] == 8  # each row is the one above, one place on
 
 # %% [markdown]
-# ### A common mistake: a constant a of 0
+# ### A common mistake: KERPLE with a constant a of 0
 #
-# How do $p$ and $a$ learn? By the slopes of the bias, with $\delta = |i-j|$:
+# How do $p$ and $a$ learn? From the slopes of the bias, with $\delta = |i-j|$:
 #
 # $$\frac{\partial b}{\partial a} = -\frac{p\,\delta}{1+a\delta},\qquad \frac{\partial b}{\partial p} = -\ln(1+a\delta)$$
 
@@ -157,27 +168,29 @@ by_p, by_a = slopes_at(0.5, 1e-12, 100)
 print(f"a = 1e-12, distance 100: slope by p {by_p:.0e}, by a {by_a:.0f}")
 
 # %% [markdown]
-# Where $a = 0$ the bias is 0 at every distance, and so is its slope by $p$; only $a$ can leave that place.
-# NVIDIA's NeMo once had $a$ as a *constant* 0: the head had no position, and its factor got no
-# gradient. A first repair drew $a$ at random; a reviewer called that unstable and asked for 1
-# ([PR 6666](https://github.com/NVIDIA-NeMo/Speech/pull/6666)). The
-# [authors' code](https://github.com/chijames/KERPLE/blob/25be3d7/megatron/mpu/layers.py) draws $p$ from 0 to 2
-# and $a$ from 0 to 1, one pair a head for all layers, and before each use sets what has fallen below 0.01 to
-# 0.01 (and an exponent above 2 to 2). The class `Kerple` of this package trains the logarithms of
-# $p$ and $a$ instead, so that both stay above 0 by themselves.
+# Where $a = 0$ the bias is 0 at every distance, and so is its slope by $p$. Only a change of $a$ can
+# leave that point. NVIDIA's NeMo once had $a$ as a *constant* 0: the head had no position, and its
+# factor got no gradient. A first repair drew $a$ at random; a reviewer called that unstable and asked
+# for 1 ([PR 6666](https://github.com/NVIDIA-NeMo/Speech/pull/6666)).
 #
-# ## Why the exponent stops at 2
+# The [authors' code](https://github.com/chijames/KERPLE/blob/25be3d7/megatron/mpu/layers.py) draws
+# $p$ from 0 to 2 and $a$ from 0 to 1, one pair per head for all layers. Before each use it sets what
+# has fallen below 0.01 to 0.01, and an exponent above 2 to 2. The class `Kerple` of this package
+# trains the logarithms of $p$ and $a$ instead, so that both remain above 0 by themselves.
 #
-# The K in KERPLE is a **kernel**. A function of two positions is a kernel if it is an inner product of
-# position vectors, $\varphi(i)\cdot\varphi(j)$. A penalty cannot be that outright: its diagonal is 0, so
-# the vectors would have no length. But a softmax ignores what is added to a whole row, and a number for
-# each key is easily added. So ask for less, for an inner product up to such numbers. The bias forms a
-# **conditional kernel** if, for all numbers $u_i$ with sum 0,
+# ## Conditional kernels: why KERPLE's exponent stops at 2 (second reading)
+#
+# The K in KERPLE is a **kernel**. A function of two positions is a kernel if it is an inner product
+# of position vectors, $\varphi(i)\cdot\varphi(j)$. A penalty cannot be a kernel itself, because its
+# diagonal is 0, so the vectors would have no length. But a softmax ignores what is added to a whole
+# row, and a number per key is easily added. So we ask for less: an inner product up to such numbers.
+# The bias is a **conditional kernel** if, for all numbers $u_i$ with sum 0,
 #
 # $$\sum_i\sum_j u_i\,u_j\,b(i-j)\;\ge\;0\qquad\text{whenever}\quad\sum_i u_i = 0$$
 #
-# To test a matrix, take from each row and then from each column its mean; no eigenvalue of what is left
-# may be negative. **Predict** for 12 positions: which of the exponents 0.5, 1, 1.5, 2 and 2.5 pass?
+# To test a matrix, subtract from each row and then from each column its mean. No eigenvalue of the
+# result may be negative. **Predict** for 12 positions: which of the exponents 0.5, 1, 1.5, 2 and 2.5
+# pass?
 
 
 # %% fold="output"
@@ -203,10 +216,11 @@ plots.distance_exponents(exponents, np.array(floor))
 plt.show()
 
 # %% [markdown]
-# All but 2.5 pass, and so does the logarithm. An equivalent has no "whenever": $b$ is a conditional kernel
-# exactly if $e^{t\,b}$ is a kernel for every $t>0$ (a theorem of Schoenberg). So with $p\le 2$ the factor $e^{b}$
-# is an inner product of position vectors, and the weight of a pair, before it is normalised, is
-# $e^{q\cdot k/\sqrt K}\;\varphi(i)\cdot\varphi(j)$: content times position.
+# All but 2.5 pass, and so does the logarithm. An equivalent condition has no "whenever": $b$ is a
+# conditional kernel if and only if $e^{t\,b}$ is a kernel for every $t>0$ (a theorem of Schoenberg).
+# So with $p\le 2$ the factor $e^{b}$ is an inner product of position vectors. The weight of a pair,
+# before it is normalised, is then content times position,
+# $e^{q\cdot k/\sqrt K}\;\varphi(i)\cdot\varphi(j)$.
 
 # %%
 for t in (0.01, 0.1, 1.0):
@@ -220,15 +234,16 @@ for t in (0.01, 0.1, 1.0):
 assert np.linalg.eigvalsh(np.exp(-0.1 * away**2.5)).min() < -0.05
 
 # %% [markdown]
-# (At $t=1$ these twelve positions pass with 2.5, too; "every $t$" is needed.) A softmax itself would compute
-# $p = 2.5$ without complaint: the limit belongs to the meaning, not to the machine. `kerple_power_bias`
-# refuses it, as the authors' code cuts it off.
+# At $t=1$ these twelve positions pass with 2.5 as well, so "every $t$" is needed. A softmax itself
+# would compute $p = 2.5$ without an error: the limit comes from the kernel's meaning, not from the
+# arithmetic. `kerple_power_bias` refuses it, as the authors' code cuts it off.
 #
-# ## Sandwich: sinusoids, multiplied out
+# ## Sandwich: the inner product of sinusoidal encodings as a bias
 #
-# [Chapter 20](20_sinusoidal.ipynb) found that two sinusoidal codes have an inner product that depends on
-# the distance alone, a sum of cosines, largest at distance 0. Sandwich (Chi et al. 2023) takes this sum and nothing
-# else as the bias. With a width $d$ of its own (128; NeMo takes that of a head) and heads $h = 1, \dots, H$,
+# [Chapter 20](20_sinusoidal.ipynb) found that two sinusoidal encodings have an inner product that
+# depends only on the distance, a sum of cosines, largest at distance 0. Sandwich (Chi et al. 2023)
+# takes this sum and nothing else as the bias. With its own width $d$ (128; NeMo takes the width of a
+# head) and heads $h = 1, \dots, H$,
 #
 # $$b_{ij} = \frac{1}{8h/H}\left(\sum_{n=1}^{d/2}\cos\!\big((i-j)\,\mathrm{base}^{-2n/d}\big) - \frac d2\right)$$
 
@@ -245,9 +260,9 @@ third = sandwich_bias(H, relative_distance(range(40), range(40)))[2]
 assert np.allclose(product, third, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# At distance 0 all cosines are 1, so $d/2$ is subtracted. Note the **1** under the sum: the sinusoidal code
-# begins at $n=0$, with a frequency of 1. The last lines of the cell shrink the positions by that step, and find
-# the inner product.
+# At distance 0 all cosines are 1, so $d/2$ is subtracted. Note the **1** under the sum: the
+# sinusoidal encoding begins at $n=0$, with a frequency of 1. The last lines of the cell shrink the
+# positions by that step, and find the inner product.
 
 # %% alt="Sandwich's bias of the flattest head over distance, log axis, beside a straight line. What one sees: a falling curve that follows the line, with ripples; the first rise comes after 13."
 steps = np.arange(1, 1025)
@@ -260,12 +275,12 @@ print(f"line: {start:.2f} {slope:+.2f} ln(1 + delta); first rise from {rise} to 
 assert rise == 13 and np.corrcoef(np.log1p(steps), b)[0, 1] < -0.9
 
 # %% [markdown]
-# It falls about like a logarithm, with ripples that grow; from 13 to 14 it rises for the first time. So
-# sinusoids, seen as a bias, are near relatives of KERPLE's logarithm, with nothing to train.
+# The curve falls about like a logarithm, with ripples that grow; from 13 to 14 it rises for the first
+# time. So sinusoids, seen as a bias, are near relatives of KERPLE's logarithm, with nothing to train.
 #
-# *A common mistake:* the code that we could read, NeMo's, sets distances of the future to 0 by cutting a
-# triangle out of the matrix, counted from the matrix's corner. With one query and five keys the corner is in
-# the wrong place, and the past loses its distances:
+# *A common mistake:* the code that we could read, NeMo's, sets distances of the future to 0 by
+# cutting a triangle out of the matrix, counted from the matrix's corner. With one query and five keys
+# the corner is in the wrong place, and the past loses its distances:
 
 # %%
 show_source(sandwich_bias)
@@ -273,17 +288,18 @@ newest = relative_distance([4], range(5))
 print("right:", newest.tolist(), "  cut from the corner:", np.tril(newest).tolist())
 
 # %% [markdown]
-# ## FIRE: a share of the way back
+# ## FIRE: distance as a fraction of the query's position
 #
-# Every function so far meets, in a longer text, distances that training never showed. FIRE (Li et al. 2024) asks
-# how far back a key lies *on the way from the query to the first token*: 0 is here, 1 is the beginning.
+# In a longer text, every function so far is given distances that training never showed. FIRE (Li et
+# al. 2024) asks how far back a key is *on the way from the query to the first token*, where 0 is the
+# query and 1 is the first token.
 #
 # $$b_{ij} = f\!\left(\frac{\psi(|i-j|)}{\psi(\max(i, L)) + \epsilon}\right),\qquad \psi(x) = \ln(1+|c|\,x)$$
 #
-# $f$ is a small network, from 1 number to 32 ReLUs to $H$ heads. $c$ and the threshold $L$ are trained, too
-# ($L$ is a number here, not an axis). Without the threshold a short text would be stretched: a query at 1
-# has two keys, and they would be here and the beginning. The logarithm gives near keys more room in
-# [0, 1].
+# $f$ is a small network, from 1 number to 32 ReLUs to $H$ heads. $c$ and the threshold $L$ are also
+# trained. ($L$ is a number here, not an axis.) Without the threshold a short text would be stretched:
+# a query at 1 has two keys, and their fractions would be 0 and 1. The logarithm spreads near keys
+# over more of [0, 1].
 
 # %%
 rng = np.random.default_rng(0)
@@ -301,7 +317,7 @@ for h, i, j in np.ndindex(bias.shape):
 show_source(fire_bias)
 
 # %% [markdown]
-# To look at the argument of $f$, take for $f$ a network that changes nothing: one ReLU, $f(x) = x$. With
+# To see the argument of $f$, take for $f$ a network that changes nothing: one ReLU, $f(x) = x$. With
 # $c = 1$ and $L = 2$:
 
 # %%
@@ -319,11 +335,12 @@ plt.show()
 assert np.nanmax(share) <= 1
 
 # %% [markdown]
-# Up to $i=L$ all rows divide by the same $\psi(L)$: a function of the distance, each evaluated once. **Beyond $L$
-# each row has a divisor of its own**, and a diagonal no longer holds one number. The matrix is no Toeplitz
-# matrix, and $f$ is evaluated for every pair, in blocks of queries. A cache has no trouble with that: a row
-# depends on $i$ and $j$ alone, so it stays what it is when tokens follow. **Predict**: does the
-# bias of a text change if all its positions are shifted by 100 (padding that is counted, say)?
+# Up to $i=L$ all rows divide by the same $\psi(L)$, so the bias is a function of the distance,
+# evaluated once per distance. **Beyond $L$ each row has its own divisor**, and a diagonal no longer
+# has one number. The matrix is not a Toeplitz matrix, and $f$ is evaluated for every pair, in blocks
+# of queries. A cache has no trouble with that. A row depends only on $i$ and $j$, so it does not
+# change when tokens follow. **Predict**: does the bias of a text change if all its positions are
+# shifted by 100 (because padding is counted, for example)?
 
 # %% fold="output"
 distances = relative_distance(range(9), range(9))
@@ -338,13 +355,13 @@ assert np.allclose(step, bias[:, 8:], rtol=0, atol=1e-14)
 assert np.array_equal(fire_bias(fire, [1, 2], [1, 2]), fire_bias(fire, [4, 5], [4, 5]))  # up to L
 
 # %% [markdown]
-# It does, as soon as a query stands beyond $L$. So FIRE needs true positions, counted from the first real
-# token: with left padding they start after it.
+# It does, as soon as a query is beyond $L$. So FIRE needs true positions, counted from the first
+# non-padding token: with left padding they start after it.
 #
-# ### A common mistake: the largest along the keys
+# ### A common mistake: FIRE's maximum along the keys
 #
-# $\max(i, L)$ has one number for each *row*. Broadcast along the keys, with as many queries as keys, the
-# shapes agree, too:
+# $\max(i, L)$ has one number per *row*. If it is broadcast along the keys by mistake, the shapes
+# still agree whenever there are as many queries as keys:
 
 # %%
 i, j = np.arange(9)[:, None], np.arange(9)[None]
@@ -357,12 +374,12 @@ assert right.shape == wrong.shape and right[past].max() == 1 < wrong[past].max()
 assert (right[5:, 0] == 1).all() and (np.diff(wrong[5:, 0]) > 0.05).all()  # the first token
 
 # %% [markdown]
-# A test that finds it: the first token's argument is 1 for every query at $L$ or later.
+# This test finds the mistake: the first token's argument is 1 for every query at $L$ or later.
 #
-# ## FIRE contains the others
+# ## FIRE contains KERPLE, ALiBi and T5 (second reading)
 #
-# How much can $f$ say? Take queries at $i\le L$ and $\epsilon=0$. **A straight line**, one ReLU with
-# $f(x) = -p\,\psi(L)\,x$, cancels the divisor, and what is left is KERPLE's logarithm with $a=c$:
+# How much can $f$ express? Take queries at $i\le L$ and $\epsilon=0$. **A straight line**, one ReLU
+# with $f(x) = -p\,\psi(L)\,x$, cancels the divisor, and the result is KERPLE's logarithm with $a=c$:
 #
 # $$-p\,\psi(L)\;\frac{\psi(|i-j|)}{\psi(L)} = -p\,\ln(1+c\,|i-j|)\qquad i\le L$$
 
@@ -384,11 +401,11 @@ for c in (1e-2, 1e-4, 1e-6):
 assert np.allclose(unbent, alibi_bias([0.5, 0.125], apart), rtol=0, atol=1e-3)
 
 # %% [markdown]
-# **ALiBi** comes out in the limit $c\to 0$, as the second half of the cell shows: then $\psi(x)\approx c\,x$.
+# **ALiBi** is the limit $c\to 0$, as the second half of the cell shows: then $\psi(x)\approx c\,x$.
 #
 # **A staircase.** Two ReLUs make one step: the first rises from one distance to the next, the second
 # stops the rise. T5's causal table has 32 numbers, so 31 steps between them; $2\cdot 31 = 62$ ReLUs
-# give T5's bias, exactly, at all whole distances. (FIRE's own 32 ReLUs have room for 16 steps.)
+# give T5's bias, exactly, at all whole distances. FIRE's own 32 ReLUs have room for 16 steps.
 
 # %%
 N, L = 32, 400
@@ -408,12 +425,12 @@ print(stairs["W1"].shape[1], "ReLUs give T5's table, to 11 decimals:", same)
 assert same
 
 # %% [markdown]
-# Beyond $L$ the network stretches what it says. That FIRE *can* say all this is proved here; whether
+# Beyond $L$ the network stretches its curve. That FIRE *can* express all this is proved here; whether
 # training finds it is not measured.
 #
-# What does training see? The threshold learns from rows before it alone, $c$ from distances above 0. And the
-# last number $b_2$ is added to all scores of a head, so a softmax does not see it: the class `Fire` of this
-# package leaves it out.
+# Which inputs reach each trained number? The threshold learns only from rows before it, $c$ only from
+# distances above 0. And the last number $b_2$ is added to all scores of a head, so a softmax is
+# unaffected by it: the class `Fire` of this package leaves it out.
 
 # %%
 from pe_numpy.transformer.encodings import Fire, Shape
@@ -431,12 +448,12 @@ assert np.allclose(softmax(z), softmax(z + fire["b2"][:, None, None]), rtol=0, a
 print("a layer of Fire trains:", list(Fire().layer(rng, Shape(12, 3))))
 
 # %% [markdown]
-# ## An encoder has two sides
+# ## ALiBi in an encoder: symmetric bias, two slopes or half a step
 #
-# Every bias so far, FIRE's up to $L$, is a function of $|i-j|$. In a decoder the mask hides one side. In an
-# encoder both sides are there, and such a bias is blind to left and right: a reversed sentence gets its outputs
-# reversed ([chapter 35](35_alibi.ipynb#distance-or-difference), exercise 2). Two ways mend it, neither
-# from ALiBi's paper. One gives the future **slopes of its own**:
+# Every bias so far, FIRE's up to $L$, is a function of $|i-j|$. In a decoder the mask hides one side.
+# In an encoder both sides are visible, and such a bias cannot distinguish left from right: a reversed
+# sentence gets its outputs reversed ([chapter 35](35_alibi.ipynb#distance-or-difference), exercise
+# 2). Two remedies exist, neither from ALiBi's paper. One gives the future **its own slopes**:
 #
 # $$b_{ij} = \begin{cases} -m_h\,|i-j| & i\ge j\\ -m'_h\,|i-j| & i<j\end{cases}$$
 
@@ -458,53 +475,58 @@ for b, blind in ((both, True), (two, False), (half, False)):
     assert np.allclose(back, ahead[::-1], rtol=0, atol=1e-6) == blind
 
 # %% [markdown]
-# The second way, **half a step**, is that of
+# The second remedy, **half a step**, is used in
 # [Google DeepMind's encoders](https://github.com/google-deepmind/randomized_positional_encodings/blob/e8c6474/models/positional_encodings.py):
-# the past costs half a slope less, $-m\,(|i-j| - \tfrac12)$ for $i>j$. (A comment calls this arbitrary.) Proposals of an author of ALiBi stand in
-# [issue 5](https://github.com/ofirpress/attention_with_linear_biases/issues/5). (The shortcut of a bias
-# of the key alone fails without a mask; x-transformers changed its bias to serve both directions in
-# [PR 88](https://github.com/lucidrains/x-transformers/pull/88).)
+# the past costs half a slope less, $-m\,(|i-j| - \tfrac12)$ for $i>j$. A comment calls this
+# arbitrary. Proposals of an author of ALiBi are in
+# [issue 5](https://github.com/ofirpress/attention_with_linear_biases/issues/5). The shortcut of a
+# bias that depends only on the key fails without a mask. x-transformers changed its bias to serve
+# both directions in [PR 88](https://github.com/lucidrains/x-transformers/pull/88).
 
 # %% alt="Three biases of an encoder over the key's place from three back to three ahead. What one sees: a symmetric tent, a tent with a flatter future, and a tent whose past is lifted by a half."
 plots.distance_sides(sides, {"symmetric": both, "two slopes, 1 and 1/2": two, "half a step": half})
 plt.show()
 
 # %% [markdown]
-# **Two relatives**, without a function here. The *dynamic position bias* of
-# [x-transformers](https://github.com/lucidrains/x-transformers) is a network that reads the signed distance itself
-# (or its logarithm): no threshold, and it knows left from right. A *generalised Gaussian prior*
-# ([arXiv:2505.22842](https://arxiv.org/abs/2505.22842)) reads KERPLE's power form as a prior on distance;
-# ALiBi is its Laplace case.
+# **Two relatives** have no function here. The *dynamic position bias* of
+# [x-transformers](https://github.com/lucidrains/x-transformers) is a network that reads the signed
+# distance itself (or its logarithm). It has no threshold, and it distinguishes left from right. A
+# *generalised Gaussian prior* ([arXiv:2505.22842](https://arxiv.org/abs/2505.22842)) reads KERPLE's
+# power form as a prior on distance; ALiBi is its Laplace case.
 
 # %% [markdown]
 # ## In short
 #
-# - **Which sign, and where is it added?** KERPLE's and Sandwich's biases are penalties, 0 at distance 0 and
-#   below 0 elsewhere, the same for past and future; FIRE's is whatever its network makes. All are added
-#   after the division by $\sqrt K$. [Shown](#kerple-two-numbers-a-head). An encoder with ALiBi's $-m|i-j|$ for
-#   both sides cannot tell left from right; two slopes or half a step mend it. [Sides](#an-encoder-has-two-sides).
-# - **Which one sees farthest?** A line makes weights fall by a constant factor a step, a square as a bell,
-#   a logarithm $-p\ln(1+a\delta)$ as the power law $(1+a\delta)^{-p}$. With $p\le 1$ the head has no window: the
-#   longer the text, the more of the weight is far away. [Shown](#one-bend-one-law).
-# - **Why must KERPLE's exponent stay at or below 2?** So that the bias is a kernel: the inner product of some
-#   position vectors, up to a number for each row and one for each column. At 2.5 there are none.
-#   [Shown](#why-the-exponent-stops-at-2).
-# - **What is trained, and where may it start?** KERPLE: $p$ and $a$ a head, both above 0; a
-#   constant $a=0$ switches the head off, and $p$ gets no gradient. Sandwich: nothing. FIRE: a small network,
-#   $c$ and $L$. [Shown](#a-common-mistake-a-constant-a-of-0).
-# - **What must a cache hold?** Positions alone. But FIRE reads the query's own position: beyond $L$ each row is
-#   stretched anew, and a diagonal holds more than one number. [Shown](#fire-a-share-of-the-way-back).
-# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm ($f$ a line, $c=a$), ALiBi as the limit
-#   $c\to 0$, and, with 62 ReLUs, T5's 32 causal buckets, exactly on whole distances. [Shown](#fire-contains-the-others).
+# - **Which sign do these biases have, and where are they added?** KERPLE's and Sandwich's are 0 at
+#   distance 0 and below 0 elsewhere, the same for past and future. FIRE's network may give any sign.
+#   All are added after the division by $\sqrt K$. [KERPLE](#kerple-two-trained-numbers-per-head).
+# - **Does a symmetric ALiBi tell left from right in an encoder?** No. Two slopes or half a step solve
+#   it. [ALiBi in an encoder](#alibi-in-an-encoder-symmetric-bias-two-slopes-or-half-a-step).
+# - **Which curve reaches furthest?** The logarithm: its weights fall as the power law
+#   $(1+a\delta)^{-p}$. With $p\le 1$ the head has no window. The longer the text, the more of the
+#   weight is far away.
+#   [Curves and weights](#from-alibis-line-to-t5s-table-bias-curves-and-their-weights).
+# - **What is trained, and where may it start?** KERPLE trains $p$ and $a$ per head, both above 0. A
+#   constant $a=0$ switches the head off. Sandwich trains nothing. FIRE trains a small network, $c$
+#   and $L$. [A constant a of 0](#a-common-mistake-kerple-with-a-constant-a-of-0).
+# - **What must a cache store?** Only positions. But FIRE reads the query's own position. Beyond $L$
+#   each row is stretched differently, and a diagonal has more than one number.
+#   [FIRE](#fire-distance-as-a-fraction-of-the-querys-position).
+# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm, ALiBi as the limit
+#   $c\to 0$, and, with 62 ReLUs, T5's 32 causal buckets, exactly on whole distances.
+#   [FIRE contains](#fire-contains-kerple-alibi-and-t5-second-reading).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: the vectors of a square
+# Functions to write are in `notebooks/exercises/36_distance_functions.py`; check yours with
+# `pe-numpy check 36_distance_functions.py`.
 #
-# The bias $-a\,(i-j)^2$ is a conditional kernel. Find position vectors $\varphi(i)$ of *one* component, and numbers
-# $r_i$, with $-a\,(i-j)^2 = \varphi(i)\,\varphi(j) + r_i + r_j$. What does a key alone have to add, so that
-# a softmax gives the bell?
+# ### Exercise 1: Position vectors for a quadratic bias
+#
+# The bias $-a\,(i-j)^2$ is a conditional kernel. Find position vectors $\varphi(i)$ of *one*
+# component, and numbers $r_i$, with $-a\,(i-j)^2 = \varphi(i)\,\varphi(j) + r_i + r_j$. Which number
+# must each key add, so that a softmax gives the bell?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -514,14 +536,14 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# The term in $i$ alone is a constant of the row.
+# The term that depends only on $i$ is constant along a row.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# $-a(i-j)^2 = 2a\,ij - a\,i^2 - a\,j^2$: $\varphi(i) = \sqrt{2a}\,i$, $r_i = -a\,i^2$. The softmax needs
-# $2a\,ij - a\,j^2$ alone: one more component of query and key, and a number of the key.
+# $-a(i-j)^2 = 2a\,ij - a\,i^2 - a\,j^2$: $\varphi(i) = \sqrt{2a}\,i$, $r_i = -a\,i^2$. The softmax
+# needs only $2a\,ij - a\,j^2$, that is one extra component of query and key, and one number per key.
 #
 # ```python
 # at, strength = np.arange(12), 0.1
@@ -533,10 +555,10 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 2: both forms in one
+# ### Exercise 2: KERPLE's two forms in one
 #
-# NeMo joins the two forms: $-r\,\ln(1 + a\,|i-j|^{p})$, $r$ starting at ALiBi's slopes. Which numbers give the logarithm, and which limit
-# gives the power form?
+# NeMo joins the two forms: $-r\,\ln(1 + a\,|i-j|^{p})$, $r$ starting at ALiBi's slopes. Which numbers
+# give the logarithm, and which limit gives the power form?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -566,10 +588,11 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 3: half of the weight
+# ### Exercise 3: Half of the weight at distance 100 or more
 #
-# Equal scores, ten thousand keys, $a = 1$. For which $p$ of KERPLE's logarithm lies half of the weight at
-# distance 100 or more? Which slope does ALiBi need for that, and what has either left at distance five thousand?
+# Take equal scores, ten thousand keys and $a = 1$. For which $p$ of KERPLE's logarithm is half of the
+# weight at distance 100 or more? Which slope does ALiBi need for that, and what weight does each keep
+# at distance five thousand?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -585,8 +608,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# $p$ is close to 1, the slope to $\ln 2/100$. At five thousand the power law keeps more than $e^{-9}$ of the
-# nearest key's weight, ALiBi less than $e^{-34}$.
+# $p$ is close to 1, the slope to $\ln 2/100$. At five thousand the power law keeps more than $e^{-9}$
+# of the nearest key's weight, ALiBi less than $e^{-34}$.
 #
 # ```python
 # delta = np.arange(10_000)
@@ -602,10 +625,10 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 4: a wall from FIRE
+# ### Exercise 4: A hard window from FIRE
 #
-# Build with two ReLUs an $f$ that is 0 up to distance 8 and $-30$ from distance 9 on, for $c=1$ and $L=50$. Where
-# does the wall stand for the query at 200?
+# Build with two ReLUs an $f$ that is 0 up to distance 8 and $-30$ from distance 9 on, for $c=1$ and
+# $L=50$. At which distance does this wall begin for the query at 200?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -615,14 +638,15 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# Beyond $L$ the same argument belongs to a larger distance: $\psi(\delta)/\psi(200) = \psi(9)/\psi(50)$.
+# Beyond $L$ the same argument belongs to a larger distance:
+# $\psi(\delta)/\psi(200) = \psi(9)/\psi(50)$.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# At 200 the bias is $-30$ from the first whole $\delta$ with $\ln(1+\delta) \ge \ln 10\cdot\ln 201/\ln 51$ on: the window has
-# grown with the text.
+# At 200 the bias is $-30$ from the first whole $\delta$ with
+# $\ln(1+\delta) \ge \ln 10\cdot\ln 201/\ln 51$ on: the window has grown with the text.
 #
 # ```python
 # a8, a9 = np.log([9, 10]) / np.log(51)
@@ -642,18 +666,18 @@ plt.show()
 #
 # | scheme | who uses it | cache | trained | cost | verdict |
 # |---|---|---|---|---|---|
-# | KERPLE | its authors; an option in NeMo | positions | two numbers a head | one evaluation a distance | ALiBi when far tokens matter |
-# | Sandwich | an option in NeMo | positions | nothing | $d/2$ cosines a distance | the bridge from chapter 20 to 35 |
-# | FIRE | asked for in [torchtune](https://github.com/meta-pytorch/torchtune/issues/2325); in [DAPE](https://github.com/chuanyang-Zheng/DAPE/blob/bde344a/DAPE.py)'s code | true positions | 32 ReLUs, $c$, $L$ | a distance up to $L$, a pair beyond | the most general function of $i$ and distance here |
-# | ALiBi, symmetric | data2vec 2.0, jina-bert-v2, [MosaicBERT](https://github.com/mosaicml/examples/pull/132) | no cache in an encoder | nothing | one evaluation a distance | with something that knows left from right |
-# | ALiBi, half a step | DeepMind's study of positions drawn at random | no cache | nothing | the same | an encoder that shall see order |
+# | KERPLE | its authors; an option in NeMo | positions | two numbers per head | one evaluation per distance | ALiBi when far tokens matter |
+# | Sandwich | an option in NeMo | positions | nothing | $d/2$ cosines per distance | the bridge from chapter 20 to 35 |
+# | FIRE | asked for in [torchtune](https://github.com/meta-pytorch/torchtune/issues/2325); in [DAPE](https://github.com/chuanyang-Zheng/DAPE/blob/bde344a/DAPE.py)'s code | true positions | 32 ReLUs, $c$, $L$ | one evaluation per distance up to $L$, per pair beyond | the most general function of $i$ and distance here |
+# | ALiBi, symmetric | data2vec 2.0, jina-bert-v2, [MosaicBERT](https://github.com/mosaicml/examples/pull/132) | no cache in an encoder | nothing | one evaluation per distance | needs something else that tells left from right |
+# | ALiBi, half a step | DeepMind's study of positions drawn at random | no cache | nothing | the same | an encoder that must see order |
 #
 # - In version 5.23 of transformers no model has KERPLE, Sandwich or FIRE.
 # - **Fused kernels.** FlashAttention takes slopes, and so straight lines,
-#   [also symmetric ones](https://github.com/Dao-AILab/flash-attention/issues/796). A bent bias
-#   must be handed over as an array, or computed in blocks: `attention_blockwise` accepts a function of a block's
-#   distances ([chapter 12](12_attention_blocks.ipynb)), so KERPLE and Sandwich need no array. FIRE beyond $L$
-#   is no function of the distance.
+#   [also symmetric ones](https://github.com/Dao-AILab/flash-attention/issues/796). A curved bias must
+#   be passed as an array, or computed in blocks. `attention_blockwise` accepts a function of a
+#   block's distances ([chapter 12](12_attention_blocks.ipynb)), so KERPLE and Sandwich need no array.
+#   FIRE beyond $L$ is not a function of the distance.
 # - **In this book's Transformer**: `Kerple`, `Sandwich`, `Fire`.
 
 # %%
@@ -669,13 +693,14 @@ assert np.allclose(blocks, whole, rtol=0, atol=1e-12)
 # %% [markdown]
 # ## Further reading
 #
-# - T.-C. Chi et al. 2022, *KERPLE: Kernelized Relative Positional Embedding for Length Extrapolation*,
-#   [arXiv:2205.09921](https://arxiv.org/abs/2205.09921), and the
+# - T.-C. Chi et al. 2022, *KERPLE: Kernelized Relative Positional Embedding for Length
+#   Extrapolation*, [arXiv:2205.09921](https://arxiv.org/abs/2205.09921), and the
 #   [code](https://github.com/chijames/KERPLE/tree/25be3d7).
-# - T.-C. Chi et al. 2023, *Dissecting Transformer Length Extrapolation via the Lens of Receptive Field Analysis*,
-#   [arXiv:2212.10356](https://arxiv.org/abs/2212.10356): Sandwich.
-# - S. Li et al. 2024, *Functional Interpolation for Relative Positions Improves Long Context Transformers*,
-#   [arXiv:2310.04418](https://arxiv.org/abs/2310.04418): FIRE.
-# - I. Schoenberg 1938, *Metric spaces and positive definite functions*: conditional kernels and their exponentials.
+# - T.-C. Chi et al. 2023, *Dissecting Transformer Length Extrapolation via the Lens of Receptive
+#   Field Analysis*, [arXiv:2212.10356](https://arxiv.org/abs/2212.10356): Sandwich.
+# - S. Li et al. 2024, *Functional Interpolation for Relative Positions Improves Long Context
+#   Transformers*, [arXiv:2310.04418](https://arxiv.org/abs/2310.04418): FIRE.
+# - I. Schoenberg 1938, *Metric spaces and positive definite functions*: conditional kernels and their
+#   exponentials.
 #
 # **Cards**: [kerple](CARDS.md#kerple), [sandwich](CARDS.md#sandwich), [fire](CARDS.md#fire).

@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 37. Let the text decide: FoX and CoPE
+# # 37. Content-dependent position: Forgetting Transformer and CoPE
 #
 # *Can each token say how much of the past still counts, and can a query count sentences in place of words?*
 #
 # 30 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A bias that depends only on distance treats all texts alike, wherever their
+# sentences end. Here the text itself decides. In the Forgetting Transformer (FoX) each token sets a
+# gate that says how much of the past still counts. In contextual position encoding (CoPE) each query
+# chooses what to count, for example sentences. You compute both by hand, run FoX in a fast attention
+# kernel, and compare their costs. At the end you can add either to a model and test its masks, cache
+# and rounding.
 
 # %% fold="input" alt="A text of three and a half sentences. Above, weights of the last word: ALiBi's fall by equal shares, FoX's drop at each full stop. Below, positions: the distance is a line, CoPE's count a stair with a step at each full stop."
 import matplotlib.pyplot as plt
@@ -25,6 +30,18 @@ counted = cope_bias(one, gate_scores, rows)  # without a mask: right for the las
 plots.content_text(words, softmax(line[-1]), softmax(fox[-1]), counted[-1])
 plt.show()
 
+# %% [markdown]
+# The figure shows a text as its last word sees it. Above are the shares of attention, its
+# **weights**, when all scores are equal, for ALiBi and for FoX. Below are two kinds of position: the
+# distance $i - j$ from the query, at position $i$, to each key, at position $j$, and a count of full
+# stops, as CoPE can make it.
+#
+# ## Where distance biases fail: the sentence before
+#
+# ALiBi ([chapter 35](35_alibi.ipynb)) lets each token fade with its distance. But what makes a token
+# old? In the text of the figure, *mat* and *dog* are six words apart, and two sentences. A reader who
+# asks "what happened in the sentence before?" needs different distances each time.
+
 # %%
 sentence = np.cumsum(stop) - stop  # a full stop belongs to the sentence that it ends
 before = {}
@@ -35,19 +52,23 @@ assert 5 in before["slept"] and 5 not in before["dog"]  # no bias of the distanc
 assert words.index("dog") - words.index("mat") == 6 and sentence[11] - sentence[5] == 2
 
 # %% [markdown]
-# No function of the distance alone can favour just these keys: 5 must count for *slept* and not for *dog*. Two ideas let the text decide: tokens say what is
-# to be *forgotten* (FoX), or the query says what is to be *counted* (CoPE).
+# No function of only the distance can favour just these keys: 5 must count for *slept* and not for
+# *dog*. Two ideas let the text decide: tokens say what is to be *forgotten* (FoX), or the query says
+# what is to be *counted* (CoPE).
 #
-# ## A gate for each token
+# ## FoX: a forget gate per token
 #
-# FoX, the forgetting transformer (Lin et al. 2025, [arXiv:2503.02130](https://arxiv.org/abs/2503.02130)), takes
-# the forget gate of recurrent networks. Token $t$, of the vector $x_t$, makes a number
-# $f_t = \sigma(w\cdot x_t + b)$ between 0 and 1 for each head: the share that it leaves of all that came before. When query $i$ looks at key $j$, all tokens after $j$, up to $i$
-# itself, have had their say. So the weight gets the factor
+# FoX, the Forgetting Transformer (Lin et al. 2025,
+# [arXiv:2503.02130](https://arxiv.org/abs/2503.02130)), takes the forget gate of recurrent networks.
+# Token $t$ has the vector $x_t$. From it each head computes a number $f_t = \sigma(w\cdot x_t + b)$
+# between 0 and 1, with the logistic function $\sigma$: the share that the token keeps of all that
+# came before. When query $i$ attends to key $j$, the gates of all tokens after $j$, up to $i$ itself,
+# apply. So the weight gets the factor
 #
 # $$F_{ij} = f_{j+1}\, f_{j+2} \cdots f_i, \qquad F_{ii} = 1$$
 #
-# **Predict** $F$ for the last of four tokens with gates 0.9, 0.5, 0.8, 0.25. Which gate does not matter?
+# **Predict** $F$ for the last of four tokens with gates 0.9, 0.5, 0.8, 0.25. Which gate does not
+# matter?
 
 
 # %% fold="output"
@@ -68,13 +89,13 @@ other = np.array([0.1, 0.5, 0.8, 0.25])  # another first gate, which has nothing
 assert np.array_equal(kept_by_loops(other), kept)
 
 # %% [markdown]
-# A factor on the weight is a term in the exponent. The logarithm of a product is a sum, and a sum from $j+1$ to
-# $i$ is a difference of two sums from the start:
+# A factor on the weight is a term in the exponent. The logarithm of a product is a sum, and a sum
+# from $j+1$ to $i$ is a difference of two sums from the start:
 #
 # $$\ln F_{ij} = c_i - c_j, \qquad c_i = \ln f_0 + \ln f_1 + \cdots + \ln f_i$$
 #
-# That is the whole bias. The caller sums; the package's function subtracts (and refuses sums that rise: a gate
-# above 1).
+# That is the whole bias. The caller computes the sums, and the package's function subtracts. It
+# refuses sums that rise, since they mean a gate above 1.
 
 # %%
 from pe_numpy.book.show import show_source
@@ -94,12 +115,13 @@ plots.content_kept(words, {"ALiBi, slope 1/4": np.exp(line + hidden), "FoX": np.
 plt.show()
 
 # %% [markdown]
-# ALiBi's diagonals are constant. FoX has bright triangles, one for each sentence. (A full stop forgets what
-# came before it, so it stands at the head of the next triangle.) Here the gates were set by hand, 0.1 at a
+# ALiBi's diagonals are constant. FoX has bright triangles, one per sentence. A full stop forgets what
+# came before it, so it is at the head of the next triangle. Here the gates were set by hand, 0.1 at a
 # full stop and 0.95 elsewhere. In a model they are trained, and may find other borders, or none.
 #
-# *A common mistake* is the product from $j$ on, the key's own gate included. A full stop would then forget
-# itself. Another is to leave out the mask: above the diagonal $c_i - c_j$ is positive and rewards the future.
+# *A common mistake* is the product from $j$ on, the key's own gate included. A full stop would then
+# forget itself. Another is to leave out the mask: above the diagonal $c_i - c_j$ is positive and
+# rewards the future.
 
 # %%
 own_too = c[:, None] - np.append(0, c[:-1])  # c_i - c_(j-1)
@@ -109,13 +131,14 @@ assert softmax(table[0]).argmax() == 3 and table[0, 3] > 2.3
 
 # %% [markdown]
 # An encoder has no mask. The paper's scheme is causal; x-transformers
-# ([9252ed7](https://github.com/lucidrains/x-transformers/blob/9252ed7/x_transformers/x_transformers.py)) makes a second
-# set of gates for the future. Our class for encoders takes $-|c_i - c_j|$, with one set: on the past it is the same.
+# ([9252ed7](https://github.com/lucidrains/x-transformers/blob/9252ed7/x_transformers/x_transformers.py))
+# computes a second set of gates for the future. Our class for encoders takes $-|c_i - c_j|$, with one
+# set, which on the past is the same bias.
 #
-# ## A constant gate
+# ## ALiBi and CABLE as forget gates
 #
-# What if each token says the same? **Predict** the bias for $f = 1/2$ everywhere, the gate of an untrained
-# model: the authors' code starts with $b = 0$, and $\sigma(0) = 1/2$.
+# What if each token sets the same gate? **Predict** the bias for $f = 1/2$ everywhere, the gate of an
+# untrained model: the authors' code starts with $b = 0$, and $\sigma(0) = 1/2$.
 
 # %% fold="output"
 for b in (0.0, 5.0):
@@ -128,12 +151,14 @@ for b in (0.0, 5.0):
     print(f"b = {b}: gate {f:.4f}, ALiBi's slope {-np.log(f):.4f}, 99 % within {reach:.0f} keys")
 
 # %% [markdown]
-# A straight line again: ALiBi with the slope $-\ln f$. At $b = 0$ that is 0.6931, steeper than the steepest
-# (0.5) of ALiBi's eight heads. At equal scores 7 keys have 99 % of the weight: a new FoX has to learn to remember. x-transformers
-# starts with $b = 5$, which reaches about a hundred times farther.
+# The result is a straight line again: ALiBi with the slope $-\ln f$. At $b = 0$ that is 0.6931,
+# steeper than the steepest (0.5) of ALiBi's eight heads. At equal scores 7 keys have 99% of the
+# weight, so an untrained FoX has to learn to remember. x-transformers starts with $b = 5$, which
+# reaches about a hundred times further.
 #
-# CABLE ([arXiv:2503.08067](https://arxiv.org/abs/2503.08067), [code](https://github.com/axiomlab/Cable)) sums
-# $-\mathrm{softplus}(u)$, where softplus is $\ln(1 + e^u)$. That is the same bias, as
+# CABLE ([arXiv:2503.08067](https://arxiv.org/abs/2503.08067),
+# [code](https://github.com/axiomlab/Cable)) sums $-\mathrm{softplus}(u)$, where softplus is
+# $\ln(1 + e^u)$. That is the same bias, because
 #
 # $$-\ln(1 + e^{u}) = \ln \sigma(-u)$$
 #
@@ -150,15 +175,15 @@ print("u = 800:", overflowed, "or", -np.logaddexp(0, 800.0))
 assert overflowed == -np.inf and np.logaddexp(0, 800.0) == 800
 
 # %% [markdown]
-# ## No array of pairs
+# ## FoX in FlashAttention: two extra components instead of a bias
 #
-# A kernel for long texts does not hold the $(L, S)$ scores ([chapter 12](12_attention_blocks.ipynb)), and may take
-# no bias. FoX needs none: a difference of two sums is a product of two short vectors, so it hides in two more
-# components of $q$ and $k$:
+# A kernel for long texts does not store the $(L, S)$ scores
+# ([chapter 12](12_attention_blocks.ipynb)), and may take no bias. FoX needs none: a difference of two
+# sums is a product of two short vectors, so it fits into two extra components of $q$ and $k$:
 #
 # $$\frac{q_i\cdot k_j}{\sqrt K} + c_i - c_j = \Big[\frac{q_i}{\sqrt K},\ 1,\ c_i\Big]\cdot\big[k_j,\ -c_j,\ 1\big]$$
 #
-# Both sides hold for each pair of a random text, with gates between one half and 1:
+# The cell compares both sides for each pair of a random text, with gates between one half and 1:
 
 # %%
 from pe_numpy import attention, attention_blockwise, causal_mask
@@ -173,8 +198,8 @@ left_side = q @ k.T / np.sqrt(K) + forgetting_bias(c, c)
 assert np.allclose(wide_q @ wide_k.T, left_side, rtol=0, atol=1e-11)
 
 # %% [markdown]
-# A kernel divides by the root of the width that it is given, here $K + 2 = 8$. So multiply by that root first.
-# **Predict**: what becomes of the slope of the bias if you forget to?
+# A kernel divides by the square root of the width that it is given, here $K + 2 = 8$. So multiply by
+# that square root first. **Predict**: what becomes of the slope of the bias if you forget to?
 
 # %% fold="output"
 expected = attention(q, k, v, mask, forgetting_bias(c, c))[0]
@@ -187,14 +212,14 @@ print("outputs differ by", np.abs(forgotten - expected).max().round(2))
 assert np.allclose(forgotten, flatter, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# One of the two may go: a softmax does not notice $c_i$, which all keys of a row share
-# ([chapter 35](35_alibi.ipynb#a-constant-for-each-row)). A bias $-c_j$ of the key alone is enough
-# (exercise 1). But it grows with the length of the text, and that has a price.
+# One of the two components can go: a softmax is unaffected by $c_i$, which all keys of a row share
+# ([chapter 35](35_alibi.ipynb#a-constant-for-each-row)). A bias $-c_j$ that depends only on the key
+# is enough (exercise 1). But it grows with the length of the text, and that has a price.
 #
-# ## Sums in half precision
+# ## Precision: cumulative sums in half precision
 #
-# A sum of 20,000 logarithms is large, and each step is small. Take gates $\sigma(u)$ with $u$ drawn around 3, most
-# of them above 0.9. **Predict**: where do the sums end, in float64 and in float16?
+# A sum of 20,000 logarithms is large, and each step is small. Take gates $\sigma(u)$ with $u$ drawn
+# around 3, most of them above 0.9. **Predict**: where do the sums end, in float64 and in float16?
 
 # %% fold="output"
 steps = -np.logaddexp(0, -np.random.default_rng(0).normal(3, 1, 20_000))  # ln f
@@ -210,10 +235,11 @@ assert 0.2 < pace < 0.3
 assert f"{exact[-1]:.0f}" == "-1492" and half[-1] == -716.5
 
 # %% [markdown]
-# At the end the float16 sum moves at about a quarter of the right pace: a step below half the distance to the next
-# number is rounded away. Where it stands still, nothing is forgotten. Nor is it enough to sum in float64 and *store*
-# in float16. What helps besides float32: only differences count, so subtract the newest sum from all before you store them.
-# Then the large numbers, with their coarse rounding, belong to keys that are all but forgotten.
+# At the end the float16 sum moves at about a quarter of the right pace: a step below half the
+# distance to the next number is rounded away. Where the sum does not move, nothing is forgotten. Nor
+# is it enough to sum in float64 and *store* in float16. There is another solution besides float32:
+# only differences count, so subtract the newest sum from all before you store them. Then the large
+# numbers, with their coarse rounding, belong to keys that are almost forgotten.
 
 # %% alt="Left: sums of 20,000 logarithms; float64 falls along a line, float16 flattens. Right: weights of the last 40 keys. What one sees: exact weights fall from key to key; float16 sums give stairs with flat treads."
 newest = exact[-1]
@@ -236,10 +262,11 @@ plt.show()
 # ([bc3b101](https://github.com/fla-org/flash-linear-attention/blob/bc3b101dcb/fla/layers/forgetting_attn.py))
 # compute $\ln f$ in float32.
 #
-# ## What a gate learns
+# ## The gradient of a forget gate (second reading)
 #
-# Let $G_{ij}$ be the slope of the loss with respect to the bias of a pair. The gate of token $t$ stands between
-# the keys before $t$ and the queries from $t$ on, so it hears from all of these pairs:
+# Let $G_{ij}$ be the slope of the loss with respect to the bias of a pair. The gate of token $t$ is
+# between the keys before $t$ and the queries from $t$ on, so its gradient comes from all of these
+# pairs:
 #
 # $$\frac{\partial \mathcal L}{\partial \ln f_t} = \sum_{i \ge t}\ \sum_{j < t} G_{ij}$$
 #
@@ -262,12 +289,16 @@ by_sums = np.cumsum((G.sum(axis=1) - G.sum(axis=0))[::-1])[::-1]
 assert np.allclose(by_sums, pairs, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## With a cache
+# ## FoX with a KV cache
 #
-# The newest token comes alone: one query, all keys. Its sum is the *last* of the keys' sums, so the cache keeps
-# $\ln f$ (or $c$) beside $k$ and $v$. In flash-linear-attention one-token steps once gave outputs of a wrong shape
-# ([#355](https://github.com/fla-org/flash-linear-attention/issues/355)). Taking the wrong sum is worse, as nothing
-# tells: the shape is right. Old tokens may be dropped, and the sum begun anew: only differences count.
+# In generation each step has one query, the newest token's, and all keys. Its sum is the *last* of
+# the keys' sums, so the cache keeps $\ln f$ (or $c$) beside $k$ and $v$. In flash-linear-attention
+# one-token steps once gave outputs of a wrong shape
+# ([#355](https://github.com/fla-org/flash-linear-attention/issues/355)). Taking the wrong sum is
+# worse: the shape is right, so no error appears.
+# [Chapter 35](35_alibi.ipynb#a-common-mistake-the-position-of-the-newest-token) shows this mistake
+# with positions. Old tokens may be dropped, and the sum may start again after them, because only
+# differences count.
 
 # %%
 held = np.cumsum(np.log(four))
@@ -280,16 +311,18 @@ fresh = np.cumsum(np.log(four[2:]))  # the two oldest dropped
 assert np.allclose(forgetting_bias(fresh[-1:], fresh), newest_row[:, 2:], rtol=0, atol=1e-15)
 
 # %% [markdown]
-# ## Count what matters
+# ## CoPE: contextual position encoding
 #
 # CoPE, contextual position encoding (Golovneva et al. 2024,
-# [arXiv:2405.18719](https://arxiv.org/abs/2405.18719)), turns the question round: the *query* decides what a
-# step is. Query $i$ opens or shuts a gate at each key and counts the open ones, from the key up to itself:
+# [arXiv:2405.18719](https://arxiv.org/abs/2405.18719)), turns the question round: the *query* decides
+# what a step is. Query $i$ opens or shuts a gate at each key and counts the open ones, from the key
+# up to itself. The count stops at $N - 1$, the last row of a table of $N$ rows:
 #
 # $$g_{it} = \sigma\!\Big(\frac{q_i\cdot k_t}{\sqrt K}\Big), \qquad p_{ij} = \min\big(g_{ij} + g_{i,j+1} + \cdots + g_{ii},\ N - 1\big)$$
 #
-# By hand, three queries. The scores of the gates are chosen as logarithms, since $\sigma(\ln 3) = 3/4$ and
-# $\sigma(\ln 9) = 9/10$. **Predict** the counts of query 2, whose gates are 3/4, 1/2 and 9/10, with $N = 4$.
+# Work three queries by hand. The scores of the gates are chosen as logarithms, since
+# $\sigma(\ln 3) = 3/4$ and $\sigma(\ln 9) = 9/10$. **Predict** the counts of query 2, whose gates are
+# 3/4, 1/2 and 9/10, with $N = 4$.
 
 
 # %% fold="output"
@@ -310,12 +343,13 @@ assert np.allclose(p3[2], [0.75 + 0.5 + 0.9, 0.5 + 0.9, 0.9], rtol=0, atol=1e-12
 assert np.allclose(count_by_loops(scores3, 2)[2], [1, 1, 0.9], rtol=0, atol=1e-12)  # N - 1 = 1
 
 # %% [markdown]
-# The count is a fraction. A table of $N$ rows $e[0], \dots, e[N-1]$ is read between two rows, in proportion. With
-# $\lfloor p\rfloor$ the whole part of $p$ and $r = p - \lfloor p\rfloor$ the rest, the score of the pair gets
+# The count is a fraction. A table of $N$ rows $e[0], \dots, e[N-1]$ is interpolated between two rows.
+# With $\lfloor p\rfloor$ the whole part of $p$ and $r = p - \lfloor p\rfloor$ the rest, the score of
+# the pair gets
 #
 # $$z_{ij} = q_i\cdot\big((1 - r)\, e[\lfloor p_{ij}\rfloor] + r\, e[\lceil p_{ij}\rceil]\big)$$
 #
-# Here the width is 1, $q = 1, 1, 2$, and the table holds 0, 1, 4, 9.
+# Here the width is 1, $q = 1, 1, 2$, and the table contains 0, 1, 4, 9.
 
 
 # %%
@@ -344,9 +378,9 @@ plots.content_lookup(squares[:, 0], (grid, straight), dots)
 plt.show()
 
 # %% [markdown]
-# Between two rows the slope is the upper row minus the lower one. That is how a gate learns. At a whole count
-# floor and ceiling coincide, so the released rule gives 0 there, as beyond the last row; the line itself has a
-# kink.
+# Between two rows the slope is the upper row minus the lower one. That is how a gate learns. At a
+# whole count floor and ceiling coincide, so the released rule gives 0 there, as beyond the last row;
+# the line itself has a kink.
 
 # %%
 h = 1e-6
@@ -359,9 +393,10 @@ for count in (0.4, 1.3, 2.8, 2.0, 3.5):
     assert np.isclose(rule, by_differences, rtol=0, atol=1e-8) == (count != 2)
 
 # %% [markdown]
-# The package's function meets each query with each row once, and then looks two numbers up for each pair, 64 queries at a
-# time: what they need stays in the processor's cache. It takes the scores of the gates apart from $q$: the released code
-# can make them from keys of their own.
+# The package's function multiplies each query by each row once. Then it looks two numbers up for each
+# pair, 64 queries at a time, so that what they need stays in the processor's cache. It takes the
+# scores of the gates as a separate argument, because the released code can compute them from separate
+# keys.
 
 # %%
 from pe_numpy.relative.cope import at_counts
@@ -376,11 +411,11 @@ by_loops = look_up_by_loops(q5, count_by_loops(s5, 5), e5)
 assert np.allclose(cope_bias(q5, s5, e5, five)[five], by_loops[five], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## Sentences back
+# ## CoPE counts sentences
 #
-# Open the gates at full stops alone, and the position of a key is the number of full stops from it to
-# the query: sentences back. A table that favours row 1 then makes a head that looks at the sentence before, at
-# whatever distance.
+# Open the gates only at full stops, and the position of a key is the number of full stops from it to
+# the query: sentences back. A table that favours row 1 then gives a head that looks at the sentence
+# before, at any distance.
 
 # %% alt="Left: for each pair of words the number of full stops from key to query, a stair of blocks 0 to 3. Right: weights of the head that favours count 1: each word looks at the whole sentence before its own, where there is one; a full stop, at its own."
 seen = causal_mask(at, at)
@@ -395,9 +430,9 @@ plots.content_counts(words, counts + hidden, weights + hidden)
 plt.show()
 
 # %% [markdown]
-# (The count of a full stop begins with its own gate, so *its* sentence has count 1. For the words of the first
-# sentence no key has count 1, and the weights are equal.) We set these gates by hand. Whether training finds such gates is
-# another question, which this chapter does not answer.
+# The count of a full stop begins with its own gate, so *its* sentence has count 1. For the words of
+# the first sentence no key has count 1, and the weights are equal. We set these gates by hand.
+# Whether training finds such gates is another question, which this chapter does not answer.
 #
 # With all gates open CoPE counts words. **Predict** the count at distance $d = i - j$: is it $d$?
 
@@ -407,14 +442,14 @@ print("distances [3, 2, 1, 0] have the counts", open_gates[-1, -4:].astype(int).
 assert np.array_equal(open_gates[seen], (at[:, None] - at + 1)[seen])
 
 # %% [markdown]
-# It is $d + 1$: the key itself counts. So CoPE contains a table of relative positions, read at row $d + 1$, and row 0
-# is for keys behind shut gates.
+# It is $d + 1$, because the key itself counts. So CoPE contains a table of relative positions, read
+# at row $d + 1$, and row 0 is for keys behind shut gates.
 #
-# ### A common mistake: the mask after the sum
+# ### A common mistake: masking CoPE's gates after the sum
 #
-# The released code multiplies the gates by the mask before it sums. Masks that are in the scores already, as
-# $-\infty$ or $-10^9$, shut the gates, too. But a mask that is added after CoPE comes too late: padding and the
-# future have been counted.
+# The released code multiplies the gates by the mask before it sums. Masks that are in the scores
+# already, as $-\infty$ or $-10^9$, also shut the gates. But a mask that is added after CoPE comes too
+# late: padding and the future have been counted.
 
 # %%
 padded = np.concatenate([scores3, np.zeros((3, 2))], axis=1)  # two tokens of padding on the right
@@ -428,13 +463,14 @@ assert np.allclose(
 assert np.abs(late - z)[three].min() > 0.5
 
 # %% [markdown]
-# ### Which scale
+# ### CoPE's term: inside or outside the scale
 #
 # The score becomes $(q\cdot k + z)/\sqrt K$ in the released code
 # ([RAM e6f051f](https://github.com/facebookresearch/RAM/blob/e6f051f/projects/cope/src/cope/context_position.py)),
-# unless a flag, `cope-nodiv`, says otherwise, and $q\cdot k/\sqrt K + z$ in the listing of the paper's appendix B, which
-# x-transformers follows. In both codes the gates have the scaled scores. So the two forms differ by a factor $\sqrt K$ on
-# the table: a model can learn either, but weights of one don't serve the other. Our function leaves the scale to the caller.
+# unless a flag, `cope-nodiv`, says otherwise. It is $q\cdot k/\sqrt K + z$ in the listing of the
+# paper's appendix B, which x-transformers follows. In both codes the gates have the scaled scores. So
+# the two forms differ by a factor $\sqrt K$ on the table. A model can learn either, but weights of
+# one don't serve the other. Our function leaves the scale to the caller.
 
 # %%
 x = np.random.default_rng(5).standard_normal((5, 4))
@@ -445,16 +481,18 @@ print("largest difference of the two:", np.abs(code - listing)[five].max().round
 assert np.abs(code - listing)[five].max() > 0.5
 
 # %% [markdown]
-# ## Break a stick
+# ## Stick-breaking attention (second reading)
 #
 # A third answer has neither bias nor softmax. **Stick-breaking**
-# ([arXiv:2410.17980](https://arxiv.org/abs/2410.17980)) walks back from the query: each key $t$ takes the share
-# $\beta_{it} = \sigma(s_{it})$ of what is left of a stick of length 1.
+# ([arXiv:2410.17980](https://arxiv.org/abs/2410.17980)) walks back from the query along a stick of
+# length 1: each key $t$ takes the share $\beta_{it} = \sigma(s_{it})$ of what remains, where $s_{it}$
+# is its score.
 #
 # $$A_{ij} = \beta_{ij} \prod_{j < t < i} (1 - \beta_{it})$$
 #
-# The query itself is left out; the rest of the stick goes to its own value, or nowhere. In equal scores there is
-# no position, yet the weights are geometric, in the ratios of ALiBi with the slope $-\ln(1 - \beta)$.
+# The query itself takes no part; the rest of the stick goes to its own value, or nowhere. Equal
+# scores contain no position, yet the weights are geometric, in the ratios of ALiBi with the slope
+# $-\ln(1 - \beta)$.
 
 
 # %%
@@ -475,17 +513,17 @@ assert len(equal) == 15  # all keys before the query
 assert np.allclose(equal[:-1] / equal[1:], np.exp(-np.logaddexp(0, -1.0)), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Two more, in a sentence each. DAPE ([arXiv:2405.14722](https://arxiv.org/abs/2405.14722)) feeds a pair's scores and
-# biases, of all heads, to a small network and adds what comes out. Inkling, a model of 2026
-# (transformers' folder `inkling`), adds $\rho_i\cdot P[d]$ for distances up to a limit: Shaw's idea
-# ([chapter 31](31_shaw.ipynb)) with a second, narrow query $\rho$ of 16 numbers a head.
+# Here are two more, in a sentence each. DAPE ([arXiv:2405.14722](https://arxiv.org/abs/2405.14722))
+# feeds a pair's scores and biases, of all heads, to a small network and adds its output. Inkling, a
+# model of 2026 (transformers' folder `inkling`), adds $\rho_i\cdot P[d]$ for distances up to a limit:
+# Shaw's idea ([chapter 31](31_shaw.ipynb)) with a second, narrow query $\rho$ of 16 numbers per head.
 #
-# ## What it costs
+# ## What FoX and CoPE cost
 #
-# FoX adds a gate a token, and its fold two components to $K$. CoPE needs $N$ products for each query, and a
-# sigmoid, a sum and a lookup for each pair. Its sum runs back from the query: blocks of keys would have to come newest
-# first and carry the count (exercise 3), where `attention_blockwise` sweeps forward. A thread that asks how to
-# join CoPE with a fused kernel
+# FoX adds one gate per token and head, and two components to $K$ when it is folded in. CoPE needs $N$
+# products for each query, and a sigmoid, a sum and a lookup for each pair. Its sum runs back from the
+# query: blocks of keys would have to come newest first and carry the count (exercise 3), whereas
+# `attention_blockwise` sweeps forward. A thread that asks how to join CoPE with a fused kernel
 # ([flash-attention #1062](https://github.com/Dao-AILab/flash-attention/issues/1062)) was closed.
 
 # %%
@@ -499,44 +537,47 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 # %% [markdown]
 # ## In short
 #
-# - **What does FoX add to a score, and where?** $c_i - c_j$, after the division by $\sqrt K$, under a causal
-#   mask. $c$ is the cumulative sum of $\ln f$; the gate $f = \sigma(w\cdot x + b)$ is one number a token and
-#   head. A key keeps the product of the gates after it, the query's included. [Shown](#a-gate-for-each-token).
-# - **How do ALiBi and CABLE compare?** A constant gate $f$ is ALiBi with slope $-\ln f$. CABLE is FoX with the
-#   sign inside the gate turned. [Shown](#a-constant-gate).
-# - **Does FoX run in FlashAttention, and in half precision?** Yes: two more components hold the bias,
-#   $[q/\sqrt K, 1, c_i]\cdot[k, -c_j, 1]$, at a scale of 1. But sums of $\ln f$ belong in float32: float16 rounds their steps away.
-#   [Fold](#no-array-of-pairs), [precision](#sums-in-half-precision).
-# - **What must a cache hold?** FoX: keys, values and $\ln f$, one number a token and head; the queries are the
-#   *last* of the keys. CoPE: keys and values. [Shown](#with-a-cache).
-# - **What is a position in CoPE?** The query's count, from the key up to itself, of keys whose gates
-#   $\sigma(q\cdot k/\sqrt K)$ are open: a fraction, read in a table between two rows; beyond the last row, that row. Mask the gates
-#   *before* the sum. [Shown](#count-what-matters), [mask](#a-common-mistake-the-mask-after-the-sum).
-# - **Inside or outside the scale?** CoPE's released code has $(q\cdot k + z)/\sqrt K$, the paper's listing
-#   $q\cdot k/\sqrt K + z$. A trained table serves one of them. [Shown](#which-scale).
-#
-# ## Where distance fails
-#
-# ALiBi ([chapter 35](35_alibi.ipynb)) lets each token fade with its distance. But what makes a token old?
-# In the text of the picture, *mat* and *dog* are six words apart, and two sentences. A reader who asks "what
-# happened in the sentence before?" needs other distances each time.
+# - **What does FoX add to a score, and where?** $c_i - c_j$, after the division by $\sqrt K$, under a
+#   causal mask. $c$ is the cumulative sum of $\ln f$. A key keeps the product of the gates after it,
+#   the query's included. [FoX](#fox-a-forget-gate-per-token).
+# - **How do ALiBi and CABLE compare?** A constant gate $f$ is ALiBi with slope $-\ln f$. CABLE is FoX
+#   with the opposite sign inside the gate. [ALiBi and CABLE](#alibi-and-cable-as-forget-gates).
+# - **Does FoX run in FlashAttention, and in half precision?** Yes in FlashAttention: two extra
+#   components contain the bias. No in float16, which rounds the steps of the sums away. Compute sums
+#   of $\ln f$ in float32.
+#   [FlashAttention](#fox-in-flashattention-two-extra-components-instead-of-a-bias),
+#   [precision](#precision-cumulative-sums-in-half-precision).
+# - **What must a cache store?** FoX stores keys, values and $\ln f$, one number per token and head.
+#   The queries are the *last* of the keys. CoPE stores keys and values.
+#   [FoX with a KV cache](#fox-with-a-kv-cache).
+# - **What is a position in CoPE?** It is the query's count, from the key up to itself, of keys whose
+#   gates are open. A fraction is read between two rows of a table. Mask the gates *before* the sum.
+#   [CoPE](#cope-contextual-position-encoding),
+#   [mask](#a-common-mistake-masking-copes-gates-after-the-sum).
+# - **Is CoPE's term inside or outside the scale?** The released code has $(q\cdot k + z)/\sqrt K$,
+#   the paper's listing $q\cdot k/\sqrt K + z$. A trained table serves only one of them.
+#   [The scale](#copes-term-inside-or-outside-the-scale).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: One component is enough
+# Functions to write are in `notebooks/exercises/37_content.py`; check yours with
+# `pe-numpy check 37_content.py`.
 #
-# Fold FoX into *one* more component of $q$ and $k$, and show with `attention_blockwise` that the outputs stay.
+# ### Exercise 1: FoX with one extra component
+#
+# Fold FoX into *one* extra component of $q$ and $k$, and show with `attention_blockwise` that the
+# outputs do not change.
 #
 # <details><summary>Hint 1</summary>
 #
-# A softmax does not notice what all keys of a row share.
+# A softmax is unaffected by what all keys of a row share.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The component of $q$ is 1, that of $k$ is $-c_j$. The new width is $K + 1$.
+# The component of $q$ is 1, and the component of $k$ is $-c_j$. The new width is $K + 1$.
 #
 # </details>
 #
@@ -551,10 +592,10 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #
 # </details>
 #
-# ### Exercise 2: Texts packed into one row
+# ### Exercise 2: Packed texts, separated by a gate
 #
-# Several short texts stand in one row of a batch. Which gates keep a text from looking at the one before it,
-# with no mask but the causal one? Show it for two texts of 5 tokens.
+# Several short texts are packed into one row of a batch. Which gates keep a text from attending to
+# the one before it, with no mask but the causal one? Show it for two texts of 5 tokens.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -564,7 +605,7 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #
 # <details><summary>Hint 2</summary>
 #
-# That of the first token of the second text. A gate of 0 has no logarithm; $10^{-12}$ has.
+# It is the gate of the first token of the second text. A gate of 0 has no logarithm; $10^{-12}$ has.
 #
 # </details>
 #
@@ -587,8 +628,8 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #
 # ### Exercise 3: CoPE in blocks
 #
-# Compute CoPE's counts for one query over blocks of keys, carrying one number from block to block. In which order
-# must the blocks come?
+# Compute CoPE's counts for one query over blocks of keys, carrying one number from block to block. In
+# which order must the blocks come?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -598,7 +639,7 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #
 # <details><summary>Hint 2</summary>
 #
-# The newest block first; carry the sum of its gates.
+# The newest block comes first; carry the sum of its gates.
 #
 # </details>
 #
@@ -619,8 +660,8 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #
 # ### Exercise 4: A relative table inside CoPE
 #
-# Give CoPE gates and a table so that $z_{ij} = q_i \cdot R_d$ for a table $R$ of the distances $d = 0$ to 5, and for
-# larger distances $q_i \cdot R_5$.
+# Give CoPE gates and a table so that $z_{ij} = q_i \cdot R_d$ for a table $R$ of the distances
+# $d = 0$ to 5, and for larger distances $q_i \cdot R_5$.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -650,24 +691,27 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #
 # | scheme | used by | cache, beside k and v | trained | cost | in a word |
 # |---|---|---|---|---|---|
-# | FoX | research models, flash-linear-attention | $\ln f$, a number a token and head | $w$, $b$ of each head | a bias of the key alone | recency that the text decides |
-# | CABLE | research models | the same | the same | the same | FoX, with another sign inside |
-# | CoPE | research models, x-transformers | nothing | $N$ rows a layer, shared by heads | a sigmoid and a lookup a pair | counts things, at the price of speed |
+# | FoX | research models, flash-linear-attention | $\ln f$, one number per token and head | $w$, $b$ of each head | a bias that depends only on the key | recency that the text decides |
+# | CABLE | research models | the same | the same | the same | FoX, with the opposite sign inside |
+# | CoPE | research models, x-transformers | nothing | $N$ rows per layer, shared by heads | a sigmoid and a lookup per pair | counts things, at the price of speed |
 # | stick-breaking | research models | nothing | nothing | suffix sums of each row | order without a position |
 #
-# - **Gates in float32**, their sums too. If sums must be stored in less, subtract the newest first.
-# - **Start.** $b = 0$ forgets half at each token; $b = 5$ nearly nothing. There are also variants with fixed
-#   gates and with $b$ alone ([code](https://github.com/zhixuan-lin/forgetting-transformer/tree/883f260)).
-# - **Padding.** Set $\ln f$ of padding to 0 (a gate of 1), and mask it. In CoPE a masked key has the gate 0.
-# - **CABLE's scale.** One version of its code divides scores by the root of the *model's* width (commit 087c3a1), another by 1
-#   (2d7410b): compare weights with the code that made them.
-# - **CoPE's table** has one row more than the context by default, since a count of 0 is possible; a small $N$, such
-#   as 64, makes it a clipped count.
+# - **Gates in float32**, and also their sums. If sums must be stored in less, subtract the newest
+#   first.
+# - **Start.** $b = 0$ forgets half at each token, $b = 5$ nearly nothing. There are also variants
+#   with fixed gates and with only $b$
+#   ([code](https://github.com/zhixuan-lin/forgetting-transformer/tree/883f260)).
+# - **Padding.** Set $\ln f$ of padding to 0 (a gate of 1), and mask it. In CoPE a masked key has the
+#   gate 0.
+# - **CABLE's scale.** One version of its code divides scores by the square root of the *model's*
+#   width (commit 087c3a1), another by 1 (2d7410b): compare weights with the code that made them.
+# - **CoPE's table** has by default one row more than the context has tokens, since a count of 0 is
+#   possible; a small $N$, such as 64, makes it a clipped count.
 # - **Stick-breaking** once gave NaN as gradients
-#   ([#5](https://github.com/shawntan/stickbreaking-attention/issues/5) reports it): work in log space, and let
-#   `where` choose before the logarithm ([chapter 61](61_autodiff.ipynb)).
-# - **In this package**: `Forgetting` and `Cope` in `pe_numpy.transformer.encodings` put both into the Transformer of
-#   [chapter 62](62_model.ipynb).
+#   ([#5](https://github.com/shawntan/stickbreaking-attention/issues/5) reports it): work in log
+#   space, and let `where` choose before the logarithm ([chapter 61](61_autodiff.ipynb)).
+# - **In this package**: `Forgetting` and `Cope` in `pe_numpy.transformer.encodings` put both into the
+#   Transformer of [chapter 62](62_model.ipynb).
 #
 # ## Further reading
 #
@@ -676,8 +720,8 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 # - Golovneva et al. 2024, *Contextual Position Encoding: Learning to Count What's Important*,
 #   [arXiv:2405.18719](https://arxiv.org/abs/2405.18719), and its
 #   [code](https://github.com/facebookresearch/RAM/tree/e6f051f/projects/cope).
-# - Tan et al. 2024, *Scaling Stick-Breaking Attention: An Efficient Implementation and In-depth Study*,
-#   [arXiv:2410.17980](https://arxiv.org/abs/2410.17980), and its
+# - Tan et al. 2024, *Scaling Stick-Breaking Attention: An Efficient Implementation and In-depth
+#   Study*, [arXiv:2410.17980](https://arxiv.org/abs/2410.17980), and its
 #   [reference](https://github.com/shawntan/stickbreaking-attention/blob/3147a38/stickbreaking_attention/sb_ref.py).
 #
 # **Cards**: [forgetting](CARDS.md#forgetting), [cope](CARDS.md#cope).

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 38. Look up offsets in windows: Swin, MViT, SAM
+# # 38. Relative position bias in vision: Swin, MViT, SAM
 #
 # *What takes the place of the distance in an image, how is its table read without an index, and what if the window grows?*
 #
 # 35 minutes. Needs [25 Place pixels: positions on a grid](25_grid.ipynb), [30 Expand the score: from absolute to relative](30_expansion.ipynb), [31 Give each distance a vector: Shaw's scheme](31_shaw.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** In an image the distance from one pixel to another has two parts: how far down
+# and how far across. Vision models such as Swin, MViT and SAM cut an image into windows and train one
+# number or two vectors for each such offset. You number the offsets of a window, read the trained
+# table without building an index, and split it into two short tables. At the end you can load such
+# tables, test them on windows that are not square, and resize them for larger images.
 
 # %% fold="input" alt="A window of 4 by 5 pixels for three queries: which row of the table each key reads. Below, the table, 7 by 9. What one sees: the keys' colours are a frame of 4 by 5 in the table, turned by 180 degrees; the frame slides with the query."
 import matplotlib.pyplot as plt
@@ -22,6 +26,18 @@ from pe_numpy.relative import windows
 plots.windows_view(4, 5, [(0, 0), (1, 3), (3, 4)])
 plt.show()
 
+# %% [markdown]
+# The figure shows a window of 4 by 5 pixels for three queries, each in a thick black frame. Above,
+# each key shows which row of a trained table it reads for that query. Below, the whole table is laid
+# out as a grid, and the frame marks the rows that the query reads.
+#
+# ## Two distances in a window: why one number is not enough
+#
+# Cut an image into windows of $h$ rows and $w$ columns of pixels (or of patches, small squares of
+# pixels), and let each pixel attend to the pixels of its own window. A bias may distinguish near from
+# far, as [T5's](33_t5.ipynb) does. First attempt: number the pixels row by row and take the distance
+# $i-j$ of a sentence. **Predict**, for 2 rows of 3 pixels: which pairs of pixels have $i-j=1$?
+
 # %% fold="output"
 h, w = 2, 3
 pixels = [(y, x) for y in range(h) for x in range(w)]
@@ -36,15 +52,15 @@ print(len(offsets), "distances,", len(set().union(*offsets.values())), "offsets"
 assert len(offsets) == 11 and len(set().union(*offsets.values())) == 15
 
 # %% [markdown]
-# The right neighbour, and the pixel at the other end of the next row: one number for two things. In an
-# image "how far" has two parts, the **offset** $(\Delta y,\Delta x) = (y-y',\,x-x')$ of the query at
-# $(y,x)$ from the key at $(y',x')$.
+# A pixel and its right neighbour have it, and so do the last pixel of one row and the first of the
+# next: one number for two things. In an image "how far" has two parts, the **offset**
+# $(\Delta y,\Delta x) = (y-y',\,x-x')$ of the query at $(y,x)$ from the key at $(y',x')$.
 #
-# ## Number the offsets
+# ## Swin's relative_position_index: numbering the offsets
 #
-# $\Delta y$ runs from $-(h-1)$ to $h-1$: $2h-1$ values; $\Delta x$ has $2w-1$. Give each offset a
-# row of a table. Shift both parts so that they begin at 0, then count as one reads, $\Delta y$ with the
-# large steps:
+# $\Delta y$ runs from $-(h-1)$ to $h-1$, so it has $2h-1$ values; $\Delta x$ has $2w-1$. Give each
+# offset a row of a table of $(2h-1)(2w-1)$ rows. Shift both parts so that they begin at 0, then count
+# in reading order, with the large steps for $\Delta y$:
 #
 # $$I = (\Delta y+h-1)\,(2w-1)+\Delta x+w-1$$
 
@@ -63,12 +79,14 @@ plots.windows_index(h, w, offset_index(h, w))
 plt.show()
 
 # %% [markdown]
-# Work the first row out: the query (0, 0) and the key (0, 0) have the offset (0, 0), so
-# $I = (0+1)\cdot 5+0+2 = 7$, the middle of 15 rows. One key to the right makes $\Delta x=-1$ and $I=6$; one
-# row down makes $\Delta y=-1$ and $I = 2$. (Why this order and no other? A reader asked the authors,
-# [Swin-Transformer #281](https://github.com/microsoft/Swin-Transformer/issues/281). Any numbering would do,
-# if it tells offsets apart; this one lets the table lie as a picture.) Each head has a table of its own, $b$, one trained number
-# an offset:
+# Work the first row out by hand. The query (0, 0) and the key (0, 0) have the offset (0, 0), so
+# $I = (0+1)\cdot 5+0+2 = 7$, the middle of 15 rows. One key to the right makes $\Delta x=-1$ and
+# $I=6$; one row down makes $\Delta y=-1$ and $I = 2$.
+#
+# Why this order and no other? A reader asked the authors,
+# [Swin-Transformer #281](https://github.com/microsoft/Swin-Transformer/issues/281). Any numbering
+# would do if it distinguishes the offsets; this one lets the table be laid out as a grid. Each head
+# has its own table $b$, with one trained number per offset:
 #
 # $$\mathrm{softmax}_j\Big(\frac{q_i\cdot k_j}{\sqrt K}+b[I_{ij}]\Big)$$
 
@@ -83,11 +101,11 @@ for head, i in np.ndindex(H, h * w):
     assert np.allclose(weights[head, i], softmax(np.array(row)), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### Symmetries
+# ### Symmetries of the index (second reading)
 #
-# The matrix has three regularities. Exchanging query and key negates the offset, so the two numbers are
-# equally far from the middle. Turning the window by 180° negates it, too. And an offset is met by as many pairs as
-# the window has room for it. With $N=(2h-1)(2w-1)$:
+# The matrix has three regularities. Exchanging query and key negates the offset, so the two numbers
+# are equally far from the middle. Rotating the window by 180° also negates it. And an offset occurs
+# in as many pairs as the window has room for it. With $N=(2h-1)(2w-1)$:
 #
 # $$I+I^\top=N-1,\qquad I^{\text{turned}}=I^\top,\qquad
 # \#\{I=(\Delta y,\Delta x)\}=(h-|\Delta y|)\,(w-|\Delta x|)$$
@@ -109,9 +127,10 @@ plots.windows_met(met)
 plt.show()
 
 # %% [markdown]
-# Counting is training, too: the gradient of a row of the table is the sum of the gradients of all scores that
-# read it. In each window a corner row learns from one pair, the middle row from 49. (Swin moves its windows by half
-# their side in every other layer, and a mask keeps apart what is no neighbour; the bias is the same.)
+# The counts also describe training: the gradient of a row of the table is the sum of the gradients of
+# all scores that read it. In each window a corner row learns from one pair, the middle row from 49.
+# Swin moves its windows by half their side in every other layer, and a mask separates pixels that are
+# not neighbours; the bias is the same.
 
 # %%
 g = rng.standard_normal((H, h * w, h * w))  # gradient of the loss with respect to the scores
@@ -121,10 +140,10 @@ for head in range(H):
     assert np.allclose(grads["b"][:, head], sums, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### A common mistake: the other side
+# ### A common mistake: height for width in the index
 #
-# With the factor $2h-1$ in place of $2w-1$ a window that is wider than high runs all the same. **Predict**:
-# how many of the 15 rows does a window of 2×3 then use? And one of 7×7, of its 169?
+# With the factor $2h-1$ instead of $2w-1$ a window that is wider than tall runs without an error.
+# **Predict**: how many of the 15 rows does a window of 2×3 then use? And one of 7×7, of its 169?
 
 
 # %% fold="output"
@@ -150,10 +169,10 @@ plt.show()
 
 # %% [markdown]
 # For 2×3 the wrong factor is 3, the width, and the index is the $i-j$ of the first attempt, plus 5. A
-# square hides the mistake, and a window that is higher than wide shows it: the index runs beyond the table,
-# and NumPy raises an IndexError. In three dimensions a square does not help: nnFormer multiplies by $3w-1$,
-# $2w-1$ and 1, "not important, as long as the three dimensions can be distinguished"
-# ([#8](https://github.com/282857341/nnFormer/issues/8)). For $w=4$ they are not.
+# square hides the mistake. A window that is taller than wide shows it: the index runs beyond the
+# table, and NumPy raises an IndexError. In three dimensions a square does not help. nnFormer
+# multiplies by $3w-1$, $2w-1$ and 1, "not important, as long as the three dimensions can be
+# distinguished" ([#8](https://github.com/282857341/nnFormer/issues/8)). For $w=4$ they cannot.
 
 # %%
 z, y, x = np.indices((7, 7, 7))  # offsets of a window of 4 by 4 by 4, shifted to 0..6
@@ -162,16 +181,17 @@ print(right.size, "offsets;", len(np.unique(theirs)), "and", len(np.unique(right
 assert (right.size, len(np.unique(theirs)), len(np.unique(right))) == (343, 115, 343)
 
 # %% [markdown]
-# ## The view that slides
+# ## Reading the bias table through a strided view
 #
-# The index of a window of $14\times 14$ has 38,416 entries, to read 729 rows. Is it needed? Lay the table of a
-# head out as a picture $T$ of $2h-1$ rows and $2w-1$ columns. Then
+# The index of a window of $14\times 14$ has 38,416 entries, to read 729 rows. Is it needed? Lay the
+# table of a head out as a grid $T$ of $2h-1$ rows and $2w-1$ columns. Then
 #
 # $$B_{(y,x),(y',x')} = T[\,y-y'+h-1,\;x-x'+w-1\,]$$
 #
-# For one query the keys fill a frame of $h\times w$ in the picture, turned by 180°: the
-# frame at the top of this chapter. Next query, next frame. One step of the query moves forward in memory, one
-# step of the key back. So the bias is a **view** of four axes, whose last two strides are the first two, negated.
+# For one query the keys fill a frame of $h\times w$ in the grid, rotated by 180°: the frame at the
+# top of this chapter. The next query has the next frame. One step of the query moves forward in
+# memory, one step of the key back. So the bias is a **view** of four axes, whose last two strides are
+# the first two, negated.
 
 # %%
 assert offset_index(14, 14).size == 38_416 and 27 * 27 == 729
@@ -189,13 +209,14 @@ assert windows.grid_of(T[None], h, w).strides[1:] == B.strides
 # %% [markdown]
 # The package makes this view in two steps that it has already: a *window* on a line
 # ([chapter 30](30_expansion.ipynb)) of columns, and one of rows. Then `reshape` to $(hw, hw)$ copies,
-# since no single stride leads from the end of a row of pixels to the next row. The bias is as large as the scores in any case; what is saved is the
-# index. (`_window` has a rule for its gradient, so the table is trained through the view, as above.)
+# since no single stride leads from the end of a row of pixels to the next row. The bias is as large
+# as the scores in any case; only the index is saved. `_window` has a rule for its gradient, so the
+# table is trained through the view, as above.
 #
-# ### A token that has no place
+# ### Bias for the class token (BEiT)
 #
-# BEiT adds a class token to its one large window. It has no offset, so it gets three rows behind the others: class
-# to pixel, pixel to class, class to itself.
+# BEiT adds a class token to its one large window. The token has no offset, so it gets three rows
+# behind the others: class to pixel, pixel to class, class to itself.
 
 
 # %%
@@ -210,20 +231,21 @@ print(with_class_token(offset_index(1, 2)).tolist())
 assert with_class_token(offset_index(2, 3)).max() == 15 + 3 - 1
 
 # %% [markdown]
-# ## Two short tables
+# ## Decomposed relative positions: two short tables (MViT, SAM)
 #
-# A trained *vector* for each offset, as Shaw has for each distance ([chapter 31](31_shaw.ipynb)), would need
-# $(2h-1)(2w-1)$ vectors: 16,129 for the $64\times64$ patches of SAM's global layers. MViT (version 2) takes
-# two tables of vectors, one for rows and one for columns: 254.
+# A trained *vector* per offset, like Shaw's vector per distance ([chapter 31](31_shaw.ipynb)), would
+# need $(2h-1)(2w-1)$ vectors: 16,129 for the $64\times64$ patches of SAM's global layers. MViT
+# (version 2) takes two tables of vectors, one for rows and one for columns: 254.
 #
 # $$s_{ij} = \frac{q_i\cdot k_j}{\sqrt K} + q_i\cdot R_{\Delta y} + q_i\cdot C_{\Delta x}$$
 #
-# Only the first term is divided: so in the
+# Only the first term is divided, both in the
 # [code of MViT](https://github.com/facebookresearch/mvit/blob/dfbdfdf/mvit/models/attention.py) and
+# in the code
 # [of SAM](https://github.com/facebookresearch/segment-anything/blob/dca509f/segment_anything/modeling/image_encoder.py).
-# All heads share the tables. In the listing `row_of` adds $n-1$ to the distances, which gives rows of a table of
-# $2n-1$; the branch of `add_query_products` is for pixels that fill no grid. A window by hand, with $K=1$, keys of 0,
-# two rows and two columns:
+# All heads share the tables. In the listing `row_of` adds $n-1$ to the distances, which gives rows of
+# a table of $2n-1$; the branch of `add_query_products` is for pixels that fill no grid. The cell
+# works out a window by hand, with $K=1$, keys of 0, two rows and two columns:
 
 # %%
 show_source(decomposed_scores)
@@ -241,9 +263,10 @@ assert got[0].round(9).tolist() == [2.2, 1.2, 2.1, 1.1]
 assert got[3].round(9).tolist() == [13.2, 9.2, 12.8, 8.8]
 
 # %% [markdown]
-# Each query meets the vectors of its $h$ rows and $w$ columns of keys once: $L\,(h+w)$ products. Then both
-# results are spread over the keys by broadcasting, $(h, w, h, 1)$ and $(h, w, 1, w)$. For SAM's
-# $64\times64$ patches these are 32 times fewer products than one for each pair would be.
+# Each query is multiplied by the vectors of its $h$ rows and $w$ columns of keys once, which takes
+# $L\,(h+w)$ products. Then both results are spread over the keys by broadcasting, $(h, w, h, 1)$ and
+# $(h, w, 1, w)$. For SAM's $64\times64$ patches these are 32 times fewer products than one for each
+# pair would be.
 
 # %% alt="What one query of a window of 6 by 9 adds to the score of each key: a part constant along rows, a part constant along columns, their sum. What one sees: horizontal stripes plus vertical stripes make a plaid."
 L = 64 * 64
@@ -256,15 +279,15 @@ plots.windows_sum_of_two(by_row, by_column, (y, x))
 plt.show()
 
 # %% [markdown]
-# It *is* Shaw's scheme, on a table whose every vector is a sum: $R_{\Delta y}+C_{\Delta x}$. The package's
-# `shaw_scores` divides its term by $\sqrt K$, so the vectors are multiplied by it here. And a sum cannot say
-# everything: whatever the query, what it adds for an offset is a number of the row plus a number of the column,
-# so for any two rows and two columns of keys
+# This *is* Shaw's scheme, on a table whose every vector is a sum: $R_{\Delta y}+C_{\Delta x}$. The
+# package's `shaw_scores` divides its term by $\sqrt K$, so the vectors are multiplied by it here. And
+# a sum cannot express everything. Whatever the query, the number that it adds for an offset is a
+# number of the row plus a number of the column. So for any two rows and two columns of keys
 #
 # $$p_{y_1x_1}+p_{y_2x_2} = p_{y_1x_2}+p_{y_2x_1}$$
 #
-# A query that adds 0 for its own pixel and 1 for the neighbour above and the one beside it adds 2 for the diagonal
-# one (exercise 4).
+# A query that adds 0 for its own pixel and 1 for the neighbour above and the one beside it adds 2 for
+# the diagonal one (exercise 4).
 
 # %%
 q, k = rng.standard_normal((2, H, h * w, K))
@@ -283,8 +306,8 @@ print(round(float(np.abs(scores - divided).max()), 2))
 assert np.abs(scores - divided).max().round(2) == 3.22
 
 # %% [markdown]
-# Pixels that fill no grid (some dropped, some packed) come with the distances of all pairs, $(L, S)$, and
-# give the same scores; then each query meets all $2h-1$ and $2w-1$ vectors.
+# Pixels that fill no grid (some dropped, some packed) come with the distances of all pairs, $(L, S)$,
+# and give the same scores. Each query is then multiplied by all $2h-1$ and $2w-1$ vectors.
 
 # %%
 some = [5, 0, 3]  # three pixels of the six, in any order
@@ -294,17 +317,17 @@ few = decomposed_scores(q[:, some], k[:, some], R, C, *pairs)
 assert np.allclose(few, scores[:, some][:, :, some], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### Queries and keys of other sizes
+# ### Pooled queries and keys: grids of different sizes (second reading)
 #
-# MViT pools keys, and sometimes queries, to coarser grids. Let an axis have $n_q$ queries and $n_k$ keys, and the
-# table $2\max(n_q,n_k)-1$ rows. The code brings both to the finer scale; the query at $y$ reads for the key
-# at $y'$ the row
+# MViT pools keys, and sometimes queries, to coarser grids. Let an axis have $n_q$ queries and $n_k$
+# keys, and the table $2\max(n_q,n_k)-1$ rows. The code brings both to the finer scale; the query at
+# $y$ reads for the key at $y'$ the row
 #
 # $$r = y\,\max\!\big(\tfrac{n_k}{n_q},1\big) - y'\,\max\!\big(\tfrac{n_q}{n_k},1\big)
 # + (n_k-1)\max\!\big(\tfrac{n_q}{n_k},1\big)$$
 #
-# with its fraction cut off. **Predict**: of 7 rows for 4 queries and 2 keys, which one does the query 0 read for the
-# key 0, and which one is never read?
+# with its fraction cut off. **Predict**: of 7 rows for 4 queries and 2 keys, which one does the query
+# 0 read for the key 0, and which one is never read?
 
 
 # %% fold="output"
@@ -323,9 +346,10 @@ assert rows_read(2, 4).tolist() == [[3, 2, 1, 0], [5, 4, 3, 2]]
 assert np.array_equal(rows_read(5, 5), relative_distance(range(5), range(5)) + 4)
 
 # %% [markdown]
-# Row 2, not the middle one, which is 3: with fewer keys than queries the offset 0 comes
-# $\frac{n_q}{n_k}-1$ rows before the middle (a fraction counts as one), and the last row is never read. To load such
-# weights, hand `decomposed_scores` the distance $r$ minus half the table's length, cut off.
+# It reads row 2, not the middle one, which is 3. With fewer keys than queries the offset 0 comes
+# $\frac{n_q}{n_k}-1$ rows before the middle (a fraction counts as one), and the last row is never
+# read. To load such weights, pass `decomposed_scores` the distance $r$ minus half the table's length,
+# cut off.
 
 # %%
 for n_q in range(2, 12):
@@ -342,15 +366,15 @@ for (y, x), (other_y, other_x) in ((a, b) for a in np.ndindex(4, 3) for b in np.
     assert np.isclose(got[i, j], q_up[i] @ k_up[j] / 2 + position, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## Resize a table
+# ## Resizing a bias table for larger windows
 #
-# A model is to run on larger images, with larger windows: the table is too short, and weights don't load. Swin's
-# authors resize the picture $T$ of each head, bicubic
+# A model is to run on larger images, with larger windows: the table is too short, and weights don't
+# load. Swin's authors resize the grid $T$ of each head with bicubic interpolation
 # ([#24](https://github.com/microsoft/Swin-Transformer/issues/24),
-# [#58](https://github.com/microsoft/Swin-Transformer/issues/58)); SAM's code resizes its two tables, linear
-# ([#338](https://github.com/facebookresearch/segment-anything/issues/338) and
-# [#374](https://github.com/facebookresearch/segment-anything/issues/374) ask why the global layers don't load).
-# With the matrix $W$ of [chapter 25](25_grid.ipynb), `resize_matrix(old, new)`:
+# [#58](https://github.com/microsoft/Swin-Transformer/issues/58)). SAM's code resizes its two tables
+# with linear interpolation ([#338](https://github.com/facebookresearch/segment-anything/issues/338)
+# and [#374](https://github.com/facebookresearch/segment-anything/issues/374) ask why the global
+# layers don't load). With the matrix $W$ of [chapter 25](25_grid.ipynb), `resize_matrix(old, new)`:
 #
 # $$T' = W_h\,T\,W_w^\top$$
 
@@ -367,12 +391,13 @@ print("the offsets 0, 1, 2 read what were", now[11:14].round(3).tolist())
 assert np.allclose(now[11:14], np.arange(3) * 13 / 23, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Resizing **stretches**: a step of one pixel now reads what 0.565 of a step had learned. That is right when the
-# same picture comes with finer pixels, and wrong when more of the picture comes with the same pixels.
+# Resizing **stretches**: a step of one pixel now reads what 0.565 of a step had learned. That is
+# right when the same image comes with finer pixels, and wrong when a larger part of the scene comes
+# with the same pixels.
 #
-# *A common mistake*, once more with two sides: the table laid out as $(2w-1, 2h-1)$ before it is resized. In
-# transformers 5.23.0, `BeitRelativePositionBias` does so even for a window of its own size, where nothing
-# should change. Squares hide it.
+# *A common mistake* again exchanges two sides: the table is laid out as $(2w-1, 2h-1)$ before it is
+# resized. In transformers 5.23.0, `BeitRelativePositionBias` does so even for a window of its own
+# size, where nothing should change. Squares hide it.
 
 # %%
 T = rng.standard_normal((3, 5))  # a head of a window of 2 by 3
@@ -382,11 +407,12 @@ assert np.allclose(resize_matrix(3, 3) @ T @ resize_matrix(5, 5).T, T, rtol=0, a
 assert np.abs(theirs - T).max() > 1
 
 # %% [markdown]
-# ## Coordinates in place of a table
+# ## Swin-2: coordinates and a network instead of a table (continuous position bias)
 #
-# Swin-2 does not store the table; a small network makes it, from *coordinates* of the offset. So another
-# window is only another list of coordinates. They are spaced by a logarithm, since a larger window should not lead
-# the network far out of what it has seen. On each axis, with the window $P$ of the *pretraining*:
+# Swin-2 does not store the table; a small network makes it, from *coordinates* of the offset. So
+# another window is only another list of coordinates. They are spaced by a logarithm, since a larger
+# window should not lead the network far out of what it has seen. On each axis, with the window $P$ of
+# the *pretraining*:
 #
 # $$u(\Delta) = \mathrm{sign}(\Delta)\;\frac{\log_2\!\big(1+8\,|\Delta|/(P-1)\big)}{\log_2 8}$$
 
@@ -410,13 +436,14 @@ plt.show()
 assert curves["window 16, $P = 8$"].max() < 1.4 and (d / 7).max() > 2.1
 
 # %% [markdown]
-# Why 1.056642 and not 1? The code divides by $\log_2 8$, but $1+8\cdot1=9$. A reader asked; an author answered
-# that the range is $\pm7$ ([#224](https://github.com/microsoft/Swin-Transformer/issues/224)); in the
-# [code](https://github.com/microsoft/Swin-Transformer/blob/f82860b/models/swin_transformer_v2.py) it is $\pm8$
-# ([#329](https://github.com/microsoft/Swin-Transformer/issues/329) asks again). It harms nothing, but weights
-# were trained with it. A window of 1 would divide 0 by 0, and is refused.
+# Why 1.056642 and not 1? The code divides by $\log_2 8$, but $1+8\cdot1=9$. A reader asked, and an
+# author answered that the range is $\pm7$
+# ([#224](https://github.com/microsoft/Swin-Transformer/issues/224)). In the
+# [code](https://github.com/microsoft/Swin-Transformer/blob/f82860b/models/swin_transformer_v2.py) it
+# is $\pm8$ ([#329](https://github.com/microsoft/Swin-Transformer/issues/329) asks again). It harms
+# nothing, but weights were trained with it. A window of 1 would divide 0 by 0, and is refused.
 #
-# The network has 512 hidden units (here 32) and one output a head.
+# The network has 512 hidden units (here 32) and one output per head.
 
 # %%
 A1, a1, A2 = rng.standard_normal((2, 32)), rng.standard_normal(32), rng.standard_normal((32, H))
@@ -428,8 +455,9 @@ except ValueError as refused:
     print(refused)
 
 # %% [markdown]
-# What it makes is squeezed into $(0, 16)$ by the logistic function $\sigma$. And the scores are cosines, times a
-# trained $\tau\le100$ of each head, which starts at 10. With $\mathrm{net}$ for a head's output:
+# Its output is squeezed into $(0, 16)$ by the logistic function $\sigma$. And the scores are cosines,
+# times a trained $\tau\le100$ of each head, which starts at 10. With $\mathrm{net}$ for a head's
+# output:
 #
 # $$s_{ij} = \tau\,\frac{q_i\cdot k_j}{|q_i|\,|k_j|} + 16\,\sigma\big(\mathrm{net}(u_{ij})\big)$$
 
@@ -450,7 +478,7 @@ for head, i, j in np.ndindex(H, 6, 6):
     assert np.isclose(got[head, i, j], (10, 100)[head] * cosine + bias, rtol=0, atol=1e-11)
 
 # %% [markdown]
-# A longer query changes nothing, and no score leaves $-\tau$ to $\tau+16$.
+# A longer query changes nothing, and every score remains between $-\tau$ and $\tau+16$.
 
 # %%
 assert np.allclose(swin_2_scores(1000 * q, k), got, rtol=0, atol=1e-10)
@@ -461,8 +489,9 @@ assert np.allclose(middle, tau[:, None], rtol=0, atol=1e-11)  # the cosine is 1
 assert np.allclose(attend(got, k)[1], softmax(got), rtol=0, atol=1e-12)  # nothing else is scaled
 
 # %% [markdown]
-# Now let the window grow from 4 to 8. The same offset has the same coordinates, so every bias of the small window
-# stands unchanged in the middle of the large one. **Predict** the difference to a table that is resized.
+# Now let the window grow from 4 to 8. The same offset has the same coordinates, so every bias of the
+# small window is unchanged in the middle of the large one. **Predict** how this differs from a table
+# that is resized.
 
 
 # %% fold="output" alt="A bias over the offsets of one axis, for a window of 4 and one of 8. What one sees: the resized table is the same curve drawn out sideways; with coordinates the old values stay and new ones continue the curve."
@@ -478,8 +507,8 @@ plots.windows_grown(small, stretched, kept)
 plt.show()
 
 # %% [markdown]
-# *A common mistake*: computing the coordinates with the new window for $P$. They then end at 1.056642 again, and
-# the bias is stretched after all.
+# *A common mistake* is to compute the coordinates with the new window as $P$. They then end at
+# 1.056642 again, and the bias is stretched after all.
 
 # %%
 forgot = bias_of(log_cpb_coordinates(1, 8, 8)[:, 1])
@@ -487,43 +516,43 @@ print("neighbours:", kept[8].round(3), "with P kept,", forgot[8].round(3), "with
 assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Windows are not the only place with two distances. LayoutLMv3 reads pages: the left edges and the bottom
-# edges of the boxes around words go through T5's buckets, one trained table each ([chapter 33](33_t5.ipynb)).
-# Two biases are added; boxes stand anywhere, so there is no view and no picture.
+# Windows are not the only case of two distances. LayoutLMv3 reads pages: the left edges and the
+# bottom edges of the boxes around words go through T5's buckets, with one trained table each
+# ([chapter 33](33_t5.ipynb)). Two biases are added; boxes may be anywhere, so neither a view nor a
+# grid exists.
 
 # %% [markdown]
 # ## In short
 #
-# - **What is `relative_position_index`?** The number of the offset from key to query in a window of
-#   $h\times w$ pixels: $(\Delta y+h-1)(2w-1)+\Delta x+w-1$, query minus key. It names the row of a trained
-#   table of $(2h-1)(2w-1)$ rows. For 2×3 it begins `7 6 5 2 1 0`. [Shown](#number-the-offsets).
-# - **Why $2w-1$, and not $2h-1$?** One step down must skip all offsets of a row. On squares both are equal;
-#   on 2×3 the wrong factor uses 11 of 15 rows, without an error. [Shown](#a-common-mistake-the-other-side).
-# - **What is scaled?** Swin's bias is added after the division by $\sqrt K$. In MViT's and SAM's
-#   $q\cdot R_{\Delta y}+q\cdot C_{\Delta x}$ the query is *not* divided. Swin-2 has cosines and no
-#   $\sqrt K$. [Shown](#two-short-tables). If queries and keys lie on two grids, both are brought to the finer
-#   scale. [Shown](#queries-and-keys-of-other-sizes).
-# - **What does it cost?** Swin: $(hw)^2$ numbers a head, copied from a view on the table without an index. Two tables:
-#   $L\,(h+w)$ products with their vectors in place of $L\,S$. Nothing to cache. [Shown](#the-view-that-slides).
-# - **My window has grown; what now?** Resize the table: Swin bicubic on both axes, SAM linear on each. Swin-2
-#   needs nothing, if the window $P$ of its pretraining is kept. [Shown](#resize-a-table).
-# - **Why do Swin-2's coordinates exceed 1?** In a window of $P$ they reach $\log_2(1+8)/\log_2 8 = 1.056642$.
-#   [Shown](#coordinates-in-place-of-a-table).
-#
-# ## A window has two distances
-#
-# Cut an image into windows of $h$ rows and $w$ columns of pixels (or of patches, small squares of
-# pixels), and let each pixel attend to those of its own window. A bias may tell near from far, as
-# [T5's](33_t5.ipynb) does. First attempt: number the pixels row by row and take the distance $i-j$ of a
-# sentence. **Predict**, for 2 rows of 3 pixels: which pairs of pixels have $i-j=1$?
+# - **What is `relative_position_index`?** It numbers the offset from key to query, and so names the
+#   row of a trained table: $(\Delta y+h-1)(2w-1)+\Delta x+w-1$, query minus key. For 2×3 it begins
+#   `7 6 5 2 1 0`. [Numbering the offsets](#swins-relative_position_index-numbering-the-offsets).
+# - **Why $2w-1$, and not $2h-1$?** One step down must skip all offsets of a row. On squares both are
+#   equal. On 2×3 the wrong factor uses 11 of 15 rows, without an error.
+#   [Height for width](#a-common-mistake-height-for-width-in-the-index).
+# - **What is divided by $\sqrt K$?** In Swin, MViT and SAM only $q\cdot k$. Position terms are added
+#   after that, and the terms of MViT and SAM use the undivided query. Swin-2 has cosines and no
+#   $\sqrt K$. [Two short tables](#decomposed-relative-positions-two-short-tables-mvit-sam).
+# - **What does it cost?** Swin copies $(hw)^2$ numbers per head from a view on the table, without an
+#   index. Two tables need $L\,(h+w)$ products instead of $L\,S$. There is nothing to cache.
+#   [Strided view](#reading-the-bias-table-through-a-strided-view).
+# - **My window has grown; what now?** Resize the table: Swin bicubic on both axes, SAM linear on
+#   each. Swin-2 needs nothing if the window $P$ of its pretraining is kept.
+#   [Resizing](#resizing-a-bias-table-for-larger-windows).
+# - **Why do Swin-2's coordinates exceed 1?** The code divides by $\log_2 8$, so in a window of $P$
+#   they reach $\log_2(1+8)/\log_2 8 = 1.056642$.
+#   [Swin-2](#swin-2-coordinates-and-a-network-instead-of-a-table-continuous-position-bias).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: blind to mirrors
+# Functions to write are in `notebooks/exercises/38_windows.py`; check yours with
+# `pe-numpy check 38_windows.py`.
 #
-# Average Swin's table over $\Delta x$ and $-\Delta x$. Show that for $q=k=v=z$ a mirrored window then gets mirrored
-# outputs, and with the table as it was it does not.
+# ### Exercise 1: A bias that cannot distinguish mirror images
+#
+# Average Swin's table over $\Delta x$ and $-\Delta x$. Show that for $q=k=v=z$ a mirrored window then
+# gets mirrored outputs, and that with the original table it does not.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -533,7 +562,7 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # <details><summary>Hint 2</summary>
 #
-# As a picture, `T[:, ::-1]` is the table of $-\Delta x$.
+# As a grid, `T[:, ::-1]` is the table of $-\Delta x$.
 #
 # </details>
 #
@@ -550,13 +579,13 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # </details>
 #
-# ### Exercise 2: windows of a film
+# ### Exercise 2: Three-dimensional windows for video
 #
-# Write the index of a window of $t\times h\times w$, and show that it tells all offsets apart.
+# Write the index of a window of $t\times h\times w$, and show that it distinguishes all offsets.
 #
 # <details><summary>Hint 1</summary>
 #
-# A step in time must skip a whole picture of offsets.
+# A step in time must skip a whole grid of offsets.
 #
 # </details>
 #
@@ -582,8 +611,8 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # ### Exercise 3: ALiBi in a window
 #
-# Which table of Swin subtracts a slope times $|\Delta y|+|\Delta x|$? Which two tables of MViT do so, for queries
-# whose first component is 1?
+# Which table of Swin subtracts a slope times $|\Delta y|+|\Delta x|$? Which two tables of MViT do so,
+# for queries whose first component is 1?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -610,14 +639,14 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # </details>
 #
-# ### Exercise 4: what two tables cannot say
+# ### Exercise 4: What two tables cannot express
 #
-# A bias of 1 for the four direct neighbours and the pixel itself, and 0 for the four diagonal ones: how near do a number
-# a row and a number a column come?
+# A bias is 1 for the four direct neighbours and the pixel itself, and 0 for the four diagonal ones.
+# How close to it can one number per row and one number per column come?
 #
 # <details><summary>Hint 1</summary>
 #
-# `np.linalg.lstsq` with six columns, one a row and one a column of a picture of 3×3.
+# `np.linalg.lstsq` with six columns, one for each row and one for each column of a grid of 3×3.
 #
 # </details>
 #
@@ -646,17 +675,17 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # | scheme | in transformers 5.23.0 | trained, cached | cost | verdict |
 # |---|---|---|---|---|
-# | Swin's table | swin, beit, data2vec_vision, donut, clap, maskformer | table a head and layer; no cache | one copy of a view | small windows of one size |
-# | two tables | sam, sam_hq, vitdet, seggpt, got_ocr2, deepseek_ocr2, unlimited_ocr, pp_formulanet, slanext | two tables a layer; no cache | $L(h+w)$ products | many pixels, where a table of vectors is too large |
-# | Swin-2's network | swinv2, swin2sr | network and $\tau$; no cache | one run of the network an offset | windows that will change their size |
+# | Swin's table | swin, beit, data2vec_vision, donut, clap, maskformer | one table per head and layer; no cache | one copy of a view | small windows of one size |
+# | two tables | sam, sam_hq, vitdet, seggpt, got_ocr2, deepseek_ocr2, unlimited_ocr, pp_formulanet, slanext | two tables per layer; no cache | $L(h+w)$ products | many pixels, where a table of vectors is too large |
+# | Swin-2's network | swinv2, swin2sr | network and $\tau$; no cache | one run of the network per offset | windows that will change their size |
 #
-# - **Test on a window that is no square.** The wrong factor and exchanged sides pass on squares.
-# - **Resize, don't switch off.** SAM without its tables (`use_rel_pos=False`) lacks a term that all its layers
-#   were trained with.
-# - **The index is no weight.** It belongs to a window, not to a model: transformers 5.23.0 makes Swin's
-#   `relative_position_index` anew and passes over the one in an old checkpoint.
-# - **A fused kernel** that divides $q\cdot k$ by $\sqrt K$ gets the query as it is. MViT's two terms are made before,
-#   of the same undivided query, and go in as a bias.
+# - **Test on a window that is not square.** The wrong factor and exchanged sides pass on squares.
+# - **Resize, don't switch off.** SAM without its tables (`use_rel_pos=False`) lacks a term that all
+#   its layers were trained with.
+# - **The index is not a weight.** It belongs to a window, not to a model: transformers 5.23.0
+#   computes Swin's `relative_position_index` again and ignores the one in an old checkpoint.
+# - **A fused kernel** that divides $q\cdot k$ by $\sqrt K$ gets the query as it is. MViT's two terms
+#   are computed before, from the same undivided query, and are passed as a bias.
 
 # %%
 scores = decomposed_scores(q, k, R, C, *sides)
