@@ -11,7 +11,8 @@
 # step turns each position's vector into the next one. You test which steps survive many repetitions,
 # and find that the good ones are rotations. The sinusoidal encoding is one of them. With infinitely
 # small steps the rule becomes FLOATER, which a numerical solver follows. At the end you know what
-# such encodings cost, why errors add up, and why some encodings are multiplied with the word vectors.
+# such encodings cost, why errors add up, and what changes if an encoding is multiplied with the word
+# vectors instead of added.
 
 # %% fold="input" alt="Paths of four steps in the plane: a turn that shrinks, a turn, a turn that grows, and a growing turn held by tanh. What one sees: a spiral in, a circle, a spiral out, a smaller closed curve inside the circle."
 import math
@@ -219,9 +220,10 @@ for name, shown in (("exact", seen), ("one per cent off", seen + noise)):
 assert wrong[[31, 100, 1000]].round(2).tolist() == [0.03, 0.31, 0.84]
 
 # %% [markdown]
-# The rule can be *applied* beyond its training length. Whether the encoding is any good there depends
-# on how exactly the step was learned, since every error is carried on. And the layers above have not
-# seen those encodings in training, however exact they are ([chapter 51](51_extrapolation.ipynb)).
+# With noise the step is lost beyond its training positions. The rule can be *applied* beyond its
+# training length. Whether the encoding is any good there depends on how exactly the step was learned,
+# since every error is carried on. And the layers above have not seen those encodings in training,
+# however exact they are ([chapter 51](51_extrapolation.ipynb)).
 #
 # ## FLOATER: a differential equation for positions
 #
@@ -378,9 +380,9 @@ plots.two_equations(families, every=8)
 plt.show()
 
 # %% [markdown]
-# By place the circle becomes twice as large; by time it moves up. So "the sinusoidal code is a
-# special case of FLOATER" needs two conditions: the right $h$, *and the right start*. (FLOATER gives
-# each layer of the model its own start and lets all layers share $h$.)
+# With a slope by place the circle becomes twice as large; with a slope by time it moves up. So "the
+# sinusoidal code is a special case of FLOATER" needs two conditions: the right $h$, *and the right
+# start*. (FLOATER gives each layer of the model its own start and lets all layers share $h$.)
 #
 # More general also means that it can be worse. Compare three flows over 60 positions: a small
 # untrained network, the sinusoidal flow, and a rotation with a term that pulls the encoding towards

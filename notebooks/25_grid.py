@@ -38,8 +38,9 @@ plt.show()
 # ## One index is not enough for an image
 #
 # An image model cuts an image into patches and reads them, row by row, as tokens. The first attempt
-# is to number them consecutively. **Predict**, for rows of 25 cells: whose encoding is more like a
-# given cell's encoding, its neighbour below or the cell ten places to the right?
+# is to number them consecutively (*counted through* in the figure). **Predict**, for rows of 25
+# cells: whose encoding is more like a given cell's encoding, its neighbour below or the cell ten
+# places to the right?
 
 # %% fold="output"
 alike = line @ line[5, 9] / 64
@@ -299,8 +300,8 @@ assert still > 32 and (spread[64 - still :] < 0.1).all() and (spread[: 64 - stil
 # [Chapter 21](21_learned.ipynb#resize-a-grid) derives the linear case; here is the general form. The
 # new table is $E'=WE$ with a constant matrix $W$. The new row $r$ has the place $s_r$ among the $N$
 # old ones, and an old row $j$ gets the weight that a **kernel** $k$ gives to its distance from $s_r$.
-# Weight that falls beyond an end goes to the end row. If rows are cells or corner points, with $N'$
-# new rows,
+# Weight that falls beyond an end goes to the end row. The two places $s_r$ are for rows as cells and
+# for rows as corner points, with $N'$ new rows:
 #
 # $$W_{rj}=k(s_r-j),\qquad s_r=\big(r+\tfrac12\big)\frac{N}{N'}-\tfrac12\quad\text{or}\quad
 #   s_r=r\,\frac{N-1}{N'-1}$$
