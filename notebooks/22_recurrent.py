@@ -1,12 +1,18 @@
 # %% [markdown]
-# # 22. Make each code from the one before: recurrence, FLOATER, multiplication
+# # 22. Recurrent positional encodings: RNN, FLOATER
 #
-# *What if a position knows only the one before it: which steps make codes, and what becomes of them in continuous time?*
+# *What if a position knows only the one before it: which steps make codes, and what becomes of them
+# in continuous time?*
 #
 # 30 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A positional encoding can come from a rule instead of a formula or a table: one
+# step turns each position's vector into the next one. You test which steps survive many repetitions,
+# and find that the good ones are rotations. The sinusoidal encoding is one of them. With infinitely
+# small steps the rule becomes FLOATER, which a numerical solver follows. At the end you know what
+# such encodings cost, why errors add up, and what changes if an encoding is multiplied with the word
+# vectors instead of added.
 
 # %% fold="input" alt="Paths of four steps in the plane: a turn that shrinks, a turn, a turn that grows, and a growing turn held by tanh. What one sees: a spiral in, a circle, a spiral out, a smaller closed curve inside the circle."
 import math
@@ -26,11 +32,16 @@ plots.step_paths(paths)
 plt.show()
 
 # %% [markdown]
-# ## Count by steps
+# Each panel repeats one step in the plane. The step is a rotation (a *turn*), times 0.9, 1 or 1.1.
+# The last panel also applies the function $\tanh$, which limits each component to the range from $-1$
+# to 1.
 #
-# A recurrent network reads a text word by word and carries a state along, so it may learn to count, and
-# needs no code. Now take the words out and let the recursion run alone. What comes out depends on the
-# number of steps only: it is a position code. From a start $p_0$ and a **step** $f$,
+# ## Position encodings from a recurrence
+#
+# A recurrent neural network (RNN) reads a text word by word and carries a state along, so it may
+# learn to count, and needs no positional encoding. Now leave the words out and let the recursion run
+# by itself. The result depends only on the number of steps, so it is a positional encoding. From a
+# start $p_0$ and a **step** $f$,
 #
 # $$p_{k+1}=f(p_k)$$
 
@@ -63,23 +74,24 @@ assert halved[1] > 0 and (1 + halved == 1).all()
 show_source(recurrent)
 
 # %% [markdown]
-# Halving forgets: after 30 steps the code is so small that float32 loses it beside a 1. Doubling explodes.
-# The turn stays.
+# Halving forgets: after 30 steps the encoding is so small that float32 loses it beside a 1. Doubling
+# explodes. The rotation keeps its length.
 #
-# ### Which linear steps stay?
+# ### Which linear steps neither vanish nor explode
 #
 # Let the step be a matrix, $f(p)=Ap$. Take an **eigenvector** $w$ of $A$, which the matrix only
 # stretches, $Aw=\lambda w$. Then
 #
 # $$p_{k+1}=A\,p_k\quad\Longrightarrow\quad p_k=A^k\,p_0,\qquad A^k\,w=\lambda^k\,w$$
 #
-# The part of $p_0$ along $w$ grows like $|\lambda|^k$. It dies for $|\lambda|<1$ and explodes for
-# $|\lambda|>1$. To stay it needs $|\lambda|=1$. Among real numbers these are $1$, which stands, and $-1$,
-# which flips. All others are complex, $\lambda=e^{\mathrm{i}\theta}=\cos\theta+\mathrm{i}\sin\theta$ with
-# $\mathrm{i}^2=-1$, and come in pairs with $e^{-\mathrm{i}\theta}$: a turn by $\theta$ in a plane. So what neither
-# dies nor explodes and does more than flip is a turn, perhaps seen askew: then the code goes round an
-# ellipse, and its length changes. (Matrices without enough eigenvectors are left out here; with
-# $|\lambda|=1$ their codes can grow.)
+# The part of $p_0$ along $w$ grows like $|\lambda|^k$. It vanishes for $|\lambda|<1$ and explodes for
+# $|\lambda|>1$, so a lasting encoding needs $|\lambda|=1$. Among real numbers these are $1$, which
+# changes nothing, and $-1$, which flips the sign. All others are complex,
+# $\lambda=e^{\mathrm{i}\theta}=\cos\theta+\mathrm{i}\sin\theta$ with $\mathrm{i}^2=-1$. They come in
+# pairs with $e^{-\mathrm{i}\theta}$: a rotation by $\theta$ in a plane. So a step that neither
+# vanishes nor explodes and does more than flip is a rotation, perhaps in skewed coordinates. Then the
+# encoding goes round an ellipse, and its length changes. (Matrices without enough eigenvectors are
+# left out here; with $|\lambda|=1$ their encodings can grow.)
 
 # %%
 values, vectors = np.linalg.eig(turn)
@@ -96,8 +108,9 @@ assert np.allclose(((p / [1, 3]) ** 2).sum(axis=1), 1, rtol=0, atol=1e-12)
 assert np.allclose(np.linalg.norm(p[[0, 3, 6]], axis=1), [3, 1, 3], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# A step need not be linear. In the last panel of the picture at the top $\tanh$ keeps a growing turn in
-# bounds: it settles on a closed curve. With the factor 1 it does not. **Predict** what it does.
+# A step need not be linear. In the last panel of the figure at the top $\tanh$ keeps a growing
+# rotation in bounds, and it settles on a closed curve. With the factor 1 it does not. **Predict**
+# what it does.
 
 # %% fold="output"
 for gain in (1.0, 1.1):
@@ -108,15 +121,15 @@ for gain in (1.0, 1.1):
     assert gain == 1.1 or 2 < sizes[1] / sizes[2] < 4  # about the root of ten
 
 # %% [markdown]
-# It dies slowly. A code that looks fine on the first positions can fade later.
+# It vanishes slowly. An encoding that looks fine on the first positions can fade later.
 #
-# And one weakness belongs to every step that looks at the code alone. If two positions get the same code,
-# all that follows is the same, too:
+# Every step that depends only on the encoding has another weakness. If two positions get the same
+# encoding, everything after them is the same:
 #
 # $$p_a=p_b\quad\Longrightarrow\quad p_{a+n}=p_{b+n}\quad\text{for every }n$$
 #
-# With exact numbers a turn by an angle that is no fraction of $2\pi$ never comes back. In a computer there
-# are finitely many numbers. Round the code to two decimals after each step:
+# With exact numbers a rotation by an angle that is not a fraction of $2\pi$ never comes back. But a
+# computer has only finitely many numbers. Round the encoding to two decimals after each step:
 
 # %%
 one_radian = sinusoidal_shift(1, 2)  # turn by one radian, no fraction of a full turn
@@ -127,11 +140,11 @@ assert np.array_equal(p[:-period], p[period:])
 assert not np.allclose(sinusoidal(0, 2), sinusoidal(period, 2), rtol=0, atol=1e-3)
 
 # %% [markdown]
-# ## The sinusoidal code comes out of one matrix
+# ## The sinusoidal encoding as a recurrence
 #
-# [Chapter 20](20_sinusoidal.ipynb) found a matrix that moves every sinusoidal code on by $k$ positions,
-# $PE(pos+k)=M_k\,PE(pos)$: a turn in each pair of components. So with the step $M_1$ and the start
-# $PE(0)$, all sines 0 and all cosines 1,
+# [Chapter 20](20_sinusoidal.ipynb) found a matrix that moves every sinusoidal encoding on by $k$
+# positions, $PE(pos+k)=M_k\,PE(pos)$. It rotates each pair of components. Take the step $M_1$ and the
+# start $PE(0)$, with all sines 0 and all cosines 1. Then
 #
 # $$p_0=PE(0),\quad p_{k+1}=M_1\,p_k\quad\Longrightarrow\quad p_k=PE(k)$$
 
@@ -149,13 +162,14 @@ growth = math.log(wrong[10_000] / wrong[100]) / math.log(100)  # 1: in proportio
 assert 0.9 < growth < 1.2 and wrong[10] < 2e-6 and wrong[10_000] > 1e-4
 
 # %% [markdown]
-# Each step starts from the rounding errors of the one before, and they add up: in float32 the error grows
-# about in proportion to the position. The formula of chapter 20 has no such history.
+# Each step inherits the rounding errors of the steps before it, and they add up: in float32 the error
+# grows about in proportion to the position. The formula of chapter 20 has no such history.
 #
-# ### The price: one after another
+# ### Sequential cost, and doubling for linear steps (second reading)
 #
-# For a general step, position 1,000 needs 1,000 calls of $f$, each waiting for the last. For a *linear*
-# step there is a way out. Whoever has the first $m$ codes gets the next $m$ in one product:
+# For a general step, position 1,000 needs 1,000 calls of $f$, each waiting for the last. For a
+# *linear* step there is a faster way. If you have the first $m$ encodings, one product gives the next
+# $m$:
 #
 # $$p_{m+k}=A^m\,p_k,\qquad A^{2m}=A^mA^m$$
 
@@ -174,18 +188,18 @@ print("10,001 codes in", rounds, "rounds")
 assert np.allclose(doubled, exact, rtol=0, atol=1e-10) and rounds == math.ceil(math.log2(10_001))
 
 # %% [markdown]
-# (The parallel scans of linear recurrent models rest on the same idea.) Put a $\tanh$ between the steps,
-# and the trick is gone.
+# The parallel scans of linear recurrent models rest on the same idea. With a $\tanh$ between the
+# steps it no longer works.
 #
-# ### Learn the step
+# ### Learning a linear step by least squares
 #
-# Suppose that we are shown the codes of positions 0 to 31 and asked to go on. For a linear step this is
-# least squares: the matrix $A$ with the least $\sum_k\lVert p_{k+1}-Ap_k\rVert^2$. At the best $A$ the
-# errors are orthogonal to the codes:
+# Suppose that we are shown the encodings of positions 0 to 31 and asked to continue. For a linear
+# step this is least squares: the matrix $A$ with the least $\sum_k\lVert p_{k+1}-Ap_k\rVert^2$. At
+# the best $A$ the errors are orthogonal to the encodings:
 #
 # $$\sum_k(p_{k+1}-A\,p_k)\,p_k^\top=0$$
 #
-# **Predict** how far the learned step carries, with exact codes and with one per cent of noise.
+# **Predict** how far the learned step carries, with exact encodings and with one per cent of noise.
 
 
 # %% fold="output"
@@ -206,23 +220,26 @@ for name, shown in (("exact", seen), ("one per cent off", seen + noise)):
 assert wrong[[31, 100, 1000]].round(2).tolist() == [0.03, 0.31, 0.84]
 
 # %% [markdown]
-# The rule can be *applied* beyond its training length. Whether the code is any good there depends on how
-# exactly the step was learned, since every error is carried on. And the layers above have not seen those
-# codes in training, however exact they are ([chapter 51](51_extrapolation.ipynb)).
+# With noise the step is lost beyond its training positions. The rule can be *applied* beyond its
+# training length. Whether the encoding is any good there depends on how exactly the step was learned,
+# since every error is carried on. And the layers above have not seen those encodings in training,
+# however exact they are ([chapter 51](51_extrapolation.ipynb)).
 #
-# ## Smaller and smaller steps
+# ## FLOATER: a differential equation for positions
 #
-# FLOATER (Liu et al. 2020) takes the idea to its limit. Why should the code jump? Let it flow: $p(t)$ for
-# every real $t$, and a function $h$ that says in which direction and how fast it moves. The step becomes a
-# **differential equation**, $dp/dt=h(p,t)$. The code of position $k$ is $p(k\,\Delta)$ with some fixed
-# $\Delta$; in the paper $h$ is a small trained network (a *neural differential equation*). First a known
-# $h$. Take one pair, $(\sin\theta t,\cos\theta t)$, and differentiate:
+# FLOATER (Liu et al. 2020) takes the idea to its limit. Why should the encoding jump? Let it flow:
+# $p(t)$ exists for every real $t$, and a function $h$ gives the direction and speed of its movement.
+# The step becomes a **differential equation**, $dp/dt=h(p,t)$. The encoding of position $k$ is
+# $p(k\,\Delta)$ with some fixed $\Delta$. In the paper $h$ is a small trained network (a *neural
+# differential equation*). We start with a known $h$. Take one pair, $(\sin\theta t,\cos\theta t)$,
+# and differentiate:
 #
 # $$\frac{d}{dt}\begin{pmatrix}\sin\theta t\\\cos\theta t\end{pmatrix}=\begin{pmatrix}\theta\cos\theta t\\-\theta\sin\theta t\end{pmatrix}=\begin{pmatrix}0&\theta\\-\theta&0\end{pmatrix}\begin{pmatrix}\sin\theta t\\\cos\theta t\end{pmatrix}$$
 #
-# So the sinusoidal code solves $dp/dt=G\,p$, with one such block for each pair. $G$ is
-# **antisymmetric**, $G^\top=-G$: so $p^\top Gp=0$, and every solution keeps its length. (The difference of
-# two solutions is a solution, too. If it is 0 at the start it stays 0: there is only one from each start.)
+# So the sinusoidal encoding solves $dp/dt=G\,p$, with one such block per pair. $G$ is
+# **antisymmetric**, $G^\top=-G$. Therefore $p^\top Gp=0$, and every solution keeps its length. (The
+# difference of two solutions is also a solution. If it is 0 at the start it stays 0, so there is only
+# one from each start.)
 
 
 # %%
@@ -243,17 +260,17 @@ assert np.allclose(flow, M, rtol=0, atol=1e-12) and abs(q @ G @ q) < 1e-12
 print("1 + G + G^2/2 + G^3/6 + ... = M_1: after one unit of time the flow is the step")
 
 # %% [markdown]
-# ### A first solver, and how it fails
+# ### Euler's method, and how it fails
 #
-# For a general $h$ there is no formula. One goes in small straight lines: stand at $p$, go for a time
-# $\varepsilon$ in the direction $h$. That is **Euler's method**, $p\leftarrow p+\varepsilon\,h(p,t)$.
+# For a general $h$ we have no formula. We go in small straight lines: from $p$, move for a time
+# $\varepsilon$ in the direction $h$. This is **Euler's method**, $p\leftarrow p+\varepsilon\,h(p,t)$.
 # For one pair with $\theta=1$ a step adds a vector of length $\varepsilon\lVert p\rVert$ at a right
 # angle to $p$. By Pythagoras:
 #
 # $$\lVert p+\varepsilon G\,p\rVert^2=(1+\varepsilon^2)\,\lVert p\rVert^2$$
 #
-# Longer, at every step, however small $\varepsilon$. **Predict** the length after 100 positions with
-# $\varepsilon=1/64$.
+# The vector becomes longer at every step, however small $\varepsilon$ is. **Predict** the length
+# after 100 positions with $\varepsilon=1/64$.
 
 # %% fold="output"
 turning = generator(2)  # one pair, theta = 1
@@ -268,13 +285,13 @@ clock = sinusoidal(6400 * math.atan(1 / 64), 2)  # it turns a little less than e
 assert np.allclose(p / np.linalg.norm(p), clock, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# Even with 64 steps for each position the code doubles on the way to 100.
+# Even with 64 steps per position the length doubles on the way to 100.
 #
-# ### Look ahead before you step
+# ### The Runge-Kutta method (second reading)
 #
-# **Runge and Kutta**'s classical method asks for the slope four times before it moves: at the start
-# ($a$), twice in the middle of the step ($b$, then $c$ with a better guess), and at its end ($d$). It moves
-# along the mean of the four, with the middle counted double:
+# **Runge and Kutta**'s classical method computes the slope four times before it moves. It takes $a$
+# at the start, $b$ in the middle of the step, $c$ there again with a better guess, and $d$ at its
+# end. It moves along the mean of the four, with the middle counted double:
 #
 # $$\begin{gathered}\begin{aligned}a&=h(p,t)&b&=h\big(p+\tfrac\varepsilon2a,\,t+\tfrac\varepsilon2\big)\\c&=h\big(p+\tfrac\varepsilon2b,\,t+\tfrac\varepsilon2\big)&d&=h(p+\varepsilon c,\,t+\varepsilon)\end{aligned}\\[1ex]
 #   p(t+\varepsilon)\approx p+\tfrac\varepsilon6\,(a+2b+2c+d)\end{gathered}$$
@@ -296,8 +313,8 @@ assert np.allclose(ahead, [1 - 1 / 6, 1 - 1 / 2 + 1 / 24], rtol=0, atol=1e-15)
 assert one_step(lambda p, t: 4 * t**3, 0, 1, 2) == 3**4 - 1**4  # a slope by time: Simpson's rule
 
 # %% [markdown]
-# For $dp/dt=Gp$ one step multiplies by $1+\varepsilon G+\dots+(\varepsilon G)^4/24$, the beginning of the
-# series of the flow. What it leaves out begins with $\varepsilon^5/120$. For one position one takes
+# For $dp/dt=Gp$ one step multiplies by $1+\varepsilon G+\dots+(\varepsilon G)^4/24$, the beginning of
+# the series of the exact flow. The first omitted term has $\varepsilon^5/120$. One position takes
 # $1/\varepsilon$ steps, so the method has **order 4**: twice as many steps divide the error by 16.
 #
 # $$\text{error after }k\text{ positions}\approx k\,\frac{\varepsilon^4}{120}\qquad(\theta=1)$$
@@ -334,20 +351,20 @@ plots.error_against_steps(counts, {"Euler": euler_errors, "Runge-Kutta": errors}
 plt.show()
 
 # %% [markdown]
-# The price is four calls of $h$ a step, one after another. FLOATER's released code (xuanqing94/FLOATER,
-# commit 6f9652f, `flow_transformer.py`) spaces positions by $\Delta=0.01$, so that the flow moves little
-# from one to the next, takes five Runge-Kutta steps for each, and in training follows the flow anew only
-# at every 400th call.
+# The price is four calls of $h$ per step, one after another. FLOATER's released code
+# (xuanqing94/FLOATER, commit 6f9652f, `flow_transformer.py`) spaces positions by $\Delta=0.01$, so
+# that the flow moves little from one to the next. It takes five Runge-Kutta steps for each, and in
+# training recomputes the flow only at every 400th call.
 #
-# ## One solution, two equations
+# ## Is the sinusoidal encoding a special case of FLOATER?
 #
-# We have shown that the sinusoidal code is a solution of an equation in which the slope depends on *where
-# the code is*. The paper shows it for one in which the slope depends on *what time it is* and not on the
-# code at all (its equation (9), which prints $1/\theta$ for the factor $\theta$):
+# We have shown that the sinusoidal encoding solves an equation whose slope depends on *where the
+# encoding is*. The paper uses another equation, whose slope depends on *what time it is* and not on
+# the encoding at all (its equation (9), which prints $1/\theta$ for the factor $\theta$):
 #
 # $$\frac{dp}{dt}=\begin{pmatrix}\theta\cos\theta t\\-\theta\sin\theta t\end{pmatrix}$$
 #
-# From the start $(0,1)$ both give the sinusoidal code. **Predict** what each gives from $(0,2)$.
+# From the start $(0,1)$ both give the sinusoidal encoding. **Predict** what each gives from $(0,2)$.
 
 # %% fold="output" alt="Codes from two starts under two equations. What one sees: from the first start both run on one circle; from the second the slope by place makes a larger circle, the slope by time a shifted one."
 theta, at = 0.5, np.linspace(0, 12, 97)
@@ -363,14 +380,14 @@ plots.two_equations(families, every=8)
 plt.show()
 
 # %% [markdown]
-# By place the circle becomes twice as large; by time it moves up. So "the sinusoidal code is a special case
-# of FLOATER" needs two conditions: the right $h$, *and the right start*. (FLOATER gives each layer of the
-# model its own start and lets all layers share $h$.)
+# With a slope by place the circle becomes twice as large; with a slope by time it moves up. So "the
+# sinusoidal code is a special case of FLOATER" needs two conditions: the right $h$, *and the right
+# start*. (FLOATER gives each layer of the model its own start and lets all layers share $h$.)
 #
-# More general also means: able to be worse. Let a small network that nobody has trained flow for 60
-# positions, beside the sinusoidal flow. A third flow adds to the turn a term that presses the code towards
-# the length 2, that of the sinusoidal code for $D=8$. All start a fifth too long. **Predict** which of
-# them gets over that.
+# More general also means that it can be worse. Compare three flows over 60 positions: a small
+# untrained network, the sinusoidal flow, and a rotation with a term that pulls the encoding towards
+# length 2, the sinusoidal length for $D=8$. All start a fifth too long. **Predict** which of them
+# recovers from that.
 
 # %% fold="output" alt="Distance between neighbouring codes and length of the code over 60 positions for three flows. What one sees: the turn keeps both, the network's codes come to rest, the pressed flow heals to the length 2."
 rng = np.random.default_rng(0)
@@ -390,25 +407,27 @@ plots.flows_compared(gaps, lengths)
 plt.show()
 
 # %% [markdown]
-# The network runs into a point of rest: from there on all positions have one code. The turn keeps its
-# mistake. The pressed flow forgets it: an error of the length heals there.
+# The network runs into a fixed point, and from there on all positions have the same encoding. The
+# rotation keeps its error. The third flow forgets it: an error of the length heals there.
 #
-# ## Multiply instead of adding
+# ## Multiplicative position encodings
 #
-# Everything so far was to be *added* to the word vector $x$. One may also multiply, component by
-# component, $x_k\times p_k$.
+# So far each encoding was *added* to the word vector $x$. It can also be multiplied with it,
+# component by component, $x_k\times p_k$.
 #
-# **A common mistake.** At position 0 the sinusoidal code is $(0,1,0,1,\dots)$. Multiplying by it erases
-# every second component of the first word. Multiply by $1+p$, that is, add $x\times p$ to $x$ (so does the
-# package's `Multiplicative` in `pe_numpy/transformer/encodings/token.py`).
+# **A common mistake.** At position 0 the sinusoidal encoding is $(0,1,0,1,\dots)$. Multiplying by it
+# erases every second component of the first word. Multiply by $1+p$, that is, add $x\times p$ to $x$,
+# as the package's `Multiplicative` in `pe_numpy/transformer/encodings/token.py` does.
 #
-# Who can read the position? Let the words be random, with mean 0, and write $\mathbb E$ for the mean. Then
-# that of the sum is $p_k$: a linear reader finds it. The product has the mean 0 at every position:
+# Can a reader recover the position? Let the words be random, with mean 0, and write $\mathbb E$ for
+# the mean. Then the sum has the mean $p_k$, and a linear reader finds it. The product has the mean 0
+# at every position:
 #
 # $$\mathbb E[x+p_k]=p_k,\qquad\mathbb E[x\times p_k]=\mathbb E[x]\times p_k=0$$
 #
-# The position is still there, in the *size* of the components. The next cell asks three readers for it by
-# least squares, and scores them on new words: 1 is perfect, 0 no better than guessing the mean.
+# The position is still there, in the *size* of the components. The next cell fits three readers by
+# least squares and scores them on new words. A score of 1 is perfect, and 0 is not better than
+# guessing the mean.
 
 # %%
 k = np.tile(np.arange(16), 500)
@@ -427,12 +446,12 @@ assert [round(score, 1) for score in scores] == [0.6, 0, 0.7]
 assert (exact[0] * x[0, :D])[:4].tolist() == [0, x[0, 1], 0, x[0, 3]]  # the first word, erased
 
 # %% [markdown]
-# ### What becomes of the four terms
+# ### The score of a multiplicative encoding
 #
-# Adding gives a score of four terms, and one of them, $p_m\cdot p_n$, knows nothing of the words
-# ([chapter 30](30_expansion.ipynb)). Multiplying gives a single term. Take one pair of components with the
-# frequency $\theta$, and write $u$ for the product of the two words' sine components and $v$ for that of
-# their cosine components. By the rules for products of sines and cosines
+# Adding gives a score of four terms, and one of them, $p_m\cdot p_n$, does not depend on the words
+# ([chapter 30](30_expansion.ipynb)). Multiplying gives a single term. Take one pair of components
+# with the frequency $\theta$. Write $u$ for the product of the two words' sine components and $v$ for
+# the product of their cosine components. By the rules for products of sines and cosines
 #
 # $$\begin{gathered}u\sin m\theta\sin n\theta+v\cos m\theta\cos n\theta\\[1ex]
 #   {}=\frac{u+v}2\cos(m-n)\theta+\frac{v-u}2\cos(m+n)\theta\end{gathered}$$
@@ -450,15 +469,16 @@ for m, n in ((0, 0), (3, 1), (2, 7), (40, 41)):
     assert math.isclose((xm * pm) @ (xn * pn), waves.sum(), abs_tol=1e-12)
 
 # %% [markdown]
-# There is a product in which it always cancels. Take the pair as one complex number and multiply by the
-# complex number $e^{\mathrm{i}m\theta}=\cos m\theta+\mathrm{i}\sin m\theta$. Now the product turns the pair
-# in place of squeezing it, and the score is the real part of (a bar changes the sign of $\mathrm{i}$)
+# In one kind of product it always cancels. Take the pair as one complex number and multiply by the
+# complex number $e^{\mathrm{i}m\theta}=\cos m\theta+\mathrm{i}\sin m\theta$. Now the product rotates
+# the pair instead of squeezing it. The score is the real part of the following, where a bar changes
+# the sign of $\mathrm{i}$:
 #
 # $$\big(x_m\,e^{\mathrm{i}m\theta}\big)\,\overline{\big(x_n\,e^{\mathrm{i}n\theta}\big)}=x_m\overline{x_n}\;e^{\mathrm{i}(m-n)\theta}$$
 #
-# Only the difference is left, whatever the words are. That is RoPE ([chapter 40](40_rope_derived.ipynb)): a
-# multiplicative encoding, with the right product. (Complex order, [chapter 24](24_complex_order.ipynb),
-# multiplies word vectors in the same way.)
+# Only the difference remains. This is RoPE ([chapter 40](40_rope_derived.ipynb)), a multiplicative
+# encoding with the right product; Complex Order ([chapter 24](24_complex_order.ipynb)) multiplies
+# word vectors in the same way.
 
 # %%
 zm, zn = (w[0::2] + 1j * w[1::2] for w in (xm, xn))  # pairs as complex numbers
@@ -486,34 +506,40 @@ plots.product_maps(maps)
 plt.show()
 
 # %% [markdown]
-# Stripes along the diagonals mean: the distance alone decides. The third panel has crossing waves, of
-# $m-n$ and of $m+n$.
+# Stripes along the diagonals mean that only the distance decides. The third panel has crossing waves,
+# of $m-n$ and of $m+n$.
 
 # %% [markdown]
 # ## In short
 #
-# - **Which steps make good codes?** Among linear steps $p_{k+1}=A\,p_k$ the turns, with eigenvalues
-#   $e^{\pm\mathrm{i}\theta}$. With $|\lambda|<1$ codes die, with $|\lambda|>1$ they explode, with
-#   $\lambda=\pm1$ they stand or flip. [Shown](#which-linear-steps-stay).
-# - **Is the sinusoidal code one of them?** Yes: start $PE(0)$, step $M_1$, the matrix that turns each pair.
-#   [Shown](#the-sinusoidal-code-comes-out-of-one-matrix).
-# - **What is FLOATER?** The step made infinitely small: $dp/dt=h(p,t)$ with a trained $h$, followed by a
-#   solver (the released code: Runge-Kutta, five steps a position). The sinusoidal code solves
-#   $dp/dt=G\,p$, from its own start. [Shown](#smaller-and-smaller-steps).
-# - **Does it extrapolate?** The rule can be applied at any length. A step that was learned with one per
-#   cent of noise is lost beyond its training positions. [Shown](#learn-the-step).
-# - **Can positions be computed in parallel?** For a linear step by doubling, 10,001 codes in 14 rounds; for
-#   a general step they come one after another. [Shown](#the-price-one-after-another).
-# - **Multiply by the code instead of adding it?** Component by component the score then also depends on the
-#   *sum* of the positions; as a complex product it is RoPE. [Shown](#what-becomes-of-the-four-terms).
+# - **Which linear steps make good encodings?** Rotations, with eigenvalues $e^{\pm\mathrm{i}\theta}$.
+#   With $|\lambda|<1$ encodings vanish. With $|\lambda|>1$ they explode. With $\lambda=\pm1$ they
+#   don't move, or flip. [Linear steps](#which-linear-steps-neither-vanish-nor-explode).
+# - **Is the sinusoidal encoding one of them?** Yes. It starts at $PE(0)$, and its step $M_1$ rotates
+#   each pair. [As a recurrence](#the-sinusoidal-encoding-as-a-recurrence).
+# - **What is FLOATER?** A recurrence with infinitely small steps. A solver follows $dp/dt=h(p,t)$
+#   with a trained $h$. The sinusoidal encoding solves $dp/dt=G\,p$ from its own start.
+#   [FLOATER](#floater-a-differential-equation-for-positions).
+# - **Does it extrapolate?** The rule can be applied at any length. But a step learned with one per
+#   cent of noise is lost beyond its training positions.
+#   [Learned step](#learning-a-linear-step-by-least-squares).
+# - **Can positions be computed in parallel?** Yes for a linear step: doubling gives 10,001 encodings
+#   in 14 rounds. No for a general step.
+#   [Doubling](#sequential-cost-and-doubling-for-linear-steps-second-reading).
+# - **What if you multiply instead of adding?** Component by component, the score also depends on the
+#   *sum* of the positions. With a complex product it is RoPE.
+#   [Multiplicative score](#the-score-of-a-multiplicative-encoding).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/22_recurrent.py`; check yours with
+# `pe-numpy check 22_recurrent.py`.
+#
 # ### Exercise 1: A step by hand
 #
-# Follow $dp/dt=p$ from $p(0)=1$ to $t=1$ in one step, by Euler's method and by Runge and Kutta's. How far
-# is each from $e$?
+# Follow $dp/dt=p$ from $p(0)=1$ to $t=1$ in one step, by Euler's method and by Runge and Kutta's. How
+# far is each from $e$?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -522,12 +548,13 @@ plt.show()
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# You should meet the beginning of the series of $e$.
+# You should find the beginning of the series of $e$.
 #
 # </details>
 # <details><summary>Solution</summary>
 #
-# Euler: 2. Runge-Kutta: $1+1+\frac12+\frac16+\frac1{24}=\frac{65}{24}$, which misses $e$ by 0.01.
+# Euler gives 2. Runge-Kutta gives $1+1+\frac12+\frac16+\frac1{24}=\frac{65}{24}$, which misses $e$ by
+# 0.01.
 #
 # ```python
 # one = floater([1.0], lambda p, t: p, [0, 1], substeps=1)[1, 0]
@@ -539,8 +566,8 @@ plt.show()
 #
 # ### Exercise 2: Backwards
 #
-# What is the sinusoidal code of position $-3$? Get it from `floater`, from `recurrent` and from the
-# formula.
+# What is the sinusoidal encoding of position $-3$? Get it from `floater`, from `recurrent` and from
+# the formula.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -549,7 +576,7 @@ plt.show()
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# The inverse of a turn is its transpose.
+# The inverse of a rotation is its transpose.
 #
 # </details>
 # <details><summary>Solution</summary>
@@ -565,22 +592,22 @@ plt.show()
 #
 # ### Exercise 3: Make the error heal
 #
-# Take one step of Euler for a turn, and after each divide the code by its length. Does the code stay on
-# the circle? Is it the sinusoidal code?
+# Take one Euler step for a rotation, and after each step divide the encoding by its length. Does the
+# encoding stay on the circle? Is it the sinusoidal encoding?
 #
 # <details><summary>Hint 1</summary>
 #
-# Dividing by the length mends the length. What about the angle?
+# Dividing by the length repairs the length. What about the angle?
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# One step turns by $\arctan\varepsilon$ and not by $\varepsilon$.
+# One step rotates by $\arctan\varepsilon$ and not by $\varepsilon$.
 #
 # </details>
 # <details><summary>Solution</summary>
 #
-# It stays on the circle and turns too slowly: a code of the frequency $\arctan\varepsilon/\varepsilon$.
+# It stays on the circle but rotates too slowly: its frequency is $\arctan\varepsilon/\varepsilon$.
 #
 # ```python
 # def healed(p):
@@ -598,14 +625,15 @@ plt.show()
 #
 # ## In practice
 #
-# **Start again from the formula.** Turning a stored code by one more step, again and again, saves sines,
-# but errors add up. Start afresh every hundred steps, or keep the angle and not the code.
+# **Start again from the formula.** Rotating a stored encoding by one more step, again and again,
+# saves sines, but errors add up. Start afresh every hundred steps, or store the angle and not the
+# encoding.
 #
-# **A length, not positions.** `recurrent` and `floater` go the whole way to a position. With a cache,
-# keep the last code; with left padding, begin at the first real token.
+# **A length, not positions.** `recurrent` and `floater` go the whole way to a position. With a KV
+# cache, keep the last encoding; with left padding, begin at the first non-padding token.
 #
-# **Count the calls.** A solver that chooses its own steps makes training time depend on the
-# weights. With a fixed number of steps, as here, the cost is known before.
+# **Count the calls.** A solver that chooses its own steps makes training time depend on the weights.
+# With a fixed number of steps, as here, the cost is known in advance.
 
 # %%
 codes = recurrent(sinusoidal(0, D), lambda p: M @ p, 40)
@@ -623,9 +651,10 @@ assert largest < 1e-5
 #
 # - Liu et al. 2020, "Learning to encode position for Transformer with continuous dynamical model"
 #   (arXiv:2003.09229), section 3.1 and equations (8) and (9).
-# - Chen et al. 2018, "Neural ordinary differential equations" (arXiv:1806.07366): how a network inside a
-#   solver is trained.
+# - Chen et al. 2018, "Neural ordinary differential equations" (arXiv:1806.07366): how a network
+#   inside a solver is trained.
 # - Su 2021, "Positional encodings of the Transformer" (in Chinese,
 #   [kexue.fm/archives/8130](https://kexue.fm/archives/8130)): the survey that names both kinds.
 #
-# **Cards**: [multiplicative](CARDS.md#multiplicative), [recurrent](CARDS.md#recurrent), [floater](CARDS.md#floater).
+# **Cards**: [multiplicative](CARDS.md#multiplicative), [recurrent](CARDS.md#recurrent),
+# [floater](CARDS.md#floater).

@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 23. Read the border: position from zero padding
+# # 23. How CNNs learn position from zero padding
 #
 # *How does a convolution know where it is, when nobody told it?*
 #
 # 35 minutes. Needs [11 See why position matters](11_why_position.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Convolutional networks (CNNs) mostly get no positional encoding, yet they can
+# tell where in an image an object is. The position comes from zero padding, the zeros that a layer
+# invents beyond the border. You follow this signal through the layers by hand and prove who can read
+# it: with a ring instead of a border, nobody. You also compare it with the signal of a causal mask in
+# attention. At the end you know how far a border reaches, and which border it is.
 
 # %% fold="input" alt="Two tables of numbers as heat maps, layers by positions. What one sees: with zero padding a bright wedge grows inward from each end by one position a layer, brighter on the right; with circular padding every cell stays 1."
 from itertools import product
@@ -26,19 +30,24 @@ plots.leak_by_layer(zero, circular, radius=1)
 plt.show()
 
 # %% [markdown]
-# ## A sum over neighbours
+# Both panels start with a row of ones and apply the same layer five times. Above, each layer reads
+# zeros beyond the ends; below, the ends are joined to a ring. Each number is an output, the colour is
+# its change, and the line marks how far the border reaches.
 #
-# Many networks for pictures are built of convolutions, mostly without a position code. Yet they can tell
-# where in the picture a thing stands. A **convolution** makes each output from a small window of the
-# input. Its **kernel** $w$ holds $2m+1$ weights; $m$ is its **radius**. The output at position $i$ is the
-# weighted sum of the inputs from $i-m$ to $i+m$:
+# ## Convolution, zero padding and circular padding
+#
+# Many networks for images are built of convolutions, mostly without a positional encoding. Yet they
+# can tell where in the image an object is. A **convolution** computes each output from a small window
+# of the input. Its **kernel** $w$ has $2m+1$ weights; $m$ is its **radius**. The output at position
+# $i$ is the weighted sum of the inputs from $i-m$ to $i+m$:
 #
 # $$y_i=\sum_{j=-m}^{m} w_{j+m}\;x_{i+j}$$
 #
-# The same weights serve every position. But what is $x$ beyond the ends? **Zero padding** reads 0 there.
-# **Circular padding** reads on from the other end, so that the line becomes a ring.
+# The same weights serve every position. But what is $x$ beyond the ends? **Zero padding** reads 0
+# there. **Circular padding** continues from the other end, so that the line becomes a ring.
 #
-# *Predict*: the kernel is $(0.2, 0.5, 0.3)$, the input 0 but for a single 1 in the middle. What comes out?
+# *Predict*: the kernel is $(0.2, 0.5, 0.3)$, and the input is all zeros except for a single 1 in the
+# middle. What is the output?
 
 
 # %% fold="output"
@@ -59,8 +68,9 @@ assert convolve_by_loops([0, 0, 0, 0, 1], KERNEL) == [0, 0, 0, 0.3, 0.5]
 assert convolve_by_loops([0, 0, 0, 0, 1], KERNEL, "circular") == [0.2, 0, 0, 0.3, 0.5]
 
 # %% [markdown]
-# The kernel, turned round: 0.2 belongs to the left neighbour, so it is the position to the *right* of the
-# 1 that reads it with 0.2. The package adds shifted copies of the padded input, one for each weight.
+# The output is the reversed kernel. The weight 0.2 belongs to the left neighbour, so the position to
+# the *right* of the 1 reads it with 0.2. The package adds shifted copies of the padded input, one per
+# weight.
 
 # %%
 from pe_numpy.book.show import show_source
@@ -74,16 +84,17 @@ for padding in ("zero", "circular"):
         assert np.allclose(convolve(x, w, padding), slow, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## The interior cannot know
+# ## Far from the border, convolution is shift-equivariant
 #
-# Take a long signal $X$ and cut $L$ numbers out of it, from place $a$ on: $x_i=X_{a+i}$. As long as the
-# kernel's window lies inside the cut, the cut has all that is asked for, and its output is that of the
-# long signal, $Y_{a+i}$: it belongs to the content, at whatever $i$ the content stands. A function that
-# shifts its output as its input is shifted is called **equivariant to shifts**.
+# Take a long signal $X$ and cut $L$ numbers out of it, from index $a$ on: $x_i=X_{a+i}$. As long as
+# the kernel's window is inside the cut, its output is the long signal's output, $Y_{a+i}$. It depends
+# on the content, regardless of the position $i$ of that content. A function that shifts its output as
+# its input is shifted is called **equivariant to shifts**.
 #
-# Now stack $c$ layers. Between them stands a function of each number alone, such as the **ReLU**,
-# $\max(0,\cdot)$; it cannot tell positions apart. The second layer is right where its whole window was
-# right in the first, and so on: the border eats one radius in each layer.
+# Now stack $c$ layers. Between them is a function of each number by itself, such as the **ReLU**,
+# $\max(0,\cdot)$; it cannot distinguish positions. The second layer is right where its whole window
+# was right in the first, and so on. So in each layer the right outputs end one radius further from
+# the border.
 #
 # $$y^{(c)}_i=Y^{(c)}_{a+i}\qquad\text{for } cm\le i\le L-1-cm$$
 #
@@ -108,16 +119,16 @@ for c in (1, 2, 3):
     assert np.flatnonzero(agree).tolist() == list(range(c, L - c))
 
 # %% [markdown]
-# ## A ring has no ends
+# ## Circular padding: a constant stays constant
 #
-# With circular padding every position is interior. Let $T$ shift round the ring by one place,
+# With circular padding every position is interior. Let $T$ shift round the ring by one position,
 # $(Tx)_i=x_{(i-1)\bmod L}$, and let $C$ be the circular convolution. Then
 #
 # $$(C\,Tx)_i=\sum_{j=-m}^{m} w_{j+m}\,x_{(i+j-1)\bmod L}=(Cx)_{(i-1)\bmod L}=(T\,Cx)_i$$
 #
-# A ReLU commutes with the shift, too, so whole networks do. Let $x$ be constant. Then $Tx=x$, hence
-# $T\,Cx=C\,Tx=Cx$: the output does not change when it is shifted. On a ring **a constant stays constant**,
-# whatever the kernels, and no position can differ from another.
+# A ReLU also commutes with the shift, so whole networks do. Let $x$ be constant. Then $Tx=x$, hence
+# $T\,Cx=C\,Tx=Cx$: the output does not change when it is shifted. On a ring **a constant stays
+# constant** for all kernels, and no position can differ from another.
 
 # %%
 T = np.roll(np.eye(L), 1, axis=0)
@@ -132,22 +143,24 @@ constant = stack(np.ones(L), kernels, "circular")
 assert np.ptp(constant) < 1e-12 and constant.all()
 
 # %% [markdown]
-# ## What the border gives away
+# ## How zero padding reveals the border
 #
-# Now the constant with zero padding, in the picture at the top. The weights sum to 1, so the interior
-# stays 1. At the first position the weight 0.2 meets a zero: 0.8 is left. At the last it is 0.3 that is
-# lost. In the second layer the lack spreads. The first position gets $0.5\cdot 0.8+0.3\cdot 1=0.7$, its
-# neighbour $0.2\cdot 0.8+0.5+0.3=0.96$: it now knows of a border that its own window never touched. Two
-# wedges grow inward, one position a layer. Between them all positions read 1 and cannot be told apart.
+# Now take the constant with zero padding, in the figure at the top. The weights sum to 1, so the
+# interior stays 1. At the first position the weight 0.2 is multiplied by a zero, and 0.8 remains. At
+# the last position 0.3 is lost. In the second layer the loss spreads. The first position gets
+# $0.5\cdot 0.8+0.3\cdot 1=0.7$, its neighbour $0.2\cdot 0.8+0.5+0.3=0.96$. This neighbour now depends
+# on a border that its own window never touched. Two wedges grow inward, one position per layer.
+# Between them all positions are 1 and cannot be distinguished.
 #
-# Open all the brackets of $c$ layers, and each term is a walk: from $i$ to $i+j_1$, on to $i+j_1+j_2$,
-# and so on, with the product of the weights. Walks that step outside met a zero:
+# Expand the brackets of all $c$ layers. Then each term is a walk: from $i$ to $i+j_1$, on to
+# $i+j_1+j_2$, and so on, with the product of the weights. Walks that step outside were multiplied by
+# a zero:
 #
 # $$y^{(c)}_i=\sum_{\substack{\text{walks of } c \text{ steps from } i\\ \text{that stay in } 0\dots L-1}}
 #   w_{j_1+m}\,w_{j_2+m}\cdots w_{j_c+m}$$
 #
-# With positive weights whose sum is 1 this is a probability: **the output is the share of random walks
-# that have not fallen off after $c$ steps**.
+# With positive weights whose sum is 1 this is a probability: **the output is the share of random
+# walks that have not fallen off after $c$ steps**.
 
 
 # %%
@@ -167,12 +180,12 @@ for c in range(5):
     assert np.array_equal(np.isclose(zero[c], 1, rtol=0, atol=1e-9), interior)
 
 # %% [markdown]
-# ## How deep, and how loud
+# ## Receptive field and signal strength
 #
-# The wedge *reaches* $cm$ positions after $c$ layers. But to fall off from the innermost of them a walk
-# must take every step towards the border, and that is a rare walk. In $c$ steps a random walk strays by
-# something like $\sqrt c$. So how deep can you *see* the border? *Predict*: by 64 layers with the kernel
-# $(0.25, 0.5, 0.25)$, how many positions at an end are changed by more than 1 %?
+# The wedge *reaches* $cm$ positions after $c$ layers. But to fall off from the innermost of them a
+# walk must take every step towards the border, and such a walk is rare. In $c$ steps a random walk
+# strays by about $\sqrt c$. How deep can you *see* the border, then? *Predict*: with 64 layers of the
+# kernel $(0.25, 0.5, 0.25)$, how many positions at an end are changed by more than 1%?
 
 # %% fold="output" alt="Four curves over the distance to the border for 1, 4, 16 and 64 layers. What one sees: four times the layers push the visible dip only two or three times as deep, while the bars above, the reach, grow fourfold."
 profiles, visible = {}, {}
@@ -188,19 +201,20 @@ plots.leak_in_depth(profiles, visible, radius=1, threshold=0.01)
 plt.show()
 
 # %% [markdown]
-# From 4 layers on, four times the layers give about twice the depth. The reach is a limit that no
-# network of this depth and radius can pass; how loud the signal is within it is up to the weights. (The
-# $2cm+1$ inputs that an output can see are its **receptive field**. What counts in a deep network, the
-# *effective* receptive field, is a Gaussian that fills a part of it: Luo et al. 2016.)
+# With 64 layers 14 positions change. From 4 layers on, four times the layers give about twice the
+# depth. The reach $cm$ is a limit that no network of this depth and radius can pass. How strong the
+# signal is within it depends on the weights. (The $2cm+1$ inputs that an output can see are its
+# **receptive field**. What counts in a deep network, the *effective* receptive field, is a Gaussian
+# that fills a part of it: Luo et al. 2016.)
 #
-# Other weights use the whole reach. Add a bias of 1 and shift by one place, with the kernel $(1,0,0)$.
-# Each layer adds one to what the left neighbour had counted; beyond the end stands a zero, and there the
-# count begins:
+# Other weights use the whole reach. Add a bias of 1 and shift by one position, with the kernel
+# $(1,0,0)$. Each layer adds one to the left neighbour's count. Beyond the end there is a zero, and
+# the count begins there:
 #
 # $$\begin{gathered}p^{(c)}_i=p^{(c-1)}_{i-1}+1,\qquad p^{(c)}_0=0,\qquad p^{(0)}_i=0\\[4pt]
 # \Longrightarrow\quad p^{(c)}_i=\min(i,c)\end{gathered}$$
 #
-# *Predict* what the same layers make of a ring.
+# *Predict* what the same layers do on a ring.
 
 # %% fold="output"
 p, p_back, p_ring = np.zeros((3, 9))
@@ -212,20 +226,21 @@ for c in range(1, 5):
 print(f"{c} layers: {p.astype(int).tolist()}   on a ring: {p_ring.astype(int).tolist()}")
 
 # %% [markdown]
-# A counter; one more, with the kernel $(0,0,1)$, counts from the other end. So it is *proved*: with a
-# constant input, positions deeper than $cm$ look alike, and for radius 1 a network exists that tells all
-# others apart. Whether training finds such weights is another question.
+# With zero padding this is a counter. A second one, with the kernel $(0,0,1)$, counts from the other
+# end. So it is *proved*: with a constant input, positions deeper than $cm$ look alike, and for radius
+# 1 a network exists that distinguishes all others. Whether training finds such weights is another
+# question.
 #
-# ## Which border?
+# ## Symmetric and anisotropic kernels: which border?
 #
-# A kernel is **symmetric** if $w_{-j+m}=w_{j+m}$. Let $J$ reverse a sequence, $(Jx)_i=x_{L-1-i}$, and let
-# $Z$ be a convolution with either padding. For a symmetric kernel
+# A kernel is **symmetric** if $w_{-j+m}=w_{j+m}$. Let $J$ reverse a sequence, $(Jx)_i=x_{L-1-i}$, and
+# let $Z$ be a convolution with either padding. For a symmetric kernel
 #
 # $$(Z\,Jx)_i=\sum_j w_{j+m}\,x_{L-1-i-j}=\sum_j w_{-j+m}\,x_{L-1-i+j}=(Z\,x)_{L-1-i}=(J\,Zx)_i$$
 #
-# The second step renames $j$ to $-j$, the third needs the symmetry. A constant is its own mirror image;
-# so is, then, every layer's output: $y_i=y_{L-1-i}$. A network of symmetric kernels may learn how far the
-# border is. From a constant it cannot learn **which** border.
+# The second step renames $j$ to $-j$, the third needs the symmetry. A constant is its own mirror
+# image. Therefore every layer's output is too: $y_i=y_{L-1-i}$. A network of symmetric kernels may
+# learn how far away the border is. From a constant it cannot learn **which** border.
 
 # %%
 J = np.eye(L)[::-1]
@@ -240,14 +255,14 @@ assert np.allclose(y, np.flip(y), rtol=0, atol=1e-12) and y.max() != y.min()
 
 # %% [markdown]
 # A kernel that treats the two directions differently is called **anisotropic**. What does anisotropy
-# tell without any border? Let the inputs be vectors, as words are. Then a convolution has a *matrix* for
-# each offset in place of a weight:
+# show without any border? Let the inputs be vectors, like word vectors. Then a convolution has a
+# *matrix* for each offset instead of a weight:
 #
 # $$y_i=\sum_{j=-m}^{m} W_{j}\;x_{i+j}$$
 #
-# The left neighbour goes through another matrix than the right one. So a convolution knows the *order
-# of neighbours* before anybody pads anything. We test it on a ring of three words, with a ReLU and the
-# mean over all positions at the end.
+# The left neighbour and the right neighbour go through different matrices. So a convolution depends
+# on the *order of neighbours* before any padding. We test it on a ring of three words, with a ReLU
+# and the mean over all positions at the end.
 
 
 # %%
@@ -268,16 +283,17 @@ for M, blind in ((W, False), (W[[0, 1, 0]], True)):  # anisotropic, symmetric
     assert np.allclose(seen, pooled([bites, man, dog], M), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The anisotropic kernel tells "dog bites man" from "man bites dog". On a ring it still can't say which
-# word comes first: "bites man dog" is the same ring. Order without position. In all:
+# The anisotropic kernel distinguishes "dog bites man" from "man bites dog". On a ring it still can't
+# tell which word comes first: "bites man dog" is the same ring. This is order without position. The
+# four cases are:
 #
 # | | circular padding | zero padding |
 # |---|---|---|
 # | **symmetric kernel** | no position, no direction | distance to the border, not which one |
 # | **anisotropic kernel** | order of neighbours, no position | distance to the border, and which one |
 #
-# Here are nine positions after two layers. Three kinds with zero padding and the symmetric kernel: at an
-# end, next to it, further in. Five kinds when the ends differ.
+# The cell prints nine positions after two layers of zero padding. The symmetric kernel gives three
+# kinds of positions: at an end, next to it, further in. There are five kinds when the ends differ.
 
 # %%
 for kernel_name, w in (("symmetric", (0.25, 0.5, 0.25)), ("anisotropic", KERNEL)):
@@ -288,14 +304,14 @@ for kernel_name, w in (("symmetric", (0.25, 0.5, 0.25)), ("anisotropic", KERNEL)
     print(f"{kernel_name:11} zero padding: {y.round(2).tolist()}")
 
 # %% [markdown]
-# ## Pictures
+# ## Zero padding in images
 #
-# The finding comes from pictures: Islam et al. (2020) trained readouts on networks that had been trained
-# to recognise objects, and found positions in them; their later paper sums up that zero padding drives
-# networks to encode position and that a lack of padding precludes it.
+# The finding comes from images. Islam et al. (2020) trained readouts on networks that had been
+# trained to recognise objects, and found positions in them. Their later paper sums up that zero
+# padding drives networks to encode position and that a lack of padding precludes it.
 #
-# A picture has four borders. Let the kernel be a product $u_a v_b$, one factor for each axis. A constant
-# picture then becomes the product of two profiles, and a corner lacks twice:
+# An image has four borders. Let the kernel be a product $u_a v_b$, one factor per axis. A constant
+# image then becomes the product of two profiles, and a corner loses twice:
 #
 # $$\begin{gathered}y_{rs}=\sum_{a,b=-m}^{m} u_{a+m}\,v_{b+m}\,x_{r+a,\,s+b},\\[4pt]
 # x=\mathbf 1\mathbf 1^\top
@@ -333,14 +349,15 @@ plots.picture_leak(pictures, layers)
 plt.show()
 
 # %% [markdown]
-# The symmetric kernel draws a frame in which all four corners look the same. The slanted kernel is darker
-# towards one corner.
+# The symmetric kernel draws a frame in which all four corners look the same. The slanted kernel is
+# darker towards one corner.
 #
-# ## Can a probe read it?
+# ## Can a linear probe read the position? (second reading)
 #
-# Real inputs vary from position to position, and that is noise to anyone who looks for the border. So we
-# measure: networks with **random** weights, 16 numbers at each position (**channels**), random words as
-# input. In code: shift by each offset (a kernel with a single 1), multiply with that offset's matrix, add.
+# Real inputs vary from position to position, and this variation hides the border. So we measure:
+# networks with **random** weights, 16 numbers per position (**channels**), and random words as input.
+# The code shifts by each offset (a kernel with a single 1), multiplies by that offset's matrix, and
+# adds.
 #
 # $$h^{(c)}_i=\max\Big(0,\;\sum_{j=-1}^{1} W_j\,h^{(c-1)}_{i+j}\Big)$$
 
@@ -360,10 +377,10 @@ for padding, mode in (("zero", "constant"), ("circular", "wrap")):
         assert np.allclose(layer(h, W, padding)[b, :, i], slow, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The **probe** sees the 16 numbers at one position and must name the position $t_i=i-11.5$, counted from
-# the middle of 24. It is a ridge regression, as in [chapter 11](11_why_position.ipynb), fitted on some
-# sequences and tested on others. We judge it by the **explained variance** $R^2$: 1 if every answer is
-# right, 0 if it is no better than always saying "the middle".
+# The **probe** is given the 16 numbers at one position and must name the position $t_i=i-11.5$,
+# counted from the middle of 24. It is a ridge regression, as in [chapter 11](11_why_position.ipynb),
+# fitted on some sequences and tested on others. We judge it by the **explained variance** $R^2$: 1 if
+# every answer is right, 0 if it is not better than always answering "the middle".
 #
 # $$R^2=1-\frac{\sum (\text{answer}-t)^2}{\sum t^2}$$
 
@@ -385,16 +402,16 @@ assert share > 0.999 and np.linalg.norm(answers[0]) < np.linalg.norm(t)  # the r
 assert abs(probe(np.zeros_like(told), np.zeros_like(told), t)[1]) < 1e-9
 
 # %% [markdown]
-# What can we say *before* we measure? Let the set contain, with each sequence, all its 24 turns round the
-# ring, and all their mirror images.
+# What can we say *before* we measure? Let the set contain, with each sequence, all its 24 shifts
+# round the ring, and all their mirror images.
 #
-# - **Circular padding.** Turn the sequence, and the features turn with it. Over the whole set each
-#   position meets the very same features, equally often. No probe of any kind can do better than one fixed
-#   answer, and $R^2=0$.
-# - **Zero padding, symmetric kernels.** Positions $i$ and $L-1-i$ meet the same features, and $t$ has
+# - **Circular padding.** If the sequence is shifted, the features shift with it. Over the whole set
+#   each position has the very same features, equally often. No probe of any kind can do better than
+#   one fixed answer, and $R^2=0$.
+# - **Zero padding, symmetric kernels.** Positions $i$ and $L-1-i$ have the same features, and $t$ has
 #   opposite signs there. Again $R^2=0$. But the *distance to the border* may be read.
-# - **Zero padding, any kernels.** No such theorem. It takes 12 layers of radius 1 until the border reaches
-#   everybody.
+# - **Zero padding, any kernels.** There is no such theorem. It takes 12 layers of radius 1 until the
+#   border reaches every position.
 
 
 # %%
@@ -431,15 +448,16 @@ plots.probe_of_position(answers, t, list(runs[0]), curves)
 plt.show()
 
 # %% [markdown]
-# The dotted line is the truth, the band one standard deviation of the answers; the dashed line is the
-# distance to the border, read from the symmetric network. *Proved, and seen*: the second and the third
-# network stay at 0 for the position, at every depth. *Measured*: with zero padding and random anisotropic
-# kernels the probe explains nearly half of the variance at 12 layers. Nothing was trained but the probe.
+# The dotted line is the truth, and the band is one standard deviation of the answers. The dashed line
+# is the distance to the border, read from the symmetric network. *Proved, and seen*: the second and
+# the third network stay at 0 for the position, at every depth. *Measured*: with zero padding and
+# random anisotropic kernels the probe explains nearly half of the variance at 12 layers. Nothing was
+# trained except the probe.
 #
-# ## What a causal mask leaks
+# ## Zero padding and the causal mask compared
 #
-# Under a causal mask token $i$ sees $i+1$ tokens, another border that nobody drew. *Predict*: what does
-# causal attention make of a constant?
+# Under a causal mask token $i$ sees $i+1$ tokens, which is another border that nobody drew.
+# *Predict*: what does causal attention do to a constant?
 
 # %% fold="output"
 from pe_numpy import attention, causal_mask
@@ -453,16 +471,16 @@ assert np.allclose(any_constant, 1, rtol=0, atol=1e-12)  # whatever the scores
 assert np.allclose(weights.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Nothing. Attention *divides by the sum of its weights*: however many keys are hidden, the rest gets the
-# whole, and a weighted mean of equal values is that value. A convolution does not divide. What leaks with
-# a constant is not the zero as such but a missing division.
+# Nothing. Attention *divides by the sum of its weights*. However many keys are hidden, the others
+# share the whole weight, and a weighted mean of equal values is that value. A convolution does not
+# divide. What leaks with a constant is not the zero as such but a missing division.
 #
-# The other difference is the shape. A convolution reaches a radius a layer; the causal mask reaches back
-# to the first token at once. So as soon as the *first token* differs from the rest, one layer is enough
-# for all positions. In [chapter 11](11_why_position.ipynb) it was a mark on the first token, and the
-# output was $1/(i+1)$. The content will do, too: the mean of $i+1$ independent values with variance
-# $\sigma^2$ varies the less, the further you are from the start. (Chi et al. 2023 find this in causal
-# Transformers without any position code, random and trained.)
+# The other difference is the shape. A convolution reaches one radius per layer; the causal mask
+# reaches back to the first token in one layer. So as soon as the *first token* differs from the rest,
+# one layer is enough for all positions. In [chapter 11](11_why_position.ipynb) it was a mark on the
+# first token, and the output was $1/(i+1)$. The content is also enough: the mean of $i+1$ independent
+# values with variance $\sigma^2$ varies the less, the further you are from the start. (Chi et al.
+# 2023 find this in causal Transformers without any positional encoding, random and trained.)
 #
 # $$\mathrm{Var}\,o_i=\frac{1}{(i+1)^2}\sum_{j\le i}\mathrm{Var}\,v_j=\frac{\sigma^2}{i+1}$$
 
@@ -477,9 +495,9 @@ assert np.allclose(measured, 1 / (np.arange(L) + 1), rtol=0.05, atol=0)
 assert np.allclose((averages**2).sum(axis=1), 1 / (np.arange(L) + 1), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# *A common mistake*: to expect that appended zeros give attention a border, as padding does to a
+# *A common mistake* is to expect that appended zeros give attention a border, as padding does to a
 # convolution. Without a mask they dilute every output, but none by its position. Attention has no
-# neighbours, so nobody is near the border.
+# neighbours, so no token is near the border.
 
 
 # %%
@@ -499,36 +517,39 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 # | borders | both | the start |
 # | reach of $c$ layers | $cm$ positions | all positions, from $c=1$ |
 # | with a constant input | leaks | leaks nothing |
-# | who can be told apart | the outer $cm$ on each side | everybody, ever less sharply |
+# | which positions differ | the outer $cm$ on each side | all, ever less sharply |
 # | on a longer input | new positions in the middle, all alike | new positions at the end, new values |
 
 # %% [markdown]
 # ## In short
 #
-# - **Where does a convolutional network get positions from, without a position code?** From zero padding:
-#   near a border some weights of the kernel meet zeros, and the output lacks them.
-#   [Shown](#what-the-border-gives-away)
-# - **How far into the input does it reach?** $c$ layers of radius $m$ reach $cm$ positions, so the
-#   middle of $L$ positions needs $2cm\ge L$. What you can *see* is less: with the kernel
-#   $(0.25, 0.5, 0.25)$, 64 layers change 14 positions at each end by more than 1 %.
-#   [Shown](#how-deep-and-how-loud)
+# - **How does a CNN know positions without a positional encoding?** From zero padding. Near a border
+#   some weights of the kernel are multiplied by zeros, and the output is smaller.
+#   [Zero padding](#how-zero-padding-reveals-the-border).
+# - **How far into the input does the signal reach?** $c$ layers of radius $m$ reach $cm$ positions.
+#   What you can *see* is less: 64 layers of $(0.25, 0.5, 0.25)$ change 14 positions at each end by
+#   more than 1%. [Receptive field](#receptive-field-and-signal-strength).
 # - **Does circular padding stop it?** Yes. The layer then commutes with shifts round the ring, and a
-#   constant stays constant. [Shown](#a-ring-has-no-ends)
-# - **Does the shape of the kernel matter?** A symmetric kernel can tell how far the border is, but from a
-#   constant not *which* border; an anisotropic one can. [Shown](#which-border)
+#   constant stays constant. [Circular padding](#circular-padding-a-constant-stays-constant).
+# - **Does the shape of the kernel matter?** Yes. A symmetric kernel can show how far the border is,
+#   but from a constant not *which* border. An anisotropic kernel can.
+#   [Kernels](#symmetric-and-anisotropic-kernels-which-border).
 # - **Does a causal mask leak in the same way?** No. Attention divides by the sum of its weights, so a
-#   constant leaks nothing; but if the first token differs, all positions show at once.
-#   [Shown](#what-a-causal-mask-leaks)
-# - **Which way round is the kernel?** Deep-learning libraries and this book don't turn it, `np.convolve`
-#   does. [Shown](#in-practice)
+#   constant leaks nothing. But if the first token differs, one layer shows all positions.
+#   [Causal mask](#zero-padding-and-the-causal-mask-compared).
+# - **Is the kernel reversed?** Not in deep-learning libraries or this book. `np.convolve` reverses
+#   it. [In practice](#in-practice).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/23_convolution.py`; check yours with
+# `pe-numpy check 23_convolution.py`.
+#
 # ### Exercise 1: Repeat the edge
 #
-# `np.pad(x, 1, mode="edge")` repeats the outermost values. Show that a constant
-# stays constant under it. Then show that it is nevertheless not what a longer signal would give.
+# `np.pad(x, 1, mode="edge")` repeats the outermost values. Show that a constant stays constant under
+# it. Then show that it nevertheless differs from the output of a longer signal.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -538,14 +559,15 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 #
 # <details><summary>Hint 2</summary>
 #
-# For the second part cut the long signal `X`, as in the section on the interior.
+# For the second part cut the long signal `X`, as in the section on equivariance far from the border.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# The test with a constant is necessary, not sufficient: the first and the last output are made from an
-# invented neighbour. With varying content a network can notice that two neighbours are always equal.
+# The test with a constant is necessary, not sufficient: the first and the last output are computed
+# from an invented neighbour. With varying content a network can notice that two neighbours are always
+# equal.
 #
 # ```python
 # def edge(x, w):
@@ -560,8 +582,8 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 #
 # ### Exercise 2: A causal convolution
 #
-# A language model made of convolutions may not look ahead: its kernels read
-# the position itself and the past. Which borders does it see, and how far?
+# A language model made of convolutions may not look ahead: its kernels read the position itself and
+# the past. Which borders does it see, and how far?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -577,8 +599,8 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 #
 # <details><summary>Solution</summary>
 #
-# The start alone, and it reaches two positions a layer. The last position is interior as long as
-# $2c\le L-1$. Like the causal mask it tells the distance to the start, but within its reach.
+# It sees only the start, and it reaches two positions per layer. The last position is interior as
+# long as $2c\le L-1$. Like the causal mask it shows the distance to the start, but within its reach.
 #
 # ```python
 # w, y = (0.2, 0.3, 0.5, 0, 0), np.ones(12)
@@ -592,9 +614,9 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 #
 # ### Exercise 3: Divide, as attention does
 #
-# Divide each output by the sum of the weights that met an input. (Partial
-# convolution, Liu et al. 2018, arXiv:1811.11718, divides by the share of the window instead.) Does a
-# constant still leak? Is the layer now equivariant?
+# Divide each output by the sum of the weights that met an input. (Partial convolution, Liu et al.
+# 2018, arXiv:1811.11718, divides by the share of the window instead.) Does a constant still leak? Is
+# the layer now equivariant?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -604,15 +626,15 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 #
 # <details><summary>Hint 2</summary>
 #
-# Write the layer as a matrix, and ask whether it commutes with the turn of the ring.
+# Write the layer as a matrix, and ask whether it commutes with the shift round the ring.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# The rows of its matrix have the sum 1, like attention's, so a constant leaks nothing at any depth. But
-# the first and the last row have two entries and the others three: for a varying input the ends are
-# special (for one, they vary more, like the first tokens under a causal mask).
+# The rows of its matrix have the sum 1, like attention's, so a constant leaks nothing at any depth.
+# But the first and the last row have two entries and the others three. For a varying input the ends
+# are therefore special: for instance they vary more, like the first tokens under a causal mask.
 #
 # ```python
 # Z = convolve(np.eye(9), KERNEL).T
@@ -628,9 +650,9 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 #
 # ## In practice
 #
-# **Which way round?** Mathematics turns the kernel round before it slides it; libraries for deep
-# learning don't (their convolution is a *cross-correlation*). NumPy's own function does. A symmetric
-# kernel hides the difference, so test with a slanted one.
+# **Is the kernel reversed?** Mathematics reverses the kernel before it slides it. Libraries for deep
+# learning don't (their convolution is a *cross-correlation*), but NumPy's own function does. A
+# symmetric kernel hides the difference, so test with a slanted one.
 
 # %%
 x = np.random.default_rng(8).standard_normal(9)
@@ -640,8 +662,8 @@ assert np.abs(np.convolve(x, KERNEL, "same") - same).max() > 0.1
 
 # %% [markdown]
 # **A test that hides the leak.** Move a small object about on a background of zeros, and zero padding
-# looks equivariant: what it invents beyond the border is what was there anyway. Then a bias turns the
-# background into something else, and the next layer sees the border.
+# looks equivariant, because the zeros that it invents beyond the border equal the background. Then a
+# bias changes the background to another value, and the next layer sees the border.
 
 # %%
 thing = np.zeros(14)
@@ -652,36 +674,39 @@ for bias in (0.0, 0.5):
     assert np.allclose(y_moved, np.roll(y, 4), rtol=0, atol=1e-12) == (bias == 0)
 
 # %% [markdown]
-# **A stride breaks the symmetry.** A *stride* of 2 keeps every second position. With an even length the
-# last one is dropped, and with it the padding on the right. So even a symmetric kernel tells left from
-# right. Alsallakh et al. (2021) describe such uneven padding, and detectors that miss small objects where
-# padding has weakened the features.
+# **A stride breaks the symmetry.** A *stride* of 2 keeps every second position. With an even length
+# the last one is dropped, and with it the padding on the right. So even a symmetric kernel
+# distinguishes left from right. Alsallakh et al. (2021) describe such uneven padding, and detectors
+# that miss small objects where padding has weakened the features.
 
 # %%
 y = convolve(np.ones(8), (0.25, 0.5, 0.25))
 assert np.array_equal(y, y[::-1]) and not np.array_equal(y[::2], y[::2][::-1])
 
 # %% [markdown]
-# **Zero padding as a position code.** Conditional positional encodings (Chu et al. 2021) pass the tokens
-# of a vision Transformer through a small convolution with zero padding between two layers. The code
-# adapts to any size of the picture; what it tells in the middle of a large one is bounded by its reach.
+# **Zero padding as a positional encoding.** Conditional positional encodings (Chu et al. 2021) pass
+# the tokens of a vision Transformer through a small convolution with zero padding between two layers.
+# The encoding adapts to any size of the image. What it shows in the middle of a large image is
+# bounded by its reach: for the middle of $L$ positions it needs $2cm\ge L$.
 #
 # **Other paddings are not innocent.** A padding that repeats the outermost value keeps a constant
-# constant, yet is not equivariant (exercise 1); trained networks learn to read borders under all kinds of
-# padding (Lin et al. 2022). Even a ring has a seam, where the two ends of a picture meet.
-#
+# constant, yet is not equivariant (exercise 1). Trained networks learn to read borders under all
+# kinds of padding (Lin et al. 2022). Even a ring has a seam, where the two ends of an image meet.
+
 # %% [markdown]
 # ## Further reading
 #
-# - Islam, Jia and Bruce 2020, "How Much Position Information Do Convolutional Neural Networks Encode?"
-#   (arXiv:2001.08248), and Islam et al. 2021, "Position, Padding and Predictions" (arXiv:2101.12322).
+# - Islam, Jia and Bruce 2020, "How Much Position Information Do Convolutional Neural Networks
+#   Encode?" (arXiv:2001.08248), and Islam et al. 2021, "Position, Padding and Predictions"
+#   (arXiv:2101.12322).
 # - Kayhan and van Gemert 2020, "On Translation Invariance in CNNs" (arXiv:2003.07064).
-# - Luo et al. 2016, "Understanding the Effective Receptive Field in Deep Convolutional Neural Networks".
+# - Luo et al. 2016, "Understanding the Effective Receptive Field in Deep Convolutional Neural
+#   Networks".
 # - Alsallakh et al. 2021, "Mind the Pad" (arXiv:2010.02178).
 # - Lin et al. 2022, "Unveiling The Mask of Position-Information Pattern Through the Mist of Image
 #   Features" (arXiv:2206.01202).
 # - Chu et al. 2021, "Conditional Positional Encodings for Vision Transformers" (arXiv:2102.10882).
 # - Chi et al. 2023, "Latent Positional Information is in the Self-Attention Variance of Transformer
 #   Language Models Without Positional Embeddings" (arXiv:2305.13571).
-# - Gehring et al. 2017, "Convolutional Sequence to Sequence Learning" (arXiv:1705.03122): convolutions
-#   for text, with added position vectors.
+# - Gehring et al. 2017, "Convolutional Sequence to Sequence Learning" (arXiv:1705.03122):
+#   convolutions for text, with added position vectors.

@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 24. Let words turn: complex order
+# # 24. Complex-valued word embeddings: Complex Order
 #
 # *What if a word itself says how it changes with its position, and why do complex numbers come out?*
 #
 # 30 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Most encodings add the same vector to every word at a position. Complex Order
+# lets each word change in its own way as it moves. Two simple requirements force the form: each
+# component is a complex number that rotates at a constant speed. You derive this, and find the
+# sinusoidal encoding among its special cases. Then you test when attention scores depend only on
+# distance, and train a small model that learns which words should rotate. At the end you know how
+# RoPE differs.
 
 # %% fold="input" alt="Paths of three components of two words in the plane, positions numbered, and real parts as waves. What one sees: every component goes round its own circle at its own speed; one stands still, one turns clockwise."
 import matplotlib.pyplot as plt
@@ -25,19 +30,23 @@ plots.word_paths(words, smooth)
 plt.show()
 
 # %% [markdown]
-# ## Numbers that turn, in one page
+# Each row is one word, and each of the first three panels is one component of its vector: a point in
+# the plane, numbered by the word's position. The last panel shows the points' horizontal coordinates,
+# the *real parts*, over the position.
 #
-# A **complex number** is a point of the plane, $z=a+b\,\mathrm i$. Its **modulus** $|z|=\sqrt{a^2+b^2}$
-# is its length, its **angle** $\alpha$ (or *argument*) the direction, counted from the positive axis.
-# Both together are written $z=|z|\,e^{\mathrm i\alpha}$, where
+# ## Complex numbers and rotation in one page
+#
+# A **complex number** is a point in the plane, $z=a+b\,\mathrm i$. Its **modulus**
+# $|z|=\sqrt{a^2+b^2}$ is its length. Its **angle** $\alpha$ (or *argument*) is its direction, counted
+# from the positive axis. Both together are written $z=|z|\,e^{\mathrm i\alpha}$, where
 # $e^{\mathrm i\alpha}=\cos\alpha+\mathrm i\sin\alpha$ is the point of the unit circle in that
-# direction. Numbers are added like vectors. They are multiplied so that lengths multiply and **angles add**; and the **conjugate** $z^*=a-b\,\mathrm i$
-# has the opposite angle:
+# direction. Complex numbers are added like vectors. When they are multiplied, lengths multiply and
+# **angles add**. The **conjugate** $z^*=a-b\,\mathrm i$ has the opposite angle:
 #
 # $$\begin{gathered}r e^{\mathrm i\alpha}\cdot s e^{\mathrm i\beta}=rs\,e^{\mathrm i(\alpha+\beta)}\\[4pt]
 # r e^{\mathrm i\alpha}\cdot\big(s e^{\mathrm i\beta}\big)^*=rs\,e^{\mathrm i(\alpha-\beta)},\qquad z z^*=|z|^2\end{gathered}$$
 #
-# So to multiply by $e^{\mathrm i\omega}$ is to turn by the angle $\omega$. Python writes `1j` for
+# So multiplying by $e^{\mathrm i\omega}$ is a rotation by the angle $\omega$. Python writes `1j` for
 # $\mathrm i$.
 
 # %%
@@ -51,16 +60,17 @@ assert abs(z1 * z1.conjugate() - r**2) < 1e-12
 print("a quarter turn of 2 + i:", (2 + 1j) * 1j)
 
 # %% [markdown]
-# ## Two wishes
+# ## Two requirements: position-free offsets and boundedness
 #
-# The usual code adds the same vector to whatever word stands at a position. Suppose that each word itself
-# says how it changes when it moves: it is no vector but a *function* of the position. Let $g(\text{pos})$
-# be one component of it, at $\text{pos}=0,1,2,\dots$ Wang et al. (2020) ask two things.
+# The usual encoding adds the same vector to every word at a position. Suppose that each word itself
+# determines how it changes when it moves. Then it is not a vector but a *function* of the position.
+# Let $g(\text{pos})$ be one component of it, at $\text{pos}=0,1,2,\dots$ Wang et al. (2020) require
+# two properties.
 #
-# **Wish 1: an offset must not need to know where it starts** (a *position-free offset transformation*).
-# Moving the word by $t$ positions shall be one and the same operation, wherever it stood; the easiest one
-# is multiplication by a factor. **Wish 2: boundedness.** However long the text, the numbers stay within
-# some limit $\delta$:
+# **Requirement 1: an offset does not depend on where it starts** (a *position-free offset
+# transformation*). Moving the word by $t$ positions should be the same operation at every start, and
+# the easiest operation is multiplication by a factor. **Requirement 2: boundedness.** However long
+# the text is, the numbers stay within some limit $\delta$:
 #
 # $$\begin{gathered}g(\text{pos}+t)=w(t)\,g(\text{pos})\\[4pt]
 #   |g(\text{pos})|\le\delta\end{gathered}\qquad\text{for all pos and } t$$
@@ -80,7 +90,8 @@ assert grants(lambda pos: np.exp(0.3j * pos).real) == (False, True)
 assert grants(lambda pos: 1.01**pos) == (True, False)
 
 # %% [markdown]
-# Six attempts with *real* numbers. *Predict*: which of them pass both tests?
+# The cell tests both. Here are six attempts with *real* numbers. *Predict*: which of them pass both
+# tests?
 
 # %% fold="output"
 attempts = {
@@ -96,16 +107,16 @@ assert [grants(attempts[name]) for name in ("count", "wave")] == [(False, False)
 print("what fading leaves after 100 positions:", f"{0.9**100:.5f}")
 
 # %% [markdown]
-# Three pass, and none is of use: *stay* says nothing, *flip* knows odd from even, *fade* forgets. The
-# *wave* fails: where it goes next depends on whether it is rising or falling, so no one factor carries it
-# on. The sine tells which: cosine and sine together are a point on a circle, and the next point is a
-# turn away. Two real numbers, or one complex number.
+# Three pass, and none is useful: *stay* carries no position, *flip* distinguishes only odd from even,
+# *fade* forgets. The *wave* fails. Its next value depends on whether it is rising or falling, so no
+# single factor carries it on. The sine shows which: cosine and sine together are a point on a circle,
+# and the next point is a rotation away. That takes two real numbers, or one complex number.
 #
-# ## What the wishes force
+# ## The solutions: rotations that may fade
 #
-# Take $g$ complex, and let $w(1)$ be any complex number. Move by $t_1$, then by $t_2$, or by $t_1+t_2$ at
-# once: the word arrives at the same place. So $w(t)=w(1)\,w(t-1)=\dots=w(1)^t$. Call $z_1=w(1)$ and
-# $z_2=g(0)$, and move from 0 to $\text{pos}$:
+# Take $g$ complex, and let $w(1)$ be any complex number. Move by $t_1$ and then by $t_2$, or by
+# $t_1+t_2$ in one step: the word arrives at the same position. So $w(t)=w(1)\,w(t-1)=\dots=w(1)^t$.
+# Call $z_1=w(1)$ and $z_2=g(0)$, and move from 0 to $\text{pos}$:
 #
 # $$\begin{gathered}w(t_1)\,w(t_2)=w(t_1+t_2)\\[4pt]
 #   g(\text{pos})=w(\text{pos})\,g(0)=z_2\,z_1^{\text{pos}}\end{gathered}$$
@@ -123,14 +134,14 @@ for t1, t2 in np.ndindex(15, 15):
 assert np.allclose(g, start * w1**pos, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Moduli multiply, so $|g(\text{pos})|=|z_2|\,|z_1|^{\text{pos}}$. This stays bounded if and only if
-# $|z_1|\le1$ (or $z_2=0$, the word that is nowhere). Write both by modulus and angle,
-# $z_1=\rho\,e^{\mathrm i\omega}$ and $z_2=re^{\mathrm i\theta}$. Angles add, so in $\text{pos}$ steps the
-# angle grows by $\omega\,\text{pos}$:
+# Moduli multiply, so $|g(\text{pos})|=|z_2|\,|z_1|^{\text{pos}}$. This is bounded if and only if
+# $|z_1|\le1$ (or $z_2=0$, and the component is always 0). Write both by modulus and angle,
+# $z_1=\rho\,e^{\mathrm i\omega}$ and $z_2=re^{\mathrm i\theta}$. Angles add, so in $\text{pos}$ steps
+# the angle grows by $\omega\,\text{pos}$:
 #
 # $$g(\text{pos})=r\,\rho^{\text{pos}}\,e^{\mathrm i(\omega\,\text{pos}+\theta)},\qquad \rho\le1$$
 #
-# This is claim 1 of Wang et al.: the wishes are granted by these functions and by no others.
+# This is claim 1 of Wang et al.: these functions meet the requirements, and no others do.
 
 # %%
 rho, omega = np.abs(w1), np.angle(w1)
@@ -151,11 +162,11 @@ plots.powers_in_plane(paths, numbered=6)
 plt.show()
 
 # %% [markdown]
-# The authors keep $\rho=1$, because a constraint is a nuisance in training. There is another reason. Where
-# a text begins is a matter of counting, so let the word move to the *left*, too, as far as one likes: $t$
-# may be negative. Then $|z_1|^t$ is bounded in both directions if and only if $|z_1|=1$, and what is left
-# is a turn of constant speed, with **amplitude** $r$, **frequency** $\omega$ in radians per position,
-# **phase** $\theta$:
+# The authors keep $\rho=1$, because a constraint is a nuisance in training. There is another reason.
+# Where a text begins is a matter of counting, so let the word also move to the *left*, without limit:
+# $t$ may be negative. Then $|z_1|^t$ is bounded in both directions if and only if $|z_1|=1$. What
+# remains is a rotation of constant speed, with **amplitude** $r$, **frequency** $\omega$ in radians
+# per position, and **phase** $\theta$:
 #
 # $$g(\text{pos})=r\,e^{\mathrm i(\omega\,\text{pos}+\theta)}$$
 
@@ -170,22 +181,23 @@ assert np.allclose(turning, start * (w1 / abs(w1)) ** both_ways, rtol=0, atol=1e
 assert np.allclose(np.abs(turning), r, rtol=1e-12, atol=0)
 
 # %% [markdown]
-# *Assumed*: one component at a time, and a factor as the operation. If the operation may mix components,
-# it is a matrix; [chapter 22](22_recurrent.ipynb) asks which of them stay bounded, and finds rotations
-# again.
+# This *assumed* one component at a time, and a factor as the operation. If the operation may mix
+# components, it is a matrix. [Chapter 22](22_recurrent.ipynb) asks which matrices stay bounded, and
+# finds rotations again.
 #
-# ## A word has three vectors
+# ## Complex Order: amplitude, frequency and phase
 #
-# Each word gets an amplitude, a frequency and a phase for each of $D$ components: three vectors $r$,
-# $\omega$, $\theta$, none of which knows a position. Equation (5) of the paper, for one word:
+# Each word has an amplitude, a frequency and a phase for each of $D$ components. These are three
+# vectors $r$, $\omega$, $\theta$, none of which depends on a position. Equation (5) of the paper, for
+# one word:
 #
 # $$f(\text{pos})=\big[\,r_1e^{\mathrm i(\omega_1\text{pos}+\theta_1)},\;
 #   r_2e^{\mathrm i(\omega_2\text{pos}+\theta_2)},\;\dots,\;
 #   r_De^{\mathrm i(\omega_D\text{pos}+\theta_D)}\,\big]$$
 #
-# In the picture at the top each component stays on its circle: the radius belongs to the word, and the
-# position moves the point round. Component 3 of *dog* has frequency 0, component 1 of *bites* a negative
-# one.
+# In the figure at the top each component stays on its circle. The word determines the radius, and the
+# position moves the point round. Component 3 of *dog* has frequency 0, component 1 of *bites* a
+# negative frequency.
 
 
 # %%
@@ -206,9 +218,9 @@ for name, (amplitude, *_) in lexicon.items():
     assert np.allclose(np.abs(words[name]), amplitude, rtol=0, atol=1e-12)  # on its circle
 
 # %% [markdown]
-# The package's function takes the vectors that the tokens have looked up; what words share need not be
-# repeated. (It makes token vectors, as the codes of chapters 20 to 22 do. They are complex, so it does not
-# fit into this book's Transformer, whose numbers are real.)
+# The package's function takes the vectors that were looked up for the tokens; what words share need
+# not be repeated. (It computes token vectors, like the encodings of chapters 20 to 22. They are
+# complex, so it does not fit into this book's Transformer, whose numbers are real.)
 
 # %%
 from pe_numpy.book.show import show_source
@@ -222,9 +234,10 @@ slow = complex_order_by_loops(r, omega, theta, positions)
 assert z.shape == (5, 4) and np.allclose(z, slow, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# How far does one step carry a component? The frequency says *how sensitive the word is to its position*,
-# and it can be learned for each word. At $\omega=2\pi$ the word stands still again: at whole positions
-# only $\omega$ up to whole turns counts, and the fastest is $\omega=\pi$, where it flips.
+# How far does one step move a component? The frequency shows *how sensitive the word is to its
+# position*, and it can be learned for each word. At $\omega=2\pi$ the component does not move: at
+# whole positions only $\omega$ up to whole turns counts, and the fastest is $\omega=\pi$, where it
+# flips.
 #
 # $$|g(\text{pos}+1)-g(\text{pos})|=r\,|e^{\mathrm i\omega}-1|=2r\,\Big|\sin\frac{\omega}{2}\Big|$$
 
@@ -235,10 +248,10 @@ for omega in (0.0, 0.1, np.pi / 3, np.pi, 2 * np.pi):
     print(f"omega {omega:.2f}: {abs(steps[0]):.2f}")
 
 # %% [markdown]
-# To save, the paper sets all phases to a constant such as 0, and shares frequencies: among all words
-# (*word-sharing*: each component has its frequency), or among the components of a word
-# (*dimension-sharing*). With $|W|$ words that leaves $|W|D+D$ or $|W|D+|W|$ parameters. (The paper has the
-# two the other way round.)
+# To save parameters, the paper sets all phases to a constant such as 0, and shares frequencies. They
+# are shared among all words (*word-sharing*: each component has its frequency), or among the
+# components of a word (*dimension-sharing*). With $|W|$ words this takes $|W|D+D$ or $|W|D+|W|$
+# parameters. (The paper has the two the other way round.)
 
 # %%
 V, D = 10_000, 128
@@ -252,12 +265,14 @@ for name, shape, count in (("word", (1, D), V * D + D), ("dimension", (V, 1), V 
     print(f"{name}-sharing: {count:,} parameters")
 
 # %% [markdown]
-# ## Its plain relatives
+# Word-sharing adds only $D$ numbers in all to the $|W|D$ numbers of ordinary word vectors.
 #
-# **No frequency, no phase**: $\omega=\theta=0$ gives the word vector $r$ at every position. **All words
-# alike**: with $r=1$, $\theta=0$ and the frequencies $\omega_c=10000^{-c/D}$, $c=0,\dots,D-1$, of
-# [chapter 20](20_sinusoidal.ipynb) the word is gone, and what is left is the sinusoidal code of width
-# $2D$, sines as imaginary and cosines as real parts:
+# ## Special cases: word vectors, sinusoidal encoding, RoPE
+#
+# **No frequency, no phase**: $\omega=\theta=0$ gives the word vector $r$ at every position. **All
+# words alike**: take $r=1$, $\theta=0$ and the frequencies $\omega_c=10000^{-c/D}$, $c=0,\dots,D-1$,
+# of [chapter 20](20_sinusoidal.ipynb). Then the word is gone, and the rest is the sinusoidal encoding
+# of width $2D$, with sines as imaginary and cosines as real parts:
 #
 # $$\begin{aligned}\mathrm{Im}\,e^{\mathrm i\omega_c\text{pos}}&=\mathrm{PE}_{2c}(\text{pos})\\[4pt]
 # \mathrm{Re}\,e^{\mathrm i\omega_c\text{pos}}&=\mathrm{PE}_{2c+1}(\text{pos})\end{aligned}$$
@@ -272,11 +287,11 @@ assert np.allclose(pure.real, sinusoidal(p, 2 * D)[:, 1::2], rtol=0, atol=1e-12)
 assert np.array_equal(complex_order(r, 0.0, 0.0, positions), r.astype(complex))
 
 # %% [markdown]
-# One difference to the usual use of the sinusoidal code remains: there the code is *added* to the word;
-# here word and code are *multiplied*, component by component. If words share their frequencies, the turn
-# is that of RoPE ([chapter 40](40_rope_derived.ipynb)): a pair of numbers $(x_{2c},x_{2c+1})$ of the word
-# becomes the complex number $r_ce^{\mathrm i\theta_c}$. RoPE itself applies the turn later, to queries and
-# keys.
+# One difference from the usual use of the sinusoidal encoding remains: there the encoding is *added*
+# to the word; here word and encoding are *multiplied*, component by component. If words share their
+# frequencies, the rotation is RoPE's ([chapter 40](40_rope_derived.ipynb)): a pair of numbers
+# $(x_{2c},x_{2c+1})$ of the word becomes the complex number $r_ce^{\mathrm i\theta_c}$. RoPE itself
+# rotates later, after the projection to queries and keys.
 #
 # $$r_ce^{\mathrm i(\omega_c\text{pos}+\theta_c)}=(x_{2c}+\mathrm i\,x_{2c+1})\,e^{\mathrm i\omega_c\text{pos}}$$
 
@@ -290,19 +305,20 @@ assert np.allclose(turned.real, rope(x, at)[:, 0::2], rtol=0, atol=1e-12)
 assert np.allclose(turned.imag, rope(x, at)[:, 1::2], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## What attention sees
+# ## Attention scores of rotated words
 #
-# How does a query vector $q$ at position $m$ meet a key vector $k$ at position $n$? For complex vectors
-# the inner product takes the conjugate of one side (the **Hermitian product**), so that a vector times
-# itself is its squared length. Let the query have amplitudes $r_c$ and phases $\theta_c$, the key $s_c$
-# and $\phi_c$, and let both *share* the frequencies $\omega_c$. Angles subtract, and the score depends on
-# the distance $m-n$. *A common mistake* is to forget the conjugate. Then the angles add, and it depends on
-# the *sum* of the two positions:
+# How do we multiply a query vector $q$ at position $m$ by a key vector $k$ at position $n$? For
+# complex vectors the inner product takes the conjugate of one side (the **Hermitian product**), so
+# that a vector times itself is its squared length. Let the query have amplitudes $r_c$ and phases
+# $\theta_c$, the key $s_c$ and $\phi_c$, and let both *share* the frequencies $\omega_c$. Angles
+# subtract, and the score depends on the distance $m-n$. *A common mistake* is to forget the
+# conjugate. Then the angles add, and the score depends on the *sum* of the two positions:
 #
 # $$\begin{aligned}\sum_{c=1}^{D} q_{m,c}\,k_{n,c}^*&=\sum_{c=1}^{D} r_c s_c\;e^{\mathrm i(\omega_c(m-n)+\theta_c-\phi_c)}\\[4pt]
 # \sum_{c=1}^{D} q_{m,c}\,k_{n,c}&=\sum_{c=1}^{D} r_c s_c\;e^{\mathrm i(\omega_c(m+n)+\theta_c+\phi_c)}\end{aligned}$$
 #
-# (The authors' code for text classification, [`attention_complex.py`](https://github.com/iclr-complex-order/complex-order/blob/4c4ec24/TEXT%20CLASSIFICATION/Transformer/attention_complex.py)
+# (The authors' code for text classification,
+# [`attention_complex.py`](https://github.com/iclr-complex-order/complex-order/blob/4c4ec24/TEXT%20CLASSIFICATION/Transformer/attention_complex.py)
 # of iclr-complex-order/complex-order, leaves the conjugate out; the paper's equation (14) has it.)
 
 # %%
@@ -321,9 +337,10 @@ q0, k0 = (
 assert np.allclose(z.real, rope(q0, p, shared) @ rope(k0, p, shared).T, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The real part is what `rope` makes of the same vectors. But if every word has **its own frequencies**,
-# $\omega_c$ for the query and $\omega'_c$ for the key, the angle is $\omega_c m-\omega'_c n$: neither
-# distance nor sum, but both positions. Only where a word meets *itself* does the distance remain.
+# The real part equals `rope` of the same vectors. But if every word has **its own frequencies**,
+# $\omega_c$ for the query and $\omega'_c$ for the key, the angle is $\omega_c m-\omega'_c n$. It
+# depends on both positions, not only on their distance or their sum. Only where a word is compared
+# with *itself* does the distance remain.
 
 # %% alt="Maps of scores over query and key positions, and below them the scores over the distance. What one sees: with the conjugate stripes run along the diagonals and all points lie on one curve; without it or with own frequencies they form a cloud."
 own = complex_order(s, 1.3 * shared + 0.05, phi, p)
@@ -340,20 +357,21 @@ plots.scores_and_conjugate(fields)
 plt.show()
 
 # %% [markdown]
-# On the left one curve: a score for each distance. In the middle the stripes run the other way, and over
-# the distance there is a cloud. On the right the stripes are slanted, and again distance alone does not
-# decide. The paper's own setting is this last one: wish 1 speaks of one word that moves, and promises
-# nothing about *two*.
+# On the left is one curve: a score for each distance. In the middle the stripes run the other way,
+# and over the distance there is a cloud. On the right the stripes are slanted, and again distance
+# does not decide by itself. The paper's own setting is this last one. Requirement 1 is about one word
+# that moves, and promises nothing about *two*.
 #
-# ### Project first, or turn first?
+# ### Rotate before or after the projection? (second reading)
 #
-# Attention first multiplies word vectors with trained matrices, $W^Q$ and $W^K$. In the complex
-# Transformer of the paper words turn *before* that. RoPE turns *after* it. Take the first order. With
-# $M=W^Q(W^K)^\dagger$ (the dagger is the conjugate transpose) a row vector $x$ at $m$ and $y$ at $n$ score
+# Attention first multiplies word vectors by trained matrices, $W^Q$ and $W^K$. In the complex
+# Transformer of the paper words are rotated *before* that. RoPE rotates *after* it. Take the first
+# order. With $M=W^Q(W^K)^\dagger$ (the dagger is the conjugate transpose) a row vector $x$ at $m$ and
+# $y$ at $n$ score
 #
 # $$z_{mn}=\sum_{a,b} x_a\,M_{ab}\,y_b^*\;e^{\mathrm i(\omega_a m-\omega_b n)}$$
 #
-# *Predict*: with shared frequencies, does this depend on $m-n$ alone?
+# *Predict*: with shared frequencies, does this depend only on $m-n$?
 
 
 # %% fold="output"
@@ -374,20 +392,20 @@ print(f"change when both move by 100: turn first {moved[0]:.2f}, project first {
 assert not np.isclose(moved[0], 0, rtol=0, atol=0.1) and np.isclose(moved[1], 0, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# It does not: $M$ pairs component $a$ with component $b$, and these turn at different speeds. Terms with
-# $\omega_a=\omega_b$ know the distance alone. RoPE turns *after* the projection, so its scores depend on
-# the distance whatever the matrices are.
+# It does not: $M$ pairs component $a$ with component $b$, and these rotate at different speeds. Terms
+# with $\omega_a=\omega_b$ depend only on the distance. RoPE rotates *after* the projection, so its
+# scores depend on the distance for all matrices.
 #
-# ### Modulus or real part?
+# ### Modulus or real part before the softmax? (second reading)
 #
-# A softmax needs real scores. The paper takes the modulus (equation (14); its $n$ we read as the width
-# $D$, as the authors' code does), the package's function the real part:
+# A softmax needs real scores. The paper takes the modulus (equation (14); its $n$ we read as the
+# width $D$, as the authors' code does), the package's function the real part:
 #
 # $$e_{mn}=\sqrt{\frac{(\mathrm{Re}\,z)^2+(\mathrm{Im}\,z)^2}{D}}=\frac{|z|}{\sqrt D}
 # \qquad\text{against}\qquad \frac{\mathrm{Re}\,z}{\sqrt D}$$
 #
-# *Predict*: what does the modulus make of the distance if there is one component, $D=1$? And of a key
-# that is the exact opposite of the query?
+# *Predict*: how does the modulus depend on the distance if there is one component, $D=1$? And what is
+# it for a key that is the exact opposite of the query?
 
 # %% fold="output" alt="Real part and modulus of a Hermitian product over the distance for one, two and eight components. What one sees: with one component the modulus is a flat line while the real part is a wave; no modulus falls below zero."
 curves, apart = {}, np.arange(41)
@@ -406,19 +424,18 @@ plots.real_and_modulus(curves)
 plt.show()
 
 # %% [markdown]
-# One component turns as a whole, and its modulus does not notice: position is lost. With more components
-# the modulus sees how far they have turned *against each other*. It can't be negative, so no key scores
-# below one that is orthogonal to the query, and a key and its opposite score alike. The real part has
-# none of these traits; it is RoPE's score, but for the divisor.
+# One component rotates as a whole, and its modulus does not change, so position is lost. With more
+# components the modulus depends on how far they have rotated *against each other*. It can't be
+# negative, so no key scores below a key that is orthogonal to the query, and a key and its opposite
+# score alike. The real part has none of these properties; it is RoPE's score, except for the divisor.
 #
-# Is a complex Transformer a new kind of machine? A complex matrix is a real one of twice the size with a
-# pattern (half as many free numbers), and this attention is ordinary attention between vectors that hold
-# first the real, then the imaginary parts:
+# Is a complex Transformer a new kind of machine? A complex matrix is a real one of twice the size
+# with a pattern (half as many free numbers). This attention is ordinary attention between vectors
+# that contain first the real, then the imaginary parts:
 #
 # $$\begin{gathered}z=Wx,\quad W=A+\mathrm iB\quad\iff\quad
 # \begin{pmatrix}\mathrm{Re}\,z\\ \mathrm{Im}\,z\end{pmatrix}=\begin{pmatrix}A&-B\\ B&A\end{pmatrix}\begin{pmatrix}\mathrm{Re}\,x\\ \mathrm{Im}\,x\end{pmatrix}\\[4pt]
 #   \mathrm{Re}(qk^\dagger)=\mathrm{Re}\,q\cdot\mathrm{Re}\,k+\mathrm{Im}\,q\cdot\mathrm{Im}\,k\end{gathered}$$
-
 
 # %%
 from pe_numpy import attention, complex_attention
@@ -438,8 +455,9 @@ hermitian, plain = z_qkv[0] @ z_qkv[1].conj().T, reals(z_qkv[0]) @ reals(z_qkv[1
 assert np.allclose(hermitian.real, plain, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The paper compares complex versions of fastText, LSTM, CNN and Transformer; its appendix C adds that real
-# and imaginary parts may as well be concatenated and given to any real network. Here is the layer:
+# The paper compares complex versions of fastText, LSTM, CNN and Transformer. Its appendix C adds that
+# real and imaginary parts may as well be concatenated and given to any real network. Here is the
+# layer:
 
 # %%
 show_source(complex_attention)
@@ -450,18 +468,19 @@ for m in range(3):
     assert np.allclose(output[m], sum(w[n] * z_v[n] for n in range(5)), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ## A model that learns to turn
+# ## A bag of words with learned frequencies
 #
-# Who bites? Sentences of three words, "dog bites man", from eight nouns and four verbs. The model is a
-# **bag of words** (fastText is one): the mean of the three word vectors, then a linear readout of the
-# subject. Put an *added* position code under it, of any kind. The mean of the sums is the sum of the means,
+# Who bites? Take sentences of three words, like "dog bites man", from eight nouns and four verbs. The
+# model is a **bag of words** (fastText is one): the mean of the three word vectors, then a linear
+# readout of the subject. First *add* a positional encoding of any kind. The mean of the sums is the
+# sum of the means,
 #
 # $$\frac13\sum_{\text{pos}}\big(x_\text{pos}+p_\text{pos}\big)
 #   =\frac13\sum_{\text{pos}}x_\text{pos}+\frac13\sum_{\text{pos}}p_\text{pos}$$
 #
-# and the order is gone: a sentence and its mirror image get the same vector. At best the model answers
-# "dog or man, I can't say", half of the probability each, and the loss can't fall below $\log2$. (Inside
-# attention an added code is not lost, [chapter 30](30_expansion.ipynb).)
+# and the order is lost: a sentence and its mirror image have the same vector. At best the model
+# answers "dog or man, I can't say", half of the probability each, and the loss can't fall below
+# $\log2$. (Inside attention an added encoding is not lost, [chapter 30](30_expansion.ipynb).)
 
 # %%
 from itertools import combinations, permutations
@@ -479,9 +498,9 @@ assert np.allclose(bag, mirror, rtol=0, atol=1e-12)
 print(len(sentences), "sentences,", int(held_out.sum()), "held out; log 2 =", f"{np.log(2):.3f}")
 
 # %% [markdown]
-# With complex order the same word is turned differently at position 2 than at position 0. The readout is
-# a Hermitian product with one complex vector $u_y$ for each answer $y$, which in real numbers is a matrix
-# product:
+# With Complex Order the same word is rotated differently at position 2 than at position 0. The
+# readout is a Hermitian product with one complex vector $u_y$ per answer $y$, which in real numbers
+# is a matrix product:
 #
 # $$\begin{aligned}h&=\frac13\sum_{\text{pos}}f_\text{pos}(\text{pos}),\qquad
 # \text{logit}_y=\mathrm{Re}\sum_{c} h_c\,u_{y,c}^*\\[4pt]
@@ -508,8 +527,8 @@ assert np.allclose(logits, (h @ U.conj().T).real, rtol=0, atol=1e-12)
 assert np.allclose(adding_bag({"x": x, "p": code}, sentences), bag, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Both models get 32 real numbers a word and the same training; [chapter 61](61_autodiff.ipynb) explains
-# `value_and_grad` and `adamw`.
+# Both models have 32 real numbers per word and the same training. [Chapter 61](61_autodiff.ipynb)
+# explains `value_and_grad` and `adamw`.
 
 # %%
 from pe_numpy import adamw, adamw_state, cross_entropy, value_and_grad
@@ -529,7 +548,8 @@ def fit(bag, params):
 
 
 # %% [markdown]
-# All frequencies *start at 0*: no word turns. *Predict*: which words will learn to, nouns or verbs?
+# All frequencies *start at 0*, so no word rotates. *Predict*: which words will learn to rotate, nouns
+# or verbs?
 
 # %% fold="output" alt="Left: the loss of the added code stops at log 2, that of complex order falls almost to zero. Right: bars of the learned speed of each word, a dot for each run. What one sees: in the mean all nouns have learned to turn faster than the verbs."
 runs = []
@@ -549,38 +569,43 @@ plots.learned_turns(losses, np.log(2), names, speed, nouns=8)
 plt.show()
 
 # %% [markdown]
-# *Proved*: the added code can't pass 50 % in this model. *Measured*: complex order answers all held-out
-# sentences, from frequencies that began at 0. In each of five runs the nouns, whose place decides the
-# answer, have learned to turn faster on average than the verbs, whose place is always the middle (bars:
-# means; dots: single runs). The verbs turn, too: nothing in the loss tells them to stop.
+# *Proved*: the added encoding can't pass 50% in this model. *Measured*: Complex Order answers all
+# held-out sentences, from frequencies that began at 0. The nouns' position decides the answer, and
+# the verbs are always in the middle. In each of five runs the nouns have learned to rotate faster on
+# average than the verbs. The bars are means, the dots single runs. The verbs rotate too, because
+# nothing in the loss stops them.
 
 # %% [markdown]
 # ## In short
 #
-# - **Why do complex numbers come out?** A word shall move by a factor that does not depend on where it
-#   starts, and its numbers shall stay bounded. Over the complex numbers that leaves turns,
-#   $r\,e^{\mathrm i(\omega\,\text{pos}+\theta)}$, which may fade. [Shown](#what-the-wishes-force)
-# - **What is stored for a word?** An amplitude $r$, a frequency $\omega$ and a phase $\theta$ for each
-#   of $D$ components, and no position: $3D$ numbers. With shared frequencies and fixed phases the cost
-#   is $D$ numbers more, in all, than plain word vectors. [Shown](#a-word-has-three-vectors)
-# - **Do its scores depend on the distance?** If all words share their frequencies and one side is
-#   conjugated. With frequencies of their own they don't. [Shown](#what-attention-sees)
-# - **How does it differ from RoPE and the sinusoidal code?** Here words turn *before* the projections,
-#   which mixes components of different speed; RoPE turns queries and keys *after* them. The sinusoidal
-#   code is the same turn with $r=1$, $\theta=0$, and is added. [Shown](#project-first-or-turn-first)
-# - **Modulus or real part, before the softmax?** The paper takes the modulus, which can't be negative
-#   and, with one component, loses the distance. The package takes the real part.
-#   [Shown](#modulus-or-real-part)
-# - **Does NumPy conjugate for me?** `@`, `np.dot` and `np.einsum` don't; `np.vdot` and `np.vecdot` do,
-#   their first argument. [Shown](#in-practice)
+# - **Why do complex numbers come out?** A word should move by a factor that does not depend on its
+#   start, and its numbers should stay bounded. Only complex rotations
+#   $r\,e^{\mathrm i(\omega\,\text{pos}+\theta)}$, which may fade, meet both.
+#   [Derivation](#the-solutions-rotations-that-may-fade).
+# - **What is stored for a word?** For each of $D$ components, an amplitude $r$, a frequency $\omega$
+#   and a phase $\theta$, but no position. That is $3D$ numbers, fewer if words share frequencies.
+#   [Complex Order](#complex-order-amplitude-frequency-and-phase).
+# - **Do its scores depend on the distance?** Yes if all words share their frequencies and one side is
+#   conjugated. No if each word has its own frequencies. [Scores](#attention-scores-of-rotated-words).
+# - **How does it differ from RoPE?** Complex Order rotates words *before* the projections, which mix
+#   components of different speed. RoPE rotates queries and keys *after* them.
+#   [Before or after](#rotate-before-or-after-the-projection-second-reading).
+# - **Does the softmax take the modulus or the real part?** The paper takes the modulus, which can't
+#   be negative and, with one component, loses the distance. The package takes the real part.
+#   [Modulus or real part](#modulus-or-real-part-before-the-softmax-second-reading).
+# - **Does NumPy conjugate for me?** Not in `@`, `np.dot` and `np.einsum`. `np.vdot` and `np.vecdot`
+#   conjugate their first argument. [In practice](#in-practice).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/24_complex_order.py`; check yours with
+# `pe-numpy check 24_complex_order.py`.
+#
 # ### Exercise 1: Real and bounded
 #
-# Prove that over the *real* numbers the two wishes, with moves to the left allowed,
-# leave only *stay* and *flip*. Then find both among the complex solutions.
+# Prove that over the *real* numbers the two requirements, with moves to the left allowed, leave only
+# *stay* and *flip*. Then find both among the complex solutions.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -596,8 +621,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# $g(\text{pos})=z_2z_1^{\text{pos}}$ with $|z_1|=1$ and $z_1$ real, so $z_1=1$ or $z_1=-1$. They are the
-# frequencies 0 and $\pi$.
+# $g(\text{pos})=z_2z_1^{\text{pos}}$ with $|z_1|=1$ and $z_1$ real, so $z_1=1$ or $z_1=-1$. They are
+# the frequencies 0 and $\pi$.
 #
 # ```python
 # p = np.arange(6)
@@ -610,8 +635,8 @@ plt.show()
 #
 # ### Exercise 2: Fading scores
 #
-# Keep $\rho=0.9$ in place of 1. Show that the Hermitian product with shared
-# frequencies no longer depends on the distance alone. What does it fade with?
+# Keep $\rho=0.9$ instead of 1. Show that the Hermitian product with shared frequencies no longer
+# depends only on the distance. What does it fade with?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -628,8 +653,8 @@ plt.show()
 # <details><summary>Solution</summary>
 #
 # It fades with the sum $m+n$, so two neighbours far into the text score almost 0. A factor that
-# shrinks for queries and *grows* for keys gives a decay with the distance (for $m\ge n$), at the price of
-# unbounded keys. So $\rho=1$ is needed for the distance, too.
+# shrinks for queries and *grows* for keys gives a decay with the distance (for $m\ge n$), at the
+# price of unbounded keys. So the distance also needs $\rho=1$.
 #
 # ```python
 # fading = lambda m: (0.9 * np.exp(0.3j)) ** m
@@ -645,9 +670,9 @@ plt.show()
 #
 # ### Exercise 3: Which projections keep the distance?
 #
-# Words share the frequencies $(1, 1, 0.1)$ and turn *before* the
-# projections. Find a matrix $M=W^Q(W^K)^\dagger$ that is not diagonal and for which the score still depends
-# on the distance alone. How many of its nine entries may differ from 0?
+# Words share the frequencies $(1, 1, 0.1)$ and rotate *before* the projections. Find a matrix
+# $M=W^Q(W^K)^\dagger$ that is not diagonal and for which the score still depends only on the
+# distance. How many of its nine entries may differ from 0?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -663,8 +688,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# Components 1 and 2 turn alike and may be mixed; component 3 stays by itself: $4+1=5$ entries. In general
-# one block for each distinct frequency.
+# Components 1 and 2 rotate alike and may be mixed, and component 3 is separate. This gives $4+1=5$
+# entries. In general there is one block for each distinct frequency.
 #
 # ```python
 # w = np.array([1.0, 1.0, 0.1])
@@ -684,10 +709,10 @@ plt.show()
 #
 # ## In practice
 #
-# **NumPy won't conjugate for you.** `@`, `np.dot`, `np.inner` and `np.einsum` multiply complex numbers
-# as they stand, and `.T` is the transpose without conjugation. `np.vdot` and `np.vecdot` do conjugate,
-# their *first* argument. The slip is silent: shapes fit, and at position 0, with real vectors, the
-# numbers are even equal.
+# **NumPy won't conjugate for you.** `@`, `np.dot`, `np.inner` and `np.einsum` multiply complex
+# numbers as they are, and `.T` is the transpose without conjugation. `np.vdot` and `np.vecdot` do
+# conjugate, their *first* argument. The mistake raises no error: shapes fit, and at position 0, with
+# real vectors, the numbers are even equal.
 
 # %%
 a, b = complex_normal(rng, 2, 6)
@@ -698,23 +723,24 @@ start = complex_order(np.ones((2, 3)), shared[:3], 0.0, [0, 0])
 assert np.array_equal(start @ start.T, start @ start.conj().T)  # position 0 hides it
 
 # %% [markdown]
-# **Dropout on angles.** Dropout sets a share of the numbers to 0 in training and makes the rest larger, so
-# that their mean stays. The authors' code for text classification
+# **Dropout on angles.** Dropout sets a share of the numbers to 0 in training and enlarges the rest,
+# so that their mean does not change. The authors' code for text classification
 # ([`model_transformer/Complex_order.py`](https://github.com/iclr-complex-order/complex-order/blob/4c4ec24/TEXT%20CLASSIFICATION/Transformer/model_transformer/Complex_order.py))
-# applies it to the *angles*. But those that survive turn faster in training than in use, the others not at
-# all.
+# applies it to the *angles*. But those that survive rotate faster in training than in use, the others
+# not at all.
 #
-# **Phases that never train.** The listing in the paper's appendix C takes the phases modulo $2\pi$ at each
-# call and stores the result as a *new* parameter object. An optimiser that was given the old object goes
-# on updating that one. Reduce angles where they are used.
+# **Phases that never train.** The listing in the paper's appendix C takes the phases modulo $2\pi$ at
+# each call and stores the result as a *new* parameter object. An optimiser that was given the old
+# object continues to update that one. Reduce angles where they are used.
 #
-# **Normalised twice.** Appendix B of the paper prints the weights as the softmax of $e_{ij}/\sum_i e_{ij}$.
-# The softmax normalises by itself, and over the keys.
-#
+# **Normalised twice.** Appendix B of the paper prints the weights as the softmax of
+# $e_{ij}/\sum_i e_{ij}$. The softmax normalises by itself, and over the keys.
+
 # %% [markdown]
 # ## Further reading
 #
-# - Wang et al. 2020, "Encoding word order in complex embeddings" (arXiv:1912.12333): section 2.2 for the two
-#   properties and the proof, appendix B for the complex layers, appendix D for learned frequencies.
+# - Wang et al. 2020, "Encoding word order in complex embeddings" (arXiv:1912.12333): section 2.2 for
+#   the two properties and the proof, appendix B for the complex layers, appendix D for learned
+#   frequencies.
 # - Trabelsi et al. 2017, "Deep Complex Networks" (arXiv:1705.09792): complex layers in general.
-# - Su et al. 2021, "RoFormer" (arXiv:2104.09864): the turn moved behind the projections.
+# - Su et al. 2021, "RoFormer" (arXiv:2104.09864): the rotation moved behind the projections.

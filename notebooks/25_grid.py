@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 25. Place pixels: positions on a grid
+# # 25. 2-D positional encodings for images (ViT, DETR, NeRF features)
 #
-# *Which of the many sinusoids does a checkpoint hold, how does a picture's grid get codes, and how does a trained table change its size?*
+# *Which of the many sinusoids does a checkpoint hold, how does a picture's grid get codes, and how
+# does a trained table change its size?*
 #
 # 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [21 Learn a vector for each position](21_learned.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A Transformer for images cuts an image into patches. Each patch has a row and a
+# column, so counting the patches with one number loses which of them are neighbours. You build
+# positional encodings for grids from sines and cosines, skip padding as the detector DETR does, and
+# resize a trained table for larger images. Points between the pixels get encodings too. At the end
+# you can tell which sinusoids a file of trained weights contains, and in which order.
 
 # %% fold="input" alt="Three grids of 15 by 25 cells, coloured by how alike each cell's code is to that of row 5, column 9. What one sees: counted through, a smear along one row; row and column, a cross; Fourier features, a spot."
 import math
@@ -26,11 +31,16 @@ plots.alike_on_a_grid([code @ code[5, 9] / 64 for code in (line, two, spot)], (5
 plt.show()
 
 # %% [markdown]
-# ## A picture is no line
+# The figure compares three encodings of a grid of 15 by 25 cells. A cell's colour shows how alike its
+# encoding is to the encoding of the marked cell, in row 5 and column 9: it is their dot product. The
+# third, Fourier features, comes [at the end](#fourier-features-for-points-without-a-grid).
 #
-# An image model cuts a picture into patches and reads them, row by row, as tokens. The first attempt is to
-# count them through. **Predict**, for rows of 25 cells: whose code is more like that of a cell, its
-# neighbour below or the cell ten places to the right?
+# ## One index is not enough for an image
+#
+# An image model cuts an image into patches and reads them, row by row, as tokens. The first attempt
+# is to number them consecutively (*counted through* in the figure). **Predict**, for rows of 25
+# cells: whose encoding is more like a given cell's encoding, its neighbour below or the cell ten
+# places to the right?
 
 # %% fold="output"
 alike = line @ line[5, 9] / 64
@@ -38,9 +48,10 @@ print(f"below: {alike[6, 9]:.2f}   ten to the right: {alike[5, 19]:.2f}")
 assert alike[6, 9] < alike[5, 19] < alike[5, 10]
 
 # %% [markdown]
-# The cell below is 25 numbers away, so it counts as farther. Instead, spend half of the components on
-# the row $y$ and half on the column $x$. With $f_D(t)=\sum_i\cos t\,\theta_i$, the dot product of two
-# codes of width $D$ at distance $t$ ([chapter 20](20_sinusoidal.ipynb#the-dot-product-of-two-codes)),
+# The cell below is 25 numbers away, so it counts as more distant. Instead, spend half of the
+# components on the row $y$ and half on the column $x$. With $f_D(t)=\sum_i\cos t\,\theta_i$, the dot
+# product of two encodings of width $D$ at distance $t$
+# ([chapter 20](20_sinusoidal.ipynb#the-dot-product-of-two-codes)),
 #
 # $$\begin{gathered}PE(y,x)=\big[\,PE_{D/2}(y)\,;\,PE_{D/2}(x)\,\big]\\
 #   PE(y,x)\cdot PE(y',x')=f_{D/2}(y-y')+f_{D/2}(x-x')\end{gathered}$$
@@ -68,12 +79,14 @@ away = np.linalg.norm(cells - [5, 9], axis=-1)
 assert alike[5, 17] > alike[10, 15] and away[5, 17] > away[10, 15]
 
 # %% [markdown]
-# That is the cross at the top: a cell of the same row shares half of its code exactly, and can be more
-# alike than a nearer one off both axes. The two axes are added; there is no term of row *and* column.
+# That is the cross at the top. A cell of the same row shares half of its encoding exactly, and can be
+# more alike than a nearer cell off both axes. The two axes are added; no term depends on row *and*
+# column together.
 #
-# ### Whose order?
+# ### Component order in timm, MAE and DETR
 #
-# The same sines and cosines stand in four orders. (DETR's counts begin at 1: [below](#count-what-is-real).)
+# Libraries arrange the same sines and cosines in four orders, and only DETR alternates sines and
+# cosines. (DETR counts [from 1](#padding-masks-in-detr).)
 
 # %% alt="Five lines of eight boxes, the components of a code of width 8 by library. What one sees: sine and cosine blocks of the row in blue and of the column in red, in four different orders; only DETR's alternate one by one."
 quarters = [[f"{wave} {axis}{i}" for i in (0, 1)] for axis in "yx" for wave in ("sin", "cos")]
@@ -91,7 +104,7 @@ plt.show()
 # %% [markdown]
 # What timm calls interleaved
 # ([aa4b585](https://github.com/huggingface/pytorch-image-models/blob/aa4b5850c1/timm/layers/pos_embed_sincos.py))
-# are blocks. MAE's class token gets zeros. For row 1 and column 0 of 2 by 3 cells, $D=8$:
+# are blocks. MAE's class token gets zeros. For row 1 and column 0 of 2 by 3 cells, with $D=8$:
 
 # %%
 sin_y, cos_y, sin_x, cos_x = sinusoidal_2d(2, 3, 8)[1, 0].reshape(4, 2)
@@ -103,11 +116,13 @@ assert timm.round(6).tolist() == [0.841471, 0.01, 0, 0, 0.540302, 0.99995, 1, 1]
 assert mae.round(6).tolist() == [0, 0, 1, 1, 0.841471, 0.01, 0.540302, 0.99995]
 
 # %% [markdown]
-# *A common mistake:* the axes exchanged. In MAE's code the half named `emb_h` holds the column
-# ([mae #18](https://github.com/facebookresearch/mae/issues/18)); its author calls the names not ideal, and
-# warns that other numbers would break the released weights. RT-DETR's grid was flattened with the columns
-# outermost ([transformers #41380](https://github.com/huggingface/transformers/pull/41380)). On a square grid
-# that only exchanges the halves: a layout as good as any. On another it scrambles the picture.
+# *A common mistake* is to exchange the axes. In MAE's source code the half named `emb_h` contains the
+# column ([mae #18](https://github.com/facebookresearch/mae/issues/18)). Its author calls the names
+# not ideal, and warns that other numbers would break the released weights. RT-DETR's grid was
+# flattened with the columns outermost
+# ([transformers #41380](https://github.com/huggingface/transformers/pull/41380)). On a square grid
+# this only exchanges the halves, and that layout is as good as any. On another grid it scrambles the
+# image, so test with 2 by 3 cells.
 
 
 # %%
@@ -126,17 +141,19 @@ print("3 by 5, row 0 gets the codes of:", [divmod(place, 5) for place in places]
 assert [divmod(place, 5) for place in places] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)]
 
 # %% [markdown]
-# ## Which sinusoids are these?
+# ## Sinusoidal layouts: paper, concatenated or timing signal
 #
-# Also on a line there is more than one layout. The **paper's** has sine and cosine in turn. The
-# **concatenated** one
+# Even on a line there is more than one layout. In the **paper's** layout sines and cosines alternate.
+# The **concatenated** one
 # ([Transformer-XL](https://github.com/kimiyoung/transformer-xl/blob/44781ed21d/pytorch/mem_transformer.py),
-# XLNet, Marian in transformers) has the same numbers, all sines first. The **timing signal** of the authors'
-# own library ([tensor2tensor](https://github.com/tensorflow/tensor2tensor/blob/bafdc1b677/tensor2tensor/layers/common_attention.py),
-# then [fairseq](https://github.com/facebookresearch/fairseq/blob/3d262bb256/fairseq/modules/sinusoidal_positional_embedding.py),
-# [Whisper](https://github.com/openai/whisper/blob/c0d2f624c0/whisper/model.py)) has all sines first *and other
-# frequencies*: $n=\lfloor D/2\rfloor$ of them, from $lo$ to $lo^2/hi$, by default from 1 to exactly
-# $10^{-4}$. (fairseq's padding row, often 1, is zeros: look at row $p$ for $\sin10^{-4}p$.)
+# XLNet, Marian in transformers) has the same numbers, all sines first. The **timing signal** comes
+# from the authors' own library
+# ([tensor2tensor](https://github.com/tensorflow/tensor2tensor/blob/bafdc1b677/tensor2tensor/layers/common_attention.py),
+# then
+# [fairseq](https://github.com/facebookresearch/fairseq/blob/3d262bb256/fairseq/modules/sinusoidal_positional_embedding.py),
+# [Whisper](https://github.com/openai/whisper/blob/c0d2f624c0/whisper/model.py)). It has all sines
+# first *and other frequencies*: $n=\lfloor D/2\rfloor$ of them, from $lo$ to $lo^2/hi$, by default
+# from 1 to exactly $10^{-4}$.
 #
 # $$\theta_i=lo\,\Big(\frac{lo}{hi}\Big)^{i/(n-1)},\qquad i=0,\dots,n-1$$
 
@@ -167,10 +184,16 @@ assert np.array_equal(rows["paper"][[0, 2, 4, 6, 1, 3, 5, 7]], rows["concatenate
 assert rows["timing"].round(6).tolist()[:4] == [0.841471, 0.046399, 0.002154, 0.0001]
 
 # %% [markdown]
-# A permutation costs nothing: a linear layer behind it can undo it. So whether the other order is a bug
-# ([tensor2tensor #1925](https://github.com/tensorflow/tensor2tensor/issues/1925) asks why it is there) has two
-# answers: no for a model trained so, yes for weights that were trained otherwise. **Predict**: do the two
-# sets of frequencies matter at $D=512$, where $1/(n-1)$ and $1/n$ hardly differ?
+# To recognise a layout, print the row of position 1. If all sines come first, look at the last sine.
+# If it is exactly $\sin10^{-4}$, the table is a timing signal; otherwise it is the paper's encoding
+# in another order. In fairseq the padding row, often row 1, is zeros, so look at another row $p$ for
+# $\sin10^{-4}p$.
+#
+# A permutation costs nothing, because a linear layer behind it can undo it. Is the other order a bug,
+# then? [tensor2tensor #1925](https://github.com/tensorflow/tensor2tensor/issues/1925) asks why it is
+# there. It is not one for a model trained with it. It is one for weights that were trained with the
+# other order. **Predict**: do the two sets of frequencies matter at $D=512$, where $1/(n-1)$ and
+# $1/n$ barely differ?
 
 # %% fold="output"
 paper, timing = (10000.0 ** (-np.arange(256) / n) for n in (256, 255))
@@ -183,16 +206,17 @@ larger = sinusoidal(range(9), 512, base=10000 ** (512 / 510), layout="concatenat
 assert np.allclose(timing_signal(range(9), 512), larger, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# They do, far from the start. (The last two lines: the timing signal is the paper's code with a base of
-# $10000^{D/(D-2)}$.) Marian itself
-# ([c9f287d](https://github.com/marian-nmt/marian-dev/tree/c9f287db75)) spaces its frequencies by $n-1$, its
-# port in transformers by $n$. Whether that changes translations was not measured here.
+# They do, far from the start: at position 500 the components differ by up to 0.70. The last two lines
+# show that the timing signal is the paper's encoding with a base of $10000^{D/(D-2)}$. Marian itself
+# ([c9f287d](https://github.com/marian-nmt/marian-dev/tree/c9f287db75)) spaces its frequencies by
+# $n-1$, its port in transformers by $n$. Whether that changes translations was not measured here.
 #
-# *Two more mistakes.* With $D=2$ the divisor $n-1$ is 0: tensor2tensor
+# *Two more mistakes.* With $D=2$ the divisor $n-1$ is 0, which tensor2tensor
 # ([#1055](https://github.com/tensorflow/tensor2tensor/pull/1055)) and mlx
-# ([#3614](https://github.com/ml-explore/mlx/pull/3614)) met it. And in Python `a / b // 2` is not
+# ([#3614](https://github.com/ml-explore/mlx/pull/3614)) ran into. And in Python `a / b // 2` is not
 # `a / (b // 2)`: in LoFTR ([#41](https://github.com/zju3dv/LoFTR/issues/41)) the step of the exponent
-# became a whole number. It was trained so; the authors report that mending it changed little.
+# became a whole number. The model was trained with it, and the authors report that fixing it changed
+# little.
 
 # %%
 D = 256
@@ -203,15 +227,16 @@ assert written == -1 and math.exp(2 * 5 * written) < 1e-4 < math.exp(2 * 5 * mea
 assert np.isfinite(timing_signal(3, 2)).all()
 
 # %% [markdown]
-# ## Count what is real
+# ## Padding masks in DETR
 #
-# Pictures of different sizes meet in a batch, so smaller ones are padded. DETR takes a **mask**, $M_{yx}=1$ in a real
-# cell and 0 in padding, and counts. Down a column and along a row,
+# A batch may contain images of different sizes, so smaller ones are padded. DETR takes a **mask**,
+# with $M_{yx}=1$ in an image cell and 0 in padding, and counts. Down a column and along a row,
 #
 # $$\hat y_{yx}=\sum_{y'\le y}M_{y'x},\qquad\hat x_{yx}=\sum_{x'\le x}M_{yx'}$$
 #
-# So counts begin at **1**. Normalised, each is divided by the last of its column or row (plus
-# $10^{-6}$) and multiplied by $2\pi$. Each count becomes a code of width $D/2$ in the paper's layout.
+# So counts begin at **1**. If they are normalised, each is divided by the last count of its column or
+# row (plus $10^{-6}$) and multiplied by $2\pi$. Each count becomes an encoding of width $D/2$ in the
+# paper's layout.
 
 
 # %%
@@ -238,7 +263,7 @@ print("not normalised:", detr_sine(whole, 8, normalize=False)[1, 0, :2].round(6)
 assert detr_sine(whole, 8, normalize=False)[1, 0, 0] == math.sin(2)  # its count is 2
 
 # %% [markdown]
-# **Predict**: the picture of 3 by 2 cells is padded to 4 by 5. How many of its six codes change?
+# **Predict**: the image of 3 by 2 cells is padded to 4 by 5. How many of its six encodings change?
 
 # %% fold="output"
 alone = detr_sine(np.ones((3, 2), bool), 8)
@@ -251,14 +276,14 @@ outside = detr_sine(padded, 8)[0, 3, :4].tolist()  # a column without a real cel
 assert changed == 0 and outside == [0, 1, 0, 1]
 
 # %% [markdown]
-# None. (A column without a real cell counts 0; the $10^{-6}$ saves it from 0/0.) *A common mistake* is the
-# mask's sense: in DETR's own code
-# ([29901c5](https://github.com/facebookresearch/detr/blob/29901c51d7/models/position_encoding.py)) it is True
-# at padding. Here, and in transformers, True is real.
+# None. A column without an image cell counts 0, and the $10^{-6}$ prevents 0/0. *A common mistake* is
+# to invert the mask. In DETR's own source code
+# ([29901c5](https://github.com/facebookresearch/detr/blob/29901c51d7/models/position_encoding.py)) it
+# is True at padding. Here, and in transformers, True means non-padding.
 #
-# DETR adds this code in every layer, to the picture's queries and keys, never to values. Normalised, the
-# whole picture is one turn of the fastest hand, whatever its size. The temperature stays 10000, as for texts. How many of the
-# pairs move at all?
+# DETR adds this encoding in every layer to the image's queries and keys, never to values. Normalised,
+# the whole image is one turn of the fastest clock hand, at any size. The temperature (DETR's word for
+# the base) stays 10000, as for text. How many of the pairs rotate at all?
 
 # %%
 theta = 10000.0 ** (-np.arange(64) / 64)  # D = 256: 64 pairs an axis
@@ -269,19 +294,19 @@ spread = np.ptp(code, axis=0).reshape(64, 2).max(axis=1)  # of each pair, over 4
 assert still > 32 and (spread[64 - still :] < 0.1).all() and (spread[: 64 - still] > 0.09).all()
 
 # %% [markdown]
-# ## Resize a table
+# ## Interpolating a position table for larger images
 #
-# A trained table of patches must fit larger pictures.
-# [Chapter 21](21_learned.ipynb#resize-a-grid) derives the linear case: where the new rows stand, as points or
-# as cells, and the grid as one interpolation after the other. Here is the general form, and what libraries
-# do besides. Whatever the way, the new table is $E'=WE$ with a constant matrix. The new row $r$ stands at
-# the place $s_r$ among the $N$ old ones, and an old row $j$ gets the weight that a **kernel** $k$ gives to its
-# distance; what falls beyond an end goes to the end row. For cells and corners, with $N'$ new rows,
+# A trained table of patches must be resized to fit larger images.
+# [Chapter 21](21_learned.ipynb#resize-a-grid) derives the linear case; here is the general form. The
+# new table is $E'=WE$ with a constant matrix $W$. The new row $r$ has the place $s_r$ among the $N$
+# old ones, and an old row $j$ gets the weight that a **kernel** $k$ gives to its distance from $s_r$.
+# Weight that falls beyond an end goes to the end row. The two places $s_r$ are for rows as cells and
+# for rows as corner points, with $N'$ new rows:
 #
 # $$W_{rj}=k(s_r-j),\qquad s_r=\big(r+\tfrac12\big)\frac{N}{N'}-\tfrac12\quad\text{or}\quad
 #   s_r=r\,\frac{N-1}{N'-1}$$
 #
-# The linear kernel is $1-|t|$, and 0 beyond distance 1. The **cubic** one reaches to 2:
+# The linear kernel is $1-|t|$, and 0 beyond distance 1. The **cubic** kernel reaches to distance 2:
 #
 # $$k(t)=\begin{cases}(a+2)|t|^3-(a+3)|t|^2+1&|t|\le1\\
 #   a|t|^3-5a|t|^2+8a|t|-4a&1<|t|<2\end{cases}$$
@@ -320,15 +345,15 @@ for name, way in ways.items():
     assert np.allclose(resize_matrix(4, 4, **way), np.eye(4), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Four tables from one: only the corners keep the straight line to its ends. The cubic ways overshoot,
-# since some of their weights are negative.
+# The four ways turn one table into four. Only `align_corners` (corners) keeps the straight line to
+# its ends. The cubic ways overshoot, since some of their weights are negative.
 #
-# ### Cubic with two values of a
+# ### Bicubic interpolation in torch: two values of a (second reading)
 #
-# torch's bicubic has $a=-3/4$. With `antialias=True` it has $a=-1/2$, and when a table shrinks the kernel is
-# stretched by $N/N'$, so that each old row counts; what sticks out at the ends is cut off and the rest
-# divided by its sum. **Predict**: a table that is a straight line, 0 to 19, shrinks to 8 rows with
-# $a=-3/4$. Is it still straight?
+# torch's bicubic has $a=-3/4$. With `antialias=True` it has $a=-1/2$, even when a table grows. When a
+# table shrinks, antialias also stretches the kernel by $N/N'$, so that each old row counts. Weights
+# beyond the ends are then cut off, and the rest are divided by their sum. **Predict**: a table that
+# is a straight line, 0 to 19, shrinks to 8 rows with $a=-3/4$. Is it still straight?
 
 # %% fold="output"
 s = (np.arange(8) + 0.5) * 2.5 - 0.5
@@ -341,8 +366,8 @@ print(
 assert f"{off:.3f}" == "0.047" and np.allclose(line, s[1:-1], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Not quite; with $a=-1/2$ it is, away from the ends. The picture shows the kernels, and what each makes of a
-# step.
+# Not quite. With $a=-1/2$ it is, away from the ends. The figure shows the kernels, and what each does
+# to a step.
 
 # %% alt="Left, three kernels: a tent, and two cubic ones with negative lobes, deeper for a of minus three quarters. Right, a step enlarged with each. What one sees: the tent ramps; the cubics overshoot, one by 7, one by 11 per cent."
 step = np.array([0, 0, 0, 1, 1, 1.0])
@@ -365,10 +390,10 @@ print("of 16 rows, unread by 3 new ones:", unread)
 assert list(unread.values()) == [10, 12, 4, 0]
 
 # %% [markdown]
-# ### A grid, and the rows before it
+# ### Resizing a 2-D table with a class token
 #
-# A grid takes one matrix for its rows and one for its columns. Rows that are no patches (a class token,
-# registers) stand before them: cut them off, and put them back as they were.
+# A grid takes one matrix for its rows and one for its columns. Table rows that are not patches (a
+# class token, registers) come before the grid. Cut them off, and put them back unchanged.
 
 
 # %%
@@ -389,8 +414,9 @@ for name, way in ways.items():
     assert shares[0] < 0.9 < 0.99 < shares[1] < 1.01
 
 # %% [markdown]
-# Unrelated rows come out shorter, less so by cubic ways; rows that are alike hardly shrink. For each axis the
-# table's gradient is $W^\top$ times that of the new one, for cubic kernels with negative weights:
+# Unrelated rows become shorter, less so with cubic ways. Rows that are alike barely shrink. For each
+# axis the table's gradient is $W^\top$ times the new table's gradient, also for cubic kernels with
+# negative weights:
 
 # %%
 W, target = resize_matrix(4, 7, "cubic"), np.random.default_rng(2).standard_normal((7, 3))
@@ -398,11 +424,12 @@ gradient = value_and_grad(lambda p: (W @ p["E"] * target).sum())({"E": np.zeros(
 assert np.allclose(gradient, W.T @ target, rtol=0, atol=1e-12) and (W < 0).any()
 
 # %% [markdown]
-# *Two common mistakes.* **Cells for corners.** llama.cpp resized Qwen3-VL's table of 48 by 48 as cells where
-# the model has corners ([#25781](https://github.com/ggml-org/llama.cpp/pull/25781)): the boxes that the model
-# drew were off, more so far from the middle. Seen from the middle, all places are stretched by a factor.
-# **A factor for a size.** Asked for a scale of 61/14, an interpolation that rounds down makes 60 rows of 14
-# ([dinov2 #378](https://github.com/facebookresearch/dinov2/pull/378)). Hand over the size.
+# *Two common mistakes.* **Cells instead of corners.** llama.cpp resized Qwen3-VL's table of 48 by 48
+# as cells, where the model has corners ([#25781](https://github.com/ggml-org/llama.cpp/pull/25781)).
+# The boxes that the model drew were off, and more so far from the middle. Seen from the middle, all
+# places are stretched by a factor. **A factor instead of a size.** Asked for a scale of 61/14, an
+# interpolation that rounds down turns 14 rows into 60
+# ([dinov2 #378](https://github.com/facebookresearch/dinov2/pull/378)). Pass the size.
 
 # %%
 for new in (64, 112, 160):
@@ -415,15 +442,16 @@ print("floor(14 * (61 / 14)) =", math.floor(14 * (61 / 14)))
 assert math.floor(14 * (61 / 14)) == 60 and math.floor(37 * (39 / 37)) == 38
 
 # %% [markdown]
-# ## Points without a grid
+# ## Fourier features for points without a grid
 #
-# A click in a picture, a point in space: coordinates that are no whole numbers. Draw $m$ waves once, rows
-# $b$ of a matrix $B$, from a normal distribution of standard deviation $\sigma$, and keep them. The
-# **Fourier features** of a point $p$ (Tancik et al. 2020) and the product of two are
+# A click in an image and a point in space have coordinates that are not whole numbers. Draw $m$ waves
+# once, the rows $b$ of a matrix $B$, from a normal distribution of standard deviation $\sigma$, and
+# keep them. The **Fourier features** of a point $p$ (Tancik et al. 2020) and the product of two are
 #
 # $$\gamma(p)=[\cos2\pi Bp,\ \sin2\pi Bp],\qquad\gamma(p)\cdot\gamma(p')=\sum_b\cos2\pi\,b\cdot(p-p')$$
 #
-# Over the draws, $b\cdot(p-p')$ is a normal number of deviation $\sigma|p-p'|$. So the expected cosine is a bell:
+# Over the draws, $b\cdot(p-p')$ is a normal number of standard deviation $\sigma|p-p'|$. So the
+# expected cosine is a bell:
 #
 # $$\mathrm E\,\cos2\pi\,b\cdot(p-p')=e^{-2\pi^2\sigma^2|p-p'|^2}$$
 
@@ -458,18 +486,18 @@ plots.gaussian_of_waves(distance, exact, drawn)
 plt.show()
 
 # %% [markdown]
-# Hence the spot in the first picture: expected is a round bell, and its 64 waves come within 0.2 of it, which
-# one still sees. The function calls the point `x`. The draw must be kept with the weights: another draw is
-# another code.
+# Hence the spot in the first figure. Its expected shape is a round bell, and its 64 waves come within
+# 0.2 of it; the rest is still visible. The function calls the point `x`. Save the draw with the
+# weights, because another draw is another encoding.
 #
-# **Three relatives.** The *sinusoid* is the case of one coordinate and $B=\theta/2\pi$. *NeRF*
-# ([arXiv:2003.08934](https://arxiv.org/abs/2003.08934), equation 4) takes waves along the axes that double,
-# $\sin2^l\pi p$ and $\cos2^l\pi p$: $B=2^{l-1}$. Its code leaves out the $\pi$, on purpose
-# ([nerf #12](https://github.com/bmild/nerf/issues/12)): with it the slowest wave gives both ends of $-1$ to 1 one
-# code. *SAM*
+# **Three relatives.** The *sinusoidal encoding* is the case of one coordinate and $B=\theta/2\pi$.
+# *NeRF* ([arXiv:2003.08934](https://arxiv.org/abs/2003.08934), equation 4) takes waves along the axes
+# whose frequencies double, $\sin2^l\pi p$ and $\cos2^l\pi p$, so $B=2^{l-1}$. Its source code leaves
+# out the $\pi$, on purpose ([nerf #12](https://github.com/bmild/nerf/issues/12)): with it the slowest
+# wave gives both ends of $-1$ to 1 the same encoding. *SAM*
 # ([dca509f](https://github.com/facebookresearch/segment-anything/blob/dca509fe79/segment_anything/modeling/prompt_encoder.py))
-# codes the middles of pixels, $x$ before $y$, from $-1$ to 1, and has the sines first, as the authors'
-# notebook does; their text has the cosines first.
+# encodes the middles of pixels, $x$ before $y$, from $-1$ to 1. It has the sines first, as the
+# authors' notebook does, while their text has the cosines first.
 
 # %%
 doubling = fourier_features([0.25], [[0.5], [1.0], [2.0]]).reshape(2, 3)  # cosines, then sines
@@ -489,32 +517,36 @@ assert np.allclose(np.hstack([sines, cosines]), code, rtol=0, atol=1e-12)
 # %% [markdown]
 # ## In short
 #
-# - **Which sinusoids does my checkpoint hold?** Print the row of position 1. Sines and cosines in turn: the
-#   paper's. All sines first, then look at the last sine: exactly $\sin 10^{-4}$ is the timing signal
-#   (tensor2tensor, fairseq, Whisper), with other frequencies; else it is the paper's code in another order.
-#   Don't exchange them: at $D=512$ the numbers of position 500 differ by up to 0.70.
-#   [Shown](#which-sinusoids-are-these).
-# - **Which axis comes first?** The column in MAE; the row in DETR, in timm and here. Only in DETR do sines and
-#   cosines alternate. A square grid hides an exchange: test with 2 by 3 cells. [Shown](#whose-order).
-# - **From where does DETR count?** From 1, and real cells alone; normalised, the last count is $2\pi$.
-#   So padding leaves the codes of a picture as they are. [Shown](#count-what-is-real).
-# - **How do I resize a trained table?** Cut off the rows that are no patches, multiply by one matrix for
-#   the rows and one for the columns, put them back. Corners or cells, linear or cubic, antialias or not:
-#   what the checkpoint was used with (ViT in transformers: cells, cubic, no antialias).
-#   [Shown](#resize-a-table), [list](#in-practice).
-# - **Which bicubic is it?** torch has two: $a=-3/4$, and $a=-1/2$ with `antialias=True`, which differs even
-#   when a table grows. [Shown](#cubic-with-two-values-of-a).
-# - **And coordinates that are no whole numbers?** Fourier features: cosines and sines of random waves.
-#   Expected, their likeness is a Gaussian bell over the distance, the narrower the larger $\sigma$.
-#   [Shown](#points-without-a-grid).
+# - **Which sinusoids does my checkpoint contain?** Print the row of position 1. If sines and cosines
+#   alternate, it is the paper's. If all sines come first and the last is exactly $\sin 10^{-4}$, it
+#   is the timing signal. [Layouts](#sinusoidal-layouts-paper-concatenated-or-timing-signal).
+# - **Which axis comes first?** The column in MAE, the row in DETR, timm and here. Only DETR
+#   alternates sines and cosines. A square grid hides an exchange, so test with 2 by 3 cells.
+#   [Component order](#component-order-in-timm-mae-and-detr).
+# - **Where does DETR start to count?** At 1, and it counts only non-padding cells. Normalised, the
+#   last count is $2\pi$. Padding does not change an image's encodings.
+#   [Padding masks](#padding-masks-in-detr).
+# - **How do I resize a trained table?** Remove rows that are not patches, interpolate rows and
+#   columns with one matrix each, put them back. Use the kernel, places and antialias of the
+#   checkpoint. [Interpolation](#interpolating-a-position-table-for-larger-images),
+#   [list by library](#in-practice).
+# - **Which bicubic is it?** torch has two: $a=-3/4$ by default, and $a=-1/2$ with `antialias=True`.
+#   They differ even when a table grows.
+#   [Bicubic](#bicubic-interpolation-in-torch-two-values-of-a-second-reading).
+# - **What about coordinates that are not whole numbers?** Use Fourier features, cosines and sines of
+#   random waves. Their expected likeness is a Gaussian bell over the distance. A larger $\sigma$
+#   makes it narrower. [Fourier features](#fourier-features-for-points-without-a-grid).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/25_grid.py`; check yours with
+# `pe-numpy check 25_grid.py`.
+#
 # ### Exercise 1: A detector
 #
-# Write `layout_of(row)`, which takes the code of position 1 (width 4 or more) and says "paper",
-# "concatenated" or "timing".
+# Write `layout_of(row)`, which takes the encoding of position 1 (width 4 or more) and returns
+# "paper", "concatenated" or "timing".
 #
 # <details><summary>Hint 1</summary>
 #
@@ -523,7 +555,7 @@ assert np.allclose(np.hstack([sines, cosines]), code, rtol=0, atol=1e-12)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# In the other two the last sine is the middle of the row: look at its size.
+# In the other two the last sine is in the middle of the row. How large is it?
 #
 # </details>
 # <details><summary>Solution</summary>
@@ -568,8 +600,8 @@ assert np.allclose(np.hstack([sines, cosines]), code, rtol=0, atol=1e-12)
 #
 # ### Exercise 3: As wide as you like
 #
-# Coordinates run from 0 to 1. Which $\sigma$ makes points a quarter apart half as alike as a point to
-# itself? Test it with a hundred thousand waves.
+# Coordinates run from 0 to 1. For which $\sigma$ are points a quarter apart half as alike as a point
+# is to itself? Test it with a hundred thousand waves.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -596,19 +628,19 @@ assert np.allclose(np.hstack([sines, cosines]), code, rtol=0, atol=1e-12)
 #
 # | | who uses it | trained | cost | verdict |
 # |---|---|---|---|---|
-# | timing signal | tensor2tensor, fairseq, Whisper, M2M100, Pegasus-X | nothing | a vector a token | know it, to load weights |
-# | sinusoids on a grid | MAE (frozen), timm; DETR's form: Mask2Former, Grounding DINO, SAM 2 and 3 | nothing | a vector a token | the default for images if no table shall be trained |
-# | resized table | ViT, DINOv2, SigLIP-2, Qwen3-VL | the table | two small matrices, once a size | do what the checkpoint was evaluated with |
-# | Fourier features | SAM, NeRF | nothing | a vector a point | for coordinates between the pixels |
+# | timing signal | tensor2tensor, fairseq, Whisper, M2M100, Pegasus-X | nothing | a vector per token | know it, to load weights |
+# | sinusoids on a grid | MAE (frozen), timm; DETR's form: Mask2Former, Grounding DINO, SAM 2 and 3 | nothing | a vector per token | the default for images if no table should be trained |
+# | resized table | ViT, DINOv2, SigLIP-2, Qwen3-VL | the table | two small matrices, once per size | do what the checkpoint was evaluated with |
+# | Fourier features | SAM, NeRF | nothing | a vector per point | for coordinates between the pixels |
 #
-# All four depend on positions alone, and a cache holds nothing for them. Deformable DETR subtracts ½ from
-# the counts. For a picture without padding transformers writes the count as a range: its comment says that
-# a compiler's form of the sum loses the dtype
+# All four depend only on positions, and a cache stores nothing for them. Deformable DETR subtracts ½
+# from the counts. For an image without padding transformers writes the count as a range. Its comment
+# says that a compiler's form of the sum loses the dtype
 # ([pytorch #189518](https://github.com/pytorch/pytorch/issues/189518)).
 #
 # **Which resizing?**
 #
-# | code | kernel | places | antialias |
+# | library or model | kernel | places | antialias |
 # |---|---|---|---|
 # | ViT, DINOv2 (transformers) | cubic (DINOv2 in float32) | cells | no |
 # | timm | cubic | cells | yes |
@@ -617,14 +649,14 @@ assert np.allclose(np.hstack([sines, cosines]), code, rtol=0, atol=1e-12)
 # | Qwen3-VL | linear | corners | no |
 # | SAM's and MViT's tables of offsets | linear | cells | no |
 #
-# Bicubic in place of bilinear changes SigLIP-2's outputs
-# ([pytorch-image-models #2543](https://github.com/huggingface/pytorch-image-models/pull/2543)). Version 2.13 of
-# torch gives a new picture of *one* column its first row everywhere, with antialias on the CPU;
-# here each axis is resized by itself.
+# Bicubic instead of bilinear changes SigLIP-2's outputs
+# ([pytorch-image-models #2543](https://github.com/huggingface/pytorch-image-models/pull/2543)).
+# Version 2.13 of torch gives a new image of *one* column its first row everywhere, with antialias on
+# the CPU. Here each axis is resized by itself.
 #
-# **Odd widths.** tensor2tensor and fairseq add a column of zeros, as `timing_signal` does. XLM's rule in
-# transformers keeps the denominator $D$ and has one more sine than cosines; Marian's puts that sine at the
-# end of the first half. `sinusoidal` refuses odd widths.
+# **Odd widths.** tensor2tensor and fairseq add a column of zeros, as `timing_signal` does. XLM's rule
+# in transformers keeps the denominator $D$ and has one more sine than cosines. Marian's puts that
+# sine at the end of the first half. `sinusoidal` refuses odd widths.
 
 # %%
 angle = [3 / 10000 ** (2 * i / 5) for i in range(3)]
@@ -642,7 +674,7 @@ assert timing_signal(3, 5)[-1] == 0 and sorted(xlm) == sorted(marian)
 # - He et al. 2021, *Masked Autoencoders Are Scalable Vision Learners*,
 #   [arXiv:2111.06377](https://arxiv.org/abs/2111.06377): MAE; and its
 #   [code](https://github.com/facebookresearch/mae/blob/efb2a8062c/util/pos_embed.py).
-# - Tancik et al. 2020, *Fourier Features Let Networks Learn High Frequency Functions in Low Dimensional
-#   Domains*, [arXiv:2006.10739](https://arxiv.org/abs/2006.10739).
+# - Tancik et al. 2020, *Fourier Features Let Networks Learn High Frequency Functions in Low
+#   Dimensional Domains*, [arXiv:2006.10739](https://arxiv.org/abs/2006.10739).
 # - Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*,
 #   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929): resizing for larger images.

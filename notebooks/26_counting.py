@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 26. Count something else: random positions, digits, graphs
+# # 26. Other position indices: randomized positions, Abacus, graph Laplacian
 #
-# *What if a position is not the index of a token: drawn at random, counted inside a number, or a place in a graph?*
+# *What if a position is not the index of a token: drawn at random, counted inside a number, or a
+# place in a graph?*
 #
 # 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [21 Learn a vector for each position](21_learned.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** A position need not be the index of a token. It can be drawn at random, so that
+# training on short texts reaches every row of a long table. It can be a digit's place in its number,
+# so that a model adds by columns. And in a graph, such as a molecule, smooth patterns over the nodes
+# replace the line. You compute all three, mostly with the encodings that you know, and measure what
+# each gives up. At the end you can choose what your model should count.
 
 # %% fold="input" alt="Three panels: eight tokens at their index and at drawn positions; digits of three reversed numbers coloured by place; a molecule of two rings coloured by a code. What one sees: uneven gaps in unbroken order, columns of one colour, a code that changes sign from ring to ring."
 import matplotlib.pyplot as plt
@@ -25,6 +30,20 @@ codes = laplacian_encoding(molecule, 4)
 plots.counting_three_ways(places, 32, ["857", "46", "228"], atoms, molecule, codes[:, 0])
 plt.show()
 
+# %% [markdown]
+# On the left each row shows eight tokens: first at their index, then at three random draws from 32
+# positions. In the middle numbers are written with the last digit first, and equal places have the
+# same colour. On the right the colour of each atom is one number of its encoding.
+#
+# ## Positions are an argument of every encoding
+#
+# A table that was trained on texts of 8 tokens has 8 trained rows. On a text of 64 tokens it fails
+# ([chapter 21](21_learned.ipynb#where-a-table-ends)). One solution is another encoding. This chapter
+# takes a different one: the same encodings, and *other positions*. Nothing forces us to count tokens
+# from the left. A function of positions accepts whatever is counted, in any order and with any gaps.
+# (Examples also use RoPE, [chapter 40](40_rope_derived.ipynb), and ALiBi,
+# [chapter 35](35_alibi.ipynb); you can skip them for now.)
+
 # %%
 from pe_numpy import rope
 
@@ -41,15 +60,16 @@ assert np.allclose(turned, one_by_one, rtol=0, atol=1e-12)
 print(relative_distance(p, p).tolist())
 
 # %% [markdown]
-# ## Positions at random
+# ## Randomized positional encodings
 #
-# The texts of training have at most 8 tokens, those to come up to 64. So let training use all 64 places:
-# draw 8 of them, and sort them, so that the tokens stay in order (Ruoss et al. 2023). For $L$ tokens and
-# $N$ places,
+# Training texts have at most 8 tokens, future texts up to 64. So let training use all 64 possible
+# positions, here called *places*. Draw 8 of them, and sort them, so that the tokens stay in order
+# (Ruoss et al. 2023). For $L$ tokens and $N$ places,
 #
 # $$p_0 < p_1 < \dots < p_{L-1},\qquad P(\{p_0,\dots,p_{L-1}\}) = 1\Big/\binom{N}{L}$$
 #
-# for each set of $L$ of the numbers $0,\dots,N-1$.
+# for each set of $L$ of the numbers $0,\dots,N-1$. $N$ is at least the length of the longest future
+# text.
 
 # %%
 from itertools import combinations
@@ -66,18 +86,18 @@ print("sets of 8 places out of 64:", comb(64, 8))
 show_source(random_positions)
 
 # %% [markdown]
-# At test time the positions are drawn, too: the index is one set of 4,426,165,368, which training all but
-# surely never saw
+# At test time the positions are also drawn. The index $0,\dots,7$ is one set of 4,426,165,368, which
+# training almost certainly never saw
 # ([issue 1](https://github.com/google-deepmind/randomized_positional_encodings/issues/1)). The
 # [authors' code](https://github.com/google-deepmind/randomized_positional_encodings/blob/e8c6474/models/positional_encodings.py#L196)
 # draws once for a whole batch.
 #
-# ### Distances from drawn positions
+# ### Relative distances between drawn positions
 #
-# A relative scheme sees $p_i-p_j$. The diagonals of the matrix printed above, $(1, 4, 6)$, are
-# not constant. So a bias is no longer a window on $2L-1$ numbers
-# ([chapter 30](30_expansion.ipynb)); it is gathered pair by pair. Everything else stays, in a whole
-# attention layer as well: only differences of the drawn positions count for RoPE.
+# A relative scheme depends on $p_i-p_j$. The positions $(1, 4, 6)$ gave the matrix printed above, and
+# its diagonals are not constant. So a bias is no longer a window on $2L-1$ numbers
+# ([chapter 30](30_expansion.ipynb)); it is gathered pair by pair. Everything else stays the same,
+# also in a whole attention layer: for RoPE only differences of the drawn positions count.
 
 # %%
 from pe_numpy.transformer.encodings import Rope
@@ -97,20 +117,20 @@ assert not np.allclose(at(p), at(np.arange(6)), rtol=0, atol=0.01)
 assert relative_distance(p, p).strides[0] > 0 > relative_distance(range(6), range(6)).strides[1]
 
 # %% [markdown]
-# The Transformer of this book has no class for this. Its decoder counts its tokens itself, and a draw must
-# know the last token before it can place the first: whoever writes text draws the positions of the
-# whole answer beforehand, and a cache keeps them.
+# The Transformer of this book has no class for this. Its decoder counts its tokens itself, but a draw
+# must know the last token before it can place the first. If you generate text, draw the positions of
+# the whole answer beforehand; a KV cache keeps them.
 #
-# ### Drawn distances: ALiBi
+# ### Drawn distances for ALiBi (second reading)
 #
 # For ALiBi and Transformer-XL the authors' code draws *distances*, not positions. With
 # $0=u_0<u_1<\dots<u_{L-1}$, the last $L-1$ drawn from $1,\dots,N-1$, and the slope $m$ of a head,
 #
 # $$b_{ij} = -m\,u_{|i-j|}$$
 #
-# One increasing map of the distance serves all rows, so the bias is a window again: `each_distance` maps
-# each distance once. (Without a causal mask
-# their code adds half a step on one side, so that left and right differ.)
+# One increasing map of the distance serves all rows, so the bias is a window again: `each_distance`
+# maps each distance once. (Without a causal mask their code adds half a step on one side, so that
+# left and right differ.)
 
 # %%
 from pe_numpy.relative.distance import each_distance
@@ -129,10 +149,10 @@ assert np.diag(drawn, -1).tolist() == [u[1]] * 5
 assert np.diag(D, -1).tolist() == np.diff(p).tolist()
 
 # %% [markdown]
-# *A common mistake:* the authors' relative variant makes a table of $N$ rows and reads it at distance plus
-# $N$, up to $2N-1$, as reported in
+# *A common mistake* is a table that is too short. The authors' relative variant makes a table of $N$
+# rows and reads it at distance plus $N$, up to $2N-1$, as reported in
 # [issue 2](https://github.com/google-deepmind/randomized_positional_encodings/issues/2). JAX doesn't
-# complain: it takes the last row instead. Then all distances from $-1$ up are alike.
+# complain and takes the last row instead. Then all distances from $-1$ up are alike.
 
 # %%
 rows = 64 + np.array([-9, -2, -1, 0, 40])
@@ -145,16 +165,15 @@ except ValueError as error:
 assert len(set(np.minimum(rows, 63)[2:])) == 1
 
 # %% [markdown]
-# ### Order is kept, distance is blurred
+# ### What random positions teach: order is kept, distance is blurred
 #
-# What can be learned from random positions? Take a very small model: a table with one
-# number $f_p$ for each of 64 places, and the chance that the token at $p_a$ stands before that at
-# $p_b$,
+# What can be learned from random positions? Take a very small model: a table with one number $f_p$
+# for each of 64 places, and the probability that the token at $p_a$ comes before the token at $p_b$,
 #
 # $$P(a \text{ before } b) = \frac{1}{1+e^{f_{p_a}-f_{p_b}}}$$
 #
-# Training raises the logarithm of $P$ over all pairs of 8 tokens. Its slope by $f_{p_b}$ is $1-P$, by
-# $f_{p_a}$ minus that.
+# Training raises the logarithm of $P$ over all pairs of 8 tokens. Its slope by $f_{p_b}$ is $1-P$.
+# Its slope by $f_{p_a}$ is minus that.
 
 
 # %%
@@ -205,15 +224,16 @@ plots.counting_learned_order(trained, lengths, shares)
 plt.show()
 
 # %% [markdown]
-# With the index the rows from 8 on never moved, and pairs beyond them are a guess. With drawn positions
-# each row was trained, and what stayed true in all draws is the order.
+# With the index the rows from 8 on never moved, and pairs beyond them are a guess. With drawn
+# positions each row was trained, and order is what was true in all draws.
 #
-# This is a table, not a Transformer: whether a deep model makes use of it is for the paper to show. But what
-# is *lost* to whoever sees one gap can be computed. A gap has the chance
+# This is a table, not a Transformer; whether a deep model uses it is shown in the paper. But we can
+# compute what one gap *loses*. A gap has the probability
 #
 # $$P(p_{i+1}-p_i = g) = \binom{N-g}{L-1}\Big/\binom{N}{L}$$
 #
-# with the mean $(N+1)/(L+1)$; and $(g-1)\binom{N-g}{L-2}\big/\binom{N}{L}$ is the chance of $p_{i+2}-p_i=g$.
+# with the mean $(N+1)/(L+1)$. The probability of $p_{i+2}-p_i=g$ is
+# $(g-1)\binom{N-g}{L-2}\big/\binom{N}{L}$.
 
 
 # %%
@@ -233,8 +253,9 @@ for g in range(1, 9):
 assert np.allclose(np.diff(everything).mean(axis=0), (9 + 1) / (4 + 1), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The two overlap. Somebody who sees a gap, and must say *neighbours* or *one between*, both equally often, does
-# best by naming the likelier. **Predict**: how often is that right for 8 tokens in 64 places, and for 64?
+# The two overlap. Suppose that you see one gap and must answer *neighbours* or *one between*, both
+# equally often. The best answer is the likelier one. **Predict**: how often is it right for 8 tokens
+# in 64 places, and for 64?
 
 # %% fold="output"
 for L in (8, 32, 64):
@@ -249,8 +270,8 @@ plots.counting_gaps(np.arange(1, 31), chances)
 plt.show()
 
 # %% [markdown]
-# So one gap doesn't say "exactly one back". But "the nearest before me" is not lost: a steep slope finds it,
-# whatever the draw.
+# For 8 tokens it is right in at most 71% of cases. So one gap doesn't show "exactly one back". But
+# "the nearest before me" is not lost: a steep slope finds it in every draw.
 
 # %%
 rng = np.random.default_rng(6)
@@ -261,15 +282,17 @@ for _ in range(100):
     assert past[1:].argmax(axis=1).tolist() == list(range(7))  # token i finds token i - 1
 
 # %% [markdown]
-# > **CAPE, in short.** For speech and images (Likhomanenko et al. 2021) the sinusoidal code is taken at
-# > positions counted from their mean $\bar p$, which training shifts, shakes and stretches:
-# >
-# > $$p'_i = \lambda\,(p_i - \bar p + \Delta + \delta_i)$$
-# >
-# > In training $\Delta$, $\delta_i$ and $\ln\lambda$ are uniform random numbers, in tests all three are 0. A clip
-# > that starts later gets the same code, since the mean moves along. In
-# > [a PyTorch version](https://github.com/gcambara/cape/blob/d456950/cape/cape.py) the length mask is `>` where
-# > `>=` is meant, so one padding token keeps a code.
+# ### CAPE: shifted, jittered and scaled positions (second reading)
+#
+# For speech and images (Likhomanenko et al. 2021) CAPE computes the sinusoidal encoding at positions
+# counted from their mean $\bar p$, which training shifts, jitters and stretches:
+#
+# $$p'_i = \lambda\,(p_i - \bar p + \Delta + \delta_i)$$
+#
+# In training $\Delta$, $\delta_i$ and $\ln\lambda$ are uniform random numbers, and all three are 0 in
+# tests. A clip that starts later has the same encoding, since the mean moves along. In
+# [a PyTorch version](https://github.com/gcambara/cape/blob/d456950/cape/cape.py) the length mask is
+# `>` where `>=` is meant, so one padding token keeps an encoding.
 
 
 # %%
@@ -289,16 +312,17 @@ for given in ({}, drawn):
     assert np.allclose(code, later, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# ## Digits: Abacus
+# ## Abacus: the position of a digit in its number
 #
-# Addition of long numbers: to add 758 and 64, people write units under units. In a text the units of the two numbers stand at some
-# distance that depends on how long the numbers are, and a model must count. McLeish et al. (2024) hand it
-# the column: the **place of a digit in its number**. Let $\ell_i$ be the index of the last token before $i$ that is no
-# digit ($-1$ if there is none). A digit gets
+# To add long numbers such as 758 and 64, people write units under units. In a text the units of the
+# two numbers are at some distance that depends on how long the numbers are, and a model must count
+# it. McLeish et al. (2024) provide the column: the **place of a digit in its number**. Let $\ell_i$
+# be the index of the last token before $i$ that is not a digit ($-1$ if there is none). A digit gets
 #
 # $$p_i = i - \ell_i + c$$
 #
-# and any other token 0. The offset $c$ is 0 in tests. It is a table's row, so `learned` does the rest.
+# and any other token 0. The offset $c$ is 0 in tests. The result is a row index of a table, so
+# `learned` does the rest.
 
 
 # %%
@@ -322,11 +346,12 @@ assert digit_positions([1, 2, 3, PLUS, 4, 5, EQUALS, 9, 9, 9, 0], range(10)).tol
 show_source(digit_positions)
 
 # %% [markdown]
-# ### A head that adds by columns
+# ### An attention head that adds by columns
 #
-# Numbers are written with the **last digit first**, so equal places are equally far from where their
-# numbers begin, and share a row. With that, one attention head gives the sums of all columns of two
-# equally long numbers: the query is the row of a place, the keys are the rows of all tokens, the values are the digits.
+# Numbers are written with the **last digit first**, so equal places are equally far from the start of
+# their numbers, and share a row. Then one attention head gives the sums of all columns of two equally
+# long numbers. The query is the row of a place, the keys are the rows of all tokens, the values are
+# the digits.
 
 # %%
 from pe_numpy import attention
@@ -342,13 +367,14 @@ assert sum(columns.round(6) * [1, 10, 100]) == 758 + 126 == 884
 assert np.allclose(weights[1], [0, 0.5, 0, 0, 0, 0.5, 0, 0], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The carries are left to later layers; this head was written down, not trained.
+# Later layers must handle the carries. This head was written down, not trained.
 #
-# ### What goes wrong
+# ### Common mistakes with Abacus, and its offset
 #
-# *A common mistake* is to write numbers as people do. Then the first digit of 758 shares its row with the
-# first of 64, hundreds with tens. Two more: numbers side by side, without anything between, count as one;
-# and with a cache the newest token alone doesn't know its place. **Predict** the four lines.
+# *A common mistake* is to write numbers as people do. Then the first digit of 758 shares its row with
+# the first digit of 64, hundreds with tens. There are two more. Numbers side by side, with nothing
+# between them, count as one. And with a cache the newest token cannot determine its place by itself.
+# **Predict** the four lines.
 
 # %% fold="output"
 forward, reversed_ = [7, 5, 8, PLUS, 6, 4], [8, 5, 7, PLUS, 4, 6]
@@ -369,11 +395,12 @@ plots.counting_columns(spellings, places)
 plt.show()
 
 # %% [markdown]
-# **Why the offset?** Numbers of 5 digits train the rows 1 to 5; those above stay as they were drawn. So in training the
-# [authors' code](https://github.com/mcleish7/arithmetic/blob/86022a5/abacus.py) adds one random number
-# from 0 to 99 to all digits of a batch. That trains the rows up to 104, and longer numbers find
-# theirs. It is the idea of the first half again: spend the rows of tomorrow today. Row 0, of all other tokens,
-# stays where it is.
+# **Why the offset?** Numbers of 5 digits train the rows 1 to 5, and the higher rows keep their random
+# initial values. So in training the
+# [authors' code](https://github.com/mcleish7/arithmetic/blob/86022a5/abacus.py) adds one random
+# number from 0 to 99 to the places of all digits in a batch, and to nothing else. That trains the
+# rows up to 104, so longer numbers find trained rows. It is the idea of randomized positions again:
+# use tomorrow's rows today. Row 0, for all other tokens, does not change.
 
 # %%
 numbers = np.array([1, 2, 3, 4, 5, PLUS, 9, 8, 7, 6, 5])
@@ -384,12 +411,12 @@ shifted = digit_positions(numbers, range(10), 99) - digit_positions(numbers, ran
 assert shifted.tolist() == [99] * 5 + [0] + [99] * 5  # digits alone
 
 # %% [markdown]
-# ## Graphs
+# ## Laplacian positional encodings for graphs
 #
-# The atoms of a molecule have no first and no next, only bonds. Let $A$ be the **adjacency matrix** ($A_{ij}=1$
-# for a bond, else 0), $d_i$ the **degree** of node $i$, its number of bonds, and $d$ the diagonal matrix
-# of the degrees. A code should change little along a bond. How much does a code $v$, one number a
-# node, change in all?
+# The atoms of a molecule have no first and no next, only bonds. Let $A$ be the **adjacency matrix**
+# ($A_{ij}=1$ for a bond, else 0). Let $d_i$ be the **degree** of node $i$, its number of bonds, and
+# $d$ the diagonal matrix of the degrees. An encoding should change little along a bond. Take an
+# encoding $v$ of one number per node. How much does it change in all?
 #
 # $$\sum_{i<j} A_{ij}\,(v_i-v_j)^2 = v^\top (d-A)\,v$$
 #
@@ -409,12 +436,12 @@ changes = ((others @ (d - A)) * others).sum(axis=1)
 assert (changes > least).all() and np.allclose(changes, least, rtol=0, atol=0.1)
 
 # %% [markdown]
-# The smoothest code of all is constant, and useless. Of the codes at right angles to it (and of
-# length 1) the smoothest is the **eigenvector** of the next eigenvalue; then comes the next, and so on. Dwivedi
-# and Bresson (2020) give node $i$ its entries in $k$ of them, from the matrix in which each $A_{ij}$ is divided by
-# $\sqrt{d_id_j}$, so that busy nodes don't rule. In a connected graph $v_0$, which is left out, is now
-# $\sqrt{d_i}$. A graph of several pieces with bonds has such a vector for each piece; only that of the
-# first piece is left out:
+# The smoothest encoding of all is constant, and useless. Of the encodings orthogonal to it (and of
+# length 1) the smoothest is the **eigenvector** of the next eigenvalue; then comes the next, and so
+# on. Dwivedi and Bresson (2020) give node $i$ its entries in $k$ of them. Their matrix divides each
+# $A_{ij}$ by $\sqrt{d_id_j}$, so that nodes of high degree don't dominate. In a connected graph
+# $v_0$, which is dropped, is now $\sqrt{d_i}$. A graph of several pieces with bonds has such a vector
+# for each piece, and only the first piece's vector is dropped:
 #
 # $$\big(I - d^{-1/2}A\,d^{-1/2}\big)\,v_n = \lambda_n v_n,\qquad 0=\lambda_0\le\lambda_1\le\dots,\qquad
 # \text{node } i \mapsto (v_1[i],\dots,v_k[i])$$
@@ -441,8 +468,8 @@ plots.counting_molecule(atoms, molecule, codes)
 plt.show()
 
 # %% [markdown]
-# The first vector says left or right ring. Nobody told the function where the atoms lie. Atoms that are mirror
-# images, such as 0, 3, 6 and 9, differ by signs alone.
+# The first vector shows the left or the right ring, although the function was never given the atoms'
+# coordinates. Atoms that are mirror images, such as 0, 3, 6 and 9, differ only by signs.
 
 # %%
 left, right = [0, 1, 2, 3], [6, 7, 8, 9]
@@ -450,16 +477,16 @@ assert (codes[left, 0] > 0.1).all() and (codes[right, 0] < -0.1).all()
 assert np.allclose(np.abs(codes[[0, 3, 6, 9]]), np.abs(codes[0]), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### On a path: cosines
+# ### Eigenvectors of a path: cosines (DCT)
 #
-# A text is a graph, too: a path, each token joined to the next. What are its eigenvectors? For $N$ nodes
-# the Laplacian $d-A$ has
+# A text is also a graph: a path, each token joined to the next. What are its eigenvectors? For $N$
+# nodes the Laplacian $d-A$ has
 #
 # $$v_n[i] \propto \cos\frac{\pi n\,(i+\frac12)}{N},\qquad \lambda_n = 2-2\cos\frac{\pi n}{N}$$
 #
-# the waves of the second discrete cosine transform (DCT-II), by which JPEG writes its blocks. They are
-# sinusoids, as in [chapter 20](20_sinusoidal.ipynb), with frequencies $\pi n/N$ in equal steps. But all
-# eigenvalues differ: each cosine stands alone, without its sine.
+# These are the waves of the second discrete cosine transform (DCT-II), in which JPEG stores its
+# blocks. They are sinusoids, as in [chapter 20](20_sinusoidal.ipynb), with frequencies $\pi n/N$ in
+# equal steps. But all eigenvalues differ, so each cosine comes without its sine.
 
 
 # %%
@@ -480,12 +507,12 @@ assert len(set(np.linalg.eigvalsh(laplacian).round(6))) == N
 print("path of 4:", laplacian_encoding(path(4), 1, normalized=False)[:, 0].round(6).tolist())
 
 # %% [markdown]
-# *A common mistake* is to say so of the normalised form, which graph transformers use. Its waves reach their ends *at*
-# the end nodes, and those nodes have one neighbour, not two:
+# *A common mistake* is to claim this for the normalised form, which graph transformers use. Its waves
+# reach their ends *at* the end nodes, and those nodes have one neighbour, not two:
 #
 # $$v_n[i] \propto \sqrt{d_i}\,\cos\frac{\pi n\,i}{N-1},\qquad \lambda_n = 1-\cos\frac{\pi n}{N-1}$$
 #
-# That is the DCT-I, times the root of the degrees.
+# This is the DCT-I, times the square root of the degrees.
 
 # %%
 scaled, degree = laplacian_encoding(path(N), 11), path(N).sum(axis=1)[:, None]
@@ -513,11 +540,11 @@ plots.counting_cosines({"$d - A$": plain[:, :3], "normalised": scaled[:, :3]}, c
 plt.show()
 
 # %% [markdown]
-# ### On a cycle: the sinusoidal code itself
+# ### Eigenvectors of a cycle: the sinusoidal encoding
 #
-# Join the ends of the path. Now all nodes are alike, each has two neighbours, and both Laplacians have the same
-# vectors. Each eigenvalue comes twice, but for the first and, if $N$ is even, the last: with the wave
-# $\cos(2\pi ni/N)$ comes $\sin(2\pi ni/N)$.
+# Join the ends of the path. Now all nodes are alike, each has two neighbours, and both Laplacians
+# have the same vectors. Each eigenvalue comes twice, except for the first and, if $N$ is even, the
+# last: with the wave $\cos(2\pi ni/N)$ comes $\sin(2\pi ni/N)$.
 
 
 # %%
@@ -532,14 +559,15 @@ plain, scaled = laplacian_encoding(cycle(9), 8, normalized=False), laplacian_enc
 assert np.allclose(plain, scaled, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# That makes pairs, and one step along the cycle is a rotation of each:
+# They form pairs, and one step along the cycle is a rotation of each pair:
 #
 # $$\begin{pmatrix}\sin\theta(i+1)\\ \cos\theta(i+1)\end{pmatrix}
 # = \begin{pmatrix}\cos\theta & \sin\theta\\ -\sin\theta & \cos\theta\end{pmatrix}
 # \begin{pmatrix}\sin\theta i\\ \cos\theta i\end{pmatrix},\qquad \theta = \frac{2\pi n}{N}$$
 #
-# which is `sinusoidal_shift` of chapter 20. A step forward and a step back add up to $2\cos\theta$ times the
-# pair. So each wave is an eigenvector, of the eigenvalue $2-2\cos\theta$ of $d-A$.
+# This is exactly `sinusoidal_shift` of chapter 20. A step forward and a step back add up to
+# $2\cos\theta$ times the pair. So each wave is an eigenvector of $d-A$, with the eigenvalue
+# $2-2\cos\theta$.
 
 # %%
 from pe_numpy import sinusoidal_shift
@@ -556,15 +584,17 @@ for n in range(1, 5):
     assert np.allclose(np.roll(code, -1, axis=1), step @ code, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### Signs and bases
+# ### Sign and basis ambiguity of eigenvectors
 #
-# If $v$ is an eigenvector, so is $-v$; and two vectors of one eigenvalue may be turned in their plane. What
-# `eigh` returns may depend on the library and the processor. The package fixes it: the first node with a part that is
-# not zero has a positive one; and of several vectors of one eigenvalue only the first reaches the first
-# node that any of them reaches. (On the cycle that picks cosine and sine.) Another numbering of the nodes may give other signs, so this is
-# a convention and no cure. The authors flip each sign at random in training, so that the model
-# learns not to care. **Predict**: which of these stay as they are when a sign flips: the codes, their
-# distances, the products of two nodes' codes?
+# If $v$ is an eigenvector, so is $-v$; and two vectors of one eigenvalue may be rotated in their
+# plane. Neither the signs nor the basis of a double eigenvalue mean anything. What `eigh` returns may
+# depend on the library and the processor. The package fixes it by two rules. The first node with a
+# part that is not zero has a positive one. And of several vectors of one eigenvalue only the first
+# reaches the first node that any of them reaches. (On the cycle this picks cosine and sine.) Another
+# numbering of the nodes may give other signs, so this is a convention and not a cure. The authors
+# flip each sign at random in training, so that the model learns to ignore it. **Predict** which of
+# these do not change when a sign flips: the encodings, their distances, the products of two nodes'
+# encodings?
 
 # %% fold="output"
 flipped = codes * [1, -1, -1, 1]
@@ -582,12 +612,13 @@ three = laplacian_encoding(star, 3)  # no vector reaches the centre, only the fi
 assert np.allclose([*three[0], *three[1, 1:]], 0, rtol=0, atol=1e-12) and three[1, 0] > 0.8
 
 # %% [markdown]
-# *A common mistake* is a directed graph. Its matrix is not symmetric and need not have orthogonal eigenvectors. On
-# a directed path $d^{-1/2}A\,d^{-1/2}$ has nothing on or below its diagonal, so all eigenvalues are 1, and
-# the one eigenvector reaches one node alone
-# ([graphtransformer #12](https://github.com/graphdeeplearning/graphtransformer/issues/12)). Another is a
-# graph of few nodes: $k$ must be below $N$. DGL can fill up with zeros
-# ([dgl #4628](https://github.com/dmlc/dgl/pull/4628)); the package refuses both.
+# *A common mistake* is a directed graph. Its matrix is not symmetric and need not have orthogonal
+# eigenvectors. On a directed path $d^{-1/2}A\,d^{-1/2}$ has nothing on or below its diagonal, so all
+# eigenvalues are 1, and the one eigenvector reaches only one node
+# ([graphtransformer #12](https://github.com/graphdeeplearning/graphtransformer/issues/12)). Make a
+# directed graph symmetric first. Another mistake is a graph of few nodes: $k$ must be below $N$. DGL
+# can fill up with zeros ([dgl #4628](https://github.com/dmlc/dgl/pull/4628)); the package refuses
+# both.
 
 # %%
 directed = np.eye(5, k=1)
@@ -606,40 +637,34 @@ for graph, k in ((directed, 2), (path(3), 3)):
 # ## In short
 #
 # - **Must a position be the index of a token?** No. `sinusoidal`, `learned`, `rope` and
-#   `relative_distance` take positions, not lengths; what is counted is your choice.
-#   [Shown](#a-position-is-an-argument).
-# - **How are random positions drawn, and in tests, too?** $L$ different numbers below $N$, sorted; drawn
-#   anew for each batch, and again in tests. Neighbours are $(N+1)/(L+1)$ apart on the average. $N$ is at
-#   least the length of the longest text to come. [Shown](#positions-at-random).
-# - **What do they buy and cost?** Every row of a table is trained, and order is kept. Distances are blurred:
-#   with 8 tokens in 64 places, whoever sees one gap tells neighbours from tokens with one between, both equally
-#   often, in at most 71 %. [Measured](#order-is-kept-distance-is-blurred).
-# - **Which position does a digit get (Abacus)?** Its place in its number, from 1; other tokens 0. Write
-#   numbers with the last digit first. In training one offset from 0 to 99 is added to all digits, and to
-#   nothing else. [Shown](#digits-abacus).
-# - **What is a position in a graph?** The eigenvectors $v_1,\dots,v_k$ of $I-d^{-1/2}Ad^{-1/2}$; $v_0$, in a
-#   connected graph $\sqrt{\text{degree}}$, is left out. Use `eigh`; neither the signs nor the basis of a double eigenvalue mean
-#   anything: in training flip signs at random. Make a directed graph symmetric first. [Shown](#graphs).
-# - **Are those sinusoids?** On a cycle exactly: pairs of cosine and sine, and one step is
-#   `sinusoidal_shift`. On a path cosines alone: the DCT-II from $d-A$, but the DCT-I times
-#   $\sqrt{\text{degree}}$ from the normalised form. [Shown](#on-a-path-cosines).
-#
-# ## A position is an argument
-#
-# A table that was trained on texts of 8 tokens has 8 trained rows. On a text of 64 tokens it fails
-# ([chapter 21](21_learned.ipynb#where-a-table-ends)). One way out is another encoding. This chapter
-# takes another way: the same encodings, and *other positions*. Nothing forces us to count tokens from the
-# left. A function of positions takes whatever is counted, in any order and with any gaps. (Examples use RoPE,
-# [chapter 40](40_rope_derived.ipynb), and ALiBi, [chapter 35](35_alibi.ipynb), too; they can wait.)
+#   `relative_distance` take positions, not lengths. You choose what is counted.
+#   [Positions](#positions-are-an-argument-of-every-encoding).
+# - **How are random positions drawn?** As $L$ different numbers below $N$, sorted. Draw again for
+#   each batch, and also in tests. $N$ is at least the length of the longest future text.
+#   [Randomized positions](#randomized-positional-encodings).
+# - **What do they cost?** They blur distances and keep order. With 8 tokens in 64 places, one gap
+#   distinguishes neighbours from tokens with one between, both equally often, in at most 71%.
+#   [Measured](#what-random-positions-teach-order-is-kept-distance-is-blurred).
+# - **Which position does a digit get in Abacus?** Its place in its number, from 1. Other tokens get
+#   0. Write numbers with the last digit first, and add one random offset in training.
+#   [Abacus](#abacus-the-position-of-a-digit-in-its-number).
+# - **What is a position in a graph?** A node's entries in $v_1,\dots,v_k$, eigenvectors of the
+#   normalised Laplacian. Use `eigh`, and flip signs at random in training. Make a directed graph
+#   symmetric first. [Laplacian](#laplacian-positional-encodings-for-graphs).
+# - **Are those sinusoids?** Yes on a cycle: pairs of cosine and sine, and one step is
+#   `sinusoidal_shift`. On a path they are only cosines, a DCT.
+#   [Path](#eigenvectors-of-a-path-cosines-dct),
+#   [cycle](#eigenvectors-of-a-cycle-the-sinusoidal-encoding).
 
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/26_counting.py`.
+# Functions to write are in `notebooks/exercises/26_counting.py`; check yours with
+# `pe-numpy check 26_counting.py`.
 #
 # ### Exercise 1: The mean gap
 #
-# Without binomials: why is the mean gap $(N+1)/(L+1)$? Where does the first position lie on the average?
+# Without binomials: why is the mean gap $(N+1)/(L+1)$? Where is the first position on average?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -655,8 +680,8 @@ for graph, k in ((directed, 2), (path(3), 3)):
 #
 # <details><summary>Solution</summary>
 #
-# The $L+1$ gaps are whole numbers from 1 on with the sum $N+1$, and every such list is one draw. Two gaps
-# may change places, so all have the same mean. The first position is the first gap minus 1.
+# The $L+1$ gaps are whole numbers from 1 on with the sum $N+1$, and every such list is one draw. Two
+# gaps may be exchanged, so all have the same mean. The first position is the first gap minus 1.
 #
 # ```python
 # rng = np.random.default_rng(0)
@@ -668,18 +693,18 @@ for graph, k in ((directed, 2), (path(3), 3)):
 #
 # ### Exercise 2: Numbers as people write them
 #
-# A model's numbers are written forward and that can't be changed. Use `digit_positions` to give the units of all numbers
-# row 1. What does a model that writes its answer token by token then not know?
+# A model's numbers are written forward and that can't be changed. Use `digit_positions` to give the
+# units of all numbers row 1. What does a model that writes its answer token by token then not know?
 #
 # <details><summary>Hint 1</summary>
 #
-# Which end must the count begin at?
+# At which end must the count begin?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Turn the tokens round, and the result back.
+# Reverse the tokens, and reverse the result.
 #
 # </details>
 #
@@ -701,21 +726,22 @@ for graph, k in ((directed, 2), (path(3), 3)):
 #
 # <details><summary>Hint 1</summary>
 #
-# Lay the cycle flat, so that node $i$ lies upon node $2N-1-i$. Who are the neighbours of node 0?
+# Fold the cycle flat, so that node $i$ is on top of node $2N-1-i$. Which nodes are the neighbours of
+# node 0?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Which of the cycle's waves are equal on nodes that lie upon each other?
+# Which of the cycle's waves are equal on nodes that are on top of each other?
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# A wave that is even about the folds, $w[i]=w[2N-1-i]$, gives node 0 the neighbour $2N-1$ with its own value. That
-# neighbour adds $w[0]-w[0]=0$: as if it weren't there, as on the path. The even waves of the cycle
-# are $\cos(2\pi n(i+\frac12)/2N)$.
+# A wave that is even about the folds, $w[i]=w[2N-1-i]$, gives node 0 the neighbour $2N-1$ with its
+# own value. That neighbour adds $w[0]-w[0]=0$, as if it weren't there, just as on the path. The even
+# waves of the cycle are $\cos(2\pi n(i+\frac12)/2N)$.
 #
 # ```python
 # N, i = 6, np.arange(12)
@@ -730,11 +756,11 @@ for graph, k in ((directed, 2), (path(3), 3)):
 #
 # </details>
 #
-# ### Exercise 4: A code without signs
+# ### Exercise 4: An encoding without signs
 #
-# GraphGPS also offers the chance that a random walk from node $i$ is back after $t$ steps, the diagonal of
-# $(d^{-1}A)^t$. Compute it for the molecule and for a cycle. What does it need no convention for, and
-# what can it not tell apart?
+# GraphGPS also offers the probability that a random walk from node $i$ is back after $t$ steps, the
+# diagonal of $(d^{-1}A)^t$. Compute it for the molecule and for a cycle. What does it need no
+# convention for, and what can it not distinguish?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -750,8 +776,8 @@ for graph, k in ((directed, 2), (path(3), 3)):
 #
 # <details><summary>Solution</summary>
 #
-# It has no sign and no basis to choose. But nodes that are mirror images of each other have equal codes,
-# on a cycle all of them.
+# It has no sign and no basis to choose. But nodes that are mirror images of each other have equal
+# encodings, and on a cycle all nodes do.
 #
 # ```python
 # def returns(A, steps):
@@ -770,16 +796,16 @@ for graph, k in ((directed, 2), (path(3), 3)):
 # | | random positions | Abacus | Laplacian |
 # |---|---|---|---|
 # | who uses it | research | research | graph transformers |
-# | trained | what its host trains | the table; rows above digits + offset stay untrained | a linear layer to the model's width |
-# | a cache holds | the drawn positions, of the whole text | the running place | nothing |
-# | cost | its host's, by gather; drawn distances stay a line | a vector a token | one eigendecomposition a graph |
+# | trained | what its host encoding trains | the table; rows above digits + offset stay untrained | a linear layer to the model's width |
+# | a cache stores | the drawn positions, of the whole text | the running place | nothing |
+# | cost | its host encoding's, by gather; drawn distances stay a line | a vector per token | one eigendecomposition per graph |
 # | verdict | cheap reach for small tasks that need order | position may count something else than tokens | position without a line |
 #
-# - **Draw at test time, too**, and from the same $N$: what lies above it stays untrained.
+# - **Draw at test time as well**, and from the same $N$: rows above it stay untrained.
 # - **Seed it.** Two runs of a model with drawn positions may give two answers.
 # - **Abacus needs tokens that are single digits**, last digit first, with a sign between numbers.
-# - **How many eigenvectors?** The authors' settings have 2, 8 or 10, depending on the data set. Their code for
-#   molecules calls `eig`; for symmetric matrices `eigh` keeps the vectors orthogonal.
+# - **How many eigenvectors?** The authors' settings have 2, 8 or 10, depending on the data set. Their
+#   code for molecules calls `eig`; for symmetric matrices `eigh` keeps the vectors orthogonal.
 #
 # ## Further reading
 #
@@ -792,5 +818,5 @@ for graph, k in ((directed, 2), (path(3), 3)):
 #   [arXiv:2012.09699](https://arxiv.org/abs/2012.09699), and
 #   [their code](https://github.com/graphdeeplearning/graphtransformer/blob/c9cd493/data/molecules.py#L168);
 #   GraphGPS collects
-#   [more codes for graphs](https://github.com/rampasek/GraphGPS/blob/2801570/graphgps/transform/posenc_stats.py).
+#   [more encodings for graphs](https://github.com/rampasek/GraphGPS/blob/2801570/graphgps/transform/posenc_stats.py).
 # - Likhomanenko et al. 2021, *CAPE*, [arXiv:2106.03143](https://arxiv.org/abs/2106.03143).
