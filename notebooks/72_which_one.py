@@ -512,7 +512,7 @@ tuned = [f"RoPE {name} tuned" for name in ("ntk", "dynamic_ntk", "yarn")]
 assert at_eight == [*vectors, *places] and at_four == ["t5", *at_eight, *tuned]
 
 # %% [markdown]
-# Several of the book's other schemes are one of these fifteen under another name:
+# The book has more schemes than these fifteen, and several are one formula seen from another side:
 # [chapter 70](70_algebra.ipynb#equivalences-of-encodings-second-reading) lists which are equal, when,
 # and asserts each.
 #
