@@ -580,8 +580,8 @@ assert {"KERPLE", "FIRE", "CoPE", "FoX"} < set(alone)
 #
 # ### Shortlist: which schemes pass
 #
-# First comes what can be computed: name the properties you need, and list the schemes that have all
-# of them. **Predict** which pass in the first line.
+# Name the properties you need, and compute the schemes that have all of them. **Predict** which pass
+# in the first line.
 
 # %% fold="output"
 decoder = "distance alone", "exact with a cache", "defined beyond"
