@@ -8,10 +8,10 @@
 
 # %% [markdown]
 # **In this chapter.** The book has 42 positional encodings with as many names. How many ideas are
-# behind them? A short proof shows that one requirement, scores that depend only on distance, leads to
-# powers of a single matrix; RoPE, ALiBi and decay are its three simplest cases. A program then
-# recognises each scheme from its scores, without its name. At the end you can say what any new
-# encoding does, and test whether yours is relative.
+# behind them? A short proof shows that one requirement, scores linear in query and key that depend
+# only on distance, leads to powers of a single matrix; RoPE, ALiBi and decay are its three simplest
+# cases. A program then recognises each scheme from its scores, without its name. At the end you can
+# say what any new encoding does, and test whether yours is relative.
 
 # %% fold="input" alt="A table of 42 schemes in nine groups of colours and 14 tests; in the cells ticks, dashes and words, some cells empty. What one sees: rows of one colour share most of their cells; eight rows of the turns are equal."
 import matplotlib.pyplot as plt
@@ -44,7 +44,7 @@ plt.show()
 # | add | $(x_i+p_i)W_q\cdot(x_j+p_j)W_k/\sqrt K$ | sinusoidal, learned; with a product instead of the sum: multiply |
 # | expand | plus terms of $q$ or $k$ with a table at $D$ | Shaw, Transformer-XL, DeBERTa |
 # | bias | plus a number that $i$ and $j$ decide | ALiBi, T5, TUPE |
-# | turn (rotate) | $(G^Dq)\cdot k/\sqrt K$ | RoPE, its static scalings, xPos |
+# | turn (rotate) | $(G^Dq)\cdot k/\sqrt K$, with a matrix $G$ | RoPE, its static scalings, xPos |
 # | index, path | a different number for $D$, or what is between | ReRoPE and Self-Extend; FoX and PaTH |
 # | none | nothing | NoPE |
 #
@@ -60,7 +60,7 @@ plt.show()
 # | nothing at $q=k=0$ | or does a function of $D$ remain (*Toeplitz*), or of $i,j$? |
 # | turns, group | is the matrix between $q$ and $k$ orthogonal (times a gain)? is step after step one longer step? |
 # | mirror, falls | same score for $-D$? with the distance, ever less for equal tokens, on average? |
-# | far away, bounded | *free*, *saturated* (constant from somewhere on) or *finite* (no score)? in the past at most 1.5 times the largest near by? |
+# | far away, bounded | *free*, *saturated* (sat., constant from somewhere on) or *finite* (end, no score)? in the past at most 1.5 times the largest near by? |
 # | old rows stay | when the text grows? |
 # | rank | of the scores of one content, 32 queries after 32 keys |
 #
