@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 70. Find one algebra behind all encodings
+# # 70. One algebra of positional encodings
 #
-# *How many ideas are there in all these encodings, which one is it, and can a program tell by the scores alone?*
+# *How many ideas are there in all these encodings, which one is it, and can a program tell by the
+# scores alone?*
 #
 # 35 minutes. Needs [37 Let the text decide: FoX and CoPE](37_content.ipynb), [43 Turn in two and three dimensions: images and films](43_rope_grid.ipynb), [45 Vary the rotation: xPos, turned values, PoPE](45_rope_relatives.ipynb), [50 Stretch RoPE to longer texts](50_scaling.ipynb), [52 Give old tokens new places: ReRoPE, Self-Extend, dual chunks](52_new_places.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** The book has 42 positional encodings with as many names. How many ideas are
+# behind them? A short proof shows that one requirement, scores linear in query and key that depend
+# only on distance, leads to powers of a single matrix; RoPE, ALiBi and decay are its three simplest
+# cases. A program then recognises each scheme from its scores, without its name. At the end you can
+# say what any new encoding does, and test whether yours is relative.
 
 # %% fold="input" alt="A table of 42 schemes in nine groups of colours and 14 tests; in the cells ticks, dashes and words, some cells empty. What one sees: rows of one colour share most of their cells; eight rows of the turns are equal."
 import matplotlib.pyplot as plt
@@ -24,37 +29,43 @@ plots.algebra_grid(found)
 plt.show()
 
 # %% [markdown]
-# ## Six moves
+# Each row of the figure is a scheme, and its colour is the operation by which position enters the
+# score. Each column is a test, explained in the second table below. A cell is empty where a test does
+# not apply.
 #
-# Let $q$ and $k$ be the vectors of a query at position $i$ and of a key at $j$, $D=i-j$, and $s(q,k,i,j)$ their score.
+# ## Six operations: add, expand, bias, rotate, index, none
 #
-# | move | what becomes of the score $q\cdot k/\sqrt K$ | who |
+# Let $q$ and $k$ be the vectors of a query at position $i$ and of a key at $j$, $D=i-j$, and
+# $s(q,k,i,j)$ their score. A score is $q\cdot k/\sqrt K$ without position, with the head dimension
+# $K$.
+#
+# | operation | what becomes of the score $q\cdot k/\sqrt K$ | who |
 # |---|---|---|
-# | add | $(x_i+p_i)W_q\cdot(x_j+p_j)W_k/\sqrt K$ | sinusoidal, learned; with a product for the sum: multiply |
-# | expand | and terms of $q$ or $k$ with a table at $D$ | Shaw, Transformer-XL, DeBERTa |
-# | bias | and a number that $i$ and $j$ decide | ALiBi, T5, TUPE |
-# | turn | $(G^Dq)\cdot k/\sqrt K$ | RoPE, its static scalings, xPos |
-# | index, path | another number for $D$; or what lies between | ReRoPE, Self-Extend; FoX, PaTH |
+# | add | $(x_i+p_i)W_q\cdot(x_j+p_j)W_k/\sqrt K$ | sinusoidal, learned; with a product instead of the sum: multiply |
+# | expand | plus terms of $q$ or $k$ with a table at $D$ | Shaw, Transformer-XL, DeBERTa |
+# | bias | plus a number that $i$ and $j$ decide | ALiBi, T5, TUPE |
+# | turn (rotate) | $(G^Dq)\cdot k/\sqrt K$, with a matrix $G$ | RoPE, its static scalings, xPos |
+# | index, path | a different number for $D$, or what is between | ReRoPE and Self-Extend; FoX and PaTH |
 # | none | nothing | NoPE |
 #
-# The picture was *measured*: its program sees functions `score(q, k, i, j)`, no names. It sets variants apart: *multiply* from add, PoPE from turn, path from
-# index. Its columns ask:
+# The figure was *measured*: its program sees functions `score(q, k, i, j)`, no names. It separates
+# variants: *multiply* from add, PoPE from turn, path from index. Its columns ask:
 #
 # | test | question |
 # |---|---|
 # | pairwise | do scores stay if a third token is forgotten? |
 # | relative | do they stay if all positions move by 1 (or by 2, by 16)? |
-# | one number | is position a number added, whatever the content? |
+# | one number | is position an added number, whatever the content? |
 # | bilinear | linear in $q$, and in $k$? cross term: without the terms of one side? |
-# | nothing at $q=k=0$ | or is a function of $D$ left (*Toeplitz*), or of $i,j$? |
+# | nothing at $q=k=0$ | or does a function of $D$ remain (*Toeplitz*), or of $i,j$? |
 # | turns, group | is the matrix between $q$ and $k$ orthogonal (times a gain)? is step after step one longer step? |
 # | mirror, falls | same score for $-D$? with the distance, ever less for equal tokens, on average? |
-# | far away, bounded | *free*, *saturated* (constant from somewhere on) or *finite* (no score)? in the past at most 1.5 times the largest near by? |
+# | far away, bounded | *free*, *saturated* (sat., constant from somewhere on) or *finite* (end, no score)? in the past at most 1.5 times the largest near by? |
 # | old rows stay | when the text grows? |
 # | rank | of the scores of one content, 32 queries after 32 keys |
 #
-# Two helpers: `phi` reads the matrix between $q$ and $k$ off unit vectors, if there is one; `hidden` is a
-# scheme with powers of a random matrix between two others.
+# The code has two helpers. `phi` reads the matrix between $q$ and $k$ off unit vectors, if there is
+# one. `hidden` is a scheme with powers of a random matrix between two others.
 
 # %%
 rng = np.random.default_rng(0)
@@ -73,18 +84,20 @@ def hidden(q, k, i, j):  # P0 step^i for queries, step^-j R0 for keys
 
 
 # %% [markdown]
-# ## Relative means powers of one matrix
+# ## Relative scores are powers of one matrix
 #
-# Ask two things: $s$ depends on positions through $D$ alone, and it is linear in $q$ and in $k$. So
-# $\sqrt K\,s=q^\top\Phi(D)\,k$ with a matrix $\Phi(D)$. Suppose queries and keys are each prepared with a matrix of their own position,
-# $\Phi(i-j)=P(i)^\top R(j)$, all invertible. Then
+# We ask for two things: $s$ depends on positions only through $D$, and it is linear in $q$ and in
+# $k$. So $\sqrt K\,s=q^\top\Phi(D)\,k$ with a matrix $\Phi(D)$. Suppose queries and keys are each
+# prepared with a matrix of their own position, $\Phi(i-j)=P(i)^\top R(j)$, all invertible. Then
 #
 # $$\Phi(D)=\Psi^{D}\,\Phi(0),\qquad \Psi=\Phi(1)\,\Phi(0)^{-1}$$
 #
-# *Proof.* $j=0$ gives $P(i)^\top=\Phi(i)R(0)^{-1}$, $i=j$ gives $R(j)=P(j)^{-\top}\Phi(0)=R(0)\Phi(j)^{-1}\Phi(0)$. Multiply:
+# *Proof.* $j=0$ gives $P(i)^\top=\Phi(i)R(0)^{-1}$, and $i=j$ gives
+# $R(j)=P(j)^{-\top}\Phi(0)=R(0)\Phi(j)^{-1}\Phi(0)$. Multiply:
 # $\Phi(i-j)=\Phi(i)\Phi(j)^{-1}\Phi(0)$. With $i=j+1$: $\Phi(j+1)=\Psi\,\Phi(j)$. ∎
 #
-# $\Phi(0)$ can be absorbed in $W_k$; what is left is one matrix $G=\Psi^\top$ and its powers. Here for xPos and for the random scheme:
+# $\Phi(0)$ can be absorbed in $W_k$. What remains is one matrix $G=\Psi^\top$ and its powers. Here it
+# is for xPos and for the random scheme:
 
 # %%
 for scores in (schemes["xpos"].scores, hidden):
@@ -97,21 +110,24 @@ assert found["xpos"].group and properties(hidden).group
 assert not found["multiplicative"].group and not found["rerope"].group
 
 # %% [markdown]
-# The detector's test *group* is this statement: a step of $D$ and one of $D'$ are one of $D+D'$. (ReRoPE is relative and
-# bilinear and fails it: $D$ chooses between two preparations.)
+# The detector's test *group* is this statement: a step of $D$ and one of $D'$ are one of $D+D'$.
+# ReRoPE is relative and bilinear and fails it, because $D$ chooses between two preparations.
 #
-# The key's matrix is $G^{-\top}$ per step, which is $G$ only where $G$ is orthogonal. That is why xPos must give keys the opposite
-# exponent, and RoPE may treat both alike.
+# The key's matrix is $G^{-\top}$ per step, which is $G$ only where $G$ is orthogonal. That is why
+# xPos must give keys the opposite exponent, and RoPE may treat both alike.
 #
-# ### Lengths kept: RoPE
+# ### An orthogonal matrix: RoPE with free frequencies
 #
-# Suppose $G$ is orthogonal, too. Its eigenvalues have absolute value 1 and, as it is real, come in pairs $e^{\pm i\omega}$ (or are $\pm1$: unturned, or half a turn each step). The real and
-# imaginary parts of eigenvectors, times $\sqrt2$, are an orthonormal basis $B$, in which $G$ is a rotation in each pair:
+# Suppose $G$ is also orthogonal. Its eigenvalues have absolute value 1 and, as it is real, come in
+# pairs $e^{\pm i\omega}$ (or are $\pm1$: unrotated, or half a turn each step). The real and imaginary
+# parts of eigenvectors, times $\sqrt2$, are an orthonormal basis $B$, in which $G$ is a rotation in
+# each pair:
 #
 # $$(G^Dq)\cdot k=\big(\mathrm{rope}(B^\top q,\,i)\big)\cdot\big(\mathrm{rope}(B^\top k,\,j)\big)$$
 #
-# So this is RoPE with free frequencies, and $B$ can be absorbed in $W_q$ and $W_k$. That the frequencies are geometric is a choice.
-# **Predict**: can the frequencies be read out of the scores alone?
+# So this is RoPE with free frequencies, and $B$ can be absorbed in $W_q$ and $W_k$. That the
+# frequencies are geometric is a choice. **Predict**: can the frequencies be read from nothing but the
+# scores?
 
 # %% fold="output"
 G, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((6, 6)))
@@ -131,15 +147,16 @@ black_box = phi(schemes["llama3"].scores, 1, 0)
 print("Llama 3's, base 10:", np.unique(np.abs(np.angle(np.linalg.eigvals(black_box))).round(4)))
 
 # %% [markdown]
-# ### Bounded: RoPE in other coordinates
+# ### Bounded scores: RoPE in other coordinates (second reading)
 #
-# Ask less: scores stay bounded, for all $D$ of both signs. Powers $G^D$ are then bounded both ways, so no eigenvalue is off the unit circle and no
-# Jordan block is larger than 1: $G=SOS^{-1}$ with $O$ orthogonal, and
+# Ask less: scores stay bounded, for all $D$ of both signs. Powers $G^D$ are then bounded both ways,
+# so no eigenvalue is off the unit circle and no Jordan block is larger than 1. Then $G=SOS^{-1}$ with
+# $O$ orthogonal, and
 #
 # $$(G^Dq)\cdot k=\big(O^D\,S^{-1}q\big)\cdot\big(S^\top k\big)$$
 #
-# RoPE again, with another matrix for the query's weights than for the key's. Any other $G$ explodes, on one side at least: a decay
-# is for a causal mask.
+# This is RoPE again, with a different matrix for the query's weights than for the key's. Any other
+# $G$ explodes, on one side at least: a decay is for a causal mask.
 
 # %%
 S = rng.standard_normal((6, 6))
@@ -154,10 +171,10 @@ print(f"skewed: at most {max(sizes):.1f}; xPos, key after the query: {np.round(f
 assert round(max(sizes), 1) == 13.2 and np.round(fading).tolist() == [3, 203_192]
 
 # %% [markdown]
-# ## A turn, a line, a decay
+# ## Generators of RoPE, ALiBi and decay: the matrix exponential
 #
-# Powers of $G$ for all real distances are $e^{DA}$, with a *generator* $A$. The exponential is a series, and halving $A$ twenty times
-# makes it short:
+# Powers of $G$ for all real distances are $e^{DA}$, with a *generator* $A$. The exponential is a
+# series, and halving $A$ twenty times makes it short:
 #
 # $$e^A=\sum_m\frac{A^m}{m!},\qquad e^A=\big(e^{A/2}\big)^2$$
 
@@ -180,8 +197,9 @@ assert np.allclose(exponential(2 * line), [[1, 0], [-2, 1]], rtol=0, atol=1e-8)
 assert np.allclose(exponential(np.diag([0, -2])), np.diag([1, np.exp(-2)]), rtol=0, atol=1e-8)
 
 # %% [markdown]
-# Three kinds of generator make three kinds of score: $A$ *skew*, $A^\top=-A$, a wave; $A$ *nilpotent*, $A^2=0$, a line; $A$ diagonal, a
-# decay. And a last one with all of them:
+# Three kinds of generator make three kinds of score. A *skew* $A$, $A^\top=-A$, makes a wave. A
+# *nilpotent* one, $A^2=0$, makes a line. A diagonal $A$ makes a decay. The last panel has all of
+# them:
 
 # %% alt="Four generators as small matrices and, below each, the score over the distance. What one sees: two signs across the diagonal make a wave, one entry off it a falling line, the diagonal a decay, all three a wave that swells and fades."
 zero, turn = np.zeros((4, 4)), np.zeros((4, 4))
@@ -198,12 +216,14 @@ plots.algebra_generators(generators, at, {name: np.round(c, 9) for name, c in cu
 plt.show()
 
 # %% [markdown]
-# GRAPE (Zhang et al. 2026) makes a skew generator of two vectors, $A=ab^\top-ba^\top$. With $\alpha$ the area between them (`s` in the listing below, where
-# `np.sinc` divides by it without dividing by zero):
+# GRAPE (Zhang et al. 2026) makes a skew generator of two vectors, $A=ab^\top-ba^\top$. With $\alpha$
+# the area between them (`s` in the listing below, where `np.sinc` divides by it without dividing by
+# zero):
 #
 # $$e^{nA}=I+\frac{\sin n\alpha}{\alpha}A+\frac{1-\cos n\alpha}{\alpha^2}A^2,\qquad \alpha^2=|a|^2|b|^2-(a\cdot b)^2$$
 #
-# *Proof.* $A^3=-\alpha^2A$, so the series has the odd terms of the sine on $A$ and the even ones of the cosine on $A^2$. ∎
+# *Proof.* $A^3=-\alpha^2A$, so the series has the odd terms of the sine on $A$ and the even ones of
+# the cosine on $A^2$. ∎
 
 # %%
 a, b = rng.standard_normal((2, 5))
@@ -224,11 +244,11 @@ for a, b, n in ((0.1 * e_2, e_1, 7), (e_1, 0.1 * e_2, -7)):
 show_source(rank2_rotation)
 
 # %% [markdown]
-# *A common mistake:* $a=e_1$, $b=\omega e_2$ turns *clockwise*: $Ae_2=\omega e_1$. Scores
-# are the same if both sides do it; turned keys of another program are not.
+# *A common mistake:* $a=e_1$, $b=\omega e_2$ turns *clockwise*: $Ae_2=\omega e_1$. Scores are the
+# same if both sides do it, but rotated keys from another program are not.
 #
-# Now $A^2=0$: then $e^{DA}=I+DA$, a line in $D$. Lengthen both vectors, $\hat q=[q;1;0]$ and $\hat k=[k;0;1]$, and let the one entry of $A$ carry
-# the new component to the last:
+# Now $A^2=0$: then $e^{DA}=I+DA$, a line in $D$. Lengthen both vectors, $\hat q=[q;1;0]$ and
+# $\hat k=[k;0;1]$, and let the one entry of $A$ carry the new component to the last:
 #
 # $$\frac{(e^{DA}\hat q)\cdot\hat k}{\sqrt K}=\frac{q\cdot k}{\sqrt K}-\beta D,\qquad A=-\beta\sqrt K\;e_{K+2}\,e_{K+1}^\top$$
 
@@ -244,8 +264,9 @@ for i, j in ((5, 2), (90, 4), (2, 5)):
     assert np.isclose(score, q[0] @ k[0] / 8**0.5 - 0.5 * D, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ALiBi is that line for the past; for the future the line *raises* scores: no powers make $|D|$. *A common mistake:* to divide by
-# the root of the new width. **Predict**: which two things are then wrong?
+# ALiBi is that line for the past. For the future the line *raises* scores: no powers make $|D|$. *A
+# common mistake* is to divide by the square root of the new width. **Predict**: which two things are
+# then wrong?
 
 # %% fold="output"
 wrong = (lifted_q[0] + 10 * A @ lifted_q[0]) @ lifted_k[0] / 10**0.5
@@ -254,7 +275,8 @@ print(f"a slope of {slope:.4f} for 0.5, and contents times {(8 / 10) ** 0.5:.4f}
 assert np.isclose(wrong, (8 / 10) ** 0.5 * (q[0] @ k[0] / 8**0.5) - slope * 10, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# FoX uses the same entry, with a number from each token in place of the slope: the matrices $U_t=I+\ln f_t\,E$ with $E^2=0$ commute, and
+# FoX uses the same entry, with a number from each token instead of the slope. The matrices
+# $U_t=I+\ln f_t\,E$ with $E^2=0$ commute, and
 #
 # $$U_iU_{i-1}\cdots U_{j+1}=I+\Big(\sum_{t=j+1}^{i}\ln f_t\Big)E$$
 
@@ -271,15 +293,18 @@ for i, j in ((8, 0), (5, 3), (4, 4)):
     assert np.allclose(product, np.eye(3) + bias * E, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ### All together
+# ### Every relative score of two prepared vectors (second reading)
 #
-# By Jordan's form, every real $A$ is, up to a change of basis that projections absorb, made of blocks with an eigenvalue $-\kappa\pm i\omega$ and ones beside them. Its exponential has entries of one
+# By Jordan's form, every real $A$ consists of blocks with an eigenvalue $-\kappa\pm i\omega$ and ones
+# beside them, up to a change of basis that projections absorb. Its exponential has entries of one
 # kind. So
 #
 # $$\sqrt K\,s(D)=\sum_c u_c\,D^{m_c}e^{-\kappa_cD}\cos(\omega_cD+\varphi_c)$$
 #
-# is *every* relative score of two vectors, each prepared by a continuous matrix of its position. RoPE has $m=\kappa=0$; xPos a $\kappa$ for each pair; ALiBi adds a term with $m=1$,
-# $\kappa=\omega=0$. To see it, hide a matrix in a random basis, find the coefficients from as many distances as it is wide, and foretell all others.
+# is *every* relative score of two vectors, each prepared by a continuous matrix of its position. RoPE
+# has $m=\kappa=0$, and xPos has a $\kappa$ for each pair. ALiBi adds a term with $m=1$,
+# $\kappa=\omega=0$. To see it, hide a matrix in a random basis, find the coefficients from as many
+# distances as it is wide, and predict all others.
 
 # %%
 kappa, w = 0.02, 0.5
@@ -298,12 +323,18 @@ u = np.linalg.solve(terms[:5], score[:5])
 assert np.allclose(terms @ u, score, rtol=0, atol=1e-6 * np.abs(score).max())
 
 # %% [markdown]
-# ## What no matrix can say
+# ## Rank: what no such matrix can express
 #
-# A score $h(i-j)$ from vectors of width $r$ makes a matrix (all $i$, all $j$) of rank at most $r$, however long the text. And (Kronecker) $h$ on all integers has
-# rank at most $r$ exactly if it obeys a linear recurrence of $r$ terms. *Proof.* The shifted copies of $h$ span at most $r$ dimensions, and shifting maps that space to itself; by Cayley and Hamilton the shift
-# obeys its characteristic polynomial: $h(D+r)=\gamma_1h(D+r-1)+\dots+\gamma_rh(D)$. And if it does, $r$ values make all others. ∎ **Predict** which of these stay small as the text grows:
-# $\cos\frac D2$, $D$, $e^{-D/9}$, $|D|$, $\min(|D|,4)$, T5's buckets.
+# A score $h(i-j)$ from vectors of width $r$ makes a matrix (all $i$, all $j$) of rank at most $r$, no
+# matter how long the text is. And (Kronecker) $h$ on all integers has rank at most $r$ if and only if
+# it obeys a linear recurrence of $r$ terms.
+#
+# *Proof.* The shifted copies of $h$ span at most $r$ dimensions, and shifting maps that space to
+# itself. By Cayley and Hamilton the shift obeys its characteristic polynomial:
+# $h(D+r)=\gamma_1h(D+r-1)+\dots+\gamma_rh(D)$. And if it does, $r$ values make all others. ∎
+#
+# **Predict** which of these stay small as the text grows: $\cos\frac D2$, $D$, $e^{-D/9}$, $|D|$,
+# $\min(|D|,4)$, T5's buckets.
 
 # %% fold="output" alt="Rank of the matrix h(i - j) for 4 to 64 positions, on logarithmic axes. What one sees: the cosine and the line stay at 2, the exponential at 1; the absolute distance, the capped one and T5's table rise with the size."
 functions = {
@@ -322,9 +353,11 @@ plots.algebra_ranks(n, ranks)
 plt.show()
 
 # %% [markdown]
-# The last three need vectors that grow with the text, or a number added to the score: a bias. The past alone does not save T5: run backwards, an invertible $G$'s recurrence keeps a constant constant. ReRoPE's cap takes two turns and a choice between them.
+# The last three need vectors that grow with the text, or a number added to the score: a bias. To look
+# only at the past does not save T5: run backwards, an invertible $G$'s recurrence keeps a constant
+# constant. ReRoPE's cap takes two rotations and a choice between them.
 #
-# RoPE's own rank counts its frequencies. For one content at all places:
+# RoPE's own rank counts its frequencies. For one content at all positions:
 #
 # $$\mathrm{rank}\;\le\;2\,\#\{\omega_c\ne0\text{, distinct}\}+[\text{something is unturned}]$$
 
@@ -344,13 +377,16 @@ print(
 )
 
 # %% [markdown]
-# A surprise: a rank of 5 against 8 tells partial RoPE from full RoPE without a look inside.
+# So a rank of 5 against 8 tells partial RoPE from full RoPE without a look inside.
 #
-# ## Several axes
+# ## Several axes: commuting generators (second reading)
 #
-# In a picture $p$ has two coordinates and the natural generalisation is $e^{p_1A_1+p_2A_2}$. It is relative *if and only if* the generators commute. *Proof.* If it is,
-# $e^{p\cdot A}e^{p'\cdot A}=e^{(p+p')\cdot A}$; the right side does not care which comes first, so the exponentials commute, and their derivatives at 0. Conversely exponentials of
-# commuting matrices multiply. ∎ Commuting skew matrices share a basis of pairs: that is mixed RoPE ([chapter 43](43_rope_grid.ipynb)). LieRE learns two skew matrices and does not ask this.
+# On an image $p$ has two coordinates and the natural generalisation is $e^{p_1A_1+p_2A_2}$. It is
+# relative *if and only if* the generators commute. *Proof.* If it is,
+# $e^{p\cdot A}e^{p'\cdot A}=e^{(p+p')\cdot A}$. The right side does not depend on which comes first,
+# so the exponentials commute, and their derivatives at 0. Conversely exponentials of commuting
+# matrices multiply. ∎ Commuting skew matrices share a basis of pairs: that is mixed RoPE
+# ([chapter 43](43_rope_grid.ipynb)). LieRE learns two skew matrices and does not ask this.
 
 
 # %%
@@ -384,11 +420,13 @@ for name, A in (("LieRE", lie), ("commuting", flat)):
     assert np.allclose(turned, by_series, rtol=0, atol=1e-8)
 
 # %% [markdown]
-# LieRE turns, but by more than the difference of two places: the detector files it with the changed indices.
+# LieRE turns, but by more than the difference of two positions: the detector files it with the
+# changed indices.
 #
-# ## Bridges
+# ## Equal encodings: cheap tests for your own code
 #
-# Where families touch, two programs must agree but for rounding: cheap tests for your own code.
+# Where families touch, two programs must agree except for rounding. These are cheap tests for your
+# own code. [Deeper](#equivalences-of-encodings-second-reading) lists all equivalences of the book.
 
 # %%
 from pe_numpy import relative_distance
@@ -428,10 +466,11 @@ assert np.allclose(three, rope(q, at), rtol=0, atol=1e-12)
 print("KERPLE with a power of 1         = ALiBi\nM-RoPE of a text without images  = RoPE")
 
 # %% [markdown]
-# ## The detector
+# ## The detector: properties of an unknown score function
 #
-# Each statement above can be asked of a function that nobody explains. `properties` calls it with random contents and compares; numbers count as equal
-# if they differ by less than $10^{-9}$ of the largest. Three of its tests in full, on a box `s` that holds the function and contents:
+# Each statement above can be asked of a function that nobody explains. `properties` calls it with
+# random contents and compares. Numbers count as equal if they differ by less than $10^{-9}$ of the
+# largest. Here are three of its tests in full, on a box `s` that contains the function and contents:
 
 # %%
 from pe_numpy.judging.properties import Properties, gain, group, is_pairwise
@@ -439,7 +478,8 @@ from pe_numpy.judging.properties import Properties, gain, group, is_pairwise
 show_source(is_pairwise, gain, group)
 
 # %% [markdown]
-# `score_function` makes such a bare function of an encoding of this package; parameters that begin as zeros are drawn at random, as if trained.
+# `score_function` makes such a bare function of an encoding of this package. Parameters that begin as
+# zeros are drawn at random, as if trained.
 
 # %% fold="output"
 show_source(properties, score_function)
@@ -447,7 +487,8 @@ again = score_function(schemes["alibi"].encoding)
 assert np.array_equal(again(q, k, at, at), schemes["alibi"].scores(q, k, at, at))
 
 # %% [markdown]
-# What it finds of all schemes, equal ones together (the picture of the first cell in words):
+# The cell prints what it finds of all schemes, equal ones together: the figure of the first cell in
+# words.
 
 # %%
 names = plots.in_order(found)
@@ -465,9 +506,13 @@ equal = {"rope", "rotary_values", "linear", "ntk", "llama3", "axial", "mixed", "
 assert set(largest) == equal and len(equal) == 8
 
 # %% [markdown]
-# Eight names share one row: RoPE, with values turned or not, three scalings and three ways to use it on a grid. No score can tell them apart by *kind*: they are choices of frequencies, and turned values leave no trace in scores. Nor does the detector see caches, or places far beyond those it tries.
+# Eight names share one row: RoPE, with values rotated or not, three scalings and three ways to use it
+# on a grid. No score can tell them apart by *kind*: they are choices of frequencies, and rotated
+# values leave no trace in scores. Nor does the detector see caches, or positions far beyond those it
+# tries.
 #
-# Two schemes of [chapter 45](45_rope_relatives.ipynb) that let the tokens between decide, as bare functions:
+# Here are two schemes of [chapter 45](45_rope_relatives.ipynb) that let the tokens between decide, as
+# bare functions:
 
 
 # %%
@@ -493,10 +538,11 @@ for scores in (path, selective):
 assert (found["forgetting"].zero, found["cope"].zero) == ("Toeplitz", "0")  # FoX speaks, too
 
 # %% [markdown]
-# ### Two more surprises
+# ### Sinusoidal scores are not relative, and Transformer-XL hides a bias (second reading)
 #
-# *Sinusoidal codes are not relative as they are used.* Their own product $p_i\cdot p_j$ depends on $D$ alone. Yet the score has $x_i\cdot p_j$, too; and between $p_i$ and $p_j$ stand two projections.
-# **Predict**: which of the two harms is left if there are no projections?
+# *Sinusoidal encodings are not relative as they are used.* Their own product $p_i\cdot p_j$ depends
+# only on $D$. Yet the score also has $x_i\cdot p_j$, and between $p_i$ and $p_j$ are two projections.
+# **Predict**: which of the two harms remains without projections?
 
 # %% fold="output"
 from pe_numpy import sinusoidal
@@ -512,7 +558,8 @@ assert found["sinusoidal"].zero == "not Toeplitz" and properties(unprojected).ze
 assert found["sinusoidal"].shift == properties(unprojected).shift == 0
 
 # %% [markdown]
-# *Transformer-XL speaks without content.* With $q=k=0$ Shaw's score is 0, but Transformer-XL's is $v\cdot r_D$ (its trained $v$), a function of $D$ alone. A bias is hidden in it.
+# *Transformer-XL has a score without content.* With $q=k=0$ Shaw's score is 0, but Transformer-XL's
+# is $v\cdot r_D$ (its trained $v$), a function only of $D$. A bias is hidden in it.
 
 # %%
 zeros = np.zeros((30, 8))
@@ -521,9 +568,9 @@ assert all(np.ptp(np.diagonal(silent, -d)) < 1e-12 for d in range(30)) and np.ab
 assert found["transformer_xl"].zero == "Toeplitz" and found["shaw"].zero == "0"
 
 # %% [markdown]
-# ## Wrong on purpose
+# ## Diagnosing broken RoPE: is my encoding relative?
 #
-# Four ways to spoil RoPE:
+# Here are four ways to spoil RoPE:
 
 
 # %%
@@ -552,12 +599,16 @@ assert 1e-7 < caught["a leak of one millionth"].leak < 1e-3
 assert not caught["keys counted from 0"].pairwise and not caught["slower in long texts"].prefix
 
 # %% [markdown]
-# `leak` is what a message needs: *your function is no relative encoding; scores change by this share of the largest when all positions move*. Keys turned the other way still make a *group* (they turn by $i+j$):
-# one test alone would not do. Counting keys from 0 in a shortened cache shows as "not pairwise": take a token away, and the others' scores move.
+# A message needs `leak`: *your function isn't a relative encoding; scores change by this share of the
+# largest when all positions move*. Keys turned the other way still make a *group* (they turn by
+# $i+j$), so one test would not be enough. Counting keys from 0 in a shortened KV cache shows as "not
+# pairwise": take a token away, and the others' scores move.
 #
-# ## Name the move
+# ## Identifying a scheme: a decision tree
 #
-# The detector's `move` is a short tree with ten words at its ends: the six moves, index and path apart; two variants; and "other". The *cross term* is what is left of the score without the terms of one side: $s(q,k)-s(q,0)-s(0,k)+s(0,0)$.
+# The detector's `move` is a short tree with ten words at its ends: the six operations, with index and
+# path apart, two variants, and "other". The *cross term* is the score without the terms of one side:
+# $s(q,k)-s(q,0)-s(0,k)+s(0,0)$.
 
 # %% alt="A tree of questions that leads from a score function to its move. What one sees: pairwise, one number, linear, cross term, from above to below; nine leaves, each at most five questions away."
 show_source(Properties.move.fget)
@@ -565,7 +616,7 @@ plots.algebra_tree()
 plt.show()
 
 # %% [markdown]
-# A quiz: seven functions without names. **Predict** each move.
+# Seven functions without names are a quiz. **Predict** the operation of each.
 
 # %% fold="output"
 t = rng.standard_normal((3000, 8))
@@ -585,28 +636,37 @@ met = {p.move for p in found.values()}
 assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MOVES) == 10
 
 # %% [markdown]
-# (a) does not rotate: it is a decay (RetNet's, without its turn), and a group: a "turn" in the wide sense. (c) is a rotation, but by something
-# else than the place. (g) is "other"; none of the 42 schemes is.
+# (a) does not rotate. It is a decay (RetNet's, without its turn), and a group, so it is a "turn" in
+# the wide sense. (c) is a rotation, but not by the position. (g) is "other"; none of the 42 schemes
+# is.
 
 # %% [markdown]
 # ## In short
 #
-# - **How many ideas are there in these 42 schemes?** Six moves: add to the token, expand the score, bias it, turn queries and
-#   keys, change the index (or let what lies between decide), do nothing. [Shown](#six-moves).
-# - **Why rotations?** Prepare $q$ and $k$, each by a matrix of its own position. If the score is relative, it is $(G^Dq)\cdot k$ with
-#   one matrix $G$. If $G$ keeps lengths, that is RoPE; if scores merely stay bounded, RoPE in other coordinates.
-#   [Shown](#relative-means-powers-of-one-matrix).
-# - **Is ALiBi a rotation?** Its cousin. Both are $e^{DA}$: $A$ is skew in RoPE, nilpotent in ALiBi (with two more components), and
-#   xPos has a part on the diagonal. [Shown](#a-turn-a-line-a-decay).
-# - **What can no such matrix say?** T5's table, $|D|$ on both sides, a distance that stops growing: over all $i,j$ their rank
-#   grows with the text. [Shown](#what-no-matrix-can-say).
-# - **Is my function relative?** `properties(f)` of an `f(q, k, i, j)` in float64 asks: `shift` is 1 if it is, `leak` tells how far it
-#   is from that, `move` which move it makes. [Shown](#wrong-on-purpose).
-# - **What is PoPE, LieRE, dynamic NTK?** Turns: after a nonlinearity; in two directions that don't commute; with a speed that the
-#   length decides. [Shown](#several-axes).
+# - **How many ideas are there in these 42 schemes?** Six: add to the token, expand the score, bias
+#   it, rotate queries and keys, change the index (or let what is between decide), do nothing.
+#   [Six operations](#six-operations-add-expand-bias-rotate-index-none).
+# - **Why rotations?** A relative score of prepared $q$ and $k$ is $(G^Dq)\cdot k$ with one matrix
+#   $G$. If $G$ keeps lengths, it is RoPE. If scores only stay bounded, it is RoPE in other
+#   coordinates. [Powers of one matrix](#relative-scores-are-powers-of-one-matrix).
+# - **Is ALiBi a rotation?** No, but both are $e^{DA}$. The generator $A$ is skew in RoPE and
+#   nilpotent in ALiBi (with two extra components). xPos also has a part on the diagonal.
+#   [Generators](#generators-of-rope-alibi-and-decay-the-matrix-exponential).
+# - **What can no such matrix express?** T5's table, $|D|$ on both sides, and a distance that stops
+#   growing. Over all $i,j$ their rank grows with the text.
+#   [Rank](#rank-what-no-such-matrix-can-express).
+# - **Is my function relative?** Call `properties(f)` for an `f(q, k, i, j)` in float64. It is
+#   relative if `shift` is 1. `leak` measures how far it is from that, and `move` names the operation.
+#   [Diagnosing broken RoPE](#diagnosing-broken-rope-is-my-encoding-relative).
+# - **What are PoPE, LieRE and dynamic NTK?** All three rotate: PoPE after a nonlinearity, LieRE in
+#   two directions that don't commute, dynamic NTK with a speed that the length decides.
+#   [Several axes](#several-axes-commuting-generators-second-reading).
 
 # %% [markdown]
 # ## Exercises
+#
+# Functions to write are in `notebooks/exercises/70_algebra.py`; check yours with
+# `pe-numpy check 70_algebra.py`.
 #
 # ### Exercise 1: the generator of xPos
 #
@@ -620,7 +680,7 @@ assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MO
 #
 # <details><summary>Hint 2</summary>
 #
-# A skew part and a diagonal part, which commute.
+# It has a skew part and a diagonal part, which commute.
 #
 # </details>
 #
@@ -641,7 +701,7 @@ assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MO
 #
 # <details><summary>Hint 1</summary>
 #
-# $e^{DA}=I+DA+\tfrac12D^2A^2$: three new components.
+# $e^{DA}=I+DA+\tfrac12D^2A^2$ needs three new components.
 #
 # </details>
 #
@@ -663,9 +723,9 @@ assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MO
 #
 # </details>
 #
-# ### Exercise 3: a table that repeats
+# ### Exercise 3: a periodic bias
 #
-# A bias $t[D\bmod 12]$ with a random table $t$: can powers of one matrix say it?
+# A bias $t[D\bmod 12]$ has a random table $t$. Can powers of one matrix express it?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -717,16 +777,161 @@ assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MO
 #
 # </details>
 #
+# ## Deeper
+#
+# ### Equivalences of encodings (second reading)
+#
+# Many names are one formula seen from another side. With the slope $m$, for keys of the past, and
+# with the letters of the chapter named:
+#
+# | equal | when | chapter |
+# |---|---|---|
+# | ALiBi, KERPLE's power | its exponent is 1 | [36](36_distance_functions.ipynb) |
+# | ALiBi, FIRE | $f$ is linear, $c$ goes to 0, no query is beyond $L$ | [36](36_distance_functions.ipynb) |
+# | KERPLE's logarithm, FIRE | $f$ is linear, no query is beyond $L$ | [36](36_distance_functions.ipynb) |
+# | ALiBi, FoX | each gate is $e^{-m}$ | [37](37_content.ipynb) |
+# | ALiBi, stick-breaking | equal scores that break off $1-e^{-m}$; weights that sum to 1 | [37](37_content.ipynb) |
+# | FoX, CABLE | one's gate is $\sigma(z)$, the other's step is $-\mathrm{softplus}(-z)$ | [37](37_content.ipynb) |
+# | Sandwich, the product of two sinusoidal encodings | less half of the width, scaled per head | [36](36_distance_functions.ipynb) |
+# | skew of the Music Transformer, shift of Transformer-XL | squares | [31](31_shaw.ipynb) |
+# | NEZHA, Shaw | the table is made of sinusoids | [31](31_shaw.ipynb) |
+# | two small tables of MViT, Shaw | the big table contains their sums | [38](38_windows.ipynb) |
+# | learned sink, plain attention | times $\sigma(\log\sum_j e^{s_{ij}}-a)$ | [12](12_attention_blocks.ipynb) |
+# | eigenvectors of a path, cosines | up to their signs | [26](26_counting.ipynb) |
+#
+# The cells assert each row, first the schemes that come to a straight line or to a logarithm, then
+# tables, sinks and graphs.
+
+# %%
+from pe_numpy import alibi_slopes, causal_mask, fire_bias, forgetting_bias
+from pe_numpy import kerple_log_bias, kerple_power_bias
+
+at, m, ones = np.arange(40), alibi_slopes(4), np.ones(4)
+far, past = relative_distance(at, at), causal_mask(at, at)
+line, unit = alibi_bias(m, far), np.eye(1, 32)  # of FIRE's 32 units one is at work: f(u) = w u
+fire = {"W1": unit, "b1": np.zeros(32), "b2": 0 * m, "L": 64.0}
+straight = {"W2": -64 * unit.T * m, "c": 1e-9}
+curved = {"W2": -np.log1p(6.4) * unit.T * m, "c": 0.1}
+sums = np.cumsum(np.log(np.exp(-m[:, None]) * np.ones(40)), axis=1)  # of the gates' logarithms
+logs = kerple_log_bias(m, 0.1 * ones, far)
+assert np.allclose(kerple_power_bias(m, ones, far), line, rtol=0, atol=1e-12)
+assert np.allclose(fire_bias(fire | straight, at, at, eps=0), line, rtol=0, atol=1e-6)
+assert np.allclose(fire_bias(fire | curved, at, at, eps=0), logs, rtol=0, atol=1e-12)
+assert np.allclose(forgetting_bias(sums, sums)[:, past], line[:, past], rtol=0, atol=1e-12)
+
+# %%
+from pe_numpy import sandwich_bias, sinusoidal, softmax
+
+left = np.exp(-m[0]) ** np.arange(39, 0, -1) * np.expm1(m[0])  # of the stick, from the far end on
+assert np.allclose(left / left.sum(), softmax(line[0, -1, :-1]), rtol=0, atol=1e-12)
+assert np.allclose(left[::-1].cumsum(), 1 - np.exp(-m[0] * at[1:]), rtol=0, atol=1e-12)
+z = np.random.default_rng(6).standard_normal(40)
+steps, gates = -np.log1p(np.exp(-z)), 1 / (1 + np.exp(-z))
+assert np.allclose(steps, np.log(gates), rtol=0, atol=1e-12)
+codes = sinusoidal(at * 10000 ** (-2 / 128), 128)  # the waves begin with the second
+product = (codes @ codes.T - 64) / (2 * np.arange(1, 5)[:, None, None])  # 8 h / H
+assert np.allclose(sandwich_bias(4, far), product, rtol=0, atol=1e-12)
+
+# %%
+from pe_numpy import decomposed_scores, nezha_table, relative_shift, shaw_scores
+
+rng = np.random.default_rng(7)
+q, k, rows, columns = (rng.standard_normal((n, 4)) for n in (6, 6, 3, 5))
+i = np.arange(6)
+skewed = np.pad(products := rng.standard_normal((6, 6)), ((0, 0), (1, 0))).reshape(7, 6)[1:]
+assert np.array_equal(skewed, relative_shift(products))
+waves = sinusoidal(np.arange(6, -1, -1), 4)  # row 0 belongs to the farthest future
+assert np.allclose(nezha_table(3, 4), waves, rtol=0, atol=1e-12)
+dy, dx = (relative_distance(n, n) for n in np.divmod(i, 3))  # a picture of 2 rows, 3 columns
+both = (rows[:, None] + columns).reshape(15, 4)  # one row for each pair of offsets
+sums = shaw_scores(q, k, 2 * both, 5 * dy + dx)  # Shaw halves all, MViT q . k alone
+assert np.allclose(decomposed_scores(q, k, rows, columns, dy, dx), sums, rtol=0, atol=1e-12)
+
+# %%
+from pe_numpy import attend, laplacian_encoding
+
+s, v, a = rng.standard_normal((2, 5, 7)), rng.standard_normal((2, 7, 3)), np.array([0.5, 20.0])
+plain, (sunk, _) = attend(s, v)[0], attend(s, v, sink=a)
+share = 1 / (1 + np.exp(a[:, None] - np.log(np.exp(s).sum(axis=-1))))  # sigma of the difference
+assert np.allclose(sunk, plain * share[..., None], rtol=0, atol=1e-12)
+path = np.eye(12, k=1) + np.eye(12, k=-1)
+vectors, n = laplacian_encoding(path, 5, normalized=False), np.arange(12)[:, None] + 0.5
+cosines = np.cos(np.pi / 12 * n * np.arange(1, 6))
+overlap = (cosines / np.linalg.norm(cosines, axis=0)).T @ vectors
+assert np.allclose(np.abs(overlap), np.eye(5), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# These are the relatives of RoPE:
+#
+# | equal | when | chapter |
+# |---|---|---|
+# | xPos, RoPE | times $\zeta_c^{D/512}$ per pair | [45](45_rope_relatives.ipynb) |
+# | PoPE, RoPE of twice the width | of the pairs $(\mathrm{softplus}(x_c),0)$ | [45](45_rope_relatives.ipynb) |
+# | axial RoPE, RoPE of both halves | one by the row, one by the column | [43](43_rope_grid.ipynb) |
+# | M-RoPE, RoPE | text, whose three positions are equal | [43](43_rope_grid.ipynb) |
+# | LongRoPE, linear interpolation | all divisors are $s$ (except for LongRoPE's factor) | [50](50_scaling.ipynb) |
+# | YaRN, RoPE | $s=1$ | [50](50_scaling.ipynb) |
+# | p-RoPE, RoPE | all pairs turn | [42](42_rope_in_models.ipynb) |
+# | latent scores, absorbed or not | always | [44](44_fewer_keys.ipynb) |
+# | ReRoPE, RoPE | $w\geq L$ | [52](52_new_places.ipynb) |
+# | leaky ReRoPE, RoPE | $s=1$ | [52](52_new_places.ipynb) |
+# | Self-Extend, RoPE | $g=1$ | [52](52_new_places.ipynb) |
+# | dual chunks, RoPE | $L\leq c$ | [52](52_new_places.ipynb) |
+# | streaming, RoPE | $L\leq z+w$ | [52](52_new_places.ipynb) |
+
+# %%
+from pe_numpy import pope, pope_frequencies, rope, xpos, xpos_scale
+
+q, k, at = *rng.standard_normal((2, 6, 8)), np.arange(6)
+gaps, turned = relative_distance(at, at), [rope(x, at) for x in (q, k)]
+pairs = [np.reshape(x, (6, 4, 2)) for x in turned]
+faded = np.einsum("icx,jcx,ijc->ij", *pairs, xpos_scale(8) ** (gaps[..., None] / 512))
+assert np.allclose(xpos(q, at) @ xpos(k, at, key=True).T, faded, rtol=0, atol=1e-12)
+radii = np.stack([np.log1p(np.exp(q)), 0 * q], axis=-1).reshape(6, 16)
+assert np.allclose(pope(q, at), rope(radii, at, pope_frequencies(8)), rtol=0, atol=1e-12)
+
+# %%
+from pe_numpy import axial_frequencies, mrope_frequencies, patch_coordinates
+from pe_numpy import rope_frequencies, rope_nd
+
+cells, tall = patch_coordinates(2, 3), rope_frequencies(4, 100.0)
+halves = [rope(x, n, tall) for x, n in zip(np.split(q, 2, axis=1), cells.T, strict=True)]
+assert np.allclose(rope_nd(q, cells, axial_frequencies(8)), np.hstack(halves), rtol=0, atol=1e-12)
+prose = np.stack([at] * 3, axis=1)
+assert np.allclose(rope_nd(q, prose, mrope_frequencies((2, 1, 1))), turned[0], rtol=0, atol=1e-12)
+
+# %%
+from pe_numpy import linear_scaling, longrope_scaling, proportional_frequencies, yarn_scaling
+
+plain, one = rope_frequencies(8), yarn_scaling(8, 1, 30)
+slower = longrope_scaling(8, 90, [1] * 4, [3] * 4, 30, 3)[0]  # 90 is beyond 30: the second list
+assert np.allclose(slower, linear_scaling(plain, 3), rtol=1e-12, atol=0)
+assert np.allclose(one[0], plain, rtol=1e-12, atol=0) and one[1] == 1
+assert np.allclose(proportional_frequencies(8, 1.0), plain, rtol=1e-12, atol=0)
+
+# %%
+from pe_numpy import chunk_distance, mla_scores, rerope_distance, self_extend_distance
+from pe_numpy import streaming_distance
+
+heads, latent, w_uk = (rng.standard_normal(n) for n in ((2, 3, 6, 4), (6, 5), (3, 4, 5)))
+given = *heads, latent, q[:, :4], w_uk, at, at
+assert np.allclose(mla_scores(*given), mla_scores(*given, absorbed=False), rtol=0, atol=1e-12)
+near = rerope_distance(gaps, 6), rerope_distance(gaps, 2, stretch=1), chunk_distance(at, at, 8, 2)
+for same in (*near, self_extend_distance(at, at, 2, 1), streaming_distance(at, at, 4, 2)):
+    assert np.array_equal(same[gaps >= 0], gaps[gaps >= 0])
+print("all equal")
+
+# %% [markdown]
 # ## In practice
 #
 # | finding | what follows |
 # |---|---|
-# | group, and it turns | turned keys may be cached; one kernel for all of these |
+# | group, and it turns | rotated keys may be cached, with one kernel for all of these |
 # | group, more than turns | keys need the opposite exponent and a fixed centre; causal only |
-# | index | raw keys in the cache, or several turned ones; LieRE's may be turned: each needs its own place alone |
+# | index | unrotated keys in the cache, or several rotated ones. LieRE's may be rotated, because each needs only its own position |
 # | old rows don't stay | a cache differs from a recomputation ([chapter 50](50_scaling.ipynb)) |
 # | path | no score without the tokens between |
-# | bias | any attention with a bias; rank 2 (ALiBi, signed): two components more in place of an array |
+# | bias | any attention with a bias; rank 2 (ALiBi, signed): two extra components instead of an array |
 #
 # In float32 the lift is worse than a bias far from position 0, since it subtracts two large numbers:
 
@@ -743,9 +948,10 @@ assert far.dtype == np.float32 and 0.001 < error < 0.5
 # %% [markdown]
 # ## Further reading
 #
-# - Zhang et al. 2026, *Group Representational Position Encoding*, [arXiv:2512.07805](https://arxiv.org/abs/2512.07805);
+# - Zhang et al. 2026, *Group Representational Position Encoding*,
+#   [arXiv:2512.07805](https://arxiv.org/abs/2512.07805);
 #   [code](https://github.com/model-architectures/GRAPE/tree/f5b539f).
 # - Ostmeier et al. 2024, *LieRE*, [arXiv:2406.10322](https://arxiv.org/abs/2406.10322);
 #   [code](https://github.com/StanfordMIMI/LieRE/tree/b27b41b).
-# - Schenck et al. 2025, *Learning the RoPEs: Better 2D and 3D Position Encodings with STRING*, [arXiv:2502.02562](https://arxiv.org/abs/2502.02562):
-#   generators that commute.
+# - Schenck et al. 2025, *Learning the RoPEs: Better 2D and 3D Position Encodings with STRING*,
+#   [arXiv:2502.02562](https://arxiv.org/abs/2502.02562): generators that commute.

@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 71. Train short, test long
+# # 71. Train short, test long: a length-generalization study
 #
-# *Which encodings hold beyond the trained length, at which task, and which claims show themselves in small models?*
+# *Which encodings hold beyond the trained length, at which task, and which claims show themselves in
+# small models?*
 #
 # 60 minutes. Needs [35 Punish distance: ALiBi](35_alibi.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Papers claim that some positional encodings let a model read texts longer than
+# it was trained on. Do the claims hold if everything else is equal? Thirty encodings are trained on
+# 32 tokens and tested on up to 256: at predicting text, at pointing three tokens back, and at finding
+# one fact among many. Chance is asked at each step. At the end you can say what each encoding keeps,
+# and how to run such a comparison yourself.
 
 # %% fold="input" alt="Needles found over loss on a long text, thirteen models, an arrow from the shortest training to the longest that both tasks have. What one sees: Shaw, DeBERTa, Transformer-XL, T5 and ReRoPE end in the upper left corner, ALiBi below it; sinusoidal, learned, TUPE and direct RoPE go to the right."
 from itertools import product
@@ -26,17 +31,19 @@ plots.loss_against_needles(points)
 plt.show()
 
 # %% [markdown]
-# Each arrow of the picture leads from the shortest training (hollow) to the longest that both tasks
-# have: to the right the loss on text at 256 tokens, upwards the share of needles found there.
+# All models of the figure were trained on 32 tokens and read 256. The **loss** is the mean surprise
+# per character in natural logarithms (nats): lower is better. A **needle** is one fact among many
+# that must be found. Each arrow leads from the shortest training (hollow) to the longest that both
+# tasks have. A name such as "RoPE, YaRN" is a way to read the trained RoPE models.
 #
-# ## Two things can go wrong
+# ## Length extrapolation: unseen positions and scattered attention
 #
-# When a text is longer than the trained length $L_0$, two things can go wrong:
+# When a text is longer than the trained context length $L_0$, two things can go wrong:
 #
-# 1. **Unseen positions.** A learned table has rows that no training has touched. A sinusoidal code and RoPE have
-#    nothing to train, but the layers that read them never met these numbers.
-# 2. **Scattered attention.** A softmax over 256 keys spreads its weight over more keys than one over 32, even if
-#    nothing else has changed ([chapter 51](51_extrapolation.ipynb)).
+# 1. **Unseen positions.** A learned table has rows that no training has touched. A sinusoidal
+#    encoding and RoPE have nothing to train, but the layers that read them never met these numbers.
+# 2. **Scattered attention.** A softmax over 256 keys spreads its weight over more keys than one over
+#    32, even if nothing else has changed ([chapter 51](51_extrapolation.ipynb)).
 #
 # Papers, and common advice, say:
 #
@@ -44,20 +51,20 @@ plt.show()
 # |---|---|---|
 # | 1 | Sinusoidal models fail soon beyond $L_0$; ALiBi's loss stays as low as it was. | Press et al. 2022 |
 # | 2 | T5's bias lasts longer than RoPE, RoPE longer than sinusoids. | Press et al. 2022 |
-# | 3 | A decoder without any position code reads beyond $L_0$ at least as well as one with a code. | Kazemnejad et al. 2023, on reasoning |
-# | 4 | RoPE read directly fails badly; with linear interpolation it needs a brief fine-tuning, and is then well. | Chen et al. 2023 |
-# | 5 | NTK-aware scaling works without any fine-tuning; YaRN is better, above all after one. | bloc97 2023, Peng et al. 2023 |
+# | 3 | A decoder without any positional encoding reads beyond $L_0$ at least as well as one with an encoding. | Kazemnejad et al. 2023, on reasoning |
+# | 4 | RoPE read directly fails badly. With linear interpolation it needs a brief fine-tuning, and then works well. | Chen et al. 2023 |
+# | 5 | NTK-aware scaling works without any fine-tuning. YaRN is better, above all after one. | bloc97 2023, Peng et al. 2023 |
 # | 6 | Scores times $\log n$ keep attention together beyond $L_0$. | Su 2021, Chiang and Cholak 2022 |
 # | 7 | A larger base makes RoPE fit for longer texts. | common advice |
 # | 8 | Perplexity is a local measure, which favours attention to what is near. | common advice |
 #
-# **Place your bets**: "holds", "fails" or "depends", for a small model trained on 32 symbols.
+# **Place your bets**: "holds", "fails" or "depends", if a small model is trained on 32 symbols.
 #
-# ## What is measured
+# ## The tasks: two languages and three probes
 #
-# Two **languages** have to be continued. The first is made: 16 symbols, and the last two decide how likely each
-# next one is (a **Markov** language of order two). Here we know the least possible loss, the entropy of the next
-# symbol $c$ when the last two, $a$ and $b$, are known:
+# Two **languages** have to be continued. The first is made: 16 symbols, and the last two decide how
+# likely each next one is (a **Markov** language of order two). Here we know the least possible loss,
+# the entropy of the next symbol $c$ when the last two, $a$ and $b$, are known:
 #
 # $$H=-\sum_{a,b}p(a,b)\sum_c p(c\mid a,b)\,\ln p(c\mid a,b)$$
 
@@ -75,22 +82,25 @@ print(f"least possible perplexity {np.exp(entropy):.1f}, of a blind guess {np.ex
 assert abs(entropy - language["entropy"]) < 1e-9
 
 # %% [markdown]
-# (The exponential of a loss is the **perplexity**: a model is as unsure as one that wavers between so many
-# equally likely symbols.) The second language is English: Newton's *Opticks*, in an alphabet of 49
-# characters. Three **probes** ask for one skill each, and the share of right answers is compared with **chance**,
-# that of a guess:
+# The exponential of a loss is the **perplexity**: a model is as unsure as one that wavers between so
+# many equally likely symbols. The second language is English: Newton's *Opticks*, in an alphabet of
+# 49 characters. Three **probes**, diagnostic tasks, ask for one skill each (word order is in
+# [Deeper](#word-order-in-an-encoder-and-a-decoder-second-reading)). The share of right answers is
+# compared with **chance**, the share that a guess gets right:
 #
-# - **offset**: which of 16 symbols stood three places back? Chance is one in 16, 6 per cent.
-# - **needle**: each token is a pair of a key and a value, the last one names a key that occurred once. Which of 8
-#   values stood with it? The needle may lie anywhere. Chance is one in 8.
+# - **offset**: which of 16 symbols was three places back? Chance is one in 16, 6 per cent.
+# - **needle** (needle in a haystack): each token is a pair of a key and a value, and the last one
+#   names a key that occurred once. Which of 8 values came with it? The needle may be anywhere. Chance
+#   is one in 8.
 # - **word order**: "dog bites man" or "man bites dog"? Who bites? Chance is one in two.
 #
 # All but the last are trained on windows of $L_0=32$ tokens and tested at $L=32, 64, 128, 256$.
 #
-# *A common mistake* is the mean over whole windows: the first tokens of a window are hard to predict, and a long
-# window has a smaller share of them, so it would look *better* (exercise 1). Therefore every length has the same targets here, the last $L_0/2$ tokens of the same windows. What changes is how much
-# context stands before them, and with it their index $i$. (Only the needle has one target, its last, and windows
-# drawn anew for each length.)
+# *A common mistake* is the mean over whole windows. The first tokens of a window are hard to predict,
+# and a long window has a smaller share of them, so it would look *better* (exercise 1). Therefore
+# every length has the same targets here, the last $L_0/2$ tokens of the same windows. What changes is
+# how much context precedes them, and with it their index $i$. Only the needle has one target, its
+# last, and new windows for each length.
 
 # %% alt="Four bars, right ends aligned: windows of 32, 64, 128 and 256 tokens. What one sees: the last 16 tokens, those to be predicted, are the same in all four; only the context grows."
 lengths = [32, 64, 128, 256]
@@ -121,9 +131,9 @@ def loss_by_loops(c, length, windows):
 # $$\mathrm{loss}(L)=-\frac{1}{W\,L_0/2}\sum_{w=1}^{W}\;\sum_{i=L-L_0/2}^{L-1}
 #   \ln p\,(\text{target}_{w,i}\mid x_{w,0},\dots,x_{w,i})$$
 #
-# We try it on a model of the offset probe with RoPE, trained on the spot by 300 steps of AdamW: `recipe`
-# knows sizes that learn a task in seconds, `fit` trains, `model` gives the Transformer, and `measure` does all of
-# it and the test. What is drawn for a test occurs in no training.
+# We try it on a model of the offset probe with RoPE, trained on the spot by 300 steps of AdamW. Here
+# `recipe` gives sizes that learn a task in seconds, `fit` trains, and `model` returns the
+# Transformer. `measure` does all of it and the test. What is drawn for a test occurs in no training.
 
 # %%
 live = replace(recipe("offset", "rope"), tests=4)
@@ -133,15 +143,16 @@ assert np.allclose(by_loops, measure(live).losses, rtol=1e-3, atol=1e-6)
 print("loss at 32, 64, 128, 256:", [f"{loss:.0f}" for loss in by_loops])
 
 # %% [markdown]
-# ## Inside one small model
+# ## Why linear interpolation breaks exact distances
 #
-# This model has one layer and four heads. It was never told the rule "three places back": it has learned from
-# examples which key to look at. Beyond 32 tokens we can read the same parameters in four ways: RoPE as it was
-# trained (**direct**), or with frequencies stretched by $s=L/L_0$: **linear** interpolation, **dynamic NTK** (NTK
-# with the factor of the present length), **YaRN** ([chapter 50](50_scaling.ipynb)).
+# This model has one layer and four heads. It was never told the rule "three places back": it has
+# learned from examples which key to attend to. Beyond 32 tokens we can read the same parameters in
+# four ways. One is RoPE as it was trained (**direct**). The others stretch the frequencies by
+# $s=L/L_0$: **linear** interpolation, **dynamic NTK** (NTK with the factor of the present length) and
+# **YaRN** ([chapter 50](50_scaling.ipynb)).
 #
-# **Predict**: linear interpolation makes all angles of 128 positions fit into those of 32. Does it
-# help a model that has to look three places back?
+# **Predict**: linear interpolation makes all angles of 128 positions fit into the angles of 32. Does
+# it help a model that has to look three places back?
 
 # %% fold="output"
 live = recipe("offset", "rope")
@@ -151,9 +162,10 @@ for scaling in ("direct", "linear", "dynamic_ntk", "yarn"):
     print(f"{scaling:12}", [f"{100 * share:.0f} %" for share in answers[scaling]])
 
 # %% [markdown]
-# It does not help, it *destroys*: at twice the trained length the answers are guesses. Direct reading survives
-# twice the length and breaks at four times. Dynamic NTK and YaRN, with nothing trained anew, keep most of their
-# answers. Why? Ask the model where it looks: the mean weight that each head puts on the key at distance $i-j$.
+# It does not help, it *destroys*: at twice the trained length the answers are guesses. Direct reading
+# survives twice the length and breaks at four times. Dynamic NTK and YaRN, with no further training,
+# keep most of their answers. Why? The cell measures the mean weight that each head puts on the key at
+# distance $i-j$.
 
 
 # %%
@@ -177,10 +189,10 @@ plt.show()
 assert looks["direct, $L$ = 128"].mean(axis=0).sum() < 0.2
 
 # %% [markdown]
-# Read directly, most of the weight has gone to keys farther off than the panel reaches. With linear
-# interpolation the heads look, all together, at distance **12**. They have not learned "three places", they have
-# learned "the angle of three places", and with all angles four times smaller that angle belongs to $3\cdot4=12$
-# places:
+# Read directly, most of the weight has gone to keys further off than the panel reaches. With linear
+# interpolation all heads attend to distance **12**. They have not learned "three places", they have
+# learned "the angle of three places". With all angles four times smaller that angle belongs to
+# $3\cdot4=12$ places:
 #
 # $$\Bigl(\frac{\theta}{s}\Bigr)\cdot(s\,d)=\theta\cdot d$$
 
@@ -196,24 +208,31 @@ assert (trained.argmax(), linear.argmax(), ntk.argmax(), 4 + ntk[4:].argmax()) =
 assert np.allclose((ntk_scaling(8, 4, 500) / theta)[:2], [1, 2 / 3], rtol=0, atol=0.05)
 
 # %% [markdown]
-# Dynamic NTK leaves the fastest pair as it is (and slows the next by a third), and it is the fastest pair that
-# tells 3 from 4 best. So its peak stays at 3, though lower. (The small peak at 9 is that pair's doing: it turns
-# by one radian a token, and $3+2\pi\approx 9$.) A stretched RoPE is a stretched ruler. Whether that is bad
-# depends on what the ruler is used for.
+# Dynamic NTK does not change the fastest pair (and slows the next by a third), and the fastest pair
+# tells 3 from 4 best. So its peak stays at 3, though lower. The small peak at 9 also comes from that
+# pair: it turns by one radian per token, and $3+2\pi\approx 9$. A stretched RoPE is a stretched
+# ruler. Whether that is bad depends on what the ruler is used for.
 #
-# ## What counts as a verdict
+# ## How verdicts are decided
 #
-# One model proves little, and so does one training that was cut short. So the same was done for 30 encodings, both
-# languages and two probes (word order has 14):
+# One model proves little, and so does one training that was cut short. So the same was done for 30
+# encodings, both languages and two probes (word order has 14). An encoding is trained for several
+# **budgets** of steps, and with several **seeds**, the numbers that start the random draws. The seeds
+# are three, and five for no encoding, sinusoids, T5, ALiBi and RoPE on languages and probes.
 #
-# - **Budgets.** Budget 1 is the steps of the recipe (300 to 600), 4 and 10 are four and ten times as many. All have 1 and 4; on
-#   languages and probes of one layer the ten below, and some of their published variants, have 10 as well, where budget 4 had lowered the loss at 32 tokens by more than .01 nats.
-# - **Rates.** Two were tried, one seed each, at budget 4, and the one with the lower loss at 32 tokens is kept. (Text takes that of the
-#   Markov language, two layers that of one.) For 19 of 29 encodings at the offset and 13 at the needle both are .0000:
-#   nothing decided, and yet needles at 256 depend on the rate.
-# - **Fitted to 32 tokens** is whatever can be: bases (500), T5's buckets, the clips of Shaw and DeBERTa, ALiBi's slopes
-#   (four times as steep). A number in a name marks a published one: `alibi_256`, `rope_10000`, `t5_128`.
-# - **Seeds.** Three; five for no code, sinusoids, T5, ALiBi and RoPE on languages and probes.
+# ### Budgets, learning rates and fitted constants (second reading)
+#
+# - **Budgets.** Budget 1 is the steps of the recipe (300 to 600); 4 and 10 are four and ten times as
+#   many. All have 1 and 4. On languages and probes of one layer the ten below, and some of their
+#   published variants, also have 10, where budget 4 had lowered the loss at 32 tokens by more than
+#   .01 nats.
+# - **Rates.** Two learning rates were tried, one seed each, at budget 4, and the one with the lower
+#   loss at 32 tokens is kept. Text takes the rate of the Markov language, and two layers take the
+#   rate of one. For 19 of 29 encodings at the offset and 13 at the needle both are .0000. That
+#   decides nothing, and yet needles at 256 depend on the rate.
+# - **Fitted to 32 tokens** is whatever can be: bases (500), T5's buckets, the clips of Shaw and
+#   DeBERTa, ALiBi's slopes (four times as steep). A number in a name marks a published one:
+#   `alibi_256`, `rope_10000`, `t5_128`.
 
 # %%
 plain = {"scaling": "direct", "tuning": "0", "log_n": "0"}
@@ -222,7 +241,6 @@ seconds = sum(float(row["seconds"]) for row in book.rows)
 print(f"{len(book.rows)} results of {len(rows)} models in {seconds:,.0f} seconds of one processor")
 live_one = book.shares("offset", "rope")[0, [0, 2]]
 assert np.abs(live_one - answers["direct"][[0, 2]]).max() < 0.1  # the model above is the first
-
 
 # %%
 tied, needles = {}, book.trials("needle", "accuracy_8x")
@@ -241,15 +259,19 @@ for name in ("sinusoidal", "learned"):
 assert (np.subtract(needles["rope_10000"], needles["rope"]) > 0.1).all()
 
 # %% [markdown]
-# The models of one seed read the same batches, so we compare seed by seed. From the differences $d_1\dots d_n$ of two
-# encodings, with their mean $\bar d$ and standard deviation $s_d$, Student (1908) makes the interval
+# ### Student's interval: one encoding is lower than another
+#
+# The models of one seed read the same batches, so we compare seed by seed. From the differences
+# $d_1\dots d_n$ of two encodings, with their mean $\bar d$ and standard deviation $s_d$, Student
+# (1908) makes the interval
 #
 # $$\bar d\;\pm\;t_{n-1}\,\frac{s_d}{\sqrt n}\qquad\text{with } t_2=4.30,\; t_4=2.78$$
 #
-# which holds the true mean in 95 of 100 studies, if differences are spread as a normal law has it. One encoding is **lower** at a
-# budget if the interval leaves out 0. A **verdict** on all budgets is given only if it holds at every budget, or at every one
-# but the first of three, which must then be undecided. Otherwise the sentence names each budget. Three equal signs, without such
-# an interval, decide nothing: a coin gives them one time in four.
+# It includes the true mean in 95 of 100 studies, if differences follow a normal law. One encoding is
+# **lower** at a budget if the interval leaves out 0. A **verdict** on all budgets is given only if it
+# holds at every budget, or at every one but the first of three, which must then be undecided.
+# Otherwise the sentence names each budget. Three equal signs, without such an interval, decide
+# nothing: a coin gives them one time in four.
 
 # %%
 from pe_numpy.judging.verdicts import STUDENT, lower, paired_interval
@@ -269,12 +291,13 @@ assert verdict({1: 0, 4: 1, 10: 1}) == "lower from 4 on"
 assert verdict({1: 0, 4: 1}) == "depends on the budget: not decided at 1, lower at 4"
 
 # %% [markdown]
-# (Shuffled: the labels are dealt to the ten losses at random. With three and three it could not be below 2/20.)
+# "Shuffled" means that the labels are dealt to the ten losses at random. With three and three the
+# share could not be below 2/20.
 #
-# ## Ten encodings, eight times as far
+# ## Loss of ten encodings at eight times the trained length
 #
-# **Predict**: sort the ten into three groups. Which curves stay flat, which creep up, which jump? And what does more
-# training do to each?
+# **Predict**: sort the ten into three groups. Which curves stay flat, which creep up, which jump? And
+# what does more training do to each?
 
 # %% fold="output" alt="Loss over test length at three budgets, two languages, ten encodings. What one sees: with more training sinusoidal, learned and RoPE start lower and jump higher; the line of T5 comes down until it is flat; Shaw, Transformer-XL, DeBERTa and ALiBi are flat throughout."
 curves = {}
@@ -316,18 +339,21 @@ for task in ("markov", "text"):
     assert (np.diff([x[3] for x in means["none"].values()]) > 0).all()
 
 # %% [markdown]
-# (Printed: the interval of the rise at each budget. "Flat" means that its upper end is below .1, "jumps" that its lower end
-# is above .3.)
+# The lines give the interval of the rise at each budget. "Flat" means that its upper end is below .1,
+# "jumps" that its lower end is above .3.
 #
-# - **Jump**, from budget 4 on: sinusoidal, learned, TUPE, RoPE. They give the model numbers that it has not met: rows of a
-#   table, sines, angles. From the shortest training to the longest they get *better* at 32 tokens and
-#   *worse* at 256, in the mean (but TUPE at 256 on the Markov language): what they have learned of positions serves them only where they learned it.
-# - **Flat** in the mean, at every budget: Shaw, Transformer-XL, DeBERTa, ALiBi. ALiBi silences far keys by a slope; the other three have vectors
-#   with which a query can lift one near distance far above the rest. (Transformer-XL meets new distances, too: unseen
-#   numbers alone need not hurt.)
-# - **It depends on the budget**: T5 jumps at budget 1 and is flat at 10; no code at all goes the other way.
+# - **Jump**, from budget 4 on, by one to three nats: sinusoidal, learned, TUPE, RoPE. They give the
+#   model numbers that it has not met: rows of a table, sines, angles. From the shortest training to
+#   the longest they get *better* at 32 tokens and, on average, *worse* at 256, except for TUPE on the
+#   Markov language. What they have learned of positions serves them only where they learned it.
+# - **Flat** on average, at every budget: Shaw, Transformer-XL, DeBERTa, ALiBi. ALiBi lowers the
+#   scores of far keys by a slope. The other three have vectors with which a query can lift one near
+#   distance far above the rest. Transformer-XL also meets new distances, so unseen numbers by
+#   themselves need not hurt.
+# - **It depends on the budget**: T5 jumps at budget 1 and is flat at 10. No encoding at all goes the
+#   other way, and rises by .3 to 1 nat once trained well.
 #
-# ### What more training changes
+# ### Learning curves: a short training flatters bad extrapolation
 #
 # The **learning curves** show it step by step, on the Markov language.
 
@@ -343,15 +369,15 @@ for name, (steps, values) in drawn.items():
     )
 
 # %% [markdown]
-# For those that jump the lines open like scissors. A training that is stopped early finds them closer together, so
-# **a short study flatters what extrapolates badly**.
+# For those that jump, the lines open like scissors. A training that is stopped early finds them
+# closer together, so **a short study flatters what extrapolates badly**.
 #
-# ### T5: crowded out, and back
+# ### T5's relative position bias: many far keys outweigh one
 #
-# To T5 no distance is unseen: its last bucket holds *every* distance of 14 and more. But it gives them one and the
-# same number, and 242 far keys together can outweigh what 18 did not. Train it on the offset probe, here for
-# 100 and for 300 steps, and ask how much weight its best head gives to the answer, and by which factor its
-# table prefers the answer's bucket to the last.
+# To T5 no distance is unseen: its last bucket takes *every* distance of 14 and more. But it gives
+# them one and the same number, and 242 far keys together can outweigh what 18 did not. We train it on
+# the offset probe, here for 100 and for 300 steps. How much weight does its best head give to the
+# answer, and by which factor does its table prefer the answer's bucket to the last?
 
 # %%
 from pe_numpy import t5_bucket
@@ -370,15 +396,16 @@ for budget, shares in book.means("offset", "t5", "accuracy").items():
     print(f"budget {budget:2}: right", [f"{x:.0%}" for x in shares])
 
 # %% [markdown]
-# With twice as many far keys, each as loud as before, the *odds* of the answer are **halved**, after both trainings. But a
-# larger factor starts from better odds. (A tenth of the weight can be enough: the rest is spread over 15 other symbols.) At
-# 32 tokens budget 4 makes no error any more, and yet budget 10 reads farther.
-# The crowd wins in the end ([chapter 33](33_t5.ipynb) proves it for equal contents); the budget decides where the end is.
+# With twice as many far keys, each with the same score as before, the *odds* of the answer are
+# **halved**, after both trainings. But a larger factor starts from better odds. A tenth of the weight
+# can be enough, because the rest is spread over 15 other symbols. At 32 tokens budget 4 makes no
+# error any more, and yet budget 10 reads further. The many keys win in the end
+# ([chapter 33](33_t5.ipynb) proves it for equal contents); the budget decides where the end is.
 #
-# ### Fitted or published
+# ### Fitted or published constants: slopes, bases, buckets (second reading)
 #
-# What if the constants come from a paper, whose texts had hundreds of tokens? **Predict** for which of the pairs
-# the fitted one is better *beyond* the length.
+# What if the constants come from a paper, whose texts had hundreds of tokens? **Predict** for which
+# of the pairs the fitted one is better *beyond* the length.
 
 # %% fold="output"
 constants = {"alibi": 256, "rope": 10000, "t5": 128, "sinusoidal": 10000}
@@ -395,15 +422,18 @@ assert better == {("rope", 2), *product(("alibi", "t5", "deberta"), (2, 8))}
 assert not any(words.startswith("higher") for (_, n), words in said.items() if n > 1)
 
 # %% [markdown]
-# (Markov language.) Fitted is better beyond the length for ALiBi, T5, DeBERTa, and for RoPE at 64, where the base 10000 fails;
-# of the others none is better at all budgets. And the same base finds *more* needles at 256. The two were kept at different
-# rates, but so it is at equal ones (printed above, one seed). Perhaps its slow pairs, which hardly turn, see far keys as they see near ones.
+# These are losses on the Markov language. Fitted is better beyond the length for ALiBi, T5, DeBERTa,
+# and for RoPE at 64, where the base 10000 fails; of the others none is better at all budgets. And the
+# same base finds *more* needles at 256. The two were kept at different rates, but it finds more at
+# equal ones too (printed [above](#budgets-learning-rates-and-fitted-constants-second-reading), one
+# seed). Perhaps its slow pairs, which barely turn, see far keys as they see near ones.
 #
-# ## The probes
+# ## Diagnostic tasks: exact distance and needle in a haystack
 #
-# What if a task does not want near tokens? Below are all tasks at once: the loss on both languages, and right answers at the
-# **offset** and the **needle**, at 32 to 256 tokens, pale for budget 1, black for 10 (which is missing where budget 4 had gained less than .01 nats). **Predict**: ALiBi is flat on both languages. Draw its
-# two other panels on paper.
+# What if a task does not want near tokens? Below are all tasks: the loss on both languages, and right
+# answers at the **offset** and the **needle**, at 32 to 256 tokens. Budget 1 is pale and 10 black; 10
+# is missing where budget 4 had gained less than .01 nats. **Predict**: ALiBi is flat on both
+# languages. Draw its two other panels on paper.
 
 
 # %% fold="output" alt="Small panels: ten encodings, rows for two languages, offset and needle, a line for each budget. What one sees: Shaw, Transformer-XL and DeBERTa are straight in all rows; ALiBi is flat on languages, gains at the offset with the budget and falls at the needle; RoPE fails in all rows."
@@ -421,11 +451,12 @@ plots.small_multiples(both, lengths, plots.NAMES)
 plt.show()
 
 # %% [markdown]
-# - **Offset.** Shaw, DeBERTa and Transformer-XL point at a distance, and do so at every tested length. As soon as they leave their
-#   length, sinusoidal and learned barely beat a guess (6 %), TUPE little more (11 %); RoPE (base 500) fails at four
-#   times its length. Four times the steps help none of these.
-# - **Needle.** It must be found by its content, wherever it lies. Once trained well, all but ALiBi, RoPE and the two absolute
-#   codes find nearly all.
+# - **Offset.** Shaw, DeBERTa and Transformer-XL point at a distance, and do so at every tested
+#   length. As soon as they leave their length, sinusoidal and learned barely beat a guess (6%), TUPE
+#   little more (11%). RoPE (base 500) fails at four times its length. Four times the steps help none
+#   of these.
+# - **Needle.** It must be found by its content, wherever it is. Once trained well, all but ALiBi,
+#   RoPE and the two absolute encodings find nearly all.
 #
 # ALiBi gains at the offset with each budget:
 
@@ -439,12 +470,13 @@ for name in jump:
     assert long[2:].max() < 0.3 and (name in ("tupe", "rope") or long[1:].max() - 1 / 16 < 0.01)
 
 # %% [markdown]
-# With every budget, and with a second layer, more is right; with fitted slopes nearly all of that stays at 256 tokens. "ALiBi cannot
-# point at a distance" is a verdict on a short training. A bound on one head is no bound on a model ([Deeper](#alibi-and-the-third-token)).
+# With every budget, and with a second layer, more is right; with fitted slopes nearly all of that
+# stays at 256 tokens. "ALiBi cannot point at a distance" is a verdict on a short training. A bound on
+# one head does not bound a model ([Deeper](#an-alibi-layer-that-attends-three-tokens-back)).
 #
-# ## A flat loss is no long memory
+# ## A flat loss does not mean a long memory
 #
-# Now read the picture at the top. A good scheme for long texts stands in the upper left corner.
+# Now read the figure at the top. A good scheme for long texts is in the upper left corner.
 
 # %%
 for name in ("alibi", "kerple", "fox", "shaw", "none"):
@@ -459,24 +491,24 @@ for name in ("shaw", "transformer_xl", "deberta", "t5", "none"):
 print("loss on text at 256, T5 against ALiBi:", book.compare("text", "t5", "alibi"))
 
 # %% [markdown]
-# ALiBi's loss is within a tenth of a nat of that of Shaw's vectors; of the needles the one finds three in four, the other all.
-# ([Chapter 35](35_alibi.ipynb) puts a wall before an ALiBi model and shows that on text it makes no use of what lies behind.)
-# KERPLE, whose penalty grows as a logarithm, is as flat as ALiBi and finds 98 %. And no code at all, the
-# worst at 32 tokens, finds nearly all. **That a loss stays flat does not show that a model finds what is far, nor the other way
-# round.**
+# ALiBi's loss is within a tenth of a nat of Shaw's. Of the needles ALiBi finds three in four, Shaw
+# all. [Chapter 35](35_alibi.ipynb) puts a hard window before an ALiBi model and shows that on text it
+# makes no use of what is outside. KERPLE, whose penalty grows as a logarithm, is as flat as ALiBi and
+# finds 98%. And no encoding at all, the worst at 32 tokens, finds nearly all. **That a loss stays
+# flat does not show that a model finds what is far, nor the other way round.**
 #
-# ## Stretching RoPE
+# ## RoPE scaling compared: linear, NTK, YaRN, ReRoPE, Self-Extend
 #
-# The same trained models can be read in other ways. **Linear**, **dynamic NTK** and **YaRN** stretch the frequencies, by $s=L/L_0$
-# anew at each length. **ReRoPE** and **Self-Extend** keep 16 exact distances and squeeze those beyond; **streaming** sees
-# the last 28 tokens and the first 4 ([chapter 52](52_new_places.ipynb)). Nothing is trained anew. **Predict** which
-# of the seven keeps all four rows.
+# The same trained models can be read in other ways. **Linear**, **dynamic NTK** and **YaRN** stretch
+# the frequencies, by a new $s=L/L_0$ at each length. **ReRoPE** and **Self-Extend** keep 16 exact
+# distances and squeeze those beyond. **Streaming** sees the last 28 tokens and the first 4
+# ([chapter 52](52_new_places.ipynb)). Nothing is trained again. **Predict** which of the seven keeps
+# all four rows.
 
 # %% fold="output" alt="Small panels, a column for each of seven readings of RoPE, rows as before. What one sees: direct reading fails in all rows, linear in all but the needle, dynamic NTK and YaRN bend, ReRoPE and Self-Extend are straight everywhere, streaming falls at the needle alone."
 readings = all_tasks({name: ("rope", name) for name in plots.READINGS})
 plots.small_multiples(readings, lengths, plots.READINGS)
 plt.show()
-
 
 # %%
 for budget in (1, 4, 10):
@@ -491,13 +523,15 @@ for budget in (1, 4, 10):
     assert abs(found - (1 / 8 + 7 / 8 * 1 / 8)) < 0.02  # 32 places of 256, and guesses
 
 # %% [markdown]
-# **Direct** reading loses all. **Linear** keeps needles, since far keys stay in range, and loses exact distances (the stretched
-# ruler) and the languages, which ask for near tokens. **Dynamic NTK** loses a part of each, **YaRN** of all but the needles. **ReRoPE** and **Self-Extend** leave near
-# distances as they are and far ones in range: they keep everything, at every budget. **Streaming** keeps what is near, and finds the needles that lie in its 32
-# places; for the others it guesses one of 8.
+# **Direct** reading loses all. **Linear** keeps needles, since far keys stay in range, and loses
+# exact distances (the stretched ruler) and the languages, which ask for near tokens. **Dynamic NTK**
+# loses a part of each, **YaRN** of all but the needles. **ReRoPE** and **Self-Extend** leave near
+# distances as they are and far ones in range: they keep everything, at every budget. **Streaming**
+# keeps what is near, and finds the needles that are in its 32 places; for the others it guesses one
+# of 8.
 #
-# Then the models are fine-tuned for 60 steps on sequences of 128 tokens, with the scaling on and $s=4$ (dynamic NTK keeps
-# $L/L_0$). Printed are 128 and 256 tokens, budget 4.
+# Then the models are fine-tuned for 60 steps on sequences of 128 tokens, with the scaling on and
+# $s=4$ (dynamic NTK keeps $L/L_0$). The cell prints 128 and 256 tokens, budget 4.
 
 # %% fold="output"
 factors = {"direct": "", "linear": 4, "ntk": 4, "dynamic_ntk": "", "yarn": 4}
@@ -526,47 +560,21 @@ for task, n in product(("markov", "text"), (4, 8)):
         assert np.ptp(linear[:3]) < 0.01 and 0.17 < linear[2] - yarn[0] < 0.6
 
 # %% [markdown]
-# At 128 tokens NTK and YaRN now read as well as RoPE did at 32, give or take a tenth of a nat, and keep the rest. Linear
-# interpolation pays half a nat more, and 60 steps do nothing for its exact distances; direct reading learns those
-# and finds seven needles in ten. Past the tuned length NTK with its fixed factor jumps; YaRN and dynamic NTK bend. At 128
-# NTK's loss is lower than YaRN's by less than .03, at 256 higher by more than a nat.
+# At 128 tokens NTK and YaRN now read as well as RoPE did at 32, give or take a tenth of a nat, and
+# keep the rest. Linear interpolation pays half a nat more, and 60 steps do nothing for its exact
+# distances; direct reading learns those and finds seven needles in ten. Past the tuned length NTK
+# with its fixed factor jumps, and YaRN and dynamic NTK bend. At 128 NTK's loss is lower than YaRN's
+# by less than .03, at 256 higher by more than a nat.
 #
-# ## Newer encodings
+# Newer encodings (KERPLE, FIRE, FoX, CoPE, xPos) are in
+# [Deeper](#newer-encodings-kerple-fire-fox-cope-xpos-second-reading).
 #
-# What came later ([chapter 36](36_distance_functions.ipynb), [37](37_content.ipynb), [42](42_rope_in_models.ipynb),
-# [45](45_rope_relatives.ipynb); random positions [26](26_counting.ipynb)), at 32 and 256 tokens, budget 4: losses of
-# the languages in nats, shares of right answers at the probes. (`rope_half` turns half of the pairs, `rope_nope` has two layers, the second without a code.)
-# **Predict** which of them keep all four.
-
-# %% fold="output"
-newer = "kerple sandwich fire fox cope xpos rope_half sinusoidal_random".split()
-found = all_tasks({name: (name, "direct") for name in newer})
-found |= all_tasks({"rope_nope": ("rope_nope", "direct")}, layers=2)
-for name in (*newer, "rope_nope"):
-    ends = {task: found[task, name][4][[0, 3]] for task in plots.TASKS}
-    said = [f"{task} {near:.2f} {far:.2f}" for task, (near, far) in ends.items()]
-    print(f"{name:18}", "; ".join(said))
-assert book.compare("needle", "rope_half", "rope", 8, "accuracy") == "higher"
-few, many = (book.means("needle", name, "accuracy")[4][3] for name in ("rope", "rope_half"))
-slow = {task: found[task, "sinusoidal_random"][4] for task in plots.TASKS}
-assert many > 3 * few and (slow["needle"] == 1).all() and slow["offset"][0] < 0.35
-for task in ("markov", "text"):
-    assert slow[task][0] == max(found[task, name][4][0] for name in (*newer, "rope_nope"))
-    assert all(np.ptp(found[task, name][4]) > 1 for name in ("rope_half", "rope_nope"))
-
-# %% [markdown]
-# CoPE, which counts to 16 tokens of the right kind, keeps all four. KERPLE is flat, finds the needles, and answers nine in ten at the offset; FoX
-# answers more there and fewer needles. FIRE divides the distance by the query's position once that is beyond a threshold, so "three
-# back" is another number at every place there; the offset is lost, and the loss rises. xPos is flat and pays with the needles. Turning half of
-# the pairs, or every second layer, does not keep RoPE's loss from jumping at this size; but half of the pairs finds three times as many needles.
-# Random positions are learned slowly: their losses at 32 tokens are the highest of these, and rise; the offset is not learned. But all
-# needles are found, at every length.
+# ## Does scaling attention by log n help? (second reading)
 #
-# ## Does log n help?
-#
-# If attention scatters because $n$ keys are there in place of $L_0$, sharpen it: multiply the queries by
-# $\max(1,\ln n/\ln L_0)$, where $n$ is the number of keys that a query sees ([chapter 51](51_extrapolation.ipynb)). No training knows of
-# it. **Predict** for how many of the ten it is better at 256 tokens, on each task.
+# If attention scatters because there are $n$ keys instead of $L_0$, sharpen it: multiply the queries
+# by $\max(1,\ln n/\ln L_0)$, where $n$ is the number of keys that a query sees
+# ([chapter 51](51_extrapolation.ipynb)). No model was trained with it. **Predict** for how many of
+# the ten it is better at 256 tokens, on each task.
 
 # %% fold="output"
 log_n = [
@@ -582,44 +590,21 @@ for (task, said), own in verdicts.items():
     print(f"{task} with log n, {said}: {', '.join(own)}")
 
 # %% [markdown]
-# On text it raises the loss of nine in ten, from budget 4 on, and lowers none; on the Markov language it lowers Shaw's alone. More
-# needles are found with ALiBi at every budget, and perhaps with sinusoids from budget 4 on. Models that are *trained* with the factor may differ.
+# On text it raises the loss of nine in ten, from budget 4 on, and lowers none. On the Markov language
+# it lowers only Shaw's. More needles are found with ALiBi at every budget, and perhaps with sinusoids
+# from budget 4 on. Models that are *trained* with the factor may differ.
 #
-# ## Word order
+# ## Which claims hold in small models
 #
-# The last probe has three words and nothing to stretch. An **encoder** sees all three at once; its answer is
-# read from the mean of its outputs, or at a token CLS in front. A **decoder** is read at its last token.
-# **Predict** the row "none", and the row of ALiBi, whose form for encoders, $-m\,\lvert i-j\rvert$, is the
-# same to the left and to the right.
-
-# %% fold="output"
-for name, budget in product(plots.NAMES, (1, 4)):
-    shares = {
-        part: book.shares(f"order_{part}", name, budget=budget)[:, 0]
-        for part in ("mean", "first", "causal")
-    }
-    if name in ("none", "alibi", "rope"):
-        row = [f"{part} {s.min():.0%} to {s.max():.0%}" for part, s in shares.items()]
-        print(f"{name:6} budget {budget}:", ", ".join(row))
-    assert shares["causal"].min() > 0.95
-    assert (shares["mean"].max() < 0.6) == (name in ("none", "alibi"))
-    assert (shares["first"].max() < 0.6) == (name == "none")
-
-# %% [markdown]
-# The encoder without a code is at a coin's toss, and so is ALiBi read at the mean: "dog bites man" and "man
-# bites dog" give *the same* mean, since one is the mirror image of the other. CLS breaks the mirror for ALiBi (the first word is nearer
-# to it), not for no code. The decoder needs no code: its mask tells first from last.
-#
-# ## What held, and what did not
-#
-# Compare your bets. "Every budget" means 1, 4 and, where it was tried, 10. Of the table's 105 comparisons 83
-# give a verdict, and 41 hold when all are tested at once: [Deeper](#many-verdicts-at-once) says which.
+# Compare your bets. "Every budget" means 1, 4 and, where it was tried, 10. Of the table's 105
+# comparisons 83 give a verdict, and 41 hold when all are tested together:
+# [Deeper](#many-verdicts-at-once-holms-correction) says which.
 #
 # | | claim | in these models |
 # |---|---|---|
-# | 1 | sinusoidal fails soon, ALiBi stays | **Holds** at every budget, with slopes fitted or published. But Shaw and DeBERTa stay as well, and in the mean Transformer-XL. |
-# | 2 | T5 lasts longer than RoPE, RoPE than sinusoids | The first **holds** at every budget, from 128 tokens on; the second at 64 alone: beyond, both have failed. |
-# | 3 | no code does as well | **Depends on the rival.** At 256 tokens it is lower than sinusoidal, learned, TUPE and RoPE (than learned on the Markov language from budget 4 on) and higher than the five others; within the length it is the worst, at every budget. It finds needles. |
+# | 1 | sinusoidal fails soon, ALiBi stays | **Holds** at every budget, with slopes fitted or published. But Shaw and DeBERTa stay as well, and on average Transformer-XL. |
+# | 2 | T5 lasts longer than RoPE, RoPE than sinusoids | The first **holds** at every budget, from 128 tokens on, the second only at 64. Beyond, both have failed. |
+# | 3 | no encoding does as well | **Depends on the rival.** At 256 tokens its loss is lower than for sinusoidal, learned, TUPE and RoPE (than learned on the Markov language from budget 4 on). It is higher than for the five others. Within the length it is the worst, at every budget. It finds needles. |
 # | 4 | linear interpolation works after brief fine-tuning | Direct reading fails: **holds**. After 60 steps linear is flat up to 128, but .2 to .6 nats above YaRN, and **fails** at the offset. |
 # | 5 | NTK without fine-tuning; YaRN better | **Depends on the task.** Untuned, dynamic NTK is lower than YaRN at 128, and finds fewer needles at 256. Tuned, NTK is lower than YaRN at 128, by less than .03 (on text from 4 on), and higher by a nat and more at 256. |
 # | 6 | $\log n$ keeps attention together | **Depends on the task.** More needles for ALiBi at every budget, perhaps for sinusoids; on text a higher loss for nine of ten, from budget 4 on. |
@@ -672,53 +657,64 @@ for question in log_n:
     claim(6, None, *question)
 
 # %% [markdown]
-# One size was trained here. *Mechanisms* may carry to other sizes better than *rankings*: what is unseen and what is scattered; the
-# stretched ruler; that a mean over near tokens says nothing of far ones. Where a verdict moved between two budgets here, it may move
-# again. No loss in this chapter is a forecast.
+# One size was trained here. *Mechanisms* may carry to other sizes better than *rankings*: what is
+# unseen and what is scattered, the stretched ruler, and that a mean over near tokens shows nothing
+# about far ones. Where a verdict moved between two budgets here, it may move again. No loss in this
+# chapter is a forecast.
 
 # %% [markdown]
 # ## In short
 #
-# - **Which encodings keep their loss on longer texts?** Of ten, at every budget: Shaw, Transformer-XL, DeBERTa and ALiBi rise by less
-#   than a tenth of a nat at eight times the length. Sinusoidal, learned, TUPE and RoPE jump, by one to three nats once
-#   they are trained well. [Shown](#ten-encodings-eight-times-as-far).
-# - **Which verdicts does more training overturn?** T5's: after a short training its loss rises by half a nat, after ten times as
-#   many steps hardly at all. No code at all goes the other way. [Shown](#what-more-training-changes).
-# - **Does a flat loss mean a long memory?** No. ALiBi's loss stays flat, and of the *needles* (one fact among many) it
-#   loses a quarter and more; no code at all rises by .3 to 1 nat once trained well, and finds nearly all. [Shown](#a-flat-loss-is-no-long-memory).
-# - **Which reading of RoPE, if nothing may be trained?** ReRoPE or Self-Extend: they keep loss, exact distances and
-#   needles. Linear interpolation keeps needles alone; with dynamic NTK and YaRN the loss rises. [Shown](#stretching-rope).
-# - **Does it matter what the numbers in an encoding are fitted to?** Much: ALiBi's slopes, RoPE's base and
-#   T5's largest distance, as published, are made for other lengths. [Shown](#fitted-or-published).
-# - **How was it measured?** Small models, trained on 32 tokens with two rates and up to three budgets, read
-#   up to 256; a verdict has to hold at every budget, but perhaps the first. Many fail a
-#   correction for their number ([Deeper](#many-verdicts-at-once)). [Shown](#what-counts-as-a-verdict).
+# - **Which encodings keep their loss on longer texts?** Of ten, at every budget, Shaw,
+#   Transformer-XL, DeBERTa and ALiBi rise by less than a tenth of a nat at eight times the length.
+#   Sinusoidal, learned, TUPE and RoPE jump.
+#   [Ten encodings](#loss-of-ten-encodings-at-eight-times-the-trained-length).
+# - **Which verdicts does more training overturn?** T5's: after a short training its loss rises by
+#   half a nat, after ten times as many steps barely. No encoding at all goes the other way.
+#   [Learning curves](#learning-curves-a-short-training-flatters-bad-extrapolation).
+# - **Does a flat loss mean a long memory?** No. ALiBi's loss stays flat, and it loses a quarter and
+#   more of the *needles* (one fact among many).
+#   [Long memory](#a-flat-loss-does-not-mean-a-long-memory).
+# - **Which reading of RoPE, if nothing may be trained?** ReRoPE or Self-Extend: they keep loss, exact
+#   distances and needles. Linear interpolation keeps only needles. With dynamic NTK and YaRN the loss
+#   rises. [RoPE scaling](#rope-scaling-compared-linear-ntk-yarn-rerope-self-extend).
+# - **Does it matter what the numbers in an encoding are fitted to?** Yes, much. ALiBi's slopes,
+#   RoPE's base and T5's largest distance, as published, are made for other lengths.
+#   [Fitted or published](#fitted-or-published-constants-slopes-bases-buckets-second-reading).
+# - **How was it measured?** Small models, trained on 32 tokens, read up to 256. A verdict must hold
+#   at every budget, except perhaps the first. Many fail a
+#   [correction for their number](#many-verdicts-at-once-holms-correction).
+#   [Verdicts](#how-verdicts-are-decided).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: the flattering mean
+# Functions to write are in `notebooks/exercises/71_study.py`; check yours with
+# `pe-numpy check 71_study.py`.
 #
-# Take a *perfect* predictor of the Markov language. Its loss at the first token of a window is the entropy of a
-# single symbol, at the second that of a symbol given one before it, and from the third on $H$. Compute its mean
-# loss over whole windows of 32 and of 256 tokens. Which looks better, and what has improved?
+# ### Exercise 1: the mean over whole windows flatters
+#
+# Take a *perfect* predictor of the Markov language. Its loss at the first token of a window is the
+# entropy of a single symbol, at the second the entropy of a symbol given one before it, and from the
+# third on $H$. Compute its mean loss over whole windows of 32 and of 256 tokens. Which looks better,
+# and what has improved?
 #
 # <details><summary>Hint 1</summary>
 #
-# `language["pairs"]` holds $p(a,b)$. Sum it over $a$ for the frequencies of single symbols.
+# `language["pairs"]` is $p(a,b)$. Sum it over $a$ for the frequencies of single symbols.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The entropy of $b$ given $a$ is that of the pairs less that of the single symbols.
+# The entropy of $b$ given $a$ is the entropy of the pairs less the entropy of the single symbols.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# The longer window looks better by several hundredths, as much as many encodings differ by. Nothing has
-# improved.
+# The longer window looks better by several hundredths, as much as many encodings differ by. Nothing
+# has improved.
 #
 # ```python
 # pairs = language["pairs"]
@@ -732,26 +728,27 @@ for question in log_n:
 #
 # </details>
 #
-# ### Exercise 2: read the ruler
+# ### Exercise 2: a head under linear interpolation
 #
-# With linear interpolation the heads of the live model looked at distance 12 when $L$ was 128. Predict
-# where they look at $L=256$; and where at $L=32$ with a fixed $s=8$. Then let the model answer.
+# With linear interpolation the heads of the live model attended to distance 12 when $L$ was 128.
+# Predict where they look at $L=256$, and where at $L=32$ with a fixed $s=8$. Then let the model
+# answer.
 #
 # <details><summary>Hint 1</summary>
 #
-# They look for an angle, that of three places at $s=1$.
+# They look for an angle, the angle of three places at $s=1$.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `replace(live, scaling="linear", factor=8)`; and give `weight_by_distance` a larger reach.
+# Use `replace(live, scaling="linear", factor=8)`, and give `weight_by_distance` a larger reach.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Both at $3\cdot8=24$, give or take one, since the peak is broad by then.
+# Both look at $3\cdot8=24$, give or take one, since the peak is broad by then.
 #
 # ```python
 # stretched_live = replace(live, scaling="linear")
@@ -764,9 +761,9 @@ for question in log_n:
 #
 # ### Exercise 3: better, or lucky?
 #
-# A study with three seeds says that A is better than B if all three losses of A are below all three of B. Suppose the two are equally
-# good. How often does it say so of one or the other? And how many such verdicts on all pairs of ten equal encodings? Does the
-# paired interval err less?
+# A study with three seeds says that A is better than B if all three losses of A are below all three
+# of B. Suppose the two are equally good. How often does it say so of one or the other? And how many
+# such verdicts does it give on all pairs of ten equal encodings? Does the paired interval err less?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -782,8 +779,8 @@ for question in log_n:
 #
 # <details><summary>Solution</summary>
 #
-# One choice in $\binom63=20$ for A, as many for B: ten per cent. Among 45 pairs chance gives four or five verdicts; the interval
-# errs half as often.
+# One choice in $\binom63=20$ favours A, as many favour B: ten per cent. Among 45 pairs chance gives
+# four or five verdicts; the interval errs half as often.
 #
 # ```python
 # import math
@@ -799,16 +796,18 @@ for question in log_n:
 #
 # ## Deeper
 #
-# ### Many verdicts at once
+# ### Many verdicts at once: Holm's correction
 #
-# Where a hundred comparisons are made, chance gives some verdicts (exercise 3). So each gets a $p$: the chance of a mean as many
-# standard errors $s_d/\sqrt n$ from 0, or more, if the true mean is 0. It is below .05 where the interval leaves out 0. The $p$ of a
-# verdict is the largest of the budgets that it names; without a verdict it is 1. Holm (1979) sorts the $m$ of a table and
-# multiplies the smallest by $m$, the next by $m-1$, and so on:
+# Where a hundred comparisons are made, chance gives some verdicts (exercise 3). So each gets a $p$:
+# the chance of a mean as many standard errors $s_d/\sqrt n$ from 0, or more, if the true mean is 0.
+# It is below .05 where the interval leaves out 0. The $p$ of a verdict is the largest of the budgets
+# that it names; without a verdict it is 1. Holm (1979) sorts the $m$ of a table and multiplies the
+# smallest by $m$, the next by $m-1$, and so on:
 #
 # $$\tilde p_{(i)}=\max_{k\le i}\;\min\bigl(1,\;(m-k+1)\,p_{(k)}\bigr)$$
 #
-# Those with $\tilde p<.05$ **hold together**: the chance that a table has a single false one among them is at most one in 20.
+# Those with $\tilde p<.05$ **hold together**: the chance that a table has a single false one among
+# them is at most one in 20.
 
 # %%
 from pe_numpy.judging.verdicts import holm, paired_p
@@ -841,22 +840,29 @@ for name, questions in (("log n", log_n), ("fitted", [*fits.values()])):
     print(f"{name}: {len(questions)} comparisons; hold together:", left)
 
 # %% [markdown]
-# With three seeds only large differences hold. Of the last table: row 1 for sinusoidal, ALiBi with fitted slopes and DeBERTa; row 2;
-# of row 3 at 256 tokens, lower than sinusoidal and RoPE, higher than all five but T5; of row 4 direct reading and the offset; of row 7
-# the Markov language; of rows 5 and 6 nothing. By itself, the table of $\log n$ keeps one of 30: ALiBi's *higher* loss on the Markov
-# language. (That nine of ten losses on text point one way is not counted in that.) Fitted against published keeps one of 21: RoPE at 64.
+# With three seeds only large differences hold. Of the last table these do:
 #
-# ### ALiBi and the third token
+# - row 1 for sinusoidal, ALiBi with fitted slopes and DeBERTa, and row 2;
+# - of row 3 at 256 tokens, lower than sinusoidal and RoPE, higher than all five but T5;
+# - of row 4 direct reading and the offset, of row 7 the Markov language, and of rows 5 and 6 nothing.
 #
-# One ALiBi head whose contents say nothing gives distance $n$ at most the weight $n^n/(n+1)^{n+1}$, a tenth for three back
-# ([chapter 72](72_which_one.ipynb)). So can a layer of ALiBi not point at the third token? It can, with four heads whose slopes $m_h$ we
-# choose. Let $r_h=e^{-m_h}$, so that head $h$ weighs distance $d$ by $(1-r_h)\,r_h^d$, and mix the heads with numbers $c_h$, which
-# $W_O$ may hold, such that distances 0, 1 and 2 cancel:
+# By itself, the table of $\log n$ keeps one of 30: ALiBi's *higher* loss on the Markov language. That
+# nine of ten losses on text point one way is not counted in that. Fitted against published keeps one
+# of 21: RoPE at 64.
+#
+# ### An ALiBi layer that attends three tokens back
+#
+# One ALiBi head whose contents add nothing gives distance $n$ at most the weight $n^n/(n+1)^{n+1}$, a
+# tenth for three back ([chapter 72](72_which_one.ipynb)). So can a layer of ALiBi not point at the
+# third token? It can, with four heads whose slopes $m_h$ we choose. Let $r_h=e^{-m_h}$, so that head
+# $h$ weighs distance $d$ by $(1-r_h)\,r_h^d$. Mix the heads with numbers $c_h$, which $W_O$ may
+# contain, such that distances 0, 1 and 2 cancel:
 #
 # $$g(d)=\sum_{h=1}^4 c_h(1-r_h)\,r_h^d,\qquad g(0)=g(1)=g(2)=0,\quad g(3)=1$$
 #
-# The generating function of such a $g$ is $\sum_d g(d)\,x^d=x^3/\prod_h(1-r_hx)$: nothing is negative, and all distances beyond
-# 3 together weigh $\prod_h\frac1{1-r_h}-1$. If that is below 1, the third token back outweighs all others, even if they are all equal.
+# The generating function of such a $g$ is $\sum_d g(d)\,x^d=x^3/\prod_h(1-r_hx)$: nothing is
+# negative, and all distances beyond 3 together weigh $\prod_h\frac1{1-r_h}-1$. If that is below 1,
+# the third token back outweighs all others, even if they are all equal.
 
 # %%
 r = np.array([0.05, 0.1, 0.15, 0.2])
@@ -880,20 +886,83 @@ fitted = np.exp(-4 * alibi_slopes(4))
 print(f"with the slopes of the study they would weigh {1 / np.prod(1 - fitted) - 1:,.0f}")
 
 # %% [markdown]
-# So one layer can. It takes steep slopes and heads mixed by thousands of opposite sign; the models of the study have slopes of
-# their own, which no training changes, and found other ways.
+# So one layer can. It takes steep slopes and heads mixed by thousands of opposite sign. The models of
+# the study have their own slopes, which no training changes, and found other ways.
+#
+# ### Newer encodings: KERPLE, FIRE, FoX, CoPE, xPos (second reading)
+#
+# What came later ([chapter 36](36_distance_functions.ipynb), [37](37_content.ipynb),
+# [42](42_rope_in_models.ipynb), [45](45_rope_relatives.ipynb); random positions
+# [26](26_counting.ipynb)), at 32 and 256 tokens, budget 4? The cell prints losses of the languages in
+# nats and shares of right answers at the probes. `rope_half` rotates half of the pairs, and
+# `rope_nope` has two layers, the second without an encoding. **Predict** which of them keep all four.
+
+# %% fold="output"
+newer = "kerple sandwich fire fox cope xpos rope_half sinusoidal_random".split()
+found = all_tasks({name: (name, "direct") for name in newer})
+found |= all_tasks({"rope_nope": ("rope_nope", "direct")}, layers=2)
+for name in (*newer, "rope_nope"):
+    ends = {task: found[task, name][4][[0, 3]] for task in plots.TASKS}
+    said = [f"{task} {near:.2f} {far:.2f}" for task, (near, far) in ends.items()]
+    print(f"{name:18}", "; ".join(said))
+assert book.compare("needle", "rope_half", "rope", 8, "accuracy") == "higher"
+few, many = (book.means("needle", name, "accuracy")[4][3] for name in ("rope", "rope_half"))
+slow = {task: found[task, "sinusoidal_random"][4] for task in plots.TASKS}
+assert many > 3 * few and (slow["needle"] == 1).all() and slow["offset"][0] < 0.35
+for task in ("markov", "text"):
+    assert slow[task][0] == max(found[task, name][4][0] for name in (*newer, "rope_nope"))
+    assert all(np.ptp(found[task, name][4]) > 1 for name in ("rope_half", "rope_nope"))
+
+# %% [markdown]
+# - **CoPE**, which counts to 16 tokens of the right kind, keeps all four.
+# - **KERPLE** is flat, finds the needles, and answers nine in ten at the offset; **FoX** answers more
+#   there and fewer needles.
+# - **FIRE** divides the distance by the query's position once that is beyond a threshold, so "three
+#   back" is a different number at every place there. The offset is lost, and the loss rises.
+# - **xPos** is flat and pays with the needles.
+# - **Partial RoPE.** Rotating half of the pairs, or every second layer, does not keep RoPE's loss
+#   from jumping at this size, but half of the pairs finds three times as many needles.
+# - **Random positions** are learned slowly. Their losses at 32 tokens are the highest of these, and
+#   rise, and the offset is not learned. But all needles are found, at every length.
+#
+# ### Word order in an encoder and a decoder (second reading)
+#
+# The last probe has three words and nothing to stretch. An **encoder** sees all three together; its
+# answer is read from the mean of its outputs, or at a token CLS in front. A **decoder** is read at
+# its last token. **Predict** the row "none", and the row of ALiBi, whose form for encoders,
+# $-m\,\lvert i-j\rvert$, is the same to the left and to the right.
+
+# %% fold="output"
+for name, budget in product(plots.NAMES, (1, 4)):
+    shares = {
+        part: book.shares(f"order_{part}", name, budget=budget)[:, 0]
+        for part in ("mean", "first", "causal")
+    }
+    if name in ("none", "alibi", "rope"):
+        row = [f"{part} {s.min():.0%} to {s.max():.0%}" for part, s in shares.items()]
+        print(f"{name:6} budget {budget}:", ", ".join(row))
+    assert shares["causal"].min() > 0.95
+    assert (shares["mean"].max() < 0.6) == (name in ("none", "alibi"))
+    assert (shares["first"].max() < 0.6) == (name == "none")
+
+# %% [markdown]
+# The encoder without an encoding is at a coin's toss, and so is ALiBi read at the mean: "dog bites
+# man" and "man bites dog" give *the same* mean, since one is the mirror image of the other. CLS
+# breaks the mirror for ALiBi (the first word is nearer to it), not for no encoding. The decoder needs
+# no encoding, because its mask tells first from last.
 #
 # ## In practice
 #
 # - **Compare lengths on the same targets**, and use the same windows for all models.
-# - **A cache and a moving factor do not go together**: beyond the trained length dynamic NTK changes all keys
-#   with every token ([chapter 63](63_decoding.ipynb)).
-# - **Probe what you promise.** Who sells a long context should show needles at every depth, and tasks that
-#   need more than one of them (the RULER benchmark does that for large models).
-# - **Run your own.** `study.run` measures any list of configurations, two or two thousand. Each result becomes a
-#   small file, written whole or not at all; what is there is not measured again, so a study that was cut off
-#   goes on where it stopped. Each job gets a process of its own, or any executor of `concurrent.futures`; on a
-#   cluster of Dask that is `study.run(wanted, client.get_executor(), folder="results")`.
+# - **A KV cache and a moving factor do not go together**: beyond the trained length dynamic NTK
+#   changes all keys with every token ([chapter 63](63_decoding.ipynb)).
+# - **Probe what you promise.** If you sell a long context, show needles at every depth, and tasks
+#   that need more than one of them (the RULER benchmark does that for large models).
+# - **Run your own.** `study.run` measures any list of configurations, two or two thousand. Each
+#   result becomes a small file, written whole or not at all. What is there is not measured again, so
+#   a study that was cut off continues where it stopped. Each job gets its own process, or any
+#   executor of `concurrent.futures`; on a cluster of Dask that is
+#   `study.run(wanted, client.get_executor(), folder="results")`.
 
 # %%
 import tempfile
@@ -912,11 +981,12 @@ assert first == again
 # ## Further reading
 #
 # - Press, Smith, Lewis 2022, "Train short, test long" (arXiv:2108.12409).
-# - Kazemnejad et al. 2023, "The impact of positional encoding on length generalization in Transformers"
-#   (arXiv:2305.19466): no code at all against four others, on tasks of reasoning.
+# - Kazemnejad et al. 2023, "The impact of positional encoding on length generalization in
+#   Transformers" (arXiv:2305.19466): no encoding at all against four others, on tasks of reasoning.
 # - Chen et al. 2023, "Extending context window of large language models via positional interpolation"
 #   (arXiv:2306.15595). Peng et al. 2023, "YaRN" (arXiv:2309.00071).
-# - Su 2021, [kexue.fm/archives/8823](https://kexue.fm/archives/8823), and Chiang and Cholak 2022, "Overcoming a
-#   theoretical limitation of self-attention" (arXiv:2202.12172): attention scores times $\log n$.
+# - Su 2021, [kexue.fm/archives/8823](https://kexue.fm/archives/8823), and Chiang and Cholak 2022,
+#   "Overcoming a theoretical limitation of self-attention" (arXiv:2202.12172): attention scores times
+#   $\log n$.
 # - Student 1908, "The probable error of a mean": the interval of the chapter.
 # - Hsieh et al. 2024, "RULER" (arXiv:2404.06654): needles and other probes for large models.

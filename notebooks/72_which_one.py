@@ -1,12 +1,17 @@
 # %% [markdown]
-# # 72. Choose an encoding
+# # 72. Choosing a positional encoding
 #
-# *Which encoding for what, what does the advice rest on, and which tests show that a program computes it?*
+# *Which encoding for what, what does the advice rest on, and which tests show that a program computes
+# it?*
 #
 # 60 minutes. Needs [51 Read longer than you trained](51_extrapolation.ipynb), [71 Train short, test long](71_study.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** There are dozens of ways to tell a Transformer the order of its tokens. Tables
+# of advice grade them as "good" or "poor", but rarely say at what. Here one small layer puts the same
+# thirteen yes-or-no questions to fifteen schemes, small trained models add what training changes, and
+# a census shows what released models use. At the end you can choose a positional encoding, say what
+# your choice rests on, and test that your program computes it.
 
 # %% fold="input" alt="A table of fifteen encodings by thirteen questions, green for yes. What one sees: no row is all green; only ALiBi falls with distance; RoPE lacks three; codes in the token vector and Shaw alone tell equal words apart."
 import matplotlib.pyplot as plt
@@ -26,19 +31,38 @@ plots.answers_of_all(known, questions.split(", "))
 plt.show()
 
 # %% [markdown]
-# Each cell of the picture is computed below, in [One bench for all of them](#one-bench-for-all-of-them).
+# Each cell of the figure is computed below, in
+# [One test bench for fifteen schemes](#one-test-bench-for-fifteen-schemes). A **score** is the number
+# that says how much a query attends to a key, before the softmax. The columns ask:
 #
-# ## One grade is not enough
+# | column | question |
+# |---|---|
+# | `tells all apart` | Do all 64 keys get different scores from the last query, if all tokens are equal? |
+# | `defined beyond` | Are there scores at all beyond the trained length? |
+# | `nothing new beyond` | Is each score in a text four times as long equal to one at a trained distance? |
+# | `distance alone` | Do weights depend only on distance? |
+# | `falls at each step` | Does the score fall with each step away from the query? |
+# | `steps on a grid` | On an image, does each step have its own score, wherever it starts? |
+# | `sees the mirror` | Can an encoder tell a text from its mirror image? |
+# | `tells equal words apart` | Does an encoder give equal tokens different outputs? |
+# | `asking word has a say` | Does the content of the query decide which distances it prefers? |
+# | `answering has a say` | Does the content of the key decide it? |
+# | `exact with a cache` | Does decoding with a KV cache give what one pass gives? |
+# | `plain attention` | Is the attention inside standard, so that FlashAttention serves it unchanged? |
+# | `a bias will do` | Is it standard up to a scale and a number added to each score? |
 #
-# Advice often comes as a small table: "extrapolation: poor, fair, good, very good". Take an encoding that such
-# tables call very good at long texts, ALiBi, and a plain wish of one head: *look exactly three tokens back*, whatever the
-# tokens are. With contents that say nothing, ALiBi's weights over a long past fall by the factor $r=e^{-m}$ for
-# each step, where $m$ is the slope ([chapter 35](35_alibi.ipynb)). So the key at distance $n$ gets
+# ## Why one grade for extrapolation is not enough
+#
+# Advice often comes as a small table: "extrapolation: poor, fair, good, very good". Such tables call
+# ALiBi very good at long texts. Ask one ALiBi head for something simple: *attend exactly three tokens
+# back*, whatever the tokens are. If the contents add nothing to the scores, ALiBi's weights over a
+# long past fall by the factor $r=e^{-m}$ for each step, where $m$ is the slope
+# ([chapter 35](35_alibi.ipynb)). So the key at distance $n$ gets
 #
 # $$w_n=(1-r)\,r^n\;\le\;\frac{n^n}{(n+1)^{n+1}},\qquad\text{with equality at } r=\frac n{n+1}$$
 #
-# (At the maximum the derivative, $n\,r^{n-1}-(n+1)\,r^n$, is 0.) **Predict** the best that any slope can do for
-# $n=3$.
+# At the maximum the derivative, $n\,r^{n-1}-(n+1)\,r^n$, is 0. **Predict** the best that any slope
+# can do for $n=3$.
 
 # %% fold="output"
 import numpy as np
@@ -58,20 +82,22 @@ assert np.isclose(three_back.max(), 27 / 256, rtol=1e-3, atol=0)
 assert np.isclose(best, np.log(4 / 3), rtol=0, atol=0.01)
 
 # %% [markdown]
-# A tenth of the weight, with the best of all slopes: 27/256. A head with a learned table fulfils the wish without
-# effort ([chapter 21](21_learned.ipynb)). So "very good" must be taken apart into questions that a cell can
-# answer. (The bound holds for *one head* with silent contents: contents may give the key away, and
-# [four heads, mixed](71_study.ipynb#alibi-and-the-third-token), find the third token every time.)
+# Even the best of all slopes gives a tenth of the weight, 27/256. A head with a learned table does it
+# without effort ([chapter 21](21_learned.ipynb)). So we take "very good" apart into questions that a
+# cell can answer. The bound holds only for *one head* with contents that add nothing. Contents may
+# give the key away, and [four heads, mixed](71_study.ipynb#alibi-and-the-third-token), find the third
+# token every time.
 #
-# ## One bench for all of them
+# ## One test bench for fifteen schemes
 #
-# Position enters an attention layer at four places ([chapter 11](11_why_position.ipynb)), so one layer
-# with these four places serves every scheme of the picture at the top: thirteen encodings, no position, and RoPE
-# with a base that grows with the text (dynamic NTK, [chapter 50](50_scaling.ipynb)).
+# Position enters an attention layer at four places ([chapter 11](11_why_position.ipynb)): the token
+# vectors, the queries and keys, the scores, and the weighted sum of the values. So one layer with
+# these four places serves every scheme of the figure at the top: thirteen encodings, no position, and
+# RoPE with a base that grows with the text (dynamic NTK, [chapter 50](50_scaling.ipynb)).
 #
-# "Trained" means 64 positions here, and all tables are made for that. Nothing is trained: the bench shows what
-# an encoding *can* say. An encoding that leaves a place alone inherits the method that does nothing. All are
-# told of the tokens by a `Context`: positions, a mask, gates.
+# "Trained" means 64 positions here, and all tables have that size. Nothing is trained: the bench
+# shows what an encoding *can* express. An encoding that does nothing at a place inherits the method
+# that does nothing. A `Context` gives each scheme the positions, a mask and gates.
 
 # %%
 from pe_numpy import Context, dynamic_ntk_scaling, merge_heads, split_heads
@@ -122,13 +148,12 @@ for where in ([1], [2], [3], [3, 4]):
 assert place["shaw"] == [3, 4] and place["rope"] == [2] and place["none"] == []
 
 # %% [markdown]
-# ### Questions of distance
+# ### Tests of distance: extrapolation, translation invariance, decay
 #
-# To see position alone we use a text of one word, repeated: "the the the ...". Whatever differs there,
-# differs by position. Do all 64 keys get different scores from the last token? Does the scheme answer at all
-# beyond its training? Is each score in a text four times as long equal to one at a trained distance, so that *nothing is
-# new*? Does the score fall with each step away from the query? Last: does it know the distance alone? Then
-# moving all positions by the same number changes nothing:
+# To see only the effect of position we use a text of one repeated word: "the the the ...". Whatever
+# differs there, differs by position. `nothing new beyond` compares 256 positions with the trained 64.
+# `distance alone` moves all positions by the same number. A score $s_{i,j}$ of query $i$ and key $j$
+# passes if
 #
 # $$s_{i+t,\,j+t}=s_{i,\,j}\qquad\text{for all } i, j, t$$
 
@@ -177,9 +202,9 @@ def nothing_new(e):
 
 
 # %% [markdown]
-# *Steps on a grid*: put the cells of a picture, 8 by 8, in place of words, and give one set of heads the rows for
-# positions, another the columns. Does every step get the same scores wherever it starts, and do different steps
-# get different ones?
+# `steps on a grid` puts the cells of an image, 8 by 8, in place of words. One set of heads gets the
+# row of each cell as its position, another set the column. A step passes if its scores are the same
+# wherever it starts, and differ from the scores of every other step.
 
 
 # %%
@@ -195,11 +220,12 @@ def steps_on_grid(e, n=8):
 
 
 # %% [markdown]
-# ### Questions of words
+# ### Tests of content: direction, equal tokens, query and key
 #
-# Can an encoder tell a text from its *mirror image*, if the outputs are carried along? Can it tell *equal*
-# words apart? And who *has a say* in which distance is liked, the word that asks (the query) or the one that
-# answers (the key)? (A number added to all scores of a row is no preference, since the softmax ignores it.)
+# For `sees the mirror` the outputs are reversed along with the text before they are compared. The
+# next test gives an encoder seven equal tokens. The last two ask whether the content of the query, or
+# of the key, changes which distance is preferred. A number added to all scores of a row is not a
+# preference, since the softmax ignores it.
 
 
 # %%
@@ -230,11 +256,12 @@ def answerer_has_a_say(e):
 
 
 # %% [markdown]
-# ### Questions of programs
+# ### Tests of implementation: KV cache and FlashAttention
 #
-# Is decoding with a cache exact? Is the attention inside plain, so that any *fused* one will do (one that makes
-# scores block by block and never holds them all, as FlashAttention does: [chapter 12](12_attention_blocks.ipynb))?
-# If not, is it plain up to a scale and a *bias*, a number that does not look at the words?
+# *Fused* attention computes scores block by block and never stores them all, as FlashAttention does
+# ([chapter 12](12_attention_blocks.ipynb)). Any fused attention will do if the attention inside is
+# plain, that is standard. If it is not, is it standard up to a scale and a *bias*, a number that does
+# not depend on the words?
 
 # %%
 from pe_numpy import Cache, Model, Sizes, decode, init_params
@@ -284,35 +311,40 @@ assert set(who("tells equal words apart")) == {n for n in schemes if 1 in place[
 assert set(schemes) - set(who("exact with a cache")) == {"rope_dynamic"}
 
 # %% [markdown]
-# ### What the picture says
+# ### What the tests show
 #
-# - *Tells apart* and *nothing new*: clipping (Shaw, DeBERTa) and buckets (T5) merge far distances. That is the
-#   price for showing at 250 what they showed at 60. (For T5 this helps only if its last bucket is reached in
-#   training, [chapter 33](33_t5.ipynb).)
-# - *Distance alone*: the codes of place 1 do not know it, since $W_Q$ and $W_K$ stand between
-#   ([chapter 20](20_sinusoidal.ipynb)). TUPE is often listed as relative; its scores are not
-#   ([chapter 30](30_expansion.ipynb)).
-# - *Falls*: ALiBi alone; RoPE does not, whatever is said of its "long-term decay"
-#   ([chapter 41](41_rope_computed.ipynb)). A "no" need not be a fault: should a model be *forced* to look near?
-# - *Grid, mirror*: without position, or with ALiBi's symmetric penalty, an encoder cannot tell left from right, nor up from down.
-#   ALiBi was made for decoders, whose mask breaks the symmetry.
-# - *Equal words*: weights sum to 1, so no score can tell equal words apart. What comes in at the token vector can, and
-#   what is added to the values (Shaw).
-# - *A say*: T5, TUPE and ALiBi have one taste in distances for all words. In Shaw's and Transformer-XL's schemes the
-#   asking word chooses, in DeBERTa's and RoPE's both words do.
-# - *Cache*: all are exact but the growing base, whose old rows would have to change
+# - `tells all apart`, `nothing new beyond`: clipping (Shaw, DeBERTa) and buckets (T5) merge far
+#   distances. That is the price for showing at 250 what they showed at 60. For T5 it helps only if
+#   its last bucket is reached in training ([chapter 33](33_t5.ipynb)).
+# - `distance alone`: encodings in the token vector (place 1) fail, because $W_Q$ and $W_K$ come
+#   between them ([chapter 20](20_sinusoidal.ipynb)). TUPE is often listed as relative, but its scores
+#   are not ([chapter 30](30_expansion.ipynb)).
+# - `falls at each step`: only ALiBi passes. RoPE does not, whatever is said of its "long-term decay"
+#   ([chapter 41](41_rope_computed.ipynb)). A "no" need not be a fault: should a model be *forced* to
+#   attend to near tokens?
+# - `steps on a grid`, `sees the mirror`: without position, or with ALiBi's symmetric penalty, an
+#   encoder cannot tell left from right, nor up from down. ALiBi was made for decoders, whose mask
+#   breaks the symmetry.
+# - `tells equal words apart`: weights sum to 1, so no score can tell equal words apart. Encodings in
+#   the token vector can, and so can vectors added to the values (Shaw).
+# - `asking word has a say`, `answering has a say`: T5, TUPE and ALiBi prefer the same distances for
+#   all words. In Shaw's and Transformer-XL's schemes the query's content decides, in DeBERTa's and
+#   RoPE's the contents of both.
+# - `exact with a cache`: all are exact except the growing base, whose old rows would have to change
 #   ([chapter 63](63_decoding.ipynb)).
-# - *Plain attention*: places 1 and 2 leave it alone, so any fused attention serves RoPE. T5, ALiBi and TUPE
-#   need one that takes a bias (FlashAttention takes ALiBi's slopes since its version 2.4: `alibi_slopes` of `flash_attn_func`, seen
-#   in [Dao-AILab/flash-attention](https://github.com/Dao-AILab/flash-attention/tree/0251105)). For the scores of Shaw,
-#   Transformer-XL and DeBERTa the bias would depend on the words: PyTorch's `flex_attention` (2.13.0,
-#   `torch/nn/attention/flex_attention.py`) calls a `score_mod` for each score, which may read a table of products
-#   made before, $q_iR_n^\top$ for each distance $n$. Shaw's term in the values needs the weights, which no `score_mod` sees.
+# - `plain attention`: places 1 and 2 do not change it, so any fused attention serves RoPE. T5, ALiBi
+#   and TUPE need one that takes a bias. FlashAttention takes ALiBi's slopes since its version 2.4
+#   (`alibi_slopes` of `flash_attn_func`, seen in
+#   [Dao-AILab/flash-attention](https://github.com/Dao-AILab/flash-attention/tree/0251105)).
+# - `a bias will do`: for the scores of Shaw, Transformer-XL and DeBERTa the bias would depend on the
+#   words. PyTorch's `flex_attention` (2.13.0, `torch/nn/attention/flex_attention.py`) calls a
+#   `score_mod` for each score, which may read a table of products computed before, $q_iR_n^\top$ for
+#   each distance $n$. Shaw's term in the values needs the weights, which no `score_mod` receives.
 #
-# ## What it costs
+# ## Parameters and operations of each encoding
 #
-# First the numbers to learn, in a model of the sizes of BERT-base: width 768, 12 heads, 12 layers, 512 positions,
-# distances clipped at 16.
+# First we count the numbers to learn, in a model of the sizes of BERT-base: width 768, 12 heads, 12
+# layers, 512 positions, distances clipped at 16.
 
 
 # %%
@@ -332,18 +364,20 @@ assert numbers["learned"] == 512 * 768 and numbers["t5"] == 32 * 12 and numbers[
 assert numbers["shaw"] == 12 * 2 * 33 * 64
 
 # %% [markdown]
-# Then operations, which [chapter 30](30_expansion.ipynb) counts: Shaw and Transformer-XL double the score of a
-# pair (a second product of vectors), DeBERTa triples it; T5 and ALiBi add one number (so does TUPE, if its
-# product of positions, which all layers share, is made once); RoPE turns each query and key once. Operations are
-# not seconds: Press et al. (2022, section 2.2) found T5's bias, one addition, at
-# least twice as slow in training as sinusoids.
+# Sinusoids, RoPE and ALiBi need none, T5 384, a learned table 393,216 and DeBERTa 14,180,352.
 #
-# ## What a longer text brings
+# [Chapter 30](30_expansion.ipynb) counts the operations. Shaw and Transformer-XL double the cost of a
+# score (a second product of vectors) and DeBERTa triples it. T5 and ALiBi add one number. So does
+# TUPE, if its product of positions, which all layers share, is computed once. RoPE rotates each query
+# and key once. Operations are not seconds: Press et al. (2022, section 2.2) found T5's bias, one
+# addition, at least twice as slow in training as sinusoids.
 #
-# What breaks at twice the length? First let a person build the head that looks three back, and make it as
-# loud as 90 % of the weight among 32 keys asks. Sinusoidal codes get the matrix that shifts by three
-# ([chapter 20](20_sinusoidal.ipynb)), RoPE a query turned back by three, a table of distances (Shaw, DeBERTa, T5)
-# a 1 in one row.
+# ## A hand-built head at eight times its length (second reading)
+#
+# What breaks at twice the length? First we build by hand a head that attends three tokens back, and
+# scale its scores so that 90% of the weight among 32 keys goes there. Sinusoidal encodings get the
+# matrix that shifts by three ([chapter 20](20_sinusoidal.ipynb)). RoPE gets a query rotated back by
+# three. A table of distances (Shaw, DeBERTa, T5) gets a 1 in one row.
 
 # %%
 from pe_numpy import rope, sinusoidal, sinusoidal_shift
@@ -359,7 +393,7 @@ def made_by_hand(n):
 
 
 # %% [markdown]
-# **Predict**: who keeps the 90 % among 256 keys?
+# **Predict**: which of them keep the 90% among 256 keys?
 
 # %% fold="output"
 loud = np.linspace(0, 20, 2001)
@@ -370,16 +404,459 @@ for name, scores in made_by_hand(32).items():
     assert (weights[-1] > 0.88) == (name != "table") and weights[-1] > 0.5
 
 # %% [markdown]
-# By hand the sinusoidal head works at eight times its length, as well as RoPE's. So what breaks sinusoidal
-# models is not that the code cannot say it. The table scatters: it has one loud number and hundreds of equal
-# quiet ones, and the quiet ones grow in number ([chapter 51](51_extrapolation.ipynb)).
+# By hand the sinusoidal head works at eight times its length, as well as RoPE's. So sinusoidal models
+# do not fail because the encoding cannot express the head. The table's weights scatter: it has one
+# high score and hundreds of equal low ones, and the low ones grow in number
+# ([chapter 51](51_extrapolation.ipynb)).
 #
-# Training has no such hand: it sees 32 positions. So let each scheme *fit* a wish there, by least squares, and
-# ask at 64. The wish is ALiBi's own: a straight penalty of 1/8 a step. Each scheme has its features. RoPE
-# with fixed contents and Transformer-XL have a cosine and a sine of the distance for each frequency; T5 a 1
-# in the column of the bucket, Shaw and DeBERTa in that of the clipped distance; ALiBi the distance. Sinusoidal
-# codes have all products of a component of $p_i$ and one of $p_j$ (any matrix $W_QW_K^\top$), a learned table a
-# number for each pair of rows. RoPE is also asked with two of its mends.
+# ## Length extrapolation of trained models
+#
+# In a longer text an absolute encoding encounters new *positions*, and all pairs there are new. A
+# relative encoding encounters new *distances*, and only far pairs are new. That is why a window saves
+# RoPE and does not save sinusoids ([chapter 35](35_alibi.ipynb)).
+# [Deeper](#a-straight-penalty-fitted-at-32-positions-second-reading) fits one penalty with each
+# scheme and shows five ways to behave beyond training.
+#
+# [Chapter 71](71_study.ipynb) trains tiny models on 32 symbols, at several budgets, and tests them on
+# up to 256. The cell prints its numbers on which the advice rests, means over the seeds at the middle
+# budget:
+#
+# - the loss on text at 32 symbols and its rise at 256;
+# - "back", the share of right answers to "which symbol was three back?";
+# - "needles", the share of values found beside a key that is named at the end (*needle in a
+#   haystack*).
+#
+# ALiBi is shown with its published slopes, and with steeper ones that fit 32 symbols.
+
+# %%
+from pe_numpy.judging.verdicts import Study
+
+book, compared = Study("results/study.csv"), {}
+
+
+def compare(task, a, b, multiple=8, kind="loss", margin=0.0):
+    """As `book.compare`, and keep the question and what came out."""
+    found = book.compare(task, a, b, multiple, kind, margin)
+    names = [x if isinstance(x, str) else f"{x['encoding']} {x['scaling']}" for x in (a, b)]
+    names = [n + " tuned" * ("tuning" in x) for n, x in zip(names, (a, b), strict=True)]
+    compared[task, *names, multiple, kind] = a, b, found
+    return found
+
+
+# %%
+names = "none learned sinusoidal tupe alibi_256 alibi t5 shaw transformer_xl deberta rope".split()
+models = {name: {"encoding": name} for name in names}
+for name in ("linear", "dynamic_ntk", "yarn", "rerope", "self_extend"):
+    models[f"RoPE {name}"] = {"encoding": "rope", "scaling": name}
+for name in ("direct", "linear", "ntk", "dynamic_ntk", "yarn"):  # tuned at four times the length
+    models[f"RoPE {name} tuned"] = {"encoding": "rope", "scaling": name, "tuning": 60}
+    models[f"RoPE {name} tuned"] |= {} if name in ("direct", "dynamic_ntk") else {"factor": 4}
+text, back, needle = (
+    {key: book.means(task, kind=kind, **model)[4] for key, model in models.items()}
+    for task, kind in (("text", "loss"), ("offset", "accuracy"), ("needle", "accuracy"))
+)
+
+# %%
+rise = {key: loss - loss[0] for key, loss in text.items()}
+print("trained on 32, tested on 256   loss  rise  back %  needles %")
+for key in models:
+    row = f"{100 * back[key][3]:7.0f} {100 * needle[key][3]:10.0f}"
+    print(f"{key:30} {text[key][0]:.2f}  {rise[key][3]:.2f} {row}")
+
+# %% [markdown]
+# The bench foretold a good part. New positions spoil near pairs (learned, sinusoidal, TUPE), and near
+# distances survive (Shaw, Transformer-XL, DeBERTa). A table of buckets scatters (T5, the less the
+# longer it is trained). ALiBi's loss is level, with its authors' slopes and with steeper ones, and
+# one layer of it answers a part of "three back".
+#
+# RoPE's scalings trade one against another. Linear scaling keeps only needles. Dynamic NTK keeps more
+# of "three back" and fewer needles, YaRN most of both, and the loss of all three rises. ReRoPE and
+# Self-Extend do not change the frequencies but the *positions*, and keep all three without a step of
+# training ([chapter 52](52_new_places.ipynb)).
+#
+# Tuned for 60 steps at four times the length, NTK, dynamic NTK and YaRN keep all three there. RoPE as
+# it is ("direct") and linear scaling don't. At eight times none of the five does. There NTK's loss on
+# text is above both others', and YaRN's is below dynamic NTK's from budget 4 on; needles decide
+# nothing between these two. [Not one of these](#many-comparisons-holms-correction-second-reading)
+# outlasts a correction for the number of comparisons. Tasks this small cannot guide the choice for a
+# large model.
+
+# %%
+assert min(back[key][3] for key in ("shaw", "transformer_xl", "deberta")) > 0.95
+level = ("alibi", "alibi_256", "shaw", "transformer_xl", "deberta")
+assert max(rise[key][3] for key in level) < 0.1
+assert all(0.3 < back[key][3] < 0.7 for key in level[:2])
+assert back["RoPE linear"][1] < 0.2 and needle["RoPE linear"][3] > 0.95
+assert back["RoPE dynamic_ntk"][3] > 0.85 > 0.8 > needle["RoPE dynamic_ntk"][3]
+assert back["RoPE yarn"][3] > 0.85 and needle["RoPE yarn"][3] > 0.95
+assert min(rise[f"RoPE {name}"][3] for name in ("linear", "dynamic_ntk", "yarn")) > 0.5
+ntk, dynamic, yarn = (models[f"RoPE {name} tuned"] for name in ("ntk", "dynamic_ntk", "yarn"))
+assert compare("text", ntk, yarn) == compare("text", ntk, dynamic) == "higher"
+assert compare("needle", ntk, dynamic, kind="accuracy") == "lower"
+assert compare("needle", ntk, yarn, kind="accuracy").endswith("lower at 4, not decided at 10")
+assert compare("text", yarn, dynamic) == "lower from 4 on"
+assert compare("needle", yarn, dynamic, kind="accuracy") == "not decided"
+
+
+# %%
+def keeps_all(key, n):
+    """At one length: loss, three back and needles."""
+    return bool(rise[key][n] < 0.1 and back[key][n] > 0.9 and needle[key][n] > 0.9)
+
+
+at_four, at_eight = ([key for key in models if keeps_all(key, n)] for n in (2, 3))
+print("keep all three at four times:", ", ".join(at_four))
+print("and at eight times:", ", ".join(at_eight))
+vectors, places = ["shaw", "transformer_xl", "deberta"], ["RoPE rerope", "RoPE self_extend"]
+tuned = [f"RoPE {name} tuned" for name in ("ntk", "dynamic_ntk", "yarn")]
+assert at_eight == [*vectors, *places] and at_four == ["t5", *at_eight, *tuned]
+
+# %% [markdown]
+# The book has more schemes than these fifteen, and several are one formula seen from another side:
+# [chapter 70](70_algebra.ipynb#equivalences-of-encodings-second-reading) lists which are equal, when,
+# and asserts each.
+#
+# ## Which models use which encoding: a census
+#
+# Advice follows custom, and custom has dates. The package has a census: the month, the encoding, and
+# the file that shows it. Which models count was fixed by a rule before counting. It takes every
+# family of decoders in the transformers library (release 5.23.0, the mapping
+# `MODEL_FOR_CAUSAL_LM_MAPPING_NAMES`) that has attention and its own code. The family must reach a
+# billion parameters, by default or in a model that it names. **Predict** since when most of them
+# rotate.
+
+# %% fold="output" alt="Models from 2017 to 2026 on a line for each encoding, and below the share of each place by year among the families. What one sees: token vector on the left, score in the middle, dozens of green dots on the right; bars mostly green since 2023, nearly all since 2024; the rest is grey, in 2026 red."
+from collections import Counter
+
+from pe_numpy.book.census import candidates, census, users_of
+from pe_numpy.book.plots.census import census_timeline
+
+entries = census()
+census_timeline(entries)
+plt.show()
+families = [row for row in entries if row.kind == "family"]
+print(f"{len(candidates())} candidates:", dict(Counter(one.verdict for one in candidates())))
+turn = {}  # by year: does some layer rotate?
+for row in families:
+    turn.setdefault(row.year, []).append(row.place == 2)
+for year, answer in turn.items():
+    print(f"{year}: {sum(answer):2} of {len(answer):2} families rotate")
+
+# %%
+assert [year for year in turn if np.mean(turn[year]) > 0.5] == [2023, 2024, 2025, 2026]
+since = [row for row in families if row.year >= 2024]
+without, scored, rotating = ([row.model for row in since if row.place == n] for n in (0, 3, 2))
+partly = sum(row.encoding == "nope_layers" for row in since)
+print(f"{len(families)} families; since 2024 {len(rotating)} of {len(since)} rotate")
+print(partly, "in part; no position:", ", ".join(without), "- in the score:", *scored)
+others = [row.setting for row in families if row.place == 0]
+assert all("recurrent" in said or "state spaces" in said for said in others)
+assert len(without) == len(others) == 6 and scored == ["Inkling", "Inkling 2"]
+assert {"Bamba", "Falcon-H1", "MiniMax", "Qwen3-Next"} < set(rotating)
+assert (len(families), len(rotating), len(since), partly) == (127, 100, 108, 10)
+alone = [row.model for row in entries if row.kind == "scheme" and not users_of(row.encoding)]
+print("schemes that set no released model apart:", ", ".join(alone))
+assert {"KERPLE", "FIRE", "CoPE", "FoX"} < set(alone)
+
+# %% [markdown]
+# Of the 127 families that count, most have rotated since 2023: since 2024, 100 of 108. In ten of
+# these 100 some layers of self-attention have no position. Of the eight others, six have none in any
+# attention layer (Jamba, Zamba, Zamba2, Granite 4.0-H, Kimi Linear, Nemotron-H). All six are hybrids,
+# whose other layers, recurrent or state spaces, encode the order. Hybrids can also rotate: Bamba,
+# Falcon-H1, MiniMax and Qwen3-Next do. The last two, both Inkling, use Shaw's idea. No released model
+# in the census is set apart by KERPLE, FIRE, CoPE or FoX.
+#
+# ### What the census leaves out (second reading)
+#
+# The census counts code, not models: Llama 1 to 3 are one family, near copies are several, and a
+# checkpoint may differ from the default (a base, a scaling, layers without). Closed models, models
+# whose code is not in that library, decoders that it has only with images, and small models (GPT-2,
+# whose page names no size) are left out. In the figure squares and open dots are chosen by hand and
+# not counted, and full dots without a name are families whose rotation is plain, partial or latent.
+# Other distances for RoPE are red, since the pair decides them. Models copy their forerunners: what
+# is common is not thereby better.
+#
+# ## Which encoding should I choose?
+#
+# ### Shortlist: which schemes pass
+#
+# Name the properties you need, and compute the schemes that have all of them. **Predict** which pass
+# in the first line.
+
+# %% fold="output"
+decoder = "distance alone", "exact with a cache", "defined beyond"
+needs = {
+    "decoder, any fused attention": (*decoder, "plain attention"),
+    "decoder, fused, with a bias": (*decoder, "a bias will do"),
+    "encoder": ("distance alone", "sees the mirror"),
+    "encoder, both words have a say": ("distance alone", "sees the mirror", "answering has a say"),
+    "equal words must be counted": ("tells equal words apart", "defined beyond"),
+    "pictures of several sizes": ("distance alone", "steps on a grid", "defined beyond"),
+}
+left = {case: [n for n in schemes if all(n in who(w) for w in needs[case])] for case in needs}
+for case, found in left.items():
+    print(f"{case:31} {', '.join(found)}")
+assert left["decoder, any fused attention"] == ["none", "rope"]  # among the fifteen
+assert left["encoder, both words have a say"] == ["rope", "deberta"]
+
+# %%
+from pe_numpy.transformer.encodings import SCHEMES, Reach
+
+# The first line's questions again, to all schemes that the book's model takes.
+everyone = {name: scheme.make(Reach(N)) for name, scheme in SCHEMES.items()}
+del everyone["forgetting"]  # its gates are not in the bench's layer; it is a bias
+four = distance_alone, exact_with_cache, defined_beyond, plain_inside
+passing = [name for name, e in everyone.items() if all(test(e) for test in four)]
+print(", ".join(passing))
+fixed = ["partial_rope", "proportional_rope", "linear", "ntk", "yarn", "llama3"]
+assert passing == ["none", "rope", "xpos", "pope", *fixed]
+turning = {name for name, e in everyone.items() if 2 in where_is(e)}
+assert turning - set(passing) == {"dynamic_ntk", "longrope", "temperature", "rotary_values"}
+
+# %% [markdown]
+# In the first line two of the fifteen remain. One is RoPE. The other has no position at all, and no
+# shift can change it, since it does not depend on distance either. A causal mask tells a decoder the
+# order ([chapter 11](11_why_position.ipynb)). But the fifteen include only one other rotation. The
+# last line asks all schemes. Those that pass with a position are rotations with fixed frequencies
+# (xPos also scales, PoPE turns contents into radii); frequencies that change with the length fail
+# with a cache. So the tests answer "why a rotation?", without a claim of reading best. Among
+# rotations RoPE is the simplest; [chapter 42](42_rope_in_models.ipynb) and
+# [chapter 50](50_scaling.ipynb) compare frequencies.
+#
+# ### Guide: which positional encoding for which use
+#
+# Each line says what to take, and what that rests on: **measured** here or in the chapter named,
+# **sourced** from papers, or **custom**, what most people do.
+#
+# | situation | take | rests on |
+# |---|---|---|
+# | short texts, one fixed length | whatever is simplest, or try RoPE | sourced: a table and sinusoids give "nearly identical results" in translation (Vaswani et al. 2017, table 3, row E). Measured: on the study's text RoPE's loss is below both at every budget, on its Markov language only at the shortest |
+# | a new decoder, served at its trained length | RoPE | measured: nothing to learn, plain attention, exact cache. Custom: the [census](#which-models-use-which-encoding-a-census). That it reads *better* is believed: Scao et al. (2022), before BLOOM, found ALiBi best and rotary behind learned |
+# | longer texts than trained, no more training, near words matter | ALiBi, or RoPE with a window or with changed positions; Shaw, Transformer-XL or DeBERTa if their price does not matter | measured: level loss ([above](#length-extrapolation-of-trained-models) and [chapter 35](35_alibi.ipynb)). Sourced for ALiBi (Press et al. 2022). Models trained without a window may need their first tokens (sourced: Xiao et al. 2024) |
+# | longer texts than trained, far words matter | RoPE, stretched *and* tuned on long texts; untuned, ReRoPE or Self-Extend | sourced: Chen et al. 2023, Peng et al. 2023, Xiong et al. 2023, Jin et al. 2024. Measured: [above](#length-extrapolation-of-trained-models) |
+# | more steps of reasoning than trained (longer sums, longer copies) | an open question | sourced: ALiBi, RoPE and absolute encodings all do badly, no position at all does best (Kazemnejad et al. 2023, small models) |
+# | an encoder | RoPE, T5's bias, Shaw or DeBERTa; not a symmetric ALiBi by itself | measured: mirror images. Between the four: custom |
+# | images of one size | a learned table | sourced: the kind barely matters, to have one does (Dosovitskiy et al. 2021, appendix D.4) |
+# | images of many sizes | RoPE with half of the components rotated by the row, half by the column (*axial*), or a learned bias for each step | measured: only the step counts. Sourced: Heo et al. 2024 for RoPE, Liu et al. 2021 for a bias |
+# | streaming with a cache | a relative encoding with fixed frequencies. Take true positions in a plain window, and positions within the cache if the first tokens are also kept | measured: keys rotated once keep their scores ([chapter 63](63_decoding.ipynb)). Sourced: Xiao et al. 2024, section 3.2 |
+# | equal things must be counted | an encoding at place 1, Shaw's value term, or one token that is different | measured and proved ([chapter 30](30_expansion.ipynb)). Sourced: Luo et al. 2022 |
+# | a set without an order | nothing, and no causal mask | proved ([chapter 11](11_why_position.ipynb)) |
+# | a pretrained model | the encoding it was trained with, to the last detail | measured: each mistake below changes the numbers |
+#
+# For example, a decoder is trained from scratch at 2048 tokens and must serve four times as many. If
+# it needs only near words, take ALiBi, or RoPE with a window. If not, take RoPE, stretched by 4 with
+# YaRN or NTK and tuned for some steps at that length, or untuned with the positions of Self-Extend.
+# In the study all three keep loss, "three back" and needles at that factor. Self-Extend needs two
+# products for each pair, and the plain attention of the figure does not pick between them. What would
+# change this advice is a study of larger models.
+#
+# For a pretrained model check
+#
+# - the layout and base of RoPE ([chapter 40](40_rope_derived.ipynb)), its scaling and attention
+#   factor ([chapter 50](50_scaling.ipynb));
+# - the rule for slopes ([chapter 35](35_alibi.ipynb)), the sign and buckets of distances
+#   ([chapter 33](33_t5.ipynb), [chapter 34](34_deberta.ipynb)), where a table begins
+#   ([chapter 21](21_learned.ipynb)), and whether scores are divided at all.
+#
+# ## How to test a RoPE implementation
+#
+# You have chosen; does your program compute what you chose? Here are ten of the wrong versions of
+# `rope` that the book's homework knows, made on purpose. Which of seven usual checks catches how
+# many?
+
+# %%
+from pe_numpy.homework.registry import EXERCISES
+
+x, y = np.random.default_rng(11).standard_normal((2, 6, 8))
+p = np.arange(6)
+
+
+def close(a, b):
+    return np.allclose(a, b, rtol=0, atol=1e-9)
+
+
+def scores_of(f, p):
+    return f(x, p) @ f(y, p).T
+
+
+# %% [markdown]
+# **Predict** it for the most famous one: shift all positions, and the scores do not change.
+
+# %% fold="output" alt="Which of ten wrong versions of rope is caught by which of seven checks. What one sees: shape, norm, position 0 and the shift catch next to nothing; scores catch eight; one vector at position 3 catches all ten."
+checks = {
+    "shape": lambda f: f(x, p).shape == x.shape,
+    "norms are kept": lambda f: close((f(x, p) ** 2).sum(-1), (x**2).sum(-1)),
+    "position 0 unchanged": lambda f: close(f(x[:1], p[:1]), x[:1]),
+    "a shift keeps scores": lambda f: close(scores_of(f, p), scores_of(f, p + 99)),
+    "last token alone": lambda f: close(f(x[5:], p[5:]), f(x, p)[5:]),
+    "scores are right": lambda f: close(scores_of(f, p), scores_of(rope, p)),
+    "one vector at position 3": lambda f: close(f(x[:1], p[3:4]), rope(x[:1], [3])),
+}
+wrong = {m.name: m.function for m in EXERCISES["rope"].mistakes[:10]}
+caught = {name: [not check(f) for check in checks.values()] for name, f in wrong.items()}
+plots.what_catches_what(caught, list(checks), best=["one vector at position 3"])
+plt.show()
+assert all(check(rope) for check in checks.values()) and len(wrong) == 10
+assert np.sum(list(caught.values()), axis=0).tolist() == [0, 1, 1, 1, 1, 8, 10]
+
+# %% [markdown]
+# Nine of ten wrong versions pass the shift test, the theorem of [chapter 40](40_rope_derived.ipynb):
+# a rotation the other way, the other layout, wrong frequencies, degrees. Most of these *are* relative
+# encodings, only not this one. The dullest check catches all ten: one vector, one position that is
+# not 0, and numbers from an independent source. Other mistakes of the homework need other inputs: the
+# other layout, a partial rotation, negative or fractional positions, another dtype.
+#
+# This gives a recipe for any encoding:
+#
+# 1. **One value at one position that is not 0**, from an independent source.
+# 2. **The whole layer on one decent input**: no two sizes equal, positions with gaps that do not
+#    begin at 0, a number of heads that isn't a power of two, nothing that is 1.
+#    [Chapter 73](73_exercises.ipynb) shows which inputs miss which mistakes.
+# 3. For a decoder, **a prompt and single tokens give what one pass gives** (`exact_with_cache`
+#    above).
+
+# %% [markdown]
+# ## In short
+#
+# - **Which encoding for a new decoder?** RoPE: it depends only on distance and works with
+#   FlashAttention and a KV cache. No position at all also does, but has a higher loss in the study
+#   (2.05 against 1.60). [Shortlist](#shortlist-which-schemes-pass).
+# - **Which one for texts longer than trained?** RoPE with YaRN, NTK or dynamic NTK, tuned for some
+#   steps on long texts. With nothing trained again, take Self-Extend.
+#   [Length extrapolation](#length-extrapolation-of-trained-models).
+# - **Is ALiBi's level loss enough?** Not for *needles*, facts far back: it finds 74% at eight times
+#   the trained length, where DeBERTa finds 100%.
+#   [Length extrapolation](#length-extrapolation-of-trained-models).
+# - **Which one for encoders and images?** An encoder takes RoPE, T5's bias, Shaw or DeBERTa. Images
+#   of one size take a learned table, images of many sizes RoPE by row and column.
+#   [Guide](#guide-which-positional-encoding-for-which-use).
+# - **Which encodings can FlashAttention serve?** Encodings in the token vector, RoPE and ALiBi. T5
+#   and TUPE need a fused attention with a bias, Shaw, Transformer-XL and DeBERTa a function for each
+#   score. [What the tests show](#what-the-tests-show).
+# - **How do I test my own?** Compare one vector at one position that is not 0 with an independent
+#   source. Then compare a prompt and single tokens with one pass.
+#   [Testing RoPE](#how-to-test-a-rope-implementation).
+
+# %% [markdown]
+# ## Exercises
+#
+# Functions to write are in `notebooks/exercises/72_which_one.py`; check yours with
+# `pe-numpy check 72_which_one.py`.
+#
+# ### Exercise 1: How far back can ALiBi attend?
+#
+# By the bound at the start of this chapter, how far back may the wanted key be so that ALiBi, with
+# its best slope and contents that add nothing, can still give it 5% of the weight? And roughly, for
+# large $n$?
+#
+# <details><summary>Hint 1</summary>
+#
+# Try $n^n/(n+1)^{n+1}$ for a few $n$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# $\big(\frac{n}{n+1}\big)^n$ tends to $1/e$.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# It can be six back. For large $n$ the best weight is about $\frac1{e\,n}$.
+#
+# ```python
+# best_weight = lambda n: n**n / (n + 1) ** (n + 1)
+# assert best_weight(6) > 0.05 > best_weight(7)
+# assert np.isclose(best_weight(100) * 100 * np.e, 1, rtol=0.01, atol=0)
+# ```
+#
+# </details>
+#
+# ### Exercise 2: KERPLE on the bench
+#
+# KERPLE (Chi et al. 2022), in its logarithmic form, subtracts $b\,\ln(1+a\,|i-j|)$ from each score,
+# with learned positive $a$ and $b$. Write it as an encoding with $a=b=1$ and fill in its row of the
+# figure. Predict first: which answers differ from ALiBi's?
+#
+# <details><summary>Hint 1</summary>
+#
+# Only `scores` is needed: `super().scores(...)` plus a bias.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Like ALiBi's, the penalty falls at each step, for ever, and is the same on both sides.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# None differs: these questions cannot tell the two apart. They differ in how fast the penalty grows,
+# and therefore in the share of far keys.
+#
+# ```python
+# class Kerple(Encoding):
+#     def scores(self, params, q, k, context):
+#         return super().scores(params, q, k, context) - np.log1p(np.abs(context.distance))
+#
+# assert [bool(test(Kerple())) for test in tests] == answers["alibi"]
+# ```
+#
+# </details>
+#
+# ### Exercise 3: A fast test of translation invariance
+#
+# For scores of equal words, write `depends_on_distance` without a loop over the entries: True if on
+# each diagonal all scores are equal up to 1e-9. Find a matrix that is symmetric and not relative, and
+# one that is relative and not symmetric. This is also this chapter's homework.
+#
+# <details><summary>Hint 1</summary>
+#
+# Each distance has its diagonal, for $n$ from $1-L$ to $L-1$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `np.diagonal(scores, n)` is that diagonal: take its range. Steps from neighbour to neighbour add up.
+#
+# </details>
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# def depends_on_distance(scores):
+#     L = len(scores)
+#     return all(np.ptp(np.diagonal(scores, n)) <= 1e-9 for n in range(1 - L, L))
+#
+# i = np.arange(6)
+# symmetric, relative_only = np.outer(i, i), i[:, None] - i
+# creeping = 0.4e-9 * np.add.outer(i, i)  # neighbours agree to the tolerance, ends do not
+# assert not depends_on_distance(symmetric) and depends_on_distance(relative_only)
+# assert np.abs(np.diff(np.diagonal(creeping))).max() < 1e-9 and not depends_on_distance(creeping)
+# ```
+#
+# </details>
+#
+# ## Deeper
+#
+# ### A straight penalty fitted at 32 positions (second reading)
+#
+# A head [built by hand](#a-hand-built-head-at-eight-times-its-length-second-reading) works far out,
+# but training has no such hand: it sees only 32 positions. So let each scheme *fit* a target there,
+# by least squares, and predict it at 64. The target is ALiBi's own: a straight penalty of 1/8 per
+# step. Each scheme has its features:
+#
+# - RoPE with fixed contents and Transformer-XL have a cosine and a sine of the distance for each
+#   frequency.
+# - T5 has a 1 in the column of the bucket, Shaw and DeBERTa in the column of the clipped distance,
+#   and ALiBi has the distance.
+# - Sinusoidal encodings have all products of a component of $p_i$ and one of $p_j$ (any matrix
+#   $W_QW_K^\top$), and a learned table has a number for each pair of rows.
+#
+# RoPE is also read with two of its scalings, linear and NTK.
 
 # %%
 from pe_numpy import linear_scaling, ntk_scaling, rope_frequencies, t5_bucket
@@ -434,560 +911,32 @@ assert abs(clock["linear, 2"][16] / wish[16] - 0.5) < 0.03 and error["ALiBi"].ma
 assert np.ptp(panels["T5"][""][seen:]) < 1e-9 and np.ptp(panels["Shaw, DeBERTa"][""][16:]) < 1e-9
 
 # %% [markdown]
-# Five ways to behave beyond training:
+# The schemes behave in five ways beyond training:
 #
-# - the **sinusoidal** head is fine for a query at 31 (dotted) and wrong for a query at 63, *even about its
-#   direct neighbours*: not the distance is new but the places;
-# - the **learned** table stops;
-# - **clocks of the distance** (RoPE, Transformer-XL) are right wherever the distance was trained, and then bend
-#   where their sines take them. Linear scaling (dotted) gives half the wish;
-# - **buckets and clipping** go flat: beyond the last, all is equally far;
-# - **ALiBi** goes on as it began. It was not fitted to the line; it is the line.
+# - The **sinusoidal** head is right for a query at 31 (dotted) and wrong for a query at 63, *even
+#   about its direct neighbours*. Not the distance is new but the positions.
+# - The **learned** table stops.
+# - **Waves of the distance** (RoPE, Transformer-XL) are right wherever the distance was trained, and
+#   then bend with their sines. Linear scaling (dotted) gives half the target.
+# - **Buckets and clipping** go flat: beyond the last one, all keys are equally far.
+# - **ALiBi** continues as it began. It was not fitted to the line; it is the line.
 #
-# So in a longer text an absolute code meets new *places*, and all pairs there are new; a relative one meets new
-# *distances*, and only far pairs are. That is why a window saves RoPE and does not save sinusoids
-# ([chapter 35](35_alibi.ipynb)). (One wish, one fit: the picture shows what the features leave open, not what
-# training does with it.)
-#
-# ## What training adds
-#
-# [Chapter 71](71_study.ipynb) trains tiny models on 32 symbols, at several budgets, and tests them on up to 256.
-# Here are its numbers on which the advice rests, means over the seeds at the middle budget: the loss on text at 32 and
-# its rise at 256; the answers to "which symbol stood three back?"; and the *needles*, values found beside a key
-# that is named at the end. (ALiBi is shown with its published slopes, and with steeper ones that fit 32 symbols.)
-
-# %%
-from pe_numpy.judging.verdicts import Study
-
-book, compared = Study("results/study.csv"), {}
-
-
-def compare(task, a, b, multiple=8, kind="loss", margin=0.0):
-    """As `book.compare`, and keep the question and what came out."""
-    found = book.compare(task, a, b, multiple, kind, margin)
-    names = [x if isinstance(x, str) else f"{x['encoding']} {x['scaling']}" for x in (a, b)]
-    names = [n + " tuned" * ("tuning" in x) for n, x in zip(names, (a, b), strict=True)]
-    compared[task, *names, multiple, kind] = a, b, found
-    return found
-
-
-# %%
-names = "none learned sinusoidal tupe alibi_256 alibi t5 shaw transformer_xl deberta rope".split()
-models = {name: {"encoding": name} for name in names}
-for name in ("linear", "dynamic_ntk", "yarn", "rerope", "self_extend"):
-    models[f"RoPE {name}"] = {"encoding": "rope", "scaling": name}
-for name in ("direct", "linear", "ntk", "dynamic_ntk", "yarn"):  # tuned at four times the length
-    models[f"RoPE {name} tuned"] = {"encoding": "rope", "scaling": name, "tuning": 60}
-    models[f"RoPE {name} tuned"] |= {} if name in ("direct", "dynamic_ntk") else {"factor": 4}
-text, back, needle = (
-    {key: book.means(task, kind=kind, **model)[4] for key, model in models.items()}
-    for task, kind in (("text", "loss"), ("offset", "accuracy"), ("needle", "accuracy"))
-)
-
-# %%
-rise = {key: loss - loss[0] for key, loss in text.items()}
-print("trained on 32, tested on 256   loss  rise  back %  needles %")
-for key in models:
-    row = f"{100 * back[key][3]:7.0f} {100 * needle[key][3]:10.0f}"
-    print(f"{key:30} {text[key][0]:.2f}  {rise[key][3]:.2f} {row}")
-
-# %% [markdown]
-# The bench foretold a good part: new places spoil near pairs (learned, sinusoidal, TUPE), near distances stay
-# (Shaw, Transformer-XL, DeBERTa), a table of buckets scatters (T5, the less the longer it is trained). ALiBi's loss is
-# level, with its authors' slopes and with steeper ones; one layer of it has a part of "three back".
-# RoPE's mends trade: linear scaling keeps needles alone, dynamic NTK keeps more of "three back"
-# and fewer needles, YaRN most of both, and the loss of all three rises. ReRoPE and Self-Extend, which leave the frequencies
-# alone and change the *places*, keep all three without a step of training ([chapter 52](52_new_places.ipynb)). Tuned for 60
-# steps at four times the length, NTK, dynamic NTK and YaRN keep all three there; RoPE as it is ("direct") and linear
-# scaling don't. At eight times none of the five does: NTK's loss on text is above both others', YaRN's below dynamic
-# NTK's from budget 4 on, and needles decide nothing between these two. ([Not one of these](#how-many-comparisons)
-# outlasts a correction for the number of comparisons.) Tasks so small are no guide for a large model.
-
-# %%
-assert min(back[key][3] for key in ("shaw", "transformer_xl", "deberta")) > 0.95
-level = ("alibi", "alibi_256", "shaw", "transformer_xl", "deberta")
-assert max(rise[key][3] for key in level) < 0.1
-assert all(0.3 < back[key][3] < 0.7 for key in level[:2])
-assert back["RoPE linear"][1] < 0.2 and needle["RoPE linear"][3] > 0.95
-assert back["RoPE dynamic_ntk"][3] > 0.85 > 0.8 > needle["RoPE dynamic_ntk"][3]
-assert back["RoPE yarn"][3] > 0.85 and needle["RoPE yarn"][3] > 0.95
-assert min(rise[f"RoPE {name}"][3] for name in ("linear", "dynamic_ntk", "yarn")) > 0.5
-ntk, dynamic, yarn = (models[f"RoPE {name} tuned"] for name in ("ntk", "dynamic_ntk", "yarn"))
-assert compare("text", ntk, yarn) == compare("text", ntk, dynamic) == "higher"
-assert compare("needle", ntk, dynamic, kind="accuracy") == "lower"
-assert compare("needle", ntk, yarn, kind="accuracy").endswith("lower at 4, not decided at 10")
-assert compare("text", yarn, dynamic) == "lower from 4 on"
-assert compare("needle", yarn, dynamic, kind="accuracy") == "not decided"
-
-
-# %%
-def keeps_all(key, n):
-    """At one length: loss, three back and needles."""
-    return bool(rise[key][n] < 0.1 and back[key][n] > 0.9 and needle[key][n] > 0.9)
-
-
-at_four, at_eight = ([key for key in models if keeps_all(key, n)] for n in (2, 3))
-print("keep all three at four times:", ", ".join(at_four))
-print("and at eight times:", ", ".join(at_eight))
-vectors, places = ["shaw", "transformer_xl", "deberta"], ["RoPE rerope", "RoPE self_extend"]
-tuned = [f"RoPE {name} tuned" for name in ("ntk", "dynamic_ntk", "yarn")]
-assert at_eight == [*vectors, *places] and at_four == ["t5", *at_eight, *tuned]
-
-# %% [markdown]
-# ## Many names, few schemes
-#
-# The book has more schemes than these fifteen, and several are one formula seen from another side. With the slope
-# $m$, for keys of the past:
-#
-# | equal | when | chapter |
-# |---|---|---|
-# | ALiBi, KERPLE's power | its exponent is 1 | [36](36_distance_functions.ipynb) |
-# | ALiBi, FIRE | $f$ is linear, $c$ goes to 0, no query stands beyond $L$ | [36](36_distance_functions.ipynb) |
-# | KERPLE's logarithm, FIRE | $f$ is linear, no query stands beyond $L$ | [36](36_distance_functions.ipynb) |
-# | ALiBi, FoX | each gate is $e^{-m}$ | [37](37_content.ipynb) |
-# | ALiBi, stick-breaking | equal scores that break off $1-e^{-m}$; weights that sum to 1 | [37](37_content.ipynb) |
-# | FoX, CABLE | one's gate is $\sigma(z)$, the other's step is $-\mathrm{softplus}(-z)$ | [37](37_content.ipynb) |
-# | Sandwich, the product of two sinusoidal codes | less half of the width, scaled a head | [36](36_distance_functions.ipynb) |
-# | skew of the Music Transformer, shift of Transformer-XL | squares | [31](31_shaw.ipynb) |
-# | NEZHA, Shaw | the table is made of sinusoids | [31](31_shaw.ipynb) |
-# | two small tables of MViT, Shaw | the big table holds their sums | [38](38_windows.ipynb) |
-# | learned sink, plain attention | times $\sigma(\log\sum_j e^{s_{ij}}-a)$ | [12](12_attention_blocks.ipynb) |
-# | eigenvectors of a path, cosines | up to their signs | [26](26_counting.ipynb) |
-#
-# The cells assert each row: what comes to a straight line or to a logarithm, then tables, sinks and graphs.
-
-# %%
-from pe_numpy import alibi_slopes, causal_mask, fire_bias, forgetting_bias
-from pe_numpy import kerple_log_bias, kerple_power_bias
-
-at, m, ones = np.arange(40), alibi_slopes(4), np.ones(4)
-far, past = relative_distance(at, at), causal_mask(at, at)
-line, unit = alibi_bias(m, far), np.eye(1, 32)  # of FIRE's 32 units one is at work: f(u) = w u
-fire = {"W1": unit, "b1": np.zeros(32), "b2": 0 * m, "L": 64.0}
-straight = {"W2": -64 * unit.T * m, "c": 1e-9}
-curved = {"W2": -np.log1p(6.4) * unit.T * m, "c": 0.1}
-sums = np.cumsum(np.log(np.exp(-m[:, None]) * np.ones(40)), axis=1)  # of the gates' logarithms
-logs = kerple_log_bias(m, 0.1 * ones, far)
-assert np.allclose(kerple_power_bias(m, ones, far), line, rtol=0, atol=1e-12)
-assert np.allclose(fire_bias(fire | straight, at, at, eps=0), line, rtol=0, atol=1e-6)
-assert np.allclose(fire_bias(fire | curved, at, at, eps=0), logs, rtol=0, atol=1e-12)
-assert np.allclose(forgetting_bias(sums, sums)[:, past], line[:, past], rtol=0, atol=1e-12)
-
-# %%
-from pe_numpy import sandwich_bias, sinusoidal
-
-left = np.exp(-m[0]) ** np.arange(39, 0, -1) * np.expm1(m[0])  # of the stick, from the far end on
-assert np.allclose(left / left.sum(), softmax(line[0, -1, :-1]), rtol=0, atol=1e-12)
-assert np.allclose(left[::-1].cumsum(), 1 - np.exp(-m[0] * at[1:]), rtol=0, atol=1e-12)
-z = np.random.default_rng(6).standard_normal(40)
-steps, gates = -np.log1p(np.exp(-z)), 1 / (1 + np.exp(-z))
-assert np.allclose(steps, np.log(gates), rtol=0, atol=1e-12)
-codes = sinusoidal(at * 10000 ** (-2 / 128), 128)  # the waves begin with the second
-product = (codes @ codes.T - 64) / (2 * np.arange(1, 5)[:, None, None])  # 8 h / H
-assert np.allclose(sandwich_bias(4, far), product, rtol=0, atol=1e-12)
-
-# %%
-from pe_numpy import decomposed_scores, nezha_table, relative_shift, shaw_scores
-
-rng = np.random.default_rng(7)
-q, k, rows, columns = (rng.standard_normal((n, 4)) for n in (6, 6, 3, 5))
-i = np.arange(6)
-skewed = np.pad(products := rng.standard_normal((6, 6)), ((0, 0), (1, 0))).reshape(7, 6)[1:]
-assert np.array_equal(skewed, relative_shift(products))
-waves = sinusoidal(np.arange(6, -1, -1), 4)  # row 0 belongs to the farthest future
-assert np.allclose(nezha_table(3, 4), waves, rtol=0, atol=1e-12)
-dy, dx = (relative_distance(n, n) for n in np.divmod(i, 3))  # a picture of 2 rows, 3 columns
-both = (rows[:, None] + columns).reshape(15, 4)  # one row for each pair of offsets
-sums = shaw_scores(q, k, 2 * both, 5 * dy + dx)  # Shaw halves all, MViT q . k alone
-assert np.allclose(decomposed_scores(q, k, rows, columns, dy, dx), sums, rtol=0, atol=1e-12)
-
-# %%
-from pe_numpy import attend, laplacian_encoding
-
-s, v, a = rng.standard_normal((2, 5, 7)), rng.standard_normal((2, 7, 3)), np.array([0.5, 20.0])
-plain, (sunk, _) = attend(s, v)[0], attend(s, v, sink=a)
-share = 1 / (1 + np.exp(a[:, None] - np.log(np.exp(s).sum(axis=-1))))  # sigma of the difference
-assert np.allclose(sunk, plain * share[..., None], rtol=0, atol=1e-12)
-path = np.eye(12, k=1) + np.eye(12, k=-1)
-vectors, n = laplacian_encoding(path, 5, normalized=False), np.arange(12)[:, None] + 0.5
-cosines = np.cos(np.pi / 12 * n * np.arange(1, 6))
-overlap = (cosines / np.linalg.norm(cosines, axis=0)).T @ vectors
-assert np.allclose(np.abs(overlap), np.eye(5), rtol=0, atol=1e-12)
-
-# %% [markdown]
-# And the relatives of RoPE:
-#
-# | equal | when | chapter |
-# |---|---|---|
-# | xPos, RoPE | times $\zeta_c^{D/512}$ a pair | [45](45_rope_relatives.ipynb) |
-# | PoPE, RoPE of twice the width | of the pairs $(\mathrm{softplus}(x_c),0)$ | [45](45_rope_relatives.ipynb) |
-# | axial RoPE, RoPE of both halves | one by the row, one by the column | [43](43_rope_grid.ipynb) |
-# | M-RoPE, RoPE | text, whose three positions are equal | [43](43_rope_grid.ipynb) |
-# | LongRoPE, linear interpolation | all divisors are $s$ (but for LongRoPE's factor) | [50](50_scaling.ipynb) |
-# | YaRN, RoPE | $s=1$ | [50](50_scaling.ipynb) |
-# | p-RoPE, RoPE | all pairs turn | [42](42_rope_in_models.ipynb) |
-# | latent scores, absorbed or not | always | [44](44_fewer_keys.ipynb) |
-# | ReRoPE, leaky, Self-Extend, dual chunks, streaming, RoPE | $w\geq L$; $s=1$; $g=1$; $L\leq c$; $L\leq z+w$ | [52](52_new_places.ipynb) |
-
-# %%
-from pe_numpy import pope, pope_frequencies, rope, xpos, xpos_scale
-
-q, k, at = *rng.standard_normal((2, 6, 8)), np.arange(6)
-gaps, turned = relative_distance(at, at), [rope(x, at) for x in (q, k)]
-pairs = [np.reshape(x, (6, 4, 2)) for x in turned]
-faded = np.einsum("icx,jcx,ijc->ij", *pairs, xpos_scale(8) ** (gaps[..., None] / 512))
-assert np.allclose(xpos(q, at) @ xpos(k, at, key=True).T, faded, rtol=0, atol=1e-12)
-radii = np.stack([np.log1p(np.exp(q)), 0 * q], axis=-1).reshape(6, 16)
-assert np.allclose(pope(q, at), rope(radii, at, pope_frequencies(8)), rtol=0, atol=1e-12)
-
-# %%
-from pe_numpy import axial_frequencies, mrope_frequencies, patch_coordinates
-from pe_numpy import rope_frequencies, rope_nd
-
-cells, tall = patch_coordinates(2, 3), rope_frequencies(4, 100.0)
-halves = [rope(x, n, tall) for x, n in zip(np.split(q, 2, axis=1), cells.T, strict=True)]
-assert np.allclose(rope_nd(q, cells, axial_frequencies(8)), np.hstack(halves), rtol=0, atol=1e-12)
-prose = np.stack([at] * 3, axis=1)
-assert np.allclose(rope_nd(q, prose, mrope_frequencies((2, 1, 1))), turned[0], rtol=0, atol=1e-12)
-
-# %%
-from pe_numpy import linear_scaling, longrope_scaling, proportional_frequencies, yarn_scaling
-
-plain, one = rope_frequencies(8), yarn_scaling(8, 1, 30)
-slower = longrope_scaling(8, 90, [1] * 4, [3] * 4, 30, 3)[0]  # 90 is beyond 30: the second list
-assert np.allclose(slower, linear_scaling(plain, 3), rtol=1e-12, atol=0)
-assert np.allclose(one[0], plain, rtol=1e-12, atol=0) and one[1] == 1
-assert np.allclose(proportional_frequencies(8, 1.0), plain, rtol=1e-12, atol=0)
-
-# %%
-from pe_numpy import chunk_distance, mla_scores, rerope_distance, self_extend_distance
-from pe_numpy import streaming_distance
-
-heads, latent, w_uk = (rng.standard_normal(n) for n in ((2, 3, 6, 4), (6, 5), (3, 4, 5)))
-given = *heads, latent, q[:, :4], w_uk, at, at
-assert np.allclose(mla_scores(*given), mla_scores(*given, absorbed=False), rtol=0, atol=1e-12)
-near = rerope_distance(gaps, 6), rerope_distance(gaps, 2, stretch=1), chunk_distance(at, at, 8, 2)
-for same in (*near, self_extend_distance(at, at, 2, 1), streaming_distance(at, at, 4, 2)):
-    assert np.array_equal(same[gaps >= 0], gaps[gaps >= 0])
-print("all equal")
-
-# %% [markdown]
-# ## Who used what, when
-#
-# Advice follows custom, and custom has dates. The package holds a census of models: for each the month, the
-# encoding, the file that says so, and what the month rests on. What counts was fixed by a rule before counting:
-# every family of the transformers library (release 5.23.0, the mapping `MODEL_FOR_CAUSAL_LM_MAPPING_NAMES`) that is a
-# decoder with attention and code of its own, and reaches a billion parameters, by default or in a model that it names.
-# **Predict** since when most of them rotate.
-
-# %% fold="output" alt="Models from 2017 to 2026 on a line for each encoding, and below the share of each place by year among the families. What one sees: token vector on the left, score in the middle, dozens of green dots on the right; bars mostly green since 2023, nearly all since 2024; the rest is grey, in 2026 red."
-from collections import Counter
-
-from pe_numpy.book.census import candidates, census, users_of
-from pe_numpy.book.plots.census import census_timeline
-
-entries = census()
-census_timeline(entries)
-plt.show()
-families = [row for row in entries if row.kind == "family"]
-print(f"{len(candidates())} candidates:", dict(Counter(one.verdict for one in candidates())))
-turn = {}  # by year: does some layer rotate?
-for row in families:
-    turn.setdefault(row.year, []).append(row.place == 2)
-for year, answer in turn.items():
-    print(f"{year}: {sum(answer):2} of {len(answer):2} families rotate")
-
-# %%
-assert [year for year in turn if np.mean(turn[year]) > 0.5] == [2023, 2024, 2025, 2026]
-since = [row for row in families if row.year >= 2024]
-without, scored, rotating = ([row.model for row in since if row.place == n] for n in (0, 3, 2))
-partly = sum(row.encoding == "nope_layers" for row in since)
-print(f"{len(families)} families; since 2024 {len(rotating)} of {len(since)} rotate")
-print(partly, "in part; no position:", ", ".join(without), "- in the score:", *scored)
-others = [row.setting for row in families if row.place == 0]
-assert all("recurrent" in said or "state spaces" in said for said in others)
-assert len(without) == len(others) == 6 and scored == ["Inkling", "Inkling 2"]
-assert {"Bamba", "Falcon-H1", "MiniMax", "Qwen3-Next"} < set(rotating)
-assert (len(families), len(rotating), len(since), partly) == (127, 100, 108, 10)
-alone = [row.model for row in entries if row.kind == "scheme" and not users_of(row.encoding)]
-print("schemes that set no released model apart:", ", ".join(alone))
-assert {"KERPLE", "FIRE", "CoPE", "FoX"} < set(alone)
-
-# %% [markdown]
-# Of the 127 families that count, most have rotated since 2023: since 2024, 100 of 108. In ten of these 100 some layers of
-# self-attention go without. Of the eight others, six have no position in any attention layer (Jamba, Zamba, Zamba2, Granite 4.0-H, Kimi
-# Linear, Nemotron-H): all are hybrids, whose other layers, recurrent or state spaces, know the order. (Hybrids need not:
-# Bamba, Falcon-H1, MiniMax and Qwen3-Next rotate.) The last two, both Inkling, have Shaw's idea. (Other distances for RoPE
-# are red, since the pair decides them.)
-# Ideas for the score went on (open dots), but no released model in the census is set apart by KERPLE, FIRE,
-# CoPE or FoX.
-#
-# *What it is not.* It counts code, not models: Llama 1 to 3 are one family, and near copies are several. A row is what the
-# code does by default; a checkpoint may differ (a base, a scaling, layers without). Left out are closed models, those
-# whose code is not in that library, decoders that it knows only with pictures, and what is small (GPT-2, whose page names
-# no size). In the picture squares and open dots are chosen by hand and not counted; full dots without a name are families
-# whose rotation is plain, partial or latent. And models copy their forerunners: what is common is not thereby better.
-#
-# ## So, which one?
-#
-# ### Who is left
-#
-# First what can be computed: name what you need, and see who says yes to all of it. **Predict** who is left in
-# the first line.
-
-# %% fold="output"
-decoder = "distance alone", "exact with a cache", "defined beyond"
-needs = {
-    "decoder, any fused attention": (*decoder, "plain attention"),
-    "decoder, fused, with a bias": (*decoder, "a bias will do"),
-    "encoder": ("distance alone", "sees the mirror"),
-    "encoder, both words have a say": ("distance alone", "sees the mirror", "answering has a say"),
-    "equal words must be counted": ("tells equal words apart", "defined beyond"),
-    "pictures of several sizes": ("distance alone", "steps on a grid", "defined beyond"),
-}
-left = {case: [n for n in schemes if all(n in who(w) for w in needs[case])] for case in needs}
-for case, found in left.items():
-    print(f"{case:31} {', '.join(found)}")
-assert left["decoder, any fused attention"] == ["none", "rope"]  # among the fifteen
-assert left["encoder, both words have a say"] == ["rope", "deberta"]
-
-# %%
-from pe_numpy.transformer.encodings import SCHEMES, Reach
-
-# The first line's questions again, to all schemes that the book's model takes.
-everyone = {name: scheme.make(Reach(N)) for name, scheme in SCHEMES.items()}
-del everyone["forgetting"]  # its gates are not in the bench's layer; it is a bias
-four = distance_alone, exact_with_cache, defined_beyond, plain_inside
-passing = [name for name, e in everyone.items() if all(test(e) for test in four)]
-print(", ".join(passing))
-fixed = ["partial_rope", "proportional_rope", "linear", "ntk", "yarn", "llama3"]
-assert passing == ["none", "rope", "xpos", "pope", *fixed]
-turning = {name for name, e in everyone.items() if 2 in where_is(e)}
-assert turning - set(passing) == {"dynamic_ntk", "longrope", "temperature", "rotary_values"}
-
-# %% [markdown]
-# In the first line two of the fifteen are left: RoPE, and no position at all, which no shift can change, since it knows no
-# distance either (a causal mask tells a decoder the order, [chapter 11](11_why_position.ipynb)). But the fifteen hold only
-# one other rotation. Of all schemes in the last line those that pass with a position are rotations with fixed frequencies
-# (xPos scales besides, PoPE makes radii of the contents); frequencies that change with the length fail with a cache. So the
-# tests answer "why a rotation?", without a claim of reading best. Among rotations RoPE is the plainest;
-# [chapter 42](42_rope_in_models.ipynb) and [chapter 50](50_scaling.ipynb) compare frequencies.
-#
-# ### The guide
-#
-# Which positional encoding should I use? Each line says what to take, and what that rests on: **measured** here or in the chapter named, **sourced** from papers, or **custom**,
-# what most people do.
-#
-# | situation | take | rests on |
-# |---|---|---|
-# | short texts, one fixed length | whatever is simplest, or try RoPE | sourced: table and sinusoids give "nearly identical results" in translation (Vaswani et al. 2017, table 3, row E); measured: on the study's text RoPE's loss is below both at every budget, on its Markov language at the shortest alone |
-# | a new decoder, served at its trained length | RoPE | measured: nothing to learn, plain attention, exact cache; custom: the [census](#who-used-what-when). That it reads *better* is believed: Scao et al. (2022), before BLOOM, found ALiBi best and rotary behind learned |
-# | longer texts than trained, no more training, near words matter | ALiBi; RoPE with a window or at other places; Shaw, Transformer-XL or DeBERTa if their price does not matter | measured: level loss (above; [chapter 35](35_alibi.ipynb)); sourced for ALiBi (Press et al. 2022). Models trained without a window may need their first tokens (sourced: Xiao et al. 2024) |
-# | longer texts than trained, far words matter | RoPE, stretched *and* tuned on long texts; untuned, ReRoPE or Self-Extend | sourced: Chen et al. 2023, Peng et al. 2023, Xiong et al. 2023, Jin et al. 2024; measured: above |
-# | more steps of reasoning than trained (longer sums, longer copies) | an open question | sourced: ALiBi, RoPE and absolute codes all do badly, no position at all does best (Kazemnejad et al. 2023, small models) |
-# | an encoder | RoPE, T5's bias, Shaw or DeBERTa; not a symmetric ALiBi alone | measured: mirror images; between the four: custom |
-# | pictures of one size | a learned table | sourced: the kind hardly matters, to have one does (Dosovitskiy et al. 2021, appendix D.4) |
-# | pictures of many sizes | RoPE with half of the components turned by the row, half by the column (*axial*), or a learned bias for each step | measured: the step alone counts; sourced: Heo et al. 2024 for RoPE, Liu et al. 2021 for a bias |
-# | streaming with a cache | a relative encoding with fixed frequencies; true positions in a plain window, positions within the cache if the first tokens are kept as well | measured: keys turned once keep their scores ([chapter 63](63_decoding.ipynb)); sourced: Xiao et al. 2024, section 3.2 |
-# | equal things must be counted | a code at place 1, Shaw's value term, or one token that is different | measured and proved ([chapter 30](30_expansion.ipynb)); sourced: Luo et al. 2022 |
-# | a set without an order | nothing, and no causal mask | proved ([chapter 11](11_why_position.ipynb)) |
-# | a pretrained model | the encoding it was trained with, to the last detail | measured: each mistake below changes the numbers |
-#
-# For example: a decoder is trained from scratch at 2048 tokens and shall serve 8192, a factor of 4. If near
-# words are all it needs: ALiBi, or RoPE with a window. If not: RoPE, stretched by 4 with YaRN or NTK and tuned for some
-# steps at 8192, or with nothing tuned at the places of Self-Extend; in the study all three keep loss, "three back" and needles
-# at that factor. Self-Extend needs two products for each pair, and the plain attention of the picture does not pick between them. What would
-# change this advice: a study of larger models.
-#
-# For a pretrained model check layout and base of RoPE ([chapter 40](40_rope_derived.ipynb)), its scaling and attention
-# factor ([chapter 50](50_scaling.ipynb)), the rule for slopes ([chapter 35](35_alibi.ipynb)), sign and
-# buckets of distances ([chapter 33](33_t5.ipynb), [chapter 34](34_deberta.ipynb)), where a table begins
-# ([chapter 21](21_learned.ipynb)), and whether scores are divided at all.
-#
-# ## Which tests show it
-#
-# You have chosen; does your program compute what you chose? The book's homework holds ten wrong versions of
-# `rope`, made on purpose. Which of seven usual checks catches how many?
-
-# %%
-from pe_numpy.homework.registry import EXERCISES
-
-x, y = np.random.default_rng(11).standard_normal((2, 6, 8))
-p = np.arange(6)
-
-
-def close(a, b):
-    return np.allclose(a, b, rtol=0, atol=1e-9)
-
-
-def scores_of(f, p):
-    return f(x, p) @ f(y, p).T
-
-
-# %% [markdown]
-# **Predict** for the most famous one: shift all positions, and the scores stay.
-
-# %% fold="output" alt="Which of ten wrong versions of rope is caught by which of seven checks. What one sees: shape, norm, position 0 and the shift catch next to nothing; scores catch eight; one vector at position 3 catches all ten."
-checks = {
-    "shape": lambda f: f(x, p).shape == x.shape,
-    "norms are kept": lambda f: close((f(x, p) ** 2).sum(-1), (x**2).sum(-1)),
-    "position 0 unchanged": lambda f: close(f(x[:1], p[:1]), x[:1]),
-    "a shift keeps scores": lambda f: close(scores_of(f, p), scores_of(f, p + 99)),
-    "last token alone": lambda f: close(f(x[5:], p[5:]), f(x, p)[5:]),
-    "scores are right": lambda f: close(scores_of(f, p), scores_of(rope, p)),
-    "one vector at position 3": lambda f: close(f(x[:1], p[3:4]), rope(x[:1], [3])),
-}
-wrong = {m.name: m.function for m in EXERCISES["rope"].mistakes[:10]}
-caught = {name: [not check(f) for check in checks.values()] for name, f in wrong.items()}
-plots.what_catches_what(caught, list(checks), best=["one vector at position 3"])
-plt.show()
-assert all(check(rope) for check in checks.values()) and len(wrong) == 10
-assert np.sum(list(caught.values()), axis=0).tolist() == [0, 1, 1, 1, 1, 8, 10]
-
-# %% [markdown]
-# Nine of ten wrong versions satisfy the theorem: a rotation the other way, the other layout, wrong frequencies,
-# degrees. Most of these *are* relative encodings, only not this one. What catches all ten is the dullest
-# check: one vector, one position that is not 0, and numbers from somebody else.
-#
-# A recipe, then, for any encoding:
-#
-# 1. **One value at one position that is not 0**, from an independent source.
-# 2. **The whole layer on one decent input**: no two sizes equal, positions with gaps that do not begin at
-#    0, a number of heads that is no power of two, nothing that is 1. [Chapter 73](73_exercises.ipynb) shows which
-#    inputs let go which mistakes.
-# 3. For a decoder, **a prompt and single tokens give what one pass gives** (`exact_with_cache` above).
-
-# %% [markdown]
-# ## In short
-#
-# - **Which encoding for a new decoder?** A rotation with fixed frequencies; RoPE is the plainest. It knows the distance
-#   alone, works with any fused attention, is exact with a cache and is defined at every length. No position at all passes
-#   the same tests, but has a higher loss in the study (2.05 against 1.60). [Shown](#who-is-left).
-# - **Which one for texts longer than trained?** RoPE, stretched (by YaRN, NTK or dynamic NTK) and tuned for some steps on
-#   long texts, or, with nothing trained anew, at the places of Self-Extend. ALiBi's loss stays level, but of *needles*
-#   (facts far back) it finds 74 % at eight times the trained length, where DeBERTa finds 100 %.
-#   [Shown](#what-training-adds).
-# - **And for encoders and pictures?** An encoder: RoPE, T5's bias, Shaw or DeBERTa. Pictures of one size: a
-#   learned table; of many: RoPE by row and column. [Listed](#the-guide), with what is measured and what only said.
-# - **Which encodings can FlashAttention serve?** Those in the token vector, RoPE, and ALiBi, whose slopes it takes. T5 and TUPE need
-#   a fused attention that takes a bias; the scores of Shaw, Transformer-XL and DeBERTa one that calls a function for
-#   each score, like FlexAttention.
-#   [Shown](#what-the-picture-says).
-# - **How many parameters does position cost?** In a model of BERT's size: none for sinusoids, RoPE and ALiBi, 384
-#   for T5, 393,216 for a learned table, 14,180,352 for DeBERTa. [Shown](#what-it-costs).
-# - **How do I test my own?** One vector at one position that is not 0, with numbers from an independent source;
-#   then a prompt and single tokens against one pass. [Shown](#which-tests-show-it).
-
-# %% [markdown]
-# ## Exercises
-#
-# ### Exercise 1: The farthest wish
-#
-# By the bound at the head of this chapter, how far back may the wished key stand so that ALiBi, with
-# its best slope and silent contents, can still give it 5 % of the weight? And roughly, for large $n$?
-#
-# <details><summary>Hint 1</summary>
-#
-# Try $n^n/(n+1)^{n+1}$ for a few $n$.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# $\big(\frac{n}{n+1}\big)^n$ tends to $1/e$.
-#
-# </details>
-#
-# <details><summary>Solution</summary>
-#
-# Six back; for large $n$ the best weight is about $\frac1{e\,n}$.
-#
-# ```python
-# best_weight = lambda n: n**n / (n + 1) ** (n + 1)
-# assert best_weight(6) > 0.05 > best_weight(7)
-# assert np.isclose(best_weight(100) * 100 * np.e, 1, rtol=0.01, atol=0)
-# ```
-#
-# </details>
-#
-# ### Exercise 2: A sixteenth row
-#
-# KERPLE (Chi et al. 2022), in its logarithmic form, subtracts $b\,\ln(1+a\,|i-j|)$ from each score, with
-# learned positive $a$ and $b$. Write it as an encoding with $a=b=1$ and fill in its row of the picture.
-# Predict first: which answers differ from ALiBi's?
-#
-# <details><summary>Hint 1</summary>
-#
-# Only `scores` is needed: `super().scores(...)` plus a bias.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# Like ALiBi's, the penalty falls at each step, for ever, and knows no side.
-#
-# </details>
-#
-# <details><summary>Solution</summary>
-#
-# None differs: these questions cannot tell the two apart. What differs is how fast the penalty grows, and
-# with it the share of far keys.
-#
-# ```python
-# class Kerple(Encoding):
-#     def scores(self, params, q, k, context):
-#         return super().scores(params, q, k, context) - np.log1p(np.abs(context.distance))
-#
-# assert [bool(test(Kerple())) for test in tests] == answers["alibi"]
-# ```
-#
-# </details>
-#
-# ### Exercise 3: The fast test of relativity
-#
-# For scores of equal words, write `depends_on_distance` without a loop over the entries: True if on each
-# diagonal all scores are equal up to 1e-9. Find a matrix that is symmetric and not relative, and one that is
-# relative and not symmetric. (It is this chapter's homework, too.)
-#
-# <details><summary>Hint 1</summary>
-#
-# Each distance has its diagonal, for $n$ from $1-L$ to $L-1$.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# `np.diagonal(scores, n)` is that diagonal: take its range. (Steps from neighbour to neighbour add up.)
-#
-# </details>
-#
-# <details><summary>Solution</summary>
-#
-# ```python
-# def depends_on_distance(scores):
-#     L = len(scores)
-#     return all(np.ptp(np.diagonal(scores, n)) <= 1e-9 for n in range(1 - L, L))
-#
-# i = np.arange(6)
-# symmetric, relative_only = np.outer(i, i), i[:, None] - i
-# creeping = 0.4e-9 * np.add.outer(i, i)  # neighbours agree to the tolerance, ends do not
-# assert not depends_on_distance(symmetric) and depends_on_distance(relative_only)
-# assert np.abs(np.diff(np.diagonal(creeping))).max() < 1e-9 and not depends_on_distance(creeping)
-# ```
-#
-# </details>
+# This is one target and one fit. The figure shows what the features leave open, not what training
+# does with it.
 #
 # ## In practice
 #
-# **Say which questions you asked.** "Extrapolates well" in a report should name the length, whether the
-# loss or a search was tested, whether anything was tuned, and how many seeds.
+# **Say which questions you asked.** "Extrapolates well" in a report should name the length, whether
+# the loss or a search was tested, whether anything was tuned, and how many seeds.
 #
-# **A comparison shares everything but the encoding**: the width of the heads, the windows of the test, base
-# and slopes fitted to the length. An ALiBi with slopes made for a thousand tokens, trained on 32, is a straw man; so
-# may be a RoPE with the base 10,000 there. (The study has both forms of both. Fitted slopes have the lower loss on text at
-# the trained length, at every budget; a fitted base at twice the length. Farther out that turns: at four and eight times
-# the base 10,000 finds more needles at every budget, and the loss decides nothing or, at budget 10 and eight times, is lower
-# for 10,000. [None of it](#how-many-comparisons) outlasts a correction for the number of comparisons.) If the choice matters to you, train two small models on *your* task.
+# **A comparison shares everything but the encoding**: the head dimension, the windows of the test,
+# base and slopes fitted to the length. An ALiBi with slopes made for a thousand tokens, trained on
+# 32, is a straw man; so may be a RoPE with the base 10,000 there. The study has both forms of both.
+# Fitted slopes have the lower loss on text at the trained length, at every budget; a fitted base at
+# twice the length. Further out that turns. At four and eight times the base 10,000 finds more needles
+# at every budget, and the loss decides nothing or, at budget 10 and eight times, is lower for 10,000.
+# [None of it](#many-comparisons-holms-correction-second-reading) outlasts a correction for the number
+# of comparisons. If the choice matters to you, train two small models on *your* task.
 
 # %%
 assert compare("text", "alibi", "alibi_256", multiple=1, margin=0.05) == "lower"
@@ -998,16 +947,73 @@ assert compare("text", "rope", "rope_10000", multiple=4) == "not decided"
 assert compare("text", "rope", "rope_10000", multiple=8).endswith("higher at 10")
 
 # %% [markdown]
+# ## Many comparisons: Holm's correction (second reading)
+#
+# Each verdict of this chapter went through `compare`, which kept a list. The cell adds the verdicts
+# on RoPE, ALiBi, sinusoids and the learned table that the guide's first row and the
+# [In short](#in-short) answers rest on.
+
+# %% fold="output"
+assert not {"learned", "tupe"} & set(who("defined beyond")) and numbers["alibi"] == 0
+for task in ("markov", "text"):
+    assert compare(task, "rope", "sinusoidal", multiple=2) == "lower"
+    assert compare(task, "alibi", "rope", multiple=4) == "lower"
+    for name in ("sinusoidal", "learned", "alibi"):
+        print(f"{task}, at 32, RoPE against {name}:", compare(task, "rope", name, multiple=1))
+assert 0.7 < needle["alibi"][3] < 0.8 < 0.99 < needle["deberta"][3]
+dynamic = {"encoding": "rope", "scaling": "dynamic_ntk"}
+for task in ("markov", "text"):
+    assert compare(task, dynamic, "rope", multiple=4) == "lower"
+assert compare("needle", "rope", dynamic, 8, "accuracy") == "lower"
+relative = {"rope", *list(plots.NAMES)[9:]}
+assert relative - set(who("distance alone")) == {"tupe"}
+
+# %% [markdown]
+# The table of [length extrapolation](#length-extrapolation-of-trained-models) sets means against
+# thresholds; chance is not asked there. If you ask often, you find something by chance. So `p_value`
+# takes the p of Student's test at the worst budget of a verdict, and 1 where it names no direction.
+# Then Holm's rule corrects all of them for their number, as in
+# [chapter 71](71_study.ipynb#many-verdicts-at-once).
+
+# %% fold="output"
+from pe_numpy.judging.verdicts import holm
+
+alike = {key: found for key, (_, _, found) in compared.items() if found in ("lower", "higher")}
+p = [book.p_value(key[0], a, b, *key[3:]) for key, (a, b, _) in compared.items()]
+corrected = dict(zip(compared, holm(p), strict=True))
+print(f"{len(compared)} comparisons; {len(alike)} alike at every budget; * holds corrected")
+for (task, a, b, multiple, kind), found in alike.items():
+    mark = "*" if corrected[task, a, b, multiple, kind] < 0.05 else " "
+    print(f"{mark} {task}, at {32 * multiple}, {kind}: {a} {found} than {b}")
+
+# %%
+hold = [key[:4] for key in alike if corrected[key] < 0.05]
+both = [("rope", "sinusoidal", 2), ("alibi", "rope", 4)]
+wanted = {(task, *pair) for task in ("markov", "text") for pair in both}
+assert set(hold) == wanted | {("markov", "rope", "alibi", 1), ("text", "rope", "sinusoidal", 1)}
+missed = [key for key in alike if 0.05 <= corrected[key] < 0.06]
+assert len(missed) == 2 and all("rope dynamic_ntk" in key for key in missed)
+assert (len(compared), len(alike), len(hold)) == (25, 18, 6)
+
+# %% [markdown]
+# Of 25 comparisons 18 come out alike at every budget, and six of these hold for all 25 together. On
+# both languages the sinusoids' loss is above RoPE's at twice the length, and RoPE's above ALiBi's at
+# four times. At the trained length RoPE's loss is below ALiBi's on the Markov language and below the
+# sinusoids' on text. The others, among them everything about tuned models, dynamic NTK and the base
+# 10,000, are hints from few seeds. The list has only what this chapter says; more was looked at while
+# it was written, so this is the least correction. Nor is the border sharp: two verdicts on dynamic
+# NTK miss it by less than 0.01.
+#
 # ## Further reading
 #
-# - Press et al. 2022, "Train short, test long" (arXiv:2108.12409): four encodings compared on longer texts, with
-#   their speed.
-# - Kazemnejad et al. 2023, "The impact of positional encoding on length generalization in Transformers"
-#   (arXiv:2305.19466): five encodings on small tasks; no position at all does best.
+# - Press et al. 2022, "Train short, test long" (arXiv:2108.12409): four encodings compared on longer
+#   texts, with their speed.
+# - Kazemnejad et al. 2023, "The impact of positional encoding on length generalization in
+#   Transformers" (arXiv:2305.19466): five encodings on small tasks; no position at all does best.
 # - Scao et al. 2022, "What language model to train if you have one million GPU hours?"
 #   (arXiv:2210.15424): the comparison behind BLOOM's choice of ALiBi.
-# - Dosovitskiy et al. 2021 (arXiv:2010.11929), Liu et al. 2021, "Swin Transformer" (arXiv:2103.14030), Heo et al.
-#   2024 (arXiv:2403.13298): positions in pictures.
+# - Dosovitskiy et al. 2021 (arXiv:2010.11929), Liu et al. 2021, "Swin Transformer"
+#   (arXiv:2103.14030), Heo et al. 2024 (arXiv:2403.13298): positions in images.
 # - Chen et al. 2023 (arXiv:2306.15595), Peng et al. 2023 (arXiv:2309.00071), Xiong et al. 2023
 #   (arXiv:2309.16039): RoPE stretched and tuned. Jin et al. 2024 (arXiv:2401.01325): Self-Extend.
 # - Xiao et al. 2024, "Efficient streaming language models with attention sinks" (arXiv:2309.17453).

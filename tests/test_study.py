@@ -429,8 +429,8 @@ def quoted(table):
     losses = f"{near['none']:.2f} against {near['rope']:.2f}"
     yield "72_which_one", f"has a higher loss in the study ({losses})"
     far = {name: table.means("needle", name, "accuracy")[4][3] for name in ("alibi", "deberta")}
-    found = f"finds {100 * far['alibi']:.0f} % at eight times the trained length"
-    yield "72_which_one", f"{found}, where DeBERTa finds {100 * far['deberta']:.0f} %"
+    found = f"finds {100 * far['alibi']:.0f}% at eight times the trained length"
+    yield "72_which_one", f"{found}, where DeBERTa finds {100 * far['deberta']:.0f}%"
 
 
 def test_numbers_that_chapters_quote_are_those_of_the_table(book):
