@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 43. Turn in two and three dimensions: images and films
+# # 43. 2-D and multimodal RoPE (axial RoPE, M-RoPE)
 #
-# *How does RoPE turn by a row and a column, and where does an image stand among words?*
+# *How does RoPE rotate by a row and a column, and what position does an image have among words?*
 #
 # 35 minutes. Needs [25 Place pixels: positions on a grid](25_grid.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Ordinary RoPE rotates queries and keys by one number, the token's position. A
+# piece of an image has two numbers, a row and a column, and a piece of a video has a time as well.
+# You extend the rotation to several coordinates, first for images, then for chats that mix text and
+# images, as Qwen2-VL reads them. At the end you can tell which variant a model uses, handle images of
+# another size, and give the word after an image its right position.
 
 # %% fold="input" alt="One query among 15 by 23 patches, and its score with each. What one sees: numbered row by row, a streaked band along its row; axial, a cross; mixed, one head, a cross turned by 22 degrees; mixed, twelve heads, a round spot."
 import matplotlib.pyplot as plt
@@ -24,6 +28,19 @@ Omegas |= {"mixed, one head": heads[4], "mixed, 12 heads": np.hstack(heads)}
 plots.rope_grid_maps(Omegas, 15, 23, (7, 11))
 plt.show()
 
+# %% [markdown]
+# ## One index is not enough for RoPE on images
+#
+# A model for images cuts an image into **patches**, small squares of pixels, and turns each into a
+# token. The figure shows one query, in the black square, and its score with equal keys at all 15 by
+# 23 patches. The first map numbers the patches row by row. The others are built
+# [below](#axial-rope-each-pair-has-its-axis).
+#
+# What is the position of a patch? Number the patches row by row, $i=wy+x$ for the patch in row $y$
+# and column $x$ of an image $w$ patches wide, and rotate by that number
+# ([chapter 40](40_rope_derived.ipynb)). **Predict**, for 2 rows of 3 patches: which neighbour does
+# the first patch of row 1 take the last patch of row 0 for?
+
 # %% fold="output"
 h, w = 2, 3
 z = np.random.default_rng(0).standard_normal((2, 8))  # one query, one key
@@ -40,17 +57,20 @@ assert np.isclose(neighbour, line_end, rtol=0, atol=1e-12)
 assert not np.isclose(neighbour, score_by_number((1, 0), (0, 0)), rtol=0, atol=0.1)
 
 # %% [markdown]
-# Its left neighbour. The number mixes two distances that have nothing to do with each other.
+# For its left neighbour. One number mixes two distances that have nothing to do with each other.
 #
-# ## Turn by a vector
+# ## 2-D RoPE: one angle from two coordinates
 #
-# Give the token its two **coordinates** $p=(y,x)$, and let each pair of components say how fast it turns along each
-# of them. These speeds are the columns of a matrix $\Omega$, a row for each axis $a$. The angle of pair $c$ is
+# Give the token its two **coordinates** $p=(y,x)$, and give each pair of components a **frequency**
+# along each of them, in radians per row and per column. The frequencies of one pair are a column of a
+# matrix $\Omega$, which has one row for each axis $a$. The angle of pair $c$ is
 #
 # $$\alpha_c=\sum_a p_a\,\Omega_{ac},\qquad \alpha=p\,\Omega$$
 #
-# and the pair turns counter-clockwise, as ever. That is the whole function; the cells of an image, counted row by row, take
-# a short cut, since $e^{i(y\omega_y+x\omega_x)}=e^{iy\omega_y}e^{ix\omega_x}$ and few $y$ and $x$ make up all of them:
+# and the pair turns counter-clockwise, as in ordinary RoPE. That is the whole function,
+# `rope_nd(q, coordinates, Omega)`. The patches of an image, counted row by row, take a shortcut,
+# because $e^{i(y\omega_y+x\omega_x)}=e^{iy\omega_y}e^{ix\omega_x}$ and few $y$ and $x$ make up all of
+# them.
 
 # %%
 show_source(rope_nd)
@@ -66,8 +86,9 @@ for i, (y, x) in enumerate(np.ndindex(h, w)):
         assert np.allclose(turned[i, 2 * c : 2 * c + 2], pair, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# By hand, with $K=4$: two pairs, the first for the row, the second for the column, both with speed 1. The image
-# has 2 rows and 3 columns of patches, and each holds the same vector $(1,0,1,0)$, two hands that point to the right.
+# Work it out by hand with a head of width $K=4$. There are two pairs, the first for the row, the
+# second for the column, both with frequency 1. The image has 2 rows and 3 columns of patches, and
+# each has the same vector $(1,0,1,0)$, two clock hands that point to the right.
 
 # %% alt="Six patches, two rows of three, each with two clocks. What one sees: the first hand turns from row to row and is equal along a row; the second turns from column to column and is equal down a column."
 plots.rope_grid_hands((p @ np.eye(2)).reshape(h, w, 2))
@@ -80,11 +101,13 @@ assert np.isclose(score, (np.cos(1) + np.cos(2)) / 2, rtol=0, atol=1e-15)
 
 # %% [markdown]
 # Patch (1, 2) turns its first hand by 1 radian and its second by 2. Its score with patch (0, 0) is
-# $(\cos1+\cos2)/\sqrt4 = 0.0621$. Every pair of patches that are one row and two columns apart has it.
+# $(\cos1+\cos2)/\sqrt4 = 0.0621$. Every pair of patches that are one row and two columns apart has
+# this score.
 #
-# ### What the score sees
+# ### 2-D RoPE scores depend only on the offset
 #
-# Turns of one pair add up, so a query at $p$ and a key at $p'$ see the difference alone. With $R(p)$ for the turn:
+# Rotations of one pair add up, so the score of a query at $p$ and a key at $p'$ depends only on the
+# difference. With $R(p)$ for the rotation:
 #
 # $$\big(R(p)\,q\big)\cdot\big(R(p')\,k\big) = \big(R(p-p')\,q\big)\cdot k$$
 
@@ -100,14 +123,16 @@ by_number = rope_nd(q, p, np.stack([w * rope_frequencies(8), rope_frequencies(8)
 assert np.allclose(by_number, rope(q, range(6)), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# So the same patches score each other alike wherever they are in the picture, and turned keys may be kept in a cache. The
-# last two lines: the row-by-row number is a choice of $\Omega$, too, with all columns in one direction
-# $(w,1)\,\theta_c$. All that follows is about better choices.
+# So the same patches have the same scores wherever they are in the image, and rotated keys may be
+# kept in a KV cache. The last two lines of the cell show that the row-by-row number is also a choice
+# of $\Omega$, with all columns in one direction $(w,1)\,\theta_c$. The rest of the chapter is about
+# better choices.
 #
-# ## Axial: each pair has its axis
+# ## Axial RoPE: each pair has its axis
 #
-# Half of the pairs turn with the row, half with the column. Each half has a **ladder** of speeds of its own, from 1
-# down towards $1/b$, where $b$ is the base:
+# Half of the pairs turn with the row, half with the column, so each column of $\Omega$ has one entry
+# that is not 0. Each half has its own **ladder** of frequencies, from 1 down towards $1/b$, where $b$
+# is the base:
 #
 # $$\Omega=\begin{pmatrix}\theta&0\\0&\theta\end{pmatrix},\qquad \theta_c=b^{-4c/K},\quad c=0,\dots,K/4-1$$
 
@@ -124,9 +149,10 @@ rows, columns = rope(q[:, :4], p[:, 0], theta), rope(q[:, 4:], p[:, 1], theta)
 assert np.allclose(rope_nd(q, p, Omega), np.hstack([rows, columns]), rtol=0, atol=1e-15)
 
 # %% [markdown]
-# It is two RoPEs side by side, so what you know of one ([chapter 41](41_rope_computed.ipynb)) holds for each. The
-# base may be small, as an image has few rows: over 16 steps and with $K=64$ the slowest pair turns by 0.213
-# radians for the base 100, and by 0.0028 for 10,000.
+# Axial RoPE is two RoPEs side by side, so what you know about one
+# ([chapter 41](41_rope_computed.ipynb)) applies to each. The base may be small, because an image has
+# few rows. Over 16 steps and with $K=64$ the slowest pair turns by 0.213 radians for the base 100,
+# and by 0.0028 for 10,000. On a grid, slow pairs nearly stand still.
 
 # %%
 for base in (100, 10_000):
@@ -134,13 +160,15 @@ for base in (100, 10_000):
 assert round(16 * axial_frequencies(64, base=100)[0, 15], 3) == 0.213
 
 # %% [markdown]
-# What can an axial head not do? Its score is a sum of a part that knows the rows and one that knows the
-# columns. Put equal keys at the corners of a rectangle, $(y_1,x_1)$ to $(y_2,x_2)$. Whatever the query and the key,
+# What can an axial head not do? Its score is a sum of a part that depends on the rows and one that
+# depends on the columns. Put equal keys at the corners of a rectangle, $(y_1,x_1)$ to $(y_2,x_2)$.
+# For any query and any key,
 #
 # $$s_{y_1x_1}+s_{y_2x_2}=s_{y_1x_2}+s_{y_2x_1}$$
 #
-# What the head thinks of its diagonal neighbour is settled by three others: the one above, plus the one on the
-# left, minus its own place. Hence the cross in the first picture. **Predict**: does it hold for a random $\Omega$?
+# So three scores fix the fourth. The score of the diagonal neighbour is the score of the patch above,
+# plus the score of the patch on the left, minus the score of the head's own patch. Hence the cross in
+# the first figure. **Predict**: does the equation hold for a random $\Omega$?
 
 # %% fold="output"
 y1, x1, y2, x2 = 1, 2, 4, 7
@@ -152,11 +180,12 @@ for name, choice in (("axial", Omega), ("random", rng.standard_normal((2, 4)))):
     assert np.isclose(s11 + s22, s12 + s21, rtol=0, atol=1e-12) == (name == "axial")
 
 # %% [markdown]
-# ## Mixed: directions of their own
+# ## Mixed RoPE: trained directions
 #
-# Then let each pair turn along a direction of its own, and train it: $\Omega$ becomes a parameter of each head. The
-# authors' code ([rope-vit](https://github.com/naver-ai/rope-vit/blob/ce85c2e/models/vit_rope.py)) begins with two directions at right angles. Draw $\varphi$ for
-# each head; for $c=0,\dots,K/4-1$
+# To reach the diagonals, let each pair turn along its own direction, and train it: $\Omega$ becomes a
+# parameter of each head. The authors' code
+# ([rope-vit](https://github.com/naver-ai/rope-vit/blob/ce85c2e/models/vit_rope.py)) begins with two
+# directions at right angles. It draws an angle $\varphi$ for each head. For $c=0,\dots,K/4-1$
 #
 # $$\Omega_c=b^{-4c/K}\begin{pmatrix}\cos\varphi\\\sin\varphi\end{pmatrix},\qquad
 # \Omega_{c+K/4}=b^{-4c/K}\begin{pmatrix}-\sin\varphi\\\cos\varphi\end{pmatrix},\qquad b=10$$
@@ -174,8 +203,9 @@ turn = np.array([[np.cos(phi), -np.sin(phi)], [np.sin(phi), np.cos(phi)]])
 assert np.allclose(Omega, turn @ axial_frequencies(8, base=10.0), rtol=0, atol=1e-15)
 
 # %% [markdown]
-# So a new mixed head is an axial one, of base 10, whose axes are turned by $\varphi$: the last assertion. Here are four
-# matrices; each dot is a column of $\Omega$, the speeds of one pair.
+# So a new mixed head is an axial one, of base 10, whose axes are rotated by $\varphi$, as the last
+# assertion shows. The next figure shows four matrices. Each dot is a column of $\Omega$, the
+# frequencies of one pair.
 
 # %% alt="The columns of four matrices Omega as dots on rays. What one sees: axial, four dots straight down, for the row, and four to the right, for the column; three mixed heads, the same right angle turned by other amounts."
 rng = np.random.default_rng(1)
@@ -199,14 +229,15 @@ print("range of 1 and of 12 heads, 200 draws:", average, "on average, at most", 
 assert average == {1: 0.2, 12: 0.05} and largest[12] == 0.13
 
 # %% [markdown]
-# These twelve heads together see a round neighbourhood: their mean is nearly the same in all directions. Not every
-# twelve do: of 200 draws the range on this ring is 0.05 on average and 0.13 at most (of one head 0.2 on average).
-# Training then moves each column; `rope_nd` takes the matrices of all heads, $(H, 2, K/2)$.
+# Together, these twelve heads attend to a round neighbourhood: their mean score is nearly the same in
+# all directions. Not every twelve do. Of 200 draws, the range on this ring is 0.05 on average and
+# 0.13 at most; for one head it is 0.2 on average. Training then moves each column. `rope_nd` takes
+# the matrices of all heads, $(H, 2, K/2)$.
 #
-# ## Seven codes, one product
+# ## Seven implementations of 2-D RoPE: axis order, base, pairs
 #
-# Seven libraries differ in the order of the axes, the ladder, the base, the pairs and the unit of length. The token in
-# row 1 and column 2, with $K=8$, so four angles:
+# Seven libraries differ in the order of the axes, the ladder, the base, the pairs and the unit of
+# length. The table gives the four angles of the token in row 1 and column 2, with $K=8$:
 #
 # | code | base | axes | angles | pairs |
 # |---|---|---|---|---|
@@ -218,7 +249,7 @@ assert average == {1: 0.2, 12: 0.05} and largest[12] == 0.13
 # | [EVA-02](https://github.com/baaivision/EVA/tree/5623d08) | 10,000 | row first | as timm, count squeezed | interleaved |
 # | [DINOv3](https://github.com/facebookresearch/dinov3/tree/6876159) | 100 | row first | from -1 to 1, times $2\pi$ | half |
 #
-# (Qwen2-VL, Pixtral and Gemma 4 as in transformers 5.23.0.)
+# Qwen2-VL, Pixtral and Gemma 4 are listed as in transformers 5.23.0.
 
 # %%
 at, two = np.array([[1, 2]]), axial_frequencies(8, base=1e4)
@@ -231,9 +262,9 @@ assert np.allclose(at @ alternate, [1, 0.01, 0.2, 0.002], rtol=0, atol=1e-15)
 assert np.allclose(at @ hundred, [1, 0.1, 2, 0.2], rtol=0, atol=1e-15)  # for the next cell
 
 # %% [markdown]
-# Equal angles can still meet different components. The vector 1, ..., 8, turned by 1, 0.1, 2, 0.2 in three
-# layouts. The last pairs halves *within* the four components of each axis, as Gemma 4 does: the half layout seen
-# through a permutation.
+# Equal angles can still apply to different components. The next cell rotates the vector 1, ..., 8 by
+# 1, 0.1, 2, 0.2 in three layouts. The last layout pairs halves *within* the four components of each
+# axis, as Gemma 4 does. It is the half layout seen through a permutation.
 
 # %%
 one_to_eight, order = np.arange(1.0, 9.0)[None], [0, 1, 4, 5, 2, 3, 6, 7]
@@ -249,11 +280,13 @@ by_axis = [
 assert np.allclose(blocks, np.hstack(by_axis), rtol=0, atol=1e-14)
 
 # %% [markdown]
-# ### A common mistake: height for width
+# ### A common mistake: swapped height and width
 #
-# The coordinates are made for $(w,h)$, the patches come from $(h,w)$. On a square nothing happens, so no test on
-# squares can notice; timm's [#2541](https://github.com/huggingface/pytorch-image-models/pull/2541) mended the order for
-# column-first models and images that are not square. **Predict** what becomes of the coordinates of a 2 by 3 image.
+# The coordinates are made for $(w,h)$, and the patches come from $(h,w)$. On a square nothing
+# happens, so no test on squares can show the mistake. timm's
+# [#2541](https://github.com/huggingface/pytorch-image-models/pull/2541) fixed the order for
+# column-first models and images that are not square. **Predict** what happens to the coordinates of a
+# 2 by 3 image.
 
 # %% fold="output"
 right, wrong = patch_coordinates(2, 3), patch_coordinates(3, 2)
@@ -264,12 +297,13 @@ print(f"largest change of a score: {np.abs(good - bad).max():.2f}")
 assert np.abs(good - bad).max() > 1
 
 # %% [markdown]
-# ## Images of another size
+# ## 2-D RoPE for images of another size
 #
-# A model trained on 14 by 14 patches gets 20 by 20. Three answers are in use. Go on counting (Qwen2-VL, Pixtral):
-# then fast pairs are fine, and slow ones meet new angles, as with longer texts. Or squeeze the count by trained over present size
-# (EVA-02; timm's `ref_feat_shape`). Or measure the middle of patch $i$ of $N$ from -1 to 1, and put a factor $2\pi$
-# into $\Omega$ (DINOv3). With $N_0$ patches in training the two are
+# A model trained on 14 by 14 patches is given 20 by 20. Three answers are in use. The first continues
+# to count (Qwen2-VL, Pixtral). Then fast pairs are fine, and slow pairs reach new angles, as with
+# longer texts. The second squeezes the count by trained over present size (EVA-02; timm's
+# `ref_feat_shape`). The third measures the middle of patch $i$ of $N$ from -1 to 1, and puts a factor
+# $2\pi$ into $\Omega$ (DINOv3). With $N_0$ patches in training, the second and the third are
 #
 # $$i\,\frac{N_0}{N}\qquad\text{and}\qquad \frac{2\,(i+\tfrac12)}{N}-1$$
 
@@ -295,11 +329,13 @@ plt.show()
 assert (twenty > 13).sum() == 6 and (ways["squeezed"][1] > 13).sum() == 1
 
 # %% [markdown]
-# Squeezing keeps the picture's size, not the patch's: one step to the right now counts 0.7. That is right if the
-# same picture comes with finer patches ([chapter 25](25_grid.ipynb) has the same choice for tables).
+# Squeezing keeps the image's size, not the patch's: one step to the right now counts 0.7. That is
+# right if the same image comes with finer patches ([chapter 25](25_grid.ipynb) has the same choice
+# for tables).
 #
-# A class token, like DINOv3's registers (more tokens without a patch), has no place, and is left unturned.
-# It then *stands at the origin*: for counted patches in the upper left corner, for centred ones in the middle of the image.
+# A class token, like DINOv3's registers (extra tokens without a patch), has no position and is not
+# rotated. It then *is at the origin*: for counted patches in the upper left corner, for centred ones
+# in the middle of the image.
 
 # %%
 assert np.allclose(np.diff(patch_coordinates(20, 20, trained=14)[:20, 1]), 0.7, rtol=0, atol=1e-12)
@@ -309,12 +345,14 @@ assert patch_coordinates(14, 14)[0].tolist() == [0, 0]
 assert patch_coordinates(15, 15, "centred")[112].tolist() == [0, 0]  # row 7, column 7
 
 # %% [markdown]
-# ## Text and images in one sequence
+# ## M-RoPE: text and images in one sequence
 #
-# A chat holds words, images and films. **M-RoPE** (multimodal, Qwen2-VL) gives every token three coordinates: time, row,
-# column. Text has all three equal. An image begins at the next free number $n$: its time is $n$, its rows and columns
-# count from $n$. What follows begins one after the largest number so far. Count tokens: Qwen2-VL merges 2 by 2 patches
-# into one. Two words, an image of 2 by 3 tokens, a word:
+# A chat contains words, images and videos. **M-RoPE** (multimodal RoPE, Qwen2-VL) gives every token
+# three coordinates: time, row and column. Text has all three equal. An image begins at the next free
+# number $n$. Its time is $n$, and its rows and columns count from $n$. What follows begins one after
+# the largest number so far. All counts are in tokens, and Qwen2-VL merges 2 by 2 patches into one. A
+# token's **slot** is its index in the sequence, and so its row in the KV cache. The example has two
+# words, an image of 2 by 3 tokens and a word:
 
 # %%
 show_source(mrope_positions)
@@ -330,13 +368,15 @@ plots.rope_grid_places(positions, [0, 1, 8])
 plt.show()
 
 # %% [markdown]
-# The largest number in the image is 4, in its last column; so the word after it stands at 5, three places
-# earlier than its slot, 8. And $\Omega$? There is *one* ladder, and each pair belongs to one axis, $a(c)$:
+# The largest number in the image is 4, in its last column. So the word after it is at 5, three less
+# than its slot, 8. What is $\Omega$? There is only *one* ladder, and each pair belongs to one axis,
+# $a(c)$:
 #
 # $$\Omega_{ac}=b^{-2c/K}\ \text{ if } a=a(c),\ \text{ else } 0$$
 #
-# `mrope_section` has the number of pairs for time, row and column. Qwen2-VL gives them out in order
-# (16, 24, 24); Qwen3-VL in turn (24, 20, 20): time, row, column, time, ..., and all that is left to time.
+# `mrope_section` contains the number of pairs for time, row and column. Qwen2-VL assigns them in
+# order (16, 24, 24). Qwen3-VL assigns them in turn (24, 20, 20), as time, row, column, time, ..., and
+# gives all the rest to time.
 
 # %%
 show_source(mrope_frequencies)
@@ -362,27 +402,30 @@ assert counts == [[16, 24, 24], [24, 20, 20], [16, 24, 24]]
 assert (shares["Qwen3-VL"][60:] == 0).all()
 
 # %% [markdown]
-# For text the three coordinates are equal, so each pair turns as in plain RoPE, whoever owns it: the last assertion
-# above. A model for images can begin with the weights of one for text. In blocks time has the fast pairs; in turn each
-# axis has fast and slow ones. (VideoRoPE comes [below](#two-more-ways).)
+# For text the three coordinates are equal, so each pair turns as in ordinary RoPE, no matter which
+# axis owns it. The last assertion about `text` above shows this. Therefore a model for images can
+# begin with the weights of one for text. In blocks, time has the fast pairs. In turn, each axis has
+# fast and slow ones. (VideoRoPE comes [below](#videorope-and-liere-second-reading).)
 #
-# ### The small image by hand
+# ### M-RoPE by hand: a small image
 #
-# Take three pairs, $K=6$, one for each axis, and the base 1000; so the speeds are 1, 0.1 and 0.01. Every token holds
-# $(1,0)$ in each pair. How does the last word score the last patch of the image, row 1 and column 2?
+# Take three pairs, $K=6$, one for each axis, and the base 1000, so the frequencies are 1, 0.1 and
+# 0.01. Every token has $(1,0)$ in each pair. What is the score $s$ of the last word with the last
+# patch of the image, row 1 and column 2?
 #
 # | | time | row | column |
 # |---|---|---|---|
-# | the word stands at | 5 | 5 | 5 |
-# | the patch stands at | 2 | 2 + 1 = 3 | 2 + 2 = 4 |
+# | the word is at | 5 | 5 | 5 |
+# | the patch is at | 2 | 2 + 1 = 3 | 2 + 2 = 4 |
 # | difference | 3 | 2 | 1 |
-# | times the speed | 3 | 0.2 | 0.01 |
+# | times the frequency | 3 | 0.2 | 0.01 |
 #
-# Each pair gives the cosine of its angle, so
+# Each pair contributes the cosine of its angle, so
 #
 # $$s=\frac{\cos 3+\cos 0.2+\cos 0.01}{\sqrt6}$$
 #
-# **Predict** the three angles between the last and the first patch of the image. Which hand does not turn?
+# **Predict** the three angles between the last and the first patch of the image. Which hand does not
+# turn?
 
 # %% fold="output"
 Omega = mrope_frequencies((1, 1, 1), base=1000.0)
@@ -396,12 +439,14 @@ assert np.isclose(scores[8, 7], (cos(3) + cos(0.2) + cos(0.01)) / np.sqrt(6), rt
 assert np.isclose(scores[7, 2], (1 + cos(0.1) + cos(0.02)) / np.sqrt(6), rtol=0, atol=1e-14)
 
 # %% [markdown]
-# Time: all patches of an image share it, so its pair sees how far the image is, and nothing within it.
+# The hand of time does not turn. All patches of an image share one time, so its pair shows how far
+# away the image is, and nothing within it.
 #
-# ### A common mistake: two meanings of interleaved
+# ### A common mistake: two meanings of interleaved in M-RoPE
 #
-# `interleaved` says which axis owns pair $c$. Which *components* make pair $c$ is another question, and the answer
-# of Qwen2-VL and Qwen3-VL is the half layout. (GLM-4V, in transformers 5.23.0, has blocks and interleaved pairs.)
+# Here `interleaved` says which axis owns pair $c$. Which *components* form pair $c$ is another
+# question, and the answer of Qwen2-VL and Qwen3-VL is the half layout. (GLM-4V, in transformers
+# 5.23.0, has blocks and interleaved pairs.)
 
 # %%
 Omega = mrope_frequencies((4, 2, 2), interleaved=True)
@@ -414,14 +459,15 @@ assert np.abs(right - wrong).max() > 0.5
 assert np.isclose(right[4, 4], wrong[4, 4], rtol=0, atol=1e-12)  # no distance, no difference
 
 # %% [markdown]
-# ### A common mistake: the lost delta
+# ### A common mistake: forgetting rope_deltas
 #
-# While a model answers, it reads one token at a time, in slot $m$ of its cache. Let the prompt have $L$ tokens and
-# let its largest number be $M$. The new token is text, so it stands at
+# While a model answers, it reads one token at a time, in slot $m$ of its cache. Let the prompt have
+# $L$ tokens and let its largest number be $M$. The new token is text, so its position is
 #
 # $$m+\delta,\qquad \delta=M+1-L$$
 #
-# on all three axes. **Predict** $\delta$ for two words and an image of 16 by 16.
+# on all three axes. Libraries store $\delta$ as `rope_deltas`. **Predict** $\delta$ for two words and
+# an image of 16 by 16.
 
 # %% fold="output"
 prompt, delta = mrope_positions([2, (1, 16, 16)])
@@ -437,15 +483,18 @@ print(f"score with the last patch: {right:.3f}, without delta {wrong:.3f}")
 assert not np.isclose(right, wrong, rtol=0, atol=0.4)
 
 # %% [markdown]
-# The first answer token would stand 240 places too far from all it has read. The prompt is computed well, so only the
-# answer suffers: "the the the" in [mlx-vlm #1619](https://github.com/Blaizzy/mlx-vlm/issues/1619), where its tokens
-# stood at 0 and then at their slots. The delta belongs to a sequence, not to a model: kept on the model, a later
+# Without $\delta$ the first answer token would be 240 positions too far from everything it has read.
+# The prompt is computed correctly, so only the answer suffers: "the the the" in
+# [mlx-vlm #1619](https://github.com/Blaizzy/mlx-vlm/issues/1619), where its tokens were at 0 and then
+# at their slots. The delta belongs to a sequence, not to a model. If it is kept on the model, a later
 # request can overwrite it ([mlx-vlm #1415](https://github.com/Blaizzy/mlx-vlm/issues/1415)).
 #
-# For a film, where does the text after it go on? With $F$ frames of $h\times w$, at $n+\max(F,h,w)$ here and in
-# transformers, version 4.57; at $n+\max(h,w)$ in 5.23.0
-# ([#45381](https://github.com/huggingface/transformers/issues/45381) reports wrong film positions in version 5.3.0).
-# They differ once there are more frames than rows and columns.
+# ### Text positions after a video in M-RoPE
+#
+# Where does the text after a video continue? With $F$ frames of $h\times w$, it continues at
+# $n+\max(F,h,w)$ here and in transformers, version 4.57, and at $n+\max(h,w)$ in 5.23.0.
+# ([#45381](https://github.com/huggingface/transformers/issues/45381) reports wrong video positions in
+# version 5.3.0.) They differ once there are more frames than rows and columns.
 
 # %%
 film, _ = mrope_positions([2, (6, 2, 3), 1])
@@ -453,12 +502,14 @@ print("text after a film of 6 frames:", film[-1].tolist(), " in 5.23.0:", 2 + ma
 assert film[-1].tolist() == [8, 8, 8] and film[-2].tolist() == [7, 3, 4]
 
 # %% [markdown]
-# ## Two more ways
+# ## VideoRoPE and LieRE (second reading)
 #
-# **VideoRoPE** ([code](https://github.com/Wiselnn570/VideoRoPE/blob/7712ca3/videorope-transformer/modeling_videorope.py))
-# gives time the *slowest* pairs, rows and columns in turn the rest, and puts frames along a diagonal:
-# frame $f$ (from 0) at $t=n+2f$, its rows and columns around $t$. (`ernie4_5_vl_moe` in transformers 5.23.0 shares
-# the pairs in the same way; its `mrope_section` has time last.)
+# **VideoRoPE**
+# ([code](https://github.com/Wiselnn570/VideoRoPE/blob/7712ca3/videorope-transformer/modeling_videorope.py))
+# gives time the *slowest* pairs, and rows and columns the rest in turn. It puts frames along a
+# diagonal. Frame $f$ (from 0) is at $t=n+2f$, with its rows and columns around $t$.
+# (`ernie4_5_vl_moe` in transformers 5.23.0 shares the pairs in the same way; its `mrope_section` has
+# time last.)
 
 # %%
 f, y, x = np.indices((2, 2, 3)).reshape(3, -1)
@@ -468,11 +519,12 @@ print(diagonal[:6].tolist(), "then text at", t.max() + 1)
 assert (diagonal[:, 0] + 1 == diagonal[:, 2]).sum() == 4 and t.max() + 1 == 5
 
 # %% [markdown]
-# **LieRE** ([arXiv:2406.10322](https://arxiv.org/abs/2406.10322)) lets a coordinate turn more than pairs:
-# $R(p)=\exp(\sum_a p_aG_a)$ with trained matrices, $G_a^\top=-G_a$. If these don't commute, scores depend on more
-# than the difference. STRING ([arXiv:2502.02562](https://arxiv.org/abs/2502.02562)) asks that they commute; then one
-# change of basis makes pairs of all of them, and it is mixed RoPE again. Two pairs of patches, both one row and one
-# column apart:
+# **LieRE** ([arXiv:2406.10322](https://arxiv.org/abs/2406.10322)) lets a coordinate rotate more than
+# pairs: $R(p)=\exp(\sum_a p_aG_a)$ with trained matrices, $G_a^\top=-G_a$. If these don't commute,
+# scores depend on more than the difference. STRING
+# ([arXiv:2502.02562](https://arxiv.org/abs/2502.02562)) requires that they commute. Then one change
+# of basis turns all of them into pairs, and the result is mixed RoPE again. The next cell takes two
+# pairs of patches, both one row and one column apart:
 
 
 # %%
@@ -493,38 +545,36 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 # %% [markdown]
 # ## In short
 #
-# - **What is 2-D RoPE?** Each pair of components turns by the angle $(p\,\Omega)_c$: the coordinates $p=(y,x)$ of
-#   the token times a matrix $\Omega$ of shape $(2, K/2)$. Scores depend on the *difference* of two coordinate
-#   vectors. In code: `rope_nd(q, coordinates, Omega)`. [Shown](#turn-by-a-vector).
-# - **Axial or mixed?** Axial: each pair turns with the row or with the column, so a column of $\Omega$ has one
-#   entry that is not 0; nothing is trained. Mixed: each pair has a direction of its own, trained for each head.
-#   [Shown](#mixed-directions-of-their-own).
-# - **Row or column first, which base, which pairs?** Libraries chose differently; a table has seven of them. The
-#   base is 100 or 10,000, which leaves slow pairs nearly still on a grid. Test with an image that is higher than wide.
-#   [Shown](#seven-codes-one-product).
-# - **What about a larger image?** Go on counting, squeeze the count into the trained range (EVA-02), or measure from -1 to 1
-#   (DINOv3). [Shown](#images-of-another-size).
-# - **What do `mrope_section` and `rope_deltas` mean?** How many pairs turn with time, row and column, in blocks
-#   (Qwen2-VL) or in turn (Qwen3-VL); and what to add to a slot of the cache, since after an image of
-#   $h\times w$ tokens text goes on only $\max(h,w)$ further.
-#   [Shown](#text-and-images-in-one-sequence).
-# - **Does "interleaved" mean interleaved pairs?** Not in M-RoPE: it is about which axis owns which pair. Qwen3-VL
-#   still pairs $c$ with $c+K/2$. [Shown](#a-common-mistake-two-meanings-of-interleaved).
-#
-# ## One number is not enough
-#
-# A model for images cuts a picture into **patches**, small squares of pixels, and makes a token of each. Where
-# does a patch stand? First attempt: number them row by row, $i=wy+x$ for the patch in row $y$ and column $x$ of
-# an image $w$ patches wide, and turn by that number ([chapter 40](40_rope_derived.ipynb)). **Predict**, for
-# 2 rows of 3 patches: what is the last patch of row 0 to the first patch of row 1?
+# - **What is 2-D RoPE?** Each pair of components turns by the angle $(p\,\Omega)_c$, the coordinates
+#   $p=(y,x)$ times a matrix $\Omega$ of shape $(2, K/2)$. Scores depend only on the *difference* of
+#   coordinates. [2-D RoPE](#2-d-rope-one-angle-from-two-coordinates).
+# - **Axial or mixed RoPE?** Axial RoPE turns each pair with the row or with the column and trains
+#   nothing. Mixed RoPE trains a direction for each pair in each head.
+#   [Axial](#axial-rope-each-pair-has-its-axis), [mixed](#mixed-rope-trained-directions).
+# - **Row or column first, which base, which pairs?** Libraries chose differently, and a table has
+#   seven of them. The base is 100 or 10,000. Test with an image that is higher than wide.
+#   [Seven implementations](#seven-implementations-of-2-d-rope-axis-order-base-pairs).
+# - **What about a larger image?** Continue to count, squeeze the count into the trained range
+#   (EVA-02), or measure from -1 to 1 (DINOv3). [Other sizes](#2-d-rope-for-images-of-another-size).
+# - **What do `mrope_section` and `rope_deltas` mean?** The first lists how many pairs turn with time,
+#   row and column. The second is added to cache slots: after an image of $h\times w$ tokens, text
+#   continues only $\max(h,w)$ further. [M-RoPE](#m-rope-text-and-images-in-one-sequence),
+#   [delta](#a-common-mistake-forgetting-rope_deltas).
+# - **Does "interleaved" mean interleaved pairs?** Not in M-RoPE. It says which axis owns which pair,
+#   in turn or in blocks. Qwen3-VL still pairs $c$ with $c+K/2$.
+#   [Two meanings](#a-common-mistake-two-meanings-of-interleaved-in-m-rope).
 
 # %% [markdown]
 # ## Exercises
 #
+# Functions to write are in `notebooks/exercises/43_rope_grid.py`; check yours with
+# `pe-numpy check 43_rope_grid.py`.
+#
 # ### Exercise 1: load rope-vit
 #
-# Its axial heads turn by the column first. You have weights and code that knows rows first. Which components of each head do
-# you reorder, so that `rope_nd` with `axial_frequencies` serves?
+# Its axial heads rotate by the column first. You have its weights, and code that expects rows first.
+# Which components of each head do you reorder, so that `rope_nd` with `axial_frequencies` gives its
+# scores?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -534,7 +584,7 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 #
 # <details><summary>Hint 2</summary>
 #
-# Reordering queries and keys alike changes no score.
+# Reordering queries and keys in the same way changes no score.
 #
 # </details>
 #
@@ -550,9 +600,10 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 #
 # </details>
 #
-# ### Exercise 2: two images
+# ### Exercise 2: M-RoPE positions of two images
 #
-# Three words, an image of 2 by 2, two words, an image of 1 by 4. Where does the next word stand, by hand? What is $\delta$?
+# A sequence has three words, an image of 2 by 2, two words, and an image of 1 by 4. Find by hand
+# where the next word is. What is $\delta$?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -562,13 +613,13 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 #
 # <details><summary>Hint 2</summary>
 #
-# Words at 5 and 6; the second image begins at 7 and its columns reach 10.
+# The words are at 5 and 6. The second image begins at 7, and its columns reach 10.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# At 11, in slot 13, so $\delta=-2$.
+# It is at 11, in slot 13, so $\delta=-2$.
 #
 # ```python
 # where, delta = mrope_positions([3, (1, 2, 2), 2, (1, 1, 4)])
@@ -577,25 +628,26 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 #
 # </details>
 #
-# ### Exercise 3: turn the picture
+# ### Exercise 3: rotate the image
 #
-# Turn an image of patches by 90°. Which mixed head gives the turned image the scores that an axial head gave the upright one?
+# Rotate an image of patches by 90°. Which mixed head gives the rotated image the scores that an axial
+# head gave the upright one?
 #
 # <details><summary>Hint 1</summary>
 #
-# The patch at $(y,x)$ goes to $(x,-y)$, up to a shift, which no score sees.
+# The patch at $(y,x)$ goes to $(x,-y)$, up to a shift, which changes no score.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# $p\,\Omega=p'\,\Omega'$ with $p'=pT$ asks for $\Omega'=T^{-1}\Omega$.
+# $p\,\Omega=p'\,\Omega'$ with $p'=pT$ requires $\Omega'=T^{-1}\Omega$.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# The one with $\varphi=-\pi/2$, or $\pi/2$ for the other direction.
+# The head with $\varphi=-\pi/2$, or $\pi/2$ for the other direction.
 #
 # ```python
 # T = np.array([[0, -1], [1, 0]])
@@ -611,22 +663,24 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 #
 # | scheme | who | trained, cached | cost | verdict |
 # |---|---|---|---|---|
-# | axial | Qwen2-VL's and Gemma 4's image parts, Pixtral, EVA-02 | nothing trained; turned keys are safe | as RoPE | simple; sees rows and columns, no diagonals of its own |
+# | axial | Qwen2-VL's and Gemma 4's image parts, Pixtral, EVA-02 | nothing trained; rotated keys are safe in a cache | as RoPE | simple: rows and columns, no diagonals of its own |
 # | axial, from -1 to 1 | DINOv3 | nothing; safe | as RoPE | images of many sizes |
-# | mixed | rope-vit | $\Omega$ a head and layer; safe | a table of angles a head | diagonals, if you train |
-# | M-RoPE in blocks | Qwen2-VL, Qwen2.5-VL | nothing; safe, with its delta | as RoPE | text weights stay valid |
-# | M-RoPE in turn | Qwen3-VL, Qwen3.5 | the same | as RoPE | the same, and each axis has fast and slow pairs |
+# | mixed | rope-vit | $\Omega$ per head and layer; safe | a table of angles per head | diagonals, if you train |
+# | M-RoPE in blocks | Qwen2-VL, Qwen2.5-VL | nothing; safe, with its delta | as RoPE | text weights remain valid |
+# | M-RoPE in turn | Qwen3-VL, Qwen3.5 | nothing; safe, with its delta | as RoPE | also valid, and each axis has fast and slow pairs |
 #
-# - **Write $\Omega$ down.** Its rows are the angles of the patches (1, 0) and (0, 1), counted from 0. One turned vector
-#   1, ..., $K$ then shows the pairs. Test with an image that has two different sides.
-# - **Know your film.** Qwen2.5-VL's time counts seconds times a factor, Qwen2-VL's counts frames. Tests with single
-#   images pass either way.
-# - **A causal mask knows no coordinates.** All patches of an image share one time, so a mask made of times lets them
-#   see later ones. Make it of slots.
+# - **Write $\Omega$ down.** Its rows are the angles of the patches (1, 0) and (0, 1), counted from 0.
+#   One rotated vector 1, ..., $K$ then shows the pairs. Test with an image that has two different
+#   sides.
+# - **Find out how your video counts time.** Qwen2.5-VL counts seconds times a factor, Qwen2-VL counts
+#   frames. Tests with single images pass either way.
+# - **Make the causal mask from slots.** All patches of an image share one time, so a mask made of
+#   times lets them see later ones.
 #
 # ## Further reading
 #
-# - Heo et al. 2024, *Rotary Position Embedding for Vision Transformer*, [arXiv:2403.13298](https://arxiv.org/abs/2403.13298).
+# - Heo et al. 2024, *Rotary Position Embedding for Vision Transformer*,
+#   [arXiv:2403.13298](https://arxiv.org/abs/2403.13298).
 # - Wang et al. 2024, *Qwen2-VL*, [arXiv:2409.12191](https://arxiv.org/abs/2409.12191).
 # - *VideoRoPE*, [arXiv:2502.05173](https://arxiv.org/abs/2502.05173).
 #

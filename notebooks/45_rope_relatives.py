@@ -1,12 +1,16 @@
 # %% [markdown]
-# # 45. Vary the rotation: xPos, turned values, PoPE
+# # 45. RoPE variants: xPos, rotated values, PoPE
 #
-# *What if rotations fade, values turn as well, or content leaves the angle to position alone?*
+# *What if rotations fade, values rotate as well, or content leaves the angle to position?*
 #
 # 30 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** RoPE rotates queries and keys, its scores do not fade with distance, and values
+# pass unrotated. You change one of these at a time. Scores may fade (xPos), values may rotate as
+# well, and content may set lengths so that only position sets angles (PoPE). In PaTH and Selective
+# RoPE the tokens between move the key. At the end you know what each variant may keep in a KV cache,
+# where xPos overflows, and which mistakes make a score depend on absolute positions again.
 
 # %% fold="input" alt="Left, the scores of RoPE and xPos over the distance, to 1,500. Right, one attention output while the text moves. What one sees: RoPE's score flutters on, xPos falls and becomes smooth; turned values give an output that goes round, turned back it stays."
 import matplotlib.pyplot as plt
@@ -25,6 +29,19 @@ kept = [rotary_values(a, v, [s + 2], s + np.arange(3), [1.0]) for s in range(6)]
 plots.rope_relatives_three(n, steady, fading, np.concatenate(moved), np.concatenate(kept))
 plt.show()
 
+# %% [markdown]
+# ## RoPE scores do not decay
+#
+# On the left, the figure shows scores of RoPE and xPos over the distance. On the right, it shows one
+# output of attention as the text moves, first with rotated values ("turned"), then with their sum
+# rotated back as well. The chapter builds both.
+#
+# Write each pair of a query or key as one complex number, $q_c$ and $k_c$. The score $s$ of RoPE for
+# a query at $i$ and a key at $j$, with $n=i-j$ and $K$ components per head, is a sum of clock hands,
+# each with its own frequency $\theta_c$ ([chapter 40](40_rope_derived.ipynb)):
+#
+# $$\sqrt K\,s(n)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;e^{in\theta_c}$$
+
 # %%
 from pe_numpy import pope, pope_frequencies, rope_frequencies, rope_matrix, softmax, xpos_scale
 
@@ -37,9 +54,9 @@ for i, j in ((0, 0), (7, 2), (2, 7), (900, 100)):
     assert np.isclose((rope(q, [i]) @ rope(k, [j]).T).item(), by_hand, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# No hand ever stops. At a distance of 1,000 the fast ones are still spinning, and two neighbouring keys there can
-# get quite different scores. If you take that for noise, let each hand grow shorter with the distance: that is xPos
-# (Sun et al. 2022).
+# No hand ever stops. At a distance of 1,000 the fast ones are still spinning, and two neighbouring
+# keys there can get quite different scores. If you take that for noise, let each hand grow shorter
+# with the distance. That is xPos (Sun et al. 2022).
 
 # %%
 for name, s in (("RoPE", steady), ("xPos", fading)):
@@ -49,9 +66,10 @@ for name, s in (("RoPE", steady), ("xPos", fading)):
 assert np.abs(np.diff(steady[1000:])).max() > 10 * np.abs(np.diff(fading[1000:])).max()
 
 # %% [markdown]
-# ## Turn and fade
+# ## xPos: RoPE with decay
 #
-# Each pair gets a number $\zeta_c$ below 1, what a distance of $\sigma=512$ leaves of it:
+# Each pair gets a number $\zeta_c$ below 1, the share of it that remains at a distance of
+# $\sigma=512$:
 #
 # $$\zeta_c=\frac{2c/K+\gamma}{1+\gamma},\qquad\gamma=0.4$$
 
@@ -64,8 +82,8 @@ print("zeta:", zeta.round(6).tolist())
 print("distance that halves each pair:", (512 * np.log(0.5) / np.log(zeta)).round().tolist())
 
 # %% [markdown]
-# Fast pairs (small $c$) fade first. To get $\zeta_c^{n/\sigma}$ into the score, the query takes $\zeta_c^{i/\sigma}$
-# and the key the opposite exponent, $\zeta_c^{-j/\sigma}$:
+# Fast pairs (small $c$) fade first. To get $\zeta_c^{n/\sigma}$ into the score, the query is
+# multiplied by $\zeta_c^{i/\sigma}$ and the key by the opposite power, $\zeta_c^{-j/\sigma}$:
 #
 # $$\sqrt K\,s(n)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;\zeta_c^{n/\sigma}\,e^{in\theta_c}$$
 
@@ -79,9 +97,10 @@ for i, j in ((0, 0), (7, 2), (2, 7), (900, 100)):
     )
 
 # %% [markdown]
-# Work one out: a pair that doesn't turn ($\theta=0$), query at 512, key at 0, both $(1,0)$. The query is
-# multiplied by $\zeta_0=0.4/1.4$, the key by 1; their product is $0.285714$. Now all four pairs, ones for query and key.
-# **Predict**: does the score fall from each distance to the next?
+# Work out one pair that doesn't turn ($\theta=0$), with a query at 512 and a key at 0, both $(1,0)$.
+# The query is multiplied by $\zeta_0=0.4/1.4$ and the key by 1, so their product is $0.285714$. Now
+# take all four pairs, with ones for query and key. **Predict**: does the score fall from each
+# distance to the next?
 
 # %% fold="output"
 one = np.ones((1, 8))
@@ -97,12 +116,12 @@ assert table == [2.828427, 2.496935, 1.810423, 1.388834, 1.599824, 2.100196]
 assert score(11, 7) > score(10, 7)  # n = 4 above n = 3
 
 # %% [markdown]
-# It doesn't. Near by, xPos is RoPE with hands hardly shorter: the score still swings. What falls is the *length* of
-# each hand, so a bound on the score falls.
+# It doesn't. At short distances xPos is RoPE with slightly shorter hands, and the score still swings.
+# What falls is the *length* of each hand, so a bound on the score falls.
 #
-# In one line: turning and fading by one step is one matrix $G$, $n$ steps are $G^n$. That is why only the
-# difference is left, $G^{i}G^{-j}=G^{i-j}$, and why the key needs the opposite exponent: a rotation is undone by its
-# transpose, a shrinking is not.
+# Rotating and fading by one step is one matrix $G$, and $n$ steps are $G^n$. Therefore only the
+# difference remains, $G^{i}G^{-j}=G^{i-j}$. The key needs the opposite exponent because a rotation is
+# undone by its transpose, and a shrinking is not.
 
 # %%
 G = rope_matrix(1, theta) @ np.diag(np.repeat(zeta ** (1 / 512), 2))
@@ -113,8 +132,8 @@ for i, j in ((3, 0), (900, 850)):
 assert np.array_equal(xpos(q, [9], scale_base=1e30), rope(q, [9]))  # zeta to the power of 0
 
 # %% [markdown]
-# *A common mistake*: multiplying queries and keys by the same factor, as one turns them by the same function. Then the
-# positions don't cancel: the score has $\zeta_c^{(i+j)/\sigma}$.
+# *A common mistake* is to multiply queries and keys by the same factor, just as both are rotated by
+# the same function. Then the positions don't cancel, and the score has $\zeta_c^{(i+j)/\sigma}$.
 
 # %%
 both_fade = xpos(one, [1002]) @ xpos(one, [1000]).T / 8**0.5
@@ -124,9 +143,9 @@ assert np.isclose(score(2, 0), score(1002, 1000), rtol=0, atol=1e-9)
 assert both_fade.item() < 0.5 * score(2, 0)
 
 # %% [markdown]
-# *Another*: turning pairs $(2c,2c+1)$ and scaling $(c,c+K/2)$. Then the two parts of a pair fade at different speeds,
-# and the score depends on the place again. rotary-embedding-torch did so until
-# [#34](https://github.com/lucidrains/rotary-embedding-torch/pull/34).
+# *Another* is to rotate pairs $(2c,2c+1)$ and scale pairs $(c,c+K/2)$. Then the two parts of a pair
+# fade at different speeds, and the score depends on absolute positions again. rotary-embedding-torch
+# did this until [#34](https://github.com/lucidrains/rotary-embedding-torch/pull/34).
 
 
 # %%
@@ -141,11 +160,11 @@ for i, j in ((300, 0), (311, 11)):
 assert wrong[1] > 1.9 * wrong[0]  # the same distance
 
 # %% [markdown]
-# ## A centre that stays
+# ## xPos overflow and the KV cache: fix the centre
 #
-# A key at $j=40{,}000$ is multiplied by $\zeta_0^{-78}$, more than float32 can hold, and the query's factor is as
-# small. So positions are counted from a **centre** $\mu$, which cancels in the score, as any shift does:
-# $(i-\mu)-(j-\mu)=i-j$. The package refuses factors that would not fit.
+# A key at $j=40{,}000$ is multiplied by $\zeta_0^{-78}$, more than float32 can represent, and the
+# query's factor is as small. So positions are counted from a **centre** $\mu$. It cancels in the
+# score, as any shift does: $(i-\mu)-(j-\mu)=i-j$. The package refuses factors that would not fit.
 
 # %%
 try:
@@ -161,13 +180,14 @@ for sigma in (64, 512):
 assert np.allclose(2 * 64 * limit, [9000, 1150], rtol=0.02, atol=0)  # as reported
 
 # %% [markdown]
-# Users meet both limits: with $\sigma=64$ local-attention failed for lengths above 9000, in fp16 above about 1150
-# ([#14](https://github.com/lucidrains/local-attention/issues/14)). bfloat16 has float32's range.
+# Users run into both limits. With $\sigma=64$ local-attention failed for lengths above 9000, and in
+# fp16 above about 1150 ([#14](https://github.com/lucidrains/local-attention/issues/14)). bfloat16 has
+# float32's range.
 #
-# Where is the centre? torchscale takes half of length plus offset, rounded up; rotary-embedding-torch and x-transformers
-# half the length of the call at hand. Within one call their scores agree. As a text grows the centre
-# moves, and in a cache of turned keys a query whose centre has moved by $\Delta\mu$ meets keys of an old one. Their
-# terms get
+# Where is the centre? torchscale takes half of length plus offset, rounded up. rotary-embedding-torch
+# and x-transformers take half the length of the current call. Within one call their scores agree. As
+# a text grows, the centre moves. In a cache of rotated keys, a query whose centre has moved by
+# $\Delta\mu$ is then compared with keys of an old centre. Their terms get
 #
 # $$\zeta_c^{-\Delta\mu/\sigma}\cdot\zeta_c^{n/\sigma}$$
 
@@ -181,15 +201,17 @@ for shift in (0, 30, 2000):
 assert round(score(2, 0), 6) == 1.810423
 
 # %% [markdown]
-# A centre moved by 30 is 60 tokens later: two percent too much. By 2,000, and even the sign is wrong. Whoever caches
-# turned keys fixes $\mu$ for good, as the class `XPos` of this package does. torchscale and x-transformers cache raw
-# keys and turn all of them at each step: safe, too.
+# A centre moved by 30 means 60 tokens later, and the score is two per cent too high. With a centre
+# moved by 2,000 even the sign is wrong. If you cache rotated keys, fix $\mu$ for good, as the class
+# `XPos` of this package does. torchscale and x-transformers cache unrotated keys and rotate all of
+# them at each step, which is also safe.
 #
-# rotary-embedding-torch has a function for cached keys, asked for in
+# rotary-embedding-torch has a function for cached keys, requested in
 # [#27](https://github.com/lucidrains/rotary-embedding-torch/issues/27). In its
 # [code of January 2026](https://github.com/lucidrains/rotary-embedding-torch/blob/8bb4643/rotary_embedding_torch/rotary_embedding_torch.py)
-# the centre of the queries is half the number of *queries*, that of the keys half the number of keys. **Predict** what
-# that does to one new query at 1,000, which has itself and 1,000 keys before it.
+# the centre of the queries is half the number of *queries*, and the centre of the keys is half the
+# number of keys. **Predict** what this does to one new query at 1,000, which has itself and 1,000
+# keys before it.
 
 # %% fold="output"
 last = xpos(one, [1000], centre=1 // 2)
@@ -200,9 +222,9 @@ for n in (0, 2, 64):
     assert np.isclose(two_centres, sum(further) / 8**0.5, rtol=1e-12, atol=0)
 
 # %% [markdown]
-# Every key fades as if it stood 500 further away. (The code itself gives 1.5851, 1.2819 and 1.2881.)
+# Every key fades as if it were 500 further away. (The code itself gives 1.5851, 1.2819 and 1.2881.)
 #
-# ### Not for both directions
+# ### xPos is not for bidirectional attention
 #
 # What fades for $n>0$ grows for $n<0$. **Predict** the score of ones at $n=-2000$; at 0 it is 2.828.
 
@@ -217,15 +239,16 @@ plt.show()
 assert np.abs(sides[1][both < -1000]).max() > 5 * np.abs(sides[0][both < -1000]).max()
 
 # %% [markdown]
-# Under a causal mask nobody sees that side. An encoder would; x-transformers 2.31.10 refuses xPos there ("not compatible
-# with bidirectional attention").
+# Under a causal mask no query sees that side. An encoder would. x-transformers 2.31.10 refuses xPos
+# there ("not compatible with bidirectional attention").
 #
-# ## Values that turn
+# ## Rotated values: rotary_value and DeepSeek-V4
 #
-# RoPE turns queries and keys; values pass unturned, so an output knows where it comes from by the weights alone. What if
-# values turned, too? RoFormer in transformers has an option for it, `rotary_value`, off by default:
-# $\sum_j a_{ij}R_jv_j$, with the attention weights $a_{ij}$. That depends on the absolute $j$. Turn the sum back by the
-# query's position, and only distances are left:
+# RoPE rotates queries and keys. Values pass unrotated, so an output depends only through the weights
+# on where it comes from. What if values were rotated as well? RoFormer in transformers has an option
+# for it, `rotary_value`, off by default. It computes $\sum_j a_{ij}R_jv_j$, with the attention
+# weights $a_{ij}$ and the rotation $R_j$ of position $j$. That depends on the absolute $j$. Rotate
+# the sum back by the query's position, and only distances remain:
 #
 # $$o_i=R_{-i}\sum_j a_{ij}\,R_j\,v_j=\sum_j a_{ij}\,R_{j-i}\,v_j$$
 
@@ -238,9 +261,10 @@ for row, i in enumerate((4, 5, 9)):
     assert np.allclose(got[row], turned, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# One turn of each value and one of each sum stand for one of each query with each key. By hand: one pair of components,
-# $\theta=1$, three tokens; and then *the common mistake*, the turn back forgotten. **Predict** what changes in each if the
-# text stands a hundred positions later.
+# One rotation of each value and one of each sum replace one rotation per query and key. By hand, take
+# one pair of components, $\theta=1$ and three tokens. The cell also makes *the common mistake*, the
+# rotation back forgotten. **Predict** what changes in each if the text begins a hundred positions
+# later.
 
 # %% fold="output"
 rows, at = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]]), np.arange(3)
@@ -253,14 +277,16 @@ assert np.allclose(right[0], right[1], rtol=0, atol=1e-13)
 assert round(np.abs(forgotten[1] - forgotten[0]).max(), 3) == 0.506
 
 # %% [markdown]
-# DeepSeek-V4 has no choice: its one head of keys *is* its head of values, so values arrive turned, and the code turns the
-# output back with the opposite sine. "What is the explanation" for that turn, a maintainer asked when it was ported
-# ([llama.cpp #24162](https://github.com/ggml-org/llama.cpp/pull/24162)): the formula above. And turn back with the base
-# that turned: DeepSeek-V4 has two, by layer
+# DeepSeek-V4 has no choice. Its one KV head uses the keys *as* values, so values arrive rotated, and
+# the code rotates the output back with the opposite sine. "What is the explanation" for that
+# rotation, a maintainer asked when it was ported
+# ([llama.cpp #24162](https://github.com/ggml-org/llama.cpp/pull/24162)). The formula above is the
+# explanation. Rotate back with the base of the forward rotation: DeepSeek-V4 has two, by layer
 # ([transformers #45910](https://github.com/huggingface/transformers/issues/45910)).
 #
-# What does it do to the sum? Say that 64 keys hold the same value and get equal weights. Unturned, the value
-# comes through whole. Turned by their distances, the copies of a fast pair point everywhere and cancel:
+# What does the rotation do to the sum? Say that 64 keys have the same value and get equal weights.
+# Unrotated, the value comes through whole. Rotated by their distances, the copies of a fast pair
+# point everywhere and cancel:
 
 # %% alt="Length of the sum of equal values under equal weights, over the number of keys, for the four pairs of 8 components. What one sees: the fast pair drops below a quarter within six keys, the next two about ten times later each; the slowest keeps four fifths to the end."
 lengths = np.unique(np.logspace(0, 3.3, 150).astype(int))
@@ -277,12 +303,12 @@ print("64 keys:", (np.hypot(same[::2], same[1::2]) / 2**0.5).round(3).tolist())
 assert left[5][0] < 0.25 and lengths[5] == 6 and left[-1][3] > 0.8
 
 # %% [markdown]
-# So a turned mean over many tokens keeps the slow pairs and loses the fast ones. That is a property of the formula;
-# no trained model was measured.
+# So a rotated mean over many tokens keeps the slow pairs and loses the fast ones. That is a property
+# of the formula; no trained model was measured.
 #
-# ## Content is the radius
+# ## PoPE: content as radius
 #
-# In RoPE a pair of content has an angle of its own, $\angle q_c$, and position adds to it:
+# In RoPE a pair of content has its own angle, $\angle q_c$, and position adds to it:
 #
 # $$\sqrt K\,s(n)=\sum_c|q_c|\,|k_c|\,\cos(n\theta_c+\angle q_c-\angle k_c)$$
 
@@ -292,13 +318,14 @@ for n in (0, 3, 900):
     assert np.isclose((rope(q, [n]) @ rope(k, [0]).T).item(), parts.sum(), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# *What* and *where* share one angle: other content, and the distance of the highest score is another. PoPE (Gopalakrishnan
-# et al. 2025) leaves the angle to position. Each component becomes a radius, $\rho(x)=\ln(1+e^x)$, never negative,
-# and keys get a learned phase $\delta_c$, clamped to $-2\pi\dots0$:
+# *What* and *where* share one angle, so other content has its highest score at another distance. PoPE
+# (Gopalakrishnan et al. 2025) leaves the angle to position. Each component becomes a radius,
+# $\rho(x)=\ln(1+e^x)$, which is never negative. Keys also get a learned phase $\delta_c$, clamped to
+# $-2\pi\dots0$:
 #
 # $$\sqrt K\,s(n)=\sum_{c=0}^{K-1}\rho(q_c)\,\rho(k_c)\,\cos(n\theta_c-\delta_c),\qquad\theta_c=10000^{-c/K}$$
 #
-# Here $c$ counts components, not pairs: $K$ frequencies.
+# Here $c$ counts components, not pairs, so there are $K$ frequencies.
 
 # %%
 show_source(pope_frequencies, pope)
@@ -311,8 +338,9 @@ for i, j in ((0, 0), (7, 2), (2, 900)):
     assert np.isclose((pope(q, [i]) @ pope(k, [j], bias=delta).T).item(), total, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# In this package it is RoPE after all: pairs $(\rho,0)$, a vector twice as wide, turned as interleaved pairs; the phase
-# turns a key's pairs before. By hand, $x=(0,1,-1)$ at position 2, and a score of $q=(0,1,-1)$ at 5 and $k=(1,0,2)$ at 3:
+# In this package PoPE is RoPE after all. It makes pairs $(\rho,0)$, a vector twice as wide, and
+# rotates them as interleaved pairs; the phase rotates a key's pairs before. By hand, take
+# $x=(0,1,-1)$ at position 2, and the score of $q=(0,1,-1)$ at 5 with $k=(1,0,2)$ at 3:
 
 # %%
 three = pope([[0, 1, -1]], [2])[0]
@@ -327,7 +355,7 @@ for bias in (0.0, [-0.5, -1, -7]):  # -7 is clamped
     assert s.round(6).item() == (0.689259 if bias == 0.0 else 0.205373)
 
 # %% [markdown]
-# **Predict**: eight random contents, no phase. Where has each curve its highest point?
+# Take eight random contents and no phase. **Predict**: where does each curve have its highest point?
 
 # %% fold="output" alt="Scores of eight random contents over distances from -40 to 40, with RoPE and with PoPE. What one sees: RoPE's curves peak at eight different places; PoPE's all peak at distance 0."
 near = np.arange(-40, 41)
@@ -345,8 +373,8 @@ plt.show()
 #
 # $$\sqrt K\,s(n)\le\sqrt K\,s(0)=\sum_c\rho(q_c)\,\rho(k_c)$$
 #
-# So content decides how high the peak is, not where. With phases each term has a place of its own, where
-# $n\theta_c=\delta_c$ up to whole turns, and content decides how much each term counts.
+# So content decides how high the peak is, not where it is. With phases each term has its own peak,
+# where $n\theta_c=\delta_c$ up to whole turns, and content decides how much each term counts.
 
 # %%
 far = np.arange(-3000, 3000)
@@ -358,8 +386,9 @@ print("theta 0.1, phase 0.7 - 2 pi: highest at n =", int(seven[:40, 0].argmax())
 assert seven[:40, 0].argmax() == 7
 
 # %% [markdown]
-# *Two common mistakes.* A phase on queries, too, cancels: the same angle on both sides is no phase. And a query of zeros is
-# not neutral, since $\rho(0)=\ln2$: in RoPE it scores all keys 0, in PoPE it doesn't.
+# *Two common mistakes.* A phase on queries as well cancels, because the same angle on both sides has
+# no effect. And a query of zeros is not neutral, since $\rho(0)=\ln2$. In RoPE it scores all keys 0,
+# in PoPE it doesn't.
 
 # %%
 with_both = pope(q, [5], bias=delta) @ pope(k, [3], bias=delta).T
@@ -369,20 +398,24 @@ print("phase on both:", round(with_both.item(), 6), " query of zeros:", round(si
 assert abs(silent.item()) > 0.1 and (rope(0 * q, [5]) @ rope(k, [3]).T).item() == 0
 
 # %% [markdown]
-# The scale is $1/\sqrt K$, with the $K$ of the input, in PoPE-pytorch as in x-transformers' `polar_pos_emb`; an attention
-# that reads the width from what it gets divides by $\sqrt{2K}$. x-transformers puts all cosines before all sines: the
-# same scores, other keys.
+# The scale is $1/\sqrt K$, with the $K$ of the input, in PoPE-pytorch and in x-transformers'
+# `polar_pos_emb`. An attention function that reads the width from what it gets divides by
+# $\sqrt{2K}$. x-transformers puts all cosines before all sines, which gives the same scores from
+# different keys.
 #
-# The price: keys of $2K$ in the cache, and $2K$ products a score. The paper reports better language models from 124 to
-# 774 million parameters, and longer texts without tuning; nothing of that is measured here.
+# The price is keys of $2K$ numbers in the cache, and $2K$ products per score. The paper reports
+# better language models from 124 to 774 million parameters, and longer texts without tuning. None of
+# that is measured here.
 #
-# ## What lies between turns
+# ## PaTH and Selective RoPE: tokens between move the key (second reading)
 #
-# In the two schemes here, what stands from $j+1$ to $i$ moves the key, so the score of a pair can change if a third
-# token is taken away: position made of content, as in [chapter 37](37_content.ipynb).
+# In the two schemes here, the tokens from $j+1$ to $i$ move the key, so the score of a pair can
+# change if a third token is taken away. Position is made from content, as in
+# [chapter 37](37_content.ipynb).
 #
-# **PaTH** (Yang et al. 2025). Each token writes $H_t=I-\beta_tw_tw_t^\top$ with $|w_t|=1$ and $\beta_t$ between 0 and 2,
-# a reflection at 2, a projection at 1. The path is their product:
+# In **PaTH** (Yang et al. 2025) each token writes a matrix $H_t=I-\beta_tw_tw_t^\top$ with $|w_t|=1$
+# and $\beta_t$ between 0 and 2. It is a reflection at 2 and a projection at 1. The path from key to
+# query is their product:
 #
 # $$s_{ij}=q_i^\top H_iH_{i-1}\cdots H_{j+1}\,k_j/\sqrt K$$
 
@@ -417,15 +450,16 @@ for t in range(3):
 assert np.allclose(cache @ q3[2] / 2**0.5, s[2], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# With $\beta=0$ it is attention without positions. The last four lines are its cache: each new token rewrites every old
-# key, $k\leftarrow k-\beta\,(k^\top w)\,w$, so no key in it is final.
+# With $\beta=0$ it is attention without positions. The last four lines are its cache. Each new token
+# rewrites every old key, $k\leftarrow k-\beta\,(k^\top w)\,w$, so no key in it is final.
 #
-# **Selective RoPE** (Movahedi et al. 2025). RoPE, but each token says how far the clock goes on:
+# **Selective RoPE** (Movahedi et al. 2025) is RoPE in which each token $x_u$ says how far the clock
+# advances:
 #
 # $$\text{angle of pair }c\text{ at }t=\tau_c\sum_{u\le t}\varphi_c(x_u)$$
 #
-# $\varphi$ is a projection of the token, in the code mixed over the last four tokens; $\varphi=1$ is RoPE with frequencies
-# $\tau_c$. A key's angle is fixed once it is written: the cache is safe.
+# $\varphi$ is a projection of the token, in the code mixed over the last four tokens, and $\varphi=1$
+# is RoPE with frequencies $\tau_c$. A key's angle is fixed once it is written, so the cache is safe.
 
 # %%
 phi = np.array([1, 0, 2, 1.0])  # one pair, tau = 1
@@ -439,11 +473,13 @@ print("one dropped:", [float(a[2] - a[0]) for a in without])
 assert [a[2] - a[0] for a in without] == [3, 1]  # phi = 0 leaves no trace
 
 # %% [markdown]
-# In the authors' [code](https://github.com/timurcarstensen/selective-rope/blob/d12e825/src/selective_rope/modules/rotary.py)
-# the option `skip_conv` takes differences of $\varphi$ before the sum, which undoes it: without the optional gate and bias
-# the angle is then $\tau_c\varphi_c(x_t)$ alone, local, no path.
+# In the authors'
+# [code](https://github.com/timurcarstensen/selective-rope/blob/d12e825/src/selective_rope/modules/rotary.py)
+# the option `skip_conv` takes differences of $\varphi$ before the sum, which undoes it. Without the
+# optional gate and bias the angle is then only $\tau_c\varphi_c(x_t)$, which is local and not a path.
 #
-# To tell the two apart from outside, repeat one token between query and key (the query's own step left out):
+# To tell the two schemes apart from outside, repeat one token between query and key (the query's own
+# step is omitted):
 
 # %% alt="Score of a pair over the number of equal tokens between. What one sees: PaTH's score settles within a few tokens; Selective RoPE's goes on swinging."
 assert np.allclose(np.diff(phi, prepend=0).cumsum(), phi, rtol=0, atol=0)
@@ -458,39 +494,40 @@ plots.rope_relatives_paths(counts, path, swing)
 plt.show()
 
 # %% [markdown]
-# PaTH multiplies the part along $w$ by $1-\beta$ each time, here by 0.3, and the rest stays; a rotation comes round again.
+# PaTH multiplies the part along $w$ by $1-\beta$ each time, here by 0.3, and the rest remains. A
+# rotation comes round again.
 
 # %% [markdown]
 # ## In short
 #
-# - **What does xPos add to RoPE, with which sign?** Queries are multiplied by $\zeta_c^{i/512}$, keys by
-#   $\zeta_c^{-j/512}$, pair by pair, with $\zeta_c=(2c/K+0.4)/1.4$. The score's terms get $\zeta_c^{n/512}$, $n=i-j$:
-#   fast pairs fade first. [Shown](#turn-and-fade).
-# - **Why does xPos overflow, in half precision above all?** Far from the *centre* from which positions count, keys'
-#   factors are huge. Put it in the middle: float16 holds up to about 9,000 positions, float32 and bfloat16
-#   eight times as many. For more, raise the 512. [Shown](#a-centre-that-stays).
-# - **May a cache keep turned keys? May an encoder use xPos?** xPos's, with a *fixed* centre; PoPE's and turned
-#   values, always. An encoder had better not: for $n<0$ the terms grow without bound. [Shown](#a-centre-that-stays).
-# - **Should values turn?** In RoPE they don't. If they do, turn the output back by the *query's* position, so each
-#   value turns by its distance. RoFormer's option `rotary_value` doesn't turn back, DeepSeek-V4 does.
-#   [Shown](#values-that-turn).
-# - **What is PoPE?** Each component becomes a radius, $\ln(1+e^x)$, and position alone is its angle. $K$ frequencies
-#   $10000^{-c/K}$ in place of $K/2$; queries and keys $2K$ wide; divide by $\sqrt K$; a learned phase on keys alone.
-#   Libraries have it (and xPos), no released model that we know of. [Shown](#content-is-the-radius).
-# - **And PaTH, Selective RoPE?** Each token after the key moves it: in PaTH along a direction of its own, in Selective
-#   RoPE by setting a clock on. [Shown](#what-lies-between-turns).
-#
-# ## A clock that does not run down
-#
-# Write each pair of a query or key as one complex number, $q_c$ and $k_c$. RoPE's score, with $n=i-j$, is a sum of
-# hands of a clock, each with its own speed ([chapter 40](40_rope_derived.ipynb)):
-#
-# $$\sqrt K\,s(n)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;e^{in\theta_c}$$
+# - **What does xPos add to RoPE, with which sign?** Queries are multiplied by $\zeta_c^{i/512}$ and
+#   keys by $\zeta_c^{-j/512}$, pair by pair, with $\zeta_c=(2c/K+0.4)/1.4$. So score terms get
+#   $\zeta_c^{(i-j)/512}$, and fast pairs fade first. [xPos](#xpos-rope-with-decay).
+# - **Why does xPos overflow, above all in half precision?** Far from the *centre* of positions, keys'
+#   factors are huge. Centred in the middle, float16 reaches about 9,000 positions, float32 and
+#   bfloat16 eight times as many. Raise the 512 for more.
+#   [Centre](#xpos-overflow-and-the-kv-cache-fix-the-centre).
+# - **May a KV cache keep rotated keys, and may an encoder use xPos?** PoPE's keys and rotated values
+#   may be kept, xPos's keys only with a *fixed* centre. No encoder should use xPos, because terms
+#   grow without bound for $i<j$. [Cache](#xpos-overflow-and-the-kv-cache-fix-the-centre),
+#   [encoder](#xpos-is-not-for-bidirectional-attention).
+# - **Should values rotate?** In RoPE they don't. If they do, rotate the output back by the *query's*
+#   position. RoFormer's option `rotary_value` doesn't rotate back, DeepSeek-V4 does.
+#   [Rotated values](#rotated-values-rotary_value-and-deepseek-v4).
+# - **What is PoPE?** Each component becomes a radius, $\ln(1+e^x)$, and only position sets its angle.
+#   Queries and keys become $2K$ wide, scores are divided by $\sqrt K$, and only keys have a learned
+#   phase. [PoPE](#pope-content-as-radius).
+# - **What do PaTH and Selective RoPE change?** Each token after the key moves it. In PaTH it does so
+#   along its own direction, in Selective RoPE it advances a clock.
+#   [PaTH and Selective RoPE](#path-and-selective-rope-tokens-between-move-the-key-second-reading).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: a slower fade
+# Functions to write are in `notebooks/exercises/45_rope_relatives.py`; check yours with
+# `pe-numpy check 45_rope_relatives.py`.
+#
+# ### Exercise 1: a slower decay for xPos
 #
 # With $K=8$, which $\sigma$ halves the slowest pair at a distance of 2,000?
 #
@@ -518,19 +555,20 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 2: turn RoFormer's values back
+# ### Exercise 2: rotate RoFormer's values back
 #
-# You have the output of a layer with `rotary_value`, its positions, and nothing else. Make it relative.
+# You have the output of a layer with `rotary_value`, its positions, and nothing else. Make it
+# relative.
 #
 # <details><summary>Hint 1</summary>
 #
-# The turn back does not look at the weights.
+# The rotation back does not depend on the weights.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `rope` with negative positions, head by head.
+# Use `rope` with negative positions, head by head.
 #
 # </details>
 #
@@ -545,10 +583,10 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 3: a key that looks for its distance
+# ### Exercise 3: a PoPE phase for one distance
 #
-# One component of PoPE has $\theta=0.2$. Which phase makes a key score highest for the query 4 tokens later, and why
-# does its clamp not stand in the way?
+# One component of PoPE has $\theta=0.2$. Which phase makes a key score highest for the query 4 tokens
+# later, and why does the clamp on the phase not prevent it?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -572,9 +610,10 @@ plt.show()
 #
 # </details>
 #
-# ### Exercise 4: an xPos that looks both ways
+# ### Exercise 4: why xPos cannot decay in both directions
 #
-# Take $\zeta_c^{|n|/\sigma}$ for both sides. Show that no factor of the query's position times one of the key's makes it.
+# Take $\zeta_c^{|n|/\sigma}$ for both sides. Show that it is not the product of a factor of the
+# query's position and a factor of the key's position.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -584,7 +623,7 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# One pair that doesn't turn: look at the rank of $\zeta^{|i-j|/\sigma}$ for three positions.
+# Take one pair that doesn't turn, and find the rank of $\zeta^{|i-j|/\sigma}$ for three positions.
 #
 # </details>
 #
@@ -602,13 +641,13 @@ plt.show()
 #
 # | scheme | who uses it | cache | trained | cost | verdict |
 # |---|---|---|---|---|---|
-# | xPos | torchscale's `xpos_rel_pos`; x-transformers' `rotary_xpos` | raw keys; turned ones, if the centre is fixed | nothing | a factor a component | smooth far scores; for the past alone |
-# | values that turn | RoFormer's option; DeepSeek-V4, turned back | turned values | nothing | a turn of each value and output | only with the turn back |
-# | PoPE | x-transformers' `polar_pos_emb`; no released model that we know of | turned keys, twice as wide | a phase a head and component | twice the products | what and where apart |
-# | PaTH | no released model that we know of | all keys rewritten at each step | $w$ and $\beta$ from each token | a reflection a token | the text writes its turns |
-# | Selective RoPE | no released model that we know of | turned keys | $\varphi$ from each token | a running sum | RoPE with a clock of its own |
+# | xPos | torchscale's `xpos_rel_pos`; x-transformers' `rotary_xpos` | unrotated keys, or rotated keys if the centre is fixed | nothing | a factor per component | smooth distant scores, only for the past |
+# | rotated values | RoFormer's option; DeepSeek-V4, rotated back | rotated values | nothing | a rotation of each value and output | only with the rotation back |
+# | PoPE | x-transformers' `polar_pos_emb`; no released model that we know of | rotated keys, twice as wide | a phase per head and component | twice the products | what and where are separate |
+# | PaTH | no released model that we know of | all keys rewritten at each step | $w$ and $\beta$ from each token | a reflection per token | the text sets its transformations |
+# | Selective RoPE | no released model that we know of | rotated keys | $\varphi$ from each token | a running sum | RoPE with its own clock |
 #
-# In the Transformer of this package they are `XPos`, `RotaryValues` and `Pope`:
+# In the Transformer of this package the first three are `XPos`, `RotaryValues` and `Pope`:
 
 # %%
 from pe_numpy import Cache, Model, Sizes, decode, init_params
@@ -625,14 +664,16 @@ for encoding in (XPos(), RotaryValues(), Pope()):
 # %% [markdown]
 # ## Further reading
 #
-# - Sun et al. 2022, *A Length-Extrapolatable Transformer*, [arXiv:2212.10554](https://arxiv.org/abs/2212.10554);
+# - Sun et al. 2022, *A Length-Extrapolatable Transformer*,
+#   [arXiv:2212.10554](https://arxiv.org/abs/2212.10554);
 #   [code](https://github.com/microsoft/torchscale/blob/4d1e0e8/torchscale/component/xpos_relative_position.py).
-# - Gopalakrishnan et al. 2025, *Decoupling the "What" and "Where" With Polar Coordinate Positional Embeddings*,
-#   [arXiv:2509.10534](https://arxiv.org/abs/2509.10534); code of another author,
+# - Gopalakrishnan et al. 2025, *Decoupling the "What" and "Where" With Polar Coordinate Positional
+#   Embeddings*, [arXiv:2509.10534](https://arxiv.org/abs/2509.10534); code of another author,
 #   [PoPE-pytorch](https://github.com/lucidrains/PoPE-pytorch/tree/ee11cab).
-# - Yang et al. 2025, *PaTH Attention: Position Encoding via Accumulating Householder Transformations*,
-#   [arXiv:2505.16381](https://arxiv.org/abs/2505.16381);
+# - Yang et al. 2025, *PaTH Attention: Position Encoding via Accumulating Householder
+#   Transformations*, [arXiv:2505.16381](https://arxiv.org/abs/2505.16381);
 #   [code](https://github.com/fla-org/flash-linear-attention/blob/bc3b101/fla/ops/path_attn/naive.py).
-# - Movahedi et al. 2025, *Selective Rotary Position Embedding*, [arXiv:2511.17388](https://arxiv.org/abs/2511.17388).
+# - Movahedi et al. 2025, *Selective Rotary Position Embedding*,
+#   [arXiv:2511.17388](https://arxiv.org/abs/2511.17388).
 #
 # **Cards**: [xpos](CARDS.md#xpos), [pope](CARDS.md#pope), [rotary_values](CARDS.md#rotary_values).
