@@ -86,8 +86,8 @@ assert memory.shape == (1, 3, 16) and longer.shape == (1, 30, 16)
 other = encode(params, model, [[4, 5, 7]])  # I love them
 assert (np.abs(other - memory).max(axis=-1) > 0.01).all()  # every word sees the last one
 network = params["encoder"]["layers"]["0"]["feed_forward"]
-together, alone = feed_forward(network, memory[0]), feed_forward(network, memory[0, 1])
-assert np.allclose(together[1], alone, rtol=0, atol=1e-12)  # each word separately
+alone = [feed_forward(network, word) for word in memory[0]]
+assert np.allclose(feed_forward(network, memory[0]), alone, rtol=0, atol=1e-12)  # separately
 
 # %% [markdown]
 # ## 004-1.3 Decoder block
@@ -165,8 +165,8 @@ print("self-attention, layer 1, head 0:", watch["attention 1"][0, 0].round(2).to
 #
 # - **E-004-24.** One section says that each position may see itself and earlier words, this one that
 #   it cannot see the current or a future word. Both are true because the input is shifted right by
-#   one position; only the list that begins with `<BOS>` implies it. Row $t$ sees *inputs* up to and
-#   including $t$, and these are the *targets* before $t$.
+#   one position; the document implies it by `<BOS>` and does not say it. Row $t$ sees *inputs* up to
+#   and including $t$, and these are the *targets* before $t$.
 #
 # Taught in [chapter 62](62_model.ipynb#the-loss): the loss, and a test that exchanges one target.
 
