@@ -813,7 +813,7 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/10_attention.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/10_attention.py`; check yours with
 # `pe-numpy check 10_attention.py`.
 #
 # ### Exercise 1: Weights by hand

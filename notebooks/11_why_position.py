@@ -604,7 +604,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/11_why_position.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/11_why_position.py`; check yours with
 # `pe-numpy check 11_why_position.py`.
 #
 # ### Exercise 1: Only the direction

@@ -520,7 +520,7 @@ for sink in (0, 20):
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/12_attention_blocks.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/12_attention_blocks.py`; check yours with
 # `pe-numpy check 12_attention_blocks.py`.
 #
 # ### Exercise 1: Two machines

@@ -681,7 +681,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/20_sinusoidal.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/20_sinusoidal.py`; check yours with
 # `pe-numpy check 20_sinusoidal.py`.
 #
 # ### Exercise 1: By hand

@@ -556,7 +556,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/21_learned.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/21_learned.py`; check yours with
 # `pe-numpy check 21_learned.py`.
 #
 # ### Exercise 1: Another table

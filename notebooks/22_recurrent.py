@@ -533,7 +533,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/22_recurrent.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/22_recurrent.py`; check yours with
 # `pe-numpy check 22_recurrent.py`.
 #
 # ### Exercise 1: A step by hand

@@ -543,7 +543,7 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/23_convolution.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/23_convolution.py`; check yours with
 # `pe-numpy check 23_convolution.py`.
 #
 # ### Exercise 1: Repeat the edge

@@ -599,7 +599,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/24_complex_order.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/24_complex_order.py`; check yours with
 # `pe-numpy check 24_complex_order.py`.
 #
 # ### Exercise 1: Real and bounded

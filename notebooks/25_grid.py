@@ -540,7 +540,7 @@ assert np.allclose(np.hstack([sines, cosines]), code, rtol=0, atol=1e-12)
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/25_grid.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/25_grid.py`; check yours with
 # `pe-numpy check 25_grid.py`.
 #
 # ### Exercise 1: A detector

@@ -659,7 +659,7 @@ for graph, k in ((directed, 2), (path(3), 3)):
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/26_counting.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/26_counting.py`; check yours with
 # `pe-numpy check 26_counting.py`.
 #
 # ### Exercise 1: The mean gap

@@ -657,7 +657,7 @@ for name, (n_products, biases, shared) in extra.items():
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/30_expansion.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/30_expansion.py`; check yours with
 # `pe-numpy check 30_expansion.py`.
 #
 # ### Exercise 1: A bias in the projection

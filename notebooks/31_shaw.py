@@ -643,7 +643,7 @@ assert 16 * one_table == 33_792
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/31_shaw.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/31_shaw.py`; check yours with
 # `pe-numpy check 31_shaw.py`.
 #
 # ### Exercise 1: Which rows of the table are read?

@@ -490,7 +490,7 @@ print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/32_transformer_xl.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/32_transformer_xl.py`; check yours with
 # `pe-numpy check 32_transformer_xl.py`.
 #
 # ### Exercise 1: XLNet's relative shift

@@ -682,7 +682,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/33_t5.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/33_t5.py`; check yours with
 # `pe-numpy check 33_t5.py`.
 #
 # ### Exercise 1: T5 buckets by hand

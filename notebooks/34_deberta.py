@@ -502,7 +502,7 @@ assert t5_bucket(1) != t5_bucket(-1)
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/34_deberta.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/34_deberta.py`; check yours with
 # `pe-numpy check 34_deberta.py`.
 #
 # ### Exercise 1: Which distances share a row?

@@ -611,7 +611,7 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/35_alibi.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/35_alibi.py`; check yours with
 # `pe-numpy check 35_alibi.py`.
 #
 # ### Exercise 1: MPT's program, the same slopes

@@ -519,7 +519,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/36_distance_functions.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/36_distance_functions.py`; check yours with
 # `pe-numpy check 36_distance_functions.py`.
 #
 # ### Exercise 1: Position vectors for a quadratic bias

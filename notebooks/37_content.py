@@ -561,7 +561,7 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/37_content.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/37_content.py`; check yours with
 # `pe-numpy check 37_content.py`.
 #
 # ### Exercise 1: FoX with one extra component

@@ -546,7 +546,7 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/38_windows.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/38_windows.py`; check yours with
 # `pe-numpy check 38_windows.py`.
 #
 # ### Exercise 1: A bias that cannot distinguish mirror images

@@ -739,7 +739,7 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/40_rope_derived.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/40_rope_derived.py`; check yours with
 # `pe-numpy check 40_rope_derived.py`.
 #
 # ### Exercise 1: Rotate by hand

@@ -639,7 +639,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/41_rope_computed.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/41_rope_computed.py`; check yours with
 # `pe-numpy check 41_rope_computed.py`.
 #
 # ### Exercise 1: Evict a key from the cache

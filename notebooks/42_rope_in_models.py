@@ -517,7 +517,7 @@ for config in (
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/42_rope_in_models.py`; check yours with `pe-numpy check 42_rope_in_models.py`.
+# Functions to write are in `pe_numpy/copy/stubs/42_rope_in_models.py`; check yours with `pe-numpy check 42_rope_in_models.py`.
 #
 # ### Exercise 1: GPT-NeoX as proportional RoPE
 #

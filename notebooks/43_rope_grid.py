@@ -567,7 +567,7 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/43_rope_grid.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/43_rope_grid.py`; check yours with
 # `pe-numpy check 43_rope_grid.py`.
 #
 # ### Exercise 1: load rope-vit

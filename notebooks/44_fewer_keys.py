@@ -461,7 +461,7 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/44_fewer_keys.py`; check yours with `pe-numpy check 44_fewer_keys.py`.
+# Functions to write are in `pe_numpy/copy/stubs/44_fewer_keys.py`; check yours with `pe-numpy check 44_fewer_keys.py`.
 #
 # ### Exercise 1: average the KV heads of a trained model
 #

@@ -524,7 +524,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/45_rope_relatives.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/45_rope_relatives.py`; check yours with
 # `pe-numpy check 45_rope_relatives.py`.
 #
 # ### Exercise 1: a slower decay for xPos

@@ -693,7 +693,7 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/50_scaling.py`; check yours with `pe-numpy check 50_scaling.py`.
+# Functions to write are in `pe_numpy/copy/stubs/50_scaling.py`; check yours with `pe-numpy check 50_scaling.py`.
 #
 # ### Exercise 1: Scale RoPE twice
 #

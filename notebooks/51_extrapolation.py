@@ -644,7 +644,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/51_extrapolation.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/51_extrapolation.py`; check yours with
 # `pe-numpy check 51_extrapolation.py`.
 #
 # ### Exercise 1: NTK-by-parts in digits

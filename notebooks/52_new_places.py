@@ -426,7 +426,7 @@ for name, rule in rules.items():
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/52_new_places.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/52_new_places.py`; check yours with
 # `pe-numpy check 52_new_places.py`.
 #
 # ### Exercise 1: Count the rotations of keys

@@ -709,7 +709,7 @@ show_source(original.embed, original.encode, original.decode)
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/60_layers.py`; check yours with `pe-numpy check 60_layers.py`.
+# Functions to write are in `pe_numpy/copy/stubs/60_layers.py`; check yours with `pe-numpy check 60_layers.py`.
 #
 # ### Exercise 1: Multiply with a gate
 #

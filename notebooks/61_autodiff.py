@@ -682,7 +682,7 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/61_autodiff.py`; check yours with `pe-numpy check 61_autodiff.py`.
+# Functions to write are in `pe_numpy/copy/stubs/61_autodiff.py`; check yours with `pe-numpy check 61_autodiff.py`.
 #
 # ### Exercise 1: Forward mode with dual numbers
 #

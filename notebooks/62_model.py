@@ -624,7 +624,7 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/62_model.py`; check yours with `pe-numpy check 62_model.py`.
+# Functions to write are in `pe_numpy/copy/stubs/62_model.py`; check yours with `pe-numpy check 62_model.py`.
 #
 # ### Exercise 1: Shifted twice
 #

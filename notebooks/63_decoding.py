@@ -736,7 +736,7 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/63_decoding.py`; check yours with `pe-numpy check 63_decoding.py`.
+# Functions to write are in `pe_numpy/copy/stubs/63_decoding.py`; check yours with `pe-numpy check 63_decoding.py`.
 #
 # ### Exercise 1: Rows computed for a long prompt
 #

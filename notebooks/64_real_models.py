@@ -515,7 +515,7 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/64_real_models.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/64_real_models.py`; check yours with
 # `pe-numpy check 64_real_models.py`.
 #
 # ### Exercise 1: A missing shard

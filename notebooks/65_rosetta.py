@@ -387,7 +387,7 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/65_rosetta.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/65_rosetta.py`; check yours with
 # `pe-numpy check 65_rosetta.py`.
 #
 # ### Exercise 1: A layout test that can't fail

@@ -665,7 +665,7 @@ assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MO
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/70_algebra.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/70_algebra.py`; check yours with
 # `pe-numpy check 70_algebra.py`.
 #
 # ### Exercise 1: the generator of xPos

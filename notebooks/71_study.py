@@ -689,7 +689,7 @@ for question in log_n:
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/71_study.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/71_study.py`; check yours with
 # `pe-numpy check 71_study.py`.
 #
 # ### Exercise 1: the mean over whole windows flatters

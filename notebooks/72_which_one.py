@@ -740,7 +740,7 @@ assert np.sum(list(caught.values()), axis=0).tolist() == [0, 1, 1, 1, 1, 8, 10]
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `notebooks/exercises/72_which_one.py`; check yours with
+# Functions to write are in `pe_numpy/copy/stubs/72_which_one.py`; check yours with
 # `pe-numpy check 72_which_one.py`.
 #
 # ### Exercise 1: How far back can ALiBi attend?
