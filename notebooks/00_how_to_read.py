@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 0. Read this book
 #
-# *How do I read this, what do the letters and signs mean, and which way do I take?*
+# *How do I use this book, what do the letters and signs mean, and which way do I take?*
 #
-# 25 minutes.
+# 25 minutes. Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** TODO

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 10. Attention by hand: scores, softmax, heads, masks
 #
-# *How is each number of an attention layer made, masked and split into heads?*
+# *How is each number of an attention layer computed, masked and split into heads?*
 #
-# 50 minutes. Needs [00 Read this book](00_how_to_read.ipynb).
+# 50 minutes. Needs [00 Read this book](00_how_to_read.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Attention is the part of a Transformer in which words exchange information. Each
@@ -325,7 +325,7 @@ print("weights of love:", weights[1].round(2).tolist(), "  output:", output[1].r
 # scaled scores and hands them to `attend`, which masks them, takes the softmax and sums the values with
 # these weights. They are two functions because some of [chapters 30](30_expansion.ipynb) to
 # [34](34_deberta.ipynb) compute their own scores. The argument `sink` is for
-# [chapter 12](12_attention_blocks.ipynb#a-learned-sink).
+# [chapter 12](12_attention_blocks.ipynb#learned-attention-sinks).
 
 
 # %%

@@ -3,7 +3,7 @@
 #
 # *Does attention see the order of its words, and where can position enter?*
 #
-# 35 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
+# 35 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** "Dog bites man" and "man bites dog" consist of the same words. Without information

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 12. FlashAttention, sliding windows and attention sinks
 #
-# *How does attention over a long text fit into memory, and what may a layer leave out?*
+# *How does attention over a long sequence fit into memory, and what may a layer leave out?*
 #
-# 35 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
+# 35 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Attention compares every pair of tokens, so for a long text the results do not fit

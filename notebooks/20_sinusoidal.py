@@ -3,7 +3,7 @@
 #
 # *Why sines and cosines, and what do they tell an attention layer?*
 #
-# 50 minutes. Needs [11 See why position matters](11_why_position.ipynb).
+# 50 minutes. Needs [11 Why attention needs positional encoding](11_why_position.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A Transformer needs one vector per position, with bounded numbers whatever
@@ -606,7 +606,7 @@ print("order:", order.tolist())
 # But weights trained with one layout are wrong for the other.
 #
 # **Two axes.** For the rows and columns of an image, half of the components encode the one and half
-# the other, as [chapter 25](25_grid.ipynb#a-picture-is-no-line) shows.
+# the other, as [chapter 25](25_grid.ipynb#one-index-is-not-enough-for-an-image) shows.
 #
 # ## Precision: float16 and bfloat16
 #
@@ -772,7 +772,7 @@ plt.show()
 # ## In practice
 #
 # **Which layout?** Some programs interleave, as in the paper. Others put all sines first, with the
-# same or with different frequencies. [Chapter 25](25_grid.ipynb#which-sinusoids-are-these) tells
+# same or with different frequencies. [Chapter 25](25_grid.ipynb#sinusoidal-layouts-paper-concatenated-or-timing-signal) tells
 # them apart. Compare the row of position 1, not 0, before you load weights from another library: at
 # 0 every sine is 0 and every cosine 1.
 #

@@ -3,8 +3,7 @@
 #
 # *What if the table is trained, do its rows become alike, and where does it end?*
 #
-# 35 minutes. Needs [11 See why position matters](11_why_position.ipynb),
-# [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
+# 35 minutes. Needs [11 Why attention needs positional encoding](11_why_position.ipynb), [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** The simplest positional encoding is a table with one vector per position,
@@ -375,7 +374,7 @@ assert resize(small, 4, 4)[1, :, 0].tolist() == [1.75, 2, 2.5, 2.75]
 # `resample_abs_pos_embed`) calls PyTorch's `interpolate`, bicubic (over 16 neighbours) with
 # smoothing. It leaves `align_corners` at its default, cells. MAE (facebookresearch/mae, commit
 # [be47fef](https://github.com/facebookresearch/mae/blob/be47fef7a727943547afb0c670cf1b26034c3c89/util/pos_embed.py))
-# does the same without smoothing. [Chapter 25](25_grid.ipynb#resize-a-table) has the matrices of
+# does the same without smoothing. [Chapter 25](25_grid.ipynb#interpolating-a-position-table-for-larger-images) has the matrices of
 # all of them.
 #
 # **The class token.** Many tables begin with a row for a token that is not a patch. All three

@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 22. Recurrent positional encodings: RNN, FLOATER
 #
-# *What if a position knows only the one before it: which steps make codes, and what becomes of them
-# in continuous time?*
+# *What if each position is computed from the one before: which steps work, and what happens in continuous time?*
 #
-# 30 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
+# 30 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A positional encoding can come from a rule instead of a formula or a table: one

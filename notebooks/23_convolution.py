@@ -3,7 +3,7 @@
 #
 # *How does a convolution know where it is, when nobody told it?*
 #
-# 35 minutes. Needs [11 See why position matters](11_why_position.ipynb).
+# 35 minutes. Needs [11 Why attention needs positional encoding](11_why_position.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Convolutional networks (CNNs) mostly get no positional encoding, yet they can

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 24. Complex-valued word embeddings: Complex Order
 #
-# *What if a word itself says how it changes with its position, and why do complex numbers come out?*
+# *What if each word has its own function of the position, and why are complex numbers the answer?*
 #
-# 30 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
+# 30 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Most encodings add the same vector to every word at a position. Complex Order

@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 25. 2-D positional encodings for images (ViT, DETR, NeRF features)
 #
-# *Which of the many sinusoids does a checkpoint hold, how does a picture's grid get codes, and how
-# does a trained table change its size?*
+# *Which sinusoids does a checkpoint use, how does an image grid get encodings, and how is a trained table resized?*
 #
-# 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [21 Learn a vector for each position](21_learned.ipynb).
+# 35 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [21 Learned position embeddings](21_learned.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A Transformer for images cuts an image into patches. Each patch has a row and a
@@ -51,7 +50,7 @@ assert alike[6, 9] < alike[5, 19] < alike[5, 10]
 # The cell below is 25 numbers away, so it counts as more distant. Instead, spend half of the
 # components on the row $y$ and half on the column $x$. With $f_D(t)=\sum_i\cos t\,\theta_i$, the dot
 # product of two encodings of width $D$ at distance $t$
-# ([chapter 20](20_sinusoidal.ipynb#the-dot-product-of-two-codes)),
+# ([chapter 20](20_sinusoidal.ipynb#the-dot-product-depends-only-on-distance)),
 #
 # $$\begin{gathered}PE(y,x)=\big[\,PE_{D/2}(y)\,;\,PE_{D/2}(x)\,\big]\\
 #   PE(y,x)\cdot PE(y',x')=f_{D/2}(y-y')+f_{D/2}(x-x')\end{gathered}$$
@@ -297,7 +296,7 @@ assert still > 32 and (spread[64 - still :] < 0.1).all() and (spread[: 64 - stil
 # ## Interpolating a position table for larger images
 #
 # A trained table of patches must be resized to fit larger images.
-# [Chapter 21](21_learned.ipynb#resize-a-grid) derives the linear case; here is the general form. The
+# [Chapter 21](21_learned.ipynb#resizing-the-position-embeddings-of-a-vision-transformer-vit) derives the linear case; here is the general form. The
 # new table is $E'=WE$ with a constant matrix $W$. The new row $r$ has the place $s_r$ among the $N$
 # old ones, and an old row $j$ gets the weight that a **kernel** $k$ gives to its distance from $s_r$.
 # Weight that falls beyond an end goes to the end row. The two places $s_r$ are for rows as cells and

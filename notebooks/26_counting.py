@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 26. Other position indices: randomized positions, Abacus, graph Laplacian
 #
-# *What if a position is not the index of a token: drawn at random, counted inside a number, or a
-# place in a graph?*
+# *What if a position is not the index of a token but random, counted inside a number, or a node of a graph?*
 #
-# 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [21 Learn a vector for each position](21_learned.ipynb).
+# 35 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [21 Learned position embeddings](21_learned.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A position need not be the index of a token. It can be drawn at random, so that
@@ -38,7 +37,7 @@ plt.show()
 # ## Positions are an argument of every encoding
 #
 # A table that was trained on texts of 8 tokens has 8 trained rows. On a text of 64 tokens it fails
-# ([chapter 21](21_learned.ipynb#where-a-table-ends)). One solution is another encoding. This chapter
+# ([chapter 21](21_learned.ipynb#beyond-the-last-row-index-out-of-range)). One solution is another encoding. This chapter
 # takes a different one: the same encodings, and *other positions*. Nothing forces us to count tokens
 # from the left. A function of positions accepts whatever is counted, in any order and with any gaps.
 # (Examples also use RoPE, [chapter 40](40_rope_derived.ipynb), and ALiBi,

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 30. From absolute to relative: the four terms of a score
 #
-# *Which four terms does a score have, and what does each relative positional encoding do with them?*
+# *Which four terms does a score have, and what does each relative scheme do with them?*
 #
-# 40 minutes. Needs [11 See why position matters](11_why_position.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb).
+# 40 minutes. Needs [11 Why attention needs positional encoding](11_why_position.ipynb), [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Put twenty words before a sentence, and its meaning does not change. But a

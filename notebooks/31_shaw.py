@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 31. Relative position representations (Shaw et al.) and the skew trick
 #
-# *What does a vector for each distance express, and how does it serve any length without a huge array?*
+# *What does one vector per distance add, and how does it serve any length without a huge array?*
 #
-# 40 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb).
+# 40 minutes. Needs [30 From absolute to relative: the four terms of a score](30_expansion.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** "The" looks for the next noun, and a noun looks back for its article. Shaw's

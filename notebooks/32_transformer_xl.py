@@ -3,7 +3,7 @@
 #
 # *How can a score depend only on the distance, and what does the relative shift leave behind?*
 #
-# 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [30 Expand the score: from absolute to relative](30_expansion.ipynb).
+# 35 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [30 From absolute to relative: the four terms of a score](30_expansion.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A long text is read in pieces, and the model keeps a memory of the last

@@ -3,7 +3,7 @@
 #
 # *How can 32 numbers per head serve all distances, and what can they not express?*
 #
-# 50 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb).
+# 50 minutes. Needs [30 From absolute to relative: the four terms of a score](30_expansion.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** T5 adds one learned number to each attention score, and the number depends

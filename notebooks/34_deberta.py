@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 34. DeBERTa: disentangled attention
 #
-# *How do both words get a say in the distance, and which row of its table does a pair read?*
+# *How do both tokens take part in the distance term, and which row of its table does a pair read?*
 #
-# 35 minutes. Needs [30 Expand the score: from absolute to relative](30_expansion.ipynb), [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb).
+# 35 minutes. Needs [30 From absolute to relative: the four terms of a score](30_expansion.ipynb), [33 T5 relative position bias, and TUPE](33_t5.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A relative bias gives each distance one number, so every pair of words values a
@@ -224,7 +224,7 @@ plt.show()
 #
 # Plain attention divides by $\sqrt K$, so that the scores have a standard deviation of about 1
 # whatever $K$ is ([chapter 10](10_attention.ipynb)). More terms need a larger divisor, as
-# [chapter 30](30_expansion.ipynb#one-scale-for-all-terms) shows for independent products. *Assume*
+# [chapter 30](30_expansion.ipynb#one-scale-for-all-terms-why-more-terms-need-a-larger-divisor) shows for independent products. *Assume*
 # that all entries of queries, keys and tables are independent, with mean 0 and variance 1, so that
 # each product has variance $K$. c2c and c2p share the query, so they are not independent, but they
 # are *uncorrelated*, and that is enough. In $E\big[(q\cdot k)(q\cdot K^r)\big]$ each summand contains
@@ -353,7 +353,7 @@ assert 10 ** (9 - 3) * 80**3 == 20**9  # 20 is 10 (80/10)^(3/9): the edge of buc
 assert deberta_bucket([20, 21], 20, 81).tolist() == [13, 14] and bucket_by_hand(20, 20, 81) == 14
 
 # %% [markdown]
-# The package counts edges, as for T5 ([chapter 33](33_t5.ipynb#the-rule-derived)): where an edge is a
+# The package counts edges, as for T5 ([chapter 33](33_t5.ipynb#t5-buckets-the-rule-derived)): where an edge is a
 # whole number, a rounded logarithm may end a bucket one distance early. In v3 it never does.
 #
 # From $D_{\max}$ on there are two answers. The package stops at $b-1$, as Microsoft's code does since

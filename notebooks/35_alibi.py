@@ -3,7 +3,7 @@
 #
 # *Is a straight line enough, how far does a head see, and what carries it past its training length?*
 #
-# 40 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [30 Expand the score: from absolute to relative](30_expansion.ipynb).
+# 40 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb), [30 From absolute to relative: the four terms of a score](30_expansion.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** The next word of a text depends mostly on recent words. ALiBi builds this
@@ -235,7 +235,7 @@ assert difference.argmax() == 5 and symmetric.argmax() == i  # without: the far 
 # An encoder therefore needs the symmetric form, which the paper does not have. Its weakness is that
 # $|i-j|$ does not distinguish left from right ([chapter 11](11_why_position.ipynb)). Exercise 2
 # gives each side its own slope, and
-# [chapter 36](36_distance_functions.ipynb#an-encoder-has-two-sides) says more. The authors discuss
+# [chapter 36](36_distance_functions.ipynb#alibi-in-an-encoder-symmetric-bias-two-slopes-or-half-a-step) says more. The authors discuss
 # encoders in [issue 5](https://github.com/ofirpress/attention_with_linear_biases/issues/5) of their
 # repository.
 #

@@ -3,7 +3,7 @@
 #
 # *What lies between ALiBi's line and T5's table, and what does each function of the distance do to equal scores?*
 #
-# 35 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb).
+# 35 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [33 T5 relative position bias, and TUPE](33_t5.ipynb), [35 ALiBi: attention with linear biases](35_alibi.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** T5 looks up a trained number for each distance, and ALiBi subtracts a straight
@@ -452,7 +452,7 @@ print("a layer of Fire trains:", list(Fire().layer(rng, Shape(12, 3))))
 #
 # Every bias so far, FIRE's up to $L$, is a function of $|i-j|$. In a decoder the mask hides one side.
 # In an encoder both sides are visible, and such a bias cannot distinguish left from right: a reversed
-# sentence gets its outputs reversed ([chapter 35](35_alibi.ipynb#distance-or-difference), exercise
+# sentence gets its outputs reversed ([chapter 35](35_alibi.ipynb#alibi-in-an-encoder-distance-or-difference), exercise
 # 2). Two remedies exist, neither from ALiBi's paper. One gives the future **its own slopes**:
 #
 # $$b_{ij} = \begin{cases} -m_h\,|i-j| & i\ge j\\ -m'_h\,|i-j| & i<j\end{cases}$$

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 37. Content-dependent position: Forgetting Transformer and CoPE
 #
-# *Can each token say how much of the past still counts, and can a query count sentences in place of words?*
+# *Can each token decide how much of the past still counts, and can a query count sentences instead of words?*
 #
-# 30 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb).
+# 30 minutes. Needs [12 FlashAttention, sliding windows and attention sinks](12_attention_blocks.ipynb), [35 ALiBi: attention with linear biases](35_alibi.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A bias that depends only on distance treats all texts alike, wherever their
@@ -213,7 +213,7 @@ assert np.allclose(forgotten, flatter, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # One of the two components can go: a softmax is unaffected by $c_i$, which all keys of a row share
-# ([chapter 35](35_alibi.ipynb#a-constant-for-each-row)). A bias $-c_j$ that depends only on the key
+# ([chapter 35](35_alibi.ipynb#key-only-bias-a-constant-for-each-row)). A bias $-c_j$ that depends only on the key
 # is enough (exercise 1). But it grows with the length of the text, and that has a price.
 #
 # ## Precision: cumulative sums in half precision
@@ -296,7 +296,7 @@ assert np.allclose(by_sums, pairs, rtol=0, atol=1e-12)
 # one-token steps once gave outputs of a wrong shape
 # ([#355](https://github.com/fla-org/flash-linear-attention/issues/355)). Taking the wrong sum is
 # worse: the shape is right, so no error appears.
-# [Chapter 35](35_alibi.ipynb#a-common-mistake-the-position-of-the-newest-token) shows this mistake
+# [Chapter 35](35_alibi.ipynb#a-common-mistake-with-a-kv-cache-the-position-of-the-newest-token) shows this mistake
 # with positions. Old tokens may be dropped, and the sum may start again after them, because only
 # differences count.
 

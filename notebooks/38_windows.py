@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 38. Relative position bias in vision: Swin, MViT, SAM
 #
-# *What takes the place of the distance in an image, how is its table read without an index, and what if the window grows?*
+# *What is the distance in an image, how is its table read without an index, and what if the window grows?*
 #
-# 35 minutes. Needs [25 Place pixels: positions on a grid](25_grid.ipynb), [30 Expand the score: from absolute to relative](30_expansion.ipynb), [31 Give each distance a vector: Shaw's scheme](31_shaw.ipynb).
+# 35 minutes. Needs [25 2-D positional encodings for images (ViT, DETR, NeRF features)](25_grid.ipynb), [30 From absolute to relative: the four terms of a score](30_expansion.ipynb), [31 Relative position representations (Shaw et al.) and the skew trick](31_shaw.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** In an image the distance from one pixel to another has two parts: how far down

@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 41. RoPE in code: signs, layouts, caches, precision
 #
-# *Which sign, which positions with a cache, which precision, and does the score fall with
-# distance?*
+# *Which sign, which positions with a cache, which precision, and does the score fall with distance?*
 #
-# 40 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb).
+# 40 minutes. Needs [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** The RoPE formula is short, and programs still get it wrong: the sign, the
@@ -737,7 +736,7 @@ plt.show()
 #
 # **Layout.** Weights of one layout, run by code for the other, gave
 # [gibberish](https://github.com/karpathy/llama2.c/pull/286).
-# [Chapter 40](40_rope_derived.ipynb#converting-weights) converts them.
+# [Chapter 40](40_rope_derived.ipynb#converting-llama-weights-between-the-layouts) converts them.
 #
 # **Precision.** Angles in half precision have been reported as bugs, also in
 # [transformers #29285](https://github.com/huggingface/transformers/pull/29285).

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 42. RoPE in released models: rope_theta, partial rotary, config.json
 #
-# *Which components does a released model turn, how fast, in which layers, and which words of its configuration say so?*
+# *Which components does a released model rotate, how fast, in which layers, and which config keys say so?*
 #
-# 30 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
+# 30 minutes. Needs [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Released models that use RoPE differ in what they rotate: all components of a head or a part, paired

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 43. 2-D and multimodal RoPE (axial RoPE, M-RoPE)
 #
-# *How does RoPE rotate by a row and a column, and what position does an image have among words?*
+# *How does RoPE rotate by a row and a column, and which position does an image have among words?*
 #
-# 35 minutes. Needs [25 Place pixels: positions on a grid](25_grid.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
+# 35 minutes. Needs [25 2-D positional encodings for images (ViT, DETR, NeRF features)](25_grid.ipynb), [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Ordinary RoPE rotates queries and keys by one number, the token's position. A

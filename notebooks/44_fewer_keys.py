@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 44. GQA, MQA and MLA: sharing and compressing keys
 #
-# *How can heads share keys, what does a cache then weigh, and why does latent attention need a turned key of its own?*
+# *How can heads share keys, how large is the KV cache then, and why does latent attention need a separate rotated key?*
 #
-# 30 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb).
+# 30 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb), [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A decoder keeps a key and a value of every earlier token for every head, and this KV cache can
@@ -29,7 +29,7 @@ plt.show()
 # %% [markdown]
 # ## Grouped-query attention (GQA): query heads share keys
 #
-# A decoder keeps the keys and values of all tokens before ([chapter 63](63_decoding.ipynb#what-a-cache-weighs)).
+# A decoder keeps the keys and values of all tokens before ([chapter 63](63_decoding.ipynb#kv-cache-size-bytes-per-token)).
 # In the figure $K$ is the head dimension (`head_dim`), the number of components of one key. On the left each query head
 # has its own key and value. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ KV heads
 # (`num_key_value_heads`), in groups of $H/G$ neighbours. $G=1$ is **multi-query attention** (MQA), and $G=H$ is the usual
@@ -54,7 +54,7 @@ scores = rope(q, at) @ early.swapaxes(-1, -2) / K**0.5
 assert np.allclose(scores, expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# It makes no difference whether we rotate first or repeat first ([chapter 41](41_rope_computed.ipynb#fewer-key-heads)),
+# It makes no difference whether we rotate first or repeat first ([chapter 41](41_rope_computed.ipynb#rope-with-a-kv-cache)),
 # so the cache holds $G$ rotated heads. Values are shared in the same groups. Nothing else of RoPE changes.
 #
 # NumPy has two functions that turn two heads into six: `np.repeat` and `np.tile`. **Predict** which query heads
@@ -118,7 +118,7 @@ assert weigh == [2 * 2 * G * 4 * 5 * 8, 2 * 2 * H * 4 * 5 * 8] and weigh[1] == w
 # ### A common mistake: converting GQA weights with the wrong number of heads (second reading)
 #
 # Weights that were trained with interleaved pairs work in half-split code if the rows of $W_q$ and $W_k$ are reordered
-# *within each head* ([chapter 40](40_rope_derived.ipynb#converting-weights)). How many heads do the rows of
+# *within each head* ([chapter 40](40_rope_derived.ipynb#converting-llama-weights-between-the-layouts)). How many heads do the rows of
 # $W_k$ make? They make $G$. For $G=2$, $K=4$ the rows go to 0 2 1 3 and 4 6 5 7. llama.cpp gave $H/G$ heads
 # ([PR #3364](https://github.com/ggml-org/llama.cpp/pull/3364)). transformers, reading its files, forgot $G$
 # ([PR #31788](https://github.com/huggingface/transformers/pull/31788)). **Predict**: which of the two models
@@ -203,7 +203,7 @@ plt.show()
 # Their keys and values would take 71 times as many. All its 61 layers need little more than half of the memory of Llama 3's
 # 32. The last column counts all tokens in all layers, but in Gemma 2 every second layer attends only to a sliding window,
 # and in Gemma 3 five of six layers do
-# ([chapter 12](12_attention_blocks.ipynb#a-window-counts-the-query)).
+# ([chapter 12](12_attention_blocks.ipynb#sliding-window-attention-off-by-one)).
 #
 # ## Multi-head latent attention (MLA): one short vector for all heads
 #

@@ -3,7 +3,7 @@
 #
 # *What does each scaling of RoPE do to each pair of components, and what does it cost?*
 #
-# 45 minutes. Needs [41 Compute with RoPE](41_rope_computed.ipynb).
+# 45 minutes. Needs [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A model with RoPE is trained up to some context length. On a longer text its slow pairs of
@@ -307,7 +307,7 @@ print(f"pair 17 would turn {rounded[17] / real[17]:.2f} times too fast")
 assert (rounded / real).argmax() == 17
 
 # %% [markdown]
-# The pairs between the rounded ends do, 9 to 17. [Chapter 42](42_rope_in_models.ipynb#where-transformers-itself-differs)
+# The pairs between the rounded ends do, 9 to 17. [Chapter 42](42_rope_in_models.ipynb#where-transformers-reads-a-configuration-differently-second-reading)
 # tells one way to lose this config key.
 #
 # ## All RoPE scalings compared
@@ -646,7 +646,7 @@ for name, way in ways.items():
 #
 # ## Config keys of RoPE scaling: two names for the trained length
 #
-# [Chapter 42](42_rope_in_models.ipynb#from-words-to-functions) has a table of all config keys for RoPE in a model's
+# [Chapter 42](42_rope_in_models.ipynb#from-configjson-to-rope-functions) has a table of all config keys for RoPE in a model's
 # `config.json`, and the function that reads them, `rope_from_config`. `rope_type` is `linear`, `dynamic`, `yarn`, `llama3`
 # or `longrope`. There is one trap: the trained
 # length has two names. `yarn`, `llama3` and `longrope` take $L_0$ from `original_max_position_embeddings`.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 51. Length extrapolation: why models fail past their training length
 #
-# *Which ways are there to show a model a longer text, and what does length do to attention?*
+# *How can a model be given a longer sequence, and what does length do to attention?*
 #
-# 40 minutes. Needs [50 Stretch RoPE to longer texts](50_scaling.ipynb).
+# 40 minutes. Needs [50 RoPE scaling: position interpolation, NTK, YaRN, LongRoPE](50_scaling.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A language model that was trained on short texts often fails on longer ones.
@@ -527,7 +527,7 @@ for factor in (1, 2, 4, 16):
 # Llama 4 mixes two kinds of layers (**iRoPE**, known from its
 # [code](https://github.com/meta-llama/llama-models/tree/a9c89c4)). Three of four have RoPE, and a
 # query sees its own chunk of 8192 tokens ([chapter 12](12_attention_blocks.ipynb)). The fourth sees
-# all tokens and has no encoding at all ([NoPE](11_why_position.ipynb#nope-a-mask-can-count)), so no
+# all tokens and has no encoding at all ([NoPE](11_why_position.ipynb#nope-a-causal-mask-can-count-positions)), so no
 # angle is new there, at any length. The second problem remains. Only in these layers the query at
 # position $i$ gets a factor that rises by steps of $T = 8192$ tokens:
 #
@@ -616,7 +616,7 @@ plt.show()
 # "Can travel" is not "does". Nor is a window added after training as harmless as the bounds suggest.
 # Xiao et al. (2023) found that models trained without one fail when the first tokens leave it. They
 # keep these tokens as *attention sinks*
-# ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay)). ALiBi's steep slopes are a soft
+# ([chapter 12](12_attention_blocks.ipynb#attention-sinks-streamingllm)). ALiBi's steep slopes are a soft
 # window ([chapter 35](35_alibi.ipynb)).
 
 # %% [markdown]

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 52. Training-free context extension: ReRoPE, Self-Extend, dual chunk attention
 #
-# *How can a model with RoPE read past its trained length, if no pair of tokens may stand further apart than it has seen?*
+# *How can a model with RoPE read past its training length if no pair of tokens may be further apart than in training?*
 #
-# 30 minutes. Needs [12 Attend in blocks and windows](12_attention_blocks.ipynb), [41 Compute with RoPE](41_rope_computed.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb).
+# 30 minutes. Needs [12 FlashAttention, sliding windows and attention sinks](12_attention_blocks.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb), [51 Length extrapolation: why models fail past their training length](51_extrapolation.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A model with rotary position embedding has learned only the distances that
@@ -329,7 +329,7 @@ assert alike == (["ReRoPE", "Self-Extend"], ["ReRoPE", "dual chunks"])
 # A text without end needs a cache of limited size. **StreamingLLM** (Xiao et al. 2023) keeps the
 # first $z$ tokens, the **attention sinks**, and the newest $w$ (including the query's own). It counts
 # slots of the cache instead of positions
-# ([chapter 12](12_attention_blocks.ipynb#the-first-tokens-stay); [chapter 63](63_decoding.ipynb)
+# ([chapter 12](12_attention_blocks.ipynb#attention-sinks-streamingllm); [chapter 63](63_decoding.ipynb)
 # compares both). The window moves as a whole, so its distances do not change. The query of a full
 # cache is in the last slot, $z+w-1$, and a sink is in slot $j$. So this is also an effective
 # distance:

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 60. The Transformer block: feed-forward, residual, layer norm
 #
-# *What stands around attention, and why can the layers be stacked?*
+# *What surrounds attention, and why can the layers be stacked?*
 #
-# 50 minutes. Needs [10 Work attention by hand](10_attention.ipynb).
+# 50 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Attention only mixes tokens. A Transformer layer needs more: a small network that changes each
@@ -531,7 +531,7 @@ plt.show()
 # has a second argument, `source`, the rows that give keys and values: $x$ again in self-attention, another sequence in
 # **cross-attention** ([chapter 62](62_model.ipynb)). `share` gives the same keys and values to several query heads, if
 # there are fewer KV heads ([chapter 44](44_fewer_keys.ipynb)). With position it becomes `self_attention`, which
-# [chapter 63](63_decoding.ipynb#a-cache-is-two-lists) shows.
+# [chapter 63](63_decoding.ipynb#the-kv-cache-a-list-of-keys-and-a-list-of-values) shows.
 
 # %%
 rng = np.random.default_rng(10)
@@ -548,7 +548,7 @@ show_source(multi_head_attention)
 
 # %% [markdown]
 # A **block** of an encoder has two sublayers, attention and feed-forward, and around each a
-# residual connection and a norm. (In training, dropout is added: [chapter 62](62_model.ipynb#train-it).)
+# residual connection and a norm. (In training, dropout is added: [chapter 62](62_model.ipynb#training-warm-up-dropout-the-loop).)
 
 # %%
 def block(layer, x, n_heads, place):
@@ -568,7 +568,7 @@ def block(layer, x, n_heads, place):
 
 # %% [markdown]
 # A whole encoder looks up the vectors of the words, times $\sqrt D$
-# ([why](62_model.ipynb#the-input-which-letter-and-where)). It adds positions, applies the blocks, and for pre-norm
+# ([why](62_model.ipynb#the-input-token-embedding-plus-positional-encoding)). It adds positions, applies the blocks, and for pre-norm
 # the last norm. The package has it as `encode` ([chapter 62](62_model.ipynb)). `Sizes` says how many parameters there
 # are, `Model` what the parameters cannot show, and `init_params` draws them. The cell compares `encode` with our
 # block:

@@ -3,7 +3,7 @@
 #
 # *How does plain NumPy get its gradients, and what does an optimiser do with them?*
 #
-# 45 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [60 Build the Transformer block](60_layers.ipynb).
+# 45 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb), [60 The Transformer block: feed-forward, residual, layer norm](60_layers.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Training needs the gradient: how the loss changes when each parameter moves a little. A

@@ -3,7 +3,7 @@
 #
 # *What must a model keep of what it reads, and what goes wrong without shift, mask or memory?*
 #
-# 45 minutes. Needs [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [60 Build the Transformer block](60_layers.ipynb), [61 Let NumPy differentiate itself](61_autodiff.ipynb).
+# 45 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [60 The Transformer block: feed-forward, residual, layer norm](60_layers.ipynb), [61 Automatic differentiation from scratch](61_autodiff.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A translator reads one sequence and writes another. You build a Transformer for the smallest

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 63. KV cache, sampling, beam search, speculative decoding
 #
-# *What may a decoder keep of its work, what does it save, what does it weigh, and how is the next token chosen?*
+# *What may a decoder cache, what does that save, how much memory does it need, and how is the next token chosen?*
 #
-# 55 minutes. Needs [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
+# 55 minutes. Needs [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [62 Training an encoder-decoder Transformer](62_model.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A language model writes one token at a time, and without help it reads the whole text again for
@@ -311,7 +311,7 @@ assert bytes_of(4096, 32) == 2 * GIB and bytes_of(1, 32) == 4 * bytes_of(1, 8)
 # %% [markdown]
 # The weights are shared by all sequences that are generated at the same time; a cache belongs to one. With 32
 # KV heads a single sequence of 26,703 tokens needs as much memory as the model. Ainslie et al. (2023) measured little
-# loss of quality for GQA. [Chapter 44](44_fewer_keys.ipynb#what-a-token-weighs) compares the caches of nine models,
+# loss of quality for GQA. [Chapter 44](44_fewer_keys.ipynb#kv-cache-bytes-per-token-in-released-models) compares the caches of nine models,
 # down to latent attention.
 #
 # ## Greedy decoding, temperature and top-k sampling

@@ -3,7 +3,7 @@
 #
 # *How far is your own Transformer from GPT-2, LLaMA or T5, and which small differences count?*
 #
-# 30 minutes. Needs [33 Share few numbers among all distances: T5 and TUPE](33_t5.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [63 Decode with a key-value cache](63_decoding.ipynb).
+# 30 minutes. Needs [33 T5 relative position bias, and TUPE](33_t5.ipynb), [42 RoPE in released models: rope_theta, partial rotary, config.json](42_rope_in_models.ipynb), [63 KV cache, sampling, beam search, speculative decoding](63_decoding.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Released language models differ from the Transformer of the earlier chapters,

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 65. Converting between RoPE, mask and weight conventions
 #
-# *Which sign, which layout, which order has the other code, and what happens to those who forget to ask?*
+# *Which sign, which layout and which order does another library use, and what happens if you forget to ask?*
 #
-# 25 minutes. Needs [34 Let content and position speak to each other: DeBERTa](34_deberta.ipynb), [35 Punish distance: ALiBi](35_alibi.ipynb), [42 Read RoPE from a configuration](42_rope_in_models.ipynb), [64 Be GPT-2, LLaMA and T5 in NumPy](64_real_models.ipynb).
+# 25 minutes. Needs [34 DeBERTa: disentangled attention](34_deberta.ipynb), [35 ALiBi: attention with linear biases](35_alibi.ipynb), [42 RoPE in released models: rope_theta, partial rotary, config.json](42_rope_in_models.ipynb), [64 GPT-2, LLaMA and T5 in NumPy: loading real weights](64_real_models.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Two programs can implement the same model and still store its numbers

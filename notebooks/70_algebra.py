@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 70. One algebra of positional encodings
 #
-# *How many ideas are there in all these encodings, which one is it, and can a program tell by the
-# scores alone?*
+# *How many ideas are there in all these encodings, and can a program tell which one from the scores?*
 #
-# 35 minutes. Needs [37 Let the text decide: FoX and CoPE](37_content.ipynb), [43 Turn in two and three dimensions: images and films](43_rope_grid.ipynb), [45 Vary the rotation: xPos, turned values, PoPE](45_rope_relatives.ipynb), [50 Stretch RoPE to longer texts](50_scaling.ipynb), [52 Give old tokens new places: ReRoPE, Self-Extend, dual chunks](52_new_places.ipynb).
+# 35 minutes. Needs [37 Content-dependent position: Forgetting Transformer and CoPE](37_content.ipynb), [43 2-D and multimodal RoPE (axial RoPE, M-RoPE)](43_rope_grid.ipynb), [45 RoPE variants: xPos, rotated values, PoPE](45_rope_relatives.ipynb), [50 RoPE scaling: position interpolation, NTK, YaRN, LongRoPE](50_scaling.ipynb), [52 Training-free context extension: ReRoPE, Self-Extend, dual chunk attention](52_new_places.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** The book has 42 positional encodings with as many names. How many ideas are

@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 71. Train short, test long: a length-generalization study
 #
-# *Which encodings hold beyond the trained length, at which task, and which claims show themselves in
-# small models?*
+# *Which encodings work beyond the training length, at which task, and which claims do small models confirm?*
 #
-# 60 minutes. Needs [35 Punish distance: ALiBi](35_alibi.ipynb), [51 Read longer than you trained](51_extrapolation.ipynb), [62 Train an encoder and a decoder](62_model.ipynb).
+# 60 minutes. Needs [35 ALiBi: attention with linear biases](35_alibi.ipynb), [51 Length extrapolation: why models fail past their training length](51_extrapolation.ipynb), [62 Training an encoder-decoder Transformer](62_model.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Papers claim that some positional encodings let a model read texts longer than

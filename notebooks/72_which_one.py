@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 72. Choosing a positional encoding
 #
-# *Which encoding for what, what does the advice rest on, and which tests show that a program computes
-# it?*
+# *Which encoding for what, what does the advice rest on, and which tests show that code computes it?*
 #
-# 60 minutes. Needs [51 Read longer than you trained](51_extrapolation.ipynb), [71 Train short, test long](71_study.ipynb).
+# 60 minutes. Needs [51 Length extrapolation: why models fail past their training length](51_extrapolation.ipynb), [71 Train short, test long: a length-generalization study](71_study.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** There are dozens of ways to tell a Transformer the order of its tokens. Tables
@@ -85,7 +84,7 @@ assert np.isclose(best, np.log(4 / 3), rtol=0, atol=0.01)
 # Even the best of all slopes gives a tenth of the weight, 27/256. A head with a learned table does it
 # without effort ([chapter 21](21_learned.ipynb)). So we take "very good" apart into questions that a
 # cell can answer. The bound holds only for *one head* with contents that add nothing. Contents may
-# give the key away, and [four heads, mixed](71_study.ipynb#alibi-and-the-third-token), find the third
+# give the key away, and [four heads, mixed](71_study.ipynb#an-alibi-layer-that-attends-three-tokens-back), find the third
 # token every time.
 #
 # ## One test bench for fifteen schemes
@@ -973,7 +972,7 @@ assert relative - set(who("distance alone")) == {"tupe"}
 # thresholds; chance is not asked there. If you ask often, you find something by chance. So `p_value`
 # takes the p of Student's test at the worst budget of a verdict, and 1 where it names no direction.
 # Then Holm's rule corrects all of them for their number, as in
-# [chapter 71](71_study.ipynb#many-verdicts-at-once).
+# [chapter 71](71_study.ipynb#many-verdicts-at-once-holms-correction).
 
 # %% fold="output"
 from pe_numpy.judging.verdicts import holm

@@ -3,7 +3,7 @@
 #
 # *Is my function right, and if not, which mistake did I make?*
 #
-# 25 minutes. Needs [10 Work attention by hand](10_attention.ipynb), [20 Count with clocks: the sinusoidal code](20_sinusoidal.ipynb), [40 Derive RoPE: turn queries and keys by one rotation](40_rope_derived.ipynb).
+# 25 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb), [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** TODO

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 90. Document 000: sinusoidal, learned, Shaw and T5 positional encoding, computed
 #
-# *Which formulas, examples and code of an article on four positional encodings are right, and which are not?*
+# *What does document 000 say section by section, do its examples compute, and what is wrong?*
 #
 # 20 minutes.
 
@@ -136,9 +136,9 @@ print(f"{additions:,} additions, {share:.0e} of one layer")
 assert additions == 524_288 and f"{share:.0e}" == "6e-05"
 
 # %% [markdown]
-# Taught in [chapter 20](20_sinusoidal.ipynb#the-formula): the formula, [the
-# periods](20_sinusoidal.ipynb#how-long-is-a-turn) and [whether positions stay
-# distinguishable](20_sinusoidal.ipynb#is-the-code-unique).
+# Taught in [chapter 20](20_sinusoidal.ipynb#the-sinusoidal-formula): the formula, [the
+# periods](20_sinusoidal.ipynb#wavelengths-how-long-is-a-turn) and [whether positions stay
+# distinguishable](20_sinusoidal.ipynb#is-the-encoding-unique).
 #
 # ## 000-1.2 Learned positional embeddings
 #
@@ -170,7 +170,7 @@ print(f"{E.size:,} of {total:,} parameters: {E.size / total:.2%}")
 assert E.size == 393_216 and f"{E.size / total:.2%}" == "0.36%"
 
 # %% [markdown]
-# Taught in [chapter 21](21_learned.ipynb#where-a-table-ends): how a table is trained, and what happens at its
+# Taught in [chapter 21](21_learned.ipynb#beyond-the-last-row-index-out-of-range): how a table is trained, and what happens at its
 # end.
 #
 # ## 000-2.1 Shaw's relative position representations
@@ -272,8 +272,8 @@ print(f"same table, other sign: scores change by up to {np.abs(mixed - shaw).max
 assert np.abs(mixed - shaw).max() > 1
 
 # %% [markdown]
-# Taught in [chapter 31](31_shaw.ipynb#the-score): the score, [clipping](31_shaw.ipynb#longer-than-the-table),
-# [the sign](31_shaw.ipynb#which-end-is-the-past) and [the value term](31_shaw.ipynb#the-value-term).
+# Taught in [chapter 31](31_shaw.ipynb#shaws-score-relative-vectors-on-the-keys): the score, [clipping](31_shaw.ipynb#clipping-distances-longer-than-the-table),
+# [the sign](31_shaw.ipynb#sign-of-the-distance-which-end-of-the-table-is-the-past) and [the value term](31_shaw.ipynb#relative-vectors-on-the-values).
 #
 # ## 000-2.2 T5's relative position bias
 #
@@ -536,7 +536,7 @@ print(f"after dropout the rows sum to {sums.min():.2f} .. {sums.max():.2f}")
 assert np.allclose(w.sum(axis=-1), 1, rtol=0, atol=1e-12) and np.ptp(sums) > 0.3
 
 # %% [markdown]
-# Taught in [chapter 33](33_t5.ipynb#the-rule-derived): the rule of the buckets, [the two
-# directions](33_t5.ipynb#two-directions), [the bug in the
-# decoder](33_t5.ipynb#a-common-mistake-all-keys-in-one-bucket), [the scale](33_t5.ipynb#no-division) and [the
-# cache](33_t5.ipynb#a-common-mistake-the-cache-without-its-offset).
+# Taught in [chapter 33](33_t5.ipynb#t5-buckets-the-rule-derived): the rule of the buckets, [the two
+# directions](33_t5.ipynb#bidirectional-and-causal-buckets), [the bug in the
+# decoder](33_t5.ipynb#a-common-mistake-the-wrong-sign-puts-all-keys-in-one-bucket), [the scale](33_t5.ipynb#t5-does-not-divide-by-the-square-root-of-the-head-dimension) and [the
+# cache](33_t5.ipynb#a-common-mistake-a-kv-cache-without-its-offset).

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 91. Document 001: study notes from sinusoidal encoding to ALiBi and RoPE, computed
 #
-# *Which formulas of a set of study notes on absolute, relative and rotary encodings are right, and which tables reproduce?*
+# *What does document 001 say section by section, do its examples compute, and what is wrong?*
 #
 # 20 minutes.
 
@@ -62,9 +62,9 @@ assert np.allclose(before, softmax(X @ W_q @ W_k.T @ X.T / 2 + B), rtol=0, atol=
 assert np.allclose(after.sum(axis=1), [-0.5, 0, -0.5], rtol=0, atol=1e-12) and (after < 0).any()
 
 # %% [markdown]
-# Taught in [chapter 11](11_why_position.ipynb#reordering-goes-through): equivariance, [the places for
-# position](11_why_position.ipynb#the-four-places) and [the six properties,
-# tested](11_why_position.ipynb#six-wishes).
+# Taught in [chapter 11](11_why_position.ipynb#attention-is-permutation-equivariant): equivariance, [the places for
+# position](11_why_position.ipynb#the-four-places-where-position-enters) and [the six properties,
+# tested](11_why_position.ipynb#six-properties-of-a-good-positional-encoding).
 #
 # ## 001-2.1 Sinusoidal encoding
 #
@@ -123,10 +123,10 @@ assert np.allclose(pe[-1], sinusoidal(2, 4), rtol=0, atol=1e-14)  # the last row
 # The notes call extrapolation both an advantage ("some") and a drawback ("limited"). The two fit together: the
 # vector exists at every position, and a model trained on shorter sequences may not know what to do with it.
 #
-# Taught in [chapter 20](20_sinusoidal.ipynb#the-formula): the formula, [the
-# wavelengths](20_sinusoidal.ipynb#how-long-is-a-turn), [the shift
-# matrix](20_sinusoidal.ipynb#one-matrix-shifts-every-code) and [longer
-# sequences](20_sinusoidal.ipynb#past-the-last-position-of-training).
+# Taught in [chapter 20](20_sinusoidal.ipynb#the-sinusoidal-formula): the formula, [the
+# wavelengths](20_sinusoidal.ipynb#wavelengths-how-long-is-a-turn), [the shift
+# matrix](20_sinusoidal.ipynb#the-shift-matrix-one-rotation-for-every-position) and [longer
+# sequences](20_sinusoidal.ipynb#sinusoidal-encodings-beyond-the-training-length).
 #
 # ## 001-2.2 Learned positional embeddings
 #
@@ -153,8 +153,8 @@ print(f"length of the mean of two rows: {ratio:.2f} of one row; 1/sqrt(2) = {0.5
 assert abs(ratio - 0.5**0.5) < 0.05
 
 # %% [markdown]
-# Taught in [chapter 21](21_learned.ipynb#where-a-table-ends): where a table ends, and [what is between two
-# rows](21_learned.ipynb#between-two-rows).
+# Taught in [chapter 21](21_learned.ipynb#beyond-the-last-row-index-out-of-range): where a table ends, and [what is between two
+# rows](21_learned.ipynb#interpolating-a-learned-table).
 #
 # ## 001-3 Relative encodings: the four terms of a score
 #
@@ -194,8 +194,8 @@ print(f"{additions / product:.1%} of the product")
 assert additions == distance.size and f"{additions / product:.1%}" == "0.8%"
 
 # %% [markdown]
-# Taught in [chapter 30](30_expansion.ipynb#multiply-the-bracket-out): the expansion, and [what the schemes
-# cost](30_expansion.ipynb#what-it-costs).
+# Taught in [chapter 30](30_expansion.ipynb#four-terms-expand-the-product): the expansion, and [what the schemes
+# cost](30_expansion.ipynb#what-relative-encodings-cost-second-reading).
 #
 # ## 001-3.1 Shaw
 #
@@ -222,8 +222,8 @@ print(f"the value term changes the output by up to {np.abs(added).max():.2f}")
 assert np.allclose(with_values, weights @ x @ W_K + added, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Taught in [chapter 31](31_shaw.ipynb#the-score): the score, [clipping](31_shaw.ipynb#longer-than-the-table) and
-# [the value term](31_shaw.ipynb#the-value-term).
+# Taught in [chapter 31](31_shaw.ipynb#shaws-score-relative-vectors-on-the-keys): the score, [clipping](31_shaw.ipynb#clipping-distances-longer-than-the-table) and
+# [the value term](31_shaw.ipynb#relative-vectors-on-the-values).
 #
 # ## 001-3.2 XLNet and Transformer-XL
 #
@@ -254,7 +254,7 @@ again = transformer_xl_scores(queries, keys, r[None], (before @ W_Q)[None], v[No
 assert np.allclose(again * np.sqrt(K), ours, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Taught in [chapter 32](32_transformer_xl.ipynb#four-old-terms-become-four-new-ones): how the four terms change.
+# Taught in [chapter 32](32_transformer_xl.ipynb#the-four-terms-of-transformer-xls-score): how the four terms change.
 #
 # ## 001-3.3 T5
 #
@@ -281,8 +281,8 @@ print(f"{np.unique(beta).size} different numbers in a matrix of {beta.size}")
 assert np.unique(beta).size == 2 * L - 1  # nine distances, each with its own bucket
 
 # %% [markdown]
-# Taught in [chapter 33](33_t5.ipynb#from-buckets-to-a-bias): buckets and the bias, and [why T5 does not
-# divide](33_t5.ipynb#no-division).
+# Taught in [chapter 33](33_t5.ipynb#the-bias-table-from-buckets-to-scores): buckets and the bias, and [why T5 does not
+# divide](33_t5.ipynb#t5-does-not-divide-by-the-square-root-of-the-head-dimension).
 #
 # ## 001-3.4 DeBERTa
 #
@@ -311,9 +311,9 @@ for name, W_q, W_k in (("shared", W_Q, W_K), ("separate", W_QR, W_KR)):
 print(f"sqrt(3 * 64) = {np.sqrt(3 * 64):.4f}")
 
 # %% [markdown]
-# Taught in [chapter 34](34_deberta.ipynb#two-vectors-for-each-token): the scores, [the
-# scale](34_deberta.ipynb#why-the-root-of-3k) and [the rows of the
-# table](34_deberta.ipynb#a-table-without-a-middle).
+# Taught in [chapter 34](34_deberta.ipynb#disentangled-attention-two-vectors-per-token): the scores, [the
+# scale](34_deberta.ipynb#the-scale-why-the-square-root-of-3k) and [the rows of the
+# table](34_deberta.ipynb#the-function-delta-which-row-of-the-table-a-pair-reads).
 #
 # ## 001-3.5 ALiBi
 #
@@ -341,8 +341,8 @@ symmetric = attention(np.zeros_like(queries), keys, keys, None, alibi_bias([m], 
 assert symmetric[2].argmax() == 2  # the package's distance has no sign
 
 # %% [markdown]
-# Taught in [chapter 35](35_alibi.ipynb#the-formula): the formula, [the two forms of the
-# distance](35_alibi.ipynb#distance-or-difference) and [the scale](35_alibi.ipynb#inside-or-outside-the-scale).
+# Taught in [chapter 35](35_alibi.ipynb#the-alibi-formula): the formula, [the two forms of the
+# distance](35_alibi.ipynb#alibi-in-an-encoder-distance-or-difference) and [the scale](35_alibi.ipynb#is-the-bias-added-inside-or-outside-the-scale).
 #
 # ## 001-4 RoPE: a worked rotation and a table of scores
 #
@@ -475,10 +475,10 @@ assert (3000 * frequencies[unfinished] > largest[unfinished]).all()  # new at po
 assert np.isfinite(rope(np.ones((1, 128)), [3000])).all()  # it can be computed there
 
 # %% [markdown]
-# Taught in [chapter 41](41_rope_computed.ipynb#turn-one-vector-by-hand): the worked rotation, [the
-# sign](41_rope_computed.ipynb#which-sign), [decay](41_rope_computed.ipynb#does-the-score-fall-with-distance) and
-# [longer sequences](41_rope_computed.ipynb#how-far-have-the-hands-turned). [Chapter
-# 40](40_rope_derived.ipynb#the-wish) derives RoPE.
+# Taught in [chapter 41](41_rope_computed.ipynb#rotate-one-vector-by-hand): the worked rotation, [the
+# sign](41_rope_computed.ipynb#the-sign-of-rope-key-position-minus-query-position), [decay](41_rope_computed.ipynb#does-the-rope-score-decay-with-distance) and
+# [longer sequences](41_rope_computed.ipynb#rope-beyond-the-training-length-pairs-that-never-finish-a-turn). [Chapter
+# 40](40_rope_derived.ipynb#scores-that-depend-only-on-distance) derives RoPE.
 #
 # ## 001-5 Further reading
 #

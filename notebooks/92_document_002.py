@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 92. Document 002: learned, sinusoidal, RoPE and ALiBi as classes, computed
 #
-# *Which code, tables and advice in a course chapter on four positional encodings are right, and which are not?*
+# *What does document 002 say section by section, do its examples compute, and what is wrong?*
 #
 # 20 minutes.
 
@@ -67,7 +67,7 @@ print(f"with positions, a word's vector changes by up to {change:.2f}")
 assert change > 0.1
 
 # %% [markdown]
-# Taught in [chapter 11](11_why_position.ipynb#the-four-places): the places where position can enter.
+# Taught in [chapter 11](11_why_position.ipynb#the-four-places-where-position-enters): the places where position can enter.
 #
 # ## 002-2.1 Learned embeddings as a class
 #
@@ -89,7 +89,7 @@ assert y.shape == (2, 100, 256) and table.size == 131_072
 assert np.allclose((y - x)[1, 7], table[7], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Taught in [chapter 21](21_learned.ipynb#look-a-row-up): how a row is looked up and trained.
+# Taught in [chapter 21](21_learned.ipynb#a-position-embedding-is-a-row-of-a-table): how a row is looked up and trained.
 #
 # ## 002-2.2 Sinusoidal encoding as a class
 #
@@ -153,9 +153,9 @@ assert math.isclose(np.linalg.norm(position), 16, rel_tol=1e-12)
 assert f"{norm.mean():.1f} {cosine.mean():.2f}" == "22.6 0.82"
 
 # %% [markdown]
-# Taught in [chapter 20](20_sinusoidal.ipynb#see-the-whole-table): the table as a heat map, [the
-# factor](20_sinusoidal.ipynb#add-it-to-the-words) and [longer
-# sequences](20_sinusoidal.ipynb#past-the-last-position-of-training).
+# Taught in [chapter 20](20_sinusoidal.ipynb#a-table-of-encodings-as-a-heat-map): the table as a heat map, [the
+# factor](20_sinusoidal.ipynb#adding-the-encoding-to-scaled-token-embeddings) and [longer
+# sequences](20_sinusoidal.ipynb#sinusoidal-encodings-beyond-the-training-length).
 #
 # ## 002-3.1 RoPE: rotate instead of add
 #
@@ -176,8 +176,8 @@ print(f"{(period > 2048).sum()} of {len(period)} pairs need more than 2048 token
 assert (period > 2048).sum() == 23 and len(period) == 64
 
 # %% [markdown]
-# Taught in [chapter 40](40_rope_derived.ipynb#the-wish): why a rotation. [Chapter
-# 41](41_rope_computed.ipynb#how-far-have-the-hands-turned) shows what is new in a longer text.
+# Taught in [chapter 40](40_rope_derived.ipynb#scores-that-depend-only-on-distance): why a rotation. [Chapter
+# 41](41_rope_computed.ipynb#rope-beyond-the-training-length-pairs-that-never-finish-a-turn) shows what is new in a longer text.
 #
 # ## 002-3.2 RoPE as a rotation in the plane
 #
@@ -203,7 +203,7 @@ scores = rope(np.tile(point, (8, 1)), at, [theta]) @ rope(np.tile(other, (8, 1))
 assert np.allclose(scores[1:, 1:], scores[:-1, :-1], rtol=0, atol=1e-12)  # depends on m - n
 
 # %% [markdown]
-# Taught in [chapter 40](40_rope_derived.ipynb#every-step-adds-the-same-angle): every step adds the same angle.
+# Taught in [chapter 40](40_rope_derived.ipynb#step-3-every-position-adds-the-same-angle): every step adds the same angle.
 #
 # ## 002-3.3 RoPE as a class
 #
@@ -255,8 +255,8 @@ print(f"with a cache, keys are off by up to {np.abs(six - right).max():.2f}")
 assert np.abs(six - right).max() > 1
 
 # %% [markdown]
-# Taught in [chapter 41](41_rope_computed.ipynb#give-positions-not-a-length): give positions, not a length, and
-# [the same mistake](41_rope_computed.ipynb#a-common-mistake-as-many-rows-of-a-table-as-there-are-queries).
+# Taught in [chapter 41](41_rope_computed.ipynb#pass-positions-not-lengths): give positions, not a length, and
+# [the same mistake](41_rope_computed.ipynb#a-common-mistake-a-cosine-table-as-long-as-the-queries).
 #
 # ## 002-3.4 RoPE as in LLaMA: complex numbers
 #
@@ -297,8 +297,8 @@ assert np.allclose(reordered, scores["interleaved"], rtol=0, atol=1e-12)
 assert order.tolist() == [*range(0, 16, 2), *range(1, 16, 2)]
 
 # %% [markdown]
-# Taught in [chapter 40](40_rope_derived.ipynb#which-components-are-partners): the two layouts, and [how weights
-# are converted](40_rope_derived.ipynb#converting-weights).
+# Taught in [chapter 40](40_rope_derived.ipynb#interleaved-or-half-split): the two layouts, and [how weights
+# are converted](40_rope_derived.ipynb#converting-llama-weights-between-the-layouts).
 #
 # ## 002-4.1 ALiBi: a penalty that grows with distance
 #
@@ -321,8 +321,8 @@ bias = alibi_bias([m], relative_distance(range(6), range(6)))[0]
 assert np.allclose(softmax(new), attention(q, k, k, bias=bias)[1], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Taught in [chapter 35](35_alibi.ipynb#the-formula): the formula, and [why the bias is outside the
-# scale](35_alibi.ipynb#inside-or-outside-the-scale).
+# Taught in [chapter 35](35_alibi.ipynb#the-alibi-formula): the formula, and [why the bias is outside the
+# scale](35_alibi.ipynb#is-the-bias-added-inside-or-outside-the-scale).
 #
 # ## 002-4.2 ALiBi as a class
 #
@@ -372,8 +372,8 @@ print("12 heads by the formula:", by_formula[:2].round(5).tolist(), "...")
 assert not np.isclose(by_formula[0], alibi_slopes(12), rtol=0, atol=0.01).any()
 
 # %% [markdown]
-# Taught in [chapter 35](35_alibi.ipynb#slopes): slopes, [twelve heads](35_alibi.ipynb#twelve-heads-two-rules) and
-# [distance or difference](35_alibi.ipynb#distance-or-difference).
+# Taught in [chapter 35](35_alibi.ipynb#alibi-slopes): slopes, [twelve heads](35_alibi.ipynb#slopes-for-12-heads-when-h-is-not-a-power-of-two) and
+# [distance or difference](35_alibi.ipynb#alibi-in-an-encoder-distance-or-difference).
 #
 # ## 002-4.3 Advantages of ALiBi
 #
@@ -392,7 +392,7 @@ print(f"slope 1/2, distance 100: the weight is {far:.1e} of the weight at distan
 assert f"{far:.1e}" == "1.9e-22"
 
 # %% [markdown]
-# Taught in [chapter 35](35_alibi.ipynb#position-or-window): whether ALiBi is a position or a window.
+# Taught in [chapter 35](35_alibi.ipynb#why-alibi-extrapolates-position-or-window): whether ALiBi is a position or a window.
 #
 # ## 002-5.1 A table that compares four encodings
 #
@@ -418,8 +418,8 @@ print("values found at eight times the length:", {k: f"{v:.0%}" for k, v in foun
 assert 0.7 < found["alibi"] < 0.8 < 0.99 < found["deberta"]
 
 # %% [markdown]
-# Taught in [chapter 72](72_which_one.ipynb#one-grade-is-not-enough): why one grade is not enough, and [what
-# training adds](72_which_one.ipynb#what-training-adds).
+# Taught in [chapter 72](72_which_one.ipynb#why-one-grade-for-extrapolation-is-not-enough): why one grade is not enough, and [what
+# training adds](72_which_one.ipynb#length-extrapolation-of-trained-models).
 #
 # ## 002-5.2 How to choose
 #
@@ -450,7 +450,7 @@ for task in ("markov", "text"):
     assert study.compare(task, dynamic, "rope", multiple=4) == "lower"
 
 # %% [markdown]
-# Taught in [chapter 72](72_which_one.ipynb#the-guide): a guide that says on what its advice rests.
+# Taught in [chapter 72](72_which_one.ipynb#guide-which-positional-encoding-for-which-use): a guide that says on what its advice rests.
 #
 # ## 002-5.3 Longer contexts by NTK-aware scaling
 #
@@ -492,7 +492,7 @@ assert np.allclose(ntk_scaling(128, factor), rope_frequencies(128, 500_000), rto
 assert round(factor) == 47 and rope_frequencies(128, 500_000)[0] == 1
 
 # %% [markdown]
-# Taught in [chapter 50](50_scaling.ipynb#change-the-base): how the base is chosen, beside the other scalings.
+# Taught in [chapter 50](50_scaling.ipynb#ntk-aware-scaling-change-the-base): how the base is chosen, beside the other scalings.
 #
 # ## 002-6 Exercises
 #
@@ -543,5 +543,5 @@ assert list(counts.values()) == [131_072, 0, 0, 0]
 assert study.compare("text", "rope", "sinusoidal", multiple=2) != "not decided"  # 0 against 0
 
 # %% [markdown]
-# Taught in [chapter 71](71_study.ipynb#ten-encodings-eight-times-as-far), which trains such models; [chapter
+# Taught in [chapter 71](71_study.ipynb#loss-of-ten-encodings-at-eight-times-the-trained-length), which trains such models; [chapter
 # 73](73_exercises.ipynb) has exercises that are checked.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 93. Document 003: absolute, relative, RoPE, ALiBi and length extrapolation, computed
 #
-# *What does a long survey after Su Jianlin's blog say about positional encodings, and what of it is right?*
+# *What does document 003 say section by section, do its examples compute, and what is wrong?*
 #
-# 20 minutes. Needs [11 See why position matters](11_why_position.ipynb).
+# 20 minutes.
 
 # %% [markdown]
 # ## In this document
@@ -23,7 +23,7 @@
 # The claim is right in this form: if the tokens are reordered, the outputs are reordered in the same way. That holds without
 # a mask; a causal mask reveals something about order.
 #
-# Taught in [chapter 11](11_why_position.ipynb#reordering-goes-through): what attention knows about order.
+# Taught in [chapter 11](11_why_position.ipynb#attention-is-permutation-equivariant): what attention knows about order.
 
 # %%
 import numpy as np
@@ -50,7 +50,7 @@ assert outputs[0] < 1e-12 and outputs[1] > 0.1
 # The document concludes that missing extrapolation is not an obvious weakness of absolute encodings. Each of 262,144
 # positions does get a vector; whether a model works with them must be measured.
 #
-# Taught in [chapter 21](21_learned.ipynb#two-digits-for-a-position): tables, where they end, and how to stretch them.
+# Taught in [chapter 21](21_learned.ipynb#hierarchical-decomposition-two-digits-per-position-second-reading): tables, where they end, and how to stretch them.
 
 # %%
 from pe_numpy import Model, Sizes, hierarchical, init_params, learned
@@ -85,7 +85,7 @@ assert np.abs(stretched[512:] - table).max(axis=1).min() > 0.01  # the last posi
 # multiply components of one vector by components of the other. So there is a matrix $M_\beta$, which depends only on
 # $\beta$, with $p_{\alpha+\beta}^\top=M_\beta\,p_\alpha^\top$.
 #
-# Taught in [chapter 20](20_sinusoidal.ipynb#one-matrix-shifts-every-code): the formula, and the matrix for each shift.
+# Taught in [chapter 20](20_sinusoidal.ipynb#the-shift-matrix-one-rotation-for-every-position): the formula, and the matrix for each shift.
 
 # %%
 from pe_numpy import sinusoidal
@@ -120,7 +120,7 @@ for alpha in range(60):
 # The sinusoidal encoding is called a special solution of FLOATER. That is true with the right $h$ *and the right start*:
 # from a start of twice the length the same $h$ gives different vectors. It is right that recursion costs parallelism.
 #
-# Taught in [chapter 22](22_recurrent.ipynb#one-solution-two-equations): recursion, solvers, and what they extrapolate.
+# Taught in [chapter 22](22_recurrent.ipynb#is-the-sinusoidal-encoding-a-special-case-of-floater): recursion, solvers, and what they extrapolate.
 #
 # ## 003-1.1(4) Multiplicative encoding
 #
@@ -128,7 +128,7 @@ for alpha in range(60):
 # document says, and admits that nothing was fully compared; this book does not compare it either. But at position 0
 # the sinusoidal encoding is $(0,1,0,1,\dots)$, so multiplying by it deletes half of the first token.
 #
-# Taught in [chapter 22](22_recurrent.ipynb#multiply-instead-of-adding): what becomes of the score.
+# Taught in [chapter 22](22_recurrent.ipynb#multiplicative-position-encodings): what becomes of the score.
 
 # %%
 from pe_numpy import floater, recurrent, rope_frequencies
@@ -195,7 +195,7 @@ assert f"{divided:.2f}" == "0.99"
 # **N-003-2.** With $p_{\max}=-p_{\min}=2$ the distances $-5$ to $5$ become $-2,-2,-2,-2,-1,0,1,2,2,2,2$. So finitely many
 # vectors serve every length.
 #
-# Taught in [chapter 31](31_shaw.ipynb#longer-than-the-table): Shaw's scores, the value term, and clipping.
+# Taught in [chapter 31](31_shaw.ipynb#clipping-distances-longer-than-the-table): Shaw's scores, the value term, and clipping.
 
 # %%
 from pe_numpy import shaw_values
@@ -228,7 +228,7 @@ assert clipped[0].tolist() == [-2, -2, -2, -2, -1, 0, 1, 2, 2, 2, 2]
 # **C-7.** In the third line $W_Q$ is missing after $u$ and $v$. That looks like a slip but is right: the trainable vector times
 # $W_Q$ is again a trainable vector, and any $u$ can be written so if $W_Q$ has full rank. (Document 001 has the same line.)
 #
-# Taught in [chapter 32](32_transformer_xl.ipynb#four-old-terms-become-four-new-ones): the four new terms, and a memory.
+# Taught in [chapter 32](32_transformer_xl.ipynb#the-four-terms-of-transformer-xls-score): the four new terms, and a memory.
 
 # %%
 from pe_numpy import attend, transformer_xl_scores
@@ -272,7 +272,7 @@ assert np.allclose(o[3], sum(a[3, j] * X[j] @ W_V for j in range(5)), rtol=0, at
 # **E-003-4.** The table belongs to one direction of T5's encoder. The decoder, which the document does not mention, uses all 32
 # buckets for the past: 15 has bucket 15, and sharing begins with 16.
 #
-# Taught in [chapter 33](33_t5.ipynb#the-tables-for-32-buckets-and-128): the rule for the buckets, derived.
+# Taught in [chapter 33](33_t5.ipynb#t5-bucket-tables-for-32-buckets-and-max_distance-128): the rule for the buckets, derived.
 
 # %%
 from pe_numpy import t5_bias, tupe_scores
@@ -370,7 +370,7 @@ assert np.array_equal(future, past + 16)
 # border a constant input stays constant. With one, a symmetric kernel reveals the distance to the border, an anisotropic one
 # also *which* border: $(0.2,0.5,0.3)$ gives 0.8 and 0.7 at the ends and 1 between, after two layers 0.70, 0.96, 1, …, 1, 0.91, 0.55.
 #
-# Taught in [chapter 23](23_convolution.ipynb#which-border): what the border and the kernel each reveal.
+# Taught in [chapter 23](23_convolution.ipynb#symmetric-and-anisotropic-kernels-which-border): what the border and the kernel each reveal.
 
 # %%
 from pe_numpy import convolve
@@ -398,7 +398,7 @@ assert slanted[[0, 1, -2, -1]].round(2).tolist() == [0.7, 0.96, 0.91, 0.55]
 # **E-003-9.** The document, like equation (5) of the paper, also prints dots between components 1 and 2. Nothing is missing there:
 # the vector has $d$ components.
 #
-# Taught in [chapter 24](24_complex_order.ipynb#a-word-has-three-vectors): why this form follows from two requirements.
+# Taught in [chapter 24](24_complex_order.ipynb#complex-order-amplitude-frequency-and-phase): why this form follows from two requirements.
 
 # %%
 from pe_numpy import complex_order
@@ -437,7 +437,7 @@ for D in (1, 2, 3):  # frequencies 0, 1, ... leave no gap between one component 
 # the document's next section. Of the 64 pairs of a head of width 128 trained on 2048 positions, 23 never complete a
 # rotation. The slowest reaches 0.2364 radians in training and 0.9459 at four times the length.
 #
-# Taught in [chapter 40](40_rope_derived.ipynb#every-step-adds-the-same-angle): absolute rotations, relative scores.
+# Taught in [chapter 40](40_rope_derived.ipynb#step-3-every-position-adds-the-same-angle): absolute rotations, relative scores.
 
 # %%
 from pe_numpy import rope
@@ -488,7 +488,7 @@ assert (f"{2047 * theta[-1]:.4f}", f"{8191 * theta[-1]:.4f}") == ("0.2364", "0.9
 # neural-tangent-kernel theory. It was a post by bloc97 in June 2023, written up by Peng et al. (2023). One condition fixes
 # the exponent: the slowest pair must be divided by $s$.
 #
-# Taught in [chapter 50](50_scaling.ipynb#change-the-base): interpolation, NTK-aware scaling, YaRN, and their price.
+# Taught in [chapter 50](50_scaling.ipynb#ntk-aware-scaling-change-the-base): interpolation, NTK-aware scaling, YaRN, and their price.
 
 # %%
 from pe_numpy import linear_scaling, ntk_scaling
@@ -535,7 +535,7 @@ for s in (2, 4, 8):
 # table's: at most 512 positions. The sinusoidal encoding exists at position 1000 without training. Besides, the
 # document's first section saw no obvious weakness there.
 #
-# Taught in [chapter 20](20_sinusoidal.ipynb#what-the-projections-do-to-it): dot products, and what projections do to them.
+# Taught in [chapter 20](20_sinusoidal.ipynb#what-the-projections-do-to-the-dot-product): dot products, and what projections do to them.
 
 # %%
 q, k = X + P, X + P
@@ -701,7 +701,7 @@ assert f"{f(q, 5, 1.0):.4f} {abs(f(q, 5, 1.0)):.6f}" == "-0.0910-0.1580j 0.18237
 # **C-15.** RoFormer's matrix contains $n-m$ and this exponent $m-n$. Both are right: the matrix acts on $k$, and the conjugate
 # changes the sign. (The "long-term decay" of this sum, which the document mentions, is not a property of every pair of contents.)
 #
-# Taught in [chapter 40](40_rope_derived.ipynb#the-theorem): the theorem with each step.
+# Taught in [chapter 40](40_rope_derived.ipynb#the-theorem-only-a-rotation-works-second-reading): the theorem with each step.
 
 # %%
 from pe_numpy import rope_matrix
@@ -765,7 +765,7 @@ assert np.array_equal(long[:, :1024, :1024], short)
 # wrong. For $d=512$ neighbouring sinusoidal vectors are 3.7143 apart at every position, and vectors 62,832
 # positions apart differ by 23.36, more than orthogonal ones would. What falls, on average, is $p_i\cdot p_j$.
 #
-# Taught in [chapter 35](35_alibi.ipynb#inside-or-outside-the-scale): slopes, the scale, and how far a head sees.
+# Taught in [chapter 35](35_alibi.ipynb#is-the-bias-added-inside-or-outside-the-scale): slopes, the scale, and how far a head sees.
 
 # %%
 away, draw = np.arange(15, -1, -1), np.random.default_rng(0)  # distances of 16 keys
@@ -844,7 +844,7 @@ assert from_digits([12, 12, 12], 13) >= 1999 > from_digits([11, 11, 11], 12)
 # it does not agree with the fourth: in models not trained with it, the factor raises RoPE's loss at 256 tokens from
 # the middle budget on.
 #
-# Taught in [chapter 51](51_extrapolation.ipynb#how-to-tell-a-network-a-number): digits, and why the logarithm.
+# Taught in [chapter 51](51_extrapolation.ipynb#numbers-as-network-inputs-digits-in-a-base): digits, and why the logarithm.
 
 # %%
 from pe_numpy import attention_entropy, log_n_scale
@@ -883,8 +883,8 @@ assert book.compare("text", with_factor, without, 8) == "higher from 4 on"
 # range. Second, more keys spread attention and raise its entropy. Both are right; in the table of the last section the
 # entropy grew from 5.7625 for 512 keys to 8.5185 for 8192.
 #
-# Taught in [chapter 51](51_extrapolation.ipynb#two-problems-not-one) and
-# [chapter 71](71_study.ipynb#two-things-can-go-wrong): the two problems apart, and in trained models.
+# Taught in [chapter 51](51_extrapolation.ipynb#two-problems-of-long-texts-new-positions-and-more-keys) and
+# [chapter 71](71_study.ipynb#length-extrapolation-unseen-positions-and-scattered-attention): the two problems apart, and in trained models.
 #
 # ## 003-4.4 Why few models used extrapolation schemes
 #
@@ -896,7 +896,7 @@ assert book.compare("text", with_factor, without, 8) == "higher from 4 on"
 # 0.01; yet it finds only 74% of the needles there, instead of 97%. Within the trained length RoPE has a
 # lower loss than ALiBi with its published slopes. (The ablation itself was not checked.)
 #
-# Taught in [chapter 71](71_study.ipynb#a-flat-loss-is-no-long-memory): a level loss is not a long memory.
+# Taught in [chapter 71](71_study.ipynb#a-flat-loss-does-not-mean-a-long-memory): a level loss is not a long memory.
 
 # %%
 loss = book.means("text", "alibi")[4]

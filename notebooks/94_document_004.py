@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 94. Document 004: Transformer, self-attention, RoPE and KV cache, computed
 #
-# *What do these notes on the Transformer get right, and what must be corrected?*
+# *What does document 004 say section by section, do its examples compute, and what is wrong?*
 #
-# 20 minutes. Needs [11 See why position matters](11_why_position.ipynb), [62 Train an encoder and a decoder](62_model.ipynb), [63 Decode with a key-value cache](63_decoding.ipynb).
+# 20 minutes.
 
 # %% [markdown]
 # ## In this document
@@ -27,7 +27,7 @@
 # - **E-004-1.** Claim: today most models use learned position vectors. Correction: this was true of
 #   BERT, GPT-2 and GPT-3; most current large language models use RoPE.
 #
-# Taught in [chapter 62](62_model.ipynb#the-input-which-letter-and-where): the input of the model;
+# Taught in [chapter 62](62_model.ipynb#the-input-token-embedding-plus-positional-encoding): the input of the model;
 # learned tables are in [chapter 21](21_learned.ipynb).
 
 # %%
@@ -73,7 +73,7 @@ assert 63e6 < parameters(37_000, 512, 2048, 6) < 63.1e6
 #   vectors go in and $n$ come out, as section 004-1.4 says. A single context vector belongs to older
 #   recurrent designs.
 #
-# Taught in [chapter 60](60_layers.ipynb#the-block): the block; the encoder is in
+# Taught in [chapter 60](60_layers.ipynb#the-encoder-block): the block; the encoder is in
 # [chapter 62](62_model.ipynb#the-encoder-one-vector-for-each-token).
 
 # %%
@@ -101,7 +101,7 @@ assert np.allclose(feed_forward(network, memory[0]), alone, rtol=0, atol=1e-12) 
 #   this is true at inference. In training every row predicts its next word: row $t$ is the last row
 #   of a call with the first $t+1$ tokens.
 #
-# Taught in [chapter 62](62_model.ipynb#the-decoder-look-back-look-across): masked self-attention and
+# Taught in [chapter 62](62_model.ipynb#the-decoder-causal-self-attention-and-cross-attention): masked self-attention and
 # cross-attention.
 
 # %%
@@ -138,7 +138,7 @@ assert np.allclose(output[0], expected, rtol=0, atol=1e-12) and weights.shape ==
 # consults the encoder's output. Both are right: in each layer of the cell the self-attention weights
 # above the diagonal are 0, and all cross-attention weights are positive.
 #
-# Taught in [chapter 10](10_attention.ipynb#self-attention-cross-attention): self-attention,
+# Taught in [chapter 10](10_attention.ipynb#self-attention-and-cross-attention): self-attention,
 # cross-attention and the causal mask.
 
 # %%
@@ -168,7 +168,7 @@ print("self-attention, layer 1, head 0:", watch["attention 1"][0, 0].round(2).to
 #   one position; the document implies it by `<BOS>` and does not say it. Row $t$ sees *inputs* up to
 #   and including $t$, and these are the *targets* before $t$.
 #
-# Taught in [chapter 62](62_model.ipynb#the-loss): the loss, and a test that exchanges one target.
+# Taught in [chapter 62](62_model.ipynb#the-loss-cross-entropy): the loss, and a test that exchanges one target.
 
 # %%
 from pe_numpy import cross_entropy
@@ -197,7 +197,7 @@ for t in range(3):
 # numbers (C-16); for vectors $\partial F/\partial x$ is a matrix and the 1 becomes the identity
 # matrix. Over many layers the factors can also grow.
 #
-# Taught in [chapter 60](60_layers.ipynb#a-path-around-the-residual-connection): the residual
+# Taught in [chapter 60](60_layers.ipynb#residual-connections): the residual
 # connection, measured in a stack of 24 layers.
 
 # %%
@@ -293,7 +293,7 @@ print("output of word 1:", b[1].round(3).tolist())
 #   $Q$ and $K$ are already projected, but it ties matrices that should be free. It is harmless only
 #   for slices, where all three make the same selection. (Two projections in a row are one.)
 #
-# Taught in [chapter 10](10_attention.ipynb#two-heads): attention by hand, with one head and with two.
+# Taught in [chapter 10](10_attention.ipynb#multi-head-attention-two-heads): attention by hand, with one head and with two.
 
 # %% fold="cell"
 W_o = rng.integers(-1, 2, (4, 4)).astype(float)
@@ -317,7 +317,7 @@ assert np.allclose(once, right, rtol=0, atol=1e-12)  # two projections in a row 
 # connected layer ignores how the vectors are related; self-attention considers all of them and gives
 # its result to that layer. This is right; the cell of section 004-1.2 shows both halves.
 #
-# Taught in [chapter 10](10_attention.ipynb#a-layer-for-each-word-alone-is-not-enough): why a layer
+# Taught in [chapter 10](10_attention.ipynb#why-a-per-token-layer-is-not-enough): why a layer
 # for each word is not enough.
 #
 # ## 004-2.1 Query, key and value
@@ -333,7 +333,7 @@ assert np.allclose(once, right, rtol=0, atol=1e-12)  # two projections in a row 
 #   keys of width 512, the top key has on average 0.96 of the weight without the scale, and 0.36 with
 #   it.
 #
-# Taught in [chapter 10](10_attention.ipynb#why-divide-by-the-root-of-the-width): the projections, the
+# Taught in [chapter 10](10_attention.ipynb#why-divide-by-the-square-root-of-the-head-dimension): the projections, the
 # scores, and why they are divided.
 
 # %%
@@ -362,7 +362,7 @@ assert relu(np.array([-1.0, -2.0])).sum() == 0  # nothing to divide by
 #   values $v^{i,1}$ and $v^{j,1}$. The cell replaces one value: the weights remain, and every output
 #   changes.
 #
-# Taught in [chapter 10](10_attention.ipynb#two-heads): heads, their concatenation and $W^O$.
+# Taught in [chapter 10](10_attention.ipynb#multi-head-attention-two-heads): heads, their concatenation and $W^O$.
 
 # %%
 V_other = V.copy()
@@ -387,7 +387,7 @@ assert np.array_equal(weights_after, weights_before) and (moved > 0.01).all()
 #   3.2.3 of the paper). If the later rows of $K$ and $V$ are set to 0, their scores are 0 and they
 #   keep a weight: in the cell the second query gives two hidden words 0.251 each.
 #
-# Taught in [chapter 10](10_attention.ipynb#hide-the-future-the-causal-mask): the causal mask.
+# Taught in [chapter 10](10_attention.ipynb#the-causal-mask-hide-the-future): the causal mask.
 
 # %%
 from pe_numpy import causal_mask
@@ -412,7 +412,7 @@ assert np.allclose(bad / good, bad_weights[0, :2].sum(), rtol=0, atol=1e-12)  # 
 # long as the vocabulary. Both are right, and an embedding table solves both; a one-hot vector times
 # the table is one of its rows (first cell of this notebook).
 #
-# Taught in [chapter 10](10_attention.ipynb#four-words-become-four-vectors): from one-hot vectors to a
+# Taught in [chapter 10](10_attention.ipynb#token-embeddings-four-words-become-four-vectors): from one-hot vectors to a
 # table.
 #
 # ## 004-2.5 Why self-attention needs positions
@@ -490,7 +490,7 @@ assert am[:4].round(6).tolist() == [0.841471, 0.540302, 0.821856, 0.569695]
 #   the last cell a linear map learns to read the position from the encodings of positions 0 to 511.
 #   There it errs by less than 5, beyond them by more than 100.
 #
-# Taught in [chapter 20](20_sinusoidal.ipynb#past-the-last-position-of-training): the sinusoidal
+# Taught in [chapter 20](20_sinusoidal.ipynb#sinusoidal-encodings-beyond-the-training-length): the sinusoidal
 # encoding and its limits.
 
 # %%
@@ -536,7 +536,7 @@ assert inside < 5 and beyond > 100
 # - **C-9.** The matrix is called clockwise, which looks like a sign error. It is right: the pair is
 #   (sine, cosine), not (cosine, sine).
 #
-# Taught in [chapter 20](20_sinusoidal.ipynb#one-matrix-shifts-every-code): the shift matrix.
+# Taught in [chapter 20](20_sinusoidal.ipynb#the-shift-matrix-one-rotation-for-every-position): the shift matrix.
 
 # %%
 from pe_numpy import sinusoidal_shift
@@ -571,7 +571,7 @@ for i in range(d // 2):
 #   encodings of 0 and 62832 are 23.3649 apart, as far as unrelated ones ($\sqrt{512}=22.63$). Only
 #   toy widths come close, 0.1475 at width 8. And no whole number of positions is an exact period.
 #
-# Taught in [chapter 20](20_sinusoidal.ipynb#is-the-code-unique): is the encoding unique?
+# Taught in [chapter 20](20_sinusoidal.ipynb#is-the-encoding-unique): is the encoding unique?
 
 # %%
 w, theta = 10000 ** (np.arange(256) / 256), 2 * np.pi / wavelengths(512)
@@ -679,8 +679,8 @@ assert means[0][1] - means[0][0] > 20 and means[1][0] == means[1][1]
 # - **X-8.** The distance is $\lvert i-j\rvert$ in 002 and 003 and $i-j$ in 001 and 004. Under a
 #   causal mask they are equal; without one, $-m(i-j)$ rewards future keys.
 #
-# Taught in [chapter 30](30_expansion.ipynb#multiply-the-bracket-out): the four terms; T5 is in
-# [chapter 33](33_t5.ipynb), ALiBi in [chapter 35](35_alibi.ipynb#the-formula).
+# Taught in [chapter 30](30_expansion.ipynb#four-terms-expand-the-product): the four terms; T5 is in
+# [chapter 33](33_t5.ipynb), ALiBi in [chapter 35](35_alibi.ipynb#the-alibi-formula).
 
 # %%
 from pe_numpy import alibi_bias, alibi_slopes
@@ -825,8 +825,8 @@ assert np.allclose(*by_pairs, rtol=0, atol=1e-12)
 #   with "some accuracy" (004). RoPE can be computed anywhere, but beyond the trained length the slow
 #   pairs reach new angles, and without a change of the frequencies models degrade (Chen et al. 2023).
 #
-# Taught in [chapter 40](40_rope_derived.ipynb#many-pairs-one-clock-each): RoPE derived; its pairs
-# beyond the trained length are in [chapter 41](41_rope_computed.ipynb#how-far-have-the-hands-turned).
+# Taught in [chapter 40](40_rope_derived.ipynb#the-rope-formula-one-frequency-per-pair): RoPE derived; its pairs
+# beyond the trained length are in [chapter 41](41_rope_computed.ipynb#rope-beyond-the-training-length-pairs-that-never-finish-a-turn).
 
 # %%
 speeds, trained = rope_frequencies(128), 2048
@@ -853,7 +853,7 @@ assert list(nearest.values()) == ["1.95", "7.71", "8.96", "9.32", "9.74", "10.28
 #   newest. The product of the newest query with all keys remains. The cache is valid only under a
 #   causal mask, where old rows never change; in an encoder they do.
 #
-# Taught in [chapter 63](63_decoding.ipynb#old-rows-never-change): why old rows never change, and what
+# Taught in [chapter 63](63_decoding.ipynb#why-a-kv-cache-is-exact-old-rows-never-change): why old rows never change, and what
 # a cache saves.
 
 
@@ -895,7 +895,7 @@ assert (moved > 0.01).all()
 #   with the depth for Pre-Norm and does not for Post-Norm. Xiong et al. (2020) prove upper bounds of
 #   this form; the cells measure networks of 6, 12 and 24 layers.
 #
-# Taught in [chapter 60](60_layers.ipynb#where-does-the-norm-stand): where the norm is, with a law for
+# Taught in [chapter 60](60_layers.ipynb#pre-norm-and-post-norm): where the norm is, with a law for
 # both.
 
 
