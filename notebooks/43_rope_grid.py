@@ -86,7 +86,7 @@ for i, (y, x) in enumerate(np.ndindex(h, w)):
         assert np.allclose(turned[i, 2 * c : 2 * c + 2], pair, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Work it out by hand with a head of width $K=4$. There are two pairs, the first for the row, the
+# Work it out by hand with head dimension $K=4$. There are two pairs, the first for the row, the
 # second for the column, both with frequency 1. The image has 2 rows and 3 columns of patches, and
 # each has the same vector $(1,0,1,0)$, two clock hands that point to the right.
 

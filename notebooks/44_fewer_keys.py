@@ -54,7 +54,7 @@ scores = rope(q, at) @ early.swapaxes(-1, -2) / K**0.5
 assert np.allclose(scores, expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# It makes no difference whether we rotate first or repeat first ([chapter 41](41_rope_computed.ipynb#rope-with-a-kv-cache)),
+# It makes no difference whether we rotate first or repeat first,
 # so the cache holds $G$ rotated heads. Values are shared in the same groups. Nothing else of RoPE changes.
 #
 # NumPy has two functions that turn two heads into six: `np.repeat` and `np.tile`. **Predict** which query heads

@@ -14,6 +14,17 @@ def test_there_are_many():
     assert len(ENTRIES) >= 30
 
 
+def test_each_message_of_the_index_is_in_the_entry_that_it_leads_to():
+    entries = {
+        re.sub(r"[^\w\- ]", "", e.partition("\n")[0].lower()).replace(" ", "-"): e for e in ENTRIES
+    }
+    rows = re.findall(r"^\| `(.*?)`(?:, `.*`)? \| \[.*\]\(#(.*)\) \|$", HEAD, re.M)
+    assert len(rows) >= 15 and len(rows) == HEAD.count("\n| `")
+    for message, anchor in rows:
+        entry = entries[anchor].replace("`", "")
+        assert all(part in entry for part in message.replace("`", "").split("…")), message
+
+
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.partition("\n")[0])
 def test_a_symptom_leads_to_its_chapter_and_its_test_holds(entry):
     assert re.search(r"\[[Cc]hapter \d+\]\(\d\d_\w+\.ipynb", entry)
