@@ -1,12 +1,15 @@
 # %% [markdown]
-# # 73. Check your own
+# # 73. The exercise checker: is my function right?
 #
 # *Is my function right, and if not, which mistake did I make?*
 #
 # 25 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb), [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** TODO
+# **In this chapter.** Your function runs, but is it right? A checker calls it with many inputs and compares the
+# results with the book's. If they differ, it compares them with the results of functions that are wrong in a
+# known way, and so it can often name your mistake. Here you see how far you can trust such a name, and which
+# inputs hide mistakes. At the end you can check your own functions, or the homework of a whole class.
 
 # %% fold="input" alt="Nine heat maps of codes over 40 positions and 16 components: the right one and eight wrong ones, among them all sines first, and waves that get faster to the right."
 import matplotlib.pyplot as plt
@@ -22,13 +25,15 @@ plots.wrong_codes(wrong, sinusoidal(at, 16))
 plt.show()
 
 # %% [markdown]
-# One right sinusoidal code and eight wrong ones: which could you tell by eye? The checker knows them.
+# The figure shows one right sinusoidal encoding and eight wrong ones. Each is a table of numbers drawn as
+# colours, with one row per position and one column per component. The titles name the mistakes. Which could you
+# tell by eye? The checker knows them.
 #
 # ## A checker that names mistakes
 #
-# `check` calls your function in a dozen cases or more, a small one first: for RoPE other widths, batches, offsets,
-# options, precisions. If one fails, it compares *all* your results with those of functions that are wrong in a known
-# way. Write RoPE, with the sign of the angle wrong:
+# `check` calls your function in a dozen cases or more, a small one first. For RoPE they include other widths,
+# batches, offsets, options and precisions. If one fails, it compares *all* your results with the results of
+# functions that are wrong in a known way. Here is RoPE, with the sign of the angle wrong:
 
 
 # %%
@@ -68,12 +73,14 @@ show("\n" + str(verdict))
 assert verdict.mistake == "turned the other way"
 
 # %% [markdown]
-# The call is the first that fails; what was expected and what came stand below it, so that you see the sign.
+# The call is the first that fails. The expected and the given result are below it, so that you see the sign.
 #
-# ### How often is a name right?
+# ### How reliable is a named mistake?
 #
-# `tests/answers` holds wrong answers as students and public code write them, and right ones in odd style: a first
-# list, written before anybody looked at the names, which were then mended with it; and one held out until they were.
+# `tests/answers` contains wrong answers as students and public code write them, and right ones in odd style.
+# The first list was written before anybody looked at the names, and the names were then corrected with it. The
+# second list was held out until they were. The last column counts it again, after names were corrected with it
+# as well.
 
 # %%
 import csv
@@ -90,12 +97,13 @@ known = [len(e.mistakes) for e in EXERCISES.values()]
 print(len(known), "exercises,", sum(known), "known mistakes")
 
 # %% [markdown]
-# Whether a name fits was judged by reading the answer. What passes is right in these cases; no test says more.
+# Whether a name fits was judged by reading the answer. An answer that passes is right in these cases, and no
+# test says more.
 #
-# ## What hides mistakes
+# ## Test inputs that hide mistakes
 #
-# Is *scores depend on the distance alone* a test of RoPE? Take one query and one key at all pairs of positions: a
-# relative encoding has constant diagonals.
+# Is *scores depend only on the distance* a test of RoPE? Take one query and one key at all pairs of positions.
+# The scores of a relative encoding have constant diagonals.
 
 # %%
 rng = np.random.default_rng(24)
@@ -111,7 +119,7 @@ def relative(scores):
 
 
 # %% [markdown]
-# **Predict**: how many of ten wrong versions still have them?
+# **Predict** how many of ten wrong versions still have them.
 
 # %% fold="output" alt="Nine heat maps of scores over query and key position: the right one with constant diagonals, and eight wrong ones; only both sines with a plus has none."
 from pe_numpy import rope
@@ -126,13 +134,14 @@ assert len(scores) == 10 and len(shown) == 8 and relative(right)
 assert [name for name in scores if not relative(scores[name])] == ["both sines with a plus"]
 
 # %% [markdown]
-# Nine: two sines with a plus are no rotation, all others pass. Two even give the same scores here: positions
-# counted from 1 all move together, and those given do begin at 0. One vector at one position that is not 0 tells
-# them ([chapter 72](72_which_one.ipynb) compares seven checks).
+# Nine have them. Two sines with a plus are not a rotation, and they fail. All others pass. Two of these even give
+# the right scores here. One counts positions from 1, which moves all of them together. The other always counts
+# from 0, where the given positions do begin. One vector at one position that is not 0 exposes both ([chapter 72](72_which_one.ipynb) compares seven checks).
 #
-# Many mistakes hide if the *input* is so special that wrong and right agree on it. **Position 0**: every angle is 0.
-# **One key**: the softmax of one score is 1, whatever the score, so the first token shows no missing scale, bias or
-# angle. **$K=2$**: one pair, whose frequency is $b^0=1$, whatever factor stands in the exponent.
+# Many mistakes hide if the *input* is so special that wrong and right functions agree on it. At **position 0**
+# every angle is 0. With **one key** the softmax of the only score is 1, regardless of the score. Therefore the
+# first token shows no missing scale, bias or angle. With **$K=2$** there is one pair. Its frequency is $b^0=1$
+# for every base $b$, regardless of the factor in the exponent.
 #
 # $$R_0\,x=x,\qquad \mathrm{softmax}(s)=1\ \text{ for a single } s,\qquad \theta_0=b^{-2\cdot0/K}=1$$
 
@@ -145,18 +154,19 @@ assert (softmax(single) == 1).all() and not (softmax(np.append(single, single, a
 assert rope_frequencies(2, 10000.0) == rope_frequencies(2, 500.0) == 1 > rope_frequencies(4)[1]
 
 # %% [markdown]
-# They have a history:
+# Such inputs have hidden mistakes in public code:
 #
 # | input | what it hid in public |
 # |---|---|
 # | position 0 | a missing factor of the scores in a port of DeepSeek-V2 ([mobius PR 548](https://github.com/onnxruntime/mobius/pull/548)) |
 # | $L=S$, from 0 | relative positions with a cache ([transformers #19045](https://github.com/huggingface/transformers/issues/19045)) |
-# | heads a power of two | ALiBi's slopes, for two years ([mlx #343](https://github.com/ml-explore/mlx/issues/343)) |
+# | a power of two as number of heads | ALiBi's slopes, for two years ([mlx #343](https://github.com/ml-explore/mlx/issues/343)) |
 # | no padding | garbage for the shorter prompts of a batch ([unsloth #3699](https://github.com/unslothai/unsloth/issues/3699)) |
-# | short texts | T5's far buckets ([candle PR 1312](https://github.com/huggingface/candle/pull/1312)) |
+# | short sequences | T5's far buckets ([candle PR 1312](https://github.com/huggingface/candle/pull/1312)) |
 # | a square grid | two axes exchanged ([transformers PR 41380](https://github.com/huggingface/transformers/pull/41380)) |
 #
-# Such inputs beside decent ones of the same function: how many of its ten commonest mistakes does each let go?
+# The next cells compare such inputs with decent ones of the same function. How many of its ten commonest
+# mistakes does each let go, because right and wrong results agree?
 
 # %%
 from pe_numpy.homework.cases import call, case
@@ -192,19 +202,20 @@ for what, (name, degenerate, decent) in inputs.items():
 assert len(lets_go("rope", *inputs["position 0"][1])) == 9
 
 # %% [markdown]
-# So test on decent input: no two sizes equal, heads no power of two, positions with gaps that do not begin at 0,
-# distances beyond the last bucket, random numbers.
+# Test on decent input instead. In it no two sizes are equal, and the number of heads is not a power of two. Its
+# positions have gaps and do not begin at 0, its distances go beyond the last bucket, and its numbers are random.
 #
-# ## A page for students
+# ## For students: check your homework
 #
-# **Write.** `pe_numpy/copy/stubs/` has a file for each chapter but this one: signatures, a specification by loops,
-# hints at the end. In `pe-numpy list` a star marks what can be checked. Keep names and
-# order of the arguments, leave their arrays as they are, return the dtype of the data.
+# **Write.** `pe_numpy/copy/stubs/` has one file for each chapter before this one. A file contains signatures,
+# a specification with explicit loops, and hints at the end. In `pe-numpy list` a star marks what can be checked.
+# Keep the names and the order of the arguments, do not change their arrays, and return the dtype of the data.
 #
-# **Check.** `pe-numpy check FILE` looks at all exercises that a file defines, `pe-numpy check FILE NAME...` at some;
-# notebooks, folders and patterns will do. Where `pe-numpy` isn't found, type `python -m pe_numpy`.
+# **Check.** `pe-numpy check FILE` looks at all exercises that a file defines, and `pe-numpy check FILE NAME...`
+# at some of them. Notebooks, folders and patterns work as well. If `pe-numpy` isn't found, type
+# `python -m pe_numpy`.
 #
-# **Read.** Anna's three functions are wrong, each in its own way.
+# **Read.** Anna's three functions are wrong, each in a different way.
 
 # %%
 import contextlib
@@ -249,20 +260,20 @@ assert "softmax:" in report
 # | line | what it says |
 # |---|---|
 # | a **name** after the colon | a known mistake explains your numbers in every case that fails |
-# | *Perhaps*: a **guess** | one alone explains them in most cases that fail, two at least: begin there |
-# | *On this case it looks like* | a known mistake explains the case that is printed, not all: more than one thing is wrong |
-# | *Right in 8 of 14 cases* | what the right ones, or the wrong ones, have in common: look there |
-# | call, expected, given | the plainest case that fails; *again* makes a long one anew |
+# | *Perhaps*: a **guess** | one mistake by itself explains your numbers in most cases that fail, and in at least two; begin there |
+# | *On this case it looks like* | a known mistake explains the case that is printed, but not all, so more than one thing is wrong |
+# | *Right in 8 of 14 cases* | what the right cases, or the wrong ones, have in common; look there |
+# | call, expected, given | the simplest case that fails; *again* makes a long one again |
 # | a **flag** | the file uses what is not its own; the teacher decides |
 #
-# **Other numbers.** `--seed 7` draws others for the cases; `--salt WORD` makes a seed of the word and the file's
-# name, one for each student.
+# **Other numbers.** `--seed 7` draws other numbers for the cases. `--salt WORD` makes a seed from the word and the
+# file's name, one for each student.
 #
-# **With an assignment**, `pe-numpy check --assignment week3.toml week3.py` tells points, and of the rest what the
-# teacher chose; `--feedback full` tells you all.
+# **With an assignment**, `pe-numpy check --assignment week3.toml week3.py` tells points, and otherwise only what the
+# teacher chose. `--feedback full` tells you all.
 #
-# **Ours.** `pe-numpy copy NAME --plain` prints the book's solution; of what is no exercise, the package's code without
-# checks of input. Handed in, its notice gets a flag.
+# **The book's solution.** `pe-numpy copy NAME --plain` prints it. For a function that is not an exercise, it
+# prints the package's code without checks of input. If you hand such a copy in, its notice gets a flag.
 
 # %%
 from pe_numpy.copy.copy import SOLUTIONS, copy
@@ -281,12 +292,12 @@ print("seeds", seeds)
 assert one.shape == other.shape and not np.array_equal(one, other)
 
 # %% [markdown]
-# ## A page for teachers
+# ## For teachers: grade a class
 #
-# **Set.** An assignment is a file of TOML; `pe-numpy plan 12 FOLDER` writes those of a
+# **Set.** An assignment is a TOML file. `pe-numpy plan 12 FOLDER` writes the assignments of a
 # [plan for lessons](00_how_to_read.ipynb#plans-for-lessons). A number gives points for all cases of an exercise or
-# none, a table for groups: `options` (an argument away from its default), `types` (float32, float16), `numbers` (the
-# rest). `release` writes what students get.
+# none, a table gives points for groups. The groups are `options` (an argument away from its default), `types`
+# (float32, float16) and `numbers` (the rest). `release` writes what students get.
 
 # %%
 (folder / "week3.toml").write_text("""title = "Week 3: rotary encodings"
@@ -303,11 +314,13 @@ handed_out = (folder / "handout" / "week3.toml").read_text()
 assert "salt" not in handed_out and "rope = { numbers" in handed_out
 
 # %% [markdown]
-# Stubs, the assignment without salt or seed, the checker in one file, a README, a workflow for GitHub, a container for
-# editors; solutions remain with you. Students need Python and NumPy. A deadline that is a
-# time, as in `2030-06-07T18:00:00+02:00`, tells by how much a file is late. A `salt` gives each student other numbers, a `seed` all the same.
+# Students get stubs, the assignment without salt or seed, the checker in one file, a README, a workflow for GitHub
+# and a container for editors. Solutions remain with you. Students need Python and NumPy. If the deadline is a time,
+# as in `2030-06-07T18:00:00+02:00`, the check tells by how much a file is late. A `salt` gives each student other
+# numbers, a `seed` gives all students the same.
 #
-# **Check.** Ben hands in the book's solution, Cleo ignores `layout`, Dan has done nothing. **Predict** Cleo's points.
+# **Check.** Ben hands in the book's solution, Cleo ignores `layout`, and Dan has done nothing. **Predict** Cleo's
+# points.
 
 # %% fold="output"
 solution = (SOLUTIONS / "40_rope_derived.py").read_text()
@@ -323,30 +336,33 @@ assert "cleo, 5 of 6 points" in letter and "layout ignored (3 of 4)" in letter
 assert f"week3, seed {seed_of('autumn', 'cleo')}" in letter
 
 # %% [markdown]
-# Whose file it is its name tells, or its folder's: name a folder of files, or of students' folders. Version,
-# assignment and seed are in each letter and file, so that a late check is comparable; if you can read a seed, you can
-# try its cases at home.
+# The name of a file, or of its folder, tells whose it is. Name a folder of files, or of students' folders. Version,
+# assignment and seed are in each letter and file, so that a late check is comparable. If you can read a seed, you
+# can try its cases at home.
 #
-# **Feedback** `full` tells all, `name` the mistake and a line, `none` points, and what kept a function from
-# running. At home students choose.
+# **Feedback.** `full` tells all, `name` tells the mistake and a line, and `none` tells points and what kept a
+# function from running. At home students choose.
 #
 # | for | option | |
 # |---|---|---|
 # | people | `--letters FOLDER` | a text for each student |
-# | a spreadsheet | `--csv FILE` | a line for each student; a run that was cut goes on where it was |
+# | a spreadsheet | `--csv FILE` | a line for each student; an interrupted run continues where it stopped |
 # | a course | `--roster FILE` | who handed in nothing: the first column of this CSV file has all names |
 # | Gradescope | `release --gradescope ZIP` | the autograder; what the level holds back is shown after the due date |
 # | GitHub | `release` | a workflow: points in the summary of each push, with seed 0 |
 # | nbgrader | `release --nbgrader COURSE` | a notebook with solutions; hidden tests, one seed for all |
 # | programs | `--json` | what the level allows, and each seed; exit status 1 if anything is wrong |
 #
-# **Flags** take no points: the file imports this package or a neighbour's answers, or carries the notice of `copy`. A
-# copy without it has none, but `--summary` names groups whose code is alike, whatever its names and comments are.
+# **Flags** take no points. A file gets one if it imports this package or a neighbour's answers, or carries the
+# notice of `copy`. A copy without the notice has no flag, but `--summary` names groups whose code is alike,
+# regardless of its names and comments.
 #
-# **Isolated** is a file from the grader and from its neighbours. It runs in a process of its own that has NumPy and no
+# ### Isolation: how a file is kept from the grader (second reading)
+#
+# A file is **isolated** from the grader and from its neighbours. It runs in its own process, which has NumPy and no
 # `pe_numpy`, gets inputs, and never sees what is expected. It runs as a copy in an empty folder, with limits on time
-# (`--seconds` a function, `--budget` a file) and, on Linux, on memory. A hook refuses other processes, the network and
-# this package's files; `--summary` lists the limits that the system does not have.
+# (`--seconds` per function, `--budget` per file) and, on Linux, on memory. A hook refuses other processes, the network
+# and this package's files. `--summary` lists the limits that the system does not have.
 
 # %%
 (folder / "eve.py").write_text("""from pathlib import Path
@@ -358,10 +374,10 @@ os.kill(os.getppid(), 9)
 assert "a line failed, and the rest is judged" in shell("check eve.py")
 
 # %% [markdown]
-# It may still read what you may read, and a compiled library calls the system without the hook. So check strangers'
-# files in a container without network; `pe_numpy/homework/worker.py` says how.
+# It may still read what you may read, and a compiled library calls the system without the hook. Check strangers' files
+# in a container without network. `pe_numpy/homework/worker.py` says how.
 #
-# ### A class of sixty
+# ### Measured on a class of sixty (second reading)
 #
 # Right, wrong, broken, hostile and copied files are part of this book's tests (`tests/trial`), for three functions.
 
@@ -388,8 +404,8 @@ for kind in dict.fromkeys(student["kind"] for student in students):
 assert len(students) == 60 and words["rope"].most_common(3)[2][0] == "turned the other way"
 
 # %% [markdown]
-# Right files are right beside all these; copied ones have a flag, no others. The cost of a class, in seconds of
-# processor time:
+# Right files are judged right beside all these. Copied ones have a flag, and no others have one. The next cell prints
+# what a class costs, in seconds of processor time:
 
 # %%
 with open("results/homework.csv", encoding="utf-8") as file:
@@ -402,41 +418,44 @@ with open("results/homework.csv", encoding="utf-8") as file:
 # ## In short
 #
 # - **Is my function right?** `check("rope", my_rope)` calls it with many cases, shows the first that fails, and
-#   names the mistake if it is a known one. For PyTorch add `to=torch.from_numpy`. [Shown](#a-checker-that-names-mistakes).
-# - **Can I rely on a name?** It explains *your* numbers in every case that fails. Of hundreds of wrong answers none passed,
-#   and no name was wrong. [Counted](#how-often-is-a-name-right).
-# - **Why does my model train although RoPE turns the wrong way?** Turned the other way in queries *and* keys it is
-#   the same model with two components of each pair exchanged. Keys or weights from elsewhere don't fit it.
-#   [Shown](#exercise-1-the-sign-that-nobody-saw).
-# - **Which inputs hide mistakes?** Position 0, one key, $K=2$, $L=S$ from 0, heads a power of two, short texts, no
-#   padding, a square grid. [Shown](#what-hides-mistakes).
-# - **How do I check my homework?** `pe-numpy check FILE`; [one page](#a-page-for-students) says how to read the report.
-# - **How do I check a class?** `pe-numpy check --assignment week3.toml *.py`; [another](#a-page-for-teachers) has the rest.
+#   names the mistake if it is a known one. For PyTorch add `to=torch.from_numpy`.
+#   [The checker](#a-checker-that-names-mistakes).
+# - **Can I rely on a name?** Yes. It explains *your* numbers in every case that fails. Of hundreds of wrong
+#   answers none passed, and no name was wrong. [Counts](#how-reliable-is-a-named-mistake).
+# - **Why does my model train although RoPE turns the wrong way?** In queries *and* keys the wrong sign gives the same
+#   model with two components of each pair exchanged. Keys or weights from elsewhere don't fit it.
+#   [Exercise 1](#exercise-1-rope-with-the-wrong-sign-in-queries-and-keys).
+# - **Which inputs hide mistakes?** Position 0, one key, $K=2$, $L=S$ from 0, a power of two as number of heads,
+#   short sequences, no padding, a square grid. [Such inputs](#test-inputs-that-hide-mistakes).
+# - **How do I check my homework?** Type `pe-numpy check FILE`. The section explains the lines of the report.
+#   [For students](#for-students-check-your-homework).
+# - **How do I check a class?** Type `pe-numpy check --assignment week3.toml *.py`.
+#   [For teachers](#for-teachers-grade-a-class).
 
 # %% [markdown]
 # ## Exercises
 #
-# ### Exercise 1: The sign that nobody saw
+# ### Exercise 1: RoPE with the wrong sign in queries and keys
 #
-# Show that a model that turns queries *and* keys with `my_rope` has the scores of `rope` with the distance negated;
-# and find where it must break.
+# Show that a model that rotates queries *and* keys with `my_rope` has the scores of `rope` with the distance negated.
+# Find where it must break.
 #
 # <details><summary>Hint 1</summary>
 #
-# Turning by $-m\theta$ is turning with negative frequencies.
+# Rotating by $-m\theta$ is rotating with negative frequencies.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# What if keys were turned by someone else?
+# What if the keys were rotated by another library?
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# The score at distance $d$ becomes that at $-d$. Exchange the two components of each pair in queries and keys, and
-# it turns the other way again: the same model. Keys or weights from elsewhere don't fit.
+# The score at distance $d$ becomes the score at $-d$. Exchange the two components of each pair in queries and keys,
+# and it turns the other way again. Therefore it is the same model. Keys or weights from elsewhere don't fit.
 #
 # ```python
 # x, y = rng.standard_normal((2, 1, 8))
@@ -451,20 +470,20 @@ with open("results/homework.csv", encoding="utf-8") as file:
 #
 # </details>
 #
-# ### Exercise 2: A blind test
+# ### Exercise 2: A test that passes wrong encodings
 #
-# Write a test of the sinusoidal code that passes with the right function and with all eight wrong ones. Then
-# one that catches all eight with a single number.
+# Write a test of the sinusoidal encoding that passes with the right function and with all eight wrong ones. Then
+# write one that catches all eight with a single number.
 #
 # <details><summary>Hint 1</summary>
 #
-# Shapes, bounds, dtypes.
+# Compare shapes, bounds, dtypes.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# One entry away from position 0, in the second pair.
+# Look at one entry away from position 0, in the second pair.
 #
 # </details>
 #
@@ -483,19 +502,19 @@ with open("results/homework.csv", encoding="utf-8") as file:
 #
 # </details>
 #
-# ### Exercise 3: Find one that the checker doesn't know
+# ### Exercise 3: A mistake that the checker can't name
 #
 # Break `softmax` in a way that `check` notices but can't name.
 #
 # <details><summary>Hint 1</summary>
 #
-# A constant factor.
+# Try a constant factor.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `verdict.mistake` is empty, `verdict.advice` may still help.
+# `verdict.mistake` is empty, but `verdict.advice` may still help.
 #
 # </details>
 #
@@ -511,10 +530,10 @@ with open("results/homework.csv", encoding="utf-8") as file:
 #
 # ## In practice
 #
-# - A student's own function as the judge (a fast version against a slow one) passes two mistakes that agree.
-# - "The same to 1e-3" hides a promoted dtype, an `eps` outside the root and the tanh form of GELU. This
-#   checker asks for 1e-9 in double precision and 2e-5 in single.
-#
+# - If a student's own function is the judge (a fast version against a slow one), two mistakes that agree pass.
+# - "The same to 1e-3" hides a promoted dtype, an `eps` outside the square root and the tanh form of GELU. This
+#   checker asks for 1e-9 in double precision and 2e-5 in single precision.
+
 # %% [markdown]
 # ## Further reading
 #
