@@ -147,7 +147,7 @@ for route in book["route"][:2]:
     halves = round(sum(minutes[stem] for stem in route["chapters"]) / 30)
     print(f"{route['title']}: {halves / 2:g} hours")
 assert len(book["route"][0]["chapters"]) == 8
-plots.needs(book["part"], book["route"][0]["chapters"])
+plots.needs(book["part"][:-1], book["route"][0]["chapters"])
 plt.show()
 
 # %% [markdown]

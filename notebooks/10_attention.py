@@ -3,7 +3,7 @@
 #
 # *How is each number of an attention layer computed, masked and split into heads?*
 #
-# 50 minutes. Needs [00 Read this book](00_how_to_read.ipynb). Looking for an answer? [In short](#in-short).
+# 50 minutes. Needs [00 How to use this book: conventions, notation, reading routes](00_how_to_read.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Attention is the part of a Transformer in which words exchange information. Each

@@ -3,7 +3,7 @@
 #
 # *Why sines and cosines, and what do they tell an attention layer?*
 #
-# 50 minutes. Needs [11 Why attention needs positional encoding](11_why_position.ipynb). Looking for an answer? [In short](#in-short).
+# 40 minutes. Needs [11 Why attention needs positional encoding](11_why_position.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A Transformer needs one vector per position, with bounded numbers whatever

@@ -3,7 +3,7 @@
 #
 # *Can each token decide how much of the past still counts, and can a query count sentences instead of words?*
 #
-# 30 minutes. Needs [12 FlashAttention, sliding windows and attention sinks](12_attention_blocks.ipynb), [35 ALiBi: attention with linear biases](35_alibi.ipynb). Looking for an answer? [In short](#in-short).
+# 35 minutes. Needs [12 FlashAttention, sliding windows and attention sinks](12_attention_blocks.ipynb), [35 ALiBi: attention with linear biases](35_alibi.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A bias that depends only on distance treats all texts alike, wherever their

@@ -3,7 +3,7 @@
 #
 # *Why a rotation, why only a rotation, and which components are rotated together in which model?*
 #
-# 50 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb), [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
+# 45 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb), [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Attention compares queries with keys. The result should depend on how far

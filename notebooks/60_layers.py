@@ -3,7 +3,7 @@
 #
 # *What surrounds attention, and why can the layers be stacked?*
 #
-# 50 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb). Looking for an answer? [In short](#in-short).
+# 55 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Attention only mixes tokens. A Transformer layer needs more: a small network that changes each

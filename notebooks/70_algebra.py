@@ -3,7 +3,7 @@
 #
 # *How many ideas are there in all these encodings, and can a program tell which one from the scores?*
 #
-# 35 minutes. Needs [37 Content-dependent position: Forgetting Transformer and CoPE](37_content.ipynb), [43 2-D and multimodal RoPE (axial RoPE, M-RoPE)](43_rope_grid.ipynb), [45 RoPE variants: xPos, rotated values, PoPE](45_rope_relatives.ipynb), [50 RoPE scaling: position interpolation, NTK, YaRN, LongRoPE](50_scaling.ipynb), [52 Training-free context extension: ReRoPE, Self-Extend, dual chunk attention](52_new_places.ipynb). Looking for an answer? [In short](#in-short).
+# 50 minutes. Needs [37 Content-dependent position: Forgetting Transformer and CoPE](37_content.ipynb), [43 2-D and multimodal RoPE (axial RoPE, M-RoPE)](43_rope_grid.ipynb), [45 RoPE variants: xPos, rotated values, PoPE](45_rope_relatives.ipynb), [50 RoPE scaling: position interpolation, NTK, YaRN, LongRoPE](50_scaling.ipynb), [52 Training-free context extension: ReRoPE, Self-Extend, dual chunk attention](52_new_places.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** The book has 42 positional encodings with as many names. How many ideas are

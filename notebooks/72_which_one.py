@@ -3,7 +3,7 @@
 #
 # *Which encoding for what, what does the advice rest on, and which tests show that code computes it?*
 #
-# 60 minutes. Needs [51 Length extrapolation: why models fail past their training length](51_extrapolation.ipynb), [71 Train short, test long: a length-generalization study](71_study.ipynb). Looking for an answer? [In short](#in-short).
+# 55 minutes. Needs [51 Length extrapolation: why models fail past their training length](51_extrapolation.ipynb), [71 Train short, test long: a length-generalization study](71_study.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** There are dozens of ways to tell a Transformer the order of its tokens. Tables

@@ -3,7 +3,7 @@
 #
 # *What does document 000 say section by section, do its examples compute, and what is wrong?*
 #
-# 20 minutes.
+# 30 minutes.
 
 # %% [markdown]
 # ## In this document

@@ -3,7 +3,7 @@
 #
 # *What does document 001 say section by section, do its examples compute, and what is wrong?*
 #
-# 20 minutes.
+# 25 minutes.
 
 # %% [markdown]
 # ## In this document
