@@ -57,7 +57,7 @@ STUDIED = {  # what the study knows, some by another name, some as a reading of 
 LENGTHS = np.array([256, 384, 512])
 MAKERS = ("arange", "empty", "full", "ones", "zeros")
 RANGES = {"finite": "ends with its table", "saturated": "a far key's score no longer changes"}
-KINDS = {"turn after a nonlinearity": "turn, after a nonlinearity", "path": "path: tokens decide"}
+KINDS = {"path": "path (tokens decide)"}
 
 
 # ---- schemes that have no class in the package ---------------------------------------------------
@@ -125,7 +125,7 @@ def place(encoding: Encoding) -> str:
 def kind(found: Properties) -> str:
     """What the detector says, in words."""
     step = {0: "absolute", 1: "relative"}.get(
-        found.shift, f"relative in steps of {found.shift}, a group or chunk"
+        found.shift, f"relative in steps of {found.shift} (a group or chunk)"
     )
     words = [KINDS.get(found.move, found.move), step]
     if found.range in RANGES:
@@ -134,7 +134,7 @@ def kind(found: Properties) -> str:
         words.append("without bound")
     if not found.prefix:
         words.append("old rows change as the text grows")
-    return "; ".join(words)
+    return ", ".join(words)
 
 
 def trained(name: str) -> str:
@@ -255,9 +255,9 @@ def memory(encoding: Encoding) -> str:
 
 
 def added(pair: float, token: float, what: str) -> str:
-    """So many for a pair and head, and for a component of a token."""
+    """So many per pair and head, and per component of a token."""
     words = []
-    for number, unit in ((pair, "a pair and head"), (token, "a component of each token")):
+    for number, unit in ((pair, "per pair and head"), (token, "per component of each token")):
         if number >= 0.05:
             amount = f"{number:,.1f}".removesuffix(".0")
             many = "" if words else f" {what}{'' if amount == '1' else 's'}"
@@ -279,11 +279,11 @@ def told(book: Study, name: str) -> str:
     model, parts = STUDIED[name], []
     for task in LANGUAGES:
         near, *_, far = book.means(task, **model)[BUDGET]
-        parts.append(f"{task} {near:.2f}, {far:.2f}")
+        parts.append(f"{near:.2f} and {far:.2f} ({task})")
     s, n = model.get("factor"), experiment.recipe(LANGUAGES[0]).length
     key = model.get("scaling", model["encoding"])
-    other = f" (s {s})" if s else f" (as {key})" if key != name else ""
-    return f"nats at the trained {n} tokens, and at {8 * n}: {'; '.join(parts)}{other}"
+    other = f", with s {s}" if s else f", named {key} in the study" if key != name else ""
+    return f"nats at the trained {n} tokens and at {8 * n} are {', '.join(parts)}{other}"
 
 
 # ---- the table and the page ----------------------------------------------------------------------
@@ -318,12 +318,12 @@ def write_table(anew: bool) -> None:
 
 
 def page() -> str:
-    """All cards in Markdown: an index by place, then one heading a scheme."""
+    """All cards in Markdown: an index by place, then one heading per scheme."""
     own = cards.measured()
     places: dict[str, list[str]] = {}
     for name in SCHEMES:
         places.setdefault(own[name]["place"], []).append(name)
-    text = ["# Cards", "", "One card a scheme. `python -m pe_numpy card rope` prints one.", ""]
+    text = ["# Cards", "", "One card per scheme. `python -m pe_numpy card rope` prints one.", ""]
     for numbers, names in sorted(places.items()):
         words = " and ".join(cards.PLACES[n] for n in numbers.split("+"))
         links = " · ".join(f"[{n}](#{n})" for n in names)
@@ -336,23 +336,25 @@ def page() -> str:
 
 
 HEAD = """\
-Made by `make cards`, from the docstrings, the detector (chapter 70), the cache laboratory
+`make cards` writes this page from the docstrings, the detector (chapter 70), the cache laboratory
 (chapter 63), the study (chapter 71) and the census (chapter 72). A test runs each line of code
 beside the scheme itself.
 
-- *code*: `scores` are q @ k.T / sqrt(K); x are token vectors, i and j positions, of one head.
-- *convention*: of the function, or of those of its module.
-- *kind*: the move, and what else the detector finds.
+- *code*: the code is for one head. `scores` are q @ k.T / sqrt(K), x are token vectors, and i and j
+  are positions of queries and keys.
+- *convention*: the convention of the function, or of all functions in its module.
+- *kind*: the move (chapter 70), and what else the detector finds.
 - *trained*: numbers in {LAYERS} layers.
-- *cost*, *memory*: what a scheme adds to a layer without position, at place 1 to the first alone,
-  counted on this package's own code at D {D}, H {H}, K {K}, with clips and windows of {clip},
-  groups of 2 and chunks of {clip}; lookups and copies are free, memory is what is held at the
-  peak. Attention is its two products, of queries with keys and of weights with values.
-- *cache*: what must be kept beside the values.
-- *beyond L0*: losses of small models, after the middle budget of training, in two languages, a
-  Markov chain and a text: at the trained length, and at 8 times that. Scalings have s = L / L0,
-  unless a number stands there.
-- *used by*: models of the census, which has one scheme a model, and some that it has for another.
+- *cost*, *memory*: what a scheme adds to a layer without position, at place 1 only to the first
+  layer. It is counted on this package's own code at D {D}, H {H}, K {K}, with clips and windows of
+  {clip}, groups of 2 and chunks of {clip}. Lookups and copies are free, and memory is the most in
+  use at one time. Attention is its two products, queries with keys and weights with values.
+- *cache*: what the KV cache must contain beside the values.
+- *beyond L0*: losses of small models, after the middle budget of training, at the trained length
+  and at 8 times that. They are given for two languages, a Markov chain and a text. Scalings have
+  s = L / L0, unless another number is given.
+- *used by*: models of the census, which has one scheme per model, and some models that it lists
+  under another scheme.
 - *trap*: the first mistake that `check` knows by name."""
 
 

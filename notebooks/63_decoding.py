@@ -800,9 +800,9 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 #         centre = context.k_positions.max() / 2
 #         return XPos(centre=centre).turn(params, q, k, context)
 #
-# assert cache_properties(XPos()).holds == "turned keys"
+# assert cache_properties(XPos()).holds == "rotated keys"
 # found = cache_properties(Middle())
-# assert found.holds == "raw keys and positions" and found.chunks
+# assert found.holds == "unrotated keys and positions" and found.chunks
 # ```
 #
 # </details>

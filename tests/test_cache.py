@@ -98,12 +98,12 @@ EXPECTED = {
 HOLDS = {
     "none": "keys",
     "learned": "keys, their positions inside",
-    "rope": "turned keys",
+    "rope": "rotated keys",
     "alibi": "keys and positions",
     "forgetting": "keys and sums of gates",
     "cope": "all keys",
-    "rotary_values": "turned keys and positions",
-    "dynamic": "raw keys and positions",
+    "rotary_values": "rotated keys and positions",
+    "dynamic": "unrotated keys and positions",
 }
 
 
@@ -154,7 +154,7 @@ def test_a_length_that_is_not_tried_is_not_seen():
 
 def test_the_width_of_a_head_is_a_choice():
     scaling = lambda K, length: np.ones({16: 8}[K])  # noqa: E731
-    assert cache_properties(Rope(scaling=scaling), d_head=16).holds == "turned keys"
+    assert cache_properties(Rope(scaling=scaling), d_head=16).holds == "rotated keys"
 
 
 # ---- wrong schemes are seen ---------------------------------------------------------------------

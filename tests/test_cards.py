@@ -217,7 +217,7 @@ def test_a_card_names_its_own_equation_convention_users_and_first_trap():
         (
             "shaw",
             "convention",
-            "distance = i - j, so a pair reads row clip(i - j, -m, m) + m: row 0",
+            "distance = i - j, so a pair reads row clip(i - j, -m, m) + m. Row 0",
         ),
         ("rope", "trap", "turned the other way. A pair (a, b) becomes"),
         ("kerple", "used by", "no model of the census"),

@@ -17,8 +17,8 @@ and, for tables of another size, the interpolation of torch::
 Axes: N rows of the table, D model width.
 Symbols: E is the trained table; i, j = 0 .. N-1 are the two digits of a position in base N. W is
 constant; k is the kernel, by which the new row weighs an old one.
-Convention: positions count from 0. A negative position is refused: NumPy would read the table from
-its end, without a word.
+Convention: positions count from 0. A negative position is refused, because NumPy would silently
+read the table from its end.
 Differs from the sources: Su counts positions from 1, so his first vector is E_0 here.
 """
 

@@ -9,8 +9,8 @@ Transformer with Continuous Dynamical Model" (FLOATER, arXiv:2003.09229), sectio
 
 Axes: D model width.
 Symbols: f is `step`, h is `derivative`; p has the shape (D,).
-Convention: the first code is the start itself. `derivative` takes p first, then t (FLOATER's h: t
-first).
+Convention: the first encoding is the start itself. `derivative` takes p first, then t (FLOATER's
+h: t first).
 Differs from the sources: f and h are any functions you give, in place of trained networks. FLOATER
 has a start and a flow in every block; here is one flow, solved by the classical Runge-Kutta method
 with a number of steps that you choose, so that its error can be predicted.
@@ -28,7 +28,7 @@ from pe_numpy import checks
 
 
 def recurrent(start: ArrayLike, step: Callable[[np.ndarray], ArrayLike], length: int) -> np.ndarray:
-    """Make each code from the one before it: p_(k+1) = step(p_k).
+    """Make each encoding from the one before it: p_(k+1) = step(p_k).
 
     Parameters
     ----------

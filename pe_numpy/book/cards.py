@@ -1,4 +1,4 @@
-"""One card a scheme: what an engineer asks of it, on twenty lines.
+"""One card per scheme: what an engineer asks about it, on twenty lines.
 
 Source: the register of schemes, whose line of code a test runs beside the scheme itself; the
 docstrings of the package, its census and its homework; and ``cards.csv`` beside this module, which
@@ -69,8 +69,8 @@ def card(name: str) -> str:
     >>> print(card("alibi").partition("convention")[0])
     ALiBi (alibi), chapter 35
     place      3, the score of a pair
-    what       a fixed penalty on distance; symmetric, and under a causal mask the
-               paper's
+    what       a fixed penalty on distance; symmetric, the same as the paper's if
+               causal
     equation   softmax(q_i K^T + m [-(i - 1), ..., -2, -1, 0])
     """
     name = known(name)

@@ -47,9 +47,14 @@ class CacheProperties(NamedTuple):
         """What a cache holds beside the values, in a few words."""
         if self.keys == "none":
             return "nothing that would serve"
-        kind = {"plain": "keys", "coded": "keys, their positions inside"}
+        kind = {
+            "plain": "keys",
+            "coded": "keys, their positions inside",
+            "turned": "rotated keys",
+            "raw": "unrotated keys",
+        }
         gates = {"none": "", "sums": " and sums of gates"}.get(self.gates, " and gates")
-        keys = kind.get(self.keys, f"{self.keys} keys") + " and positions" * self.positions + gates
+        keys = kind[self.keys] + " and positions" * self.positions + gates
         return keys if self.eviction else f"all {keys}"
 
 

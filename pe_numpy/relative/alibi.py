@@ -7,8 +7,8 @@ Source: Press et al. 2022, "Train short, test long" (arXiv:2108.12409), section 
 Axes: B batch, H heads, L queries, S keys.
 Symbols: m is the slope of a head.
 Convention: the bias is added after the division by sqrt(K) and is not scaled (the paper's footnote
-on it). distance = i - j; its absolute value serves both the causal case, where it is the paper's,
-and those of encoders, symmetric or with other slopes for the future, which the paper does not have.
+on it). distance = i - j; its absolute value serves the causal case, where it is the paper's, and
+encoders, symmetric or with different slopes for the future, which the paper does not have.
 Differs from the paper: the slopes for a number of heads that is not a power of two are those of the
 authors' code (ofirpress/attention_with_linear_biases, commit 4b92f28); the formula of the text
 would give others.

@@ -9,7 +9,7 @@ facebookresearch/RAM, projects/cope, commit e6f051f::
 Axes: L queries, S keys, K width of one head, N rows of the table.
 Symbols: g is a gate, p a position: the query's count from the key to itself; e is the table.
 Convention: masked keys count nothing, so the mask is needed before the sum. Without one the count
-goes on to the end of the row.
+continues to the end of the row.
 Differs from the code: nothing; which scale z meets is the caller's choice. The released code puts
 it inside, (q . k + z) / sqrt(K), unless told otherwise by a flag; the listing in the paper's
 appendix B outside, q . k / sqrt(K) + z.

@@ -8,7 +8,7 @@ Source: He et al. 2021, "DeBERTa" (arXiv:2006.03654), section 3.1, equations (3)
 
 Axes: B batch, H heads, L queries, S keys, K width of one head (d).
 Symbols: c2p and p2c are the second and the third term; m is the paper's k, a table has 2m rows.
-Convention: distance = i - j. All three terms stand inside the scale 1/sqrt(3K).
+Convention: distance = i - j. All three terms are inside the scale 1/sqrt(3K).
 Differs from the paper: nothing by default. The code in microsoft/DeBERTa, before and since commit
 c794b71, reads the p2c table at delta(i, j) too, where the paper prints delta(j, i): give it
 ``p2c_distance=distance``.

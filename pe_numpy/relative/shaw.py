@@ -9,9 +9,9 @@ Source: Shaw et al. 2018, "Self-attention with relative position representations
 
 Axes: B batch, H heads, L queries, S keys, K width of one head (d_z).
 Symbols: m is the paper's clipping distance k; a table has 2m + 1 rows.
-Convention: distance = i - j, so a pair reads row clip(i - j, -m, m) + m: row 0 is the far future,
-row 2m the far past. The paper counts j - i: its table is this one upside down. The key term stands
-inside the scale.
+Convention: distance = i - j, so a pair reads row clip(i - j, -m, m) + m. Row 0 is the far future
+and row 2m the far past. The paper counts j - i, so its table is this one upside down. The key term
+is inside the scale.
 Differs from the paper: the order of the rows. A table may be shared by all heads or have a part for
 each head; the paper has models of both kinds (section 4.1). The two schemes at the end have papers
 of their own.
@@ -132,7 +132,7 @@ def shaw_values(
 def relative_key_query_scores(
     q: ArrayLike, k: ArrayLike, table: ArrayLike, distance: ArrayLike
 ) -> np.ndarray:
-    """Scores in which query and key meet the same vector: (q . k + q . r + k . r) / sqrt(K).
+    """Scores with one vector for both query and key: (q . k + q . r + k . r) / sqrt(K).
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def relative_key_query_scores(
 
 
 def nezha_table(max_relative_position: int, d_head: int, base: float = 10000.0) -> np.ndarray:
-    """Sinusoids in place of learned vectors: row r is PE(2m - r), for the distance r - m.
+    """Sinusoids instead of learned vectors: row r is PE(2m - r), for the distance r - m.
 
     Parameters
     ----------

@@ -7,8 +7,8 @@ Source: Ke et al. 2021, "Rethinking positional encoding in language pre-training
 
 Axes: B batch, H heads, L queries, S keys, K width of one head (d).
 Symbols: pq = p U^Q and pk = p U^K are projected positions, shared by all layers; b is T5's bias.
-Convention: both products stand inside the scale 1/sqrt(2K), which keeps the variance of their sum
-that of one product over sqrt(K); the bias stands outside.
+Convention: both products are inside the scale 1/sqrt(2K), so that their sum has the variance of one
+product over sqrt(K). The bias is outside.
 Differs from the paper: nothing here. The paper also resets the row and the column of its first
 token [CLS] to two learned numbers (section 3.2, "untie the [CLS] symbol"): in the position part,
 product and bias, before the product of the content is added.

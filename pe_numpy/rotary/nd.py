@@ -10,7 +10,7 @@ Axes: L tokens, A axes of the grid, K width of one head, n <= K/2 pairs.
 Symbols: p holds the coordinates of the tokens, such as row and column; a column of Omega says how
 fast one pair turns along each axis. It has one entry that is not 0 in axial RoPE and M-RoPE, any
 in mixed RoPE.
-Convention: pairs and signs are those of `rope`; the row comes before the column, and time before
+Convention: pairs and signs are as in `rope`; the row comes before the column, and time before
 both. Scores depend on the difference of two vectors of coordinates.
 Differs from the sources: rope-vit (commit ce85c2e) and DINOv3 (commit 6876159) make tables for one
 grid; here any coordinates will do. DINOv3's factor 2 pi belongs to Omega.

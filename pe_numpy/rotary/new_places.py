@@ -20,7 +20,7 @@ of what lies beyond it, g the size of a group of positions, c the length of a ch
 of sinks.
 Convention: the past is positive, as everywhere. For a key after its query the distance is the
 mirrored one, f(i, j) = -f(j, i), except for streaming, which keeps delta; the sources have causal
-masks and say nothing of it.
+masks and do not discuss it.
 Differs from the sources: nothing else known. The paper on Self-Extend rounds w/g down; its code
 does not, except in one path for decoding.
 """
@@ -119,7 +119,7 @@ def _wave(f: Callable, theta: float, dtype: Any) -> Callable:
 
 
 def rerope_distance(distance: ArrayLike, window: int, stretch: float | None = None) -> np.ndarray:
-    """Cap the distance: min(delta, w), or slow it down beyond w: w + (delta - w)/s.
+    """Cap the distance, min(delta, w), or slow it down beyond w, w + (delta - w)/s.
 
     Parameters
     ----------

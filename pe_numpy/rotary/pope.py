@@ -11,7 +11,7 @@ ee11cab, PoPE_pytorch/pope.py::
 
 Axes: L positions, K width of one head (d in the formula); the result is 2K wide.
 Symbols: delta is a learned phase of the keys, clamped to -2 pi .. 0; n = i - j.
-Convention: each component becomes an interleaved pair (cos part, sin part), turned as by `rope`.
+Convention: each component becomes an interleaved pair (cos part, sin part), rotated as by `rope`.
 Differs from the code: nothing. Scores are divided by the root of the input's K, not of the result's
 2K, as in its PoPE_pytorch/attention.py.
 """

@@ -7,7 +7,7 @@ transformers 5.23.0, models/roformer); DeepSeek-V4 turns the sum back (models/de
 
 Axes: L queries, S keys, K width of the values.
 Symbols: w are attention weights; R_j turns as in `rope`.
-Convention: without the turn back the output would depend on the absolute position.
+Convention: without the rotation back the output would depend on the absolute position.
 Differs from the code: DeepSeek-V4's keys are its values; here values turn on their own.
 """
 

@@ -11,8 +11,8 @@ microsoft/torchscale 4d1e0e8, torchscale/component/xpos_relative_position.py::
 Axes: L positions, K width of one head (d in the formula, if all components turn).
 Symbols: theta_c are the frequencies of RoPE; sigma is `scale_base`, mu the `centre`. The score of a
 pair at the distance n = i - j has zeta_c^(n/sigma): mu cancels.
-Convention: turns and layouts are those of `rope`. The past has n > 0, where the factor falls; in
-the future it grows without bound, so scores belong under a causal mask.
+Convention: rotations and layouts are as in `rope`. The past has n > 0, where the factor falls. In
+the future it grows without bound, so the scores need a causal mask.
 Differs from the code: mu is an argument, not half the length at hand, so that keys can be cached.
 """
 

@@ -31,7 +31,7 @@ class _NoLength:
 
 @dataclass(frozen=True)
 class Rope(Encoding):
-    """Chapters 40, 41 and 50: q and k turn.
+    """Chapters 40, 41 and 50: q and k are rotated.
 
     `scaling` takes K and the length of the sequence, and gives frequencies, or frequencies and
     YaRN's attention factor, which multiplies the components that turn. If it never looks at the
@@ -72,7 +72,7 @@ class Rope(Encoding):
 
 @dataclass(frozen=True)
 class Tempered(Encoding):
-    """Chapter 51: no position, but queries grow with it: Llama 4's layers without RoPE."""
+    """Chapter 51: no position, except that queries grow with it: Llama 4's layers without RoPE."""
 
     floor_scale: int = 8192
     scale: float = 0.1
@@ -84,9 +84,9 @@ class Tempered(Encoding):
 
 @dataclass(frozen=True)
 class XPos(Encoding):
-    """Chapter 45: q and k turn, and fade with the distance; for decoders, whose future is masked.
+    """Chapter 45: q and k are rotated and decay with distance; for decoders, which mask the future.
 
-    The centre is fixed, so that a cache may keep turned keys.
+    The centre is fixed, so that a cache may keep rotated keys.
     """
 
     base: float = 10000.0
@@ -123,7 +123,7 @@ class Pope(Encoding):
 
 @dataclass(frozen=True)
 class RotaryValues(Rope):
-    """Chapter 45: RoPE, and values that turn by their distance (place 4)."""
+    """Chapter 45: RoPE, and values that are rotated by their distance (place 4)."""
 
     def mix(self, params, weights, v, context):
         frequencies = rope_frequencies(v.shape[-1], self.base)

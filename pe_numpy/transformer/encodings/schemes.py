@@ -208,7 +208,7 @@ SCHEMES = {
     "partial_rope": Scheme("partial RoPE", 2, "42_rope_in_models", "rope",
         f"theta = rope_frequencies(K // 2, base)\n{TURN}",
         _turn(lambda n, K, length: rope_frequencies(K // 2, n.base)),
-        "RoPE of the first half of the components, as if these were all; the rest stay",
+        "RoPE of the first half of the components, as if these were all; the rest do not change",
         of="rope"),
     "proportional_rope": Scheme("p-RoPE", 2, "42_rope_in_models", "proportional_frequencies",
         f"theta = proportional_frequencies(K, 0.5, base)\n{TURN}",

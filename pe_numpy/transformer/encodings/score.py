@@ -43,7 +43,7 @@ from pe_numpy.transformer.masks import Window
 
 @dataclass(frozen=True)
 class Shaw(Encoding):
-    """Chapter 31: vectors of clipped distances beside keys and values, a pair of tables a layer."""
+    """Chapter 31: vectors of clipped distances beside keys and values, two tables per layer."""
 
     clip: int = 16
 
@@ -60,7 +60,7 @@ class Shaw(Encoding):
 
 @dataclass(frozen=True)
 class RelativeKeyQuery(Encoding):
-    """Chapter 31: BERT's vectors for query and key in texts of up to `length`, a table a layer."""
+    """Chapter 31: BERT's vectors for query and key, up to `length` tokens; one table per layer."""
 
     length: int
 
@@ -87,7 +87,7 @@ class Nezha(Encoding):
 
 @dataclass(frozen=True)
 class TransformerXL(Encoding):
-    """Chapter 32: projected sinusoids of the distance, and two biases a head."""
+    """Chapter 32: projected sinusoids of the distance, and two biases per head."""
 
     base: float = 10000.0
 
@@ -105,7 +105,7 @@ class TransformerXL(Encoding):
 
 @dataclass(frozen=True)
 class T5(Bias):
-    """Chapter 33: one number for each head and bucket, shared by all layers."""
+    """Chapter 33: one number per head and bucket, shared by all layers."""
 
     num_buckets: int = 32
     max_distance: int = 128
@@ -127,7 +127,7 @@ class T5(Bias):
 
 @dataclass(frozen=True)
 class Tupe(T5):
-    """Chapter 33: positions correlated by projections of their own; T5's bias beside them."""
+    """Chapter 33: positions correlated by their own projections, and T5's bias beside them."""
 
     length: int = 512
 
@@ -149,7 +149,7 @@ class Tupe(T5):
 
 @dataclass(frozen=True)
 class Deberta(Encoding):
-    """Chapter 34: shared vectors of clipped distances, projected anew in each layer."""
+    """Chapter 34: shared vectors of clipped distances, projected again in each layer."""
 
     clip: int = 16
 
@@ -168,7 +168,7 @@ class Deberta(Encoding):
 
 @dataclass(frozen=True)
 class Alibi(Bias):
-    """Chapter 35: a fixed penalty on distance; symmetric, and under a causal mask the paper's.
+    """Chapter 35: a fixed penalty on distance; symmetric, the same as the paper's if causal.
 
     The slopes are the authors' rule for the number of heads, unless they are given.
     """
@@ -187,7 +187,7 @@ class Alibi(Bias):
 
 @dataclass(frozen=True)
 class Kerple(Bias):
-    """Chapter 36: -p ln(1 + a abs(i - j)), two numbers a head, shared by all layers as in the code.
+    """Chapter 36: -p ln(1 + a abs(i - j)), two numbers per head for all layers, as in the code.
 
     p = exp(`log_p`) and a = exp(`log_a`) stay above 0, where the authors cut them off at 0.01.
     """
@@ -202,7 +202,7 @@ class Kerple(Bias):
 
 @dataclass(frozen=True)
 class Sandwich(Bias):
-    """Chapter 36: the inner product of two codes of width `d`, less its largest value."""
+    """Chapter 36: the inner product of two encodings of width `d`, minus its largest value."""
 
     d: int = 128
     base: float = 10000.0
@@ -214,7 +214,7 @@ class Sandwich(Bias):
 
 @dataclass(frozen=True)
 class Fire(Bias):
-    """Chapter 36: a network of the distance as a share of the way back, one a layer.
+    """Chapter 36: a network of the distance as a share of the query's position, one per layer.
 
     Beyond L, `threshold` times the trained abs(`times`), rows depend on the query's position.
     b2 is left out: the softmax does not see a number that is added to all scores of a head.
@@ -241,7 +241,7 @@ class Fire(Bias):
 
 @dataclass(frozen=True)
 class Forgetting(Encoding):
-    """Chapter 37: gates of each token; a key keeps the product of all that came after it.
+    """Chapter 37: each token has gates; a key is weighted with the product of those after it.
 
     The bias is -|c_i - c_j|: under a causal mask the paper's, and for an encoder, which the paper
     does not have, our symmetric form. A gate opens with sigmoid(`start`) where its input says
@@ -266,7 +266,7 @@ class Forgetting(Encoding):
 
 @dataclass(frozen=True)
 class Cope(Encoding):
-    """Chapter 37: each query counts the keys that it chooses, up to `length` - 1; a table a layer.
+    """Chapter 37: each query counts the keys it chooses, up to `length` - 1; a table per layer.
 
     The term stands inside the scale, (q . k + q . e[p]) / sqrt(K), as in the released code. A
     decoder counts from the key to the query; an encoder, without a mask, to the end of the row,
@@ -328,7 +328,7 @@ class _Passes(Encoding):
 
 @dataclass(frozen=True)
 class ReRope(_Passes):
-    """Chapter 52: RoPE whose distance stops at `window`, or goes on `stretch` times as slowly."""
+    """Chapter 52: RoPE whose distance stops at `window`, or grows `stretch` times as slowly."""
 
     window: int = 512
     stretch: float | None = None
@@ -395,7 +395,7 @@ class DualChunk(_Passes):
 
 @dataclass(frozen=True)
 class Streaming(_Passes):
-    """Chapter 52: RoPE in slots of a cache that keeps the first `sinks` keys and the newest.
+    """Chapter 52: RoPE by the slots of a cache that keeps the first `sinks` keys and the newest.
 
     It needs the mask `Window(window, sinks)`, which hides what the cache drops.
     """

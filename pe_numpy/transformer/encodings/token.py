@@ -75,7 +75,7 @@ class Recurrent(Encoding):
 
 @dataclass(frozen=True)
 class Floater(Encoding):
-    """Chapter 22: dp/dt = A p from a learned start; A is the flow of the sinusoidal code."""
+    """Chapter 22: dp/dt = A p from a learned start; A is the flow of the sinusoidal encoding."""
 
     def shared(self, rng, shape):
         return {"start": sinusoidal(0, shape.d_model)}
