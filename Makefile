@@ -22,9 +22,11 @@ export UV_LINK_MODE := copy
 
 all: notebooks book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
-	@echo "The book is in notebooks/ (start with 00_how_to_read.ipynb), its pictures are in figures/,"
-	@echo "its pages for a browser are in docs/_build/html (open index.html)."
-	@echo "Read it with \`make lab\`, prove it with \`make test\`."
+	@echo "The book is ready. Read it in a browser: open docs/_build/html/index.html. Or type one of these:"
+	@echo
+	@echo "    make lab     # the chapters in JupyterLab; start with 00_how_to_read"
+	@echo "    make test    # prove all of it"
+	@echo "    source .venv/bin/activate && python -m pe_numpy list    # every function; those with * are homework"
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

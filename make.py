@@ -19,6 +19,11 @@ ROOT = Path(__file__).resolve().parent
 HOME = ROOT / ".venv"
 BIN = HOME / ("Scripts" if os.name == "nt" else "bin")
 LOCK = ROOT / "requirements" / "dev.lock"
+LAST = """
+The book is ready. Read it in a browser: open docs/_build/html/index.html. Or type one of these:
+
+    {here} make.py test    # prove all of it
+    {python} -m pe_numpy list    # every function; those with * are homework"""
 TARGETS = {
     "all": ["notebooks/build.py", "docs/build.py"],
     "test": [
@@ -67,6 +72,15 @@ def main(arguments: list[str]) -> None:
     set_up()
     for command in TARGETS[target]:
         python(*command.split())
+    if target == "all":
+        print(last_words(), flush=True)
+
+
+def last_words() -> str:
+    """What to do with the book, in lines that work as they are printed."""
+    windows = os.name == "nt"
+    own = (BIN / "python").relative_to(ROOT)
+    return LAST.format(here="py" if windows else "python3", python=own)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,9 @@ from pe_numpy.copy.copy import copy
 from pe_numpy.homework import course, grading, release, runner
 from pe_numpy.homework.registry import EXERCISES
 
+KINDS = (".py", ".ipynb")
+SHOWN = 5  # files that a message names
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0 if all is well, 1 if a check failed, 2 for a wrong call."""
@@ -45,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     checking.add_argument(
         "what",
-        nargs="+",
+        nargs="*",
         metavar="FILE or NAME",
         help="files (.py, .ipynb), folders or patterns; exercises, if not all that they define",
     )
@@ -127,7 +130,9 @@ def _check(options: argparse.Namespace) -> int:
     files = [file for own in found.values() for file in own]
     names = [word for word, own in found.items() if not own]
     if not files:
-        raise ValueError(f"check: name a file to look at; got {' '.join(options.what)}")
+        raise ValueError(_which_file(options.what))
+    if not any(map(os.path.exists, files)):
+        raise ValueError(f"check: there is no {' and no '.join(files)} here, in {os.getcwd()}")
     if assignment:
         if names:
             raise ValueError(f"check: the assignment names the exercises; got {' '.join(names)}")
@@ -143,9 +148,17 @@ def _check(options: argparse.Namespace) -> int:
     return 0 if all(report.passed for report in reports) else 1
 
 
+def _which_file(words: Sequence[str]) -> str:
+    """Ask for a file, and name those of the current folder."""
+    here = sorted(file for kind in KINDS for file in glob.glob(f"*{kind}"))
+    more = f" and {len(here) - SHOWN} more" if len(here) > SHOWN else ""
+    found = f"{', '.join(here[:SHOWN])}{more}" if here else "none that ends in .py or .ipynb"
+    asked = f"; got {' '.join(words)}" if words else ", as `check answers.py`"
+    return f"check: name a file to look at{asked}; this folder, {os.getcwd()}, has {found}"
+
+
 def _files(word: str, assignment: course.Assignment | None, student: str | None) -> list[str]:
     """Files that a word of the command line names: those of a folder, or of a pattern."""
-    kinds = (".py", ".ipynb")
     if word in EXERCISES and not Path(word).is_file():
         return []
     if Path(word).is_dir():
@@ -156,7 +169,7 @@ def _files(word: str, assignment: course.Assignment | None, student: str | None)
     if Path(word).exists():
         return [word]
     several = sorted(glob.glob(word))  # not every shell does this
-    return several or [word for _ in [0] if word.endswith(kinds)]
+    return several or [word for _ in [0] if word.endswith(KINDS)]
 
 
 def _seed(options: argparse.Namespace) -> int | Callable[[str], int]:

@@ -1733,7 +1733,9 @@ MUTANTS = [
     Mutant("a file is its own neighbour", SUBMISSION, "name != path.stem and", ""),
     Mutant("relative imports are the package's", SUBMISSION, "and node.module:", "and True:"),
     Mutant("lines of all cells together", SUBMISSION, "place, problem) if starts else problem", "place, problem) if False else problem"),
-    Mutant("every program loses its folder", STARTUP, "if not ours or", "if"),
+    Mutant("every program loses its folder", STARTUP, "if not is_command() or", "if"),
+    Mutant("a Python without NumPy ends in a traceback", STARTUP, 'find_spec("numpy") is None', "False"),
+    Mutant("a program without NumPy ends, too", STARTUP, "if is_command() and find", "if find"),
     Mutant("what took the place of Python's own runs", STARTUP, "    if hiding:", "    if False:"),
     Mutant("the folder stays", STARTUP, "    del sys.path[0]", "    pass"),
     Mutant("bar from nothing", STUDY, "len(results), progress", "0, progress"),
@@ -2239,6 +2241,8 @@ MUTANTS = [
     Mutant("the last trap", CARDS, ".mistakes[0]", ".mistakes[-1]"),
     Mutant("another scheme's formula", CARDS, "{f for f in functions if getattr(pe_numpy, f).__module__ == module}", "{module}"),
     Mutant("lines of the whole width", CARDS, "width, indent = WIDTH - LABEL", "width, indent = WIDTH"),
+    Mutant("no word about functions", CARDS, "if name in pe_numpy.__all__:", "if False:"),
+    Mutant("attention's scheme is none", CARDS, "== name and row.place", "== name"),
     Mutant("words of a class of many", CARDS, "if sum(thing == made[name] for thing in made.values()) > 1 or", "if"),
 ]  # fmt: skip
 

@@ -12,7 +12,7 @@ import pe_numpy
 from pe_numpy.__main__ import main
 from pe_numpy.book import cards
 from pe_numpy.book.census import census, users_of
-from pe_numpy.contents import functions_of
+from pe_numpy.contents import chapter_of, functions_of
 from pe_numpy.judging.cache import cache_properties
 from pe_numpy.judging.schemes import BASE, SCHEMES, every_scheme
 from pe_numpy.transformer.context import Context
@@ -250,6 +250,19 @@ def test_the_command_prints_cards(capsys):
     assert main(["card", "rope", "t5"]) == 0
     out = capsys.readouterr().out
     assert out == f"{cards.card('rope')}\n\n{cards.card('t5')}\n"
+
+
+@pytest.mark.parametrize("name", sorted({*pe_numpy.__all__} - {*NAMES}))
+def test_a_function_is_not_a_scheme_and_what_to_try_works(name, capsys):
+    assert main(["card", name]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"python -m pe_numpy: card: {name} is a function, not a scheme; try ")
+    assert said.endswith(f"chapter {chapter_of(name)}\n") and said.count("\n") == 1
+    ways = [way.split() for way in re.findall("`python -m pe_numpy (.*?)`", said)]
+    assert [main(way) for way in ways] == [0] * len(ways)
+    schemes = [key for key in NAMES if SCHEMES[key].function == name and key != "none"]
+    assert [way[1:] for way in ways if way[0] == "card"] == [schemes] * bool(schemes)
+    assert (["copy", name] in ways) == (name not in ("check", "load_model"))
 
 
 @pytest.mark.parametrize(("word", "hint"), [("roep", "rope"), ("FoX", "forgetting"), ("T5", "t5")])

@@ -72,8 +72,27 @@ def test_a_folder_and_a_pattern_name_their_files(files, tmp_path, capsys):
     assert main(["check", str(tmp_path / "empty"), files[0]]) == 1  # the others are checked
     out = capsys.readouterr().out
     assert "it is a folder: name a file" in out and "right in all" in out
-    assert main(["check", str(tmp_path / "none.ipynb")]) == 1
+    assert main(["check", str(tmp_path / "none.ipynb"), files[0]]) == 1
     assert "can't be read: No such file" in capsys.readouterr().out
+
+
+def test_a_wrong_folder_is_named_and_what_it_has(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["check"]) == 2
+    here = f"this folder, {tmp_path}, has "
+    assert capsys.readouterr().err.endswith(f"{here}right.py, wrong.py\n")
+    for name in "abcd":
+        (tmp_path / f"{name}.py").touch()
+    assert main(["check", "rope"]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"got rope; {here}a.py, b.py, c.py, d.py, right.py and 1 more\n")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    assert main(["check"]) == 2
+    assert "empty, has none that ends in .py or .ipynb\n" in capsys.readouterr().err
+    assert main(["check", "right.py", "b.ipynb"]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"check: there is no right.py and no b.ipynb here, in {tmp_path}/empty\n")
 
 
 def test_an_exercise_is_no_folder_of_its_name(files, tmp_path, monkeypatch, capsys):

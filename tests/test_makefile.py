@@ -49,6 +49,31 @@ def test_settings_of_a_reader_are_not_passed_on_and_addresses_are(tmp_path):
     assert KEPT.items() <= seen.items()
 
 
+def last_words():
+    """The lines that `make` prints at its end."""
+    done = subprocess.run(["make", "-n", "all"], cwd=ROOT, capture_output=True, text=True)
+    said = [line for line in done.stdout.splitlines() if line.startswith("echo")]
+    return subprocess.run(["sh", "-c", "\n".join(said)], capture_output=True, text=True).stdout
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="this system has no make")
+@pytest.mark.skipif(not shutil.which("bash"), reason="this system has no bash")
+def test_the_last_words_of_make_are_lines_that_work(tmp_path):
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    python = f'python() {{ PYTHONPATH={ROOT} {sys.executable} "$@"; }}\n'
+    (tmp_path / ".venv" / "bin" / "activate").write_text(python)
+    lines = re.findall(r"^    (.*)$", last_words(), re.M)
+    assert len(lines) == 3
+    for line in lines:
+        command = ["bash", "-c", line]
+        if line.startswith("make "):
+            command = ["make", "-n", *line.partition("#")[0].split()[1:]]
+        cwd = ROOT if line.startswith("make ") else tmp_path
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+        assert done.returncode == 0, (line, done.stderr)
+    assert " rope " in done.stdout and lines[-1].startswith("source .venv/bin/activate && ")
+
+
 # ---- make.py, where there is no make ------------------------------------------------------------
 
 
@@ -95,6 +120,7 @@ def test_make_py_ends_with_the_code_of_what_fails_and_refuses_what_it_does_not_k
     with pytest.raises(SystemExit) as ended:
         make.main(["tests"])
     assert "it knows all and test; got tests" in str(ended.value)
+    assert ".venv" in make.last_words()
     make.BIN = Path(sys.executable).parent
     with pytest.raises(SystemExit) as ended:
         make.python("-c", "raise SystemExit(3)")

@@ -1,6 +1,7 @@
 """The import path of the command: nothing in the current folder takes a library's place."""
 
 import importlib
+import os
 import subprocess
 import sys
 import tomllib
@@ -35,6 +36,27 @@ def test_what_python_itself_takes_from_the_folder_ends_the_command(tmp_path):
     assert ("warnings.py in this folder took the place" in done.stderr) == taken
     command.insert(1, "-P")
     assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 0
+
+
+def test_a_python_without_numpy_says_in_a_line_what_to_do(tmp_path):
+    """-S leaves out site-packages, where NumPy is."""
+    (tmp_path / "program.py").write_text("import pe_numpy\n")
+    ends = {}
+    for call in ("pe_numpy", "program"):
+        command = [sys.executable, "-S", "-m", call]
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1 and not done.stdout
+        ends[call] = done.stderr
+    assert ends["pe_numpy"].count("\n") == 1
+    for way in ("source .venv/bin/activate", r".venv\Scripts\activate", "pip install numpy"):
+        assert f"`{way}`" in ends["pe_numpy"].replace("python -m pip", "pip")
+    assert "ModuleNotFoundError: No module named 'numpy'" in ends["program"]
 
 
 def test_a_program_that_imports_the_package_keeps_its_path(tmp_path):

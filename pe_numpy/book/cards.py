@@ -21,6 +21,7 @@ from importlib import resources
 import pe_numpy
 from pe_numpy import contents
 from pe_numpy.book.census import users_of
+from pe_numpy.copy.copy import WHOLE
 from pe_numpy.homework.registry import EXERCISES
 from pe_numpy.judging.schemes import SCHEMES
 from pe_numpy.transformer.encodings import Encoding, Reach
@@ -88,8 +89,19 @@ def known(name: str) -> str:
     texts = {row.label.lower(): key for key, row in SCHEMES.items()}
     names = {**texts, **{key: key for key in SCHEMES}}
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    if name in pe_numpy.__all__:
+        raise ValueError(_no_scheme(name))
     hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(SCHEMES)}"
     raise ValueError(f"card: there is no scheme {name!r}; {hint}")
+
+
+def _no_scheme(name: str) -> str:
+    """What to try for a function: the card of its scheme, its code, its chapter."""
+    own = [key for key, row in SCHEMES.items() if row.function == name and row.place]
+    ways = [f"card {' '.join(own)}"] * bool(own) + [f"copy {name}"] * (name not in WHOLE)
+    tried = ", ".join(f"`python -m pe_numpy {way}`" for way in ways)
+    tried += f"{' or ' * bool(tried)}chapter {contents.chapter_of(name)}"
+    return f"card: {name} is a function, not a scheme; try {tried}"
 
 
 def title(name: str) -> str:
