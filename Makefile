@@ -73,7 +73,7 @@ live: .venv/ok  ## fetch Python for the browser (once), so that the pages can ru
 pdf: book  ## print the whole book by a headless Chromium (some minutes); writes docs/_build/pe_numpy.pdf
 	@$(BIN)/python docs/pdf.py
 
-contents: .venv/ok  ## write the README's chapters and routes from notebooks/contents.toml
+contents: .venv/ok  ## write the README's chapters and routes, and FUNCTIONS.md's schemes, from their registers
 	@$(BIN)/python docs/toc.py
 
 cards: .venv/ok  ## measure what the cards say of each scheme (a minute); writes CARDS.md

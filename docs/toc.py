@@ -1,6 +1,6 @@
 """The table of contents: `notebooks/contents.toml`, read, and what is written from it.
 
-Usage: python docs/toc.py        write the README's chapters and routes
+Usage: python docs/toc.py        write the README's chapters and routes, FUNCTIONS.md's schemes
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from pe_numpy.book.cards import facts
 from pe_numpy.files import write_whole
+from pe_numpy.judging.schemes import SCHEMES
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 DOCUMENTS = "9"  # the part whose notebooks follow the five documents
+DOCUMENTS_SAY = "What do five introductions say, section by section, and what in them is wrong?"
 
 
 def read() -> dict[str, Any]:
@@ -56,12 +59,17 @@ def time_of(stems: list[str]) -> str:
 
 
 def table() -> str:
-    """The chapters part by part, as the README has them."""
-    rows = ["| chapter | what it answers |", "|---|---|"]
+    """The chapters part by part, as the README has them: those of the documents in one row."""
+    rows = ["| part | chapter | what it answers |", "|---|---|---|"]
     for part in read()["part"]:
-        rows.append(f"| **{part['title']}** | |")
-        for c in part["chapter"]:
-            rows.append(f"| {link(c['stem'], 'notebooks/')} | {c['question']} |")
+        own = part["chapter"]
+        heads = [f"**{part['title']}**", *[""] * (len(own) - 1)]
+        if own[0]["stem"][0] == DOCUMENTS:
+            links = " · ".join(f"[{c['stem'][:2]}](notebooks/{c['stem']}.ipynb)" for c in own)
+            rows.append(f"| {heads[0]} | {links} | {DOCUMENTS_SAY} |")
+            continue
+        for head, c in zip(heads, own, strict=True):
+            rows.append(f"| {head} | {link(c['stem'], 'notebooks/')} | {c['question']} |")
     return "\n".join(rows)
 
 
@@ -76,6 +84,17 @@ def routes(folder: str) -> str:
     return "\n".join(rows)
 
 
+def schemes() -> str:
+    """Every scheme with its card, place, chapter and function, as FUNCTIONS.md has them."""
+    rows = ["| scheme | in texts | place | chapter | function |", "|---|---|---|---|---|"]
+    for name, row in SCHEMES.items():
+        chapter = f"[{row.chapter[:2]}]({row.chapter}.ipynb)"
+        place = facts(name)["place"]
+        card = f"[`{name}`](CARDS.md#{name})"
+        rows.append(f"| {card} | {row.label} | {place} | {chapter} | `{row.function}` |")
+    return "\n".join(rows)
+
+
 def between_marks(page: str, name: str, new: str) -> str:
     """A page with the text between two marks replaced."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
@@ -87,8 +106,15 @@ def readme() -> str:
     """The README with its chapters and routes as they are."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     page = between_marks(page, "routes", routes("notebooks/"))
-    return between_marks(page, "chapters", f"\n{table()}\n")
+    return between_marks(page, "chapters", table())
+
+
+def functions() -> str:
+    """FUNCTIONS.md with its schemes as they are."""
+    page = (NOTEBOOKS / "FUNCTIONS.md").read_text(encoding="utf-8")
+    return between_marks(page, "schemes", f"\n{schemes()}\n")
 
 
 if __name__ == "__main__":
+    write_whole(NOTEBOOKS / "FUNCTIONS.md", functions())
     write_whole(ROOT / "README.md", readme())

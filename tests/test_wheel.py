@@ -150,17 +150,19 @@ def rope_frequencies(d, base=10000.0):
 
 
 def commands():
-    """The lines of the README that begin with a command of the homework, in their order."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for head in ("Homework", "Teach with this book"):
+    """The commands of the homework in the README, and of TEACHING.md, in their order."""
+    pages = {"README.md": "Ten minutes: your homework", "notebooks/TEACHING.md": "Commands"}
+    for page, head in pages.items():
+        text = (ROOT / page).read_text(encoding="utf-8")
         section = text.partition(f"\n## {head}\n")[2].partition("\n## ")[0]
-        for line in re.findall(r"^    (.*)$", section, re.M):
+        section = re.sub(r"```python\n.*?```", "", section, flags=re.S)
+        for line in re.findall(r"^(?:    |\$ )(\S.*)$", section, re.M):
             command = re.fullmatch(r"(?:python -m pe_numpy|pe-numpy) (.*?)(?:  +# .*)?", line)
             assert command, line
             yield command[1].split()
 
 
-def test_the_homework_of_the_readme_is_run_as_printed(installed, tmp_path_factory):
+def test_the_homework_of_the_pages_is_run_as_printed(installed, tmp_path_factory):
     """From the wheel, with NumPy alone, in an empty folder that gets no more than answers."""
     folder = tmp_path_factory.mktemp("course")
     program = "from pe_numpy.__main__ import main; sys.exit(main(sys.argv[1:]))"

@@ -120,9 +120,8 @@ def test_a_page_has_goals_minutes_questions_and_what_to_show(page):
     assert all(question.endswith("?") and answer for question, answer in questions)
 
 
-def test_the_readme_has_the_routes():
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Teach with this book")[2]
-    text = text.partition("\n## ")[0]
+def test_the_page_for_teachers_has_the_plans():
+    text = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", text, re.M))
     assert [*map(int, rows)] == [*ROUTES]
     for n in ROUTES:

@@ -1,31 +1,71 @@
-"""The README's tables agree with the notebooks and with the package."""
+"""The README, and the table of FUNCTIONS.md, agree with the notebooks and with the package."""
 
 import ast
 import doctest
 import inspect
 import re
+import subprocess
+import sys
 
 import nbformat
 import pytest
+import toc
 from mutants import MUTANTS
 from reading import ROOT, tables
 
 import pe_numpy
+from pe_numpy.book.census import census
 from pe_numpy.contents import chapter_of
+from pe_numpy.homework.registry import EXERCISES
+from pe_numpy.judging.schemes import SCHEMES
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BY_HEADER = {tuple(header): rows for header, rows in tables(README)}
-
-
-def rows_of(*header):
-    return BY_HEADER[header]
-
-
-FUNCTIONS = rows_of("function", "what it computes", "source", "chapter", "test")
+PAGE = ROOT / "notebooks" / "FUNCTIONS.md"
+BY_HEADER = {tuple(header): rows for header, rows in tables(PAGE.read_text(encoding="utf-8"))}
+FUNCTIONS = BY_HEADER["function", "what it computes", "source", "chapter", "test"]
 
 
 def link(cell):
-    return re.search(r"\]\(([^)]+)\)", cell)[1]
+    """The file that a cell of FUNCTIONS.md links."""
+    return PAGE.parent / re.search(r"\]\(([^)]+)\)", cell)[1]
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 130
+
+
+def test_the_first_screen_leads_to_the_transformer_on_one_page():
+    before, commands, _ = README.partition("\n## Two commands\n")
+    assert commands and "](pe_numpy/transformer/original.py)" in before.partition("![")[0]
+    assert before.count("![") == 1
+
+
+def test_the_wrong_answer_of_the_readme_gets_the_report_that_it_shows(tmp_path):
+    code, shown = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", README, re.S).groups()
+    command, _, report = shown.partition("\n")
+    (tmp_path / "answers.py").write_text(code)
+    program, *words = command.removeprefix("$ ").split()
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert program == "python" and done.stdout == report and done.returncode == 1
+    name = re.search(r"^  rope_frequencies: (.*)$", report, re.M)[1]
+    assert name in [mistake.name for mistake in EXERCISES["rope_frequencies"].mistakes]
+
+
+def test_most_families_of_the_census_rotate_as_the_readme_says():
+    rows = [row.encoding for row in census() if row.kind == "family"]
+    assert "RoPE, an encoding of most language models today" in README
+    assert sum("rope" in encoding for encoding in rows) > len(rows) / 2
+
+
+def test_the_readme_cites_the_book_as_its_citation_says():
+    told = re.search(r"^To cite: ((?:.+\n)+?.*?)\(\[CITATION", README, re.M)[1]
+    file = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    said = dict(re.findall(r'^[ -]*([\w-]+): "?(.+?)"?$', file, re.M))
+    year = said["date-released"][:4]
+    wanted = f"{said['name']}, *{said['title']}*, version {said['version']}, {year}"
+    assert " ".join(told.split()) == wanted
 
 
 def test_function_table_lists_each_public_function_once():
@@ -42,12 +82,12 @@ def test_each_function_has_the_chapter_of_the_register():
 def test_row_leads_to_a_test_that_calls_the_function(row):
     assert row[1] and row[2]
     called = rf"\b{row[0].strip('`')}\("
-    assert re.search(called, (ROOT / link(row[4])).read_text(encoding="utf-8"))
+    assert re.search(called, link(row[4]).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))
 def test_row_leads_to_a_test_that_feeds_it_bad_input(row):
-    name, tree = row[0].strip("`"), ast.parse((ROOT / link(row[4])).read_text(encoding="utf-8"))
+    name, tree = row[0].strip("`"), ast.parse(link(row[4]).read_text(encoding="utf-8"))
     tests = [ast.unparse(node) for node in tree.body if isinstance(node, ast.FunctionDef)]
     assert any("pytest.raises" in t and re.search(rf"\b{name}\b", t) for t in tests)
 
@@ -65,7 +105,7 @@ def test_each_mistake_changes_a_text_that_its_module_has_once():
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row[0].strip("`"))
 def test_row_leads_to_a_chapter_that_shows_and_calls_the_function(row):
     name = row[0].strip("`")
-    cells = nbformat.read(ROOT / link(row[3]), as_version=4).cells
+    cells = nbformat.read(link(row[3]), as_version=4).cells
     code = "\n".join(c.source for c in cells if c.cell_type == "code")
     assert re.search(rf"\b{name}\(", code), f"{name} is not called in {link(row[3])}"
     assert re.search(rf"show_(source|short)\([^)]*\b{name}\b", code), (
@@ -96,21 +136,24 @@ def test_docstrings_tell_only_the_errors_that_surprise():
 
 
 def test_the_example_runs_as_printed():
-    assert doctest.testfile(str(ROOT / "README.md"), module_relative=False).failed == 0
+    assert doctest.testfile(str(PAGE), module_relative=False) == (0, 7)
 
 
-@pytest.mark.parametrize("header", [h for h in BY_HEADER if any("theirs" in cell for cell in h)])
-def test_tables_of_speed_are_those_of_the_last_bench(header):
-    measured = []
-    for report in sorted((ROOT / "notebooks" / "results").glob("bench*.md")):
-        text = report.read_text(encoding="utf-8")
-        assert re.search(r"Processor: (.*)\. Threads", text)[1] in README
-        measured += [row[: len(header)] for _, rows in tables(text) for row in rows]
-    assert rows_of(*header) and all(row in measured for row in rows_of(*header))
+def test_the_schemes_are_those_of_the_register():
+    """If not: `make contents` writes them."""
+    assert PAGE.read_text(encoding="utf-8") == toc.functions()
+    rows = BY_HEADER["scheme", "in texts", "place", "chapter", "function"]
+    assert [re.match(r"\[`(\w+)`\]", row[0])[1] for row in rows] == list(SCHEMES)
+    assert {row[4].strip("`") for row in rows} <= {*pe_numpy.__all__}
 
 
-def test_the_table_of_speed_leaves_no_row_out():
-    report = (ROOT / "notebooks" / "results" / "bench.md").read_text(encoding="utf-8")
-    first = tables(report.partition("## Time, beside the goal")[2])[0]
-    columns = ("function", "beside", "L", "ours, ms", "theirs, ms", "ratio")
-    assert rows_of(*columns) == [row[: len(columns)] for row in first[1]]
+def test_the_page_says_of_speed_what_the_last_bench_says():
+    results = PAGE.parent / "results"
+    text = " ".join(PAGE.read_text(encoding="utf-8").partition("\n## Speed\n")[2].split())
+    linked = {target.partition("#")[0] for target in re.findall(r"\]\(results/(.*?)\)", text)}
+    assert linked == {path.name for path in results.glob("bench*.md")}
+    report = (results / "bench.md").read_text(encoding="utf-8")
+    header, rows = tables(report.partition("## Time, beside the goal")[2])[0]
+    ratios = [float(row[header.index("ratio")]) for row in rows]
+    faster = sum(ratio < 1 for ratio in ratios)
+    assert f"In {faster} of the {len(ratios)} rows of the first table ours takes less time." in text
