@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 DOCUMENTS = "9"  # the part whose notebooks follow the five documents
 DOCUMENTS_SAY = "What do five introductions say, section by section, and what in them is wrong?"
+SECOND = " (second reading)"  # ends the heading of what a first reader may skip
 
 
 def read() -> dict[str, Any]:
@@ -51,10 +52,31 @@ def head(stem: str) -> str:
     return f"# {int(stem[:2])}. {title(stem)}\n\n*{chapter['question']}*\n\n{last}"
 
 
+def second(text: str) -> int:
+    """How many words of a source stand in second readings, outputs not counted."""
+    words, level, prose = 0, 0, False
+    for line in text.splitlines():
+        if line.startswith("# %%"):
+            prose = "[markdown]" in line
+            continue
+        if prose:
+            line = line.removeprefix("#").strip()
+        heading = re.match(r"##+(?= )", line) if prose else None
+        if heading and (not level or len(heading[0]) <= level):
+            level = len(heading[0]) if line.endswith(SECOND) else 0
+        words += len(line.split()) if level else 0
+    return words
+
+
+def first_minutes(stem: str) -> float:
+    """How long a chapter takes without its second readings, at 150 words a minute."""
+    source = (NOTEBOOKS / f"{stem}.py").read_text(encoding="utf-8")
+    return float(chapters()[stem]["minutes"] - second(source) / 150)
+
+
 def time_of(stems: list[str]) -> str:
-    """How long some chapters take together, to half an hour."""
-    known = chapters()
-    hours = round(sum(known[stem]["minutes"] for stem in stems) / 30) / 2
+    """How long some chapters take together on a first reading, to half an hour."""
+    hours = round(sum(map(first_minutes, stems)) / 30) / 2
     return f"{hours:g} hours"
 
 

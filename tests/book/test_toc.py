@@ -38,3 +38,32 @@ def test_the_readme_has_the_chapters_and_routes_of_the_table():
 def test_chapter_0_has_the_routes_of_the_table():
     prose = prose_of(nbformat.read(NOTEBOOKS[0], as_version=4).cells)
     assert any(toc.routes("") in text for text in prose)
+
+
+def test_second_readings_take_no_time_of_a_route(monkeypatch, tmp_path):
+    source = """# %% [markdown]
+# ## A title (second reading)
+# one two
+#
+# ### Below
+# three
+# %%
+four = 5  # six
+# %% [markdown]
+# ## Another
+# not counted
+# ### And this (second reading)
+# seven
+# ### Not this
+"""
+    assert toc.second(source) == 5 + 2 + 2 + 1 + 5 + 5 + 1
+    (tmp_path / "10_x.py").write_text(source + "# ## Long (second reading)\n#" + " word" * 2996)
+    monkeypatch.setattr(toc, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(toc, "chapters", lambda: {"10_x": {"minutes": 50}})
+    assert toc.first_minutes("10_x") == pytest.approx(50 - (21 + 3000) / 150)
+    assert toc.time_of(["10_x"]) == "0.5 hours"
+
+
+def test_the_chapters_have_second_readings():
+    short = {stem for stem in STEMS if toc.first_minutes(stem) < toc.chapters()[stem]["minutes"]}
+    assert {"10_attention", "20_sinusoidal", "40_rope_derived", "60_layers", "61_autodiff"} <= short
