@@ -48,6 +48,7 @@ FOLDS = {
     "output": ({"outputs_hidden": True}, "hide-output"),
     "cell": ({"source_hidden": True, "outputs_hidden": True}, "hide-cell"),
 }
+SECOND = " (second reading)"  # ends the heading of what a first reader may skip
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -61,7 +62,8 @@ def read_source(path: Path) -> nbformat.NotebookNode:
 
     A cell's id is made from its text, so it stays when cells are put before it. The alternative
     text of a figure, `# %% alt="..."`, goes where web-book builders look for it; so does what is
-    folded until the reader opens it, `# %% fold="input"`, "output" or "cell".
+    folded until the reader opens it, `# %% fold="input"`, "output" or "cell". JupyterLab collapses
+    what follows the heading of a second reading.
     """
     parsed = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent")
     seen: set[str] = set()
@@ -76,8 +78,21 @@ def read_source(path: Path) -> nbformat.NotebookNode:
         if fold:
             cell.metadata["jupyter"], tag = FOLDS[fold]
             cell.metadata["tags"] = [tag]
+        if cell.cell_type == "markdown" and begins_second(cell.source):
+            cell.metadata["jp-MarkdownHeadingCollapsed"] = True
     metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     return nbformat.v4.new_notebook(cells=parsed.cells, metadata=metadata, nbformat_minor=5)
+
+
+def begins_second(text: str) -> bool:
+    """Whether a cell ends in a second reading that JupyterLab can collapse.
+
+    It hides the cells below, to the next heading of the rank of the cell's highest.
+    """
+    headings = re.findall(r"^(#+) (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+    if not headings or not headings[-1][1].endswith(SECOND):
+        return False
+    return len(headings[-1][0]) == min(len(rank) for rank, _ in headings)
 
 
 # ---- notebooks ----------------------------------------------------------------------------------
