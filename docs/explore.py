@@ -11,15 +11,15 @@ from pe_numpy.book.explore import FIGURES
 
 # Figure, number of the chapter, heading of the section that it closes.
 PLACES = (
-    ("softmax-and-masks", 10, "Hide the padding"),
-    ("one-distance", 30, "All of them side by side"),
-    ("one-distance", 33, "Two directions"),
-    ("turning-clocks", 40, "40. Derive RoPE: turn queries and keys by one rotation"),
-    ("rope-clocks", 40, "Many pairs: one clock each"),
-    ("scaling-lab", 50, "All of them at once"),
-    ("filling-cache", 63, "63. Decode with a key-value cache"),
-    ("the-cache", 63, "A cache is two lists"),
-    ("which-layout", 65, "Pairs of RoPE"),
+    ("softmax-and-masks", 10, "The padding mask"),
+    ("one-distance", 30, "Relative positional encodings side by side"),
+    ("one-distance", 33, "Bidirectional and causal buckets"),
+    ("turning-clocks", 40, "40. Rotary position embedding (RoPE): the derivation"),
+    ("rope-clocks", 40, "The RoPE formula: one frequency per pair"),
+    ("scaling-lab", 50, "All RoPE scalings compared"),
+    ("filling-cache", 63, "63. KV cache, sampling, beam search, speculative decoding"),
+    ("the-cache", 63, "The KV cache: a list of keys and a list of values"),
+    ("which-layout", 65, "RoPE pairs: interleaved or half-split"),
 )
 HEADING = re.compile(r"^#+ (.+)$", re.M)
 
