@@ -46,6 +46,8 @@ def chapter(stem: str, solutions: list[str]) -> str:
         if tag.name == "a" and not str(tag.get("href", "")).startswith(("#", "http")):
             tag.attrs.pop("href", None)  # the reference is not printed
     put_behind(article, stem, solutions)
+    for tag in article.select("details.second > summary, details.second"):  # on paper all is open
+        tag.unwrap()
     for heading in article.find_all(["h2", "h3"]):  # so that no page ends with two headings
         below = heading.find_next_sibling()
         if below is not None and below.name == "section":

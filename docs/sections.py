@@ -6,6 +6,7 @@ short answers, *In short*, of its chapter say of it. `_static/search.js` ranks t
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -13,14 +14,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import toc
 from docutils import nodes
 from sphinx import addnodes, search
 from sphinx.application import Sphinx
 
 # How much a match counts, by the kind of page and of section: explanations first.
 PAGES = {"api/": 0.4, "GLOSSARY": 0.4, "CARDS": 0.4, "INDEX": 0.2, "changes": 0.2, "symbols": 0.4}
-PAGES |= {"index": 0.3, "homework": 0.4, "SYMPTOMS": 0.9}
+PAGES |= {"index": 0.3, "homework": 0.4, "SYMPTOMS": 0.9, "chapters/9": 0.2}
 ENDS = {"Exercise": 0.5, "Further reading": 0.4, "In practice": 0.8}
+SECOND_READING = 0.8
 SKIP = {"genindex", "search", "py-modindex", "third_party"}  # nobody looks for words of licences
 # TeX in an excerpt: a letter or a sign for a command, and nothing for the rest.
 SIGNS = {
@@ -84,9 +87,9 @@ def one_line(parts: Iterator[str]) -> str:
 
 
 def title_of(section: nodes.Node) -> str:
-    """The title of a section, without the number of a chapter."""
+    """The title of a section, without the number of a chapter and the mark of a second reading."""
     line = one_line(words(section[0]))
-    return re.sub(r"^\d+\. ", "", line)
+    return re.sub(r"^\d+\. ", "", line).removesuffix(toc.SECOND)
 
 
 def marked(node: nodes.Node) -> str:
@@ -143,8 +146,8 @@ def records(name: str, page: nodes.document) -> Iterator[dict[str, Any]]:
         )
         if title == "In short" and number:
             end = 0.8
-        elif section is top:
-            end = 0.7
+        elif section[0].astext().endswith(toc.SECOND):
+            end = SECOND_READING
         record = {
             "url": file + ("" if section is top else f"#{section['ids'][0]}"),
             "title": title,
@@ -229,3 +232,35 @@ def write(app: Sphinx) -> None:
     for file in ("base-stemmer.js", "english-stemmer.js"):
         shutil.copy(stemmers / file, target.parent / file)
     target.write_text(f"window.sections={text};\n", encoding="utf-8")
+
+
+# ---- headings that were renamed ------------------------------------------------------------------
+
+
+def key(anchor: str) -> str:
+    """What an anchor's two forms share: a code host's has digits in front, and other signs."""
+    return re.sub(r"^[^a-z]+|[^a-z0-9]", "", anchor.lower())
+
+
+def renamed() -> Iterator[tuple[str, str, str, str]]:
+    """The rows of anchors.csv: a page, an anchor that it had, the page and anchor of today."""
+    with (Path(__file__).parent / "anchors.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            other = re.fullmatch(r"(\w+)\.(?:ipynb|md)(?:#(.+))?", row["new"])
+            page, anchor = (other[1], other[2] or "") if other else (row["page"], row["new"])
+            yield row["page"], row["old"], page, anchor
+
+
+def write_moved(app: Sphinx) -> None:
+    """Write where old anchors lead, as a script: `_static/book.js` asks for it when it needs it."""
+    assert app.env is not None
+    ids = {}
+    for name in app.env.found_docs:
+        for section in app.env.get_doctree(name).findall(nodes.section):
+            ids[name, section.get("slug")] = section["ids"][0]
+    found: dict[str, dict[str, str]] = {}
+    for page, old, other, new in renamed():
+        anchor = f"#{ids[f'chapters/{other}', new]}" if new else ""
+        found.setdefault(page, {})[key(old)] = ("" if other == page else f"{other}.html") + anchor
+    text = json.dumps(found, separators=(",", ":"))
+    (Path(app.outdir) / "_static" / "moved.js").write_text(f"window.moved={text};\n", "utf-8")

@@ -75,9 +75,9 @@ def first_minutes(stem: str) -> float:
 
 
 def time_of(stems: list[str]) -> str:
-    """How long some chapters take together on a first reading, to half an hour."""
-    hours = round(sum(map(first_minutes, stems)) / 30) / 2
-    return f"{hours:g} hours"
+    """How long some chapters take together on a first reading, to an hour."""
+    hours = max(1, round(sum(map(first_minutes, stems)) / 60))
+    return f"{hours} hour{'s' * (hours > 1)}"
 
 
 def table() -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import sections
+import toc
 from docutils import nodes
 from PIL import Image
 from sphinx.addnodes import pending_xref
@@ -66,6 +67,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     if error is None:
         copy_mathjax(Path(app.outdir))
         sections.write(app)
+        sections.write_moved(app)
         slim(Path(app.outdir))
         hand_out_notebooks(Path(app.outdir))
 
@@ -193,6 +195,15 @@ def fold_sources(app: Sphinx, doctree: nodes.document) -> None:
             output.parent.replace(output, parts)
 
 
+def fold_second(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Fold what a first reader may skip: the heading stays, and unfolds the rest of its section."""
+    for section in doctree.findall(nodes.section):
+        if section[0].astext().endswith(toc.SECOND):
+            heads = ('<details class="second"><summary>', "</summary>", "</details>")
+            before, after, end = (nodes.raw("", text, format="html") for text in heads)
+            section[:] = [before, section[0], after, *section[1:], end]
+
+
 def split_source(text: str) -> tuple[str, str, str]:
     """What a cell printed before some functions, these, and what it printed after them."""
     lines = text.split("\n")
@@ -261,6 +272,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-read", link_papers)
     app.connect("doctree-read", fold_sources)
     app.connect("doctree-read", offer_notebook)
+    app.connect("doctree-resolved", fold_second)
     app.connect("builder-inited", no_own_search)
     app.connect("autodoc-process-docstring", join_returns, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", add_chapter, priority=900)

@@ -123,7 +123,7 @@ print("d/2 =", d // 2, " squared lengths:", squares.round(9).tolist())
 # ## Reading routes
 #
 # - **I am new** (5 hours): [00](00_how_to_read.ipynb) → [10](10_attention.ipynb) → [11](11_why_position.ipynb) → [20](20_sinusoidal.ipynb) → [40](40_rope_derived.ipynb) → [60](60_layers.ipynb) → [61](61_autodiff.ipynb) → [62](62_model.ipynb). Attention by hand, why it needs positions, waves and rotations, a Transformer that learns. Do one exercise per chapter.
-# - **I know Transformers and want positions** (7.5 hours): [11](11_why_position.ipynb) → [20](20_sinusoidal.ipynb) → [30](30_expansion.ipynb) → [33](33_t5.ipynb) → [35](35_alibi.ipynb) → [40](40_rope_derived.ipynb) → [41](41_rope_computed.ipynb) → [42](42_rope_in_models.ipynb) → [50](50_scaling.ipynb) → [51](51_extrapolation.ipynb) → [71](71_study.ipynb) → [72](72_which_one.ipynb). Each ends with short answers, *In short*. Letters and signs: [chapter 0](00_how_to_read.ipynb#letters-for-axes).
+# - **I know Transformers and want positions** (7 hours): [11](11_why_position.ipynb) → [20](20_sinusoidal.ipynb) → [30](30_expansion.ipynb) → [33](33_t5.ipynb) → [35](35_alibi.ipynb) → [40](40_rope_derived.ipynb) → [41](41_rope_computed.ipynb) → [42](42_rope_in_models.ipynb) → [50](50_scaling.ipynb) → [51](51_extrapolation.ipynb) → [71](71_study.ipynb) → [72](72_which_one.ipynb). Each ends with short answers, *In short*. Letters and signs: [chapter 0](00_how_to_read.ipynb#letters-for-axes).
 # - **I teach**: Plans for 4, 8 and 12 lessons, with exercises, are in [chapter 0](00_how_to_read.ipynb#plans-for-lessons); [chapter 73](73_exercises.ipynb) checks a class.
 # - **I have a bug**: [Symptoms](SYMPTOMS.md) as people type them, each with its cause and a test; [chapter 65](65_rosetta.ipynb) converts between conventions; [chapter 73](73_exercises.ipynb) names the mistake in a function.
 #
@@ -145,7 +145,7 @@ for route in book["route"][:2]:
     known = set(route.get("knows", []))
     assert known.union(*map(before.get, route["chapters"])) <= known | set(route["chapters"])
     halves = round(sum(minutes[stem] for stem in route["chapters"]) / 30)
-    print(f"{route['title']}: {halves / 2:g} hours")
+    print(f"{route['title']}: {halves / 2:g} hours, second readings included")
 assert len(book["route"][0]["chapters"]) == 8
 plots.needs(book["part"][:-1], book["route"][0]["chapters"])
 plt.show()

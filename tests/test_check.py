@@ -278,7 +278,7 @@ def test_the_section_that_shows_the_function_is_named():
     assert text() == SECTIONS.read_text(encoding="utf-8"), "python tests/shown_where.py"
     assert len(text().split(" = ")) > 140
     v = pe_numpy.check("alibi_bias", lambda *a, **o: pe_numpy.alibi_bias(*a, **o) ** 3)
-    assert '\n    See chapter 35, "The formula".\n' in str(v)
+    assert '\n    See chapter 35, "The ALiBi formula".\n' in str(v)
     assert "\n    See chapter 34.\n" in str(verdict(lambda x, factor=2.0: x))
     v.chapter = 36  # that of a mistake, which the function's chapter does not show
     assert "\n    See chapter 36.\n" in str(v)

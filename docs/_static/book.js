@@ -116,3 +116,47 @@
   }
   show();
 })();
+
+// A second reading opens when an address leads into it, and on paper.
+(() => {
+  const KIND = "details.second";
+  const unfold = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    if (!target) return;
+    const inside = [...target.querySelectorAll(`:scope > ${KIND}`)];
+    for (let box = target.closest(KIND); box; box = box.parentElement.closest(KIND)) inside.push(box);
+    const folded = inside.filter((box) => !box.open);
+    for (const box of folded) box.open = true;
+    if (folded.length) target.scrollIntoView();
+  };
+  unfold();
+  addEventListener("hashchange", unfold);
+  document.addEventListener("click", (event) => { // a link to where one is changes no address
+    if (event.target.closest?.("a")?.hash && event.target.closest("a").hash === location.hash) setTimeout(unfold);
+  });
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll(`${KIND}:not([open])`)];
+    for (const box of opened) box.open = true;
+  });
+  addEventListener("afterprint", () => { for (const box of opened) box.open = false; });
+})();
+
+// A link to a heading that was renamed leads to its new name: see anchors.csv.
+(() => {
+  const key = (anchor) => anchor.toLowerCase().replace(/^[^a-z]+|[^a-z0-9]/g, "");
+  const page = /chapters\/(\w+)\.html/.exec(location.pathname)?.[1];
+  const follow = () => {
+    const anchor = location.hash.slice(1);
+    if (!page || !anchor || document.getElementById(anchor)) return;
+    const script = document.createElement("script");
+    script.src = new URL("_static/moved.js", new URL(document.documentElement.dataset.content_root, location.href));
+    script.addEventListener("load", () => {
+      const to = window.moved[page]?.[key(anchor)];
+      if (to) location.replace(new URL(to, location.href));
+    });
+    document.head.append(script);
+  };
+  follow();
+  addEventListener("hashchange", follow);
+})();

@@ -117,6 +117,7 @@ addEventListener("DOMContentLoaded", () => {
       }
       this.held ??= [...this.output.childNodes];
       this.output.replaceChildren();
+      this.box.closest("details.second")?.setAttribute("open", ""); // what is new is seen
       this.reset_.hidden = false;
     }
 

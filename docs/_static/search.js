@@ -5,14 +5,15 @@ const peSearch = (() => {
     + "is it its just me my of on or our should so than that the their them then there these they this to use used "
     + "using versus vs was we were while who will with would you your").split(" "));
   const ASKS = new Set("how what when where which why".split(" ")); // in a title they tell, in a text they don't
-  // Weights, found on eighty questions: of the fields, and of what is added below.
+  // Weights, found on 180 questions: of the fields, and of what is added below.
   const W = { home: 1, more: 0.3, label: 0.4, whole: 0.5, asks: 0.4, rare: 0.5, common: 40, cover: 0.5, part: 1.5, least: 0.75,
-    loose: 0.7 };
-  const FIELDS = { title: 3, bold: 1, asked: 5, said: 4, around: 0.5, page: 4, text: 0.8, code: 0.3 };
+    loose: 0.7, named: 1.5 };
+  const FIELDS = { title: 2.2, bold: 1, asked: 5, said: 5, around: 0.5, page: 4, text: 0.8, code: 0.3 };
 
-  // Words, and the parts of compound ones: rope_theta is also rope and theta, LayerNorm layer and norm.
+  // Words, and the parts of compound ones: rope_theta is also rope and theta, LayerNorm layer and norm;
+  // ALiBi is one word.
   const split = (text) => text.replaceAll("√", " sqrt ").normalize("NFKC").split(/[^\p{L}\p{N}_]+/u).flatMap((word) => {
-    const parts = word.replace(/([a-z])([A-Z][a-z])/g, "$1_$2").toLowerCase().split("_").filter(Boolean);
+    const parts = word.replace(/([a-z]{2})([A-Z][a-z])/g, "$1_$2").toLowerCase().split("_").filter(Boolean);
     return parts.length > 1 ? [word.toLowerCase(), ...parts] : parts;
   });
 
@@ -23,9 +24,13 @@ const peSearch = (() => {
   // In pieces, so that a page can be read and typed into meanwhile.
   async function build(sections, MiniSearch, Stemmer) {
     const stems = new Map(), stemmer = new Stemmer();
+    const stemOf = (word) => {
+      if (/^(en|de)coders?$/.test(word)) return word.replace(/s$/, ""); // an encoder is no encoding
+      return /^[a-z]+$/.test(word) ? stemmer.stemWord(american(word)) : word;
+    };
     const stem = (word) => {
       if (STOP.has(word)) return null;
-      if (!stems.has(word)) stems.set(word, /^[a-z]+$/.test(word) ? stemmer.stemWord(american(word)) : word);
+      if (!stems.has(word)) stems.set(word, stemOf(word));
       return stems.get(word);
     };
     const index = new MiniSearch({
@@ -62,7 +67,7 @@ const peSearch = (() => {
     const read = (id) => {
       if (!streams.has(id)) {
         const { title, bold, asked, said, text } = sections[id];
-        const names = stream(title).trim().split(" ");
+        const names = [title, title.split(": ")[0]].map((name) => stream(name).trim().split(" "));
         streams.set(id, [names, stream(`${title} . ${bold}`), stream(`${asked} . ${said ?? ""} . ${text}`)]);
       }
       return streams.get(id);
@@ -105,8 +110,10 @@ const peSearch = (() => {
       const near = (id) => {
         const [names, short, whole] = read(id);
         const part = (where) => pairs.filter((pair) => where.includes(pair)).length / (pairs.length || 1);
-        const cover = mass(names.filter((word) => all.includes(word))) / mass(names);
-        return (1 + W.cover * cover ** 2) * (1 + W.label * part(short) + W.whole * part(whole));
+        // A title names its subject before a colon: all of it, or that part, may be what was asked.
+        const cover = Math.max(...names.map((name) => mass(name.filter((word) => all.includes(word))) / mass(name)));
+        const named = names.some((name) => name.length === all.length && name.every((word) => all.includes(word)));
+        return (named ? W.named : 1) * (1 + W.cover * cover ** 2) * (1 + W.label * part(short) + W.whole * part(whole));
       };
       const rated = found.map((hit) => ({ id: hit.id, terms: hit.terms, score: base(hit) })).sort((a, b) => b.score - a.score);
       const best = rated.slice(0, 80).map((hit) => ({ ...hit, score: hit.score * near(hit.id) }))

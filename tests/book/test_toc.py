@@ -61,7 +61,7 @@ four = 5  # six
     monkeypatch.setattr(toc, "NOTEBOOKS", tmp_path)
     monkeypatch.setattr(toc, "chapters", lambda: {"10_x": {"minutes": 50}})
     assert toc.first_minutes("10_x") == pytest.approx(50 - (21 + 3000) / 150)
-    assert toc.time_of(["10_x"]) == "0.5 hours"
+    assert toc.time_of(["10_x"]) == "1 hour"
 
 
 def test_the_chapters_have_second_readings():

@@ -17,6 +17,7 @@ from html.parser import HTMLParser
 import nbformat
 import pdf
 import pytest
+import sections
 from bs4 import BeautifulSoup
 from reading import NOTEBOOKS, ROOT, prose_of, tables
 from scripts import script
@@ -221,7 +222,7 @@ def test_the_search_is_that_of_its_package(site):
 
 def test_every_file_of_others_has_a_row_among_the_third_parties(site, pages):
     own = {p.name for folder in ("docs/_static", "figures") for p in (ROOT / folder).iterdir()}
-    own = own - {"minisearch.js"} | {"sections.js"}
+    own = own - {"minisearch.js"} | {"sections.js", "moved.js"}
     names = {
         path.relative_to(site / "_static").as_posix()
         for path in (site / "_static").rglob("*")
@@ -281,6 +282,44 @@ def test_sources_fold_and_are_coloured(pages):
     source = page.partition("<summary>Source of t5_bias</summary>")[2].partition("</details>")[0]
     assert 'class="k">def</span>' in source and 'class="k">return</span>' in source
     assert "shapes:" not in source  # what else the cell prints stays open
+
+
+def test_second_readings_fold_below_their_headings(pages):
+    for path in NOTEBOOKS:
+        text = "\n".join(prose_of(nbformat.read(path, as_version=4).cells))
+        wanted = re.findall(r"^#{2,3} .* \(second reading\)$", text, re.M)
+        page = BeautifulSoup(pages[f"chapters/{path.stem}.html"].text, "html.parser")
+        folds = page.select("section > details.second:not([open])")
+        heads = [fold.select("summary > :is(h2, h3)") for fold in folds]
+        assert len(folds) == len(wanted) == sum(len(h) == 1 for h in heads), path.stem
+        assert all("(second reading)" in h[0].get_text() for h in heads)
+        for fold in folds:  # all that belongs to the section
+            assert fold.parent.find_all(True, recursive=False)[-1] is fold
+    theorem = page_of(pages, "40_rope_derived").select_one("details.second > summary + *")
+    assert len(theorem.parent.select("section h3")) >= 3
+
+
+def page_of(pages, stem):
+    return BeautifulSoup(pages[f"chapters/{stem}.html"].text, "html.parser")
+
+
+def test_an_anchor_that_is_gone_leads_to_one_that_is_there(pages, site):
+    """Of each row of anchors.csv: no page has the old one, and its place of today exists."""
+    text = (site / "_static" / "moved.js").read_text(encoding="utf-8")
+    moved = json.loads(text.removeprefix("window.moved=").rstrip(";\n"))
+    rows = list(sections.renamed())
+    assert len(rows) > 500
+    assert len({(page, sections.key(old)) for page, old, *_ in rows}) == len(rows)
+    for page, old, other, new in rows:
+        assert sections.key(old) not in {
+            sections.key(name) for name in pages[f"chapters/{page}.html"].ids if name
+        }, (page, old)
+        file, _, anchor = moved[page][sections.key(old)].partition("#")
+        assert file == ("" if other == page else f"{other}.html"), (page, old)
+        assert not new or sections.key(anchor) == sections.key(new), (page, old)
+        ids = pages[f"chapters/{file or f'{page}.html'}"].ids
+        assert anchor in ids if new else not anchor, (page, old)
+    assert moved["10_attention"]["shortanswers"] == "#in-short"
 
 
 def test_what_is_printed_around_a_source_stays():
@@ -372,7 +411,7 @@ def test_all_is_there_and_what_moves_is_not(printed):
     page, folder = printed
     assert [h.get_text().split(". ")[0] for h in page.find_all("h1")[2:4]] == ["10", "33"]
     assert len(page.select("div.math")) > 20 and len(page.select("img")) > 8
-    assert not page.select("button, input, .cell_output script, details.hide")
+    assert not page.select("button, input, .cell_output script, details.hide, details.second")
     for picture in page.select("img"):
         assert (folder / picture["src"]).exists()
 

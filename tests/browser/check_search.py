@@ -2,7 +2,9 @@
 
 What answers a question was fixed by reading the book, before the question was put to the search. A
 section is its page and the beginning of its id; a page with a bare # is its beginning. A question
-that names a symptom may also end at its entry in Symptoms.
+that names a symptom may also end at its entry in Symptoms. When the headings took the field's
+words, places followed `docs/anchors.csv`, and six questions got one more: a heading that now has
+their words.
 """
 
 import re
@@ -14,202 +16,245 @@ from axe_playwright_python.sync_playwright import Axe
 SITE = Path(__file__).parent.parent.parent / "docs" / "_build" / "html"
 # What people type.
 GIVEN = """
-why rotate -> 40_rope_derived#the-wish-alone, 40_rope_derived#the-theorem
-rope half split -> 40_rope_derived#which-components-are-partners, 42_rope_in_models#which-layout
-kv cache left padding -> 63_decoding#padding-on-the-left, 41_rope_computed#pad-on-the-left,
+why rotate -> 40_rope_derived#real-inner-products, 40_rope_derived#the-theorem
+rope half split -> 40_rope_derived#interleaved-or-half, 42_rope_in_models#interleaved-or-half
+kv cache left padding -> 63_decoding#left-padding-in-batched,
+    41_rope_computed#left-padding-and-position, SYMPTOMS#kv-cache-left,
     SYMPTOMS#kv-cache-left-padding
-t5 bucket negative -> 33_t5#two-directions, 33_t5#a-common-mistake-all-keys,
+t5 bucket negative -> 33_t5#bidirectional-and-causal, 33_t5#a-common-mistake-the-wrong,
     SYMPTOMS#t5-all-earlier
-alibi slopes 12 heads -> 35_alibi#twelve-heads-two-rules, SYMPTOMS#alibi-slopes
-nan softmax masked row -> 10_attention#a-query-with-nothing-to-look-at,
-    SYMPTOMS#nan-after-softmax
-llama weights layout -> 40_rope_derived#converting-weights, 42_rope_in_models#which-layout,
-    SYMPTOMS#garbage-after-loading
-yarn attention factor -> 50_scaling#yarn-s-second-part
-why sqrt d_k -> 10_attention#why-divide-by-the-root
-sinusoidal vs learned -> 72_which_one#the-guide, 71_study#ten-encodings
-extrapolation length -> 51_extrapolation#, 51_extrapolation#three-ways, 71_study#ten-encodings
-relative shift -> 32_transformer_xl#score-each-distance-once
-causal mask with cache -> 10_attention#the-causal-mask-with-a-cache
-temperature top-k -> 63_decoding#how-the-next-token-is-chosen
-rope_theta 500000 -> 41_rope_computed#how-far-have-the-hands-turned, SYMPTOMS#rope-theta-500000
-fully masked row -> 10_attention#a-query-with-nothing-to-look-at, SYMPTOMS#nan-after-softmax
-convert weights -> 40_rope_derived#converting-weights, 65_rosetta#pairs-of-rope,
-    65_rosetta#one-page
-position ids padding -> 63_decoding#padding-on-the-left, 41_rope_computed#pad-on-the-left,
+alibi slopes 12 heads -> 35_alibi#slopes-for-12, SYMPTOMS#alibi-slopes
+nan softmax masked row -> 10_attention#fully-masked-rows, SYMPTOMS#nan-after-softmax
+llama weights layout -> 40_rope_derived#converting-llama-weights,
+    42_rope_in_models#interleaved-or-half, SYMPTOMS#garbage-after-loading
+yarn attention factor -> 50_scaling#yarns-attention-factor
+why sqrt d_k -> 10_attention#why-divide-by
+sinusoidal vs learned -> 72_which_one#guide-which-positional, 71_study#loss-of-ten
+extrapolation length -> 51_extrapolation#,
+    51_extrapolation#extrapolation-interpolation-and-a-larger, 71_study#loss-of-ten
+relative shift -> 32_transformer_xl#the-relative-shift
+causal mask with cache -> 10_attention#the-causal-mask-with
+temperature top-k -> 63_decoding#greedy-decoding-temperature
+rope_theta 500000 -> 41_rope_computed#rope-beyond-the-training, SYMPTOMS#rope-theta-500000
+fully masked row -> 10_attention#fully-masked-rows, SYMPTOMS#nan-after-softmax
+convert weights -> 40_rope_derived#converting-llama-weights, 65_rosetta#rope-pairs-interleaved,
+    65_rosetta#convention-table-rope
+position ids padding -> 63_decoding#left-padding-in-batched,
+    41_rope_computed#left-padding-and-position, SYMPTOMS#kv-cache-left,
     SYMPTOMS#kv-cache-left-padding
-attention sink -> 12_attention_blocks#the-first-tokens-stay, 12_attention_blocks#a-learned-sink
-logits change with padding -> 63_decoding#padding-on-the-left, 41_rope_computed#pad-on-the-left,
-    SYMPTOMS#kv-cache-left-padding, 10_attention#hide-the-padding
+attention sink -> 12_attention_blocks#attention-sinks-streamingllm,
+    12_attention_blocks#learned-attention-sinks, 12_attention_blocks#a-learned-sink
+logits change with padding -> 63_decoding#left-padding-in-batched,
+    41_rope_computed#left-padding-and-position, SYMPTOMS#kv-cache-left,
+    SYMPTOMS#kv-cache-left-padding, 10_attention#the-padding-mask
 """
 # What readers would ask; written before the first run.
 OWN = """
-vision transformer different image size position embedding -> 21_learned#resize-a-grid,
-    25_grid#resize-a-table
-can a decoder work without positional encoding -> 11_why_position#nope-a-mask-can-count
+vision transformer different image size position embedding -> 21_learned#resizing-the-position,
+    25_grid#interpolating-a-position
+can a decoder work without positional encoding -> 11_why_position#nope-a-causal
 llama 3.1 rope scaling formula -> 50_scaling#llama-3
 why 10000 -> 20_sinusoidal#why-10000
-how much memory does the kv cache need -> 63_decoding#what-a-cache-weighs,
-    44_fewer_keys#what-a-token-weighs
-pre-norm vs post-norm -> 60_layers#where-does-the-norm-stand
-which key head does a query head use in gqa -> 44_fewer_keys#many-queries-few-keys
-mla decoupled rope why -> 44_fewer_keys#why-rope-is-in-the-way,
-    44_fewer_keys#let-a-few-components
-layernorm or batchnorm -> 60_layers#by-token-or-by-batch
-check gradient with finite differences -> 61_autodiff#how-exact-is-a-difference
-which positional encoding should I use -> 72_which_one#the-guide, 72_which_one#who-is-left
-qwen2-vl image tokens positions -> 43_rope_grid#text-and-images-in-one-sequence
-speculative decoding -> 63_decoding#a-small-model-drafts
-beam search length -> 63_decoding#several-beams
-bfloat16 precision of rope angles -> 41_rope_computed#large-positions-small,
-    SYMPTOMS#bfloat16-rope
+how much memory does the kv cache need -> 63_decoding#kv-cache-size, 44_fewer_keys#kv-cache-bytes
+pre-norm vs post-norm -> 60_layers#pre-norm-and-post
+which key head does a query head use in gqa -> 44_fewer_keys#grouped-query-attention
+mla decoupled rope why -> 44_fewer_keys#why-rope-is-in-the-way, 44_fewer_keys#mlas-decoupled-rotary
+layernorm or batchnorm -> 60_layers#layer-norm-or
+check gradient with finite differences -> 61_autodiff#how-exact-is-a-finite,
+    61_autodiff#gradient-check
+which positional encoding should I use -> 72_which_one#guide-which-positional,
+    72_which_one#shortlist-which-schemes
+qwen2-vl image tokens positions -> 43_rope_grid#m-rope-text
+speculative decoding -> 63_decoding#speculative-decoding-a-small
+beam search length -> 63_decoding#beam-search-and-the-length
+bfloat16 precision of rope angles -> 41_rope_computed#precision-rope-angles, SYMPTOMS#bfloat16-rope
 what is teacher forcing -> 62_model#teacher-forcing-and-the-shift
-swin relative position index -> 38_windows#number-the-offsets
-alibi bidirectional encoder -> 35_alibi#distance-or-difference, SYMPTOMS#alibi-in-an-encoder
-does rope rotate the values -> 40_rope_derived#values-stay-as-they-are
-long-term decay of rope -> 41_rope_computed#does-the-score-fall
+swin relative position index -> 38_windows#swins-relative-position
+alibi bidirectional encoder -> 35_alibi#alibi-in-an, 36_distance_functions#alibi-in-an,
+    SYMPTOMS#alibi-in-an
+does rope rotate the values -> 40_rope_derived#why-rope-does
+long-term decay of rope -> 41_rope_computed#does-the-rope
 """
 # Forty more, each written before its first run: 27 of them were right then.
 LATER = """
-shaw relative position clip distance -> 31_shaw#longer-than-the-table, 31_shaw#what-clipping
-transformer-xl memory segment recurrence -> 32_transformer_xl#the-memory-at-work
-flash attention online softmax -> 12_attention_blocks#the-softmax-in-one-pass,
-    12_attention_blocks#attention-in-blocks
-sliding window attention receptive field over layers -> 12_attention_blocks#how-far-a-stack-sees
-ntk-aware scaling base change -> 50_scaling#change-the-base
-dynamic ntk kv cache -> 50_scaling#decoding-two-caches, 50_scaling#a-base-that-grows,
+shaw relative position clip distance -> 31_shaw#clipping-distances-longer, 31_shaw#what-clipping
+transformer-xl memory segment recurrence -> 32_transformer_xl#segment-level-recurrence
+flash attention online softmax -> 12_attention_blocks#online-softmax-one,
+    12_attention_blocks#blockwise-attention-the-algorithm
+sliding window attention receptive field over layers -> 12_attention_blocks#the-receptive-field
+ntk-aware scaling base change -> 50_scaling#ntk-aware-scaling
+dynamic ntk kv cache -> 50_scaling#dynamic-ntk-with, 50_scaling#dynamic-ntk-a-base,
     SYMPTOMS#dynamic-ntk
-partial_rotary_factor -> 42_rope_in_models#two-ways-to-turn, 41_rope_computed#partial-rope
-rms norm vs layer norm -> 60_layers#without-the-mean-rms-norm
+partial_rotary_factor -> 42_rope_in_models#partial-rope-and-proportional,
+    41_rope_computed#partial-rope
+rms norm vs layer norm -> 60_layers#rms-norm-without
 adamw weight decay -> 61_autodiff#weight-decay-and-clipping
-label smoothing -> 62_model#smoothed-labels
-deberta position to content -> 34_deberta#which-way-does-the-key-look, SYMPTOMS#deberta-position
-entropy of attention grows with length log n -> 51_extrapolation#why-the-logarithm,
-    51_extrapolation#attention-scatters
-convolution zero padding position information -> 23_convolution#what-the-border-gives-away
-why add positional encoding instead of concatenating -> 11_why_position#why-add-and-not-concatenate
-cross attention mask -> 10_attention#self-attention-cross-attention,
-    62_model#the-decoder-look-back
-gemma different rope base per layer -> 42_rope_in_models#a-base-for-each-layer
-self-extend grouped positions -> 52_new_places#count-groups-self-extend
-laplacian eigenvectors graph -> 26_counting#graphs, 26_counting#signs-and-bases,
-    26_counting#on-a-
-how are q k v fused in one weight -> 64_real_models#fused-rows, 65_rosetta#fused-rows
-kerple -> 36_distance_functions#kerple-two-numbers
-what is the scale factor of attention -> 10_attention#why-divide-by-the-root,
-    00_how_to_read#the-scale
-how to mask padding tokens -> 10_attention#hide-the-padding
-what does a trained position embedding look like -> 21_learned#train-one-and-look
-position interpolation longer context -> 50_scaling#interpolate-every-position,
+label smoothing -> 62_model#label-smoothing-second
+deberta position to content -> 34_deberta#p2c-in-the-paper, SYMPTOMS#deberta-position,
+    34_deberta#content-to-position
+entropy of attention grows with length log n -> 51_extrapolation#log-n-scaling-why,
+    51_extrapolation#attention-entropy-grows
+convolution zero padding position information -> 23_convolution#how-zero-padding
+why add positional encoding instead of concatenating -> 11_why_position#why-position-vectors
+cross attention mask -> 10_attention#self-attention-and-cross, 62_model#the-decoder-causal
+gemma different rope base per layer -> 42_rope_in_models#the-base-of-each
+self-extend grouped positions -> 52_new_places#self-extend-distances
+laplacian eigenvectors graph -> 26_counting#laplacian-positional-encodings,
+    26_counting#sign-and-basis, 26_counting#eigenvectors-of-a-path,
+    26_counting#eigenvectors-of-a-cycle
+how are q k v fused in one weight -> 64_real_models#fused-qkv-projections,
+    65_rosetta#fused-qkv-projections
+kerple -> 36_distance_functions#kerple-two-trained
+what is the scale factor of attention -> 10_attention#why-divide-by, 00_how_to_read#the-scale
+how to mask padding tokens -> 10_attention#the-padding-mask
+what does a trained position embedding look like -> 21_learned#are-neighbouring-position
+position interpolation longer context -> 50_scaling#position-interpolation-linear,
     51_extrapolation#interpolation-squeeze
-difference between gpt-neox and gpt-j rotary -> 40_rope_derived#which-components,
-    42_rope_in_models#which-layout
-streamingllm -> 12_attention_blocks#the-first-tokens-stay, 52_new_places#slots-for-times
-xavier initialization -> 60_layers#how-the-weights-begin
-gelu swiglu activation -> 60_layers#other-activations, 60_layers#a-gate
+difference between gpt-neox and gpt-j rotary -> 40_rope_derived#interleaved-or-half,
+    42_rope_in_models#interleaved-or-half
+streamingllm -> 12_attention_blocks#attention-sinks-streamingllm,
+    52_new_places#streamingllm-cache-slots, 63_decoding#cache-eviction-and-streamingllm
+xavier initialization -> 60_layers#weight-initialisation-xavier
+gelu swiglu activation -> 60_layers#gelu-and-silu, 60_layers#gated-feed-forward
 gradient clipping -> 61_autodiff#weight-decay-and-clipping
-multi-head attention split heads -> 10_attention#two-heads
+multi-head attention split heads -> 10_attention#multi-head-attention
 softmax numerical stability subtract max -> 10_attention#from-scores-to-weights,
-    12_attention_blocks#the-softmax-in-one
-needle in a haystack -> 51_extrapolation#a-needle, 71_study#the-probes
-t5 relative bias shared across layers -> 33_t5#one-table-for-all-layers
-rope for 2d images -> 43_rope_grid#turn-by-a-vector, 43_rope_grid#one-number, 43_rope_grid#axial
-xpos -> 45_rope_relatives#turn-and-fade
-how to test my own rope implementation -> 73_exercises#a-checker-that,
-    72_which_one#which-tests-show-it
-gpt-2 weights in numpy -> 64_real_models#your-model-is-gpt-2, 64_real_models#what-a-file-holds
-longrope short and long factors -> 50_scaling#a-divisor, 50_scaling#who-remembers
-is attention permutation equivariant -> 11_why_position#reordering, 11_why_position#equivariant
-which models use alibi -> 72_which_one#who-used-what
+    12_attention_blocks#online-softmax-one
+needle in a haystack -> 51_extrapolation#the-needle-one, 71_study#diagnostic-tasks-exact
+t5 relative bias shared across layers -> 33_t5#one-bias-table
+rope for 2d images -> 43_rope_grid#d-rope-one, 43_rope_grid#one-index-is-not, 43_rope_grid#axial
+xpos -> 45_rope_relatives#xpos-rope-with
+how to test my own rope implementation -> 73_exercises#a-checker-that, 72_which_one#how-to-test
+gpt-2 weights in numpy -> 64_real_models#from-this-books-transformer-to-gpt,
+    64_real_models#checkpoint-files-configjson
+longrope short and long factors -> 50_scaling#longrope-a-divisor,
+    50_scaling#dynamic-ntk-in-libraries
+is attention permutation equivariant -> 11_why_position#attention-is-permutation,
+    11_why_position#equivariant
+which models use alibi -> 72_which_one#which-models-use
 """
 # Forty in words that the headings do not have, and twenty that came after the ranking was done with
 # these. Of the forty 11 were right at first; the twenty are as they were found.
 PLAIN = """
 True means attend or hidden -> 10_attention#boolean-and-additive, 00_how_to_read#masks,
-    SYMPTOMS#mask-has-no-effect
+    SYMPTOMS#mask-has-no, SYMPTOMS#mask-has-no-effect
 quadratic cost in sequence length -> 10_attention#what-attention-costs,
-    12_attention_blocks#what-is-held
-transformer without positions is bag of words -> 11_why_position#reordering, 11_why_position#,
-    SYMPTOMS#the-model-ignores-word-order
-combine partial results with logsumexp -> 12_attention_blocks#merge-two-blocks
-rolling buffer cache mistral -> 12_attention_blocks#what-no-query, 63_decoding#throwing-rows-away,
-    SYMPTOMS#sliding-window-cache
-gpt-oss extra logit in softmax denominator -> 12_attention_blocks#a-learned-sink,
-    SYMPTOMS#attention-sink
-why both sine and cosine -> 20_sinusoidal#one-matrix-shifts, 20_sinusoidal#is-the-code-unique,
-    20_sinusoidal#the-formula
-odd embedding dimension crashes -> SYMPTOMS#d-model-must-be-even, 20_sinusoidal#the-formula
-bert 512 token limit -> 21_learned#where-a-table-ends, SYMPTOMS#index-out-of-range
-rnn already knows the order -> 22_recurrent#count-by-steps
-cnn learns absolute location from borders -> 23_convolution#what-the-border, 23_convolution#
+    12_attention_blocks#memory-and-skipped
+transformer without positions is bag of words -> 11_why_position#attention-is-permutation,
+    11_why_position#, SYMPTOMS#the-model-ignores, SYMPTOMS#the-model-ignores-word-order
+combine partial results with logsumexp -> 12_attention_blocks#merging-partial-softmaxes
+rolling buffer cache mistral -> 12_attention_blocks#evicting-keys-from,
+    63_decoding#cache-eviction-and-streamingllm, SYMPTOMS#sliding-window-cache
+gpt-oss extra logit in softmax denominator -> 12_attention_blocks#learned-attention-sinks,
+    12_attention_blocks#a-learned-sink, SYMPTOMS#attention-sink
+why both sine and cosine -> 20_sinusoidal#the-shift-matrix, 20_sinusoidal#is-the-encoding,
+    20_sinusoidal#the-sinusoidal-formula, 20_sinusoidal#from-digits-to-waves
+odd embedding dimension crashes -> SYMPTOMS#d-model-must, SYMPTOMS#d-model-must-be-even,
+    20_sinusoidal#the-sinusoidal-formula
+bert 512 token limit -> 21_learned#beyond-the-last, SYMPTOMS#index-out-of-range
+rnn already knows the order -> 22_recurrent#position-encodings-from
+cnn learns absolute location from borders -> 23_convolution#how-zero-padding, 23_convolution#
 multiply embedding by sqrt d before adding position -> 62_model#the-input,
-    20_sinusoidal#add-it-to-the-words
-nerf coordinates fourier -> 25_grid#points-without-a-grid
-transformers fail at long addition -> 26_counting#digits-abacus, 26_counting#a-head-that-adds,
-    26_counting#
-spectral encoding for molecule nodes -> 26_counting#graphs
-product of (x+p) terms expanded -> 30_expansion#multiply-the-bracket-out
-music transformer skewing trick -> 31_shaw#the-skew-is, 31_shaw#music-transformer
-two learned bias vectors u v -> 32_transformer_xl#four-old-terms
-logarithmic bins for far tokens -> 33_t5#the-rule-derived
-no relative bias in cross attention -> 33_t5#one-table-for-all-layers
-cls token position untied -> 33_t5#the-first-token
-slopes geometric sequence per head -> 35_alibi#slopes
-data dependent decay like mamba -> 37_content#a-gate-for-each-token, 37_content#
-cyclic shift mask in swin -> 38_windows#the-view-that-slides
-rotary as complex multiplication -> 40_rope_derived#four-forms, 40_rope_derived#numbers-that-turn
-rotate_half gives other results than view_as_complex -> 40_rope_derived#which-components,
-    40_rope_derived#a-common-mistake, 42_rope_in_models#which-layout, SYMPTOMS#garbage-after
-reset positions when packing documents -> 41_rope_computed#pack-two-texts
-cos sin table in half precision drifts -> 41_rope_computed#large-positions, SYMPTOMS#bfloat16-rope
-normalize queries before or after rotary -> 42_rope_in_models#a-norm-beside
-video frames time height width -> 43_rope_grid#text-and-images
-deepseek compresses keys and values -> 44_fewer_keys#one-short-vector
-chunked prefill gives wrong output -> 63_decoding#where-a-token-stands,
-    SYMPTOMS#text-gets-worse-with-the-cache, 41_rope_computed#decode-with
-perplexity explodes after 2048 tokens -> SYMPTOMS#model-collapses, 50_scaling#what-a-longer-text,
+    20_sinusoidal#adding-the-encoding
+nerf coordinates fourier -> 25_grid#fourier-features-for-points
+transformers fail at long addition -> 26_counting#abacus-the-position,
+    26_counting#an-attention-head, 26_counting#
+spectral encoding for molecule nodes -> 26_counting#laplacian-positional-encodings
+product of (x+p) terms expanded -> 30_expansion#four-terms-expand
+music transformer skewing trick -> 31_shaw#the-skew-trick, 31_shaw#music-transformer
+two learned bias vectors u v -> 32_transformer_xl#the-four-terms
+logarithmic bins for far tokens -> 33_t5#t5-buckets-the-rule
+no relative bias in cross attention -> 33_t5#one-bias-table
+cls token position untied -> 33_t5#tupes-reset-of-the-cls
+slopes geometric sequence per head -> 35_alibi#alibi-slopes, 35_alibi#slopes
+data dependent decay like mamba -> 37_content#fox-a-forget, 37_content#
+cyclic shift mask in swin -> 38_windows#reading-the-bias
+rotary as complex multiplication -> 40_rope_derived#four-forms,
+    40_rope_derived#complex-numbers-rotate
+rotate_half gives other results than view_as_complex -> 40_rope_derived#interleaved-or-half,
+    40_rope_derived#a-common-mistake, 42_rope_in_models#interleaved-or-half, SYMPTOMS#garbage-after
+reset positions when packing documents -> 41_rope_computed#packing-two-sequences
+cos sin table in half precision drifts -> 41_rope_computed#precision-rope-angles,
+    SYMPTOMS#bfloat16-rope
+normalize queries before or after rotary -> 42_rope_in_models#qk-norm-before
+video frames time height width -> 43_rope_grid#m-rope-text
+deepseek compresses keys and values -> 44_fewer_keys#multi-head-latent
+chunked prefill gives wrong output -> 63_decoding#the-position-of-the-newest,
+    SYMPTOMS#text-gets-worse, SYMPTOMS#text-gets-worse-with-the-cache,
+    41_rope_computed#rope-with-a-kv
+perplexity explodes after 2048 tokens -> SYMPTOMS#model-collapses, 50_scaling#beyond-the-context,
     51_extrapolation#
-softmax flattens with more keys -> 51_extrapolation#attention-scatters
-extend context without fine-tuning -> 52_new_places#, 50_scaling#change-the-base
-training diverges without warmup -> 60_layers#where-does-the-norm-stand
-build my own autograd -> 61_autodiff#a-tape-for-single, 61_autodiff#from-numbers
-exposure bias -> 62_model#what-teacher-forcing-hides
-nucleus sampling -> 63_decoding#how-the-next-token
-best encoding for length generalization -> 71_study#ten-encodings, 72_which_one#what-a-longer-text,
-    72_which_one#the-guide
+softmax flattens with more keys -> 51_extrapolation#attention-entropy-grows
+extend context without fine-tuning -> 52_new_places#, 50_scaling#ntk-aware-scaling
+training diverges without warmup -> 60_layers#pre-norm-and-post
+build my own autograd -> 61_autodiff#reverse-mode-a-tape, 61_autodiff#from-numbers
+exposure bias -> 62_model#exposure-bias-what
+nucleus sampling -> 63_decoding#greedy-decoding-temperature
+best encoding for length generalization -> 71_study#loss-of-ten, 72_which_one#a-hand-built,
+    72_which_one#guide-which-positional
 """
 LAST = """
-how do encoder outputs reach the decoder -> 62_model#the-decoder-look-back,
-    10_attention#self-attention-cross
-relu replaced by silu gate -> 60_layers#a-gate, 60_layers#other-activations
-share kv heads between queries -> 44_fewer_keys#many-queries
-tokens beyond the window are forgotten -> 12_attention_blocks#how-far-a-stack,
-    12_attention_blocks#a-window-counts, 12_attention_blocks#what-no-query
-generated text repeats itself -> 63_decoding#how-the-next-token
-padding side left or right for generation -> 63_decoding#padding-on-the-left,
-    41_rope_computed#pad-on-the-left, SYMPTOMS#kv-cache-left-padding
-sin cos concatenated instead of interleaved -> 20_sinusoidal#same-components,
-    25_grid#which-sinusoids, 65_rosetta#sinusoids, SYMPTOMS#sinusoidal-table
-interpolate pos embed for larger resolution -> 21_learned#resize-a-grid, 25_grid#resize-a-table,
-    SYMPTOMS#resized-position
-bias lost during incremental decoding -> SYMPTOMS#t5-relative-bias,
-    33_t5#a-common-mistake-the-cache, 63_decoding#where-a-token
-transformer xl memory length mask diagonal -> 32_transformer_xl#the-memory-at-work,
+how do encoder outputs reach the decoder -> 62_model#the-decoder-causal,
+    10_attention#self-attention-and-cross
+relu replaced by silu gate -> 60_layers#gated-feed-forward, 60_layers#gelu-and-silu
+share kv heads between queries -> 44_fewer_keys#grouped-query-attention
+tokens beyond the window are forgotten -> 12_attention_blocks#the-receptive-field,
+    12_attention_blocks#sliding-window-attention, 12_attention_blocks#evicting-keys-from
+generated text repeats itself -> 63_decoding#greedy-decoding-temperature
+padding side left or right for generation -> 63_decoding#left-padding-in-batched,
+    41_rope_computed#left-padding-and-position, SYMPTOMS#kv-cache-left,
+    SYMPTOMS#kv-cache-left-padding
+sin cos concatenated instead of interleaved -> 20_sinusoidal#interleaved-or-concatenated,
+    25_grid#sinusoidal-layouts-paper, 65_rosetta#sinusoids, SYMPTOMS#sinusoidal-table
+interpolate pos embed for larger resolution -> 21_learned#resizing-the-position,
+    25_grid#interpolating-a-position, SYMPTOMS#resized-position
+bias lost during incremental decoding -> SYMPTOMS#t5-relative-bias, 33_t5#a-common-mistake-a-kv,
+    63_decoding#the-position-of-the-newest
+transformer xl memory length mask diagonal -> 32_transformer_xl#segment-level-recurrence,
     32_transformer_xl#a-common-mistake
-number of heads not power of two -> 35_alibi#twelve-heads, SYMPTOMS#alibi-slopes
-mscale applied twice deepseek -> 50_scaling#two-scales-in-deepseek
-switch between short and long factor lists -> 50_scaling#a-divisor, 50_scaling#who-remembers,
-    SYMPTOMS#phi-3
-gradients vanish in deep network -> 60_layers#how-the-weights, 60_layers#a-path-around
-pytorch linear weight is transposed -> 65_rosetta#matrices
-chunkllama dual attention -> 52_new_places#begin-anew
+number of heads not power of two -> 35_alibi#slopes-for-12, SYMPTOMS#alibi-slopes
+mscale applied twice deepseek -> 50_scaling#deepseeks-mscale-and-mscale
+switch between short and long factor lists -> 50_scaling#longrope-a-divisor,
+    50_scaling#dynamic-ntk-in-libraries, SYMPTOMS#phi-3
+gradients vanish in deep network -> 60_layers#weight-initialisation-xavier,
+    60_layers#residual-connections, 60_layers#vanishing-gradients
+pytorch linear weight is transposed -> 65_rosetta#weight-matrices-in-out
+chunkllama dual attention -> 52_new_places#dual-chunk-attention
 grade homework of a whole class -> 73_exercises#a-page-for-teachers, 73_exercises#a-class-of-sixty
-translation invariance of scores -> 30_expansion#does-the-score-move, 70_algebra#relative-means
-eigenvector sign ambiguity -> 26_counting#signs-and-bases, SYMPTOMS#laplacian
-lie group generator of rotation -> 70_algebra#relative-means, 70_algebra#several-axes,
-    70_algebra#lengths-kept
+translation invariance of scores -> 30_expansion#translation-invariance-does,
+    70_algebra#relative-scores-are
+eigenvector sign ambiguity -> 26_counting#sign-and-basis, SYMPTOMS#laplacian
+lie group generator of rotation -> 70_algebra#relative-scores-are, 70_algebra#several-axes,
+    70_algebra#an-orthogonal-matrix
 """
-ASKED = (GIVEN, OWN, LATER, PLAIN, LAST)
+# The field's words, as one types them; written before the first run: 14 of 20 were right then, and
+# one place was wrong (the prefill is explained elsewhere).
+FIELD = """
+kv cache -> 63_decoding#, 63_decoding#why-a-decoder-needs, 63_decoding#the-kv-cache-a-list
+sliding window attention -> 12_attention_blocks#, 12_attention_blocks#sliding-window
+grouped query attention -> 44_fewer_keys#, 44_fewer_keys#grouped-query-attention
+position interpolation -> 50_scaling#position-interpolation
+attention sink -> 12_attention_blocks#attention-sinks, 12_attention_blocks#learned-attention-sinks
+rope scaling yarn -> 50_scaling#, 50_scaling#yarns-ramp, 50_scaling#yarns-attention-factor
+speculative decoding -> 63_decoding#speculative-decoding
+prefill -> 63_decoding#the-kv-cache-a-list, 63_decoding#the-position-of-the-newest
+sinusoidal positional encoding -> 20_sinusoidal#, 20_sinusoidal#the-sinusoidal-formula
+alibi slopes -> 35_alibi#alibi-slopes
+t5 bucket -> 33_t5#t5-buckets, 33_t5#t5-bucket-tables
+rotate_half -> 40_rope_derived#four-forms, 40_rope_derived#interleaved-or-half,
+    40_rope_derived#a-common-mistake
+causal mask -> 10_attention#the-causal-mask-hide
+padding mask left -> 63_decoding#left-padding, 41_rope_computed#left-padding,
+    10_attention#the-padding, SYMPTOMS#kv-cache-left
+online softmax -> 12_attention_blocks#online-softmax
+label smoothing -> 62_model#label-smoothing
+layer norm vs rms norm -> 60_layers#rms-norm, 60_layers#layer-norm
+beam search -> 63_decoding#beam-search
+relative position bias swin -> 38_windows#, 38_windows#swins
+length extrapolation -> 51_extrapolation#, 51_extrapolation#extrapolation-interpolation,
+    33_t5#length-extrapolation
+"""
+ASKED = (GIVEN, OWN, LATER, PLAIN, LAST, FIELD)
 
 
 def table(text):
@@ -218,12 +263,17 @@ def table(text):
     return {q: to.split(", ") for q, to in (line.split(" -> ") for line in lines)}
 
 
+def letters(anchor):
+    """An anchor without signs: YaRN's is yarns here, and yarn-s on the site."""
+    return re.sub(r"[^a-z0-9]", "", anchor)
+
+
 def answers(url, sections):
     """Whether a result is one of these sections."""
     page, _, anchor = re.sub(r".*chapters/|\.html|\?[^#]*", "", url).partition("#")
     for section in sections:
         wanted, _, start = section.partition("#")
-        right = anchor.startswith(start) if start else anchor in ("", "short-answers")
+        right = letters(anchor).startswith(letters(start)) if start else anchor in ("", "in-short")
         if page == wanted and right:
             return True
     return False
@@ -250,8 +300,15 @@ def found(reader):
 
 @pytest.mark.parametrize(
     ("text", "first", "among_three"),
-    [(GIVEN, 18, 18), (OWN, 16, 18), (LATER, 31, 34), (PLAIN, 23, 28), (LAST, 8, 14)],
-    ids=["given", "own", "later", "plain", "last"],
+    [
+        (GIVEN, 18, 18),
+        (OWN, 16, 18),
+        (LATER, 31, 34),
+        (PLAIN, 23, 28),
+        (LAST, 8, 14),
+        (FIELD, 18, 19),
+    ],
+    ids=["given", "own", "later", "plain", "last", "field"],
 )
 def test_the_right_section_stands_first(text, first, among_three, found):
     places = {}
@@ -287,7 +344,7 @@ def test_a_result_opens_at_its_heading_with_the_words_marked(reader):
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.localName") == "a"
     page.keyboard.press("Enter")
-    page.wait_for_url(re.compile("padding-on-the-left|kv-cache-left-padding"))
+    page.wait_for_url(re.compile("left-padding"))
     page.wait_for_function("CSS.highlights.get('asked')?.size > 1")
     heading = page.locator(".search-target :is(h1, h2, h3, h4)").first
     assert -5 <= heading.evaluate("h => h.getBoundingClientRect().top") < 400
@@ -326,9 +383,9 @@ def test_a_term_of_the_glossary_leads_to_the_section_that_explains_it(reader):
     """The heading does not have these words, nor do the first words of the section."""
     page = reader.open("search.html")
     for term, section in {
-        "logsumexp": "12_attention_blocks#merge-two-blocks",
-        "autograd": "61_autodiff#a-tape-for-single-numbers",
-        "exposure bias": "62_model#what-teacher-forcing-hides",
+        "logsumexp": "12_attention_blocks#merging-partial-softmaxes",
+        "autograd": "61_autodiff#reverse-mode-a-tape",
+        "exposure bias": "62_model#exposure-bias-what",
     }.items():
         assert answers(ask(page, term)[0], [section]), term
 
@@ -346,7 +403,7 @@ def test_without_a_server_the_search_works_and_nothing_fails(chromium, reader):
     assert ask(page, "why 10000")[0].rpartition("/")[2] == with_server
     page.locator("article .search-found li a").first.click()
     page.wait_for_function("CSS.highlights.get('asked')?.size > 0", timeout=60_000)
-    assert page.url.endswith("#why-10000")
+    assert page.url.endswith("#why-10000-second-reading")
     assert wrong == []
     page.close()
 
