@@ -409,6 +409,7 @@ show_source(rope_convert_weights)
 # [A thread](https://github.com/huggingface/transformers/issues/40462) asks which is right. Two of
 # the four combinations keep scores relative.
 
+
 # %%
 # huggingface/transformers, issue #40462: each table with each quarter turn
 def relative(angle, quarter):

@@ -430,6 +430,7 @@ q, k = rng.standard_normal((2, 9, 8))
 # $$s = \frac{\beta}{\sqrt K}\;\tilde q\cdot\tilde k\qquad
 # \tilde q = \big(a\,R_i\,q_{\text{turned}},\; q_{\text{rest}}\big)$$
 
+
 # %%
 def scores_of(q, k, settings):
     f, a, layout, score_factor = settings

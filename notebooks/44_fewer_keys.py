@@ -140,6 +140,7 @@ assert right == [("Llama 2 70B", "G"), ("Llama 2 70B", "H/G"), ("TinyLlama", "G"
 # Since $64/8=8$, the large model hid the mistake, and a small one with $32/4$ showed it. No error is raised as long as
 # the count divides the rows into parts of even length. What does the mistake do to scores?
 
+
 # %%
 def converted_scores(heads_of_k, Wq, Wk):
     """Half-split scores after W_q was converted with H heads and W_k with the given number."""
@@ -148,6 +149,7 @@ def converted_scores(heads_of_k, Wq, Wk):
     q, k = split_heads(x @ half_q.T, H), split_heads(x @ half_k.T, G)
     q, k = rope(q, at, layout="half"), rope(k, at, layout="half")
     return q @ np.repeat(k, width, axis=0).swapaxes(-1, -2)
+
 
 # %%
 Wq = rng.standard_normal((H * K, D))

@@ -76,6 +76,7 @@ plt.show()
 # backwards by $w$ positions. Then the score is largest at $\delta = w$, so the head attends to the token $w$ back. And it
 # reads the pairs of $k$ that are not zero.
 
+
 # %%
 def head(pairs, back):
     key = np.zeros(d)
@@ -164,6 +165,7 @@ assert best == 12 and (s * L0 * slowed <= L0 * theta * (1 + 1e-9)).all()
 # The exponent $d/(d-2)$ comes from $d/2$ pairs with $d/2 - 1$ steps from the first to the
 # last. The scheme is called **NTK-aware**, after the neural tangent kernel, the theory that was its motive.
 
+
 # %%
 def ntk_by_loops(d, factor, base):
     new_base = base * factor ** (d / (d - 2))
@@ -216,6 +218,7 @@ assert np.isclose((s * safe / theta)[turns < 1].max(), 1, rtol=1e-12, atol=0)  #
 # This is **NTK-by-parts** (Peng et al. 2023, section 3.2), which doesn't change the base. The authors recommend
 # $\alpha = 1$ and $\beta = 32$ turns for LLaMA.
 
+
 # %%
 def by_parts_by_loops(frequencies, factor, trained_length, alpha, beta):
     scaled = []
@@ -258,6 +261,7 @@ assert (meta_ratio[:29] == 1).all() and np.allclose(meta_ratio[35:], 1 / 8, rtol
 # $$i(r) = \frac{d\,\ln\dfrac{L_0}{2\pi r}}{2\ln b}$$
 #
 # It rounds $i(32)$ down and $i(1)$ up, and draws a straight line between the two *indices*.
+
 
 # %%
 def index_of(r):
@@ -318,6 +322,7 @@ assert (rounded / real).argmax() == 17
 #
 # Before you move the slider below: how does each of the four curves change when the factor becomes 32, and which ends
 # stay?
+
 
 # %%
 def stretched(factor):
@@ -425,6 +430,7 @@ assert difference[0] == 0 and (difference[1:] > 0.001).all()
 #
 # In both models $\mu = \nu$, so the left one is 1.
 
+
 # %%
 def read(mu, nu):
     words = {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096,
@@ -471,6 +477,7 @@ assert off.max() > 0.5
 # libraries, anticipates growth. It is not the factor of a static scheme: at $L = 2L_0$, $\gamma = 10$
 # means $s = 11$.
 
+
 # %%
 def dynamic_by_loops(d, length, trained_length, gamma, base):
     growth = max(length, trained_length) / trained_length
@@ -508,6 +515,7 @@ def whole_pass(length):
         last.append(h[-1])
     return last
 
+
 # %%
 def decode_all(turned_cache):
     """Outputs of both layers for each token, one token at a time."""
@@ -523,6 +531,7 @@ def decode_all(turned_cache):
             row.append(h[0])
         rows.append(row)
     return np.array(rows)  # (L, layers, 8)
+
 
 # %% [markdown]
 # **Predict** four curves, for two caches in two layers: which of them stay at zero?

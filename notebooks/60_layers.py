@@ -44,6 +44,7 @@ plt.show()
 #
 # $$y_f=\sum_{d} x_d\,W_{df}+b_f$$
 
+
 # %%
 def linear_by_loops(x, W, b):
     """The sum above, for one token."""
@@ -80,6 +81,7 @@ assert np.allclose(two, one, rtol=0, atol=1e-12)
 #
 # The first layer is wider: $F$ hidden numbers for $D$ numbers of the token, usually $F=4D$. **Predict**:
 # which weights make $|x|$, with $D=1$ and $F=2$?
+
 
 # %% fold="output"
 def feed_forward_by_loops(x, W_1, b_1, W_2, b_2):
@@ -228,6 +230,7 @@ for rule, law in ((xavier, sigma**2), (he, 1)):
 # Each is a **sublayer**, and here a whole layer. A function called `wiring` says how a sublayer is built in. The
 # first is `plain`: its output is the next input.
 
+
 # %%
 def plain(x, sublayer):
     return sublayer(x)
@@ -254,6 +257,7 @@ def loss(W_2, W_1, x, t, wiring, end=lambda x: x):
 # where the norm of a matrix is the square root of the sum of its squares. The gradient's size is the size of what
 # came in, times the size of what came back.
 
+
 # %%
 def draw(n_layers, seed, s_1=S, s_2=S):
     """Weights of all sublayers (the second ones by name), an input and a target."""
@@ -276,6 +280,7 @@ assert np.isclose(np.linalg.norm(gradients["0"]), product, rtol=1e-12, atol=0)
 # same for all layers: about $\sigma^{23}$ of what a single layer would have. **Predict** its order of magnitude for
 # both rules.
 
+
 # %% fold="output"
 def gradient_norms(wiring, n_layers, seeds, **choices):
     """Norm of the gradient of each W_2, first layer first: the mean over some seeds."""
@@ -297,6 +302,7 @@ assert (stacks["plain"] < 1e-5).all() and (by_he > 0.5).all() and (by_he < 5).al
 # Xavier's rule leaves a millionth: this is the **vanishing gradient**. With $\sigma>1$ it would explode instead. With
 # He's rule the plain stack keeps the size of its gradient. Then why not stack plain layers? Send two random tokens
 # through the same stack, and measure the cosine of the angle between them (about 0 at first).
+
 
 # %%
 def cosine(wiring, **rule):
@@ -330,6 +336,7 @@ for rule in (xavier, he):
 #   =\frac{\partial L}{\partial y}\left(\frac{\partial F}{\partial x}+1\right)$$
 #
 # The gradient passes even where $\partial F/\partial x$ is small.
+
 
 # %%
 def residual(x, sublayer):
@@ -372,6 +379,7 @@ assert (stacks["residual"] > 100).all() and together < 0.8
 #
 # The small $\varepsilon$ avoids a division by zero for a token of equal components. Training sets the **gain**
 # $\gamma$ and the bias $b$, one number for each component; they start at 1 and 0.
+
 
 # %%
 def layer_norm_by_loops(x, gain, bias, eps=1e-5):
@@ -418,6 +426,7 @@ assert np.allclose(np.square(normed).sum(axis=-1), 4, rtol=0, atol=1e-9)
 #   \mu_d=\frac1M\sum_{b,i} x_{bid},\qquad v_d=\frac1M\sum_{b,i}(x_{bid}-\mu_d)^2$$
 #
 # As a third choice, the cell normalises each whole sequence. There are 2 sequences of 3 tokens of 4 components.
+
 
 # %% alt="Three tables of six tokens by four components with their means. What one sees: the means are 0 in each row for layer norm, in each column for batch norm, and in neither for whole-sequence norm."
 def over(axes, x):
@@ -486,6 +495,7 @@ show_source(layer_norm, rms_norm)
 #
 # Pre-norm has no norm on the stream itself, so one more comes at the very end.
 
+
 # %%
 def norm(x):
     return layer_norm(x, np.ones(D), np.zeros(D))
@@ -550,6 +560,7 @@ show_source(multi_head_attention)
 # A **block** of an encoder has two sublayers, attention and feed-forward, and around each a
 # residual connection and a norm. (In training, dropout is added: [chapter 62](62_model.ipynb#training-warm-up-dropout-the-loop).)
 
+
 # %%
 def block(layer, x, n_heads, place):
     """One encoder block: two sublayers, each with its residual connection and norm."""
@@ -595,6 +606,7 @@ for place in ("post", "pre"):
 # ([chapter 40](40_rope_derived.ipynb)). It is applied to queries and keys, not to values. The mask hides every key
 # after the query.
 
+
 # %%
 def my_softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
@@ -609,6 +621,7 @@ def my_rope(x, positions, base=10000.0):  # (..., L, K), (L,) -> (..., L, K)
     a, b = x[..., 0::2], x[..., 1::2]  # components 2i and 2i + 1 are a pair
     return np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(x.shape)
 
+
 # %%
 def my_attention(params, x, n_heads):  # (B, L, D) -> (B, L, D)
     B, L, D = x.shape
@@ -620,6 +633,7 @@ def my_attention(params, x, n_heads):  # (B, L, D) -> (B, L, D)
     scores = np.where(i[None, :] > i[:, None], -np.inf, scores)  # no key after the query
     mixed = my_softmax(scores) @ v  # (B, H, L, K)
     return mixed.swapaxes(1, 2).reshape(B, L, D) @ params["W_o"]
+
 
 # %%
 from pe_numpy import causal_mask, merge_heads, rope, softmax, split_heads
@@ -827,6 +841,7 @@ show_source(original.embed, original.encode, original.decode)
 # The sum has four paths: around both, through the first, through the second, through both. A stack of $N$ has $2^N$
 # paths, and one of them is the identity, no matter what the sublayers do. A sum of $2^N$ paths can be *large*.
 
+
 # %%
 def jacobian(f, x, step=1e-5):
     """J[c, d] = df_c / dx_d, by differences."""
@@ -951,6 +966,7 @@ show_source(init_params)
 # Is the law also true with attention, and in a decoder with a third sublayer, cross-attention to the encoder's output
 # ([chapter 62](62_model.ipynb))? We measure at initialisation, with 12 blocks on each side, random texts and without
 # GPT-2's factor. The loss is the mean surprise at the next word.
+
 
 # %%
 def start(place, seed, ending=24**0.5, cross=1.0, n=12):

@@ -53,6 +53,7 @@ from pe_numpy.training import autodiff, rules
 #
 # **By finite differences**: move $x$ by a small $h$, see how $L$ moves, divide.
 
+
 # %%
 def L(x, y):
     v = x * y + x
@@ -97,6 +98,7 @@ assert abs(rate - np.dot(by_hand, d)) < 1e-8
 # for each unit of $y$. Call these numbers **slopes**. So we let a number record how it was made: the numbers it was
 # made from, its **parents**, each with its slope. Python lets a class define what `+` and `*` mean for it.
 
+
 # %%
 class Number:
     """A number that knows how it was made: pairs (parent, slope)."""
@@ -125,6 +127,7 @@ class Number:
 #
 # So start with $\partial L/\partial L=1$, pass each number's gradient to its parents, times the slope, and add up what
 # arrives. A first attempt follows every path back to its end:
+
 
 # %%
 def follow_paths(node, gradient):
@@ -157,6 +160,7 @@ assert visits == 2**17 - 1 and start.grad == 2**16
 # There are $2^{16}$ paths, and the walk takes each of them. The remedy is to wait at each number until *everything*
 # made from it has passed down its share, then pass on the sum, once. So put the numbers in an order in which each
 # comes after its parents, and walk that order from the end.
+
 
 # %%
 def parents_first(node, order):
@@ -262,6 +266,7 @@ assert np.allclose(by_rows - wrong, lost, rtol=0, atol=1e-12)
 # Each takes the value $z$ and the arguments, and returns one pull for each argument. A table of derivatives can have
 # misprints, so the second cell below checks them all, each ufunc and each argument, by differences.
 
+
 # %%
 def difference(f, x, h=1e-5):
     """Slopes of a number f(x) by each entry of x."""
@@ -299,6 +304,7 @@ print(f"{len(rules.UFUNCS)} ufuncs, {checked} rules, all right")
 # a hook. When an argument isn't an array, NumPy looks for two methods: `__array_ufunc__`, for ufuncs and for
 # operators such as `+` and `@`, and `__array_function__`, for most other functions. If the object has them, NumPy
 # passes it the call, and returns whatever it answers. **Predict** what `np.ones(2) + spy` returns for the spy below.
+
 
 # %% fold="output"
 class Spy:
@@ -486,6 +492,7 @@ assert value_and_grad(lambda x: np.sum(abs(x)))(np.zeros(1))[1].tolist() == [0.0
 # This shrinks only if $|1-\eta\lambda_k|<1$ for all $k$: $\eta<2/\lambda_{\max}$. The steepest direction sets the
 # limit, and the shallowest has to live with it. **Predict** what happens at $\eta=0.079$ and at $0.081$.
 
+
 # %% fold="output"
 def descend(step, n):
     path, state = [{"w": np.array([10.0, 1.0])}], None
@@ -577,6 +584,7 @@ plt.show()
 # Here are two weights of 1 whose gradients alternate in sign, so that they give no direction. The gradients of the
 # first are a hundred times larger. Without a direction to go, both should shrink to $(1-\eta\lambda)^{200}$ in 200
 # steps.
+
 
 # %%
 def shrink(inside, eta=0.01, lam=0.1):
@@ -800,6 +808,7 @@ plt.show()
 #   \frac{f(x+h)-f(x-h)}{2h}\approx f'+\frac{h^2}{6}f'''$$
 #
 # As an example take $f(x)=1/(1+x^2)$ at $x=\tfrac12$. There $f=0.8$, $f'=-0.64$, $f''=-0.256$ and $f'''=3.6864$.
+
 
 # %%
 def f(x):

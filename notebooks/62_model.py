@@ -153,6 +153,7 @@ show_source(cross_attention)
 # multiplies by the output matrix. The result is $V$ numbers per row, the **logits**, whose softmax is the
 # distribution of the next token.
 
+
 # %%
 def decode_with(params, tokens, memory, mask, across=None):
     layer = params["decoder"]["layers"]["0"]
@@ -202,6 +203,7 @@ show_source(block)
 # the token before, and row 0 gets the mark `^`. Here the batch has the shift; some libraries do it in the model.
 #
 # $$u_0 = \text{BOS},\qquad u_t = y_{t-1}$$
+
 
 # %%
 def shift_by_loops(targets, begin=1):
@@ -260,6 +262,7 @@ plt.show()
 # the surprise at the right token, in **nats** (natural logarithms). It is 0 if the model was sure and right. Summed
 # over the positions it is $-\log p(y \mid x)$, by the product above: to minimise the sum is to make the true target as
 # probable as possible. ($e^{\text{loss}}$ is called **perplexity**.)
+
 
 # %%
 def surprise_by_loops(logits, target):
@@ -436,6 +439,7 @@ assert len(losses) == 1000 and losses[0] > 3 and np.mean(losses[-50:]) < 0.02
 # `greedy` does this for a batch ([chapter 63](63_decoding.ipynb)). **Exact match** is the share of strings without a
 # single mistake.
 
+
 # %%
 def written_by(params, batch, source_real=None):
     real = batch["source"] != PAD if source_real is None else source_real
@@ -480,6 +484,7 @@ plt.show()
 # They lie along the anti-diagonal. Nobody told the model; only the loss did. How often is the largest weight there,
 # and how large is it?
 
+
 # %%
 def anti_diagonal(params, batch):
     watch, real = {}, batch["source"] != PAD
@@ -506,6 +511,7 @@ assert 0.95 < hits < 1 and right and anti_diagonal(params, held_out)[0] > 0.95
 #
 # First **no shift**: inputs equal to the targets. Then **no causal mask**, with `decode_with`. **Predict** for both:
 # does the loss fall faster or slower than above?
+
 
 # %% fold="output"
 def loss_without_shift(params, batch, rng=None):

@@ -157,6 +157,7 @@ from pe_numpy.transformer.model import self_attention
 
 show_source(self_attention, Cache)
 
+
 # %%
 def in_pieces(params, model, sizes):
     cache, start, logits = Cache(1, 10), 0, []
@@ -191,6 +192,7 @@ def multiply(a, b):  # (n, m) times (m, k)
     count += a.shape[0] * a.shape[1] * b.shape[1]
     return a @ b
 
+
 # %%
 def count_layer(x, kept, W, hidden):
     """Rows x see what was kept, and themselves up to their own place."""
@@ -200,6 +202,7 @@ def count_layer(x, kept, W, hidden):
     scores = np.where(above, -np.inf, multiply(q, k.T) / math.sqrt(x.shape[1]))
     x = x + multiply(multiply(softmax(scores), v), W[3])
     return x + multiply(np.maximum(multiply(x, hidden[0]), 0), hidden[1].T), (k, v)
+
 
 # %% [markdown]
 # Let $D$ be the width of the model, $N$ the number of layers and $V$ the size of the vocabulary. For each row, a layer
@@ -233,6 +236,7 @@ for n in range(1, 13):
 # it at $n = 6D$. Well before that, a token costs nearly the same at every position. Do clocks agree? The times in the
 # right panel below were measured once (`notebooks/results/decoding.md`, with the program), for two layers, $D = 64$ and
 # one sequence.
+
 
 # %%
 def with_a_cache(n, D, N, V):
@@ -335,6 +339,7 @@ print(f"parameters: {sum(x.size for x in tree_paths(newton).values()):,}")
 #
 # $$w_{t+1} = \arg\max_v\; z_v(w_0, \dots, w_t)$$
 
+
 # %%
 def greedy_by_loops(params, model, text, steps):
     for _ in range(steps):
@@ -373,6 +378,7 @@ order = np.argsort(-z)
 # what follows "of the re", whose logits $z$ the last cell computed. A **temperature** $T$ divides them first:
 #
 # $$p_v = \frac{e^{z_v/T}}{\sum_u e^{z_u/T}}$$
+
 
 # %%
 def tempered_by_loops(z, T, top_k=None):
@@ -446,6 +452,7 @@ for T, top_k in ((0.3, None), (0.6, None), (1.0, None), (1.5, None), (1.0, 5)):
 #
 # Vaswani et al. (2017, section 6.1) used 4 beams and $\alpha = 0.6$. The formula is from their decoder
 # (tensor2tensor at f8b951a, `utils/beam_search.py`).
+
 
 # %%
 def log_probability(text, written):
@@ -557,6 +564,7 @@ assert calls[0] == 12 and calls == sorted(calls) and calls[-1] < 60
 # (Blaizzy/mlx-vlm #1983). A subclass makes the mistake for any encoding: each newest token is told that its position is
 # 0. At which tokens does the error show?
 
+
 # %%
 def forgets(encoding):
     class Forgets(type(encoding)):
@@ -571,6 +579,7 @@ def forgets(encoding):
             return super().scores(params, q, k, at_0)
 
     return Forgets(**vars(encoding))
+
 
 # %% fold="output" alt="Largest error of a logit against the position of the token, for sinusoidal, RoPE, T5, ALiBi and no encoding. All but no encoding are off from position 1 on; at position 0 all are right."
 errors, colours = {}, ["none", "sinusoidal", "rope", "t5", "alibi"]
@@ -847,6 +856,7 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 # larger base as the text grows. A cache of *rotated* keys then mixes keys that were rotated with old frequencies and
 # queries that are rotated with new ones (huggingface/transformers #25104). The package keeps such keys unrotated and
 # rotates all of them again at each step. Does that solve the problem?
+
 
 # %%
 def stretched(K, length):
