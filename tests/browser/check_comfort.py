@@ -13,7 +13,11 @@ CHAPTER = "chapters/33_t5.html"
 def test_the_contents_mark_the_section_in_view(reader):
     page = reader.open(CHAPTER)
     current = page.locator(".page-toc [aria-current=location]")
-    for name in ("the-rule-derived", "no-division", "further-reading"):
+    for name in (
+        "t5-buckets-the-rule-derived",
+        "t5-does-not-divide-by-the-square-root-of-the-head-dimension",
+        "further-reading",
+    ):
         page.evaluate("id => document.getElementById(id).scrollIntoView()", name)
         page.locator(f".page-toc a[href='#{name}'][aria-current=location]").wait_for()
         assert current.count() == 1
