@@ -220,7 +220,7 @@ gradients vanish in deep network -> 60_layers#weight-initialisation-xavier,
     60_layers#residual-connections, 60_layers#vanishing-gradients
 pytorch linear weight is transposed -> 65_rosetta#weight-matrices-in-out
 chunkllama dual attention -> 52_new_places#dual-chunk-attention
-grade homework of a whole class -> 73_exercises#a-page-for-teachers, 73_exercises#a-class-of-sixty
+grade homework of a whole class -> 73_exercises#for-teachers, 73_exercises#measured-on-a-class
 translation invariance of scores -> 30_expansion#translation-invariance-does,
     70_algebra#relative-scores-are
 eigenvector sign ambiguity -> 26_counting#sign-and-basis, SYMPTOMS#laplacian
