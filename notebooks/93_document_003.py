@@ -632,7 +632,7 @@ for m, n in np.ndindex(10, 10):
 # %% [markdown]
 # Now write $f$ and $g$ by modulus and argument, then put $m=n$ into the equation of the moduli:
 #
-# $$\begin{gathered}f(q,m)=R_f(q,m)e^{\mathrm i\Theta_f(q,m)},\quad f(k,n)=R_f(k,n)e^{\mathrm i\Theta_f(k,n)},\quad
+# $$\begin{gathered}f(q,m)=R_f(q,m)e^{\mathrm i\Theta_f(q,m)},\quad f(k,n)=R_f(k,n)e^{\mathrm i\Theta_f(k,n)}\\
 # g(q,k,m-n)=R_g(q,k,m-n)e^{\mathrm i\Theta_g(q,k,m-n)}\\[3pt]
 # R_f(q,m)R_f(k,n)=R_g(q,k,m-n)\\
 # \Theta_f(q,m)-\Theta_f(k,n)=\Theta_g(q,k,m-n)\\[3pt]
@@ -725,8 +725,8 @@ assert np.isclose(q8 @ rope_matrix(n - m, theta) @ k8, right, rtol=0, atol=1e-12
 # ALiBi (Press et al. 2022), made for texts longer than those of training, adds a fixed bias $B_{i,j}=-m\,|i-j|$ to the
 # scores, with a different $m$ for each head:
 #
-# $$\text{Attention}(Q,K,V)=\text{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right)V\qquad
-# \text{ALiBi}(Q,K,V)=\text{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}+B\right)V$$
+# $$\begin{gathered}\text{Attention}(Q,K,V)=\text{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right)V\\
+# \text{ALiBi}(Q,K,V)=\text{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}+B\right)V\end{gathered}$$
 #
 # $$m=2^{-8},2^{-7},2^{-6},2^{-5},2^{-4},2^{-3},2^{-2},2^{-1}$$
 #

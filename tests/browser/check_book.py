@@ -132,6 +132,7 @@ SLIDERS = [n for n in PAGES if 'class="slider"' in (SITE / n).read_text(encoding
 @pytest.mark.parametrize("name", SLIDERS)
 def test_keys_move_the_curves_of_every_slider(name, reader):
     page = reader.open(name)
+    page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
     figures = page.locator("figure.slider")
     for n in range(figures.count()):
         figure = figures.nth(n)
