@@ -236,13 +236,19 @@ def _line(place: Place) -> int:
     return read(place.module, place.form).definitions[place.name].lineno
 
 
-def solution_of(name: str) -> Place | None:
-    """Where the book solves the exercise of this name, if it is one: in its own chapter first."""
-    own = f"{chapter_of(name):02}_"
+def solved_in(name: str, chapter: int) -> Path | None:
+    """The file that solves the exercise of this name, if one does: that of its chapter first."""
+    own = f"{chapter:02}_"
     for path in sorted(SOLUTIONS.glob("*.py"), key=lambda path: (path.name[:3] != own, path.name)):
         if name in read(SOLVED + path.stem).definitions:
-            return Place(SOLVED + path.stem, name)
+            return path
     return None
+
+
+def solution_of(name: str) -> Place | None:
+    """Where the book solves the exercise of this name, if it is one."""
+    path = solved_in(name, chapter_of(name))
+    return None if path is None else Place(SOLVED + path.stem, name)
 
 
 def place_of(name: str, form: Form = AS_IT_IS) -> Place:

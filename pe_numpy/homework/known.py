@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pe_numpy.copy.copy import SOLUTIONS
+from pe_numpy.copy.copy import solved_in
 
 TABLES = Path(__file__).parent / "exercises"
 SECTIONS = Path(__file__).with_name("sections.toml")
@@ -89,11 +89,10 @@ def exchanged(name: str, chapter: int, change: Sequence[str]) -> Callable:
 @cache
 def solution_source(name: str, chapter: int) -> str:
     """The solutions of a chapter, or of another that solves an exercise of this name."""
-    own = f"{chapter:02}_"
-    for path in sorted(SOLUTIONS.glob("*.py"), key=lambda path: (path.name[:3] != own, path.name)):
-        if f"def {name}(" in (source := path.read_text(encoding="utf-8")):
-            return source
-    raise ValueError(f"solution_source: no chapter solves {name}")
+    path = solved_in(name, chapter)
+    if path is None:
+        raise ValueError(f"solution_source: no chapter solves {name}")
+    return path.read_text(encoding="utf-8")
 
 
 @cache
