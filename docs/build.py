@@ -274,7 +274,7 @@ def front() -> str:
 
 
 def doors() -> str:
-    """The ways into the book: three doors, and one way for those who know Transformers."""
+    """The ways into the book: three doors, and below them the other routes."""
     ways = {
         route["title"]: line
         for route, line in zip(

@@ -6,10 +6,11 @@
 # 25 minutes. Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** Attention by itself does not see the order of words. There are many ways to tell it,
-# and the texts about them disagree. This book runs their formulas. Here you learn how a chapter works, which
-# chapters to read for your purpose, and what the letters and signs mean. At the end you can choose a route,
-# read the notation of every chapter, and test a formula by changing it.
+# **In this chapter.** Attention, the central operation of a Transformer, does not by itself see the order of
+# words. There are many ways to add it, and the texts about them disagree. This book computes the formulas of
+# these texts. Here you learn how a chapter works, which chapters to read for your purpose, and what the
+# letters and signs mean. At the end you can choose a route, read the notation of every chapter, and test a
+# formula by changing it.
 
 # %% fold="input" alt="Diagram of an attention layer with four numbered places and the schemes at each. What one sees: one at the token vectors, two at queries and keys, three at the scores, four at the sum."
 import tomllib
@@ -28,8 +29,14 @@ plots.four_places(plots.SCHEMES)
 plt.show()
 
 # %% [markdown]
-# The figure shows the parts of an attention layer. You need not understand it yet, because
-# [a later section](#where-position-enters-four-places-in-an-attention-layer) explains its boxes and numbers.
+# **If you are new**, read [how a chapter works](#how-a-chapter-works) and [the section on
+# letters](#letters-for-axes), then go on to [chapter 10](10_attention.ipynb). Skip the rest, and come back to
+# the conventions when you meet a sign or a mask. **If your homework is softmax, RoPE and causal attention**,
+# it is on [one page at the end of chapter
+# 60](60_layers.ipynb#the-homework-on-one-page-softmax-rope-and-causal-multi-head-attention).
+#
+# The figure shows the parts of an attention layer. You need not understand it yet, because [a later
+# section](#where-position-enters-four-places-in-an-attention-layer) explains its boxes and numbers.
 #
 # ## How a chapter works
 #
@@ -37,24 +44,25 @@ plt.show()
 #
 # - **Title and question.** The line under them says how long the chapter takes and which chapters it needs.
 #   If you come for an answer, its last link leads to *In short*.
-# - ***In this chapter*.** It tells the problem, the idea and what you can do at the end. A figure follows.
-# - **The way.** It mostly starts with a puzzle. Then come claim, formula, code, assertion and figure, section
-#   by section. Read `assert` as "it is true that".
+# - ***In this chapter*.** It says what the problem is, what the idea is, and what you can do at the end. A
+#   figure follows.
+# - **The sections.** The first mostly starts with a puzzle. Then each section has a claim, a formula, code,
+#   an assertion and a figure. Read `assert` as "it is true that".
 # - **Sections marked "(second reading)".** You can skip them on a first reading.
 # - ***In short*.** These are three to six short answers, each with a link to the section that shows it. They
 #   are a summary and a test of what you remember.
 # - ***Exercises*.** Each has two hints and a solution that a test runs. Functions to write are in a
 #   file of stubs, and a checker ([chapter 73](73_exercises.ipynb)) names your mistake if it is a known one.
-# - ***In practice* and *Further reading*.** They list conventions and bugs elsewhere, and sources.
+# - ***In practice* and *Further reading*.** They list conventions and bugs in other programs, and sources.
 #
 # The book grew out of five Chinese introductions. Part 9, notebooks 90 to 94, follows these documents section
 # by section. It computes their numeric examples and corrects their mistakes, and [INDEX.md](INDEX.md) lists them
 # all. You do not need the documents.
 #
-# Where the text says **Predict**, write your answer down before you open the next output. Try it. Three words
-# have positions 0, 1, 2. Under a **causal mask** the word at position $i$ (the **query**) may look at the word
-# at position $j$ (the **key**) if $j\le i$, so it does not look into its future. Predict the matrix, with one
-# row per query and 1 for "may look".
+# Where the text says **Predict**, write your answer down before you open the next output. Try it here. Three
+# words have positions 0, 1, 2. Under a **causal mask** the word at position $i$ (the **query**) may look at
+# the word at position $j$ (the **key**) if $j\le i$, so no word looks at later words. Predict the matrix,
+# with one row per query and 1 for "may look".
 
 
 # %% fold="output"
@@ -69,18 +77,18 @@ assert causal_mask([0, 1, 2], [0, 1, 2]).tolist() == causal_mask_by_loops([0, 1,
 
 # %% [markdown]
 # To run the cells, type `make lab` in the folder of the project. Or type `pip install -e ".[lab]"`, then
-# `jupyter lab notebooks`. Random numbers have a fixed seed, so you see the same digits.
+# `jupyter lab notebooks`. Random numbers have a fixed seed, so you see the same digits as in this text.
 #
 # ## Every formula is tested
 #
-# An attention layer does not by itself see the order of its words. A **positional encoding** tells it. Many
-# have been invented, and the texts about them disagree. This book runs its formulas: **each displayed formula
-# is asserted by the very next cell.** That cell computes both sides. If they differed, the chapter would not
-# run, and its tests would fail.
+# An attention layer does not by itself see the order of its words. A **positional encoding** adds this
+# information. Many have been invented, and the texts about them disagree. This book computes their formulas:
+# **each displayed formula is asserted by the very next cell.** That cell computes both sides. If they
+# differed, the chapter would not run, and its tests would fail.
 #
 # Here is a first example. The **sinusoidal encoding** gives each position $pos$ a vector $PE(pos)$ of $d$
-# numbers. They form $d/2$ pairs, and pair $c$ is the sine and the cosine of one angle. Therefore the square of
-# the vector's length is the same at every position:
+# numbers. They form $d/2$ pairs, and pair $c$ is the sine and the cosine of one angle. Therefore the square
+# of the vector's norm (its length as an arrow) is the same at every position:
 #
 # $$\lVert PE(pos)\rVert^2=\sum_{c=0}^{d/2-1}\left(\sin^2\frac{pos}{10000^{2c/d}}
 #   +\cos^2\frac{pos}{10000^{2c/d}}\right)=\frac d2$$
@@ -99,7 +107,7 @@ print("d/2 =", d // 2, " squared lengths:", squares.round(9).tolist())
 
 # %% [markdown]
 # To check a formula yourself, change it in its cell and run the cell. An assertion checks a formula at the
-# numbers of its cell. That the formula is true for all numbers needs a proof, and a proof is prose. Each
+# numbers of its cell. Only a proof can show that it is true for all numbers, and a proof is prose. Each
 # decimal number in the text also appears in the output or the code of its chapter.
 #
 # ## Where position enters: four places in an attention layer
@@ -126,9 +134,9 @@ print("d/2 =", d // 2, " squared lengths:", squares.round(9).tolist())
 # - **I know Transformers and want positions** (7 hours): [11](11_why_position.ipynb) → [20](20_sinusoidal.ipynb) → [30](30_expansion.ipynb) → [33](33_t5.ipynb) → [35](35_alibi.ipynb) → [40](40_rope_derived.ipynb) → [41](41_rope_computed.ipynb) → [42](42_rope_in_models.ipynb) → [50](50_scaling.ipynb) → [51](51_extrapolation.ipynb) → [71](71_study.ipynb) → [72](72_which_one.ipynb). Each ends with short answers, *In short*. Letters and signs: [chapter 0](00_how_to_read.ipynb#letters-for-axes).
 # - **I teach**: Plans for 4, 8 and 12 lessons, with exercises, are in [chapter 0](00_how_to_read.ipynb#plans-for-lessons); [chapter 73](73_exercises.ipynb) checks a class.
 # - **I have a bug**: [Symptoms](SYMPTOMS.md) as people type them, each with its cause and a test; [chapter 65](65_rosetta.ipynb) converts between conventions; [chapter 73](73_exercises.ipynb) names the mistake in a function.
+# - **I have this homework tonight**: Softmax, RoPE and causal attention: [10](10_attention.ipynb), [40](40_rope_derived.ipynb) without second readings, then [one page of chapter 60](60_layers.ipynb#the-homework-on-one-page-softmax-rope-and-causal-multi-head-attention).
 #
-# If you are new, read [the section on letters](#letters-for-axes), then go on to
-# [chapter 10](10_attention.ipynb). Come back to the conventions when you meet a sign or a mask.
+# If you are new, the top of this chapter says what to read of it.
 #
 # No chapter needs a later one. In the figure below, an arrow leads from a chapter to one that needs it.
 # Arrows that follow from other arrows are left out. The eight chapters for newcomers are green.
@@ -167,9 +175,11 @@ plt.show()
 # configuration, is $G$ in [chapter 44](44_fewer_keys.ipynb).
 #
 # Small letters come from the papers. Mostly $i$ is a query, $j$ a key, $d$ a width, $c$ a pair of components
-# with the frequency $\theta_c$, and $m$ and $n$ are two positions. If a paper uses one of these letters for
-# something else, its chapter says so. For example, $\theta$ is a phase in chapter 24 (and $\omega$ the
-# frequency), and $H$ is the content of the tokens in chapter 34 and a matrix in chapter 45.
+# with the frequency $\theta_c$, and $m$ and $n$ are two positions. Chapter 20, the exercise files and the
+# checker call a pair $i$, as the paper of the sinusoidal encoding does. In chapter 10, $c$ is a single
+# component. If a paper uses a letter for something else, its chapter says so. For example, $\theta$ is a
+# phase in chapter 24 (and $\omega$ the frequency), and $H$ is the content of the tokens in chapter 34 and a
+# matrix in chapter 45.
 #
 # In one sequence that attends to itself $L = S$, and a mistake that swaps the two can go unseen. Therefore the
 # sizes in an example differ.
@@ -202,10 +212,10 @@ print("position 2.5:", sinusoidal([2.5], 4)[0].round(4).tolist())
 # %% [markdown]
 # ### Relative distance: query minus key
 #
-# The distance of query $i$ and key $j$ is $i-j$; other texts have $j-i$. Neither is wrong, but mixing them is.
-# For ALiBi, which uses $|i-j|$, the sign does not matter. For T5 a wrong sign swaps past and future. For RoPE
-# the sign also matters. The score of a query at $m$ and a key at $n$ equals the score of the query rotated by
-# $m-n$ and the key unchanged.
+# The distance of query $i$ and key $j$ is $i-j$. Other texts have $j-i$. Neither is wrong, but it is wrong to
+# mix them. For ALiBi, which uses $|i-j|$, the sign does not matter. For T5 a wrong sign swaps past and
+# future. For RoPE the sign also matters. The score of a query at $m$ and a key at $n$ equals the score of the
+# query rotated by $m-n$ and the key unchanged.
 
 # %%
 i, j = np.arange(4)[:, None], np.arange(4)[None, :]
@@ -227,8 +237,8 @@ assert np.isclose(score, past, rtol=0, atol=1e-12) and abs(score - future) > 0.1
 # $$\begin{gathered}\theta_c=10000^{-2c/d}\quad(c=0,\dots,\tfrac d2-1),\quad\text{or}\\
 #   \theta_c=10000^{-2(c-1)/d}\quad(c=1,\dots,\tfrac d2)\end{gathered}$$
 #
-# *A common mistake* is to use the first formula with the range of the second. Then the pair with frequency 1 is
-# lost, and here every pair rotates ten times too slowly.
+# *A common mistake* is to use the first formula with the range of the second. Then the pair with frequency 1
+# is missing, and in this example every pair rotates ten times too slowly.
 
 # %%
 d = 8
@@ -367,7 +377,8 @@ for call in (
 #   [Positions](#positions-count-from-0).
 # - **Which dtype comes back?** The dtype of your queries, keys and values. An encoding that is computed only
 #   from positions is float64. [Number formats](#number-formats-float32-and-float64).
-# - **Where do I begin?** With one of four routes. The first is for newcomers. [Reading routes](#reading-routes).
+# - **Where do I begin?** With one of five routes. The first is for newcomers, the last for a homework
+#   tonight. [Reading routes](#reading-routes).
 
 # %% [markdown]
 # ## Exercises
