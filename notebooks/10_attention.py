@@ -6,11 +6,11 @@
 # 50 minutes. Needs [00 How to use this book: conventions, notation, reading routes](00_how_to_read.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** Attention is the part of a Transformer in which words exchange information. Each
-# word compares itself with all words, turns the results into shares that add up to 1, and collects from
-# each word according to its share. You compute every number of one such layer for the sentence "I love to
-# learn", first with explicit loops, then in one line. Then you split the layer into heads and hide words
-# with masks. At the end you can write attention in NumPy and test it.
+# **In this chapter.** Attention is the part of a Transformer, the network behind today's language models,
+# in which words exchange information. Each word compares itself with all words, turns the results into
+# shares that add up to 1, and collects from each word according to its share. You compute every number
+# for the sentence "I love to learn", first with explicit loops, then in one line. Then you split the
+# layer into parallel heads and hide words with masks. At the end you can write attention in NumPy.
 
 # %% fold="input" alt="Nine 4 by 4 matrices with numbers and two colour bars. Above: X times the query matrix gives Q; then K and V. Below: scores, divided by the root of the width, softmax, weights, times V, output. Largest weights: to attends to itself, love to I."
 import matplotlib.pyplot as plt
@@ -32,11 +32,13 @@ plt.show()
 # %% [markdown]
 # ## Token embeddings: four words become four vectors
 #
-# The figure above shows one attention layer. The sections below compute its matrices in order. The
-# sentence is "I love to learn". Models read **tokens**, which are words or parts of words; here each word
-# is one token. A computer numbers the words of its vocabulary. The simplest vector for word number $w$ is
-# the **one-hot** vector: a one in component $w$, zeros elsewhere. But any two different words are then
-# orthogonal, so the vectors carry no meaning. Each is also as long as the vocabulary.
+# The figure above shows one attention layer. The sections below compute its matrices in order. If your
+# homework is softmax, RoPE and causal attention, it is on [one page at the end of chapter
+# 60](60_layers.ipynb#the-homework-on-one-page-softmax-rope-and-causal-multi-head-attention). The sentence
+# is "I love to learn". Models read **tokens**, which are words or parts of words; here each word is one
+# token. A model has a fixed vocabulary, in which each word has a number. The simplest vector for word
+# number $w$ is the **one-hot** vector: a one in component $w$, zeros elsewhere. But any two different
+# words are then orthogonal, so the vectors carry no meaning. Each is also as long as the vocabulary.
 #
 # A **table of embeddings** $E$ solves both problems. It has one row of $D$ numbers per word, set by
 # training. $D$ is the **width** of the model, also called hidden size or `d_model`. With 50,000 words and
@@ -45,8 +47,8 @@ plt.show()
 # made up, to keep the arithmetic small. In it the two verbs point in similar directions.
 #
 # The table does not know where a word is in the sentence. So we add a **position vector** $p_i$ to each
-# word, one of the ways of chapters 20 to 51. Here the binary digits of the position, in the last two
-# components, are enough. The sums are the rows of the matrix $X$ at the top.
+# word. Chapters 20 to 51 present this and other ways to encode position. Here the binary digits of the
+# position, in the last two components, are enough. The sums are the rows of the matrix $X$ at the top.
 #
 # $$
 # \text{onehot}(w)\, E = E_w, \qquad x_i = E_{w_i} + p_i
@@ -81,19 +83,20 @@ print("outputs that changed:", dict(zip(words, changed.tolist(), strict=True)))
 assert changed.tolist() == [False, False, False, True]
 
 # %% [markdown]
-# Only the output of the changed word. No matter how many such layers we stack, the output for "love"
-# never depends on "learn". The output for one word must combine it with the others, in amounts that
-# depend on the words themselves.
+# Only the output of the changed word changes. No matter how many such layers we stack, the output for
+# "love" never depends on "learn". The output for one word must combine it with the others, in amounts
+# that depend on the words themselves.
 #
 # ## Queries, keys, values
 #
 # Attention gives each word three vectors. Each has its own matrix, which training sets:
 #
 # - a **query** $q_i$: what word $i$ looks for
-# - a **key** $k_j$: what word $j$ offers to be found by
+# - a **key** $k_j$: what other words can find word $j$ by
 # - a **value** $v_j$: what word $j$ hands over when it is found
 #
-# These readings help the memory. What is certain is the arithmetic, a **projection**:
+# These descriptions only help the memory. The arithmetic is certain: each is a **projection**, a vector
+# times a matrix.
 #
 # $$
 # q_{ic} = \sum_{d} x_{id}\, W^q_{dc}, \qquad
@@ -101,9 +104,9 @@ assert changed.tolist() == [False, False, False, True]
 # v_{jc} = \sum_{d} x_{jd}\, W^v_{dc}
 # $$
 #
-# The queries are the rows of $Q$, the keys of $K$ and the values of $V$. Check one entry by hand,
-# counting components from 0. "love" is $x_1 = (0, 2, 0, 1)$, and the third column of $W^q$ is
-# $(0, 1, 0, 1)$. So component 2 of its query is $0 + 2 + 0 + 1 = 3$.
+# The rows of $Q$ are the queries, the rows of $K$ are the keys, and the rows of $V$ are the values. Check
+# one entry by hand, counting components from 0. "love" is $x_1 = (0, 2, 0, 1)$, and the third column of
+# $W^q$ is $(0, 1, 0, 1)$. So component 2 of its query is $0 + 2 + 0 + 1 = 3$.
 
 # %%
 import itertools
@@ -124,10 +127,10 @@ assert W_q[:, 2].tolist() == [0, 1, 0, 1] and Q[1, 2] == 3
 # %% [markdown]
 # ## Scores: dot products of queries and keys
 #
-# How well does the query of word $i$ fit the key of word $j$? Multiply component by component and add:
-# this is the dot product. It is positive where the two point the same way, negative where they point
-# against each other and zero where they are orthogonal. We call it the **score** of the pair; others call
-# it an attention logit.
+# How well does the query of word $i$ fit the key of word $j$? Multiply them component by component and
+# add up: this is the dot product. It is positive if the two vectors point the same way, negative if they
+# point in opposite directions, and zero if they are orthogonal. We call it the **score** of the pair;
+# others call it an attention logit.
 #
 # $$
 # s_{ij} = q_i \cdot k_j = \sum_{c} q_{ic}\, k_{jc}
@@ -169,18 +172,18 @@ assert abs(sum(weights_of_love) - 1) < 1e-12
 assert np.argsort(weights_of_love).tolist() == np.argsort(row).tolist()  # the order is kept
 
 # %% [markdown]
-# The softmax depends only on differences of scores. Add the same number $a$ to all scores, and a factor
-# $e^a$ appears above and below the line and cancels.
+# The softmax depends only on differences of scores. If you add the same number $a$ to all scores, a
+# factor $e^a$ appears in the numerator and in the denominator, and cancels.
 #
 # $$
 # \frac{e^{s_j + a}}{\sum_m e^{s_m + a}} = \frac{e^{s_j}}{\sum_m e^{s_m}}
 # $$
 #
-# This saves us from overflow. The largest float64 number is near $e^{709}$. A score of 1000 is too much
-# for it, and infinity over infinity is not a number (NaN). With $a = -\max_m s_m$ the largest exponent
-# becomes 0. The package's `softmax` does this, along any axis. If *every* score is $-\infty$, it returns
-# zeros, as [a later section](#fully-masked-rows-nan-or-zeros-second-reading) explains. The cell shows its
-# source without the input checks, as `pe-numpy copy softmax --plain` prints it.
+# This protects us from overflow. The largest float64 number is near $e^{709}$. A score of 1000 is too
+# much for it, and infinity over infinity is not a number (NaN). With $a = -\max_m s_m$ the largest
+# exponent becomes 0. The package's `softmax` does this, along any axis. If *every* score is $-\infty$, it
+# returns zeros, as [a later section](#fully-masked-rows-nan-or-zeros-second-reading) explains. The cell
+# shows its source without the input checks, as `pe-numpy copy softmax --plain` prints it.
 
 # %%
 from pe_numpy import softmax
@@ -203,8 +206,9 @@ assert np.allclose(softmax(scores).sum(axis=1), 1, rtol=0, atol=1e-12)  # rows: 
 # ## Why divide by the square root of the head dimension
 #
 # Training moves every learned number a little way against the **gradient**, the derivative of the model's
-# error with respect to that number. On its way to queries and keys the gradient is multiplied by the
-# derivative of the softmax, which the quotient rule gives:
+# error with respect to that number. By the chain rule, the gradient of queries and keys has the
+# derivative of the softmax as a factor ([chapter 61](61_autodiff.ipynb) computes such gradients). The
+# quotient rule gives it:
 #
 # $$
 # \frac{\partial w_j}{\partial s_m} = w_j\,(\delta_{jm} - w_m)
@@ -275,12 +279,12 @@ assert 0.2 < (hard * (1 - hard)).mean() / (soft * (1 - soft)).mean() < 0.3
 
 # %% [markdown]
 # At standard deviation 8 one of 16 keys takes about 0.85 of the weight on average, before the model has
-# learned anything. Which key it is, is chance. The mean slope is about a quarter of what it was.
+# learned anything. Chance decides which key it is. The mean slope is about a quarter of what it was.
 #
 # What is proved here is the variance, under the assumptions above. What is measured is the effect on the
 # slopes. The paper cites an experiment in which unscaled dot products fall behind at larger $d_k$ (Britz
-# and others, [2017](https://arxiv.org/abs/1703.03906)). The paper words it as a suspicion that small
-# gradients are the reason. And the division fixes only the start: training may make scores larger.
+# and others, [2017](https://arxiv.org/abs/1703.03906)). The paper only suspects that small gradients are
+# the reason. And the division fixes only the start, because training may make scores larger.
 #
 # ## Attention output: a weighted mean of the values
 #
@@ -292,8 +296,8 @@ assert 0.2 < (hard * (1 - hard)).mean() / (soft * (1 - soft)).mean() < 0.3
 # o_i = \sum_{j} w_{ij}\, v_j
 # $$
 #
-# Weights that are positive and sum to 1 cannot lead outside: each component of an output lies between the
-# smallest and the largest value of that component.
+# Because the weights are positive and sum to 1, no output lies outside the range of the values: each
+# component of an output lies between the smallest and the largest value of that component.
 
 # %%
 scaled_scores = scores / math.sqrt(4)
@@ -316,10 +320,10 @@ print("weights of love:", weights[1].round(2).tolist(), "  output:", output[1].r
 # \operatorname{Attention}(Q, K, V) = \operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right) V
 # $$
 #
-# In formulas $K$ is the matrix of keys, and $d_k$ is the head dimension. Shapes in code call this
-# dimension `K`, as [chapter 0](00_how_to_read.ipynb) says. The next cell writes the formula once more
-# with loops, so that nothing is hidden in a matrix product. Its argument `allowed` is for the masks
-# below.
+# In formulas $K$ is the matrix of keys, and $d_k$ is the head dimension. In the code, array shapes write
+# this dimension as `K`, as [chapter 0](00_how_to_read.ipynb) says. The next cell computes the formula
+# once more with loops, so that nothing is hidden in a matrix product. Its argument `allowed` is for the
+# masks below.
 #
 # The cell after it shows the package's `attention` without its checks. The package itself computes the
 # scaled scores and hands them to `attend`, which masks them, takes the softmax and sums the values with
@@ -361,8 +365,8 @@ assert np.allclose(attention(Q, K, V, scale=1.0)[1], softmax(scores), rtol=0, at
 #
 # A single softmax gives each word one set of shares. "love" may need its subject and its object, for
 # different reasons, and a weighted mean of both blurs them. **Multi-head attention** runs several
-# attentions in parallel. Each of $H$ heads has its own projections, narrower by the number of heads. The
-# outputs are written side by side, and one more matrix $W^O$ mixes them:
+# attentions in parallel. Each of $H$ heads has its own projections, whose width is divided by the number
+# of heads. The outputs are concatenated, and one more matrix $W^O$ mixes them:
 #
 # $$
 # \text{head}_h = \operatorname{Attention}(X W^{q,h},\; X W^{k,h},\; X W^{v,h}), \qquad
@@ -438,7 +442,7 @@ plt.show()
 # [\,\text{head}_1 \;\; \text{head}_2\,]\; W^O = \text{head}_1\, W^O_{0:2} + \text{head}_2\, W^O_{2:4}
 # $$
 #
-# More heads need memory for *more* scores, $H$ times as many. But one score costs only $d_k = D/H$
+# More heads need memory for *more* scores, $H$ times as many. But each score costs only $d_k = D/H$
 # multiplications. With $L$ queries and $S$ keys, the multiplications for all scores remain
 # $L \cdot S \cdot D$.
 #
@@ -520,7 +524,7 @@ assert (open_before != open_after).any(axis=1).all()
 
 # %% [markdown]
 # *A common mistake* is to mask keys and values instead of scores. A key of zeros has the score 0, and
-# $e^0 = 1$ is a weight like any other. So hidden words still take weight from the visible ones.
+# $e^0 = 1$ is a weight like any other. So the hidden words still take weight away from the visible ones.
 #
 # ## The causal mask with a KV cache
 #
@@ -529,7 +533,8 @@ assert (open_before != open_after).any(axis=1).all()
 # are in the cache and two arrive, at positions 4 and 5. Their keys join the cache, so there are six keys.
 #
 # *A common mistake.* `np.tril` puts the triangle in the top left corner, as if the queries were at
-# positions 0 and 1. The newest words then ignore almost everything. Positions settle it.
+# positions 0 and 1. The newest words then ignore almost everything. A mask made from positions is right
+# in both cases.
 
 # %%
 by_corner = np.tril(np.ones((2, 6))) == 1
@@ -545,11 +550,11 @@ assert not np.allclose(attention(q6[4:], k6, v6, by_corner)[0], full[4:], rtol=0
 # %% [markdown]
 # ## The padding mask
 #
-# Several sentences computed in one call are a **batch** (axis $B$). Sentences differ in length, but the
-# rows of an array do not. So the shorter ones are filled up with a filler word, the **padding**, and a
-# **padding mask** hides its keys. Its shape is `(B, 1, 1, S)`, one row for all heads and queries of a
-# sentence. Training code commonly pads on the right. Code that generates text pads on the left, so that
-# the newest word of every sentence is in the last column.
+# Several sentences that are computed in one call are a **batch** (axis $B$). Sentences differ in length,
+# but the rows of an array all have the same length. So the shorter ones are filled up with a filler word,
+# the **padding**, and a **padding mask** hides its keys. Its shape is `(B, 1, 1, S)`, one row for all
+# heads and queries of a sentence. Training code commonly pads on the right. Code that generates text pads
+# on the left, so that the newest word of every sentence is in the last column.
 #
 # Two masks that apply together are joined by `&`. A padded sentence must give the same answers as the
 # sentence by itself. The second cell tests this. It pads "I love to" to four rows, with garbage values in
@@ -615,15 +620,16 @@ for dtype, fill in ((np.float32, -1e9), (np.float64, -1e9), (np.float64, -1e15))
 assert np.spacing(np.float32(1e9)) == 64 and np.spacing(1e15) == 0.125
 
 # %% [markdown]
-# Both happen. Near $10^9$, float32 moves in steps of 64, so the scores are rounded away and all masked
-# keys get the same share. In float64 the scores survive, and the mask has almost no effect. With
-# $-10^{15}$ a step is 0.125, and the weights are wrong in the third decimal.
+# Both happen. Near $10^9$, neighbouring float32 numbers are 64 apart, so the scores are rounded away and
+# all masked keys get the same share. In float64 the scores survive, and the mask has almost no effect.
+# Near $-10^{15}$ they are 0.125 apart, and the weights are wrong in the third decimal.
 #
 # Code that *replaces* the scores by $-10^9$ gets equal shares in float32 and float64. In float16 $-10^9$
 # is $-\infty$, and the weights are NaN. In NumPy none of this raises an error. If some key of the row is
 # visible, all these weights agree: a masked one is exactly 0.
 #
-# In the package the empty row is zero, and the rows beside it equal those without padding.
+# In the package the empty row is zero, in the weights and in the output, and the other rows are the same
+# as without padding.
 
 # %%
 with np.errstate(over="ignore", invalid="ignore"):
@@ -713,8 +719,8 @@ print("output", big.shape, "  weights", big_weights.shape)
 # ## Attention bias: added after the scale
 #
 # Several positional encodings, such as [ALiBi](35_alibi.ipynb), add a number to each score, a **bias**.
-# It comes **after** the scale: inside the division it would be weaker by the factor $\sqrt{d_k}$.
-# [T5](33_t5.ipynb) also has a bias, and no scale.
+# It is added **after** the division by the scale. If it were divided too, it would be weaker by the
+# factor $\sqrt{d_k}$. [T5](33_t5.ipynb) also has a bias, and no scale.
 #
 # $$
 # s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{ij}
@@ -737,8 +743,9 @@ assert not np.allclose(inside, biased, rtol=0, atol=0.05)
 # ## Log-softmax: logarithms of weights (second reading)
 #
 # A language model also ends in a softmax, over all words that could come next. Training measures the
-# model's error by the logarithm of one of those weights. Softmax first and logarithm after fails where a
-# weight underflows to 0. The difference form, computed relative to the largest score, does not:
+# model's error by the logarithm of one of those weights. Taking the softmax first and its logarithm
+# afterwards fails where a weight underflows to 0. The difference below, computed relative to the largest
+# score, does not fail:
 #
 # $$
 # \log w_j = s_j - \log \sum_m e^{s_m}
@@ -760,15 +767,16 @@ assert log_softmax([0.0, -800.0])[1] == -800
 # ## What attention costs
 #
 # Each pair of query and key has a score: $L \cdot S$ of them for each head. A score takes $d_k$
-# multiplications. Summing values of width $d_v$ (mostly $d_v = d_k$) takes $d_v$ more for each weight:
+# multiplications. To sum values of width $d_v$ (mostly $d_v = d_k$) takes $d_v$ multiplications more for
+# each weight:
 #
 # $$
 # \text{multiplications} = L\,S\,(d_k + d_v), \qquad \text{scores held} = L\,S
 # $$
 #
-# At a length of 16,384 one head stores 268,435,456 scores, a gibibyte in float32.
-# [Chapter 12](12_attention_blocks.ipynb) does without them. The cell checks the count with numbers that
-# count their own products.
+# At a length of 16,384 one head stores 268,435,456 scores, a gibibyte in float32. [Chapter
+# 12](12_attention_blocks.ipynb) computes attention without storing them all. The cell checks the count
+# with a special number type, which counts every multiplication that it takes part in.
 
 
 # %%
@@ -791,18 +799,21 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 # %% [markdown]
 # ## In short
 #
-# - **In which order is attention computed?** Scores, division by $\sqrt{d_k}$, bias, mask, softmax,
-#   weighted sum. The softmax goes over the keys, and a masked score becomes $-\infty$.
-#   [Attention output](#attention-output-a-weighted-mean-of-the-values).
-# - **Why divide by $\sqrt{d_k}$?** A dot product of two vectors of $d_k$ independent components, mean 0
-#   and variance 1, has variance $d_k$. Undivided, at width 64, one of 16 keys takes about 0.85 of the
-#   weight on average. [Head dimension](#why-divide-by-the-square-root-of-the-head-dimension).
-# - **Where does a mask act, and what does True mean?** It acts on the scores, before the softmax. Here,
-#   as in PyTorch's `scaled_dot_product_attention`, True means "may attend".
-#   [The causal mask](#the-causal-mask-hide-the-future), [padding mask](#the-padding-mask).
-# - **Where does NaN come from in a masked row?** If every score of a row is $-\infty$, the softmax is
-#   0/0. This package returns zeros for such a row.
-#   [Fully masked rows](#fully-masked-rows-nan-or-zeros-second-reading).
+# - **What are queries, keys and values, and why a dot product?** They are three projections of each
+#   word. The dot product of a query and a key is large if they point the same way.
+#   [Queries, keys, values](#queries-keys-values), [scores](#scores-dot-products-of-queries-and-keys).
+# - **In which order is attention computed?** Scores, division by $\sqrt{d_k}$, bias, mask, softmax over
+#   the keys, weighted sum. A masked score becomes $-\infty$. Here, as in PyTorch's
+#   `scaled_dot_product_attention`, True in a mask means "may attend".
+#   [Attention output](#attention-output-a-weighted-mean-of-the-values),
+#   [the causal mask](#the-causal-mask-hide-the-future), [padding mask](#the-padding-mask).
+# - **Why divide by $\sqrt{d_k}$?** If components are independent with mean 0 and variance 1, a dot
+#   product has variance $d_k$. Undivided, at width 64, one of 16 keys takes about 0.85 of the weight on
+#   average. [Head dimension](#why-divide-by-the-square-root-of-the-head-dimension).
+# - **Where does NaN come from?** From overflow, unless the softmax first subtracts the largest score.
+#   Also from a row whose scores are all $-\infty$, which is 0/0. This package returns zeros for it.
+#   [Softmax](#from-scores-to-weights-the-softmax),
+#   [fully masked rows](#fully-masked-rows-nan-or-zeros-second-reading).
 # - **How is one projection cut into heads?** Reshape `(L, D)` to `(L, H, K)`, then swap the first two
 #   axes. A reshape straight to `(H, L, K)` runs and is wrong.
 #   [Multi-head attention](#multi-head-attention-two-heads).
@@ -916,8 +927,8 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 #
 # ### Exercise 4: What a narrow head cannot score
 #
-# Show that no head of width 1 can give three words scores with which each prefers itself, that is, a
-# matrix whose diagonal entry is the strict maximum of its row. Show that width 2 can.
+# Show that with a head of width 1 three words cannot all prefer themselves: in no such score matrix is
+# every diagonal entry the strict maximum of its row. Show that with width 2 they can.
 #
 # <details><summary>Hint 1</summary>
 #

@@ -8,9 +8,9 @@
 # %% [markdown]
 # **In this chapter.** "Dog bites man" and "man bites dog" consist of the same words. Without information
 # about positions, a **positional encoding**, an attention layer cannot tell the two sentences apart. You
-# prove this, and you see that a mask which hides later words already changes it. Then you find the four
-# places in a layer where position can enter, test eight simple encodings, and measure which layers can
-# answer "who bites?". At the end you can say why and where a Transformer needs positions.
+# prove this, and you see that with a mask which hides later words it can. Then you find the four places
+# in a layer where position can enter, test eight simple encodings, and measure which layers can answer
+# "who bites?". At the end you can say why and where a Transformer needs positions.
 
 # %% fold="input" alt="Heat maps of the outputs for dog bites man and man bites dog, with their means below. What one sees: lines lead each word to its place in the other order; it keeps its row of eight numbers, and the two means are equal."
 import matplotlib.pyplot as plt
@@ -66,12 +66,12 @@ assert np.allclose((P @ A @ P.T) @ (P @ V), P @ Y, rtol=0, atol=1e-12)
 assert np.allclose(Y_reversed, Y[::-1], rtol=0, atol=1e-12)  # the picture
 
 # %% [markdown]
-# This is the theorem: if you reorder the input of attention, its output is reordered in the same way, and
-# not otherwise changed. A function with this property is called permutation **equivariant**.
+# This is the theorem: if you reorder the input of attention, its output is reordered in the same way and
+# does not change otherwise. A function with this property is called permutation **equivariant**.
 #
 # Does depth help? A Transformer adds the input to the output of each layer, sends every token through a
-# small network, and scales its vector. *Predict*: does a stack of three such layers still reorder its
-# output like its input?
+# small network, and scales its vector. *Predict*: if the input of a stack of three such layers is
+# reordered, is its output still reordered in the same way?
 
 
 # %% fold="output"
@@ -95,6 +95,10 @@ for order in permutations(range(5)):
 # It does, for all orders of five tokens. The new steps treat each row separately, and a chain of
 # equivariant functions is equivariant. Several heads change nothing, because each head is such a layer.
 #
+# Other networks do not have this problem. A recurrent network reads one token after another, so it
+# depends on their order ([chapter 22](22_recurrent.ipynb)). A convolution multiplies each neighbour by a
+# weight for its offset ([chapter 23](23_convolution.ipynb)).
+#
 # ## Equivariant is not invariant
 #
 # - **Equivariant**: $f(PX) = P f(X)$, the output is reordered as the input is.
@@ -115,9 +119,9 @@ assert np.allclose(Y_reversed.mean(axis=0), Y.mean(axis=0), rtol=0, atol=1e-12)
 assert not np.allclose(Y_reversed, Y, rtol=0, atol=0.1)  # not invariant
 
 # %% [markdown]
-# So "dog bites man" and "man bites dog" *have the same* pooled output. A classifier that reads it answers
-# both alike, and at least one of its two answers to "who bites?" is wrong, no matter how long it was
-# trained.
+# So "dog bites man" and "man bites dog" *have the same* pooled output. A classifier that reads it gives
+# both the same answer, and at least one of its two answers to "who bites?" is wrong, no matter how long
+# it was trained.
 #
 # ## A causal mask already carries position
 #
@@ -136,12 +140,13 @@ plots.outputs_of_two_orders(Y_causal, Y_causal_reversed, words, words[::-1])
 plt.show()
 
 # %% [markdown]
-# Every word has a different output now, and the two means differ. The words move but the mask stays in
-# place. In first position dog attends only to itself; in last position it attends to the whole sentence.
+# Every word now has a different output in the other sentence, and the two means differ. The words move
+# but the mask stays in place. In first position "dog" attends only to itself. In last position it attends
+# to the whole sentence.
 #
-# How much does a row know about the order? It is a sum over the tokens up to its own. So after one layer
-# it depends on *which* words came before, and not *in which order*. We swap the first two of four tokens
-# and ask which rows change.
+# How much does an output row show of the order? It is a weighted sum over the tokens up to its own. So
+# after one layer it depends on *which* words came before, and not *in which order*. We swap the first two
+# of four tokens and see which rows change.
 
 # %%
 four = np.random.default_rng(2).standard_normal((4, D))
@@ -171,7 +176,7 @@ for order in permutations(range(3)):  # any order of what stands before the last
 # theorem 2, later layers can then compute scores that depend on the distance.
 #
 # The heart of the proof is a head that counts. Let all scores be equal, and let the start token have the
-# value 1 and all others 0. Then token number $t$, counted from 1, gets
+# value 1 and all others 0. Then the output for token number $t$, counted from 1, is
 #
 # $$o_t=\frac1t\sum_{j\le t} v_j=\frac1t$$
 
@@ -193,10 +198,14 @@ assert np.allclose(unmasked, 1 / L, rtol=0, atol=1e-12)
 # %% [markdown]
 # The feed-forward network of the layer then turns $1/t$ into $t$. The theorem says that such weights
 # exist, not that training finds them. That trained decoders without a positional encoding also know
-# positions is a measurement (Haviv et al. 2022). In an **encoder** each token sees all tokens, so it has
-# no such path and needs a positional encoding. Some large models set a few NoPE layers between layers
-# that rotate queries and keys by position, that is, layers with RoPE
-# ([chapter 51](51_extrapolation.ipynb)).
+# positions is a measurement (Haviv et al. 2022). In an **encoder** each token attends to all tokens, so
+# an encoder cannot count in this way and needs a positional encoding. Some large models set a few NoPE
+# layers between layers that rotate queries and keys by position, that is, layers with RoPE ([chapter
+# 51](51_extrapolation.ipynb)).
+#
+# Then why do most decoders use an encoding? Without one, training has to find weights that count, and
+# only layers after the first can use distances. With an encoding, position is there from the start.
+# Whether it also helps on longer texts is a question for measurements (Kazemnejad et al. 2023).
 #
 # ## The four places where position enters
 #
@@ -221,7 +230,7 @@ def layer_with_doors(x, embed=nothing, turn=nothing, bias=0.0, value_term=0.0):
 assert np.allclose(layer_with_doors(X), Y, rtol=0, atol=1e-12)  # all doors shut
 
 # %% [markdown]
-# We use one place at a time: add an encoding to the token vectors, rotate queries and keys, lower the
+# We use one place at a time. We add an encoding to the token vectors, rotate queries and keys, lower the
 # score of distant pairs, or add a vector for each distance to the values. Now the first two words change
 # places. *Predict* which of the four still gives the old outputs in the new order.
 
@@ -242,17 +251,24 @@ for name, door in doors.items():
     assert np.abs(gap).max() > 0.01
 
 # %% [markdown]
-# None does, so each place is enough to break equivariance. Each stands for *any* change by position of
-# what passes there: the encoding need not be added, and the score need not get a bias.
+# None does, so each place is enough to break equivariance. At each place *any* change that depends on
+# positions is possible: the encoding need not be added, and the score need not get a bias.
+#
+# An encoding is **absolute** if it gives something to each position by itself, such as a vector that is
+# added at place 1. It is **relative** if a score depends on positions only through the distance of query
+# and key, as with the bias above. RoPE, the rotation at place 2, is both: each vector is rotated by its
+# own position, yet the scores depend only on the distance ([chapter 40](40_rope_derived.ipynb)). A vector
+# at place 1 is mostly added only once, before the first layer. Places 2 to 4 are inside attention, so
+# there position enters again in every layer that uses it.
 #
 # ### Why there are no other places (second reading)
 #
 # Three quantities of the chain have no place in the list: values, output and weights. For the **values**,
 # $v_j + r_{ij}$ is place 4 itself. Something added to the **output**, $o_i + p_i$, is place 4 with a term
 # that depends only on $i$, because the weights of a row sum to 1. Finally, let positions change the
-# **weights** in any way after which they are still weights, for example by factors $g_{ij} > 0$ and a new
-# division by the sum of the row. That is a bias $\ln g_{ij}$ at place 3. A mask is the case $g = 0$, a
-# bias of $-\infty$.
+# **weights** in any way that keeps them non-negative and the sum of each row at 1. For example, multiply
+# them by factors $g_{ij} > 0$ and divide each row by its new sum. That is a bias $\ln g_{ij}$ at place 3.
+# A mask is the case $g = 0$, a bias of $-\infty$.
 #
 # $$\sum_j w_{ij}\,(v_j+p_i) = \sum_j w_{ij}\,v_j + p_i,\qquad
 #   \frac{w_{ij}\,g_{ij}}{\sum_{j'} w_{ij'}\,g_{ij'}} = \mathrm{softmax}_j\,(s_{ij}+\ln g_{ij})$$
@@ -267,13 +283,13 @@ assert np.allclose(after, softmax(S + np.log(g)), rtol=0, atol=1e-12)
 assert np.allclose(softmax(np.where(see, S, -np.inf)) @ V, Y_causal, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# So these four are all places in this chain, as long as weights stay weights.
+# So these four are the only places in this chain, as long as weights are non-negative and sum to 1.
 #
 # ## Why position vectors are added, not concatenated
 #
-# We could concatenate a token vector $x$ and a position vector $p$ to $[x;p]$, and they would stay apart.
-# But the next step is a projection, and it adds. Split its matrix into the rows for $x$ and the rows for
-# $p$:
+# We could concatenate a token vector $x$ and a position vector $p$ to $[x;p]$, and they would be kept
+# apart. But the next step is a projection, which adds the two parts together. Split its matrix into the
+# rows for $x$ and the rows for $p$:
 #
 # $$[x;p]\begin{bmatrix}W_1\\W_2\end{bmatrix} = xW_1 + pW_2,\qquad
 #   (x+p)\,W = [x;p]\begin{bmatrix}W\\W\end{bmatrix}$$
@@ -290,15 +306,16 @@ print("rows of the projection:", W_1.shape[0], "added,", beside.shape[1], "conca
 
 # %% [markdown]
 # Adding is concatenating with $W_2 = W_1$. Concatenation has a separate matrix for positions in each
-# projection. Its price is a wider vector and more weights. With a learned table the difference shrinks
-# further: where $W_1$ is invertible, adding $pW_2W_1^{-1}$ does what concatenating $p$ does, though for
-# one projection at a time. And in a wide space the two need not collide, because words and positions can
-# lie in different directions.
+# projection. The price is a wider vector and more weights. With a learned table the difference shrinks
+# further: where $W_1$ is invertible, adding $pW_2W_1^{-1}$ does what concatenating $p$ does, though only
+# for one projection at a time. And in a wide space a sum need not mix up the two, because words and
+# positions can have different directions.
 #
 # ## Two simple encodings that fail: raw number and one-hot
 #
-# **Add the number** of the position to every component. A token at position 100 is then its word plus a
-# hundred. How similar are dog and man, far into a text? Their cosine is 1 where they point the same way.
+# **Add the number** of the position to every component. At position 100 each component of a token is then
+# the component of its word plus 100. How similar are "dog" and "man" far into a text? The cosine of the
+# angle between them is 1 if they point the same way.
 
 # %%
 for pos in (0, 1, 10, 100, 1000):
@@ -310,8 +327,8 @@ one_hot = np.eye(64)
 assert np.linalg.norm(one_hot[5] - one_hot[6]) == np.linalg.norm(one_hot[5] - one_hot[60])
 
 # %% [markdown]
-# From position 10 on the number outweighs the word. Dividing by the length of the text cures the size,
-# but then position 3 has one encoding in a short text and another in a long one.
+# From position 10 on the number outweighs the word. Dividing by the length of the text keeps the number
+# small, but then position 3 has one encoding in a short text and another in a long one.
 #
 # **One-hot**: position 3 is a 1 in component 3 and 0 elsewhere. The size of the vectors is fixed. But the
 # width must be the largest position that will ever occur, plus 1, and 5 is as far from 6 as from 60.
@@ -344,16 +361,17 @@ plt.show()
 
 # %% [markdown]
 # The figure shows how far apart any two positions are, each encoding in its own scale; dark is near.
-# One-hot and the random table tell each position from the others and no more. The single clock confuses
-# positions 16 apart.
+# One-hot and the random table distinguish all positions but do not show which of them are near. The
+# single clock confuses positions 16 apart.
 #
 # These are the six properties, with $c(i)$ for the encoding of position $i$. A figure below says "code"
 # for encoding.
 #
 # 1. **One code each**: no two positions share an encoding.
 # 2. **The same everywhere**: position 3 has the same encoding in a short text as in a long one.
-# 3. **Beyond training**: an encoding of position 255 exists and is no longer than those met up to 63.
-#    This is necessary, not sufficient. [Chapter 71](71_study.ipynb) asks what a trained model does there.
+# 3. **Beyond training**: position 255 has an encoding, and its norm is not larger than the norms up to
+#    position 63. This is necessary, not sufficient. [Chapter 71](71_study.ipynb) asks what a trained
+#    model does there.
 # 4. **A shift is linear**: the step from $pos$ to $pos + k$ is one matrix and one vector, the same for
 #    every position.
 # 5. **Falls with distance**: the product $c(i)\cdot c(j)$ falls with every step away from $i$. A score
@@ -392,9 +410,9 @@ def extends_in_length(code):
 #
 # The test finds the best $M_k$ and $b_k$ by least squares and asks whether any error remains. One-hot and
 # blurred one-hot pass for free: their 64 vectors are linearly independent, so some matrix maps them to
-# any 64 others. Width by itself is not enough: 100 components that span three dimensions fail. The clocks
-# pass with 2 and 16 components, because a hand that moves on by $k$ positions turns by the same angle
-# from wherever it starts.
+# any 64 others. A large width is not enough: vectors of 100 components that span only three dimensions
+# fail. The clocks pass with 2 and 16 components, because in $k$ positions a hand turns by the same angle,
+# no matter where it starts.
 
 
 # %%
@@ -471,11 +489,12 @@ plt.show()
 # ## The word-order probe
 #
 # The last section is an experiment with eight nouns, four verbs and sentences of three words with two
-# different nouns. **Who bites?** A **probe**, a linear readout and the only part that is fitted, must
-# name the subject. Each sentence passes through *one attention layer with random weights*, then a random
-# matrix and a *ReLU* (negative entries become 0). The probe reads the mean over the three tokens. What it
-# finds was there from the start. A quarter of the sentences is held out, always together with their
-# mirror images.
+# different nouns. The question is: **who bites?** A **probe** must name the subject. It is a linear
+# readout, and the only part that is fitted. Each sentence passes through *one attention layer with random
+# weights*, then a random matrix and a *ReLU* (negative entries become 0). The probe reads the mean over
+# the three tokens. The rest is random, so what the probe finds was there before any training. A quarter
+# of the sentences is held out. A sentence and its reversal, "man bites dog" for "dog bites man", are
+# always held out together.
 
 # %%
 from pe_numpy import merge_heads, rope_frequencies, split_heads
@@ -505,11 +524,11 @@ def features(seed, embed=0.0, turn=None, bias=None, mask=None, D=16, H=4):
 
 
 # %% [markdown]
-# First comes what is **proved**. Without position, a sentence and its mirror image have equal features,
-# that is, equal inputs of the probe. The same is true if the only position is a *symmetric* bias
-# $B_{ij}=-m\,|i-j|$. Let $J$ be the permutation matrix that reverses the order. In the mirror image all
-# distances are what they were, so $B$ looks the same. It goes through the softmax with the scores, and
-# the mean ignores the order:
+# First comes what is **proved**. Without position, a sentence and its reversal have equal features, that
+# is, equal inputs of the probe. The same is true if the only position is a *symmetric* bias
+# $B_{ij}=-m\,|i-j|$. Let $J$ be the permutation matrix that reverses the order. Reversal changes no
+# distance $|i-j|$, so $B$ does not change. Therefore the reversed sentence has the same weights in
+# reversed order, and the mean ignores the order:
 #
 # $$J\,B\,J^\top=B,\qquad
 #   \mathrm{softmax}(J\,S\,J^\top+B)=J\;\mathrm{softmax}(S+B)\;J^\top$$
@@ -532,9 +551,9 @@ blind = [name for name, f in found.items() if np.allclose(f, f[mirror], rtol=0, 
 assert blind == ["no position", "bias -|i-j|/2"]
 
 # %% [markdown]
-# Equal features give equal answers, and the mirror image has a different subject. We call such a layer
-# blind. With a blind layer at most one answer of each two is right: **50% is the ceiling**, for every
-# classifier.
+# Equal features give equal answers, but the reversed sentence has a different subject. We call such a
+# layer blind. With a blind layer at most one of every two answers is right: **50% is the ceiling**, for
+# every classifier.
 #
 # Now comes what is **measured**. The readout is a ridge regression: least squares with a small penalty
 # $\lambda$ on large coefficients. With the features in the rows of $F$ and the subjects as one-hot rows
@@ -542,7 +561,7 @@ assert blind == ["no position", "bias -|i-j|/2"]
 #
 # $$C=(F^\top F+\lambda I)^{-1}F^\top T$$
 #
-# It is best because the gradient of its loss vanishes: $F^\top(FC-T)+\lambda C = 0$.
+# These coefficients minimise the loss, because its gradient vanishes there: $F^\top(FC-T)+\lambda C = 0$.
 
 
 # %%
@@ -579,24 +598,27 @@ plt.show()
 # layers from 48 to 71%. This is not a ranking. RoPE changes the weights only, and most of its pairs of
 # components barely rotate within three positions. With all pairs at one radian per position the same
 # layers get 95% on average. The symmetric bias is [ALiBi](35_alibi.ipynb) without a causal mask: it shows
-# how far away a key is, and not on which side.
+# how far away a key is, but not on which side.
 
 # %% [markdown]
 # ## In short
 #
-# - **Does attention know the order of its words?** Without positions and without a mask, no. If you
-#   reorder the input, the outputs are reordered in the same way and not otherwise changed.
-#   [Permutation equivariance](#attention-is-permutation-equivariant).
-# - **Is it permutation invariant?** No, it is *equivariant*. The mean of its outputs is invariant.
-#   [Equivariant or invariant](#equivariant-is-not-invariant).
+# - **Does attention know the order of its words?** Not without positions or a mask. If you reorder the
+#   input, it returns the same outputs, reordered. It is *equivariant*, and only the mean of its outputs
+#   is invariant. [Permutation equivariance](#attention-is-permutation-equivariant),
+#   [equivariant or invariant](#equivariant-is-not-invariant).
+# - **How well can a layer without positions do?** Asked "who bites?" of sentences and their reversals,
+#   it is right in at most 50%, with any classifier. [The probe](#the-word-order-probe).
 # - **Does a decoder need positional encoding?** It can do without (**NoPE**). One causal layer can turn a
 #   mark on the first token into $1/t$ at token number $t$. An encoder has no such path.
 #   [NoPE](#nope-a-causal-mask-can-count-positions).
-# - **Where can position enter?** At four places: the token vector, queries and keys, the score of a pair,
-#   and the weighted sum of the values. [The four places](#the-four-places-where-position-enters).
-# - **Why add a position vector and not concatenate it?** A projection turns both into a sum,
-#   $[x;p]\,W = xW_1 + pW_2$. Adding is the case $W_1 = W_2$, at no extra width.
-#   [Adding](#why-position-vectors-are-added-not-concatenated).
+# - **Where can position enter?** At four places: the token vector, queries and keys, the score, and the
+#   weighted sum. An encoding is relative if scores depend on positions only through the distance.
+#   [The four places](#the-four-places-where-position-enters).
+# - **Why add a vector, and not the number, and not concatenate?** From position 10 on the number
+#   outweighs the word. A projection adds concatenated parts too, $[x;p]\,W = xW_1 + pW_2$.
+#   [Number](#two-simple-encodings-that-fail-raw-number-and-one-hot),
+#   [adding](#why-position-vectors-are-added-not-concatenated).
 # - **What makes a positional encoding good?** Six properties can be tested. Of eight simple encodings
 #   none has all six. The sinusoidal encoding has five.
 #   [Six properties](#six-properties-of-a-good-positional-encoding).
@@ -644,7 +666,7 @@ plt.show()
 #
 # <details><summary>Hint 1</summary>
 #
-# For each pool, ask whether it would change if somebody reordered the rows.
+# For each kind of pooling, ask whether its result would change if the rows were reordered.
 #
 # </details>
 #
@@ -656,8 +678,9 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# The maximum is invariant. The first token is not. It is the output of dog in one order and the output of
-# man in the other, so a probe that reads it can name the subject. The position came in through the pool.
+# The maximum is invariant. The output of the first token is not. It is the output of "dog" in one order
+# and the output of "man" in the other, so a probe that reads it can name the subject. Position came in
+# through the pooling.
 #
 # ```python
 # assert np.allclose(Y.max(axis=0), Y_reversed.max(axis=0), rtol=0, atol=1e-12)
@@ -669,12 +692,12 @@ plt.show()
 #
 # ### Exercise 3: Repair the binary encoding
 #
-# Binary digits fail "beyond training" because the vectors get longer. Write 1 and -1 instead of 1 and 0.
-# Which of the six answers change, and would you trust the new one?
+# Binary digits fail "beyond training" because the norm of the vectors grows. Write 1 and -1 instead of 1
+# and 0. Which of the six answers change, and would you trust the new one?
 #
 # <details><summary>Hint 1</summary>
 #
-# All vectors of entries 1 and -1 have the same length.
+# All vectors with entries 1 and -1 have the same norm.
 #
 # </details>
 #
@@ -713,14 +736,15 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# If the mask belongs to the tokens it becomes $P Z P^\top$. If it belongs to the positions it stays $Z$.
+# If the mask belongs to the tokens it becomes $P Z P^\top$. If it belongs to the positions it is still
+# $Z$.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# The layer is equivariant as long as the mask is carried along, $Z \mapsto P Z P^\top$. The causal mask
-# belongs to the positions and stays.
+# The layer is equivariant if the mask moves with the tokens, $Z \mapsto P Z P^\top$. The causal mask
+# belongs to the positions and does not move.
 #
 # ```python
 # order = [2, 0, 1]
@@ -736,14 +760,13 @@ plt.show()
 # ## In practice
 #
 # - **The encoding on the wrong axis.** A course's notebook added the encoding along the batch axis, until
-#   a reader saw it
-#   ([cmu-l3/anlp-fall2025-code #1](https://github.com/cmu-l3/anlp-fall2025-code/issues/1)). Broadcasting
-#   raises no error. Each *sequence* gets one encoding for all of its tokens, and the layer is as blind as
-#   before.
+#   a reader noticed it ([cmu-l3/anlp-fall2025-code
+#   #1](https://github.com/cmu-l3/anlp-fall2025-code/issues/1)). Broadcasting raises no error. Each
+#   *sequence* gets one encoding for all of its tokens, and the layer is as blind as before.
 # - **Test inputs that hide bugs.** A reversal cannot tell $|i-j|$ from no position at all. Test with more
 #   than one order, with a batch and a length that differ, and at positions other than 0.
 # - **When order should be ignored.** A set of points or the candidates of a ranking have no order. There
-#   equivariance is what you want, and you leave position out on purpose.
+#   you want equivariance, and you leave position out on purpose.
 
 # %%
 batch = np.random.default_rng(6).standard_normal((2, 3, D))  # two sentences

@@ -33,9 +33,9 @@ plt.show()
 # %% [markdown]
 # ## From digits to waves: why a sine and a cosine
 #
-# In the figure each row is one clock at the positions 0 to 4, and the number at its left is the
-# angle per position, in radians. The dotted lines are the sine (across) and the cosine (up or
-# down).
+# In the figure each row shows one clock at the positions 0 to 4. The number at the left of a row is
+# the clock's angle per position, in radians. The dotted lines are the sine (across) and the cosine
+# (up or down).
 #
 # We want one vector per position, with bounded numbers that do not depend on the text's length.
 # [Chapter 11](11_why_position.ipynb) tries the plain number. A sine is bounded. **Predict:** which
@@ -50,10 +50,11 @@ assert math.sin(1 / 1000) < 0.001
 
 # %% [markdown]
 # A fast sine tells neighbours apart but soon repeats: position 355 looks like 0. A slow sine
-# repeats late, but its neighbours differ by only a thousandth. Counting has solved this before,
-# with digits: some change fast, for near positions, and others slowly, for distant ones. But digits
-# jump. From 7 to 8 four binary digits change; from 8 to 9, one. So we keep the **periods** of the
-# digits and replace the jumps with smooth waves.
+# repeats late, but neighbouring positions differ by only a thousandth. Counting with digits has
+# solved this problem before. The last digits change fast and distinguish near positions. The first
+# digits change slowly and distinguish distant ones. But digits jump. From 7 to 8 four binary digits
+# change; from 8 to 9 only one does. So we keep the **periods** of the digits and replace the jumps
+# with smooth waves.
 
 # %% alt="Two heat maps over positions 0 to 31. Above, binary digits as hard stripes of period 2 to 32. Below, cosines with the same periods. What one sees: the same rhythm, without jumps."
 positions = np.arange(32)
@@ -65,9 +66,9 @@ plots.digits_and_waves(1 - 2 * bits, waves)  # digit 0 becomes +1, digit 1 becom
 plt.show()
 
 # %% [markdown]
-# One wave takes most values twice, once on the way up and once on the way down. A second wave, a
-# quarter period ahead, tells the two apart: the cosine. Plot the sine to the right and the cosine
-# upwards, and you get the tip of a clock hand. At angle 0 it points to 12, and it turns
+# Within a period one wave takes most values twice, once on the way up and once on the way down. The
+# cosine, a second wave a quarter period ahead, tells the two apart. Plot the sine to the right and
+# the cosine upwards, and you get the tip of a clock hand. At angle 0 it points to 12, and it turns
 # **clockwise**. The **sinusoidal positional encoding** is a row of such clocks with different
 # speeds, as in the figure at the top.
 #
@@ -81,7 +82,8 @@ plt.show()
 #   PE_{(pos,\,2i+1)}&=\cos\frac{pos}{10000^{2i/D}}\end{aligned}$$
 #
 # We write $\theta_i=10000^{-2i/D}$ for the **angular frequency** of pair $i$: the angle, in
-# radians, by which its hand turns at each step. By hand: for $D=4$ there are two pairs, with
+# radians, by which its hand turns at each step. ([Chapter 0](00_how_to_read.ipynb#letters-for-axes)
+# calls a pair $c$. Here it is $i$, as in the paper.) By hand: for $D=4$ there are two pairs, with
 # $\theta_0=1$ and $\theta_1=1/100$, so position 2 has the encoding
 # $(\sin 2,\cos 2,\sin 0.02,\cos 0.02)$.
 
@@ -102,12 +104,12 @@ assert np.allclose(sinusoidal_by_loops(3, 4)[2], by_hand_of_2, rtol=0, atol=1e-1
 print([round(x, 8) for x in by_hand_of_2])
 
 # %% [markdown]
-# **A common mistake.** $i$ numbers *pairs*. If it runs over all components, the indices leave the
-# vector. And positions count from 0: position 2 belongs to the third token.
+# **A common mistake.** $i$ numbers *pairs*. If it runs over all components, the indices run past
+# the end of the vector. And positions count from 0: position 2 belongs to the third token.
 #
 # The package's function takes **positions** of any shape, not a length, so shifted, padded or
-# fractional positions need nothing special. For a run of many positions it takes a
-# [short cut](#a-long-run-of-positions-from-few-sines-second-reading), not shown here, to the same
+# fractional positions need no special treatment. For a run of many positions it takes a [short
+# cut](#a-long-run-of-positions-from-few-sines-second-reading), not shown here, to the same
 # encodings up to rounding.
 
 # %%
@@ -116,7 +118,7 @@ assert np.allclose(sinusoidal(np.arange(50), 12), sinusoidal_by_loops(50, 12), r
 assert sinusoidal([[0, 1, 2.5], [5, 6, 7]], 4).shape == (2, 3, 4)
 
 # %% [markdown]
-# Every hand has length 1. So every encoding has the same norm, whatever the position:
+# Every hand has length 1. So every encoding has the same norm, at every position:
 #
 # $$\|PE(pos)\|^2=\sum_{i=0}^{D/2-1}\big(\sin^2 pos\,\theta_i+\cos^2 pos\,\theta_i\big)=\frac D2$$
 
@@ -130,7 +132,7 @@ for d in (4, 64, 512):
 # ## Wavelengths: how long is a turn?
 #
 # The angle at a position, $pos\,\theta_i$, is the **phase**. A full turn is $2\pi$. So a hand is
-# back after the **wavelength** (or period)
+# back where it started after one **wavelength** (or period)
 #
 # $$\lambda_i=\frac{2\pi}{\theta_i}=2\pi\cdot10000^{2i/D}$$
 
@@ -152,17 +154,17 @@ for d in (64, 512):
 #
 # ### Why 10000? (second reading)
 #
-# The paper names the range, from $2\pi$ to $10000\cdot2\pi$, and derives it from nothing. So let us
+# The paper names the range, from $2\pi$ to $10000\cdot2\pi$, but gives no reason for it. So let us
 # see what another base $b$ would do. The similarity of two encodings, their dot product divided by
 # $D/2$, is the mean of $\cos k\theta_i$ over the pairs, where $k$ is the distance of the positions
 # ([below](#the-dot-product-depends-only-on-distance)). Pairs that have turned by much more than a
-# radian cancel on average. Pairs that have turned by less, a share of about $1-\ln k/\ln b$, count
-# nearly 1. More exactly, in a wide encoding and for $1\ll k\ll b$,
+# radian cancel on average. For pairs that have turned by less, a share of about $1-\ln k/\ln b$,
+# the cosine is nearly 1. More exactly, in a wide encoding and for $1\ll k\ll b$,
 #
 # $$\text{mean similarity at distance }k\approx1-\frac{\ln k+\gamma}{\ln b}$$
 #
-# with $\gamma=0.577\ldots$, Euler's constant. The mean similarity falls by equal amounts with each
-# doubling of $k$, and is used up near $k=b$.
+# with $\gamma=0.577\ldots$, Euler's constant. The mean similarity falls by the same amount with
+# each doubling of $k$, and is about 0 near $k=b$.
 
 # %%
 bases, D = (100, 5000, 10000, 20000, 500000), 512
@@ -187,11 +189,11 @@ plots.base_horizons(starts * 1.5, {b: near[b] for b in (100, 10000, 500000)})
 plt.show()
 
 # %% [markdown]
-# A **small base** ends the fall early: with 100, far and very far look the same on average. A
-# **large base** reaches further, at a price. Within a text of 512 positions fewer pairs make a
-# turn, and neighbours lie closer together (the last column is relative to the norm). Nothing
-# special happens at 10000, since half and twice as much change the last two columns by less than a
-# tenth. It is a choice, not a theorem.
+# With a **small base** the fall ends early: with 100, distant and very distant positions look the
+# same on average. With a **large base** it reaches further, at a price. Within a text of 512
+# positions fewer pairs make a full turn, and the encodings of neighbours are closer together (the
+# last column is relative to the norm). Nothing special happens at 10000, since half and twice as
+# much change the last two columns by less than a tenth. It is a choice, not a theorem.
 #
 # ## A table of encodings as a heat map
 #
@@ -211,8 +213,8 @@ plt.show()
 # ## The distance between two encodings
 #
 # Two hands of length 1 have the angle $k\theta_i$ between them. Their tips are the ends of a chord
-# of length $2|\sin(k\theta_i/2)|$. The position does not enter, only the offset $k$. Add up the
-# squares, with $4\sin^2(\alpha/2)=2-2\cos\alpha$:
+# of length $2|\sin(k\theta_i/2)|$. This length does not depend on the position, only on the offset
+# $k$. Add up the squares, with $4\sin^2(\alpha/2)=2-2\cos\alpha$:
 #
 # $$\|PE(pos+k)-PE(pos)\|^2=\sum_{i=0}^{D/2-1}\big(2-2\cos k\theta_i\big)$$
 
@@ -232,16 +234,17 @@ for d in (16, 64, 512):
 # %% [markdown]
 # ### Is the encoding unique?
 #
-# *There is never an exact repeat at whole positions.* Pair 0 turns by 1 radian per step. It is back
-# only if $k=2\pi z$ for whole numbers $k,z$, and $\pi$ is irrational. So no two whole positions
-# share an encoding: this is proved. Other positions do. In exact arithmetic $200\pi$ has for $D=4$
-# the encoding of position 0.
+# *There is never an exact repeat at whole positions.* Pair 0 turns by 1 radian per step. After
+# $k>0$ steps it is back where it started only if $k=2\pi z$ for a whole number $z$, which is
+# impossible because $\pi$ is irrational. So no two whole positions share an encoding: this is
+# proved. Positions that are not whole can share one. In exact arithmetic, for $D=4$, position
+# $200\pi$ has the encoding of position 0.
 #
 # ### How close do two encodings come? (second reading)
 #
 # For each width, ask whether any offset up to 200000 brings an encoding closer than its direct
-# neighbour. Each pair adds to the squared distance, so the cell drops an offset as soon as its sum
-# is too large.
+# neighbour. Each pair can only increase the squared distance, so the cell drops an offset as soon
+# as its sum is too large.
 
 
 # %%
@@ -281,8 +284,8 @@ plt.show()
 # %% [markdown]
 # With 4 clocks the encoding almost repeats again and again. With 32 no distant offset shown comes
 # nearer than 5.9412, four times as far as the neighbour (dashed). With no limit on the length every
-# width has near repeats, because infinitely many encodings of one norm cannot all keep apart
-# (Dirichlet's argument).
+# width has near repeats, because infinitely many vectors of the same norm cannot all stay some
+# fixed distance apart (Dirichlet's argument).
 #
 # ## The dot product depends only on distance
 #
@@ -322,8 +325,8 @@ plots.dot_products({d: f(np.arange(61), d) for d in (16, 64, 128, 512)}, rises)
 plt.show()
 
 # %% [markdown]
-# "The dot product decays with the distance" is a tendency, not a law. Move the base and the width.
-# Can a larger width make up for a base of 10?
+# "The dot product decays with the distance" is a tendency, not a law. Change the base and the width
+# in the figure below. Can a larger width make up for a base of 10?
 
 
 # %%
@@ -348,10 +351,10 @@ slider(
 #
 # Attention does not compare the encodings themselves. A token with the learned vector $e_m$ enters
 # as the row $e_m+p_m$. Its query is $(e_m+p_m)W_Q$, its key $(e_m+p_m)W_K$, and the score is a
-# query times a key. Multiply out: three terms contain a token's vector ([chapter
+# query times a key. If you multiply this out, three terms contain a token's vector ([chapter
 # 30](30_expansion.ipynb)), and the fourth is the **position term** $p_mW_QW_K^\top p_n^\top$. With
-# a random matrix $W$ instead of $W_QW_K^\top$ it is not a function of $m-n$ any more: one distance,
-# three scores.
+# a random matrix $W$ instead of $W_QW_K^\top$ it is not a function of $m-n$ any more. The cell
+# shows three different scores at the same distance.
 
 # %%
 W = np.random.default_rng(0).standard_normal((8, 8))  # stands for W_Q W_K^T
@@ -368,17 +371,17 @@ assert [round(float(p[m] @ W @ p[m - 1]), 4) for m in (1, 2, 3)] == [1.6682, 3.2
 #
 # ## The shift matrix: one rotation for every position
 #
-# Move every clock forward by $k$ positions. The hand of pair $i$ turns by $k\theta_i$, wherever it
-# points. By the addition theorems, with $\alpha=pos\,\theta_i$ and $\beta=k\,\theta_i$, the new
-# pair is $\sin(\alpha+\beta)=\sin\alpha\cos\beta+\cos\alpha\sin\beta$ and
+# Move every clock forward by $k$ positions. The hand of pair $i$ turns by $k\theta_i$, no matter
+# where it points. By the addition theorems, with $\alpha=pos\,\theta_i$ and $\beta=k\,\theta_i$,
+# the new pair is $\sin(\alpha+\beta)=\sin\alpha\cos\beta+\cos\alpha\sin\beta$ and
 # $\cos(\alpha+\beta)=\cos\alpha\cos\beta-\sin\alpha\sin\beta$. That is why a pair needs both sine
-# and cosine: each new one is made of both old ones. The new pair is linear in the old one, with
-# coefficients that contain $k$ but not $pos$:
+# and cosine: the new sine and the new cosine each contain both old ones. The new pair is linear in
+# the old one, with coefficients that contain $k$ but not $pos$:
 #
 # $$\begin{pmatrix}PE_{(pos+k,\,2i)}\\PE_{(pos+k,\,2i+1)}\end{pmatrix}=\begin{pmatrix}\cos k\theta_i&\sin k\theta_i\\-\sin k\theta_i&\cos k\theta_i\end{pmatrix}\begin{pmatrix}PE_{(pos,\,2i)}\\PE_{(pos,\,2i+1)}\end{pmatrix}$$
 #
-# The textbook rotation has the minus above. Here it is below, because the pair is (sine, cosine)
-# and the hand turns clockwise.
+# In textbooks the rotation matrix has its minus sign in the upper row. Here it is in the lower row,
+# because the pair is (sine, cosine) and the hand turns clockwise.
 
 # %%
 d, k = 8, 3
@@ -393,8 +396,8 @@ for i in range(d // 2):
 print("the transpose turns the other way: it misses pair", i, f"by {misses:.4f}")
 
 # %% [markdown]
-# Put the $D/2$ small matrices along the diagonal of a large one, $M_k$, and one product shifts the
-# whole encoding:
+# Put the $D/2$ small matrices along the diagonal of a large one, $M_k$, and one matrix product
+# shifts the whole encoding:
 #
 # $$PE(pos+k)=M_k\,PE(pos)\quad\text{for every } pos$$
 
@@ -428,10 +431,10 @@ plt.show()
 #
 # ### A long run of positions from few sines (second reading)
 #
-# The addition theorems also save work. A sine is expensive, a product cheap. To reach 1,000
-# consecutive positions, it is enough to know the sines and cosines of every 32nd position and of
-# the first 32 steps. The package writes $\cos\alpha+i\sin\alpha$ as one complex number, since the
-# product of two such numbers is $\cos(\alpha+\beta)+i\sin(\alpha+\beta)$.
+# The addition theorems also save work. A sine is expensive to compute, and a product is cheap. To
+# reach 1,000 consecutive positions, it is enough to know the sines and cosines of every 32nd
+# position and of the first 32 steps. The package writes $\cos\alpha+i\sin\alpha$ as one complex
+# number, since the product of two such numbers is $\cos(\alpha+\beta)+i\sin(\alpha+\beta)$.
 
 # %%
 show_source(turns_of_a_run)
@@ -451,8 +454,8 @@ print("\nsines of a pair at 1,000 positions, from those of", len(coarse) + len(f
 #
 # $$p_m^\top W p_n=\sum_i h_i\cos\big((m-n)\,\theta_i-a_i\big)$$
 #
-# is a function of the distance again, a sum of waves whose heights and starting points are free.
-# The angles also break the symmetry between past and future.
+# is a function of the distance again. It is a sum of waves whose heights and starting points you
+# may choose. The angles also break the symmetry between past and future.
 
 # %%
 rng = np.random.default_rng(0)
@@ -470,8 +473,8 @@ for m, n in ((1, 0), (2, 1), (0, 1)):
 # %% [markdown]
 # Are there others? The score must not change when both positions move by one, and the encodings
 # span the whole space, so $M_1^\top WM_1=W$. These are linear equations for the entries of $W$. For
-# $D=8$ the family above has eight free numbers, a height and an angle for each pair. Count the free
-# solutions.
+# $D=8$ the family above has eight parameters, a height and an angle for each pair. Count the
+# linearly independent solutions.
 
 # %%
 M = sinusoidal_shift(1, 8)
@@ -483,14 +486,14 @@ assert (sizes < 1e-9).sum() == 8 and (sizes > 1e-3).sum() == 56
 assert np.linalg.matrix_rank(sinusoidal(np.arange(6000), 8)) == 8
 
 # %% [markdown]
-# So these are all: the position term is a function of $m-n$ exactly when $W$ consists of such
-# blocks. The reason is the same for every width: $W$ must commute with $M_1$, whose $D$ eigenvalues
-# all differ.
+# So the family contains all solutions: the position term is a function of $m-n$ exactly when $W$
+# consists of such blocks. The reason is the same for every width: $W$ must commute with $M_1$,
+# whose $D$ eigenvalues all differ.
 #
 # ### A head that looks three back
 #
-# The shift $M_k$ is itself the simplest of the matrices that keep the distance. Put $W=M_k$ between
-# two encodings:
+# The shift $M_k$ is itself the simplest of the matrices with which the score depends only on the
+# distance. Put $W=M_k$ between two encodings:
 #
 # $$p_m^\top M_k\,p_n=p_m\cdot p_{n+k}=f(m-n-k)$$
 #
@@ -512,15 +515,16 @@ plots.score_maps(maps, ("$W = I$", "$W$ random", "$W = M_3$"))
 plt.show()
 
 # %% [markdown]
-# The dot marks the largest score of each query (row). A random matrix destroys the band; $M_3$
-# moves it three keys into the past.
+# A dot marks the largest score of each query (row). A random matrix destroys the band; $M_3$ moves
+# it three keys into the past.
 #
 # ### Is a narrow head enough? (second reading)
 #
 # A head whose $W_Q$ and $W_K$ are $D\times K$ is not quite $M_3$, because its product has rank at
 # most $K$ and $M_3$ has rank $D$. All singular values of $M_3$ are 1, so every matrix of rank $K$
 # misses it by at least $\sqrt{(D-K)/D}$ of its size (Eckart and Young). This is 94% for $D=512$ and
-# $K=64$. To look three back that is enough. The head below keeps the 32 fastest of the 256 pairs.
+# $K=64$. To look three positions back, such a matrix is enough. The head below keeps the 32 fastest
+# of the 256 pairs.
 
 # %%
 D, K = 512, 64
@@ -541,9 +545,9 @@ assert ((p @ W_Q) @ (p @ W_K).T).argmax(1)[3:].tolist() == list(range(997))
 # $$x=\sqrt D\;e_{token}+PE(pos)$$
 #
 # The need for the factor depends on how $e$ was drawn. The encoding has the norm $\sqrt{D/2}$, 16
-# for $D=512$. Vectors drawn with variance $1/D$ have norm 1, and without the factor the encoding
-# drowns them. With variance 1 from the start (the default of `nn.Embedding` in PyTorch) no factor
-# is needed.
+# for $D=512$. Vectors drawn with variance $1/D$ have norm 1, and without the factor the encoding is
+# 16 times as long as they are. With variance 1 from the start (the default of `nn.Embedding` in
+# PyTorch) no factor is needed.
 
 # %%
 D = 512
@@ -559,13 +563,14 @@ assert np.isclose(words.mean(), math.sqrt(D), rtol=0.01, atol=0) and angle > 0.8
 # %% [markdown]
 # ## Sinusoidal encodings beyond the training length
 #
-# *Can the encoding be computed there?* Yes, for every position. *Does a trained model work there?*
-# The paper says only that the encoding "may allow the model to extrapolate". Press et al. (2022)
-# measured that models degrade soon after the training length; [chapter 71](71_study.ipynb) trains
-# some and looks. Why would a model fail where the encoding exists? It learns functions *of* the
-# encoding from the positions it was trained on. A simple example is to read the position back, by a
-# linear map fitted on positions 0 to 511 (least squares that also keeps the weights small).
-# **Predict** its error within, and beyond.
+# *Can the encoding be computed at these positions?* Yes, at every position. *Does a trained model
+# work there?* The paper says only that the encoding "may allow the model to extrapolate". Press et
+# al. (2022) measured that models degrade soon after the training length; [chapter
+# 71](71_study.ipynb) trains some models and measures this. Why would a model fail where the
+# encoding exists? It learns functions *of* the encoding from the positions it was trained on. A
+# simple example is to read the position back, by a linear map fitted on positions 0 to 511 (least
+# squares that also keeps the weights small). **Predict** its error within this range, and beyond
+# it.
 
 
 # %% fold="output"
@@ -582,8 +587,8 @@ print(f"largest error at positions 0-511: {inside:.1f};  at 512-1023: {beyond:.0
 assert inside < 5 and beyond > 20 * inside
 
 # %% [markdown]
-# Nothing is wrong with the encodings of 512 to 1023; the *function* was not fitted there. This toy
-# is not a Transformer, but it shows that "computable" is not "works".
+# Nothing is wrong with the encodings of 512 to 1023; the *function* was not fitted there. This
+# example is not a Transformer. But it shows that an encoding which can be computed need not work.
 #
 # ## Interleaved or concatenated layout
 #
@@ -602,18 +607,18 @@ assert np.allclose(concatenated @ concatenated.T, paper @ paper.T, rtol=0, atol=
 print("order:", order.tolist())
 
 # %% [markdown]
-# No dot product of two encodings changes, and a linear layer that follows can undo any permutation.
-# But weights trained with one layout are wrong for the other.
+# The permutation changes no dot product of two encodings, and a linear layer that follows can undo
+# it. But weights trained with one layout are wrong for the other.
 #
-# **Two axes.** For the rows and columns of an image, half of the components encode the one and half
-# the other, as [chapter 25](25_grid.ipynb#one-index-is-not-enough-for-an-image) shows.
+# **Two axes.** For the rows and columns of an image, half of the components encode the row and half
+# encode the column, as [chapter 25](25_grid.ipynb#one-index-is-not-enough-for-an-image) shows.
 #
 # ## Precision: float16 and bfloat16
 #
 # The package computes in float64, but training often runs in 16 bits. What happens when *positions*
 # or *angles* are rounded, rather than the finished encoding? float32 keeps 24 significant binary
-# digits, float16 11, bfloat16 8. NumPy has no bfloat16. It is float32 with half of its bits rounded
-# away.
+# digits, float16 11, bfloat16 8. NumPy has no bfloat16. A bfloat16 number is a float32 number with
+# half of its bits rounded away.
 
 
 # %%
@@ -651,32 +656,38 @@ plots.precision_curves(starts, {**errors, "bfloat16, cast last": last})
 plt.show()
 
 # %% [markdown]
-# Rounded angles of 16 bits end at an error of 2, the largest there can be: near 1000 the values of
-# bfloat16 are 4 radians apart, more than half a turn. An encoding that is cast at the *end* keeps
-# the same small error everywhere. So keep positions and angles in float64 and cast the finished
-# encoding. The same is true for RoPE ([chapter 41](41_rope_computed.ipynb)).
+# With angles rounded to 16 bits the error reaches 2, the largest possible error: near 1000 the
+# values of bfloat16 are 4 radians apart, more than half a turn. An encoding that is cast at the
+# *end* keeps the same small error everywhere. So keep positions and angles in float64 and cast the
+# finished encoding. The same is true for RoPE ([chapter 41](41_rope_computed.ipynb)).
 
 # %% [markdown]
 # ## In short
 #
 # - **Why a sine and a cosine?** Together they are the tip of a clock hand. A shift by $k$ positions
-#   turns the hand by the same angle at every position. $D/2$ hands of different speeds count far.
+#   turns the hand by the same angle at every position. No two whole positions share an encoding.
 #   [From digits to waves](#from-digits-to-waves-why-a-sine-and-a-cosine),
-#   [shift matrix](#the-shift-matrix-one-rotation-for-every-position).
+#   [shift matrix](#the-shift-matrix-one-rotation-for-every-position),
+#   [uniqueness](#is-the-encoding-unique).
 # - **Which component is which?** In the paper, pair $i=0,\dots,D/2-1$ has the angle
 #   $pos/10000^{2i/D}$. Its sine is component $2i$, its cosine $2i+1$. $D$ is even.
 #   [Formula](#the-sinusoidal-formula), [other layouts](#interleaved-or-concatenated-layout).
 # - **Why 10000?** The paper gives no reason. The base $b$ bounds the wavelengths, $2\pi$ to below
 #   $2\pi b$. On average encodings grow less alike up to distances of about $b$. Twice or half
 #   changes little. [Why 10000](#why-10000-second-reading).
-# - **Does it encode relative positions?** Yes, in $PE(m)\cdot PE(n)$, which depends only on $m-n$.
-#   With $W_QW_K^\top$ between them, exactly when this matrix rotates and scales each pair
-#   separately. [Which matrices](#which-matrices-keep-relative-distance-second-reading).
-# - **Does it work beyond the training length?** It can be computed at every position. What a model
-#   learned about it need not hold there.
-#   [Beyond the training length](#sinusoidal-encodings-beyond-the-training-length).
-# - **Are 16 bits enough?** Yes for the finished encoding. No for positions and angles: bfloat16
-#   mixes up positions from 257 on. [Precision](#precision-float16-and-bfloat16).
+# - **Does it encode relative positions?** Yes. $PE(m)\cdot PE(n)$ depends only on $m-n$, and falls
+#   on average but not at every step. With $W_QW_K^\top$ between them it does so exactly when this
+#   matrix rotates and scales each pair separately.
+#   [Dot product](#the-dot-product-depends-only-on-distance),
+#   [which matrices](#which-matrices-keep-relative-distance-second-reading).
+# - **Does adding it spoil the word?** Not if both have a similar norm. Token vectors drawn with
+#   variance $1/D$ are multiplied by $\sqrt D$ first.
+#   [Adding the encoding](#adding-the-encoding-to-scaled-token-embeddings).
+# - **Does it work beyond the training length, and in 16 bits?** It can be computed everywhere. What a
+#   model learned about it need not hold there. Only the finished encoding may be 16 bits: bfloat16
+#   mixes up positions from 257 on. [Beyond the training
+#   length](#sinusoidal-encodings-beyond-the-training-length),
+#   [precision](#precision-float16-and-bfloat16).
 
 # %% [markdown]
 # ## Exercises
@@ -686,8 +697,8 @@ plt.show()
 #
 # ### Exercise 1: By hand
 #
-# Write down the encodings of positions 0 and 100 for $D=4$, as sines and cosines. Which clock is
-# near a full turn?
+# Write down the encodings of positions 0 and 100 for $D=4$, as sines and cosines. Which clock has
+# almost completed a full turn?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -715,8 +726,8 @@ plt.show()
 #
 # ### Exercise 2: From an encoding to its position
 #
-# Write `position_of(code)`. It finds the position, one of the first 10000, of an encoding of width
-# 64 that was disturbed by a little noise. One matrix product is enough.
+# Write `position_of(code)`. It is given an encoding of width 64 with a little noise added. It finds
+# the position, one of the first 10000. One matrix product is enough.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -772,12 +783,13 @@ plt.show()
 # ## In practice
 #
 # **Which layout?** Some programs interleave, as in the paper. Others put all sines first, with the
-# same or with different frequencies. [Chapter 25](25_grid.ipynb#sinusoidal-layouts-paper-concatenated-or-timing-signal) tells
-# them apart. Compare the row of position 1, not 0, before you load weights from another library: at
-# 0 every sine is 0 and every cosine 1.
+# same or with different frequencies. [Chapter
+# 25](25_grid.ipynb#sinusoidal-layouts-paper-concatenated-or-timing-signal) tells them apart. Before
+# you load weights from another library, compare the rows of position 1, not 0: at position 0 every
+# sine is 0 and every cosine is 1.
 #
 # **Where does counting start?** fairseq counts from `padding_idx + 1` and gives padding an encoding
-# of zeros. Compute positions, then pass them.
+# of zeros. Compute the positions yourself, then pass them to the function.
 #
 # **Which axis?** Code that adds the table along the first axis of a batch (B, L, D) is wrong, and
 # for B = L raises no error (cmu-l3/anlp-fall2025-code #1).

@@ -53,7 +53,7 @@ plt.show()
 #
 # $$w'_{ij}=\frac{w_{ij}\exp b_{ij}}{\sum_{j'}w_{ij'}\exp b_{ij'}}$$
 #
-# A key with $b=0.3$ gains a factor of 1.35 on a key with $b=0$. **Predict** the effect of adding
+# A key with $b=0.3$ gains a factor of 1.35 over a key with $b=0$. **Predict** the effect of adding
 # the same number, say 7, to every score of a row.
 
 # %% fold="output"
@@ -333,9 +333,9 @@ plt.show()
 
 # %% [markdown]
 # What remains is a model without positions. It trains, because its causal mask carries some
-# position ([chapter 11](11_why_position.ipynb)). You see no error and no wrong shape; only the loss
-# is too high, where order counts. The test above catches it: draw the table again, and require that
-# the output changes.
+# position ([chapter 11](11_why_position.ipynb)). No error is raised, and no shape is wrong. The
+# only sign is a loss that is too high when order matters. The test above catches it: draw the table
+# again, and require that the output changes.
 #
 # ## The bias table: from buckets to scores
 #
@@ -448,7 +448,7 @@ assert weight > 0.95 and learned.argmax() == 1 and untouched == [14, 15, 16, 30,
 # defined for every length, and trained only if the training texts reach the last bucket**, 91 in
 # the encoder, 113 in the decoder. T5 was trained on 512 tokens.
 #
-# The next figure counts how many pairs teach each number in the decoder.
+# The next figure counts how many pairs train each number in the decoder.
 
 # %% alt="Number of pairs that teach each number, with one number a distance and with 32 buckets, for texts of 64 and 512 tokens. What one sees: far distances get few pairs, far buckets many, or none at 64 tokens."
 counts = {}
@@ -472,8 +472,8 @@ plt.show()
 #
 # Attention divides the product $q\cdot k$ by $\sqrt K$ ($K=d_k$, the head dimension), so that
 # scores of random vectors have variance 1 ([chapter 10](10_attention.ipynb)). T5 does not. Its
-# $W_q$ starts smaller by $\sqrt K$, and the bias is added to the undivided product. Both ways can
-# compute the same function. Let $x$ be a token vector, as a row:
+# $W_q$ is initialised smaller by a factor of $\sqrt K$, and the bias is added to the undivided
+# product. Both ways can compute the same function. Let $x$ be a token vector, as a row:
 #
 # $$\frac{(x_iW_q)\cdot(x_jW_k)}{\sqrt K}+b=\Big(x_i\,\frac{W_q}{\sqrt K}\Big)\cdot(x_jW_k)+b$$
 
@@ -570,10 +570,11 @@ plt.show()
 
 # %% [markdown]
 # What is proved here is small: with *equal* scores the far keys win in the end, no matter how low
-# their number. With contents the products also decide; if they are bounded the limit is the same.
-# Press et al. 2022 (sections 2 and 4) measured trained models. Trained short and tested long, T5's
-# bias went further than sinusoids and RoPE, and less far than ALiBi; its training took at least
-# twice as long as with sinusoids. [Chapter 71](71_study.ipynb) trains all of them.
+# their number. With real contents the dot products matter too. As long as they are bounded, the
+# limit is the same. Press et al. 2022 (sections 2 and 4) measured trained models. Trained short and
+# tested long, T5's bias extrapolated better than sinusoids and RoPE, but worse than ALiBi; its
+# training took at least twice as long as with sinusoids. [Chapter 71](71_study.ipynb) trains all of
+# them.
 #
 # ## TUPE: untie positions from words
 #
@@ -669,9 +670,9 @@ plt.show()
 # - **What happens beyond `max_distance`?** Nothing happens at 128. From 91 on (decoder: 113) all
 #   distances share the last bucket. If the training texts are shorter, its number is untrained.
 #   [max_distance](#max_distance-is-not-a-cut-off), [untrained rows](#gradients-of-shared-buckets).
-# - **Does T5 divide its scores by $\sqrt{d_k}$?** No. $W_q$ starts smaller by that factor. Code
-#   that divides needs T5's $W_q$ times $\sqrt{d_k}$.
-#   [No division](#t5-does-not-divide-by-the-square-root-of-the-head-dimension).
+# - **Does T5 divide its scores by $\sqrt{d_k}$?** No. $W_q$ is initialised smaller by that factor.
+#   Code that divides needs T5's $W_q$ times $\sqrt{d_k}$. [No
+#   division](#t5-does-not-divide-by-the-square-root-of-the-head-dimension).
 # - **Does TUPE divide its scores by $\sqrt{d_k}$?** No, by $\sqrt{2d_k}$. Positions have their own
 #   projections, so two products are added. [TUPE](#tupe-untie-positions-from-words).
 # - **Does each layer have a table?** No. One table of 32 numbers per head serves all layers of the
@@ -759,7 +760,7 @@ plt.show()
 # </details>
 # <details><summary>Solution</summary>
 #
-# It works from position 40 on, because earlier queries have nothing forty back.
+# It works from position 40 on, because earlier queries have no key 40 positions back.
 #
 # ```python
 # p = np.arange(100)

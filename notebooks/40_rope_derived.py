@@ -9,9 +9,9 @@
 # **In this chapter.** Attention compares queries with keys. The result should depend on how far
 # apart two tokens are, not on where they are. Rotary position embedding (RoPE) achieves this: it
 # rotates each query and each key by an angle that grows with its position. You learn how complex
-# numbers rotate, derive the formula, and meet the two layouts of released models. At the end you
-# can write RoPE in NumPy, convert weights between the layouts, and read a proof that, under stated
-# assumptions, only a rotation works.
+# numbers rotate, derive the formula, and see the two ways in which released models pair the
+# components. At the end you can write RoPE in NumPy, convert weights from one way to the other, and
+# read a proof that, under stated assumptions, only a rotation works.
 
 # %% fold="input" alt="Three panels with a query and a key arrow, at positions (2,0), (5,3), (9,7). What one sees: dotted arcs turn both arrows from panel to panel; the shaded angle between them is the same in all three."
 import matplotlib.pyplot as plt
@@ -38,13 +38,15 @@ plt.show()
 # the distance $m - n$ and on nothing else about the two positions. But we can change query and key
 # only separately, before they are multiplied. The tool is rotation. In the figure a query $q_m$ and
 # a key $k_n$ are arrows. Both turn as the positions grow, and the shaded angle between them does
-# not change.
+# not change. If RoPE is your homework, [one page of chapter
+# 60](60_layers.ipynb#the-homework-on-one-page-softmax-rope-and-causal-multi-head-attention) has it
+# beside softmax and causal attention.
 #
-# Points of the plane can be added. Can they be multiplied, so that the usual rules hold? Write
-# $(a, b)$ as $a + b\mathrm{i}$, where $\mathrm{i}$ stands for the point $(0, 1)$, and demand
-# $\mathrm{i}^2 = -1$. Opening the brackets then leaves no choice (first line below). Such a point
-# is a **complex number**, with the **real part** $a$ and the **imaginary part** $b$. Python writes
-# `1j` for $\mathrm{i}$.
+# Points of the plane can be added. Can they also be multiplied, so that the usual rules of
+# arithmetic hold? Write $(a, b)$ as $a + b\mathrm{i}$, where $\mathrm{i}$ stands for the point
+# $(0, 1)$, and demand $\mathrm{i}^2 = -1$. If you multiply out the brackets, only one product is
+# possible (first line below). Such a point is a **complex number**, with the **real part** $a$ and
+# the **imaginary part** $b$. Python writes `1j` for $\mathrm{i}$.
 #
 # A point $z$ has a distance from 0, the **modulus** $|z|$, and a direction, the **argument**
 # $\arg z$. The argument is its angle from the positive real axis, counter-clockwise, in radians, up
@@ -77,9 +79,10 @@ assert np.isclose(z * w, polar, rtol=0, atol=1e-14)
 print(f"(3 + i)(1 + 2i) = {z * w}   arguments: {alpha:.4f} + {beta:.4f} = {np.angle(z * w):.4f}")
 
 # %% [markdown]
-# So multiplying by $e^{\mathrm{i}\theta}$ turns by $\theta$ without stretching. In the next figure
-# $q$ is turned twice (left), and the terms of the series of $e^{2\mathrm{i}}$ are put end to end
-# (right). Each term is at a right angle to the one before, and the walk ends on the unit circle.
+# So multiplying by $e^{\mathrm{i}\theta}$ turns a point by the angle $\theta$ and keeps its
+# distance from 0. In the next figure $q$ is turned twice (left), and the terms of the series of
+# $e^{2\mathrm{i}}$ are put end to end (right). Each term is at a right angle to the one before, and
+# the walk ends on the unit circle.
 
 # %% alt="Left: arrows q, q times e^(i theta), q times e^(2 i theta) on one circle, equal angles apart. Right: partial sums spiral in quarter turns to the point e^(2i) on the unit circle."
 series = np.cumsum(np.cumprod(np.append(1, 2j / np.arange(1, 25))))  # 1 + x + x^2/2! + ..., x = 2i
@@ -88,7 +91,7 @@ plots.complex_turning(1.2 + 0.5j, 0.7, series)
 plt.show()
 
 # %% [markdown]
-# The **conjugate** $z^* = a - b\mathrm{i}$ is the mirror image of $z$ below the real axis, with the
+# The **conjugate** $z^* = a - b\mathrm{i}$ is the reflection of $z$ in the real axis. It has the
 # same modulus and the opposite argument. Read a query $(q_0, q_1)$ and a key $(k_0, k_1)$ as
 # complex numbers. The product of one with the conjugate of the other has their inner product as its
 # real part:
@@ -105,19 +108,23 @@ assert np.isclose(both.real, abs(q) * abs(k) * cosine, rtol=0, atol=1e-15)
 print(f"q k* = {both:.4f}")
 
 # %% [markdown]
-# The conjugate makes the *difference* of the two angles. That is what we are after: if the angles
-# are $m\theta$ and $n\theta$, their difference is $(m - n)\theta$.
+# Because of the conjugate, the product has the *difference* of the two angles. This is what we
+# need: if the angles are $m\theta$ and $n\theta$, their difference is $(m - n)\theta$.
 #
 # ## Scores that depend only on distance
 #
-# Let $f(x, m)$ be what we turn the content $x$ into at position $m$, for queries and keys alike. We
-# wish that the score depends only on the contents and on $m - n$, and that position 0 changes
-# nothing. We call this **the wish**:
+# Let $x$ be the **content**, that is, a query or key before its position is taken into account. Let
+# $f(x, m)$ be what we turn $x$ into at position $m$, with the same $f$ for queries and keys. We
+# want the score to depend only on the contents and on $m - n$, and position 0 to change nothing. We
+# call this **the wish**:
 #
 # $$\langle f(q, m), f(k, n)\rangle = g(q, k, m - n), \qquad f(q, 0) = q$$
 #
-# The cell turns this into a test. It moves both positions by $t$ and returns the largest change of
-# any score.
+# The cell turns this into a test. It takes ten random pairs of contents, each read as a complex
+# number, moves both positions by $t$, and returns the largest change of any score. The last line
+# tests one function for queries with *another* for keys: a stretch by $1.1^m$ and its opposite,
+# $1.1^{-n}$. Their factors multiply to $1.1^{m-n}$, so the score depends only on the distance. We
+# want one function for both.
 
 
 # %%
@@ -153,9 +160,9 @@ for name, attempt in attempts.items():
 assert passed == [True, False, False, True, False]
 
 # %% [markdown]
-# Doing nothing passes, because a function that ignores positions depends on $m - n$ trivially.
-# Turning passes too, and we can see why. Each vector turns by its *absolute* angle, $m\theta$ or
-# $n\theta$. Only the angle *between* the two, and with it the score, depends on the distance:
+# Doing nothing passes, because its scores do not depend on positions at all. Turning also passes,
+# and we can see why. Each vector turns by its *absolute* angle, $m\theta$ or $n\theta$. Only the
+# angle *between* the two, and therefore the score, depends on the distance:
 #
 # $$q e^{\mathrm{i}m\theta}\,\big(k e^{\mathrm{i}n\theta}\big)^* = q k^*\, e^{\mathrm{i}(m - n)\theta}$$
 #
@@ -191,18 +198,19 @@ axes, limits = ("real part", "imaginary part"), (-3.5, 3.5, -1.35, 1.35)
 slider("A query and a key, turned by their positions", controls, arrows, axes, limits, (2, 5, 3))
 
 # %% [markdown]
-# Is turning the only other way? Nearly.
-# [The theorem](#the-theorem-only-a-rotation-works-second-reading) below says under which
-# assumptions it is, and proves it. You may skip it, because RoPE itself needs only the result.
+# Is turning the only function, except for doing nothing? Nearly. [The
+# theorem](#the-theorem-only-a-rotation-works-second-reading) below says under which assumptions it
+# is, and proves it. You may skip it, because RoPE itself needs only the result.
 #
 # ## The RoPE formula: one frequency per pair
 #
-# Cut the $d$ components of a head into $d/2$ pairs and let pair $c$ turn at its own **frequency**
-# $\theta_c$, in radians per position. Together the pairs make the matrix $R_m$ with $2 \times 2$
-# blocks (RoFormer, Su et al. 2021, equation (15)). This is **rotary position embedding**. Any
-# frequencies grant the wish. RoFormer takes the frequencies of the
-# [sinusoidal encoding](20_sinusoidal.ipynb). Configuration files call the base 10000 `rope_theta`
-# ([chapter 50](50_scaling.ipynb) changes it).
+# Cut the $d$ components of a query or key into $d/2$ pairs, and let pair $c$ turn at its own
+# **frequency** $\theta_c$, in radians per position. ([Chapter 20](20_sinusoidal.ipynb) calls the
+# pair $i$ and the width $D$. Code of this book mostly calls the width of a head `K`.) Together the
+# pairs make the matrix $R_m$ with $2 \times 2$ blocks (RoFormer, Su et al. 2021, equation (15)).
+# This is **rotary position embedding**. The wish is met with any frequencies. RoFormer takes the
+# frequencies of the [sinusoidal encoding](20_sinusoidal.ipynb). Configuration files call the base
+# 10000 `rope_theta` ([chapter 50](50_scaling.ipynb) changes it).
 #
 # $$\begin{gathered}\theta_c = 10000^{-2c/d}, \qquad c = 0, 1, \dots, d/2 - 1\\[4pt]
 # R_m = \begin{pmatrix} B_0 & & \\ & \ddots & \\ & & B_{d/2-1}\end{pmatrix}, \qquad
@@ -235,20 +243,26 @@ plots.clocks(hands, frequencies)
 plt.show()
 
 # %% [markdown]
-# Pair 0 turns by one radian per step, pair 1 by a tenth of that. Pairs 2 and 3 are hour hands that
-# seem to stand still.
+# Pair 0 turns by one radian per step, and pair 1 by a tenth of that. Pairs 2 and 3 turn so slowly
+# that, like hour hands, they seem to stand still.
 #
 # ### The RoPE score: key position minus query position
 #
-# Turning by $b$ positions and then by $a$ is turning by $a + b$, and the transpose turns back. So
-# between a query and a key only the difference survives. Read pair $c$ of $q$ as the complex number
-# $q_{[c]} = q_{2c} + \mathrm{i}\,q_{2c+1}$, and the same for $k$. Then the score is one sum:
+# Turning by $b$ positions and then by $a$ is the same as turning by $a + b$, and the transpose
+# turns back. So the score of a query and a key contains only the difference of their positions.
+# Read pair $c$ of $q$ as the complex number $q_{[c]} = q_{2c} + \mathrm{i}\,q_{2c+1}$, and the same
+# for $k$. Then the score is one sum:
 #
 # $$\begin{gathered}R_a R_b = R_{a+b}, \qquad R_m^\top = R_{-m}, \qquad R_m^\top R_n = R_{n-m}\\[4pt]
 # (R_m q)^\top (R_n k) = q^\top R_{n-m}\,k = \mathrm{Re}\Big[\sum_{c=0}^{d/2-1} q_{[c]}\,k_{[c]}^*\,e^{\mathrm{i}(m-n)\theta_c}\Big]\end{gathered}$$
 #
-# The exponent has $m - n$, the matrix $n - m$. Both are right, because the conjugate on $k$ turns
-# the sign.
+# The exponent contains $m - n$, query minus key, which is the distance of this book. The matrix
+# contains $n - m$, key minus query, because it turns the key instead of the query: turning the
+# query by $m - n$ gives the same score as turning the key by $n - m$. Both are right.
+#
+# Does the score fall with the distance? Not at every step. [Chapter
+# 41](41_rope_computed.ipynb#does-the-rope-score-decay-with-distance) shows what is proved about
+# this.
 
 
 # %%
@@ -271,9 +285,9 @@ print(f"score at m = 7, n = 2: {(R[m] @ x) @ (R[n] @ y):.12f}")
 # ## Four forms of one rotation: matrix, complex, interleaved, rotate_half
 #
 # Which components form a pair is a convention. **Interleaved** pairs are neighbours, $2c$ and
-# $2c + 1$. **Half-split** pairs take one component of each half, $c$ and $c + d/2$. A program then
-# works on two contiguous halves. Here is the rotation of one vector $x$ at position $m$, as a
-# matrix, by complex multiplication, by interleaved components and by halves:
+# $2c + 1$. **Half-split** pairs take one component of each half, $c$ and $c + d/2$. With half-split
+# pairs a program works on two contiguous halves. Here is the rotation of one vector $x$ at position
+# $m$, as a matrix, by complex multiplication, by interleaved components and by halves:
 #
 # $$\begin{aligned}&\text{(1)} && x' = R_m\,x\\
 # &\text{(2)} && x'_{2c} + \mathrm{i}\,x'_{2c+1} = (x_{2c} + \mathrm{i}\,x_{2c+1})\,e^{\mathrm{i}m\theta_c}\\
@@ -281,11 +295,13 @@ print(f"score at m = 7, n = 2: {(R[m] @ x) @ (R[n] @ y):.12f}")
 # & && x'_{2c+1} = x_{2c}\sin m\theta_c + x_{2c+1}\cos m\theta_c\\
 # &\text{(4)} && x' = x \odot \cos{} + (-x_{\text{second}},\, x_{\text{first}}) \odot \sin\end{aligned}$$
 #
-# (1) is for proofs, since almost all of its $d^2$ products are with zero. (1), (2) and (3) are the
-# same numbers. (4) has different partners. In it $x_{\text{first}}$ and $x_{\text{second}}$ are the
-# halves of $x$, $\cos$ and $\sin$ contain the $d/2$ cosines and sines twice in a row, and $\odot$
-# multiplies component by component. The vector $(-x_{\text{second}}, x_{\text{first}})$, which
-# libraries call `rotate_half`, is $x$ turned by a quarter.
+# Form (1) is useful for proofs but not for computing, since almost all of its $d^2$ products
+# multiply by zero. Forms (1), (2) and (3) give the same numbers. Form (3) is the one to write
+# yourself: it needs only real numbers. Form (4) has different partners. In it $x_{\text{first}}$
+# and $x_{\text{second}}$ are the halves of $x$, $\cos$ and $\sin$ contain the $d/2$ cosines and
+# sines twice in a row, and $\odot$ multiplies component by component. The vector
+# $(-x_{\text{second}}, x_{\text{first}})$, which libraries call `rotate_half`, is $x$ with each
+# pair rotated by a quarter turn.
 
 # %%
 x = np.random.default_rng(0).normal(size=(5, 8))  # (L, K)
@@ -304,10 +320,11 @@ print("row 1, interleaved:", form_3[1].round(4).tolist())
 print("row 1, half:       ", form_4[1].round(4).tolist())
 
 # %% [markdown]
-# The package's `rope` makes the table $e^{\mathrm{i}m\theta_c}$ in double precision, then passes it
-# on to form (2) or form (4). In (2) `view` reads two neighbouring floats as one complex number,
-# without a copy. (4) is written into its result half by half. With fewer than $d/2$ frequencies the
-# other components do not change: this is partial RoPE, [chapter 41](41_rope_computed.ipynb).
+# The package's `rope`, shown below, is written for speed, so it is not the one to learn from. It
+# makes the table $e^{\mathrm{i}m\theta_c}$ in double precision, then passes it on to form (2) or
+# form (4). In (2) `view` reads two neighbouring floats as one complex number, without a copy. (4)
+# is written into its result half by half. With fewer than $d/2$ frequencies the other components do
+# not change: this is partial RoPE, [chapter 41](41_rope_computed.ipynb).
 
 # %%
 show_source(rope, turn_interleaved, turn_half)
@@ -315,8 +332,8 @@ show_source(rope, turn_interleaved, turn_half)
 # %% [markdown]
 # ### Interleaved or half-split?
 #
-# In the figure below the two layouts have the same colours and the same frequencies, but different
-# partners.
+# In the figure below, a pair of the same colour has the same frequency in both layouts, but
+# different components are partners.
 #
 # | layout | models |
 # |---|---|
@@ -328,10 +345,10 @@ plots.pair_layouts(np.arange(8).reshape(4, 2), np.arange(8).reshape(2, 4).T)
 plt.show()
 
 # %% [markdown]
-# Are these two encodings? No: one is the other with the components in a different order. Let $p$ be
-# the order $0, 2, 4, \dots, 1, 3, 5, \dots$ Reordering and then turning halves gives the same as
-# turning neighbours and then reordering. As a matrix, the half-split $R_m$ is the interleaved one
-# with rows and columns reordered by $p$.
+# Are these two different encodings? No, they differ only in the order of the components. Let $p$ be
+# the order $0, 2, 4, \dots, 1, 3, 5, \dots$ If you first reorder and then rotate half-split pairs,
+# you get the same as if you first rotate interleaved pairs and then reorder. As a matrix, the
+# half-split $R_m$ is the interleaved one with rows and columns reordered by $p$.
 #
 # $$\mathrm{rope}_{\mathrm{half}}(x_p, m) = \big(\mathrm{rope}_{\mathrm{interleaved}}(x, m)\big)_p$$
 
@@ -352,8 +369,8 @@ show_source(rope_permutation)
 # Reorder the rows of the projections once, not the components at every step: row $r$ of $W_q$ makes
 # component $r$ of $q = W_q x$, so $(W_q)_p\,x = q_p$. A model trained on interleaved code runs on
 # half-split code if the rows of $W_q$ *and* $W_k$ (and their biases) are reordered by $p$, **head
-# by head**. The other direction takes the inverse of $p$. $W_v$ and $W_o$ do not change. Of four
-# conversions one gives the scores of the original model.
+# by head**. The other direction takes the inverse of $p$. $W_v$ and $W_o$ do not change. Of the
+# four conversions in the next cells, only one gives the scores of the original model.
 
 
 # %%
@@ -390,7 +407,7 @@ for name, (a, b) in conversions.items():
 # itself does not detect the layout. With only $W_q$ converted even these are wrong, since a
 # reordered query is multiplied by a key in the old order.
 #
-# Converted checkpoints are why the two LLaMAs turn differently ([asked in
+# The two LLaMAs rotate different pairs because Hugging Face converted the weights ([asked in
 # 2023](https://github.com/huggingface/transformers/issues/25199)). Converters write the permutation
 # as a reshape. With grouped queries `n_heads` of $W_k$ is the number of *KV heads*.
 
@@ -405,9 +422,9 @@ show_source(rope_convert_weights)
 #
 # A program that computes $x\cos{} + \mathrm{quarter}(x)\sin$ needs each angle twice. The order
 # $(\theta_0, \theta_1, \dots, \theta_0, \theta_1, \dots)$ goes with halves, and the order
-# $(\theta_0, \theta_0, \theta_1, \theta_1, \dots)$ goes with neighbours.
-# [A thread](https://github.com/huggingface/transformers/issues/40462) asks which is right. Two of
-# the four combinations keep scores relative.
+# $(\theta_0, \theta_0, \theta_1, \theta_1, \dots)$ goes with neighbours. [A
+# thread](https://github.com/huggingface/transformers/issues/40462) asks which is right. With two of
+# the four combinations, scores depend only on the distance.
 
 
 # %%
@@ -437,10 +454,11 @@ for of_table, angle in tables.items():
 # %% [markdown]
 # ## Why RoPE does not rotate the values
 #
-# RoPE changes queries and keys. Scale, mask, softmax and weighted sum follow as ever ([chapter
-# 10](10_attention.ipynb)). In the inner product the two absolute angles cancel. A value has no
-# partner: a rotated value $R_n v$ goes into the output with its absolute angle. **Predict**: a
-# whole sequence moves by 100 positions. Does the output change without rotated values? With them?
+# RoPE changes queries and keys. Scale, mask, softmax and weighted sum follow as usual ([chapter
+# 10](10_attention.ipynb)). In the inner product the two absolute angles cancel. A value is not
+# multiplied by a second rotated vector: a rotated value $R_n v$ goes into the output with its
+# absolute angle. **Predict**: if a whole sequence moves by 100 positions, does the output change
+# without rotated values? Does it change with them?
 
 # %% fold="output"
 Q, K, V = np.random.default_rng(0).standard_normal((3, 4, 8))
@@ -498,15 +516,15 @@ plt.show()
 # $0, 1, 2, \dots$. Assume that *one* function $f$ serves queries and keys, and that $f(q, 0) = q$.
 # And assume that the whole complex product, not only its real part, depends only on $m - n$ (first
 # line below). **Then** $f$ is a rotation by $m\theta$ with one number $\theta$ (second line). We do
-# not assume that $f$ is linear, continuous or keeps lengths; it follows.
+# not assume that $f$ is linear or continuous, or that it keeps lengths. These properties follow.
 #
 # $$\begin{gathered}f(q, m)\, f(k, n)^* = g(q, k, m - n)\\[4pt]
 # \Rightarrow\; f(q, m) = q\,e^{\mathrm{i}m\theta}\end{gathered}$$
 #
-# From here on $g$ is the complex product. The proof follows RoFormer, section 3.4.1. To have
-# something to compute with, we take a sealed box, a function that meets the assumptions and of
-# which we use only the values. No cell can try every $f$. Of the five candidates above, only the
-# turn and doing nothing, a turn by 0, keep the product.
+# From here on $g$ is the complex product. The proof follows RoFormer, section 3.4.1. So that we can
+# compute an example, we take a sealed box: a function that meets the assumptions, and of which we
+# use only the values. No cell can try every $f$. Of the five candidates above, only turning and
+# doing nothing, which is a turn by 0, keep the complex product unchanged.
 
 # %%
 _hidden = np.random.default_rng(13).uniform(0.3, 1.3)  # the seal: the proof does not read this
@@ -528,17 +546,18 @@ for attempt in attempts.values():
 # ### Step 1: norms are preserved
 #
 # Write numbers by modulus and argument: $f(q, m) = R_f(q, m)\,e^{\mathrm{i}\Theta_f(q, m)}$ and
-# $g = R_g\,e^{\mathrm{i}\Theta_g}$. Moduli multiply, arguments subtract (first two lines). Put
-# $n = m$ in the first. The right side $R_g(q, k, 0)$ does not contain $m$, so the left side is what
-# it is at $m = 0$, namely $|q|\,|k|$. Then put $k = q$, which *one* function allows:
+# $g = R_g\,e^{\mathrm{i}\Theta_g}$. Moduli multiply and arguments subtract (first two lines). Put
+# $n = m$ in the first line. The right side $R_g(q, k, 0)$ does not contain $m$, so the left side
+# has the value that it has at $m = 0$, namely $|q|\,|k|$. Then put $k = q$. This is allowed because
+# *one* function serves both:
 #
 # $$\begin{gathered}R_f(q, m)\,R_f(k, n) = R_g(q, k, m - n)\\[4pt]
 # \Theta_f(q, m) - \Theta_f(k, n) = \Theta_g(q, k, m - n)\\[4pt]
 # R_f(q, m)\,R_f(k, m) = |q|\,|k| \;\Rightarrow\; R_f(q, m) = |q|\end{gathered}$$
 #
-# With two functions this would be a choice, not a consequence. Stretch queries by $s^m$ and keys by
-# $s^{-n}$, and the product of the moduli still depends only on $m - n$. That is the idea of
-# **xPos** (Sun et al. 2022), which the second cell tries.
+# With two functions, lengths need not be preserved. Stretch queries by $s^m$ and keys by $s^{-n}$,
+# and the product of the moduli still depends only on $m - n$. This is the idea of **xPos** (Sun et
+# al. 2022), which the second cell tests.
 
 # %%
 for m, n in ((7, 3), (4, 1), (2, 2)):
@@ -568,15 +587,15 @@ assert np.isclose(abs(stretched(s)(q, 5)), 0.59049 * abs(q), rtol=0, atol=1e-12)
 # %% [markdown]
 # ### Step 2: one angle per position
 #
-# Put $n = m$ in the equation of the arguments. Its left side is also at every $m$ what it is at
-# $m = 0$: $\arg q - \arg k$. Now sort, with all that belongs to $q$ on the left and all that
-# belongs to $k$ on the right:
+# Put $n = m$ in the equation of the arguments. Its left side also has at every $m$ the value that
+# it has at $m = 0$, which is $\arg q - \arg k$. Now bring all terms with $q$ to the left and all
+# terms with $k$ to the right:
 #
 # $$\Theta_f(q, m) - \arg q = \Theta_f(k, m) - \arg k =: \varphi(m)$$
 #
-# Change $q$ and keep $k$. The right side does not change, so the left side does not. Hence the
-# added angle is the same for all contents. Call it $\varphi(m)$. The content 0 needs no angle,
-# because it stays 0.
+# Change $q$ and keep $k$. The right side does not change, so the left side does not change either.
+# Hence the added angle is the same for all contents. Call it $\varphi(m)$. The content 0 needs no
+# angle, because it is 0 at every position.
 
 # %%
 contents = np.random.default_rng(3).normal(size=(4, 2)).view(complex)[:, 0]
@@ -594,9 +613,9 @@ for m in (1, 2, 3):
 print("phi(1), phi(2), phi(3):", [round(float(phi(m)), 4) for m in (1, 2, 3)])
 
 # %% [markdown]
-# So $f(q, m) = q\,e^{\mathrm{i}\varphi(m)}$ is a turn by some angle for each position. Is any rule
-# for the angle good enough? Try $\varphi(m) = m^2/10$: lengths stay, and equal positions give equal
-# scores. **Predict** whether it grants the wish.
+# So $f(q, m) = q\,e^{\mathrm{i}\varphi(m)}$ is a turn by some angle for each position. Does any
+# rule for the angle work? Try $\varphi(m) = m^2/10$. It keeps lengths, and at equal positions it
+# gives equal scores. **Predict** whether the wish is met.
 
 
 # %% fold="output"
@@ -613,16 +632,17 @@ assert largest_change(square) > 1
 # %% [markdown]
 # ### Step 3: every position adds the same angle
 #
-# The square fails as soon as the positions differ, and so far we have used equal ones only. Put
-# $n = m - 1$ in the equation of the arguments, where now $\Theta_f(q, m) = \arg q + \varphi(m)$:
+# The square fails as soon as the positions differ, and so far we have used only equal positions.
+# Put $n = m - 1$ in the equation of the arguments, where now
+# $\Theta_f(q, m) = \arg q + \varphi(m)$:
 #
 # $$\begin{aligned}\varphi(m) - \varphi(m - 1) &= \Theta_g(q, k, 1) + \arg k - \arg q =: \theta\\[4pt]
 # \varphi(m) &= m\theta\\[4pt]
 # f(q, m) = q\,e^{\mathrm{i}m\theta} &= \begin{pmatrix}\cos m\theta & -\sin m\theta\\ \sin m\theta & \cos m\theta\end{pmatrix}
 # \begin{pmatrix}q_0\\ q_1\end{pmatrix}\end{aligned}$$
 #
-# The left side of the first line contains no content, the right side no position. So neither
-# depends on anything: both are one constant, up to whole turns. Call it $\theta$. Equal steps from
+# The left side of the first line contains no content, and the right side contains no position. So
+# both sides are one constant, up to whole turns. Call it $\theta$. Equal steps from
 # $\varphi(0) = 0$ make $\varphi(m) = m\theta$.
 
 # %%
@@ -642,30 +662,32 @@ print(f"one value opens the box: theta = {step:.6f}")
 
 # %% [markdown]
 # Only $\theta$ remains free, up to whole turns: at whole-number positions $\theta$ and
-# $\theta + 2\pi$ are the same clock. Real-number positions tell them apart, and then the proof
-# needs continuity as well. Conversely, this $f$ grants the wish, as
-# [the first test](#scores-that-depend-only-on-distance) shows.
+# $\theta + 2\pi$ give the same rotation. With real-number positions they differ, and then the proof
+# also has to assume continuity. Conversely, with this $f$ the wish is met, as [the first
+# test](#scores-that-depend-only-on-distance) shows.
 #
 # ### Real inner products, in any number of dimensions
 #
-# Attention uses the real part only. Does the wish by itself, $\langle f(q, m), f(k, n)\rangle$
-# depends on $m - n$, let other solutions in? Let contents be real vectors with $d$ components, with
-# one $f$ and $f(q, 0) = q$ as before. The proof has three steps:
+# Attention uses the real part only. If we assume only the wish, that
+# $\langle f(q, m), f(k, n)\rangle$ depends on $m - n$, are there other solutions? Let contents be
+# real vectors with $d$ components, with one $f$ and $f(q, 0) = q$ as before. The proof has three
+# steps:
 #
-# - *Inner products are kept.* At $n = m$ the score is what it is at $m = 0$: $\langle q, k\rangle$.
-# - *So $f$ is linear.* For real numbers $a$, $b$ the square below opens into inner products of
-#   values of $f$ at one position. Each equals the inner product of the contents. So
+# - *Inner products are kept.* At $n = m$ the score has the value that it has at $m = 0$:
+#   $\langle q, k\rangle$.
+# - *So $f$ is linear.* For real numbers $a$, $b$ the square below can be multiplied out into inner
+#   products of values of $f$ at one position. Each equals the inner product of the contents. So
 #   $f(q, m) = O_m q$ with a matrix that keeps inner products, $O_m^\top O_m = I$. Such a matrix is
 #   called **orthogonal**.
-# - *So $O_m$ is a power.* By the wish $O_m^\top O_{m+1}$ is what it is at $m = 0$, namely $O_1$.
-#   Hence $O_{m+1} = O_m O_1$, and $O_m = O_1^m$.
+# - *So $O_m$ is a power.* By the wish $O_m^\top O_{m+1}$ has the value that it has at $m = 0$,
+#   namely $O_1$. Hence $O_{m+1} = O_m O_1$, and $O_m = O_1^m$.
 #
 # $$\begin{gathered}\big|f(aq + bk, m) - a f(q, m) - b f(k, m)\big|^2\\[4pt]
 # = \big|(aq + bk) - aq - bk\big|^2 = 0\end{gathered}$$
 #
-# In the plane an orthogonal matrix is a rotation or a mirror image, and a mirror to the power $m$
-# mirrors at odd positions. This is a second solution, which shows only whether a distance is even
-# or odd.
+# In the plane an orthogonal matrix is a rotation or a reflection (a mirror image). The power $m$ of
+# a reflection is the reflection at odd $m$ and the identity at even $m$. This is a second solution,
+# but its scores show only whether a distance is even or odd.
 
 
 # %%
@@ -688,15 +710,15 @@ print("rotation and mirror keep inner products, and both are linear over the rea
 # For $d$ dimensions we use a theorem of linear algebra without proof, the normal form of an
 # orthogonal matrix. It says that there are perpendicular axes of length 1, the columns of a matrix
 # $P$, along which $O_1$ consists of $2 \times 2$ rotations and of single entries 1 (a component
-# that does not turn) and $-1$ (a mirror). If there are only rotations, then with $R_m$ from
+# that does not turn) and $-1$ (a reflection). If there are only rotations, then with $R_m$ from
 # [the RoPE formula](#the-rope-formula-one-frequency-per-pair):
 #
 # $$P^\top O_1^m P = R_m \;\text{ with the frequencies of } O_1$$
 #
-# So cutting a vector into pairs and turning each is the only way, apart from those entries and a
-# change of coordinates. The coordinates $P$ can be absorbed in the learned $W_q$ and $W_k$. The
-# cell finds the clocks in a random orthogonal matrix. You may skip its eigenvectors, because
-# nothing later needs them.
+# So the only solution is to cut a vector into pairs and turn each pair, apart from those entries
+# and a change of coordinates. The coordinates $P$ can be absorbed in the learned $W_q$ and $W_k$.
+# The cell finds the frequencies in a random orthogonal matrix. You may skip its eigenvectors,
+# because nothing later needs them.
 
 # %%
 A = np.random.default_rng(2).normal(size=(6, 6))
@@ -716,17 +738,17 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 # %% [markdown]
 # ## In short
 #
-# - **Why a rotation?** If inner products depend only on distance, and position 0 changes nothing,
-#   one function for queries and keys is a power of one orthogonal matrix. In the plane it rotates
-#   by $m\theta$, or mirrors.
-#   [Real inner products](#real-inner-products-in-any-number-of-dimensions).
+# - **Why a rotation?** If scores depend only on distance and position 0 changes nothing, one
+#   function for queries and keys is a power of one orthogonal matrix. In the plane it rotates by
+#   $m\theta$ or reflects at odd $m$. [Real inner
+#   products](#real-inner-products-in-any-number-of-dimensions).
 # - **What is the formula?** At position $m$ the pair $(a, b)$ becomes
 #   $(a\cos m\theta_c - b\sin m\theta_c,\; a\sin m\theta_c + b\cos m\theta_c)$, with
 #   $\theta_c = 10000^{-2c/d}$ radians, $c = 0, \dots, d/2 - 1$.
 #   [Four forms](#four-forms-of-one-rotation-matrix-complex-interleaved-rotate_half).
 # - **Which sign?** Positive positions turn counter-clockwise. The score is $q^\top R_{n-m} k$, key
 #   minus query. [The RoPE score](#the-rope-score-key-position-minus-query-position).
-#   [Chapter 41](41_rope_computed.ipynb) tests it.
+#   [Chapter 41](41_rope_computed.ipynb) tests it, and whether scores fall with distance.
 # - **Interleaved or half-split?** Interleaved, pairs $(2c, 2c + 1)$, in RoFormer, GPT-J and Meta's
 #   LLaMA. Half-split, pairs $(c, c + d/2)$, in GPT-NeoX and Hugging Face's LLaMA.
 #   [Layouts](#interleaved-or-half-split).
@@ -734,7 +756,9 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 #   `rope_convert_weights(W, n_heads, to="half")`, back with `to="interleaved"`. $W_v$ and $W_o$ do
 #   not change. [Converting weights](#converting-llama-weights-between-the-layouts).
 # - **Is the value rotated?** No. A rotated value would carry its absolute position into the output.
-#   [Values](#why-rope-does-not-rotate-the-values).
+#   A sinusoidal encoding, which is added to the token, also reaches the values.
+#   [Values](#why-rope-does-not-rotate-the-values),
+#   [RoPE and the sinusoidal encoding](#rope-and-the-sinusoidal-encoding-the-same-rotation).
 
 # %% [markdown]
 # ## Exercises
@@ -744,8 +768,8 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 #
 # ### Exercise 1: Rotate by hand
 #
-# (Easy.) The vector $(2, 1)$ is at position 3, with frequency $\pi/6$. Where is it turned to? Use
-# $\mathrm{i}$, no sines.
+# (Easy.) The vector $(2, 1)$ is at position 3, with frequency $\pi/6$. Which vector does RoPE turn
+# it into? Use $\mathrm{i}$, no sines.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -772,8 +796,8 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 #
 # ### Exercise 2: Two functions
 #
-# (Medium.) Let $f_q(q, m) = A^m q$ and $f_k(k, n) = B^n k$ with invertible matrices. Which $B$
-# makes the scores relative for a given $A$? Try an $A$ that is not a rotation.
+# (Medium.) Let $f_q(q, m) = A^m q$ and $f_k(k, n) = B^n k$ with invertible matrices. For a given
+# $A$, with which $B$ do scores depend only on the distance? Try an $A$ that is not a rotation.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -789,8 +813,8 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 #
 # <details><summary>Solution</summary>
 #
-# $B = (A^\top)^{-1}$. For an orthogonal $A$ this is $A$ itself. So the theorem does need *one*
-# function.
+# $B = (A^\top)^{-1}$. For an orthogonal $A$ this is $A$ itself. So the theorem does need the
+# assumption of *one* function.
 #
 # ```python
 # A = np.array([[1.0, 0.3], [0.0, 1.1]])
@@ -806,7 +830,7 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 # ### Exercise 3: Rotated values that depend only on distance
 #
 # (Hard.) Turn the values, $R_n v_n$, and correct the output at position $m$ so that it is unchanged
-# when the whole sequence moves. What does a value then look like to the query at $m$?
+# when the whole sequence moves. Which vector does the query at $m$ then receive from position $n$?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -822,7 +846,8 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 #
 # <details><summary>Solution</summary>
 #
-# Turn the output back by its own position. Each value arrives turned by $n - m$.
+# Turn the output back by its own position. Then each value contributes a vector that is turned by
+# $n - m$ positions.
 #
 # ```python
 # def with_turned_values(first):
@@ -844,7 +869,7 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 #
 # **Inputs that hide a bug.** At position 0 nothing turns, and at $m = n$ everything cancels.
 # Vectors of ones give the same scores in both layouts, and a single pair is the same in both.
-# Scores by themselves do not show that both sides are turned the wrong way ([chapter
+# Scores by themselves do not show whether queries and keys are both turned the wrong way ([chapter
 # 41](41_rope_computed.ipynb)). Use one vector with a known answer:
 
 # %%
