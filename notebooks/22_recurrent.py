@@ -6,12 +6,12 @@
 # 30 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** A positional encoding can come from a rule instead of a formula or a table: one
-# step turns each position's vector into the next one. You test which steps survive many repetitions,
-# and find that the good ones are rotations. The sinusoidal encoding is one of them. With infinitely
-# small steps the rule becomes FLOATER, which a numerical solver follows. At the end you know what
-# such encodings cost, why errors add up, and what changes if an encoding is multiplied with the word
-# vectors instead of added.
+# **In this chapter.** A positional encoding can come from a rule instead of a formula or a table:
+# one step turns each position's vector into the next one. You test which steps can be repeated
+# often without vectors that grow or shrink. The good steps are rotations. The sinusoidal encoding
+# is one of them. With infinitely small steps the rule becomes FLOATER, a published encoding that a
+# numerical solver computes. At the end you know what such encodings cost, why errors add up, and
+# what changes if an encoding is multiplied with the words.
 
 # %% fold="input" alt="Paths of four steps in the plane: a turn that shrinks, a turn, a turn that grows, and a growing turn held by tanh. What one sees: a spiral in, a circle, a spiral out, a smaller closed curve inside the circle."
 import math

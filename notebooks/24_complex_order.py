@@ -11,7 +11,7 @@
 # component is a complex number that rotates at a constant speed. You derive this, and find the
 # sinusoidal encoding among its special cases. Then you test when attention scores depend only on
 # distance, and train a small model that learns which words should rotate. At the end you know how
-# RoPE differs.
+# the rotary encoding (RoPE, chapter 40) differs.
 
 # %% fold="input" alt="Paths of three components of two words in the plane, positions numbered, and real parts as waves. What one sees: every component goes round its own circle at its own speed; one stands still, one turns clockwise."
 import matplotlib.pyplot as plt

@@ -6,11 +6,11 @@
 # 35 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [21 Learned position embeddings](21_learned.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** A Transformer for images cuts an image into patches. Each patch has a row and a
-# column, so counting the patches with one number loses which of them are neighbours. You build
+# **In this chapter.** A Transformer for images cuts an image into patches. Each patch has a row and
+# a column, so counting the patches with one number loses which of them are neighbours. You build
 # positional encodings for grids from sines and cosines, skip padding as the detector DETR does, and
 # resize a trained table for larger images. Points between the pixels get encodings too. At the end
-# you can tell which sinusoids a file of trained weights contains, and in which order.
+# you can tell which variant of the sinusoidal encoding a file of trained weights uses.
 
 # %% fold="input" alt="Three grids of 15 by 25 cells, coloured by how alike each cell's code is to that of row 5, column 9. What one sees: counted through, a smear along one row; row and column, a cross; Fourier features, a spot."
 import math

@@ -6,11 +6,12 @@
 # 35 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [21 Learned position embeddings](21_learned.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** A position need not be the index of a token. It can be drawn at random, so that
-# training on short texts reaches every row of a long table. It can be a digit's place in its number,
-# so that a model adds by columns. And in a graph, such as a molecule, smooth patterns over the nodes
-# replace the line. You compute all three, mostly with the encodings that you know, and measure what
-# each gives up. At the end you can choose what your model should count.
+# **In this chapter.** A position need not be the index of a token. It can be drawn at random, so
+# that training on short texts reaches every row of a long table. It can be a digit's place in its
+# number, so that a model adds by columns. And in a graph, such as a molecule, smooth patterns over
+# the nodes replace positions on a line. You compute positions of these three kinds, mostly with the
+# encodings that you know, and measure what each kind gives up. At the end you can choose what your
+# model should count.
 
 # %% fold="input" alt="Three panels: eight tokens at their index and at drawn positions; digits of three reversed numbers coloured by place; a molecule of two rings coloured by a code. What one sees: uneven gaps in unbroken order, columns of one colour, a code that changes sign from ring to ring."
 import matplotlib.pyplot as plt

@@ -8,7 +8,7 @@
 # %% [markdown]
 # **In this chapter.** A long text is read in pieces, and the model keeps a memory of the last
 # piece. Absolute positions fail there, so Transformer-XL makes every score depend only on words and
-# distances. You build its four terms, see which curves over the distance a head can draw, and
+# distances. You build its four terms, see how the scores of a head can vary with the distance, and
 # compute all scores cheaply with one padding and one reshape, the relative shift. You also see two
 # mistakes that raise no error, a missing mask and a missing offset, and measure how far back the
 # memory reaches.

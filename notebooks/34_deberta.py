@@ -6,12 +6,12 @@
 # 35 minutes. Needs [30 From absolute to relative: the four terms of a score](30_expansion.ipynb), [33 T5 relative position bias, and TUPE](33_t5.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** A relative bias gives each distance one number, so every pair of words values a
-# distance in the same way. DeBERTa gives each distance two trained vectors instead. The query is
-# multiplied by one and the key by the other, so both words influence how much a distance counts. You
-# build the three terms of the score, find the row of the table that each pair reads, and see where
-# the paper and the released code differ. At the end you can load DeBERTa's weights without mirroring
-# its distances.
+# **In this chapter.** A relative bias gives each distance one number, so every pair of words values
+# a distance in the same way. DeBERTa gives each distance two trained vectors instead. The query is
+# multiplied by one and the key by the other, so both words influence how much a distance counts.
+# You build the three terms of the score, find the row of the table that each pair reads, and see
+# where the paper and the released code differ. At the end you can load DeBERTa's weights without
+# swapping the signs of its distances.
 
 # %% fold="input" alt="Three grids of row numbers read by each pair: c2p, p2c in the paper, p2c in the released code. What one sees: the first and the third are equal, the second is their mirror image."
 import math

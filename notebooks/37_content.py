@@ -8,10 +8,10 @@
 # %% [markdown]
 # **In this chapter.** A bias that depends only on distance treats all texts alike, wherever their
 # sentences end. Here the text itself decides. In the Forgetting Transformer (FoX) each token sets a
-# gate that says how much of the past still counts. In contextual position encoding (CoPE) each query
-# chooses what to count, for example sentences. You compute both by hand, run FoX in a fast attention
-# kernel, and compare their costs. At the end you can add either to a model and test its masks, cache
-# and rounding.
+# gate that says how much of the past still counts. In contextual position encoding (CoPE) each
+# query chooses what to count, for example sentences. You compute both by hand, run FoX in a fast
+# attention kernel (a program for one computation on a GPU), and compare their costs. At the end you
+# can add either to a model and test its masks, cache and rounding.
 
 # %% fold="input" alt="A text of three and a half sentences. Above, weights of the last word: ALiBi's fall by equal shares, FoX's drop at each full stop. Below, positions: the distance is a line, CoPE's count a stair with a step at each full stop."
 import matplotlib.pyplot as plt

@@ -7,10 +7,11 @@
 
 # %% [markdown]
 # **In this chapter.** The RoPE formula is short, and programs still get it wrong: the sign, the
-# positions of a cached or padded batch, the number format of the angles. You rotate one vector by
-# hand, then write the tests that find each of these errors. You see what RoPE does with a KV cache,
-# left padding and packed sequences. At the end you know which mistakes no error message reports,
-# how far the pairs turn in training, and what is proved about scores that fall with distance.
+# positions of a cached or padded batch, the number format of the angles. You rotate a vector by
+# hand and write tests that find these errors. You see what RoPE does with a KV cache (stored keys
+# and values), with padding on the left and with two sequences in one row. At the end you know which
+# mistakes raise no error, how far pairs of components turn in training, and what is proved about
+# scores that fall with distance.
 
 # %% fold="input" alt="Left: map of scores over query and key position, with eight pairs circled. Right: the same scores over the distance. What one sees: diagonal stripes, and one score for each distance."
 import matplotlib.pyplot as plt
