@@ -9,8 +9,8 @@
 # **In this chapter.** Attention only mixes tokens. A Transformer layer needs more: a small network that changes each
 # token by itself, a path past each part so that the training signal survives many layers, and a step that keeps
 # the numbers at one size. You build these parts one by one and measure what goes wrong without each. Then you assemble
-# a block and a whole encoder. At the end you have the usual homework on one page, and you can read the first
-# Transformer line by line.
+# a block and a whole encoder. At the end you have the parts that courses usually set as homework on one page, and you
+# can read the first Transformer line by line.
 
 # %% fold="input" alt="Two data paths from left to right with attention and feed-forward on branches. What one sees: in post-norm both norms stand on the thick main line; in pre-norm on the branches, and one more on the line, after the last block."
 import math
@@ -36,11 +36,11 @@ plt.show()
 # *feed-forward* network compute something to add ($+$), and a *norm* brings the numbers to one size. This chapter
 # explains each box, and why the place of the norm matters.
 #
-# Attention gives each token a weighted mean of values. For given weights that is linear in the values. If the next
-# layer needs $|x|$ of a number $x$, another part must compute it. So each token also goes through a small network,
-# the same for all tokens: the **feed-forward network**, or **MLP** (multilayer perceptron). Its simplest part is a
-# **linear** layer. It multiplies the token, a row of $D$ numbers, by a matrix of weights, and adds a row of numbers
-# called **bias**.
+# Attention gives each token a weighted mean of values. For given weights that is linear in the values, so it cannot
+# turn a number $x$ into something as simple as its absolute value $|x|$. If a later layer needs such a number,
+# another part must compute it. So each token also goes through a small network, the same for all tokens: the
+# **feed-forward network**, or **MLP** (multilayer perceptron). Its simplest part is a **linear** layer. It multiplies
+# the token, a row of $D$ numbers, by a matrix of weights, and adds a row of numbers called **bias**.
 #
 # $$y_f=\sum_{d} x_d\,W_{df}+b_f$$
 
@@ -80,7 +80,9 @@ assert np.allclose(two, one, rtol=0, atol=1e-12)
 # $$\mathrm{FFN}(x)=\max(0,\;x W_1+b_1)\,W_2+b_2$$
 #
 # The first layer is wider: $F$ hidden numbers for $D$ numbers of the token, usually $F=4D$. **Predict**:
-# which weights make $|x|$, with $D=1$ and $F=2$?
+# which weights make $|x|$, with $D=1$ and $F=2$? (The second cell also draws the weights of a whole layer, to count
+# them. `Sizes(11, D, F, 1)` asks for a vocabulary of 11 words, the widths $D$ and $F$, and one layer. `Model(8)` has
+# eight heads.)
 
 
 # %% fold="output"
@@ -115,12 +117,12 @@ show_source(relu, feed_forward)
 
 # %% [markdown]
 # Each token passes by itself: change one input, and only one output changes. So attention mixes tokens, and the
-# network works on each. With $F=4D$ it has twice the weights of an attention with its four matrices of $D\times D$.
-# Together they have $12D^2$, not counting biases and norms.
+# network works on each one separately. With $F=4D$ the network has twice as many weights as an attention layer with its
+# four $D\times D$ matrices. Together they have $12D^2$, not counting biases and norms.
 #
 # ### GELU and SiLU: smooth activations
 #
-# ReLU has a slope of 0 wherever its input is negative: no gradient passes there. Two smooth relatives multiply
+# ReLU has a slope of 0 wherever its input is negative, so no gradient passes there. Two smooth alternatives multiply
 # $x$ by a weight between 0 and 1 instead of cutting it off:
 #
 # $$\mathrm{GELU}(x)=x\,\Phi(x),\qquad \Phi(x)=\tfrac12\left(1+\operatorname{erf}\frac{x}{\sqrt2}\right),
@@ -159,13 +161,13 @@ plt.show()
 #
 # ### Gated feed-forward networks: SwiGLU
 #
-# In many recent models the activation does not replace the hidden numbers, it *multiplies* them. A second
-# linear layer computes a **gate** for each.
+# In many recent models the activation does not replace the hidden numbers but *multiplies* them. A second
+# linear layer computes a **gate** for each hidden number.
 #
 # $$\bigl(\mathrm{SiLU}(x W_g)\odot(x W_1)\bigr)\,W_2$$
 #
 # $\odot$ multiplies component by component. With SiLU this is called SwiGLU. There are three matrices now, so
-# $F$ is often made smaller by a third, to keep the number of weights.
+# $F$ is often made smaller by a third, so that the number of weights does not change.
 
 # %%
 W_gate = rng.standard_normal((2, 5))
@@ -184,25 +186,27 @@ assert ungated == with_gate
 #
 # Training starts from random weights. How large should they be? Take a linear layer with $D$ inputs of mean square 1
 # and $F$ outputs, whose weights are independent with mean 0 and variance $s^2$. Each output is a sum of $D$ terms. On
-# the way back, each gradient of an input is a sum of $F$ terms. (E is the mean over the weights, $L$ the loss.)
+# the way back, each gradient of an input is a sum of $F$ terms. (E is the mean over the weights. In formulas with
+# gradients $L$ is the loss. In the shapes of the code it remains the number of tokens.)
 #
 # $$\mathrm{E}\,y_f^2=D\,s^2,\qquad \mathrm{E}\Bigl(\frac{\partial L}{\partial x_d}\Bigr)^2
 #   =F\,s^2\;\mathrm{E}\Bigl(\frac{\partial L}{\partial y_f}\Bigr)^2$$
 #
-# The choice $s^2=1/D$ keeps the size forward, $s^2=1/F$ backward. Glorot and Bengio (2010) take the compromise
-# $s^2=2/(D+F)$, named **Xavier's rule** after Glorot's first name. It is made for layers that are linear near 0. A
-# ReLU cuts off half: if the numbers are spread symmetrically around 0, it keeps half of the mean square. **He's
-# rule** ([2015](https://arxiv.org/abs/1502.01852)) makes up for it, with the variance 2 over the number of inputs for
-# a layer whose input comes from a ReLU.
+# The choice $s^2=1/D$ keeps the size on the way forward, and $s^2=1/F$ on the way back. Glorot and Bengio (2010) take
+# the compromise $s^2=2/(D+F)$, named **Xavier's rule** after Glorot's first name. It is made for layers that are
+# linear near 0. A ReLU cuts off half: if the numbers are spread symmetrically around 0, it keeps half of the mean
+# square. **He's rule** ([2015](https://arxiv.org/abs/1502.01852)) makes up for it, with the variance 2 over the
+# number of inputs for a layer whose input comes from a ReLU.
 #
-# A feed-forward network with weights of variance $s_1^2$ and $s_2^2$, without biases, does all this in a row.
-# Forward, its mean square is multiplied by $D s_1^2$, a half and $F s_2^2$. Backward, the factors are $D s_2^2$, a
-# half (the slope of ReLU) and $F s_1^2$. The product is the same:
+# A feed-forward network with weights of variance $s_1^2$ and $s_2^2$, without biases, does all this one after the
+# other. Forward, the mean square is multiplied by $D s_1^2$, a half and $F s_2^2$. Backward, the factors are
+# $D s_2^2$, a half (the slope of ReLU) and $F s_1^2$. The product is the same:
 #
 # $$\sigma^2=\tfrac12\,D F\,s_1^2\,s_2^2$$
 #
-# With Xavier's rule and $F=4D$ that is 0.32: each network shrinks its input, and the gradient, to $\sigma=0.566$ of
-# its size. With variances $1/D$ and $2/F$, as He's rule asks for (the first input comes from no ReLU), $\sigma=1$.
+# With Xavier's rule and $F=4D$ this product is 0.32: each network shrinks its input, and the gradient, to
+# $\sigma=0.566$ of its size. With variances $1/D$ and $2/F$, as He's rule asks for (the first input comes from no
+# ReLU), $\sigma=1$.
 
 # %%
 D, F, S = 64, 256, math.sqrt(2 / (64 + 256))  # Xavier's rule
@@ -224,8 +228,8 @@ for rule, law in ((xavier, sigma**2), (he, 1)):
 # %% [markdown]
 # ## Vanishing gradients in a deep stack
 #
-# Weights drawn by Xavier's rule, one of two usual rules, shrink the mean square of what passes through a feed-forward
-# network by a factor $\sigma^2=0.32$, and He's rule keeps it
+# Xavier's rule and He's rule are the two usual ways to draw random weights. With Xavier's rule a feed-forward network
+# multiplies the mean square of its input by a factor $\sigma^2=0.32$, and with He's rule it keeps the mean square
 # ([derivation](#weight-initialisation-xavier-and-he-second-reading)). Now stack 24 such networks, $D=64$, $F=256$.
 # Each is a **sublayer**, and here a whole layer. A function called `wiring` says how a sublayer is built in. The
 # first is `plain`: its output is the next input.
@@ -248,7 +252,8 @@ def loss(W_2, W_1, x, t, wiring, end=lambda x: x):
 
 
 # %% [markdown]
-# We compare the final output with a random target $t$ by half the mean squared error, and compute the gradient with
+# We compare the final output with a random target $t$ by half the mean squared error. This is the loss $L$. (In
+# formulas with gradients $L$ is the loss, in the shapes of arrays the number of tokens.) We compute its gradient with
 # respect to each $W_2$. If $h$ are the hidden numbers and $g$ the gradient with respect to the output $y=hW_2$, then
 #
 # $$L=\frac{1}{2D}\sum_{d}(y_d-t_d)^2,\qquad \frac{\partial L}{\partial W_2}=h^\top g,\qquad
@@ -299,7 +304,8 @@ for name, v in (("Xavier", stacks["plain"]), ("He", by_he)):
 assert (stacks["plain"] < 1e-5).all() and (by_he > 0.5).all() and (by_he < 5).all()
 
 # %% [markdown]
-# Xavier's rule leaves a millionth: this is the **vanishing gradient**. With $\sigma>1$ it would explode instead. With
+# Xavier's rule leaves a millionth of the gradient, which is called a **vanishing gradient**. With $\sigma>1$ it would
+# explode instead. With
 # He's rule the plain stack keeps the size of its gradient. Then why not stack plain layers? Send two random tokens
 # through the same stack, and measure the cosine of the angle between them (about 0 at first).
 
@@ -320,10 +326,10 @@ for rule in (xavier, he):
     assert cosine(plain, **rule) > 0.9
 
 # %% [markdown]
-# The two outputs point in nearly the same direction: the stack has almost lost which token came in. No factor on the
+# The two outputs point in nearly the same direction, so they barely show which token came in. No factor on the
 # weights can fix this, because without biases a positive factor changes all lengths and no angle. And He and others
-# ([2016](https://arxiv.org/abs/1512.03385), figure 1) trained plain convolutional networks, with his rule and a norm:
-# 56 layers had a larger error *on the training data* than 20.
+# ([2016](https://arxiv.org/abs/1512.03385), figure 1) trained plain convolutional networks, with his rule and a norm.
+# The network with 56 layers had a larger error *on the training data* than the one with 20.
 #
 # ## Residual connections
 #
@@ -365,12 +371,12 @@ assert (stacks["residual"] > 100).all() and together < 0.8
 
 # %% [markdown]
 # The two tokens remain further apart, but the gradient went from a millionth to hundreds and more. By this law
-# the numbers in the stream grow 783-fold in mean square, so the error grows, and the gradient with it. We still need
-# something that keeps a token at one size.
+# the mean square of the numbers in the stream grows 783-fold, so the error grows, and the gradient with it. We still
+# need something that keeps a token at one size.
 #
 # ## Layer norm
 #
-# Take a token with the components 1, 2, 3, 4. Its mean is 2.5. The mean of the squared distances from it, the
+# Take a token with the components 1, 2, 3, 4. Their mean is 2.5. The mean of their squared distances from 2.5, the
 # variance, is 1.25. Subtract the mean and divide by the square root of the variance: the token now has variance 1
 # and mean 0. This is **layer norm** (layer normalisation):
 #
@@ -419,8 +425,8 @@ assert np.allclose(np.square(normed).sum(axis=-1), 4, rtol=0, atol=1e-9)
 #
 # ### Layer norm or batch norm: which numbers share a mean
 #
-# **Batch norm**, older and at home in vision, takes each *component*, and the mean and variance of that component
-# over all $M$ tokens of the batch:
+# **Batch norm** is older and was made for vision models. It takes the mean and variance of each *component* over all
+# $M$ tokens of the batch:
 #
 # $$\mathrm{BN}(x)_{bid}=\frac{x_{bid}-\mu_d}{\sqrt{v_d+\varepsilon}},\qquad
 #   \mu_d=\frac1M\sum_{b,i} x_{bid},\qquad v_d=\frac1M\sum_{b,i}(x_{bid}-\mu_d)^2$$
@@ -447,8 +453,8 @@ plt.show()
 
 # %% [markdown]
 # Read the means at the edges: layer norm makes the right-hand column 0, batch norm the bottom row. *Which numbers
-# share a mean* decides *who can influence whom*. Triple token 1 of sequence A, add padding, leave out sequence B,
-# and look how far token 0 of A moves:
+# share a mean* decides *which tokens can influence each other*. Triple token 1 of sequence A, add padding, leave out
+# sequence B, and look how far token 0 of A moves:
 
 # %%
 tripled, padded = X.copy(), np.concatenate([X, np.zeros((2, 5, 4))], axis=1)
@@ -481,14 +487,15 @@ assert np.allclose(by_rms, by_layer, rtol=0, atol=1e-12)
 show_source(layer_norm, rms_norm)
 
 # %% [markdown]
-# The last assertion shows that layer norm is RMS norm of the centred token. RMS norm ignores the length of a token
-# and keeps its direction. Its authors suppose and measure that shifting plays no role; it is not proved. T5 and LLaMA
-# use it.
+# The last assertion shows that layer norm is RMS norm of the centred token. RMS norm ignores the length of a token's
+# vector and keeps its direction. Its authors suppose that subtracting the mean plays no role, and their measurements
+# agree, but it is not proved. T5 and LLaMA use RMS norm.
 #
 # ## Pre-norm and post-norm
 #
-# There are two places for the norm, as in the figure at the top. The first Transformer had it *after* the addition:
-# **post-norm**. Most later models have it at the entrance of the sublayer, on the branch: **pre-norm**.
+# There are two places for the norm, as in the figure at the top. The first Transformer had the norm *after* the
+# addition, which is called **post-norm**. Most later models have it on the branch, before the sublayer, which is called
+# **pre-norm**.
 #
 # $$\text{post:}\quad y=\mathrm{norm}\bigl(x+F(x)\bigr)\qquad\qquad
 #   \text{pre:}\quad y=x+F\bigl(\mathrm{norm}(x)\bigr)$$
@@ -514,7 +521,7 @@ assert np.array_equal(post(x, lambda z: z**2), norm(x + x**2))
 assert np.array_equal(pre(x, lambda z: z**2), x + norm(x) ** 2)
 
 # %% [markdown]
-# **Predict** how both change the gradients of the stack of 24, with Xavier's rule as before.
+# **Predict** how the two change the gradients of the stack of 24 networks, with Xavier's rule as before.
 
 # %% fold="output" alt="Gradient norms of 24 layers in four wirings, on a log axis. What one sees: plain at a millionth, residual at hundreds and more, post-norm and pre-norm near one, pre-norm falling slowly."
 stacks["post-norm"] = gradient_norms(post, 24, seeds=6)
@@ -524,9 +531,9 @@ plots.wiring_gradients(stacks)
 plt.show()
 
 # %% [markdown]
-# Two curves are near 1, between two that are far off. Post-norm gives all layers the same gradient. In pre-norm a
-# layer's gradient falls with its number $n$ and does not depend on how many layers follow. Both laws can be derived:
-# [Gradients by hand](#gradients-by-hand).
+# The curves of the two norms are near 1, and the other two are far above and far below. Post-norm gives all layers
+# the same gradient. In pre-norm a layer's gradient falls with its number $n$ and does not depend on how many layers
+# follow. Both laws can be derived: [Gradients by hand](#gradients-by-hand).
 #
 # Xiong and others (2020, theorem 1) *prove* upper bounds for the last layer of a simplified Transformer at
 # initialisation, which are true with high probability: $O(D\sqrt{\ln D})$ for post-norm, regardless of the depth $N$,
@@ -536,12 +543,12 @@ plt.show()
 #
 # ## The encoder block
 #
-# [Chapter 10](10_attention.ipynb) built attention and heads. In a block they come with three linear layers in
-# front, $W_q$, $W_k$, $W_v$, whose columns are divided among the heads, and $W_o$ behind. The package's function
-# has a second argument, `source`, the rows that give keys and values: $x$ again in self-attention, another sequence in
-# **cross-attention** ([chapter 62](62_model.ipynb)). `share` gives the same keys and values to several query heads, if
-# there are fewer KV heads ([chapter 44](44_fewer_keys.ipynb)). With position it becomes `self_attention`, which
-# [chapter 63](63_decoding.ipynb#the-kv-cache-a-list-of-keys-and-a-list-of-values) shows.
+# [Chapter 10](10_attention.ipynb) built attention and heads. In a block three linear layers come before them, $W_q$,
+# $W_k$, $W_v$, whose columns are divided among the heads, and $W_o$ comes after them. The package's function has a
+# second argument, `source`, the rows that give keys and values: $x$ again in self-attention, another sequence in
+# **cross-attention** ([chapter 62](62_model.ipynb)). `share` gives the same keys and values to several query heads,
+# if there are fewer KV heads ([chapter 44](44_fewer_keys.ipynb)). With positions the function becomes
+# `self_attention`, which [chapter 63](63_decoding.ipynb#the-kv-cache-a-list-of-keys-and-a-list-of-values) shows.
 
 # %%
 rng = np.random.default_rng(10)
@@ -558,7 +565,8 @@ show_source(multi_head_attention)
 
 # %% [markdown]
 # A **block** of an encoder has two sublayers, attention and feed-forward, and around each a
-# residual connection and a norm. (In training, dropout is added: [chapter 62](62_model.ipynb#training-warm-up-dropout-the-loop).)
+# residual connection and a norm. (In training, dropout is applied to the output of each sublayer, before the addition:
+# [chapter 62](62_model.ipynb#training-warm-up-dropout-the-loop).)
 
 
 # %%
@@ -579,10 +587,12 @@ def block(layer, x, n_heads, place):
 
 # %% [markdown]
 # A whole encoder looks up the vectors of the words, times $\sqrt D$
-# ([why](62_model.ipynb#the-input-token-embedding-plus-positional-encoding)). It adds positions, applies the blocks, and for pre-norm
-# the last norm. The package has it as `encode` ([chapter 62](62_model.ipynb)). `Sizes` says how many parameters there
-# are, `Model` what the parameters cannot show, and `init_params` draws them. The cell compares `encode` with our
-# block:
+# ([why](62_model.ipynb#the-input-token-embedding-plus-positional-encoding)). It then adds positions, applies the
+# blocks and, with pre-norm, applies a final norm. The package's function is `encode` ([chapter 62](62_model.ipynb)).
+# `Sizes(11, 8, 32, 1, n_encoder_layers=3)` gives the sizes of all parameters: 11 words, $D=8$, $F=32$, one decoder
+# layer (not used here) and three encoder layers. `Model(2, Sinusoidal(), norm=place)` says what the parameters cannot
+# show: two heads, the encoding, and the place of the norm. `init_params` draws the parameters. The cell compares
+# `encode` with our block:
 
 # %%
 tokens = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])  # (B, L)
@@ -649,10 +659,23 @@ expected = merge_heads(mixed) @ params["W_o"]
 assert np.allclose(my_attention(params, x, 2), expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The page gives the same numbers as the package. To check your own versions, write them into the exercise files
-# `10_attention.py` and `40_rope_derived.py`, with the package's names and arguments. Two choices differ between
-# courses. Some pair the first half of the components with the second half, where this page pairs neighbours
-# ([chapter 40](40_rope_derived.ipynb)). And some give the linear layers biases, where this page has none.
+# The page gives the same numbers as the package. Two choices differ between courses. Some pair the first half of the
+# components with the second half, where this page pairs neighbours ([chapter 40](40_rope_derived.ipynb)). And some give
+# the linear layers biases, where this page has none.
+#
+# To check your versions, write them into one file with the package's names and run `python -m pe_numpy check FILE`. The
+# three functions above would not pass yet, because the checker's versions do more. This is what to add:
+#
+# - `softmax(x, axis=-1)`: use `axis` instead of -1. In a row of only $-\infty$ subtract 0 instead of the largest score,
+#   and divide by 1 instead of the sum 0. All weights of the row are then 0.
+# - `rope(x, positions, frequencies=None, layout="interleaved")`: if $n$ `frequencies` are given, they replace `theta`,
+#   and only the first $2n$ components rotate. Write the rotated pairs into `y = x.copy()`, which keeps the rest, and
+#   float32. In the layout `"half"` $a$ is `x[..., :n]` and $b$ is `x[..., n:2 * n]`. With `positions[..., None]` each
+#   sequence may have its own positions.
+# - `multi_head_attention(params, x, source, n_heads, mask=None)` has no RoPE. Keys and values come from `source`,
+#   `mask` is True where a query may attend, biases such as `params["b_q"]` are added where there are some, and the
+#   weights are also returned. A head has the dimension $K$, the columns of `W_q` over `n_heads`. `W_k` and `W_v` may
+#   have only $G$ heads, so repeat each with `np.repeat(k, n_heads // G, axis=1)`.
 #
 # ## The Transformer of 2017 on one page
 #
@@ -680,9 +703,9 @@ show_source(original.attention, original.feed_forward)
 # %% [markdown]
 # The last three functions put the parts together. `embed` looks up the words, times $\sqrt D$, and adds the
 # sinusoidal encoding. In each layer of `encode` the source attends to itself, then each token passes through the
-# network. Both results are added to their input and normed, which is post-norm. `decode` does the same with the
-# target, but hides the future. In between it attends to the memory, which is what `encode` returned. The last line
-# compares each row with the vector of every word: the logits.
+# network. Each result is added to its input, and the sum is normalised, which is post-norm. `decode` does the same with
+# the target, but hides the future. Between attention and network it also attends to the memory, which is what `encode`
+# returned. The last line compares each row with the vector of every word, which gives the logits.
 
 # %%
 model = Model(2, Sinusoidal(), norm="post")
@@ -702,23 +725,25 @@ show_source(original.embed, original.encode, original.decode)
 # %% [markdown]
 # ## In short
 #
-# - **Pre-norm or post-norm: which is easier to train?** Pre-norm, $x+F(\mathrm{norm}(x))$. It trains without warm-up
-#   (Xiong and others, 2020). Post-norm is $\mathrm{norm}(x+F(x))$. Pre-norm has one more norm after the last layer.
-#   [Pre-norm and post-norm](#pre-norm-and-post-norm).
-# - **How do gradients differ between layers?** At the start, in a stack of feed-forward layers, all post-norm layers
-#   get the same gradient. In pre-norm a layer's gradient falls with its number.
-#   [Gradients by hand](#gradients-by-hand).
-# - **Xavier or He?** Xavier (Glorot) for layers that are linear near 0: variance $2/(D+F)$ for $D$ inputs and $F$
-#   outputs. He after a ReLU: $2/D$, because ReLU removes half of the mean square.
-#   [Weight initialisation](#weight-initialisation-xavier-and-he-second-reading).
+# - **What is the feed-forward network, and how many weights has a layer?** Two linear layers with an activation
+#   between them, applied to each token: $\max(0,xW_1+b_1)W_2+b_2$, usually $F=4D$. With attention a layer has $12D^2$
+#   weights. GELU, SiLU and SwiGLU are other activations. [Feed-forward network](#feed-forward-network-mlp), [GELU and
+#   SiLU](#gelu-and-silu-smooth-activations), [SwiGLU](#gated-feed-forward-networks-swiglu).
+# - **Pre-norm or post-norm?** Pre-norm, $x+F(\mathrm{norm}(x))$. It trains without warm-up (Xiong and others, 2020) and
+#   has one more norm after the last layer. Post-norm is $\mathrm{norm}(x+F(x))$.
+#   [Pre-norm and post-norm](#pre-norm-and-post-norm), [how gradients differ](#gradients-by-hand).
+# - **Layer norm, batch norm or RMS norm?** Layer norm uses only the $D$ numbers of *one token*. Batch norm mixes
+#   tokens, so padding, other sentences and the future leak in. RMS norm leaves out the mean and the bias. [Layer norm
+#   or batch norm](#layer-norm-or-batch-norm-which-numbers-share-a-mean), [RMS norm](#rms-norm-without-the-mean).
+# - **What has a decoder block more, and where is dropout?** An encoder block has attention and feed-forward. A decoder
+#   block also has cross-attention, and hides the future. Dropout acts on each sublayer's output.
+#   [The encoder block](#the-encoder-block), [the decoder's code](#the-transformer-of-2017-on-one-page).
 # - **Why a residual connection?** It keeps a path open around each layer: the derivative is $I+J$. Without it, 24
 #   layers turn two random tokens into nearly one direction (by Xavier's rule a cosine of 0.965, with it 0.687).
 #   [Residual connections](#residual-connections).
-# - **Layer norm or batch norm?** Layer norm: it uses only the $D$ numbers of *one token*. Batch norm mixes tokens,
-#   so padding, other sentences and the future leak in.
-#   [Layer norm or batch norm](#layer-norm-or-batch-norm-which-numbers-share-a-mean).
-# - **What does RMS norm leave out?** The mean and the bias: it divides by the square root of the mean square.
-#   [RMS norm](#rms-norm-without-the-mean).
+# - **Xavier or He?** Xavier (Glorot) for layers that are linear near 0: variance $2/(D+F)$ for $D$ inputs and $F$
+#   outputs. He after a ReLU: $2/D$, because ReLU removes half of the mean square.
+#   [Weight initialisation](#weight-initialisation-xavier-and-he-second-reading).
 
 # %% [markdown]
 # ## Exercises
@@ -775,7 +800,7 @@ show_source(original.embed, original.encode, original.decode)
 #
 # <details><summary>Solution</summary>
 #
-# Without a residual connection, the tokens become nearly one vector within four layers. Dong and others (2021) prove
+# Without a residual connection, the tokens become almost identical within four layers. Dong and others (2021) prove
 # this for attention only, and find that residual connections and feed-forward networks stop it. With random weights
 # of this size the residual connection only slows it down. Branches scaled by $1/\sqrt N$ keep the tokens apart (Noci
 # and others, 2022).
@@ -1018,15 +1043,15 @@ plots.gradient_by_layer(by_norm)
 plt.show()
 
 # %% [markdown]
-# In the encoder the law is true in kind: within a factor of 2 for post-norm, falling for
-# pre-norm. In the decoder of post-norm the gradient shrinks in every block on its way down and ends near a fortieth.
+# In the encoder the law is true in kind: gradients agree within a factor of 2 for post-norm and fall for
+# pre-norm. In the post-norm decoder the gradient shrinks in every block on its way down and ends near a fortieth.
 #
 # Why there? Cross-attention computes $\mathrm{norm}(x+C(x))$, where $C(x)$ is a weighted mean of values made from the
-# *encoder's* output. It makes the sum longer, and the norm divides by that length. But at initialisation $C(x)$
-# barely depends on $x$, so almost no gradient comes back through it. And it is long, because the encoder's tokens
-# have become nearly one vector (as in exercise 2); the mean of sixteen different ones would be short. The cell
-# takes one half of this explanation away at a time: cross-attention off, by $W_o=0$; or on, with independent vectors
-# instead of the encoder's output. Then it puts GPT-2's factor back in.
+# *encoder's* output. $C(x)$ makes the sum longer, and the norm divides by that length. But at initialisation $C(x)$
+# barely depends on $x$, so almost no gradient comes back through it. And $C(x)$ is long, because the encoder's tokens
+# have become almost identical (as in exercise 2). The mean of sixteen different vectors would be short. The cell
+# takes one half of this explanation away at a time: it turns cross-attention off, by $W_o=0$, or leaves it on, with
+# independent vectors instead of the encoder's output. Then it puts GPT-2's factor back in.
 
 # %%
 runs = {"as it is": {}, "no cross": {"cross": 0.0}, "independent": {"unlike": True}}
@@ -1036,9 +1061,9 @@ for name, own in {**runs, "GPT-2": {"ending": 1.0}}.items():
     assert (v[0] > 0.5 * v[-1]) == (name != "as it is")
 
 # %% [markdown]
-# Take either half away, and the gradient remains. At initialisation only the post-norm *decoder* loses it here, and a
-# smaller start cures it. Liu and others (2020) report the same decoder's vanishing gradient in full-sized models, and
-# that curing it does not make post-norm train as easily.
+# Take either half away, and the gradient no longer vanishes. At initialisation only the post-norm *decoder* loses its
+# gradient here, and smaller initial weights prevent that. Liu and others (2020) report the same decoder's vanishing
+# gradient in full-sized models, and that curing it does not make post-norm train as easily.
 #
 # ## In practice
 #
