@@ -727,14 +727,15 @@ show_source(original.embed, original.encode, original.decode)
 #
 # - **What is the feed-forward network, and how many weights has a layer?** Two linear layers with an activation
 #   between them, applied to each token: $\max(0,xW_1+b_1)W_2+b_2$, usually $F=4D$. With attention a layer has $12D^2$
-#   weights. GELU, SiLU and SwiGLU are other activations. [Feed-forward network](#feed-forward-network-mlp), [GELU and
-#   SiLU](#gelu-and-silu-smooth-activations), [SwiGLU](#gated-feed-forward-networks-swiglu).
+#   weights. GELU, SiLU and SwiGLU are other activations. [Feed-forward network](#feed-forward-network-mlp),
+#   [GELU and SiLU](#gelu-and-silu-smooth-activations), [SwiGLU](#gated-feed-forward-networks-swiglu).
 # - **Pre-norm or post-norm?** Pre-norm, $x+F(\mathrm{norm}(x))$. It trains without warm-up (Xiong and others, 2020) and
 #   has one more norm after the last layer. Post-norm is $\mathrm{norm}(x+F(x))$.
 #   [Pre-norm and post-norm](#pre-norm-and-post-norm), [how gradients differ](#gradients-by-hand).
 # - **Layer norm, batch norm or RMS norm?** Layer norm uses only the $D$ numbers of *one token*. Batch norm mixes
-#   tokens, so padding, other sentences and the future leak in. RMS norm leaves out the mean and the bias. [Layer norm
-#   or batch norm](#layer-norm-or-batch-norm-which-numbers-share-a-mean), [RMS norm](#rms-norm-without-the-mean).
+#   tokens, so padding, other sentences and the future leak in. RMS norm leaves out the mean and the bias.
+#   [Layer norm or batch norm](#layer-norm-or-batch-norm-which-numbers-share-a-mean),
+#   [RMS norm](#rms-norm-without-the-mean).
 # - **What has a decoder block more, and where is dropout?** An encoder block has attention and feed-forward. A decoder
 #   block also has cross-attention, and hides the future. Dropout acts on each sublayer's output.
 #   [The encoder block](#the-encoder-block), [the decoder's code](#the-transformer-of-2017-on-one-page).

@@ -9,8 +9,8 @@
 # **In this chapter.** Training needs the gradient: how the loss changes when each parameter moves a little. A
 # derivation by hand is new work for each model, and moving each parameter takes too many runs. You build a machine
 # that records each operation and applies the chain rule backwards, first for single numbers, then for arrays in
-# ordinary NumPy code. Then you use the gradients in gradient descent, momentum, Adam, weight decay and clipping. At
-# the end a small attention learns where to look.
+# ordinary NumPy code. Then you use the gradients to train, by gradient descent and its improvements: momentum, Adam,
+# weight decay and clipping. At the end a small attention layer learns where to look.
 
 # %% fold="input" alt="A graph of five boxes: x and y lead to u, u and x lead to v, v leads twice to L. Each box shows its value and its gradient, each arrow its slope; x collects 16 and 48 to 64."
 import math
@@ -67,15 +67,15 @@ print(f"by differences: {differences[0]:.4f}, {differences[1]:.4f}")
 assert by_hand == [64, 32] and np.allclose(differences, by_hand, rtol=0, atol=1e-3)
 
 # %% [markdown]
-# Neither is enough. By hand, each new model needs a new derivation. Differences need one more run of the model for
+# Neither way is enough. By hand, each new model needs a new derivation. Differences need one more run of the model for
 # each parameter, and one block of the first Transformer has about three million ([chapter 60](60_layers.ipynb)). The
 # third way, a machine that applies the chain rule for us, is the subject of this chapter.
 #
 # ### Gradient check by finite differences
 #
-# The machine must be checked by something that is not itself, and differences are right for that. Taken from both
-# sides they are called **central**. In float64, central differences with a step near $10^{-5}$ are good to ten
-# digits, in float32 at its best step to about four: **check gradients in float64**
+# The machine must be checked by something that is not itself, and finite differences are right for that. Differences
+# taken from both sides are called **central**. In float64, central differences with a step near $10^{-5}$ are good to
+# ten digits, in float32 at its best step to about four. So **check gradients in float64**
 # ([why](#how-exact-is-a-finite-difference)).
 #
 # And you need not move each parameter by itself. Move all of them in one step along a random direction $d$: the loss
@@ -145,8 +145,8 @@ assert (x.grad, y.grad) == (64.0, 32.0)
 assert x.grad == v.grad + u.grad * y.value  # both uses of x
 
 # %% [markdown]
-# That is right, without a derivation. Now double a number sixteen times, $z\leftarrow z+z$: there are 17 numbers.
-# **Predict** how many visits the walk makes.
+# The gradients are right, without a derivation. Now double a number sixteen times, $z\leftarrow z+z$: there are 17
+# numbers. **Predict** how many visits the walk makes.
 
 # %% fold="output"
 z = start = Number(1.0)
@@ -188,11 +188,13 @@ arrows = [(names[p], name, s) for node, name in names.items() for p, s in node.s
 assert arrows == edges  # the picture at the top
 
 # %% [markdown]
-# This is **reverse mode**, or backpropagation, in about 25 lines. It differentiates every function made of `+`, `*`
-# and `tanh`, with any loops and branches (as deep as Python's recursion goes). An example is a linear layer with a
-# tanh. What does it cost? The walk takes each arrow once, with one multiplication and one addition, and an operation
-# has one or two arrows. So, **however many parameters there are**, all gradients together cost a small multiple of
-# the computation itself. Count the multiplications by something other than 1:
+# This is **reverse mode**, or backpropagation, in about 25 lines. *Forward mode* carries the slopes the other way,
+# and needs one run for each parameter ([exercise 1](#exercise-1-forward-mode-with-dual-numbers)). Reverse mode
+# differentiates every function made of `+`, `*` and `tanh`, with any loops and branches (as deep as Python's
+# recursion goes). An example is a linear layer with a tanh. What does the walk cost? It takes each arrow once, with
+# one multiplication and one addition, and an operation has one or two arrows. So, **however many parameters there
+# are**, all gradients together cost a small multiple of the computation itself. Count the multiplications by
+# something other than 1:
 #
 # $$\text{forward: } DF,\qquad\text{back: } 2DF\;+\;F\ \text{for the }\tanh$$
 
@@ -212,14 +214,14 @@ assert forward == D * F and back == 2 * D * F + F
 
 # %% [markdown]
 # The way back takes twice the forward multiplications for all 288 parameters, where central differences need two runs
-# for each. What is wrong with this tape is its grain: over eight hundred Python objects for one small layer and one
+# for each. The steps of this tape are too small: it needs over eight hundred Python objects for one small layer and one
 # token.
 #
 # ## From numbers to arrays: vector-Jacobian products
 #
 # Record whole array operations instead. Let $g$ be the gradient with respect to an operation's result. From each
-# operation we need a function that turns $g$ into the gradient of an argument. Elsewhere it is called a
-# **vector-Jacobian product** (VJP). This book calls it a **pull**. *Matrix product*, $z_{ab}=\sum_k x_{ak}y_{kb}$:
+# operation we need a function that turns $g$ into the gradient of an argument. Such a function is called a
+# **vector-Jacobian product** (VJP). This book also calls it a **pull**. *Matrix product*, $z_{ab}=\sum_k x_{ak}y_{kb}$:
 # the entry $x_{ak}$ moves every $z_{ab}$ of its row, with slope $y_{kb}$. So
 #
 # $$\frac{\partial L}{\partial x_{ak}}=\sum_b g_{ab}\,y_{kb}=(g\,y^\top)_{ak},\qquad
@@ -239,8 +241,8 @@ assert np.allclose(loops, data[0][:, None] * tanh_slope[None, :], rtol=0, atol=1
 # %% [markdown]
 # *Broadcasting.* NumPy adds a row $b$ to each row of $x$. It uses $b_k$ many times, and a number that is used many
 # times gets the sum of what comes back: forward a copy, backward a sum. *Reading rows* follows the same rule. An
-# embedding reads rows of a table, $z_n=E_{w_n}$, some of them twice. The gradient puts each $g_n$ back where it was
-# read, and adds:
+# embedding reads rows of a table, $z_n=E_{w_n}$, some of them twice. Its pull adds each $g_n$ to the row that was
+# read:
 #
 # $$\frac{\partial L}{\partial b_k}=\sum_n g_{nk},\qquad
 #   \frac{\partial L}{\partial E_w}=\sum_{n\,:\,w_n=w}g_n$$
@@ -264,7 +266,7 @@ assert np.allclose(by_rows - wrong, lost, rtol=0, atol=1e-12)
 # %% [markdown]
 # Here are some of the package's rules for NumPy's ufuncs (functions that work entry by entry, and the matrix product).
 # Each takes the value $z$ and the arguments, and returns one pull for each argument. A table of derivatives can have
-# misprints, so the second cell below checks them all, each ufunc and each argument, by differences.
+# misprints, so the second cell below checks the rule for each argument of each ufunc by finite differences.
 
 
 # %%
@@ -323,13 +325,13 @@ print(answers)
 assert answers[1] == "ufunc add" and answers[3] == "function sum"
 
 # %% [markdown]
-# The array on the left of the `+` stepped back as well. So an object that looks like an array can travel through
-# ordinary NumPy code and take notes on the way. (Functions of our own, such as `softmax`, are not part of NumPy; the
-# decorator `differentiable` lets them ask first as well.) The package's `Tensor` does for arrays what `Number` does
-# for numbers. It has a value, and steps of (parent, pull). It computes each value on ordinary arrays, and records the
-# pulls. `value_and_grad(f)` wraps the arrays of the first argument, which may be nested dictionaries, calls $f$ and
-# walks back, as you did, but without recursion. Each step is freed as soon as it is used. Nothing is stored in the
-# parameters: an ordinary call of $f$ leaves no tape.
+# Even with an ordinary array on the left of the `+`, NumPy asked the spy. So an object that looks like an array can
+# travel through ordinary NumPy code and take notes on the way. (Functions of our own, such as `softmax`, are not part
+# of NumPy; the decorator `differentiable` lets them ask first as well.) The package's `Tensor` does for arrays what
+# `Number` does for numbers. It has a value, and steps of (parent, pull). It computes each value on ordinary arrays,
+# and records the pulls. `value_and_grad(f)` wraps the arrays of the first argument, which may be nested dictionaries,
+# calls $f$ and walks back, as you did, but without recursion. Each step is freed as soon as it is used. Nothing is
+# stored in the parameters: an ordinary call of $f$ leaves no tape.
 
 # %%
 t = autodiff.Tensor(np.array([[0.0, 1.0], [2.0, 3.0]]))
@@ -366,10 +368,10 @@ assert abs(rate - (ends[0] - ends[1]) / 2e-5) < 1e-9
 # %% [markdown]
 # ## Gradients of softmax, layer norm, cross-entropy and RoPE
 #
-# Rules for single steps would be enough, but some functions are worth their own rule. **Softmax**:
+# Rules for single steps would be enough, but some functions are worth a separate rule. **Softmax**:
 # [chapter 10](10_attention.ipynb) derived $\partial w_j/\partial x_m=w_j(\delta_{jm}-w_m)$. **Layer norm**:
 # [chapter 60](60_layers.ipynb) has the Jacobian of $z=s\,(x-\bar x)$, where $s$ is one over the standard deviation.
-# It is symmetric, so pulling means applying it.
+# The Jacobian is symmetric, so pulling back means multiplying by it.
 #
 # $$\text{softmax:}\quad\frac{\partial L}{\partial x_m}=\sum_j g_j\,w_j(\delta_{jm}-w_m)
 #   =w_m\Bigl(g_m-\sum_j g_jw_j\Bigr)$$
@@ -425,10 +427,10 @@ assert np.allclose(rope(slope, places), g, rtol=0, atol=1e-12)  # no length is l
 # %% [markdown]
 # ## The cost of backpropagation: time and memory
 #
-# Time: a matrix product of sizes $(n,D)$ and $(D,F)$ takes $nDF$ multiplications, and its two pulls take as many
-# each. In a large model the products are most of the work, so a step costs about **three forward runs**.
+# Time: a matrix product of sizes $(n,D)$ and $(D,F)$ takes $nDF$ multiplications, and each of its two pulls takes as
+# many. In a large model the matrix products are most of the work, so a step costs about **three forward runs**.
 #
-# Memory: the walk needs the values of the forward run, so all of them are stored until it has used them. Here are
+# Memory: the walk back needs the values of the forward run, so all of them are stored until it has used them. Here are
 # pre-norm feed-forward layers of [chapter 60](60_layers.ipynb), float32, for 256 tokens. **Predict** how the tape
 # grows with the layers.
 
@@ -446,7 +448,7 @@ for n_layers in (1, 2, 4):
     assert len(held) == 7 * n_layers
 
 # %% [markdown]
-# It grows in a straight line. On ordinary arrays the same call stores nothing.
+# The tape grows in proportion to the number of layers. On ordinary arrays the same call stores nothing.
 #
 # ## Limits of the tape (second reading)
 #
@@ -489,8 +491,9 @@ assert value_and_grad(lambda x: np.sum(abs(x)))(np.zeros(1))[1].tolist() == [0.0
 #
 # $$\theta_t=\theta_{t-1}-\eta\,g_t,\qquad\theta_{k,t}=(1-\eta\lambda_k)^t\;\theta_{k,0}$$
 #
-# This shrinks only if $|1-\eta\lambda_k|<1$ for all $k$: $\eta<2/\lambda_{\max}$. The steepest direction sets the
-# limit, and the shallowest has to live with it. **Predict** what happens at $\eta=0.079$ and at $0.081$.
+# Every component shrinks only if $|1-\eta\lambda_k|<1$ for all $k$, that is, if $\eta<2/\lambda_{\max}$. The steepest
+# direction sets the limit, and in the shallowest direction progress is therefore slow. **Predict** what happens at
+# $\eta=0.079$ and at $0.081$.
 
 
 # %% fold="output"
@@ -512,7 +515,7 @@ for eta in (0.079, 0.081):
 
 # %% [markdown]
 # **Momentum** helps the shallow direction. It keeps a velocity $u$. Each gradient adds to it, and a share $\mu$ of it
-# is kept from step to step:
+# remains from step to step:
 #
 # $$u_t=\mu\,u_{t-1}-\eta\,g_t,\qquad\theta_t=\theta_{t-1}+u_t$$
 #
@@ -542,7 +545,7 @@ show_source(sgd)
 # $(1-\beta_1^t)\,g$. Dividing by $1-\beta_1^t$ makes it right from the first step. Except for $\epsilon$, the first
 # step has the length $\eta$ in *every* parameter whose gradient is not 0: $g/\sqrt{g^2}=\pm1$. And a loss that is
 # multiplied by a thousand gives the same path. So layers whose gradients differ in size, as in
-# [chapter 60](60_layers.ipynb), move at one pace.
+# [chapter 60](60_layers.ipynb), move at the same speed.
 
 # %% fold="output"
 adam = descend(lambda p, g, s: adamw(p, g, s or adamw_state(p), 0.5, weight_decay=0), 60)
@@ -570,14 +573,19 @@ plots.bowl_paths(curvatures, paths)
 plt.show()
 
 # %% [markdown]
-# The bowl is chosen to show *how* they move, and is not a race: which optimiser is fastest depends on the bowl and on
-# the rates.
+# The bowl is chosen to show *how* the optimisers move, and is not a race: which one is fastest depends on the bowl and
+# on the rates.
+#
+# **Which learning rate for a real model?** Its curvatures are not known, so the rate is found by trial. A rule of
+# thumb is to try a few rates, each about three times the one before, and to take the largest with which the loss
+# still falls smoothly. The rate is mostly combined with a warm-up and falls later
+# ([schedules in chapter 62](62_model.ipynb#training-warm-up-dropout-the-loop)).
 #
 # ### Weight decay and clipping
 #
 # **Weight decay** pulls every weight a little towards 0 in each step. In gradient descent you may add $\lambda\theta$
-# to the gradient. In Adam you may not: it would be divided by the square root of $v$ like everything else. **AdamW**
-# takes it outside ($\hat m$ and $\hat v$ are the corrected means):
+# to the gradient. In Adam you may not, because the decay would be divided by the square root of $v$ like the gradient.
+# **AdamW** subtracts the decay outside this division ($\hat m$ and $\hat v$ are the corrected means):
 #
 # $$\theta_t=\theta_{t-1}-\eta\left(\frac{\hat m_t}{\sqrt{\hat v_t}+\epsilon}+\lambda\,\theta_{t-1}\right)$$
 #
@@ -604,15 +612,17 @@ step, _ = adamw(W, {"W": np.full((1, 1), 3.0)}, adamw_state(W), 0.01, weight_dec
 assert np.isclose(step["W"][0, 0], 2 - 0.01 * (3 / (3 + 1e-9) + 0.1 * 2), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Outside, both shrink alike (the rest are Adam's first steps, which do not quite cancel). Inside, the weight with the
-# small gradients falls to 0.16, and the other barely moves.
+# With the decay outside, both weights shrink alike (the difference comes from Adam's first steps, which do not quite
+# cancel). With the decay inside, the weight with the small gradients falls to 0.16, and the other barely moves.
 #
-# **Clipping.** Once in a while a batch gives a gradient ten times too long, and one step spoils much work. So the
+# **Clipping.** Once in a while a batch gives a gradient that is ten times too long, and one step undoes the work of
+# many. So the
 # gradients of *all* parameters together are shortened to a largest norm $c$:
 #
 # $$g\leftarrow g\,\min\left(1,\frac{c}{\lVert g\rVert}\right)$$
 #
-# The norm is taken over all numbers in one row. Clipping each array by itself would change the direction.
+# The norm is taken over all gradients together, as if they were one vector. Clipping each array by itself would
+# change the direction.
 
 # %%
 grads = {"W": np.array([[30.0]]), "b": np.array([0.4])}
@@ -626,10 +636,10 @@ show_source(clip_gradients)
 # %% [markdown]
 # ## Train a T5 bias to attend to the previous token
 #
-# Last, everything together, on the book's own subject. Each token should attend to the token before it. We give the
-# model nothing but a T5 bias ([chapter 33](33_t5.ipynb)): one number for each distance, added to scores that are all
-# 0, and values that are one-hot tokens. The loss is the mean square between the output and the token before. At the
-# start all biases are 0, so every token looks at its whole past alike.
+# Last, we use everything together, on the subject of this book. Each token should attend to the token before it. We
+# give the model nothing but a T5 bias ([chapter 33](33_t5.ipynb)): one number for each distance, added to scores that
+# are all 0, and values that are one-hot tokens. The loss is the mean squared difference between the output and the
+# token before. At the start all biases are 0, so every token attends equally to itself and its whole past.
 
 # %%
 places = np.arange(12)
@@ -669,12 +679,14 @@ plt.show()
 # %% [markdown]
 # ## In short
 #
-# - **How can NumPy differentiate my function as it stands?** NumPy asks an unknown argument what `np.exp` of it is,
-#   by `__array_ufunc__` and `__array_function__`. A `Tensor` answers, and records what was done.
-#   [Hooking into NumPy](#hooking-into-numpy-__array_ufunc__).
-# - **What do all gradients cost?** A training step costs about three forward runs, however many parameters there are.
-#   For a linear layer the way back takes twice its multiplications.
-#   [Reverse mode](#reverse-mode-a-tape-for-single-numbers).
+# - **What do all gradients cost?** Time: a training step costs about three forward runs, however many parameters there
+#   are. Memory: all values of the forward run are stored. Forward mode would need a run per parameter.
+#   [The cost of backpropagation](#the-cost-of-backpropagation-time-and-memory),
+#   [forward mode](#exercise-1-forward-mode-with-dual-numbers).
+# - **How large may the learning rate be?** For gradient descent on a bowl, less than $2/\lambda_{\max}$, two over its
+#   largest curvature. For a real model try rates, and use a
+#   [schedule](62_model.ipynb#training-warm-up-dropout-the-loop).
+#   [Gradient descent](#gradient-descent-momentum-and-adam).
 # - **How do I check a gradient?** By central differences in float64, with a step near $10^{-5}$, along one random
 #   direction. Two runs check all parameters. [Gradient check](#gradient-check-by-finite-differences).
 # - **What are the gradients of softmax, cross-entropy, broadcasting?** Softmax has $w\,(g-\sum gw)$. Cross-entropy has
@@ -684,8 +696,9 @@ plt.show()
 # - **Where is decay in AdamW, and what does clipping do?** Decay is subtracted beside Adam's step. Inside, it would be
 #   divided like the gradient, and parameters with large gradients would barely shrink. Clipping shortens all gradients
 #   together to a largest norm. [Weight decay and clipping](#weight-decay-and-clipping).
-# - **How large may the learning rate be?** For gradient descent on a bowl, less than $2/\lambda_{\max}$, two over its
-#   largest curvature. [Gradient descent](#gradient-descent-momentum-and-adam).
+# - **How can NumPy differentiate my function as it stands?** NumPy asks an unknown argument what `np.exp` of it is,
+#   by `__array_ufunc__` and `__array_function__`. A `Tensor` answers, and records what was done.
+#   [Hooking into NumPy](#hooking-into-numpy-__array_ufunc__), [the walk back](#reverse-mode-a-tape-for-single-numbers).
 
 # %% [markdown]
 # ## Exercises

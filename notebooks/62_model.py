@@ -8,9 +8,9 @@
 # %% [markdown]
 # **In this chapter.** A translator reads one sequence and writes another. You build a Transformer for the smallest
 # such task, writing a string backwards: an encoder that reads, a decoder that writes, and attention between the two.
-# You train it in seconds and look at what it attends to. Then you break it on purpose, by taking away the shift, the
-# mask, the memory or the positions. At the end you can write a training loop, and find mistakes that no error message
-# reports.
+# You train it in seconds and look at what it attends to. Then you break it on purpose: the decoder sees the letter that
+# it should predict, or the encoder passes on too little, or positions are left out. At the end you can write a training
+# loop, and find mistakes that no error message reports.
 
 # %% fold="input" alt="Two towers of boxes. Left, the encoder: letters, embedding, self-attention both ways, feed-forward, memory. Right, the decoder: shifted inputs, masked self-attention, cross-attention to the memory, feed-forward, logits."
 import math
@@ -51,11 +51,12 @@ no_end = np.where(example["targets"] == LETTERS.index("$"), PAD, example["target
 assert np.array_equal(example["inputs"][:, 1:], no_end[:, :-1])
 
 # %% [markdown]
-# The inputs are the targets without `$`, one position later, with `^` in front. Most mistakes come from this shift.
+# The inputs are the targets without `$`, shifted by one position, with `^` in front. Most mistakes come from this
+# shift.
 #
-# **Two attempts that fail.** *Write while reading*: the first letter that is needed has not been read yet. *Read to
-# the end, keep one vector, then write*: this is how recurrent networks translated in 2014. One vector must then
-# contain everything, however long the string. We will train that as well, and count.
+# **Two attempts that fail.** *Write while reading* fails because the first letter that is needed has not been read yet.
+# *Read to the end, keep one vector, then write* is how recurrent networks translated in 2014. One vector must then
+# contain everything, however long the string. We will train such a model as well, and count its mistakes.
 #
 # **The idea**, in the figure at the top: keep a vector for *every* token of the source, and let the writer look at
 # whichever it needs. The reader is the **encoder**. What it keeps is the **memory**. The writer is the **decoder**,
@@ -105,7 +106,7 @@ show_source(Sizes, Model)
 # compressed: $S$ tokens go in, $S$ vectors come out.
 #
 # Strings of different length share a batch, so the shorter ones are padded, and a mask must hide the padding. `real`
-# marks the non-padding tokens. The test is that a padded string gives the same memory as without padding. **Predict**
+# marks the non-padding tokens. The test is that a string gives the same memory with padding and without. **Predict**
 # what is wrong without `real`. (In the code, a `Context` is what one call knows about its tokens: positions, padding,
 # masks. `stack` serves the decoder as well.)
 
@@ -149,8 +150,8 @@ assert np.allclose(output[0], o @ p["W_o"], rtol=0, atol=1e-12)
 show_source(cross_attention)
 
 # %% [markdown]
-# Here is the whole decoder from five functions that you know. It takes *any* mask, which we need later. The last line
-# multiplies by the output matrix. The result is $V$ numbers per row, the **logits**, whose softmax is the
+# Here is the whole decoder, built from five functions that you know. It takes *any* mask, which we need later. The
+# last line multiplies by the output matrix. The result is $V$ numbers per row, the **logits**, whose softmax is the
 # distribution of the next token.
 
 
@@ -172,7 +173,7 @@ def decode_with(params, tokens, memory, mask, across=None):
 
 
 # %% [markdown]
-# The package's `decode` does it for any model. Its `cache` is the subject of [chapter 63](63_decoding.ipynb), and
+# The package's `decode` does the same for any model. Its `cache` is the subject of [chapter 63](63_decoding.ipynb), and
 # `watch` takes the attention weights out, for us to look at. The last four lines of its `block` are the three steps.
 # One call makes all predictions: because of the causal mask, row $t$ of the long call is the last row of a call
 # with the first $t+1$ inputs. So when a model trains, *every* row predicts and enters the loss. When it writes, only
@@ -194,13 +195,14 @@ show_source(block)
 # What should the decoder learn? The probability of a whole target $y = (y_0, \dots, y_n)$, given the source $x$. The
 # definition of conditional probability, used again and again, splits it without any assumption into a product of
 # $p(y_t \mid y_0, \dots, y_{t-1}, x)$ over all positions $t$. So it is enough to predict the *next* token from the
-# true ones before it. In training we have them, so we feed them, whatever the model itself would have written. This
-# is **teacher forcing**: after each answer, right or wrong, the teacher gives the right one, and the next question
-# starts from there.
+# true tokens before it. In training we have the true tokens, so the decoder gets them, whatever the model itself
+# would have written. This is **teacher forcing**: after each answer, right or wrong, the teacher gives the right one,
+# and the next question starts from there.
 #
 # Now the trap. The rows of the decoder see their own input (the mask allows $j \le t$). If input $t$ were the target
 # $y_t$, row $t$ would be asked for a token that it is given. So the inputs are **shifted to the right**: row $t$ gets
-# the token before, and row 0 gets the mark `^`. Here the batch has the shift; some libraries do it in the model.
+# the token before, and row 0 gets the mark `^`. Here the batch contains the shifted inputs; some libraries shift in
+# the model.
 #
 # $$u_0 = \text{BOS},\qquad u_t = y_{t-1}$$
 
@@ -234,8 +236,8 @@ print("rows that change:", np.flatnonzero(moved).tolist())
 assert not moved[: 3 + 1].any() and moved[3 + 1 :].all()
 
 # %% [markdown]
-# Row 3, which must predict that target, does not change: it cannot see it. Shift and mask are needed *together*. The
-# figure shows what each row sees with both, and with one missing.
+# Row 3, which must predict that target, does not change, because it cannot see the target. Shift and mask are needed
+# *together*. The figure shows what each row sees with both, and with one missing.
 
 # %% alt="Three grids of inputs seen by each row. With shift and mask no row sees its own target. Without the shift the answer lies on the diagonal, without the mask one place right of it; both are marked red."
 letters, shown = list("snoops$"), list("^snoops")
@@ -250,7 +252,7 @@ plots.teacher_forcing_grids(panels, letters)
 plt.show()
 
 # %% [markdown]
-# (Without the mask the last row is safe even then: `$` is never an input.)
+# (Even without the mask the last row does not see its answer, because `$` is never an input.)
 #
 # ## The loss: cross-entropy
 #
@@ -259,9 +261,9 @@ plt.show()
 #
 # $$-\sum_{v} \operatorname{onehot}(y)_v \,\log p_v \;=\; -\log p_y$$
 #
-# the surprise at the right token, in **nats** (natural logarithms). It is 0 if the model was sure and right. Summed
-# over the positions it is $-\log p(y \mid x)$, by the product above: to minimise the sum is to make the true target as
-# probable as possible. ($e^{\text{loss}}$ is called **perplexity**.)
+# the surprise at the right token, in **nats** (natural logarithms). The loss is 0 if the model was sure and right.
+# Summed over the positions it is $-\log p(y \mid x)$, by the product above. So minimising the sum makes the true target
+# as probable as possible. ($e^{\text{loss}}$ is called **perplexity**.)
 
 
 # %%
@@ -315,10 +317,10 @@ print(f"mean over all tokens {over_tokens:.2f}, mean of means {over_strings:.2f}
 assert np.allclose([over_tokens, over_strings], [0.9, 1.25], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# **A common mistake**: the mean of each string, then the mean of these means. It gives a token of a short string more
-# weight than a token of a long string. Batches too large for a machine are cut into pieces whose gradients are added
-# ("gradient accumulation"). Libraries averaged each piece, then the pieces, which with pieces of unequal length is
-# a different loss (huggingface/transformers, pull requests #34191 and #34198, October 2024).
+# **A common mistake** is to take the mean of each string, then the mean of these means. This gives a token of a short
+# string more weight than a token of a long string. Batches too large for a machine are cut into pieces whose
+# gradients are added ("gradient accumulation"). Libraries averaged each piece, then the pieces. With pieces of
+# unequal length this is a different loss (huggingface/transformers, pull requests #34191 and #34198, October 2024).
 #
 # ### Label smoothing (second reading)
 #
@@ -342,11 +344,13 @@ assert np.allclose(smooth(smoothed)[1], 0, rtol=0, atol=1e-12)  # the gradient v
 # ## Training: warm-up, dropout, the loop
 #
 # **The learning rate.** In the usual reading the optimiser's estimates are poor at the start. So the rate begins small
-# and rises for $w$ steps (**warm-up**). Later it falls, so that the parameters settle. Equation (3) of the 2017 paper:
+# and rises for $w$ steps (**warm-up**). Later it falls, so that the parameters settle. Equation (3) of the 2017 paper
+# does both:
 #
 # $$\text{rate}(t) = D^{-1/2}\,\min\!\big(t^{-1/2},\; t\,w^{-3/2}\big)$$
 #
-# It peaks at $t=w$, at $1/\sqrt{Dw}$. If you know the number of steps beforehand, half a cosine is a common choice.
+# The rate is largest at $t=w$, where it is $1/\sqrt{Dw}$. If you know the number of steps beforehand, a rate that falls
+# like half a cosine is a common choice.
 
 # %%
 for t in range(1, 20_001, 100):
@@ -358,13 +362,14 @@ show_source(warmup_schedule, cosine_schedule)
 
 # %% [markdown]
 # **Dropout.** In training, each component of a sublayer's output, and of the embedded input, is set to zero with
-# probability $p$, drawn again in each step, so that no later layer can rely on a single number. What is kept is
-# scaled up, so that the expected value does not change:
+# probability $p$, drawn again in each step, so that no later layer can rely on a single number. A component that is
+# kept is scaled up, so that its expected value does not change:
 #
 # $$y_d=\frac{m_d\,x_d}{1-p},\qquad \mathrm{E}[y_d]=x_d$$
 #
-# with $m_d = 0$ or 1. At inference it is off. Its generator of random numbers is an argument. Without one, or with
-# $p=0$, it does nothing, so to forget it can't spoil an evaluation. (Our small model needs none.)
+# with $m_d = 0$ or 1. At inference dropout is off. The function takes a generator of random numbers. Without a
+# generator, or with $p=0$, it does nothing, so if you forget to pass one, an evaluation is still right. (Our small
+# model needs none.)
 
 # %%
 x, p = np.array([1.0, 2.0, 4.0]), 0.25
@@ -435,9 +440,9 @@ print("mean of the last fifty losses below 0.02:", np.mean(losses[-50:]) < 0.02)
 assert len(losses) == 1000 and losses[0] > 3 and np.mean(losses[-50:]) < 0.02
 
 # %% [markdown]
-# Does it *write*? Writing means: start with `^`, take the most probable token, append it, ask again, until `$` comes.
-# `greedy` does this for a batch ([chapter 63](63_decoding.ipynb)). **Exact match** is the share of strings without a
-# single mistake.
+# Can the model *write*? Writing means: start with `^`, take the most probable token, append it, ask again, until `$`
+# comes. `greedy` does this for a batch ([chapter 63](63_decoding.ipynb)). **Exact match** is the share of strings
+# without a single mistake.
 
 
 # %%
@@ -481,8 +486,8 @@ plots.reversal_maps(stored["maps"])
 plt.show()
 
 # %% [markdown]
-# They lie along the anti-diagonal. Nobody told the model; only the loss did. How often is the largest weight there,
-# and how large is it?
+# They are on the anti-diagonal. Only the loss taught the model to look there. How often is the largest weight of a row
+# on the anti-diagonal, and how large is the weight there?
 
 
 # %%
@@ -504,7 +509,7 @@ assert 0.95 < hits < 1 and right and anti_diagonal(params, held_out)[0] > 0.95
 # %% [markdown]
 # In 99% of the rows the *largest* weight is on the anti-diagonal (above 98% in five trainings with five seeds:
 # `notebooks/results/bench_models.md`). The *mean weight* there is only 0.76; the neighbours share the rest. The model
-# writes the right letter even where a neighbour has the largest weight. So the map does not by itself tell what the
+# writes the right letter even where a neighbour has the largest weight. So the map by itself does not show what the
 # model will write.
 #
 # ## Ablations: target shift and causal mask
@@ -532,9 +537,9 @@ for wrong in (loss_without_shift, loss_without_mask):
 
 # %% [markdown]
 # The loss falls *faster*, and the model cannot write a single string in a hundred. It learned to copy the answer that
-# it was shown. Neither loss nor accuracy measured with the true inputs warns you. Writing does, and so does
-# exchanging one target. **A common mistake**: a user of T5 gave `decoder_input_ids` equal to `labels`, and the trained
-# model wrote "gibberish" (huggingface/transformers #11977).
+# it was shown. Neither the loss nor the accuracy, measured with the true inputs, shows the mistake. Letting the model
+# write shows it, and so does exchanging one target. **A common mistake**: a user of T5 gave `decoder_input_ids` equal
+# to `labels`, and the trained model wrote "gibberish" (huggingface/transformers #11977).
 #
 # ## Ablations: memory and positions
 #
@@ -565,11 +570,12 @@ plots.losses_and_matches(10 * np.arange(100) + 5.5, curves, percent)
 plt.show()
 
 # %% [markdown]
-# The two lowest losses belong to the two models that can do nothing. **Without positions** 4% are right: the model
-# knows *which* letters there are, not their order. (The causal mask tells the decoder how many letters it has
-# written, see [chapter 11](11_why_position.ipynb).) **With RoPE** 92.7% are right, in one training with one seed.
-# RoPE gives a self-attention the distances between tokens. Cross-attention has no position here, so a source letter's
-# position reaches the decoder only if the encoder has put it into the memory.
+# The two lowest losses belong to the two models that can write nothing. **Without positions** 4% are right, because
+# the model can tell *which* letters there are, but not their order. The run leaves positions out on both sides at
+# once. The encoder, which has no causal mask, then has no order at all. In the decoder the causal mask still tells
+# how many letters have been written ([chapter 11](11_why_position.ipynb)). **With RoPE** 92.7% are right, in one
+# training with one seed. RoPE gives a self-attention the distances between tokens. Cross-attention has no position
+# here, so a source letter's position reaches the decoder only if the encoder has put it into the memory.
 #
 # ### The fixed-vector bottleneck
 #
@@ -585,17 +591,17 @@ plots.match_by_length(np.arange(3, 11), by_length)
 plt.show()
 
 # %% [markdown]
-# The short ones are. Three letters fit into 32 numbers, ten don't (after this training). Bahdanau and others (2015,
-# figure 2) found the same shape in translation. Counting proves that the curve must fall somewhere: 32 numbers of
-# float32 are 1024 bits, and from 218 letters on there are more strings than that distinguishes.
+# The short strings are right. Three letters fit into 32 numbers, ten don't (after this training). Bahdanau and others
+# (2015, figure 2) found the same shape in translation. Counting proves that the curve must fall somewhere: 32 numbers
+# of float32 are 1024 bits, and from 218 letters on there are more strings than 1024 bits can distinguish.
 #
 # ### Exposure bias: what teacher forcing hides
 #
 # After 200 steps the model gets 91.7% of the tokens right if the true prefix is given, and 86.1% if it must continue
-# its own. In training it has never seen a prefix with a mistake in it. When it writes, it meets its own. This gap is
-# called **exposure bias**. After its first mistake in a string, 90% of the following tokens are right with the true
-# prefix, 63% with its own. Exact match cannot show the gap. Up to the first mistake the true prefix and the model's
-# own are the same, so a string is right in both ways or in neither:
+# its own. In training it has never seen a prefix with a mistake in it. When it writes, its prefix contains its own
+# mistakes. This gap is called **exposure bias**. After its first mistake in a string, 90% of the following tokens are
+# right with the true prefix, 63% with its own. Exact match cannot show the gap. Up to the first mistake the true
+# prefix and the model's own are the same, so a string is right in both ways or in neither:
 #
 # $$\text{exact match, given} = \text{exact match, free}$$
 
@@ -609,20 +615,24 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 # %% [markdown]
 # ## In short
 #
-# - **What does the encoder pass on?** One vector *for each source token*, $(B, S, D)$. With one vector for all, exact
-#   match falls from 100% to 40%. [The fixed-vector bottleneck](#the-fixed-vector-bottleneck).
-# - **What attends to what in cross-attention?** Queries come from the decoder, keys and values from the memory. It
-#   has a padding mask and no causal mask. [The decoder](#the-decoder-causal-self-attention-and-cross-attention).
+# - **What passes from the encoder to the decoder?** One vector *for each source token*, $(B, S, D)$. The
+#   decoder's queries attend to its keys and values, without a causal mask. One vector for all lowers exact match
+#   from 100% to 40%. [Cross-attention](#the-decoder-causal-self-attention-and-cross-attention),
+#   [the fixed-vector bottleneck](#the-fixed-vector-bottleneck).
 # - **Why are the decoder's inputs shifted right?** Row $t$ sees inputs up to $t$, so input $t$ must be
 #   target $t-1$. Without the shift, or without the causal mask, the loss falls faster and no string is written right.
 #   [Teacher forcing](#teacher-forcing-and-the-shift-to-the-right),
 #   [ablations](#ablations-target-shift-and-causal-mask).
+# - **How long is the training, and what is the learning rate?** 1000 steps, less than ten seconds, give over 99% exact
+#   match. The rate rises in a warm-up, then falls. From a checkpoint a training continues to the same bits.
+#   [Training](#training-warm-up-dropout-the-loop), [checkpoints](#checkpoints-save-load-and-resume).
+# - **When does writing stop, and do longer strings or no positions work?** It stops at `$`. Strings of 11 or 12 letters
+#   fail after at most 10 in training. Without positions on both sides 4% are right.
+#   [Writing](#training-warm-up-dropout-the-loop), [no positions](#ablations-memory-and-positions),
+#   [longer strings](#in-practice).
 # - **What should the first loss be?** About $\log V$, here 3.37 for 29 tokens. A leak does not show in it. The mean
 #   of the means of unequal pieces is a different loss. [The loss](#the-loss-cross-entropy),
 #   [sum or mean](#sum-or-mean-over-tokens).
-# - **How does a training that was cut off continue?** From its checkpoint (parameters, moments, step, losses). What is
-#   random in step $t$ depends only on the seed and $t$. It ends the same to the last bit.
-#   [Checkpoints](#checkpoints-save-load-and-resume).
 # - **Why is accuracy high and writing bad?** Accuracy is measured after the true prefix, but the model writes after
 #   its own. Half-trained, 91.7% of the tokens are right against 86.1%.
 #   [Exposure bias](#exposure-bias-what-teacher-forcing-hides).
@@ -683,7 +693,7 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 # <details><summary>Solution</summary>
 #
 # Before training it changes a little: every token is about equally surprising. After training it is far higher, since
-# what comes after `$` was never learned. That number misleads.
+# what comes after `$` was never learned. The loss of the trained model is the number that misleads.
 #
 # ```python
 # def counted(p):
@@ -729,7 +739,7 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 # ### Checkpoints: save, load and resume
 #
 # `save` writes nested dictionaries of arrays into one file, which appears under its name only when it is complete.
-# `load` compares the checksum of every array before it returns anything. Neither uses pickles, so a strange file
+# `load` compares the checksum of every array before it returns anything. Neither uses pickles, so an untrusted file
 # cannot run code, and a size that it claims is compared with the file's own before memory is taken for it. Given the
 # model, the file also records what parameters can't show (heads, the encoding and its base, the place of norms), and
 # `load` compares it.
@@ -766,10 +776,10 @@ show_source(decode, train, save, load)
 # If you shift them yourself as well, the model learns to predict the token after next, with no error message
 # (huggingface/transformers, pull request #44642; #14139 describes both kinds).
 #
-# **The padding mask.** Forgotten at test time only, it leaves strings right that need no padding: a test on strings
-# of one length would not find the mistake. **Longer strings**: the model has seen 3 to 10 letters, and at 11 or 12 it
-# fails. The sinusoidal encoding can be *computed* there, but no training has used it. Which encodings do better is
-# the subject of [chapter 71](71_study.ipynb).
+# **The padding mask.** If it is forgotten at test time only, strings that need no padding are still right, so a test
+# on strings of one length would not find the mistake. **Longer strings**: the model was trained on 3 to 10 letters,
+# and it fails on 11 or 12. The sinusoidal encoding can be *computed* there, but no training has used it. Which
+# encodings do better is the subject of [chapter 71](71_study.ipynb).
 
 # %%
 forgotten = np.ones(held_out["source"].shape, bool)

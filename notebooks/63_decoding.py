@@ -7,10 +7,10 @@
 
 # %% [markdown]
 # **In this chapter.** A language model writes one token at a time, and without help it reads the whole text again for
-# each. A KV cache keeps the keys and values of earlier tokens, so each step computes only the newest row. You will see
-# why the result is the same, and count the work that the cache saves and the memory that it needs. You will choose
-# tokens by sampling, beam search and speculative decoding, and give them the right positions when prompts are padded or
-# old tokens are thrown away.
+# each new token. A KV cache keeps the keys and values of earlier tokens, so each step computes only the newest row. You
+# will see why the result is the same, and count the work saved and the memory needed. You will choose tokens by
+# sampling and beam search, let a small model draft for a large one (speculative decoding), and give tokens the right
+# positions when prompts are padded or old tokens dropped.
 
 # %% fold="input" alt="Two grids of steps by tokens. Without a cache every token of each prefix is computed again, 14 cells in red. With a cache only new ones are red, 5 cells; the others are blue, taken from the cache."
 import matplotlib.pyplot as plt
@@ -60,7 +60,7 @@ for P, n in ((2, 4), (1, 1), (7, 30), (100, 1000)):
 # %% [markdown]
 # ## Why a KV cache is exact: old rows never change
 #
-# May we keep these rows? Only if the rows of the second reading are *equal* to the rows of the first. Number the
+# May we keep these rows? Only if the rows of a second reading would be *equal* to the rows of the first. Number the
 # layers $1, 2, \dots$ and let layer 0 be the embedding. Write $x_i^{(\ell)}$ for row $i$ after layer $\ell$.
 #
 # **Claim.** With a causal mask, and an encoding that does not depend on the length of the sequence,
@@ -205,10 +205,10 @@ def count_layer(x, kept, W, hidden):
 
 
 # %% [markdown]
-# Let $D$ be the width of the model, $N$ the number of layers and $V$ the size of the vocabulary. For each row, a layer
-# takes $4D^2$ multiplications for its four projections and $8D^2$ for a feed-forward network of width $4D$. A query that
-# attends to $n$ keys takes $nD$ for scores and $nD$ for the weighted sum of values (all heads together). At the end, the
-# logits of a row take $DV$. So the $n$-th token costs
+# Let $D$ be the width of the model, $N$ the number of layers and $V$ the size of the vocabulary. For each row, a
+# layer takes $4D^2$ multiplications for its four projections and $8D^2$ for a feed-forward network of width $4D$. A
+# query that attends to $n$ keys takes $nD$ for scores and $nD$ for the weighted sum of values (all heads together).
+# At the end, the logits of a row take $DV$. So the $n$-th token costs
 #
 # $$\text{with a cache:}\quad N\,(12D^2 + 2nD) + DV$$
 # $$\text{without:}\quad n\,\big(N\,(12D^2 + 2nD) + DV\big)$$
@@ -232,10 +232,10 @@ for n in range(1, 13):
     count = 0
 
 # %% [markdown]
-# That is exactly $n$ times as much. The part $12D^2$ does not depend on $n$, and the attention's $2nD$ catches up with
-# it at $n = 6D$. Well before that, a token costs nearly the same at every position. Do clocks agree? The times in the
-# right panel below were measured once (`notebooks/results/decoding.md`, with the program), for two layers, $D = 64$ and
-# one sequence.
+# Without a cache a token costs exactly $n$ times as much. The part $12D^2$ does not depend on $n$, and the
+# attention's $2nD$ catches up with it at $n = 6D$. Well before that, a token costs nearly the same at every position.
+# Do clocks agree? The times in the right panel below were measured once (`notebooks/results/decoding.md`, with the
+# program), for two layers, $D = 64$ and one sequence.
 
 
 # %%
@@ -288,8 +288,8 @@ for B, S, dtype in ((1, 10, np.float64), (5, 7, np.float32)):
     assert sum(a.nbytes for a in arrays) == expected
 
 # %% [markdown]
-# Now take the sizes of a large model: 32 layers, 32 heads of head dimension 128 (Llama 2 with 7 billion parameters), two
-# bytes per number. Predict how many bytes *one token* needs.
+# Now take the sizes of a large model: 32 layers, 32 heads of head dimension 128 (Llama 2 with 7 billion parameters),
+# two bytes per number. Predict how many bytes *one token* needs.
 #
 # If that is too much, heads can share. In **grouped-query attention** (GQA) several query heads attend to
 # the same keys and values. In **multi-query attention** (MQA) all do. In the formula the number $G$ of KV heads
@@ -313,10 +313,10 @@ print(f"32 key heads weigh as much as the weights at {equal:,.0f} tokens")
 assert bytes_of(4096, 32) == 2 * GIB and bytes_of(1, 32) == 4 * bytes_of(1, 8)
 
 # %% [markdown]
-# The weights are shared by all sequences that are generated at the same time; a cache belongs to one. With 32
-# KV heads a single sequence of 26,703 tokens needs as much memory as the model. Ainslie et al. (2023) measured little
-# loss of quality for GQA. [Chapter 44](44_fewer_keys.ipynb#kv-cache-bytes-per-token-in-released-models) compares the caches of nine models,
-# down to latent attention.
+# The weights are shared by all sequences that are generated at the same time; a cache belongs to one. With 32 KV
+# heads a single sequence of 26,703 tokens needs as much memory as the model. Ainslie et al. (2023) measured little
+# loss of quality for GQA. [Chapter 44](44_fewer_keys.ipynb#kv-cache-bytes-per-token-in-released-models) compares the
+# caches of nine models, down to latent attention.
 #
 # ## Greedy decoding, temperature and top-k sampling
 #
@@ -397,10 +397,13 @@ assert tempered_by_loops(z, 0.01).max() > 0.999
 assert np.ptp(tempered_by_loops(z, 1e6)) < 1e-4
 
 # %% [markdown]
-# $T=1$ is the model's own distribution. Toward $T=0$ all probability moves to the largest logit, which is
-# greedy again. Toward infinity all characters become equally likely. **Top-k** draws only among the $k$ most
-# probable tokens. Top-p, or nucleus sampling, draws among the fewest tokens whose probabilities add up to $p$
-# (exercise 3).
+# $T=1$ is the model's own distribution. Toward $T=0$ all probability moves to the largest logit, which is greedy
+# again. Toward infinity all characters become equally likely. **Top-k** draws only among the $k$ most probable
+# tokens. **Top-p**, or nucleus sampling, draws among the fewest tokens whose probabilities add up to $p$
+# ([exercise 3](#exercise-3-top-p-nucleus-sampling)). The usual order is temperature, top-k, top-p, and `sample` also
+# applies the temperature before top-k. For top-k the order makes no difference, because a division by $T$ does not
+# change which logits are largest. For top-p it does: a higher temperature makes the distribution flatter, so it never
+# takes fewer tokens to reach $p$, and often more.
 
 # %% alt="Four bar charts of the next character after of the re. At temperature 0.5 f dominates; at 1 f, d and s share; at 2 many characters have some chance; top-k 3 leaves f, d and s alone."
 panels = {f"$T$ = {T}": tempered_by_loops(z, T)[order[:10]] for T in (0.5, 1.0, 2.0)}
@@ -414,8 +417,8 @@ plots.next_character(panels, [alphabet[v] for v in order[:10]])
 plt.show()
 
 # %% [markdown]
-# Newton's words are all in there: "refraction", "red", "rest". `sample` is the same loop with another choice. It draws
-# with a generator that you pass in, so the same seed writes the same text.
+# Newton's words are all in there: "refraction", "red", "rest". `sample` is the same loop with a different rule for
+# choosing the token. It draws with a generator that you pass in, so the same seed writes the same text.
 
 # %%
 show_source(Sample)
@@ -437,15 +440,15 @@ for T, top_k in ((0.3, None), (0.6, None), (1.0, None), (1.5, None), (1.0, 5)):
     print(f"{label}:\n    the rays of light {to_strings(text, alphabet)[0]}")
 
 # %% [markdown]
-# Near temperature 0 the text repeats itself, and at a high temperature it loses its spelling. No temperature is right by
-# proof. It is a matter of taste and task.
+# Near temperature 0 the text repeats itself, and at a high temperature it loses its spelling. No temperature is right
+# by proof. It is a matter of taste and task.
 #
 # ### Beam search and the length penalty
 #
-# The most probable character now may lead into a less probable text. **Beam search** keeps several beginnings,
-# the beams. Each step extends every beam by every token and keeps the most probable results. The
-# logarithm of a text's probability is a sum, so each of the $n$ tokens after the prompt $w_0$ makes it smaller. To compare
-# texts of different lengths, we divide it:
+# The most probable character now may lead into a less probable text. **Beam search** keeps several beginnings, the
+# beams. Each step extends every beam by every token and keeps the most probable results. The logarithm of a text's
+# probability is a sum, so each of the $n$ tokens after the prompt $w_0$ makes it smaller. To compare texts of
+# different lengths, we divide it:
 #
 # $$\log p = \sum_{t=1}^{n} \log p(w_t \mid w_0, \dots, w_{t-1}), \qquad
 # \text{score} = \frac{\log p}{\big((5+n)/6\big)^{\alpha}}$$
@@ -471,10 +474,10 @@ for beams in (1, 2, 4, 16):
 assert sums == sorted(sums) and found != to_strings(written, alphabet)[0][:30]
 
 # %% [markdown]
-# Here more beams found more probable texts. But after "it is ", four beams find a less probable text than two. One beam,
-# without an end, is `greedy`. Now let a full stop end a sentence, and let sentences of different lengths
-# compete. The search stops once no unfinished text can overtake the best one that has ended. Predict: which
-# $\alpha$ gives the longest sentence?
+# Here more beams found more probable texts. But after "it is ", four beams find a less probable text than two. One
+# beam, without an end, is `greedy`. Now let a full stop end a sentence, and let sentences of different lengths
+# compete. The search stops once no unfinished text can overtake the best one that has ended. Predict: which $\alpha$
+# gives the longest sentence?
 
 # %% fold="output"
 sizes = []
@@ -489,8 +492,8 @@ two, four = (beam_search(newton, writer, it_is, 30, beams)[1] for beams in (2, 4
 assert four < two and np.array_equal(beam_search(newton, writer, prompt, 60, 1)[0], written)
 
 # %% [markdown]
-# A larger $\alpha$ favours longer texts, up to texts that go round in circles. No $\alpha$ is right by proof, nor is
-# the most probable text the best one.
+# A larger $\alpha$ favours longer texts and, in the end, texts that repeat themselves. No $\alpha$ is right by proof,
+# nor is the most probable text the best one.
 #
 # ### Speculative decoding: a small model drafts
 #
@@ -550,19 +553,19 @@ for name, draft in drafts.items():
 assert calls[0] == 12 and calls == sorted(calls) and calls[-1] < 60
 
 # %% [markdown]
-# The draft affects only the time: it must cost less than the calls that it saves. Caches must do more than
-# grow. Beam search keeps some rows of the batch, some of them twice (`take`). The keys of refused drafts must be removed
-# (`cut`).
+# The draft affects only the time: it must cost less than the calls that it saves. For these methods a cache must do
+# more than grow. Beam search keeps some rows of the batch, some of them twice (`take`). The keys of refused drafts
+# must be removed (`cut`).
 #
 # ## The position of the newest token
 #
 # With a cache the newest token comes by itself, as an array of length 1. Its position is *not* 0. It is the
 # number of tokens read before, and `decode` computes it from the cache's length.
 #
-# *A common mistake* forgets that. With a relative encoding, the three distances of a third token should have been
-# 2, 1, 0 and came out as 0 (huggingface/transformers #19045). Elsewhere every token that a model wrote had the position 0
-# (Blaizzy/mlx-vlm #1983). A subclass makes the mistake for any encoding: each newest token is told that its position is
-# 0. At which tokens does the error show?
+# *A common mistake* forgets that. With a relative encoding, the three distances of a third token should have been 2,
+# 1, 0 and came out as 0 (huggingface/transformers #19045). Elsewhere every token that a model wrote had the position
+# 0 (Blaizzy/mlx-vlm #1983). A subclass makes the mistake for any encoding: each newest token is told that its
+# position is 0. At which tokens does the error show?
 
 
 # %%
@@ -618,21 +621,20 @@ for text, row in zip(prompts, together, strict=True):
     assert np.array_equal(row, alone)
 
 # %% [markdown]
-# What if positions count the padding as well, `0, 1, 2, ...` from the left edge? Encodings that depend on distances pass
-# by accident
-# ([which ones](#what-each-positional-encoding-needs-in-a-kv-cache-second-reading)), because a common shift changes no
-# distance. Test with the *short* prompt of a batch. In unslothai/unsloth #3699 the short prompts came out as garbage,
-# while the longest one, which needs no padding, was right.
+# What if positions count the padding as well, `0, 1, 2, ...` from the left edge? Encodings that depend on distances
+# pass by accident ([which ones](#what-each-positional-encoding-needs-in-a-kv-cache-second-reading)), because a common
+# shift changes no distance. Test with the *short* prompt of a batch. In unslothai/unsloth #3699 the short prompts
+# came out as garbage, while the longest one, which needs no padding, was right.
 #
 # ### Cache eviction and StreamingLLM
 #
-# An endless text needs a cache of limited size. **StreamingLLM** (Xiao et al. 2024) keeps the first four tokens
-# and the newest ones. Large models put much weight on the first tokens, no matter what these are
-# (**attention sinks**), and perplexity (lower is better) rose sharply where their keys were thrown away. What position
-# does a kept row have? True positions preserve all distances, so the distance to the sinks grows beyond all training.
-# StreamingLLM *renumbers*: the keys in the cache have positions $0, 1, 2, \dots$, and the query follows after them. Then
-# the kept window has the same distances as before, and the gap is gone. So such a cache stores keys *before* the
-# rotation and rotates them at each step. Or it rotates each key further, by the difference of its two positions:
+# An endless text needs a cache of limited size. **StreamingLLM** (Xiao et al. 2024) keeps the first four tokens and
+# the newest ones. Large models put much weight on the first tokens, no matter what these are (**attention sinks**),
+# and perplexity (lower is better) rose sharply where their keys were thrown away. What position does a kept row have?
+# True positions preserve all distances, so the distance to the sinks grows beyond all training. StreamingLLM
+# *renumbers*: the keys in the cache have positions $0, 1, 2, \dots$, and the query follows after them. Then the kept
+# window has the same distances as before, and the gap is gone. So such a cache stores keys *before* the rotation and
+# rotates them at each step. Or it rotates each key further, by the difference of its two positions:
 
 # %%
 q, k = np.random.default_rng(0).standard_normal((2, 1000, 12))
@@ -657,11 +659,11 @@ print("renumbered:", (len(kept) - np.arange(4)).tolist())
 # is called, or says about itself, counts for nothing.
 #
 # - *What is kept.* Does the newest row equal the full sequence's row if each key stays as it was rotated when it was
-#   written? If not, does it if keys are kept unrotated and rotated again at each step? Once there are gaps, does the row
-#   change if keys have their slots for positions?
-# - *What may be done.* The sequence comes in pieces. It follows after seven tokens of padding. Three tokens are removed,
-#   and the others keep their positions. Or the others move up, which must look like a sequence in which the three had
-#   never been.
+#   written? If not, does it if keys are kept unrotated and rotated again at each step? Once there are gaps, does the
+#   row change if keys have their slots for positions?
+# - *What may be done.* The sequence comes in pieces. It follows after seven tokens of padding. Three tokens are
+#   removed, and the others keep their positions. Or the others move up, which must look like a sequence in which the
+#   three had never been.
 #
 # Predict: which encodings cannot move up, even with unrotated keys? Which one needs the three removed tokens, no matter
 # what is kept of the others?
@@ -687,19 +689,20 @@ plt.show()
 # rotation that does not change. *Raw* (unrotated) keys are rotated again at each step.
 #
 # **What to keep.** Only the key, if its position is inside or does not count. A rotation, score or sum that uses the
-# positions of kept keys needs them beside the keys: after a gap the slot is another number. FoX (`forgetting`) adds the
-# gates between key and query, and the gates of removed tokens are among them, so the sum up to each key must stay. In
-# CoPE the query makes the gates of all keys, so nothing that is kept can replace a removed key.
+# positions of kept keys needs them beside the keys: after a gap the slot is another number. FoX (`forgetting`) adds
+# the gates between key and query, and the gates of removed tokens are among them, so the running sum of gates at each
+# kept key must be stored. In CoPE the query makes the gates of all keys, so nothing that is kept can replace a
+# removed key.
 #
 # **What may be renumbered.** Plain keys move freely. Rotated keys must be made again from unrotated ones or, as with
-# RoPE, rotated further. Encodings in token vectors are also in the values and in deeper layers, so a token that moves must
-# be computed again. All this is for one layer. In a deeper layer each key that stays was made when its token still
-# attended to the removed ones.
+# RoPE, rotated further. Encodings in token vectors are also in the values and in deeper layers, so a token that moves
+# must be computed again. All this is for one layer. In a deeper layer each key that stays was made when its token
+# still attended to the removed ones.
 #
 # **What must be computed again.** Beyond the trained length dynamic NTK rotates queries and keys again at each token.
-# LongRoPE does so once, as the trained length is passed. With unrotated keys the newest row of the first layer is right.
-# The old rows have changed. Deeper keys, which were made from them, belong to the frequencies of an earlier length
-# ([two layers](#in-practice)).
+# LongRoPE does so once, as the trained length is passed. With unrotated keys the newest row of the first layer is
+# right. The old rows have changed. Deeper keys, which were made from them, belong to the frequencies of an earlier
+# length ([two layers](#in-practice)).
 #
 # With positions that count non-padding tokens, padding on the left harms none of these encodings. Positions that count
 # the padding are right where only distances or the content decide (column "padding counted"). Only 40 positions were
@@ -725,16 +728,19 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 # %% [markdown]
 # ## In short
 #
-# - **Is the result with a KV cache the same?** Yes, up to rounding, if the mask is causal, positions are right and the
-#   encoding does not change with the length. [Why a KV cache is exact](#why-a-kv-cache-is-exact-old-rows-never-change)
-# - **What must a KV cache store?** For each layer and KV head the keys and values of all tokens so far, and no queries.
-#   RoPE stores rotated keys. A distance bias (T5, ALiBi) also needs positions.
-#   [What each encoding needs](#what-each-positional-encoding-needs-in-a-kv-cache-second-reading)
-# - **What position does the new token get, and with padding?** The number of non-padding tokens read before, not 0,
-#   though it comes by itself. Pad on the left, and hide the padding. [Newest token](#the-position-of-the-newest-token),
+# - **How large is a KV cache?** Half a megabyte per token for 32 layers of 32 heads of dimension 128 in two bytes. It
+#   is a quarter if four query heads share each of 8 KV heads (GQA). [KV cache size](#kv-cache-size-bytes-per-token)
+# - **What position does the new token get, and with padding?** The number of non-padding tokens read before, not 0.
+#   Pad on the left, and hide the padding. [Newest token](#the-position-of-the-newest-token),
 #   [left padding](#left-padding-in-batched-generation)
-# - **How large is a KV cache?** Half a megabyte per token for 32 layers of 32 heads of dimension 128 in two bytes. It is a
-#   quarter of that if four query heads share each of 8 KV heads (GQA). [KV cache size](#kv-cache-size-bytes-per-token)
+# - **How is the next token chosen?** Greedy takes the largest logit. Sampling divides by the temperature, then
+#   applies top-k, then top-p, and draws. Beam search keeps several texts.
+#   [Temperature and top-k](#greedy-decoding-temperature-and-top-k-sampling),
+#   [top-p](#exercise-3-top-p-nucleus-sampling), [beams](#beam-search-and-the-length-penalty)
+# - **What does a KV cache store, and is the result the same?** Keys (RoPE: rotated) and values of all tokens. T5 and
+#   ALiBi also need positions. It is exact, up to rounding, with a causal mask, if the encoding does not change with
+#   the length. [What each encoding needs](#what-each-positional-encoding-needs-in-a-kv-cache-second-reading),
+#   [why it is exact](#why-a-kv-cache-is-exact-old-rows-never-change)
 # - **Does speculative decoding change the text's distribution?** No. Refused drafts are redrawn from what the small
 #   model gave too little of. Drafts that are cheap and mostly right save time.
 #   [Speculative decoding](#speculative-decoding-a-small-model-drafts)
@@ -836,7 +842,8 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 #
 # <details><summary>Solution</summary>
 #
-# It keeps three, and one. Top-k keeps $k$ in both cases, however sure the model is.
+# It keeps three characters after "of the re" and one after "refrac". Top-k keeps $k$ in both cases, however sure the
+# model is.
 #
 # ```python
 # def nucleus(z, p):
@@ -872,7 +879,7 @@ for layers in (1, 2):
     assert right == (layers == 1)
 
 # %% [markdown]
-# In the first layer, yes. In deeper layers no cache can be exact: their keys were made from rows that the
+# In the first layer, it does. In deeper layers no cache can be exact, because their keys were made from rows that the
 # first layer computed with the frequencies of an earlier length.
 #
 # **Caches in fewer bits, in pages, or shared between texts with the same beginning** all change how the two
@@ -881,19 +888,22 @@ for layers in (1, 2):
 # %% [markdown]
 # ## Further reading
 #
-# - Vaswani et al. 2017, "Attention is all you need" ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)), section 3: the model is
-#   auto-regressive. The mask that makes a cache possible is in section 3.2.3.
-# - Shazeer 2019, "Fast transformer decoding: one write-head is all you need" ([arXiv:1911.02150](https://arxiv.org/abs/1911.02150)). On multi-query
-#   attention, and why decoding waits for memory.
+# - Vaswani et al. 2017, "Attention is all you need" ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)), section
+#   3: the model is auto-regressive. The mask that makes a cache possible is in section 3.2.3.
+# - Shazeer 2019, "Fast transformer decoding: one write-head is all you need"
+#   ([arXiv:1911.02150](https://arxiv.org/abs/1911.02150)). On multi-query attention, and why decoding waits for
+#   memory.
 # - Ainslie et al. 2023, "GQA: training generalized multi-query transformer models from multi-head
 #   checkpoints" ([arXiv:2305.13245](https://arxiv.org/abs/2305.13245)).
-# - Fan et al. 2018, "Hierarchical neural story generation" ([arXiv:1805.04833](https://arxiv.org/abs/1805.04833)), section 5.4: top-k sampling.
-# - Holtzman et al. 2020, "The curious case of neural text degeneration" ([arXiv:1904.09751](https://arxiv.org/abs/1904.09751)): why the most
-#   probable text is a poor one, and nucleus sampling.
-# - Wu et al. 2016, "Google's neural machine translation system" ([arXiv:1609.08144](https://arxiv.org/abs/1609.08144)): where
-#   the length penalty comes from.
-# - Leviathan et al. 2023, "Fast inference from Transformers via speculative decoding" ([arXiv:2211.17192](https://arxiv.org/abs/2211.17192)),
-#   and Chen et al. 2023, "Accelerating large language model decoding with speculative sampling"
-#   ([arXiv:2302.01318](https://arxiv.org/abs/2302.01318)).
-# - Xiao et al. 2024, "Efficient streaming language models with attention sinks" ([arXiv:2309.17453](https://arxiv.org/abs/2309.17453)): which
-#   rows of a cache may be thrown away.
+# - Fan et al. 2018, "Hierarchical neural story generation" ([arXiv:1805.04833](https://arxiv.org/abs/1805.04833)),
+#   section 5.4: top-k sampling.
+# - Holtzman et al. 2020, "The curious case of neural text degeneration"
+#   ([arXiv:1904.09751](https://arxiv.org/abs/1904.09751)): why the most probable text is a poor one, and nucleus
+#   sampling.
+# - Wu et al. 2016, "Google's neural machine translation system"
+#   ([arXiv:1609.08144](https://arxiv.org/abs/1609.08144)): where the length penalty comes from.
+# - Leviathan et al. 2023, "Fast inference from Transformers via speculative decoding"
+#   ([arXiv:2211.17192](https://arxiv.org/abs/2211.17192)), and Chen et al. 2023, "Accelerating large language model
+#   decoding with speculative sampling" ([arXiv:2302.01318](https://arxiv.org/abs/2302.01318)).
+# - Xiao et al. 2024, "Efficient streaming language models with attention sinks"
+#   ([arXiv:2309.17453](https://arxiv.org/abs/2309.17453)): which rows of a cache may be thrown away.
