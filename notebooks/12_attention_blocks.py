@@ -80,8 +80,8 @@ plt.show()
 #
 # ## Merging partial softmaxes
 #
-# Nothing forces us to take one key at a time. We summarise a block of keys by its triple $(m, \ell, o)$.
-# Two blocks $a$ and $b$ are joined by the same rescaling. The step above is the case in which $b$ is one
+# We need not take one key at a time. We summarise a block of keys by its triple $(m, \ell, o)$.
+# Two blocks $a$ and $b$ are merged by the same rescaling. The step above is the case in which $b$ is one
 # key: $m_b = s_j$, $\ell_b = 1$, $o_b = v_j$.
 #
 # $$
@@ -114,7 +114,7 @@ assert merge(start, summary(s_row, v_row)) == summary(s_row, v_row)  # finite: i
 assert np.isnan(merge(start, start)[1:]).all()  # masked: care
 
 # %% [markdown]
-# All 31 ways to cut 32 keys in two give one result. So we may cut the keys into as many blocks as we
+# All 31 ways to cut 32 keys in two give the same result. So we may cut the keys into as many blocks as we
 # like, and merge the blocks even on different machines.
 #
 # ## Blockwise attention, the algorithm of FlashAttention
@@ -351,7 +351,7 @@ for w in (128, 4096):
     print(f"length 16384, window {w}: {seen} of 4096 blocks, {4096 - seen} skipped")
 
 # %% [markdown]
-# For a fixed window the work grows with the length, not with its square.
+# For a fixed window the work grows in proportion to the length, not to its square.
 #
 # ## Attention sinks (StreamingLLM)
 #
@@ -500,22 +500,22 @@ for sink in (0, 20):
 # - **How much memory do the scores take?** $L \cdot S$ numbers per head if all are stored, which is
 #   268,435,456 at a length of 16,384. In blocks of 256 queries and keys, 65,536 at any length.
 #   [Memory](#memory-and-skipped-blocks).
-# - **How can a softmax be computed before all scores are known?** Keep the largest score so far and two
-#   sums relative to it. When a larger score arrives, multiply both sums by $e^{m - m'}$. In exact
-#   arithmetic the result is the same. [Online softmax](#online-softmax-one-pass-over-the-keys).
-# - **Does it save work?** Only where a mask lets whole blocks be skipped. At that length a causal mask
-#   skips 2,016 of 4,096 blocks. A causal mask with a window of 128 skips 3,969.
-#   [KV cache and blocks](#evicting-keys-from-the-kv-cache).
 # - **Does a window of $w$ count the query?** Yes: $0 \le i - j < w$. FlashAttention wants
 #   `window_size=(w - 1, 0)`. $N$ layers reach $N(w-1)$ tokens back.
 #   [Sliding window](#sliding-window-attention-off-by-one),
 #   [receptive field](#the-receptive-field-of-stacked-windows).
-# - **What is an attention sink?** Either a first token that stays visible beside a window, or a learned
-#   score $\alpha_h$ of each head with no key and the value 0.
+# - **What is an attention sink?** Either a first token that stays visible beside a window (StreamingLLM
+#   keeps the first four), or a learned score $\alpha_h$ of each head with no key and the value 0.
 #   [StreamingLLM](#attention-sinks-streamingllm), [learned sinks](#learned-attention-sinks).
+# - **How are the softmaxes of two blocks merged?** Each has its largest score $m$ and two sums relative to
+#   it. Take the larger $m'$ of both, multiply each block's sums by $e^{m - m'}$, and add.
+#   [Merging](#merging-partial-softmaxes), [online softmax](#online-softmax-one-pass-over-the-keys).
 # - **Is this FlashAttention?** Yes, it is the same algorithm. A GPU kernel also keeps each block in fast
-#   memory. [Blockwise attention](#blockwise-attention-the-algorithm-of-flashattention),
-#   [in practice](#in-practice).
+#   memory. In exact arithmetic the result is the softmax over all keys.
+#   [Blockwise attention](#blockwise-attention-the-algorithm-of-flashattention), [in practice](#in-practice).
+# - **Does it save work?** Only where a mask lets whole blocks be skipped. At a length of 16,384 a causal
+#   mask skips 2,016 of 4,096 blocks. A causal mask with a window of 128 skips 3,969.
+#   [KV cache and blocks](#evicting-keys-from-the-kv-cache).
 
 # %% [markdown]
 # ## Exercises

@@ -9,7 +9,7 @@
 # **In this chapter.** Released models that use RoPE differ in what they rotate: all components of a head or a part, paired
 # in one of two layouts, at different speeds in different layers, or not at all in some. A wrong choice raises no error,
 # and the text often stays fluent. Most choices are written in a file, config.json, in words that differ from model to
-# model. You will compute each variant, learn which test finds which mistake, and read a configuration with one function.
+# model. You compute each variant, learn which test finds which mistake, and read a configuration with one function.
 
 # %% fold="input" alt="The 16 components of a head, half of them turned in four ways, pairs joined by arcs and coloured by speed. What one sees: partial pairs stay in the first half, proportional ones of the half layout reach across the head and turn faster."
 import matplotlib.pyplot as plt
@@ -148,8 +148,8 @@ assert np.allclose(moved, results["proportional", "half"][order], rtol=0, atol=1
 # | interleaved, $2c$ and $2c+1$ | GPT-J (64 of 256), RoFormer, CodeGen, Cohere and Cohere 2, GLM, GLM-4 and GLM-4V, Helium, ERNIE 4.5, Llama 4 and DeepSeek-V2 (as complex numbers), DeepSeek-V3 (`rope_interleave`) |
 # | half, $c$ and $c+n$ | LLaMA to Llama 3, Qwen and Qwen-VL, Gemma, Phi, GPT-NeoX, StableLM, Persimmon, gpt-oss, SmolLM3, ModernBERT, GLM-4.5 |
 #
-# Meta's own files of LLaMA are interleaved. The files of Hugging Face were reordered, row by row, within each head.
-# `rope_convert_weights` does that. With partial RoPE, tell it how many components rotate:
+# Meta's own files of LLaMA are interleaved. In the files of Hugging Face the rows of each head were reordered for the
+# half layout. `rope_convert_weights` does that. With partial RoPE, tell it how many components rotate:
 
 # %%
 H = 3  # heads of width 8, of which 4 components turn
@@ -496,20 +496,20 @@ for config in (
 # %% [markdown]
 # ## In short
 #
-# - **What does `partial_rotary_factor` 0.5 mean?** By default the first half of the components rotates as a small separate
-#   head. With the `rope_type` `proportional` (Gemma 4) the first half of the *pairs of the whole head* rotates.
+# - **What does `partial_rotary_factor` 0.5 mean?** The first half of the components rotates like a separate head, with
+#   $b^{-2c/r}$ for $r$ of them. If `rope_type` is `proportional` (Gemma 4), the first half of the *pairs of the whole head*.
 #   [Partial and proportional RoPE](#partial-rope-and-proportional-rope-p-rope).
-# - **Which layout does a model have?** The configuration seldom says. Hugging Face's code pairs $c$ with $c+n$ (half), but
-#   GPT-J, Cohere, GLM-4 (not GLM-4.5), Llama 4 and DeepSeek interleave.
+# - **Where is the base of a layer?** `rope_theta`, on top or in `rope_parameters`, perhaps per layer type. If missing, the
+#   default of the model's class. Local layers: 10,000 in Gemma 3 (`rope_local_base_freq`) and ModernBERT.
+#   [From config.json](#from-configjson-to-rope-functions), [bases](#the-base-of-each-layer-local-and-global-layers).
+# - **What does `no_rope_layers` list?** The layers *with* RoPE: 1 where it is used, 0 where not.
+#   [Layers without RoPE](#layers-without-rope).
+# - **Which layout does a model have?** In Hugging Face's code half, $c$ with $c+n$, but GPT-J, Cohere, GLM-4 (not GLM-4.5),
+#   Llama 4 and DeepSeek interleave. So do Meta's files of LLaMA. The configuration seldom says.
 #   [Table of layouts](#interleaved-or-half-layout-which-model-has-which).
 # - **Is QK-norm before or after RoPE?** Before in Qwen 3 and Gemma 3, whose gain must be permuted. Without
 #   a gain (Llama 4 Scout) the order makes no difference. With a gain afterwards (HunYuan) more than the distance counts.
 #   [QK-norm](#qk-norm-before-or-after-rope).
-# - **What base does a layer have?** `rope_theta`, on top or in `rope_parameters`, perhaps per layer type. If missing, it is
-#   the default of the model's class. In Gemma 3 and ModernBERT local layers have 10,000, global ones more.
-#   [The base of each layer](#the-base-of-each-layer-local-and-global-layers).
-# - **What does `no_rope_layers` list?** The layers *with* RoPE: 1 where it is used, 0 where not.
-#   [Layers without RoPE](#layers-without-rope).
 # - **Which test finds a wrong RoPE?** Compare scores at a distance, because at distance 0 wrong partners, bases and layouts
 #   agree. Compare layer by layer, with a model that has each kind of layer.
 #   [Wrong partners](#partial-rope-and-proportional-rope-p-rope),
@@ -601,7 +601,8 @@ for config in (
 #
 # <details><summary>Solution</summary>
 #
-# The norm doubles the square of this length. At distance 0 the product is $8\cos^2 i\theta + 2\sin^2 i\theta$, which depends on $i$.
+# The norm doubles the square of this length. At distance 0 the product is $8\cos^2 i\theta + 2\sin^2 i\theta$, which
+# depends on $i$.
 #
 # ```python
 # pair = np.array([[1.0, 0.0]] * 2)
@@ -630,7 +631,8 @@ for config in (
 #
 # - Barbero et al. 2024, p-RoPE, [arXiv:2410.06205](https://arxiv.org/abs/2410.06205).
 # - The mix of Cohere 2, windows with RoPE and full layers without: [arXiv:2501.18795](https://arxiv.org/abs/2501.18795).
-# - transformers, [`modeling_rope_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/modeling_rope_utils.py),
+# - transformers,
+#   [`modeling_rope_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/modeling_rope_utils.py),
 #   and [google-deepmind/gemma](https://github.com/google-deepmind/gemma/tree/7691fd4).
 #
 # **Cards**: [partial_rope](CARDS.md#partial_rope), [proportional_rope](CARDS.md#proportional_rope).

@@ -8,9 +8,9 @@
 # %% [markdown]
 # **In this chapter.** A decoder keeps a key and a value of every earlier token for every head, and this KV cache can
 # outgrow the model. Grouped-query and multi-query attention (GQA, MQA) let several query heads share one key and one
-# value. Latent attention (MLA) compresses the keys and values of all heads into one short vector per token, but then
-# RoPE is in the way. You will count the caches of released models, convert weights with shared heads, and compute MLA's
-# scores in two ways.
+# value. Latent attention (MLA) compresses the keys and values of all heads into one short vector per token, but RoPE
+# rotates each token's key by a different angle, so a small separate key must carry the position. You will count the
+# caches of released models, convert weights with shared heads, and compute MLA's scores in two ways.
 
 # %% fold="input" alt="Eight query heads over what a token leaves in the cache, drawn to scale, four ways. What one sees: eight keys and values; two shared by four heads each; one for all; or one wide block c and a narrow turned key, which all heads read."
 import matplotlib.pyplot as plt
@@ -29,12 +29,13 @@ plt.show()
 # %% [markdown]
 # ## Grouped-query attention (GQA): query heads share keys
 #
-# A decoder keeps the keys and values of all tokens before ([chapter 63](63_decoding.ipynb#kv-cache-size-bytes-per-token)).
-# In the figure $K$ is the head dimension (`head_dim`), the number of components of one key. On the left each query head
-# has its own key and value. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ KV heads
-# (`num_key_value_heads`), in groups of $H/G$ neighbours. $G=1$ is **multi-query attention** (MQA), and $G=H$ is the usual
-# attention. The panel on the right, with $c$ and $k^R$, is MLA and comes [later](#multi-head-latent-attention-mla-one-short-vector-for-all-heads).
-# With $R_i$ for RoPE's rotation at position $i$, query head $h$ at $i$ gives the key at $j$ the score
+# A decoder keeps the keys and values of all tokens before
+# ([chapter 63](63_decoding.ipynb#kv-cache-size-bytes-per-token)). In the figure $K$ is the head dimension
+# (`head_dim`), the number of components of one key. On the left each query head has its own key and value. Must it?
+# In **grouped-query attention** (GQA) $H$ query heads share $G$ KV heads (`num_key_value_heads`), in groups of $H/G$
+# neighbours. $G=1$ is **multi-query attention** (MQA), and $G=H$ is the usual attention. The panel on the right, with
+# $c$ and $k^R$, is MLA and comes [later](#multi-head-latent-attention-mla-one-short-vector-for-all-heads). With $R_i$
+# for RoPE's rotation at position $i$, query head $h$ at $i$ gives the key at $j$ the score
 #
 # $$s_{hij} = \frac{(R_i\,q_{hi})\cdot(R_j\,k_{gj})}{\sqrt K},\qquad g=\Big\lfloor\frac{hG}{H}\Big\rfloor$$
 
@@ -55,7 +56,7 @@ assert np.allclose(scores, expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # It makes no difference whether we rotate first or repeat first,
-# so the cache holds $G$ rotated heads. Values are shared in the same groups. Nothing else of RoPE changes.
+# so the cache stores $G$ rotated heads. Values are shared in the same groups. Nothing else in RoPE changes.
 #
 # NumPy has two functions that turn two heads into six: `np.repeat` and `np.tile`. **Predict** which query heads
 # read a wrong KV head with `np.tile`.
@@ -73,11 +74,11 @@ for groups in (1, H):
     )
 
 # %% [markdown]
-# This is *a common mistake*, and one that hides: four of six heads are right. With $G=1$ or $G=H$ both functions
-# agree, so a test needs a true group.
+# Using `np.tile` is *a common mistake* that is hard to see, because four of six heads are right. With $G=1$ or $G=H$
+# both functions agree, so a test needs a true group.
 #
 # GQA is attention with tied weights. Repeat the rows of $W_k$ instead of the keys, and an ordinary layer with $H$ KV
-# heads computes the same. So GQA can express nothing that the larger layer could not. What is lost is rank: stacked one
+# heads computes the same. So GQA can express nothing that the larger layer could not. It loses rank: stacked one
 # under another, the scores of a group's heads have rank $K$ at most, not $HK/G$. Ainslie et al. measured little loss for
 # GQA, more for MQA.
 
@@ -117,12 +118,12 @@ assert weigh == [2 * 2 * G * 4 * 5 * 8, 2 * 2 * H * 4 * 5 * 8] and weigh[1] == w
 # %% [markdown]
 # ### A common mistake: converting GQA weights with the wrong number of heads (second reading)
 #
-# Weights that were trained with interleaved pairs work in half-split code if the rows of $W_q$ and $W_k$ are reordered
-# *within each head* ([chapter 40](40_rope_derived.ipynb#converting-llama-weights-between-the-layouts)). How many heads do the rows of
-# $W_k$ make? They make $G$. For $G=2$, $K=4$ the rows go to 0 2 1 3 and 4 6 5 7. llama.cpp gave $H/G$ heads
-# ([PR #3364](https://github.com/ggml-org/llama.cpp/pull/3364)). transformers, reading its files, forgot $G$
-# ([PR #31788](https://github.com/huggingface/transformers/pull/31788)). **Predict**: which of the two models
-# below comes out right with $H/G$?
+# Weights that were trained with interleaved pairs work in half-split code if the rows of $W_q$ and $W_k$ are
+# reordered *within each head* ([chapter 40](40_rope_derived.ipynb#converting-llama-weights-between-the-layouts)). How
+# many heads do the rows of $W_k$ make? They make $G$. For $G=2$, $K=4$ the rows go to 0 2 1 3 and 4 6 5 7. llama.cpp
+# gave $H/G$ heads ([PR #3364](https://github.com/ggml-org/llama.cpp/pull/3364)). transformers, reading its files,
+# forgot $G$ ([PR #31788](https://github.com/huggingface/transformers/pull/31788)). **Predict**: which of the two
+# models below comes out right with $H/G$?
 
 # %% fold="output"
 assert rope_convert_weights(np.arange(8), n_heads=2).tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
@@ -167,8 +168,8 @@ for count in (G, 2 * G, None):
 # ## KV-cache bytes per token in released models
 #
 # A layer keeps a key and a value of head dimension $K$ for each KV head, so $2GK$ numbers per token. Released models
-# also differ in widths and layers. Below, DeepSeek-V3's number is the one of MLA, explained in the next sections. Each
-# layer keeps $r+d_r$ numbers instead of keys of $128+64$ and values of 128 for each of 128 heads.
+# also differ in width and in number of layers. Below, DeepSeek-V3's number is the one of MLA, explained in the next
+# sections. Each layer keeps $r+d_r$ numbers instead of keys of $128+64$ and values of 128 for each of 128 heads.
 
 # %%
 MODELS = {  # layers, query heads, key heads, width of a head
@@ -215,7 +216,7 @@ plt.show()
 # $h$'s key is $k_{hj} = W_{uk,h}\,c_j$, of width $d_n$, and its value $W_{uv,h}\,c_j$. The index $d$ is for down, $u$ for
 # up. The cache stores $c$.
 #
-# That looks expensive: at every step the keys of all earlier tokens would have to be made again. But
+# MLA looks expensive: at every step the keys of all earlier tokens would have to be made again. But
 #
 # $$q\cdot(W_{uk}\,c) = (W_{uk}^\top q)\cdot c$$
 
@@ -266,7 +267,7 @@ assert f"{careless:.6f}" == "3.877518"
 assert abs(careless - turned_query @ (W @ c)) < 1e-12  # the score of a key at position 0
 
 # %% [markdown]
-# The careless form treats every key as if it were at position 0. The right one needs a separate query,
+# The careless form treats every key as if it were at position 0. The right form needs a separate query,
 # $W_{uk}^\top R_\Delta\,q$, for *every distance*. Could one matrix serve two distances $\Delta$ and $\Delta+1$? Then
 # $W_{uk}^\top R_\Delta(R_1-I)=0$. But $R_1-I$ can be inverted, because every pair rotates, so $W_{uk}$ would be 0.
 
@@ -281,7 +282,7 @@ assert min(np.linalg.norm(a - b) for a in queries for b in queries if a is not b
 
 # %% [markdown]
 # Can we cache rotated keys, then? The keys of all heads, side by side in rows of $H\,d_n$ numbers, have rank $r$
-# at most, because they are $c$ times one matrix. Rotated keys do not.
+# at most, because they are $c$ times one matrix. This does not hold for rotated keys.
 
 # %% alt="Singular values of 96 tokens' keys, 4 heads of width 16 from latent vectors of width 8. What one sees: without a turn eight values, then zeros; turned, the values fall slowly and go on far past eight."
 tokens, heads, d_n, r = 96, 4, 16, 8
@@ -298,14 +299,15 @@ plots.fewer_keys_rank(curves, r)
 plt.show()
 
 # %% [markdown]
-# A rotation writes the position into every key, so no matrix makes these keys from $r$ numbers per token.
+# A rotation writes the position into every key, so no single matrix can make all of these keys from $r$ numbers per
+# token.
 #
 # ## MLA's decoupled rotary key
 #
-# DeepSeek's way out is to split each query into two parts. One does not rotate (C: content): $q^C$ of width $d_n$. The
-# other does (R: rotary): $q^R$ of width $d_r$. The keys' counterparts are $W_{uk}\,c$ of each head, and for all heads
-# **one** $k^R_j$ made from $x_j$, the **decoupled rotary key**. The parts are side by side, so their products are
-# added:
+# DeepSeek's solution is to split each query into two parts. The first does not rotate: $q^C$ of width $d_n$, with C for
+# content. The second does: $q^R$ of width $d_r$, with R for rotary. On the side of the keys, each head has its own
+# $W_{uk}\,c$, and all heads share **one** $k^R_j$, made from $x_j$: the **decoupled rotary key**. The parts are side by
+# side, so their products are added:
 #
 # $$s_{hij}=\frac{q^C_{hi}\cdot W_{uk,h}\,c_j+(R_i\,q^R_{hi})\cdot(R_j\,k^R_j)}{\sqrt{d_n+d_r}}$$
 
@@ -382,7 +384,7 @@ at_once = weight["DeepSeek-V3"][1]  # r + d_r, where a head has 128 + 64
 print(f"DeepSeek: sqrt(192/{at_once}) = {((128 + 64) / at_once) ** 0.5:.3f} of what they should be")
 
 # %% [markdown]
-# This scale is easily lost. Megatron took the model's width over $H$ for the head dimension
+# This scale is easily lost. Megatron used the model's width divided by $H$ as the head dimension
 # ([#1501](https://github.com/NVIDIA/Megatron-LM/issues/1501)). maxtext had the right $1/\sqrt{d_n+d_r}$ and *divided*
 # scores by it ([#1370](https://github.com/AI-Hypercomputer/maxtext/issues/1370)). And there is one more
 # constant. DeepSeek's frequencies come from YaRN, for texts 40 times as long as trained ([chapter 50](50_scaling.ipynb)).
@@ -440,22 +442,23 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 # %% [markdown]
 # ## In short
 #
-# - **Which KV head does query head $h$ read?** With $H$ query heads and $G$ KV heads it is number
-#   $\lfloor hG/H\rfloor$: each KV head is repeated in place, `0 0 1 1`. Rotating before the repetition rotates fewer
-#   heads. [GQA](#grouped-query-attention-gqa-query-heads-share-keys).
-# - **How do I convert a checkpoint?** Between RoPE layouts, reorder $W_k$ as $G$ heads. With $H$ or $H/G$, a converter may
-#   run and give wrong scores
-#   ([converting GQA weights](#a-common-mistake-converting-gqa-weights-with-the-wrong-number-of-heads-second-reading)).
-#   To turn full heads into groups, average each group and train on ([exercise 1](#exercise-1-average-the-kv-heads-of-a-trained-model)).
-# - **How large is the cache per token?** It has $2GK$ numbers per layer, often of two bytes ($G=H$ for full heads, $G=1$ for one).
-#   With latent attention (MLA) it has $r+d_r$, in DeepSeek-V3 $512+64=576$.
+# - **How large is the cache per token?** $2GK$ numbers per layer for $G$ KV heads (`num_key_value_heads`), mostly of 2 bytes.
+#   Llama 3 8B: 65,536 numbers in all layers, twice as many bytes. Latent attention (MLA): $r+d_r$, in DeepSeek-V3 $512+64=576$.
 #   [KV-cache bytes](#kv-cache-bytes-per-token-in-released-models).
-# - **Why does MLA not rotate its whole keys?** With RoPE the absorbed query would be $W_{uk}^\top R_{\Delta}\,q$, another
-#   query for each distance. So $d_r$ components rotate separately, on one key that all heads share.
-#   [Why RoPE is in the way](#why-rope-is-in-the-way-of-mla).
+# - **Which KV head does query head $h$ read?** With $H$ query heads and $G$ KV heads it is number
+#   $\lfloor hG/H\rfloor$: each KV head is repeated in place, `0 0 1 1`.
+#   [GQA](#grouped-query-attention-gqa-query-heads-share-keys).
 # - **Which scale and which layout does DeepSeek have?** The scale is $1/\sqrt{d_n+d_r}$, here $1/\sqrt{192}$, also for the
 #   576 wide absorbed query. Pairs are interleaved. Rows of `kv_b_proj` come *head by head*, keys before values.
 #   [MQA](#absorbed-mla-is-multi-query-attention-second-reading), [names](#in-practice).
+# - **How do I convert a checkpoint?** Between RoPE layouts, reorder $W_k$ as $G$ heads. With $H$ or $H/G$, a
+#   converter may run and give wrong scores
+#   ([converting GQA weights](#a-common-mistake-converting-gqa-weights-with-the-wrong-number-of-heads-second-reading)).
+#   To turn full heads into groups, average each group and train on
+#   ([exercise 1](#exercise-1-average-the-kv-heads-of-a-trained-model)).
+# - **Why does MLA not rotate its whole keys?** With RoPE the absorbed query would be $W_{uk}^\top R_{\Delta}\,q$, a
+#   different query for each distance. So $d_r$ components rotate separately, on one key that all heads share.
+#   [Why RoPE is in the way](#why-rope-is-in-the-way-of-mla).
 # - **Absorb, or make the keys?** Make them for a prompt: absorbing takes up to 3 times the products of scores.
 #   Absorb for each new token: keys made again take some hundred times as many.
 #   [Weight absorption](#weight-absorption-when-it-pays).

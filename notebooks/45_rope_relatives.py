@@ -7,10 +7,11 @@
 
 # %% [markdown]
 # **In this chapter.** RoPE rotates queries and keys, its scores do not fade with distance, and values
-# pass unrotated. You change one of these at a time. Scores may fade (xPos), values may rotate as
-# well, and content may set lengths so that only position sets angles (PoPE). In PaTH and Selective
-# RoPE the tokens between move the key. At the end you know what each variant may keep in a KV cache,
-# where xPos overflows, and which mistakes make a score depend on absolute positions again.
+# pass unrotated. Each variant here changes one of these. xPos makes scores fade: it multiplies a
+# query by a factor that shrinks with its position and a key by one that grows, so that their product
+# falls with the distance. You also meet rotated values, PoPE, PaTH and Selective RoPE. At the end you know
+# what each variant may keep in a KV cache, where xPos overflows, and which mistakes make a score
+# depend on absolute positions again.
 
 # %% fold="input" alt="Left, the scores of RoPE and xPos over the distance, to 1,500. Right, one attention output while the text moves. What one sees: RoPE's score flutters on, xPos falls and becomes smooth; turned values give an output that goes round, turned back it stays."
 import matplotlib.pyplot as plt

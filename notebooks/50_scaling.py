@@ -6,11 +6,11 @@
 # 45 minutes. Needs [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** A model with RoPE is trained up to some context length. On a longer text its slow pairs of
-# components reach angles that training never showed, which is the likely reason why it fails. Every remedy slows pairs
-# down. Position interpolation slows all of them by the same factor. NTK-aware scaling, YaRN and Llama 3's rule spare the
-# fast ones, and LongRoPE has a factor for each pair. You will compute each scaling, see its price with heads built by
-# hand, and learn what it means for a KV cache.
+# **In this chapter.** RoPE rotates each pair of components at its own speed. A model is trained up to some context
+# length, and on a longer text its slow pairs reach angles that training never showed, which is the likely reason why it
+# fails. Every remedy slows pairs down. Position interpolation slows all of them by the same factor. NTK-aware scaling,
+# YaRN and Llama 3's rule spare the fast ones, and LongRoPE has a factor for each pair. You compute each scaling, see its
+# price for three small attention heads, and learn what it means for a KV cache.
 
 # %% fold="input" alt="Wavelength of each of 64 pairs under five schemes, and its ratio to plain RoPE. What one sees: linear lifts all pairs by 4, NTK-aware more and more, YaRN along a ramp, Llama 3 in a steep step."
 import matplotlib.pyplot as plt
@@ -144,14 +144,14 @@ for name in ("direct", "linear"):
 assert best == 12 and (s * L0 * slowed <= L0 * theta * (1 + 1e-9)).all()
 
 # %% [markdown]
-# The near head is broken. Neighbours are a quarter of a trained step apart, so it looks 12 tokens back, and
-# its score leads the neighbours by a fifteenth of what it was. Training can fix that: Chen et al. report that
+# The near head no longer works. Neighbours are a quarter of a trained step apart, so the head looks 12 tokens back, and
+# the lead of its best score over the neighbours is a fifteenth of what it was. Training can fix that: Chen et al. report that
 # fine-tuning within 1000 steps is enough.
 #
 # ## NTK-aware scaling: change the base
 #
-# The fastest pair should stay, the slowest should slow down by $s$, and those between by something between. One
-# number of RoPE does this: the base. Replace $b$ by $b'$, and pair $i$ changes by
+# The fastest pair should stay as it is, the slowest should slow down by the factor $s$, and the pairs between by
+# something between. Changing one number of RoPE does this, namely the base. Replace $b$ by $b'$, and pair $i$ changes by
 #
 # $$\frac{\theta_i'}{\theta_i} = \frac{b'^{-2i/d}}{b^{-2i/d}} = \Big(\frac{b'}{b}\Big)^{-2i/d}$$
 #
@@ -203,7 +203,7 @@ assert beyond.sum() == 22 and np.isclose(safe[41] / theta[41], 1 / s, rtol=1e-12
 assert np.isclose((s * safe / theta)[turns < 1].max(), 1, rtol=1e-12, atol=0)  # of trained arcs
 
 # %% [markdown]
-# All 22 do. So for a text 4 times as long the formula needs 8.42. Peng et al. (section 3.1) agree: the
+# All 22 still reach new angles. So for a text 4 times as long the formula needs 8.42. Peng et al. (section 3.1) agree: the
 # factor must be set higher than the growth of the text.
 #
 # ## NTK-by-parts: keep, divide, and mix between
@@ -238,8 +238,8 @@ assert np.allclose(share, np.clip((turns - 1) / 31, 0, 1), rtol=0, atol=1e-12)
 #
 # [Meta's code for Llama 3.1](https://github.com/meta-llama/llama-models/blob/a9c89c471f793423afd4cc3ca8671d6e56fe64cb/models/llama3/model.py#L45-L64)
 # has three branches by wavelength: shorter than $L_0/4$ is kept, longer than $L_0$ is divided, and a line is between.
-# It is the same function with $\alpha = 1$ and $\beta = 4$. A comment there says that the values were found by a
-# grid search. Llama 3.1 itself has $b = 500{,}000$, $L_0 = 8192$, $s = 8$.
+# It is the same function with $\alpha = 1$ (`low_freq_factor`) and $\beta = 4$ (`high_freq_factor`). A comment there
+# says that the values were found by a grid search. Llama 3.1 itself has $b = 500{,}000$, $L_0 = 8192$, $s = 8$.
 
 # %%
 show_source(llama3_scaling)
@@ -311,8 +311,9 @@ print(f"pair 17 would turn {rounded[17] / real[17]:.2f} times too fast")
 assert (rounded / real).argmax() == 17
 
 # %% [markdown]
-# The pairs between the rounded ends do, 9 to 17. [Chapter 42](42_rope_in_models.ipynb#where-transformers-reads-a-configuration-differently-second-reading)
-# tells one way to lose this config key.
+# The pairs between the rounded ends do, 9 to 17.
+# [Chapter 42](42_rope_in_models.ipynb#where-transformers-reads-a-configuration-differently-second-reading) tells one
+# way to lose this config key.
 #
 # ## All RoPE scalings compared
 #
@@ -461,7 +462,7 @@ print(f"scores differ by up to {off.max():.2f}")
 assert off.max() > 0.5
 
 # %% [markdown]
-# No. All these variants have the same angles, so compare *scores*, not tables. In
+# It is not the same. All these variants have the same angles, so compare *scores*, not tables of angles. In
 # [DeepSeek's own code](https://github.com/deepseek-ai/DeepSeek-V3/blob/9b4e978/inference/model.py) neither the scale
 # nor the frequencies are stretched if the longest text it is set up for fits into $L_0$. In transformers they always
 # are.
@@ -681,23 +682,24 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 # %% [markdown]
 # ## In short
 #
-# - **What breaks when a context is longer than trained?** Most likely the slow pairs. With 64 pairs, base 10,000 and 2048
-#   trained positions, 23 pairs never came round, and a longer text shows them new angles.
-#   [New angles](#beyond-the-context-length-angles-that-training-did-not-show).
-# - **What does each scaling do to which pair?** `linear` divides all frequencies by $s$. NTK-aware divides the first by 1,
-#   the last by $s$. YaRN and Llama 3 keep fast pairs and divide slow ones. LongRoPE searches each divisor.
-#   [All scalings](#all-rope-scalings-compared), [LongRoPE](#longrope-a-divisor-for-each-pair).
 # - **Which config key has the trained length?** `original_max_position_embeddings`. With `dynamic` it is
 #   `max_position_embeddings`. A fixed NTK-aware base is only a larger `rope_theta`.
 #   [Config keys](#config-keys-of-rope-scaling-two-names-for-the-trained-length).
-# - **What is Llama 3's rule?** Pairs of more than 4 turns in the trained length are kept. Pairs of less than 1 are
-#   divided by the factor. The rest are mixed linearly in their turns. [Llama 3](#llama-3s-rope-scaling).
+# - **What does each scaling do?** `linear` divides all frequencies by $s$. NTK-aware takes the base $b\,s^{d/(d-2)}$,
+#   so the last is divided by $s$. YaRN and Llama 3 keep fast pairs and divide slow ones. LongRoPE searches each
+#   divisor. [All](#all-rope-scalings-compared), [NTK](#ntk-aware-scaling-change-the-base),
+#   [LongRoPE](#longrope-a-divisor-for-each-pair).
+# - **What is Llama 3's rule?** Pairs of more than 4 turns (`high_freq_factor`) in the trained length 8192 are kept. Less
+#   than 1 (`low_freq_factor`): divided by the factor, 8. The rest: mixed linearly. [Llama 3](#llama-3s-rope-scaling).
 # - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on rotated queries and keys, so its square on the
 #   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores.
 #   [YaRN's factor](#yarns-attention-factor-sharper-scores).
 # - **Does a KV cache work with each scaling?** Yes, if the frequencies are fixed. With `dynamic` or
 #   LongRoPE rotated keys in a cache go stale. Cache unrotated ones, but even so a second layer differs from a whole pass.
 #   [KV cache](#dynamic-ntk-with-a-kv-cache-rotated-or-unrotated-keys).
+# - **What breaks when a context is longer than trained?** Most likely the slow pairs. With 64 pairs, base 10,000 and 2048
+#   trained positions, 23 pairs never came round, and a longer text shows them new angles.
+#   [New angles](#beyond-the-context-length-angles-that-training-did-not-show).
 
 # %% [markdown]
 # ## Exercises

@@ -10,8 +10,8 @@
 # occur in its training texts. In a longer text two words can be further apart, and nothing has taught
 # the model what to do then. Four published methods solve this without any training: they replace a
 # large distance by one that the model has seen. You compute each of them exactly, find out what it
-# costs, what a cache must store, and which words it can no longer tell apart. At the end you can
-# choose among them.
+# costs, what must be stored of earlier words (the KV cache), and which words it can no longer tell
+# apart. At the end you can choose among the methods.
 
 # %% fold="input" alt="The distance that four schemes put into the score, over the true distance from query 95. What one sees: RoPE's line leaves the band of trained distances at 32; ReRoPE is flat from 16 on, leaky ReRoPE rises slowly, Self-Extend climbs stairs, dual chunks are a saw."
 import matplotlib.pyplot as plt
