@@ -6,11 +6,11 @@
 # 45 minutes. Needs [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** RoPE rotates each pair of components at its own speed. A model is trained up to some context
-# length, and on a longer text its slow pairs reach angles that training never showed, which is the likely reason why it
-# fails. Every remedy slows pairs down. Position interpolation slows all of them by the same factor. NTK-aware scaling,
-# YaRN and Llama 3's rule spare the fast ones, and LongRoPE has a factor for each pair. You compute each scaling, see its
-# price for three small attention heads, and learn what it means for a KV cache.
+# **In this chapter.** RoPE rotates each pair of components at its own speed. On a text longer than in training the
+# slow pairs reach angles that training never showed, which is the likely reason why the model fails. Every remedy slows
+# pairs down. Position interpolation slows all of them by the same factor. NTK-aware scaling, YaRN and Llama 3's rule
+# spare the fast ones, and LongRoPE has a factor for each pair. You compute each scaling, see its price for three small
+# attention heads, and learn what it means for a KV cache.
 
 # %% fold="input" alt="Wavelength of each of 64 pairs under five schemes, and its ratio to plain RoPE. What one sees: linear lifts all pairs by 4, NTK-aware more and more, YaRN along a ramp, Llama 3 in a steep step."
 import matplotlib.pyplot as plt

@@ -8,10 +8,10 @@
 # %% [markdown]
 # **In this chapter.** A model with rotary position embedding has learned only the distances that
 # occur in its training texts. In a longer text two words can be further apart, and nothing has taught
-# the model what to do then. Four published methods solve this without any training: they replace a
-# large distance by one that the model has seen. You compute each of them exactly, find out what it
-# costs, what must be stored of earlier words (the KV cache), and which words it can no longer tell
-# apart. At the end you can choose among the methods.
+# the model what to do then. Four published methods solve this without training: they replace a large
+# distance by one that the model has seen. You compute each of them exactly, and find out what it costs,
+# what it must store of earlier words (the KV cache), and which words it can no longer tell apart. At
+# the end you can choose among them.
 
 # %% fold="input" alt="The distance that four schemes put into the score, over the true distance from query 95. What one sees: RoPE's line leaves the band of trained distances at 32; ReRoPE is flat from 16 on, leaky ReRoPE rises slowly, Self-Extend climbs stairs, dual chunks are a saw."
 import matplotlib.pyplot as plt
@@ -59,7 +59,7 @@ plain = rope(q, p) @ rope(k, p).T / K**0.5
 assert np.allclose(rotary_distance_scores(q, k, delta), plain, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# With $f=\delta$ it is RoPE. The function goes through the pairs of components one after another. No
+# With $f=\delta$ this score is RoPE's. The function goes through the pairs of components one after another. No
 # array is larger than the scores, but it takes three times as many products as $QK^\top$. All that
 # follows is compared with it.
 
@@ -69,7 +69,7 @@ show_source(rotary_distance_scores)
 # %% [markdown]
 # ## ReRoPE: distances stop at a window
 #
-# The shortest idea is Su's **ReRoPE** (2023): distances below a window $w$ do not change, and all
+# The simplest idea is Su's **ReRoPE** (2023): distances below a window $w$ do not change, and all
 # others become $w$.
 #
 # $$f = \min(\delta, w)$$
@@ -104,7 +104,7 @@ assert whole[4] < whole[2] < whole[3] and whole[9] == whole[3]
 assert (np.diff(leaky) > 0).all() and (np.diff(whole) < 0).any()
 
 # %% [markdown]
-# The fourth: it is at $4/3$, between the first and the second.
+# The fourth token is nearer: its effective distance is $4/3$, between the first and the second token.
 #
 # ## How to compute it: one rotation per region
 #
@@ -131,8 +131,8 @@ unshifted = rope(q, p / s) @ rope(k, p / s).T / K**0.5  # delta/s again
 assert np.allclose(unshifted, rotary_distance_scores(q, k, delta / s), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# This is exact, for two products instead of one. *Without the shift* $w-w/s$ it is the mistake from
-# above, $\delta/s$. In the package each scheme is a few lines that name its *passes*: positions for
+# This is exact, and takes two products instead of one. *Without the shift* $w-w/s$ the distance is
+# $\delta/s$, the mistake from above. In the package each scheme is a few lines that name its *passes*: positions for
 # queries, positions for keys, and the pairs that they are for. One loop serves them all, and leaves
 # out a pass that no allowed pair needs. `put_products` is
 # `np.where(where, queries @ keys.T, scores)`, 64 queries at a time and only for keys that one of them
@@ -169,7 +169,7 @@ assert np.allclose(wrong_way, mirrored, rtol=0, atol=1e-12)
 assert not np.allclose(wrong_way, one_turn, rtol=0, atol=1e-3)
 
 # %% [markdown]
-# Su's code has one more factor. It multiplies each query by $\max(1, \ln(i+1)/\ln L_0)$, because
+# Su's code contains one more factor. It multiplies each query by $\max(1, \ln(i+1)/\ln L_0)$, because
 # attention spreads over more and more keys. That is `log_n_scale` of
 # [chapter 51](51_extrapolation.ipynb).
 #
@@ -233,7 +233,7 @@ assert reading.round(3).tolist() == [6.333] * 3 + [5.333] * 3 + [4.333, 4, 3, 2,
 assert decoding.round(9).tolist() == [7, 7, 7, 6, 6, 6, 5, 4, 3, 2, 1, 0]
 
 # %% [markdown]
-# Where $g$ divides $w$, the two agree. Elsewhere a distant key has one distance while the model reads
+# Where $g$ divides $w$, the two agree. Otherwise a distant key has one distance while the model reads
 # a prompt (prefill) and another while it generates. In both, the step from the last near key to the
 # first distant one is not always 1:
 
@@ -392,7 +392,7 @@ for name, rule in rules.items():
     assert same[:2].all() == (name == "ReRoPE")
 
 # %% [markdown]
-# The rules that depend only on $\delta$ keep the newest. With ReRoPE the sinks do not change either,
+# The rules that depend only on $\delta$ keep the scores of the newest keys. With ReRoPE the sinks do not change either,
 # as long as its window is at most as wide as the cache's, because they are at distance $w$ in any
 # case. Self-Extend and dual chunks see slots as a shift.
 #

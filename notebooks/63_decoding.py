@@ -39,7 +39,7 @@ plt.show()
 #
 # $$\sum_{m=P}^{P+n-1} m = nP + \frac{n(n-1)}2 \text{ rows without a cache}, \qquad P+n-1 \text{ with one}$$
 #
-# The last token is written but not read any more. The example reads 5 tokens in 4 steps, so $P=2$ and $n=4$.
+# The last token is written but never read. The example reads 5 tokens in 4 steps, so $P=2$ and $n=4$.
 
 # %%
 import math
@@ -68,8 +68,8 @@ for P, n in ((2, 4), (1, 1), (7, 30), (100, 1000)):
 #
 # **Proof**, layer by layer. In layer 0, row $i$ is the embedding of token $i$, with its position. In layer
 # $\ell$, the query, the norms and the feed-forward network use row $i$ of the layer before. By the mask, the attention
-# uses the rows $j \le i$ of the layer before. All of these depend only on the tokens $0 \dots i$. So does the
-# result. $\square$
+# uses the rows $j \le i$ of the layer before. All of these depend only on the tokens $0 \dots i$, and therefore the
+# result does as well. $\square$
 #
 # The same is true for keys and values, which are made from these rows. Appending tokens changes none of them. With
 # $w_0, w_1, \dots$ for the tokens,
@@ -112,7 +112,7 @@ assert moved.min() > 0.001
 # all tokens. A cache saves the work for all rows except the newest: their keys and values, and with them
 # their queries, their attention and their feed-forward networks. The product of the newest query with all keys remains.
 #
-# Why keep no *queries*? A query is used only by its own row, and that row is done.
+# Why does the cache keep no *queries*? A query is used only to compute its own row, and that row is finished.
 #
 # ## The KV cache: a list of keys and a list of values
 #
@@ -263,11 +263,11 @@ plots.token_costs(n, counts, times)
 plt.show()
 
 # %% [markdown]
-# With a cache the curve is flat: at this small size most of a cached token's time goes into calling NumPy.
-# Without one, the counts promise that the last token takes 256 times the work of a cached token. The clock shows far
-# less. A product of a matrix with one row uses every weight once. With 256 rows it uses each weight 256 times, which
+# With a cache the measured curve is flat: at this small size most of a cached token's time goes into calling NumPy.
+# Without one, the counts promise that the last token takes 256 times the work of a cached token. The clock shows a far
+# smaller ratio. A product of a matrix with one row uses every weight once. With 256 rows it uses each weight 256 times, which
 # processors do far better. In large models also, writing one token at a time waits for weights and cache to arrive from
-# memory, not for arithmetic (Shazeer 2019). Hence two aims: to write for many users in one call, and to make the
+# memory, not for arithmetic (Shazeer 2019). This leads to two aims: to write for many users in one call, and to make the
 # cache small.
 #
 # ## KV cache size: bytes per token
@@ -292,7 +292,7 @@ for B, S, dtype in ((1, 10, np.float64), (5, 7, np.float32)):
 # two bytes per number. Predict how many bytes *one token* needs.
 #
 # If that is too much, heads can share. In **grouped-query attention** (GQA) several query heads attend to
-# the same keys and values. In **multi-query attention** (MQA) all do. In the formula the number $G$ of KV heads
+# the same keys and values. In **multi-query attention** (MQA) all query heads do. In the formula the number $G$ of KV heads
 # (`num_key_value_heads`, in the cell `key_heads`) replaces $H$. It is 8 in Llama 3 of 8 billion parameters, whose other
 # sizes here are the same.
 
@@ -322,7 +322,7 @@ assert bytes_of(4096, 32) == 2 * GIB and bytes_of(1, 32) == 4 * bytes_of(1, 8)
 #
 # We load a model that has read Newton's *Opticks*, character by character: two layers, width 32, RoPE, pieces of
 # 128 characters (`notebooks/results/make_text.py`). Its loss on pages that it never read is 1.49 nats per
-# character. A uniform guess among its characters has 3.89.
+# character. A uniform guess among its characters has a loss of 3.89.
 
 # %%
 stored = load("results/text.npz")
@@ -501,14 +501,15 @@ assert four < two and np.array_equal(beam_search(newton, writer, prompt, 60, 1)[
 # **speculative decoding** (Leviathan et al. 2023; Chen et al. 2023) a small model drafts a few tokens. The
 # large model reads them all in one call, which gives its own distribution at the position of each. Let $p$ be the
 # large model's distribution there and $q$ the small model's. A drafted token $x$ is accepted with probability
-# $\min(1, p_x/q_x)$. If it is refused, the drafts after it are thrown away, and another
+# $\min(1, p_x/q_x)$. If $x$ is refused, the drafts after it are thrown away, and another
 # token is drawn from $r$, which contains what $q$ gave too little of:
 #
 # $$r_x = \frac{\max(p_x - q_x,\, 0)}{\sum_y \max(p_y - q_y,\, 0)}$$
 #
 # If all drafts are accepted, the same call has given the distribution after them, and one more token is drawn from $p$.
 # The written tokens have the distribution $p$, no matter what $q$ is. There are two ways to write a token: it is
-# drafted and accepted, or something was refused and the token is drawn instead. Together,
+# drafted and accepted, or some draft was refused and the token is drawn instead. The two probabilities add up to
+# $p_x$:
 #
 # $$q_x \min\!\Big(1, \frac{p_x}{q_x}\Big) + \Big(1 - \sum_y q_y \min\!\Big(1, \frac{p_y}{q_y}\Big)\Big)\, r_x = p_x$$
 
@@ -562,7 +563,7 @@ assert calls[0] == 12 and calls == sorted(calls) and calls[-1] < 60
 # With a cache the newest token comes by itself, as an array of length 1. Its position is *not* 0. It is the
 # number of tokens read before, and `decode` computes it from the cache's length.
 #
-# *A common mistake* forgets that. With a relative encoding, the three distances of a third token should have been 2,
+# *A common mistake* is to forget this. With a relative encoding, the three distances of a third token should have been 2,
 # 1, 0 and came out as 0 (huggingface/transformers #19045). Elsewhere every token that a model wrote had the position
 # 0 (Blaizzy/mlx-vlm #1983). A subclass makes the mistake for any encoding: each newest token is told that its
 # position is 0. At which tokens does the error show?
@@ -688,11 +689,11 @@ plt.show()
 # *Plain* keys contain no position. *Coded* keys have it from their token vectors, *turned* (rotated) keys from a
 # rotation that does not change. *Raw* (unrotated) keys are rotated again at each step.
 #
-# **What to keep.** Only the key, if its position is inside or does not count. A rotation, score or sum that uses the
-# positions of kept keys needs them beside the keys: after a gap the slot is another number. FoX (`forgetting`) adds
-# the gates between key and query, and the gates of removed tokens are among them, so the running sum of gates at each
-# kept key must be stored. In CoPE the query makes the gates of all keys, so nothing that is kept can replace a
-# removed key.
+# **What to keep.** Only the key is needed if its position is inside it or does not count. A rotation, score or sum
+# that uses the positions of kept keys needs them beside the keys: after a gap the slot is another number. FoX
+# (`forgetting`) adds the gates between key and query, and the gates of removed tokens are among them, so the running
+# sum of gates at each kept key must be stored. In CoPE the query makes the gates of all keys, so nothing that is kept
+# can replace a removed key.
 #
 # **What may be renumbered.** Plain keys move freely. Rotated keys must be made again from unrotated ones or, as with
 # RoPE, rotated further. Encodings in token vectors are also in the values and in deeper layers, so a token that moves
@@ -701,8 +702,8 @@ plt.show()
 #
 # **What must be computed again.** Beyond the trained length dynamic NTK rotates queries and keys again at each token.
 # LongRoPE does so once, as the trained length is passed. With unrotated keys the newest row of the first layer is
-# right. The old rows have changed. Deeper keys, which were made from them, belong to the frequencies of an earlier
-# length ([two layers](#in-practice)).
+# right, but the old rows should have changed as well. Deeper keys, which were made from these rows, belong to the
+# frequencies of an earlier length ([two layers](#in-practice)).
 #
 # With positions that count non-padding tokens, padding on the left harms none of these encodings. Positions that count
 # the padding are right where only distances or the content decide (column "padding counted"). Only 40 positions were
