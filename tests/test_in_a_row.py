@@ -13,7 +13,7 @@ from pe_numpy.homework.registry import EXERCISES
 MINE = (
     "clip_gradients adamw sgd cached_attention sample_tokens rope_convert_weights convert_layout "
     "relative_gather alibi_key_bias join_fused attention_blockwise multi_head_attention silu "
-    "dropout yarn_scaling"
+    "dropout yarn_scaling causal_rope_attention"
 ).split()
 SEEDS = (0, 3)
 

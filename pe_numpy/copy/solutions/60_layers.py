@@ -71,3 +71,27 @@ def multi_head_attention(params, x, source, n_heads, mask=None):
     mixed = (weights @ v).swapaxes(-2, -3)  # (B, L, H, K)
     output = mixed.reshape(*mixed.shape[:-2], -1) @ params["W_o"]
     return output + params.get("b_o", np.zeros(1, output.dtype)), weights
+
+
+def causal_rope_attention(params, x, n_heads):
+    B, L, D = x.shape
+    K = D // n_heads
+    angles = np.arange(L)[:, None] * 10000.0 ** (-np.arange(0, K, 2) / K)  # (L, K/2)
+    cos, sin = np.cos(angles), np.sin(angles)
+
+    def heads(name):
+        y = x @ params[f"W_{name}"]
+        return y.reshape(B, L, n_heads, K).swapaxes(1, 2)  # (B, H, L, K)
+
+    def rotated(y):
+        a, b = y[..., 0::2], y[..., 1::2]
+        return np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(y.shape)
+
+    q, k, v = rotated(heads("q")), rotated(heads("k")), heads("v")
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(K)
+    visible = np.tri(L, dtype=bool)
+    scores = np.where(visible, scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    mixed = weights @ v  # (B, H, L, K)
+    return mixed.swapaxes(1, 2).reshape(B, L, D) @ params["W_o"]

@@ -152,6 +152,27 @@ def multi_head_attention(params, x, source, n_heads, mask=None):
     raise NotImplementedError
 
 
+def causal_rope_attention(params, x, n_heads):
+    """Causal multi-head attention with RoPE: the homework of many courses, in one function.
+
+    params   dictionary with W_q, W_k, W_v, W_o, each (D, D); no biases
+    x        (B, L, D)   the token at index l has position l
+    n_heads  int         H, so that K = D / H is even
+    returns  (B, L, D)   float64, as x is
+
+    q, k, v = x W_q, x W_k, x W_v
+    head h has the components h K .. h K + K - 1
+    for each head h:
+        rotate each pair of components 2i and 2i+1 of q_h and k_h, not of v_h, by the angle
+            position * 10000^(-2 i / K)
+        scores  = q_h k_h^T / sqrt(K),   -inf where the key comes after the query
+        weights = softmax of the scores over the keys
+        mixed_h = weights v_h
+    output = all mixed_h, side by side, times W_o
+    """
+    raise NotImplementedError
+
+
 # ---- hints --------------------------------------------------------------------------------------
 
 # linear, 1: @ multiplies the last axis of x with the first of W, whatever stands before.
@@ -183,3 +204,7 @@ def multi_head_attention(params, x, source, n_heads, mask=None):
 # multi_head_attention, 2: K is the width of W_q over H; with it, W_k tells G.
 # multi_head_attention, 3: np.repeat along the heads gives each query head its key head.
 # multi_head_attention, 4: the largest score of a row of -inf alone is -inf: subtract 0 there.
+
+# causal_rope_attention, 1: reshape to (B, L, H, K), then exchange the axes of tokens and heads.
+# causal_rope_attention, 2: angles are an array (L, K/2), the same for all sequences and heads.
+# causal_rope_attention, 3: change the last token: no earlier output may change.

@@ -9,9 +9,17 @@ import numpy as np
 
 from pe_numpy.homework.cases import Case, Exercise, case
 from pe_numpy.homework.worker import FUNCTIONS as of
+from pe_numpy.rotary.rope import rope
 from pe_numpy.training.loss import cross_entropy
 from pe_numpy.training.optimiser import cosine_schedule, warmup_schedule
-from pe_numpy.transformer.attention import log_softmax, softmax
+from pe_numpy.transformer.attention import (
+    attention,
+    causal_mask,
+    log_softmax,
+    merge_heads,
+    softmax,
+    split_heads,
+)
 from pe_numpy.transformer.layers import (
     embed_tokens,
     feed_forward,
@@ -118,6 +126,25 @@ def _block_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 BLOCK = Exercise("pre_norm_block", pre_norm_block, _block_cases, chapter=60)
+
+
+def causal_rope_attention(params: dict[str, np.ndarray], x: np.ndarray, n_heads: int) -> np.ndarray:
+    """Causal multi-head attention with RoPE on queries and keys, for x (B, L, D)."""
+    at = np.arange(x.shape[1])
+    q, k, v = (split_heads(x @ params[f"W_{name}"], n_heads) for name in "qkv")
+    mixed, _ = attention(rope(q, at), rope(k, at), v, causal_mask(at, at))
+    return merge_heads(mixed) @ params["W_o"]
+
+
+def _causal_cases(rng: np.random.Generator) -> Iterator[Case]:
+    sizes = [(1, 2, 4, 1), (1, 3, 8, 2), (2, 5, 8, 2), (2, 4, 12, 3), (3, 6, 8, 1), (1, 1, 8, 2)]
+    for n, (B, L, D, H) in enumerate([*sizes, *sizes[1:5], (1, 40, 12, 2), (2, 3, 24, 2)]):
+        params = {f"W_{name}": rng.standard_normal((D, D)) / np.sqrt(D) for name in "qkvo"}
+        large = 60 if n == 9 else 2  # exp overflows
+        yield case(params, large * rng.standard_normal((B, L, D)), H)
+
+
+CAUSAL = Exercise("causal_rope_attention", causal_rope_attention, _causal_cases, chapter=60)
 
 # ---- chapter 62 ---------------------------------------------------------------------------------
 
@@ -349,6 +376,7 @@ EXERCISES = (
     GELU,
     EMBED,
     BLOCK,
+    CAUSAL,
     RIGHT,
     LOSS,
     WARMUP,
