@@ -341,7 +341,7 @@ for call in (
 # %% [markdown]
 # ## For teachers
 #
-# Each lesson has a page in `notebooks/assignments/`, with questions to ask. `pe-numpy plan 4 FOLDER` writes the
+# Each lesson has a page in `notebooks/assignments/`, with questions to ask. `python -m pe_numpy plan 4 FOLDER` writes the
 # homework of a plan, with points. It is checked for a whole class in one run ([chapter 73](73_exercises.ipynb)).
 # Each figure is drawn by one function of `pe_numpy/book/plots/`.
 #
@@ -383,8 +383,8 @@ for call in (
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/00_how_to_read.py`; check yours with
-# `pe-numpy check 00_how_to_read.py`.
+# `python -m pe_numpy copy --stub 00` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 00_how_to_read.py` checks yours.
 #
 # ### Exercise 1: A causal mask from key minus query
 #

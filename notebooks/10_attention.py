@@ -183,7 +183,7 @@ assert np.argsort(weights_of_love).tolist() == np.argsort(row).tolist()  # the o
 # much for it, and infinity over infinity is not a number (NaN). With $a = -\max_m s_m$ the largest
 # exponent becomes 0. The package's `softmax` does this, along any axis. If *every* score is $-\infty$, it
 # returns zeros, as [a later section](#fully-masked-rows-nan-or-zeros-second-reading) explains. The cell
-# shows its source without the input checks, as `pe-numpy copy softmax --plain` prints it.
+# shows its source without the input checks, as `python -m pe_numpy copy softmax --plain` prints it.
 
 # %%
 from pe_numpy import softmax
@@ -824,8 +824,8 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/10_attention.py`; check yours with
-# `pe-numpy check 10_attention.py`.
+# `python -m pe_numpy copy --stub 10` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 10_attention.py` checks yours.
 #
 # ### Exercise 1: Weights by hand
 #

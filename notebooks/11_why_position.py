@@ -626,8 +626,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/11_why_position.py`; check yours with
-# `pe-numpy check 11_why_position.py`.
+# `python -m pe_numpy copy --stub 11` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 11_why_position.py` checks yours.
 #
 # ### Exercise 1: Only the direction
 #

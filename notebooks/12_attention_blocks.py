@@ -520,8 +520,8 @@ for sink in (0, 20):
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/12_attention_blocks.py`; check yours with
-# `pe-numpy check 12_attention_blocks.py`.
+# `python -m pe_numpy copy --stub 12` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 12_attention_blocks.py` checks yours.
 #
 # ### Exercise 1: Two machines
 #

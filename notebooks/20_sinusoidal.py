@@ -692,8 +692,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/20_sinusoidal.py`; check yours with
-# `pe-numpy check 20_sinusoidal.py`.
+# `python -m pe_numpy copy --stub 20` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 20_sinusoidal.py` checks yours.
 #
 # ### Exercise 1: By hand
 #

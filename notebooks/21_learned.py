@@ -555,8 +555,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/21_learned.py`; check yours with
-# `pe-numpy check 21_learned.py`.
+# `python -m pe_numpy copy --stub 21` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 21_learned.py` checks yours.
 #
 # ### Exercise 1: Another table
 #

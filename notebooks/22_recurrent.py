@@ -532,8 +532,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/22_recurrent.py`; check yours with
-# `pe-numpy check 22_recurrent.py`.
+# `python -m pe_numpy copy --stub 22` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 22_recurrent.py` checks yours.
 #
 # ### Exercise 1: A step by hand
 #

@@ -543,8 +543,8 @@ assert np.abs(attention_with_zeros(x) - attention(x, x, x)[0]).max() > 0.1
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/23_convolution.py`; check yours with
-# `pe-numpy check 23_convolution.py`.
+# `python -m pe_numpy copy --stub 23` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 23_convolution.py` checks yours.
 #
 # ### Exercise 1: Repeat the edge
 #

@@ -599,8 +599,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/24_complex_order.py`; check yours with
-# `pe-numpy check 24_complex_order.py`.
+# `python -m pe_numpy copy --stub 24` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 24_complex_order.py` checks yours.
 #
 # ### Exercise 1: Real and bounded
 #

@@ -539,8 +539,8 @@ assert np.allclose(np.hstack([sines, cosines]), code, rtol=0, atol=1e-12)
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/25_grid.py`; check yours with
-# `pe-numpy check 25_grid.py`.
+# `python -m pe_numpy copy --stub 25` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 25_grid.py` checks yours.
 #
 # ### Exercise 1: A detector
 #

@@ -659,8 +659,8 @@ for graph, k in ((directed, 2), (path(3), 3)):
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/26_counting.py`; check yours with
-# `pe-numpy check 26_counting.py`.
+# `python -m pe_numpy copy --stub 26` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 26_counting.py` checks yours.
 #
 # ### Exercise 1: The mean gap
 #

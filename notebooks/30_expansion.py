@@ -657,8 +657,8 @@ for name, (n_products, biases, shared) in extra.items():
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/30_expansion.py`; check yours with
-# `pe-numpy check 30_expansion.py`.
+# `python -m pe_numpy copy --stub 30` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 30_expansion.py` checks yours.
 #
 # ### Exercise 1: A bias in the projection
 #

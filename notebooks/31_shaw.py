@@ -643,8 +643,8 @@ assert 16 * one_table == 33_792
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/31_shaw.py`; check yours with
-# `pe-numpy check 31_shaw.py`.
+# `python -m pe_numpy copy --stub 31` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 31_shaw.py` checks yours.
 #
 # ### Exercise 1: Which rows of the table are read?
 #

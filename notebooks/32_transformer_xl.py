@@ -490,8 +490,8 @@ print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/32_transformer_xl.py`; check yours with
-# `pe-numpy check 32_transformer_xl.py`.
+# `python -m pe_numpy copy --stub 32` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 32_transformer_xl.py` checks yours.
 #
 # ### Exercise 1: XLNet's relative shift
 #

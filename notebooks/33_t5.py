@@ -683,8 +683,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/33_t5.py`; check yours with
-# `pe-numpy check 33_t5.py`.
+# `python -m pe_numpy copy --stub 33` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 33_t5.py` checks yours.
 #
 # ### Exercise 1: T5 buckets by hand
 #

@@ -502,8 +502,8 @@ assert t5_bucket(1) != t5_bucket(-1)
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/34_deberta.py`; check yours with
-# `pe-numpy check 34_deberta.py`.
+# `python -m pe_numpy copy --stub 34` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 34_deberta.py` checks yours.
 #
 # ### Exercise 1: Which distances share a row?
 #

@@ -611,8 +611,8 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/35_alibi.py`; check yours with
-# `pe-numpy check 35_alibi.py`.
+# `python -m pe_numpy copy --stub 35` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 35_alibi.py` checks yours.
 #
 # ### Exercise 1: MPT's program, the same slopes
 #

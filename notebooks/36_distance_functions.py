@@ -519,8 +519,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/36_distance_functions.py`; check yours with
-# `pe-numpy check 36_distance_functions.py`.
+# `python -m pe_numpy copy --stub 36` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 36_distance_functions.py` checks yours.
 #
 # ### Exercise 1: Position vectors for a quadratic bias
 #

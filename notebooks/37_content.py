@@ -561,8 +561,8 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/37_content.py`; check yours with
-# `pe-numpy check 37_content.py`.
+# `python -m pe_numpy copy --stub 37` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 37_content.py` checks yours.
 #
 # ### Exercise 1: FoX with one extra component
 #

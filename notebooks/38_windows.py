@@ -546,8 +546,8 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/38_windows.py`; check yours with
-# `pe-numpy check 38_windows.py`.
+# `python -m pe_numpy copy --stub 38` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 38_windows.py` checks yours.
 #
 # ### Exercise 1: A bias that cannot distinguish mirror images
 #

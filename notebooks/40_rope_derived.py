@@ -763,8 +763,8 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/40_rope_derived.py`; check yours with
-# `pe-numpy check 40_rope_derived.py`.
+# `python -m pe_numpy copy --stub 40` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 40_rope_derived.py` checks yours.
 #
 # ### Exercise 1: Rotate by hand
 #

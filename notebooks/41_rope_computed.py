@@ -639,8 +639,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/41_rope_computed.py`; check yours with
-# `pe-numpy check 41_rope_computed.py`.
+# `python -m pe_numpy copy --stub 41` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 41_rope_computed.py` checks yours.
 #
 # ### Exercise 1: Evict a key from the cache
 #

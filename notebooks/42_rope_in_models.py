@@ -518,7 +518,8 @@ for config in (
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/42_rope_in_models.py`; check yours with `pe-numpy check 42_rope_in_models.py`.
+# `python -m pe_numpy copy --stub 42` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 42_rope_in_models.py` checks yours.
 #
 # ### Exercise 1: GPT-NeoX as proportional RoPE
 #

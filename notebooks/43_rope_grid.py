@@ -567,8 +567,8 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/43_rope_grid.py`; check yours with
-# `pe-numpy check 43_rope_grid.py`.
+# `python -m pe_numpy copy --stub 43` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 43_rope_grid.py` checks yours.
 #
 # ### Exercise 1: load rope-vit
 #

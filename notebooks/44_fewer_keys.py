@@ -466,7 +466,8 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/44_fewer_keys.py`; check yours with `pe-numpy check 44_fewer_keys.py`.
+# `python -m pe_numpy copy --stub 44` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 44_fewer_keys.py` checks yours.
 #
 # ### Exercise 1: average the KV heads of a trained model
 #

@@ -525,8 +525,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/45_rope_relatives.py`; check yours with
-# `pe-numpy check 45_rope_relatives.py`.
+# `python -m pe_numpy copy --stub 45` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 45_rope_relatives.py` checks yours.
 #
 # ### Exercise 1: a slower decay for xPos
 #

@@ -704,7 +704,8 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/50_scaling.py`; check yours with `pe-numpy check 50_scaling.py`.
+# `python -m pe_numpy copy --stub 50` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 50_scaling.py` checks yours.
 #
 # ### Exercise 1: Scale RoPE twice
 #

@@ -644,8 +644,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/51_extrapolation.py`; check yours with
-# `pe-numpy check 51_extrapolation.py`.
+# `python -m pe_numpy copy --stub 51` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 51_extrapolation.py` checks yours.
 #
 # ### Exercise 1: NTK-by-parts in digits
 #

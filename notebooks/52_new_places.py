@@ -426,8 +426,8 @@ for name, rule in rules.items():
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/52_new_places.py`; check yours with
-# `pe-numpy check 52_new_places.py`.
+# `python -m pe_numpy copy --stub 52` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 52_new_places.py` checks yours.
 #
 # ### Exercise 1: Count the rotations of keys
 #

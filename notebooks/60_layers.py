@@ -663,8 +663,9 @@ assert np.allclose(my_attention(params, x, 2), expected, rtol=0, atol=1e-12)
 # components with the second half, where this page pairs neighbours ([chapter 40](40_rope_derived.ipynb)). And some give
 # the linear layers biases, where this page has none.
 #
-# To check your versions, write them into one file with the package's names and run `python -m pe_numpy check FILE`. The
-# three functions above would not pass yet, because the checker's versions do more. This is what to add:
+# The whole is also an exercise of this chapter: under the name `causal_rope_attention`, `my_attention` passes the
+# checker (`python -m pe_numpy check FILE`). The exercises `softmax`, `rope` and `multi_head_attention` ask for more than
+# this page. This is what to add:
 #
 # - `softmax(x, axis=-1)`: use `axis` instead of -1. In a row of only $-\infty$ subtract 0 instead of the largest score,
 #   and divide by 1 instead of the sum 0. All weights of the row are then 0.
@@ -749,7 +750,8 @@ show_source(original.embed, original.encode, original.decode)
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/60_layers.py`; check yours with `pe-numpy check 60_layers.py`.
+# `python -m pe_numpy copy --stub 60` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 60_layers.py` checks yours.
 #
 # ### Exercise 1: Multiply with a gate
 #

@@ -703,7 +703,8 @@ plt.show()
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/61_autodiff.py`; check yours with `pe-numpy check 61_autodiff.py`.
+# `python -m pe_numpy copy --stub 61` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 61_autodiff.py` checks yours.
 #
 # ### Exercise 1: Forward mode with dual numbers
 #

@@ -640,7 +640,8 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/62_model.py`; check yours with `pe-numpy check 62_model.py`.
+# `python -m pe_numpy copy --stub 62` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 62_model.py` checks yours.
 #
 # ### Exercise 1: Shifted twice
 #

@@ -752,7 +752,8 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/63_decoding.py`; check yours with `pe-numpy check 63_decoding.py`.
+# `python -m pe_numpy copy --stub 63` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 63_decoding.py` checks yours.
 #
 # ### Exercise 1: Rows computed for a long prompt
 #

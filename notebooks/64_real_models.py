@@ -515,8 +515,8 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/64_real_models.py`; check yours with
-# `pe-numpy check 64_real_models.py`.
+# `python -m pe_numpy copy --stub 64` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 64_real_models.py` checks yours.
 #
 # ### Exercise 1: A missing shard
 #

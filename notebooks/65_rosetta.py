@@ -387,8 +387,8 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/65_rosetta.py`; check yours with
-# `pe-numpy check 65_rosetta.py`.
+# `python -m pe_numpy copy --stub 65` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 65_rosetta.py` checks yours.
 #
 # ### Exercise 1: A layout test that can't fail
 #

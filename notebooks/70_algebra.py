@@ -664,8 +664,8 @@ assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MO
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/70_algebra.py`; check yours with
-# `pe-numpy check 70_algebra.py`.
+# `python -m pe_numpy copy --stub 70` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 70_algebra.py` checks yours.
 #
 # ### Exercise 1: the generator of xPos
 #

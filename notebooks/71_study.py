@@ -688,8 +688,8 @@ for question in log_n:
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/71_study.py`; check yours with
-# `pe-numpy check 71_study.py`.
+# `python -m pe_numpy copy --stub 71` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 71_study.py` checks yours.
 #
 # ### Exercise 1: the mean over whole windows flatters
 #

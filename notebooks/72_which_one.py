@@ -739,8 +739,8 @@ assert np.sum(list(caught.values()), axis=0).tolist() == [0, 1, 1, 1, 1, 8, 10]
 # %% [markdown]
 # ## Exercises
 #
-# Functions to write are in `pe_numpy/copy/stubs/72_which_one.py`; check yours with
-# `pe-numpy check 72_which_one.py`.
+# `python -m pe_numpy copy --stub 72` writes this chapter's empty functions into the current folder, and
+# `python -m pe_numpy check 72_which_one.py` checks yours.
 #
 # ### Exercise 1: How far back can ALiBi attend?
 #

@@ -208,12 +208,12 @@ assert len(lets_go("rope", *inputs["position 0"][1])) == 9
 # ## For students: check your homework
 #
 # **Write.** `pe_numpy/copy/stubs/` has one file for each chapter before this one. A file contains signatures,
-# a specification with explicit loops, and hints at the end. In `pe-numpy list` a star marks what can be checked.
+# a specification with explicit loops, and hints at the end. In `python -m pe_numpy list` a star marks what can be checked.
 # Keep the names and the order of the arguments, do not change their arrays, and return the dtype of the data.
 #
-# **Check.** `pe-numpy check FILE` looks at all exercises that a file defines, and `pe-numpy check FILE NAME...`
-# at some of them. Notebooks, folders and patterns work as well. If `pe-numpy` isn't found, type
-# `python -m pe_numpy`.
+# **Check.** `python -m pe_numpy check FILE` looks at all exercises that a file defines, and `python -m pe_numpy check FILE NAME...`
+# at some of them. Notebooks, folders and patterns work as well. `pe-numpy` is the
+# same command.
 #
 # **Read.** Anna's three functions are wrong, each in a different way.
 
@@ -231,7 +231,7 @@ folder = Path(kept.name)
 
 # %%
 def shell(words):
-    print("$ pe-numpy", words)
+    print("$ python -m pe_numpy", words)
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as out:
         main(words.split())
     show(out.getvalue())
@@ -269,10 +269,10 @@ assert "softmax:" in report
 # **Other numbers.** `--seed 7` draws other numbers for the cases. `--salt WORD` makes a seed from the word and the
 # file's name, one for each student.
 #
-# **With an assignment**, `pe-numpy check --assignment week3.toml week3.py` tells points, and otherwise only what the
+# **With an assignment**, `python -m pe_numpy check --assignment week3.toml week3.py` tells points, and otherwise only what the
 # teacher chose. `--feedback full` tells you all.
 #
-# **The book's solution.** `pe-numpy copy NAME --plain` prints it. For a function that is not an exercise, it
+# **The book's solution.** `python -m pe_numpy copy NAME --plain` prints it. For a function that is not an exercise, it
 # prints the package's code without checks of input. If you hand such a copy in, its notice gets a flag.
 
 # %%
@@ -294,7 +294,7 @@ assert one.shape == other.shape and not np.array_equal(one, other)
 # %% [markdown]
 # ## For teachers: grade a class
 #
-# **Set.** An assignment is a TOML file. `pe-numpy plan 12 FOLDER` writes the assignments of a
+# **Set.** An assignment is a TOML file. `python -m pe_numpy plan 12 FOLDER` writes the assignments of a
 # [plan for lessons](00_how_to_read.ipynb#plans-for-lessons). A number gives points for all cases of an exercise or
 # none, a table gives points for groups. The groups are `options` (an argument away from its default), `types`
 # (float32, float16) and `numbers` (the rest). `release` writes what students get.
@@ -427,9 +427,9 @@ with open("results/homework.csv", encoding="utf-8") as file:
 #   [Exercise 1](#exercise-1-rope-with-the-wrong-sign-in-queries-and-keys).
 # - **Which inputs hide mistakes?** Position 0, one key, $K=2$, $L=S$ from 0, a power of two as number of heads,
 #   short sequences, no padding, a square grid. [Such inputs](#test-inputs-that-hide-mistakes).
-# - **How do I check my homework?** Type `pe-numpy check FILE`. The section explains the lines of the report.
+# - **How do I check my homework?** Type `python -m pe_numpy check FILE`. The section explains the lines of the report.
 #   [For students](#for-students-check-your-homework).
-# - **How do I check a class?** Type `pe-numpy check --assignment week3.toml *.py`.
+# - **How do I check a class?** Type `python -m pe_numpy check --assignment week3.toml *.py`.
 #   [For teachers](#for-teachers-grade-a-class).
 
 # %% [markdown]

@@ -40,7 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     showing.add_argument("names", nargs="+", metavar="NAME")
     copying = commands.add_parser("copy", help="print functions, or the page `original`, as a file")
     copying.add_argument("names", nargs="+", metavar="NAME")
-    copying.add_argument("--plain", action="store_true", help="short, without checks of input")
+    form = copying.add_mutually_exclusive_group()
+    form.add_argument("--plain", action="store_true", help="short, without checks of input")
+    form.add_argument(
+        "--stub", action="store_true", help="write the exercises of chapters, as 40, to this folder"
+    )
     checking = commands.add_parser(
         "check",
         help="check the functions of your files",
@@ -100,11 +104,27 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "card":
         print("\n\n".join(map(card, options.names)))
         return 0
+    if options.command == "copy" and options.stub:
+        files = {Path(path.name): path.read_text("utf-8") for path in map(_stub, options.names)}
+        if there := [str(path) for path in files if path.exists()]:
+            here = f"{' and '.join(there)} in this folder, {os.getcwd()}"
+            raise ValueError(f"copy: --stub overwrites no file; move {here}, away, or go elsewhere")
+        release.write(files)
+        print("\n".join(map(str, files)))
+        return 0
     if options.command == "copy":
         print(copy(options.names, options.plain).rstrip())
         return 0
     print("\n".join(table()))
     return 0
+
+
+def _stub(chapter: str) -> Path:
+    """The file of exercises of a chapter: 40, 40_rope_derived or 40_rope_derived.py."""
+    for path in sorted(release.STUBS.glob("[0-9][0-9]_*.py")):
+        if chapter in (path.name, path.stem, path.stem[:2]):
+            return path
+    raise ValueError(f"copy: --stub takes the number of a chapter with exercises; got {chapter}")
 
 
 def table() -> list[str]:

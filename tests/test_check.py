@@ -146,7 +146,9 @@ def test_a_dtype_that_is_too_wide_or_too_narrow_is_no_wrong_number():
     both = verdict(lambda x, factor=2.0: (x * 2).astype(float))
     assert (both.types, both.right) == (False, [True, True, False])
     assert both.problem == "2 of 2 numbers differ, by up to 6"
-    assert both.stage.endswith("without factor. And the dtype should be float32; got float64.")
+    assert both.stage.endswith(
+        'without factor. And the dtype should be float32; got float64: see chapter 10, "In practice".'
+    )
     assert verdict(lambda x, factor=2.0: x).types and verdict(double).types
     truth = Exercise("mask", lambda x: x > 0, lambda rng: iter([case(np.array([1, 0]))]))
     assert judge(truth, run(lambda x: 1 * (x > 0), truth.all_cases())).right == [False]
@@ -164,6 +166,14 @@ def test_a_slip_of_the_dtype_costs_the_points_of_types_alone():
     for function, earned in ((pe_numpy.rope, 3.5), (wide, 3), (wrong, 2), (lambda x, *a: x, 0)):
         assert course._earned(pe_numpy.check("rope", function), points, 0) == earned
     assert course._earned(pe_numpy.check("rope", wide), {"all": 3.5}, 0) == 0
+
+
+def test_a_parameter_that_is_missing_is_told_and_no_trait_is_made_of_it():
+    def short(x, positions, frequencies=None):
+        return pe_numpy.rope(x, positions, frequencies)
+
+    stage = pe_numpy.check("rope", short).stage
+    assert stage == "20 of the 23 cases pass layout=...: add it. Right in 3 of 23 cases."
 
 
 @pytest.mark.parametrize(

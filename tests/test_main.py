@@ -134,6 +134,7 @@ def test_a_reader_may_stop_early():
     ("words", "message"),
     [
         (["copy", "ropee"], "did you mean rope"),
+        (["copy", "--stub", "73"], "--stub takes the number of a chapter with exercises; got 73"),
         (["check", "rope"], "name a file to look at"),
         (["check", __file__, "ropee"], "did you mean rope"),
         (["check", __file__, "--jobs", "0"], "check: --jobs must be positive; got 0"),

@@ -182,6 +182,9 @@ def test_a_file_without_exercises_is_told_which_it_may_mean():
     assert none_of_them({"main"}, {"rope": "class A"}).startswith(
         "it defines rope as a method of class A"
     )
+    assert none_of_them({"my_rope"}, {}).endswith("did you mean rope for my_rope?")
+    text = none_of_them({"main", "my_attention", "my_rope"}, {})
+    assert "for my_attention, the whole of a causal one with RoPE is causal_rope_attention" in text
     text = none_of_them({"main", "helper"}, {"run": "class A"})
     assert text == "it defines none of the exercises, which `python -m pe_numpy list` tells"
 

@@ -7,6 +7,7 @@ the plainest of them, which is printed, is a guess, and told so: there may be an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
@@ -19,9 +20,11 @@ from pe_numpy.homework.cases import WIDE, Case, Exercise, Outcome, call, differe
 from pe_numpy.homework.known import Mistake, sections
 
 Triples = Sequence[tuple[Case, Outcome, Outcome]]  # a case, what is expected, what was given
+TYPES = "In practice"  # the section of chapter 10 that has np.sqrt
 PROMOTED = (
     "The numbers are right. np.sqrt of a Python number gives a float64, which promotes float32, as "
-    "arrays of float64 or of whole numbers do: use math.sqrt, and cast to the dtype of the data."
+    "arrays of float64 or of whole numbers do: use math.sqrt, and cast to the dtype of the data "
+    f'(chapter 10, "{TYPES}").'
 )
 
 
@@ -91,8 +94,15 @@ def judge(
     few = {n: sum(a.size for a in expected[n].results) < 2 for n in failing}  # they show little
     failing.sort(key=lambda n: (few[n], len(traits[n]), size[n]))
     first, verdict.stage = failing[0], common.stage(traits, failing)
+    lacking = [re.search(r"unexpected keyword argument '(\w+)'", o.error) for o in outcomes]
+    if names := [*dict.fromkeys(found[1] for found in lacking if found)]:
+        some = f"{sum(map(bool, lacking))} of the {len(cases)} cases"
+        told = verdict.stage.partition(":")[0].partition(",")[0].rstrip(".")  # no trait explains it
+        verdict.stage = f"{some} pass {' or '.join(f'{n}=...' for n in names)}: add it. {told}."
     if not verdict.types and not verdict.right[first]:
-        verdict.stage += f" And {next(problem for problem, _, slip in problems if slip)}."
+        problem, advice = next((problem, advice) for problem, advice, slip in problems if slip)
+        why = f': see chapter 10, "{TYPES}"' if advice == PROMOTED else ""
+        verdict.stage += f" And {problem}{why}."
     verdict.problem, verdict.advice, _ = problems[first]
     of_errors = (problems[n][1] for n in failing if outcomes[n].error)
     verdict.advice = verdict.advice or next(filter(None, of_errors), "")

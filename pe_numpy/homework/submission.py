@@ -198,14 +198,24 @@ def methods_in(tree: ast.AST) -> dict[str, str]:
     return {m.name: f"class {c.name}" for c in classes for m in c.body if isinstance(m, kinds)}
 
 
+PARTS = "parts of it are softmax, rope, attention and multi_head_attention"
+
+
 def none_of_them(defined: set[str], methods: dict[str, str]) -> str:
     """Say that a file has no exercise, and which one it may mean."""
     for name in methods:
         if name in EXERCISES:
             return f"it defines {name} as a method of {methods[name]}: write a function of its own"
     for name in sorted(defined):
+        if "attention" in name.lower() and name not in EXERCISES:
+            whole = "the whole of a causal one with RoPE is causal_rope_attention"
+            return f"it defines none of the exercises; for {name}, {whole}, and {PARTS}"
+    for name in sorted(defined):
         if near := difflib.get_close_matches(name.lower(), EXERCISES, n=1, cutoff=0.8):
             return f"it defines none of the exercises; did you mean {near[0]} for {name}?"
+    for name in sorted(defined):  # my_rope
+        if words := [e for e in EXERCISES if f"_{e}_" in f"_{name.lower()}_"]:
+            return f"it defines none of the exercises; did you mean {words[0]} for {name}?"
     return "it defines none of the exercises, which `python -m pe_numpy list` tells"
 
 

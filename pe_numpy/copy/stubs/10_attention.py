@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 10_attention.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -71,7 +72,7 @@ def split_heads(x, n_heads):
 
     x        (..., L, D)      D = H K
     n_heads  int              H
-    returns  (..., H, L, K)
+    returns  (..., H, L, K)   of the data's dtype
 
     for each head h, token l and component c:
         result[h, l, c] = x[l, h K + c]
@@ -83,7 +84,7 @@ def merge_heads(x):
     """Put the heads of each token side by side.
 
     x        (..., H, L, K)
-    returns  (..., L, H K)
+    returns  (..., L, H K)   of the data's dtype
 
     for each token l, head h and component c:
         result[l, h K + c] = x[h, l, c]
@@ -100,11 +101,11 @@ def attention(q, k, v, mask=None, bias=None, scale=None):
     mask     boolean, broadcasts to (..., L, S): True = may attend
     bias     broadcasts to (..., L, S), added after the scale
     scale    number, 1/sqrt(K) if none is given
-    returns  output (..., L, Kv), and weights (..., L, S)
+    returns  output (..., L, Kv), and weights (..., L, S); both of the data's dtype
 
     for each pair (i, j):
         score[i, j] = scale q[i] . k[j] + bias[i, j],   -inf where the mask is False
-    weights = softmax of the scores over j
+    weights = softmax of the scores over j; 0 for all where every score is -inf
     output[i] = sum over j of weights[i, j] v[j]
     """
     raise NotImplementedError
@@ -113,12 +114,12 @@ def attention(q, k, v, mask=None, bias=None, scale=None):
 # ---- hints --------------------------------------------------------------------------------------
 
 # softmax, 1: exp(1000) overflows: what changes if the largest score is subtracted from all?
-# softmax, 2: in a row of -inf alone that difference is NaN: subtract 0 there.
+# softmax, 2: in a row of only -inf that difference is NaN: subtract 0 there.
 # softmax, 3: and its sum is 0: divide by 1 instead.
 
 # log_softmax, 1: not np.log(softmax(x)): a tiny weight would become 0.
 # log_softmax, 2: take top from x first: (x - top) - log sum exp(x - top), in this order.
-# log_softmax, 3: in a row of -inf alone take 0 for top, and 1 for the sum.
+# log_softmax, 3: in a row of only -inf take 0 for top, and 1 for the sum.
 
 # causal_mask, 1: a token sees itself.
 # causal_mask, 2: compare positions, not indices; np.tril would align both at 0.
@@ -133,4 +134,4 @@ def attention(q, k, v, mask=None, bias=None, scale=None):
 
 # attention, 1: np.swapaxes(k, -1, -2) is the transpose of the last two axes.
 # attention, 2: np.where(mask, scores, -np.inf) hides.
-# attention, 3: your softmax knows what to do with a row of -inf alone.
+# attention, 3: your softmax knows what to do with a row of only -inf.

@@ -6,7 +6,8 @@ Write the functions, then ask what is still wrong:
 
 Here the softmax and its logarithm are made in one pass over the scores, as a long row demands.
 Then come the masks of windows and chunks, and a softmax with a sink.
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -82,7 +83,7 @@ def attend(scores, v, mask=None, sink=None):
     v        (..., H, S, K)    values
     mask     booleans that broadcast to the scores, or None: True = may attend
     sink     (H,), or None
-    returns  (..., H, L, K) output, (..., H, L, S) weights
+    returns  (..., H, L, K) output, (..., H, L, S) weights; both of the data's dtype
 
     for each head h and query i:
         total = sum over the keys j that may be attended to of exp(scores[h, i, j])
@@ -117,7 +118,7 @@ def attention_blockwise(
     q_positions   (..., L)  int64; by default the last L of 0 .. S-1
     k_positions   (..., S)  by default 0 .. S-1
     window        int     a query sees no key that stands `window` positions or more before it
-    returns       (..., L, Kv)
+    returns       (..., L, Kv)   of the data's dtype
 
     for each query: top = -inf, total = 0, mixed = 0
     for each block of keys, for each query i:
@@ -134,12 +135,12 @@ def attention_blockwise(
 # ---- hints --------------------------------------------------------------------------------------
 
 # softmax, 1: np.moveaxis(x, axis, 0) lets you loop over the scores of all rows at once.
-# softmax, 2: while a row has seen -inf alone, -inf - (-inf) is NaN: subtract 0 there.
+# softmax, 2: while a row has seen only -inf, -inf - (-inf) is NaN: subtract 0 there.
 # softmax, 3: and its total is 0: divide by 1 instead. Keep x's dtype from the start.
 
 # log_softmax, 1: the loop is the same; write it once, as a function that returns top and total.
 # log_softmax, 2: take top from x first, then the logarithm: beside a large score it loses digits.
-# log_softmax, 3: in a row of -inf alone take 0 for top and 1 for total.
+# log_softmax, 3: in a row of only -inf take 0 for top and 1 for total.
 
 # window_mask, 1: put the queries down, q[..., :, None], and the keys across, k[..., None, :].
 # window_mask, 2: four comparisons, joined by & and |.
@@ -153,5 +154,5 @@ def attention_blockwise(
 # attention_blockwise, 1: all queries at once: top and total have the axes (..., L, 1).
 # attention_blockwise, 2: a slice of the keys, of the values, and of the last axis of mask and bias;
 #   np.broadcast_to gives mask and bias that axis.
-# attention_blockwise, 3: while a row has seen -inf alone, subtract 0; at the end divide by 1 there.
+# attention_blockwise, 3: while a row has seen only -inf, subtract 0; at the end divide by 1 there.
 # attention_blockwise, 4: q_at[..., :, None] - k_at[..., None, columns] are the distances.

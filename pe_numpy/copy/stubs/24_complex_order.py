@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 24_complex_order.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -30,7 +31,7 @@ def complex_attention(z_q, z_k, z_v):
     z_q      (..., L, D)   complex queries
     z_k      (..., S, D)   complex keys
     z_v      (..., S, D)   complex values
-    returns  output (..., L, D), and weights (..., L, S), which are real
+    returns  output (..., L, D), and weights (..., L, S), which are real; both of the data's dtype
 
     for each pair (i, j):
         score[i, j] = real part of sum over d of z_q[i, d] * conjugate(z_k[j, d]), over sqrt(D)

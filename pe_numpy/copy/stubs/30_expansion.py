@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 30_expansion.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ def four_terms(x, p, w_q, w_k):
     x         (..., L, D)   content
     p         (L, D)        positions
     w_q, w_k  (D, K)        projections
-    returns   four arrays (..., L, L): content-content, content-position,
+    returns   four arrays (..., L, L) of the data's dtype: content-content, content-position,
               position-content, position-position
 
     for i in 0 .. L-1 and j in 0 .. L-1:

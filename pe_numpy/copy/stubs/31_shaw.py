@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 31_shaw.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -33,7 +34,7 @@ def shaw_values(weights, v, value_table, distance):
     v            (..., S, K)   values
     value_table  (2m+1, K)
     distance     (L, S)        i - j
-    returns      (..., L, K)
+    returns      (..., L, K)   of the data's dtype
 
     for each query i:
         output[i] = sum over j of weights[i, j] (v[j] + value_table[clip(distance[i, j], -m, m) + m])

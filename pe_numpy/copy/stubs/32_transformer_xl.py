@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 32_transformer_xl.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ def relative_shift(products):
     """The shift by padding and reshaping.
 
     products  (..., L, N)   one column for each distance, the farthest first; N is at least L
-    returns   (..., L, N)
+    returns   (..., L, N)   of the data's dtype
 
     put a column of zeros to the left: (L, N+1)
     read it as one line of L (N+1) numbers; drop the first L of them

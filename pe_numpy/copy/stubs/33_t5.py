@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 33_t5.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -47,7 +48,7 @@ def tupe_scores(q, k, q_position, k_position, bias=None):
     q_position   (H, L, K)   projected positions
     k_position   (H, S, K)
     bias         (H, L, S)   added after the scale, if given
-    returns      (..., H, L, S)
+    returns      (..., H, L, S)   of the data's dtype
 
     for each head and pair (i, j):
         score = (q[i] . k[j] + q_position[i] . k_position[j]) / sqrt(2 K) + bias[i, j]

@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 34_deberta.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -17,7 +18,7 @@ def deberta_scores(q, k, q_table, k_table, distance, p2c_distance=None):
     q_table, k_table  (H, 2m, K)     projected positions; row clip(delta + m, 0, 2m-1)
     distance          (L, S)         i - j
     p2c_distance      (L, S)         delta for q_table; j - i if none is given (the paper)
-    returns           (..., H, L, S)
+    returns           (..., H, L, S)   of the data's dtype
 
     for each head and pair (i, j):
         c2c = q[i] . k[j]

@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 37_content.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ def forgetting_bias(q_sums, k_sums):
 
     q_sums   (..., L)     sums of ln f up to and with each query
     k_sums   (..., S)     the same for each key
-    returns  (..., L, S)
+    returns  (..., L, S)   of the data's dtype
 
     for each query i and key j:
         bias[i, j] = ln f[j + 1] + ... + ln f[i]      (all gates after j, up to i)
@@ -30,7 +31,7 @@ def cope_bias(q, gate_scores, table, mask=None):
     gate_scores  (..., L, S)   scaled
     table        (N, K)
     mask         boolean, broadcasts to (..., L, S), or None; True = may attend
-    returns      (..., L, S)
+    returns      (..., L, S)   of the data's dtype
 
     for each query i and key j:
         p = sum over keys t = j .. S - 1 that i may attend to: sigmoid(gate_scores[i, t])

@@ -5,7 +5,8 @@ still wrong:
 
     python -m pe_numpy check 44_fewer_keys.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -18,7 +19,7 @@ def grouped_scores(q, k, q_positions, k_positions):
     k            (..., G, S, K)    G divides H
     q_positions  (L,)
     k_positions  (S,)
-    returns      (..., H, L, S)
+    returns      (..., H, L, S)   of the data's dtype
 
     turn q and k by their positions, with your `rope`
     for each query head h, query i and key j:
@@ -50,7 +51,7 @@ def mla_scores(
     k_positions  (S,)
     frequencies  (n,)               of the turn; those of d_r components if left out
     absorbed     bool               which product is made first; the scores are the same
-    returns      (..., H, L, S)
+    returns      (..., H, L, S)   of the data's dtype
 
     turn q_rotary and k_rotary by their positions
     for each head h, query i and key j:

@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 45_rope_relatives.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -49,7 +50,7 @@ def rotary_values(weights, v, q_positions, k_positions, frequencies=None, layout
     v             (..., S, K)
     q_positions   broadcasts to (..., L)
     k_positions   broadcasts to (..., S)
-    returns       (..., L, K)
+    returns       (..., L, K)   of the data's dtype
 
     for each query at position i:
         output = the sum over all keys, at positions j, of

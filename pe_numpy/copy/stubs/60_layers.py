@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 60_layers.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -71,7 +72,7 @@ def feed_forward(params, x, activation="relu"):
     x           (..., D)
     activation  "relu", "gelu", "gelu_tanh" or "silu": f, as written here; gelu_tanh is gelu
                 with approximate="tanh"
-    returns     (..., D)
+    returns     (..., D)   of the data's dtype
 
     hidden = f(x W_1 + b_1)
     result = hidden W_2 + b_2
@@ -111,7 +112,7 @@ def pre_norm_block(x, gain, bias, W):
     x           (..., L, D)
     gain, bias  (D,)     of the norm, with eps = 1e-5
     W           (D, D)
-    returns     (..., L, D)
+    returns     (..., L, D)   of the data's dtype
 
     normed = layer norm of x
     result = x + max(0, normed W)
@@ -134,12 +135,13 @@ def multi_head_attention(params, x, source, n_heads, mask=None):
     """Multi-head attention: Concat(head_1 ... head_H) W_o.
 
     params   dictionary with W_q (D, H K), W_k and W_v (D, G K), W_o (H K, D) and, where there are
-             biases, b_q, b_k, b_v, b_o; G divides H
+             biases, b_q, b_k, b_v, b_o. There are G groups of keys and values, and G
+             divides H; G = H is the ordinary case
     x        (B, L, D)   what asks: queries are made from it
     source   (B, S, D)   what answers: keys and values are made from it
     n_heads  int         H
     mask     booleans that broadcast to (B, H, L, S), or None: True = may attend
-    returns  output (B, L, D), weights (B, H, L, S)
+    returns  output (B, L, D), weights (B, H, L, S); both of the data's dtype
 
     q = x W_q + b_q;  k, v = source W_k + b_k, source W_v + b_v
     head h has the components h K .. h K + K - 1; query head h reads key head h G // H
@@ -203,7 +205,7 @@ def causal_rope_attention(params, x, n_heads):
 # multi_head_attention, 1: reshape to (B, L, H, K), then exchange the axes of tokens and heads.
 # multi_head_attention, 2: K is the width of W_q over H; with it, W_k tells G.
 # multi_head_attention, 3: np.repeat along the heads gives each query head its key head.
-# multi_head_attention, 4: the largest score of a row of -inf alone is -inf: subtract 0 there.
+# multi_head_attention, 4: the largest score of a row of only -inf is -inf: subtract 0 there.
 
 # causal_rope_attention, 1: reshape to (B, L, H, K), then exchange the axes of tokens and heads.
 # causal_rope_attention, 2: angles are an array (L, K/2), the same for all sequences and heads.

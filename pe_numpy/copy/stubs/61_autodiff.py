@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 61_autodiff.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -29,7 +30,7 @@ def softmax_gradient(w, g):
 
     w        (..., S)   the weights
     g        (..., S)   the gradient with respect to the weights
-    returns  (..., S)
+    returns  (..., S)   of the data's dtype
 
     for each row:
         mean = sum over j of g[j] w[j]
@@ -44,7 +45,7 @@ def linear_gradient(x, W, g):
     x        (..., D)   token vectors
     W        (D, F)
     g        (..., F)   the gradient with respect to y
-    returns  (..., D), (D, F), (F,)
+    returns  (..., D), (D, F), (F,)   of the data's dtype
 
     dx[d]    = sum over f of g[f] W[d, f]   for each token
     dW[d, f] = sum over all tokens of x[d] g[f]
@@ -60,7 +61,7 @@ def layer_norm_gradient(x, gain, g, eps=1e-5):
     gain     (D,)
     g        (..., D)   the gradient with respect to the result, gain n + bias
     eps      number     std = sqrt(variance + eps)
-    returns  (..., D), (D,), (D,)
+    returns  (..., D), (D,), (D,)   of the data's dtype
 
     for each token:
         n = (x - mean) / std
@@ -78,7 +79,7 @@ def adam_step(p, g, m, v, step, learning_rate=1e-3, betas=(0.9, 0.98), eps=1e-9)
     p, g     any shape   parameter and gradient
     m, v     that shape  both moments before the step
     step     int         1 for the first
-    returns  new p, new m, new v
+    returns  new p, new m, new v   of the data's dtype
 
     m = beta_1 m + (1 - beta_1) g
     v = beta_2 v + (1 - beta_2) g^2
@@ -107,7 +108,7 @@ def sgd(params, grads, learning_rate, momentum=0.0, state=None):
     learning_rate  number   eta
     momentum       number   mu
     state          the velocities u of the step before, or None at the first: then they are 0
-    returns        new params, new state; nothing that came in is changed
+    returns        new params, new state, of the data's dtype; nothing that came in is changed
 
     for each array:
         u     = mu u - eta g
@@ -132,7 +133,7 @@ def adamw(
     state          {"m": ..., "v": ..., "step": n}: moments like params, 0 before the first step
     decay          function of (path, array) that tells whether it decays; a path is "norm/gain";
                    None: arrays of two axes or more
-    returns        new params, new state; nothing that came in is changed
+    returns        new params, new state, of the data's dtype; nothing that came in is changed
 
     step = step + 1
     for each array:

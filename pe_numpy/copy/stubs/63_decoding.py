@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 63_decoding.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 import numpy as np
@@ -113,7 +114,8 @@ def cached_attention(q, k, v, cache=None, frequencies=None):
     cache        None at first, then what you returned: anything you like
     frequencies  (K/2,)        if given, RoPE turns q and k at their positions, the first token of
                                the text at 0; pair c is the components c and c + K/2
-    returns      output (..., n, K), new cache; the old one stays as it was, for whoever goes back
+    returns      output (..., n, K) of the data's dtype, new cache;
+                 the old one stays as it was, for anyone who goes back
 
     for each new token at position i:
         score[j]  = q[i] k[j] / sqrt(K)   for all j so far, up to i

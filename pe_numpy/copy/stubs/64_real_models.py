@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 64_real_models.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 
@@ -15,7 +16,7 @@ def split_fused(x, order, n_heads, n_kv_heads=None):
     order       "q|k|v" or "3HK", another name of it; or "H3K"
     n_heads     H
     n_kv_heads  G, H if left out; other than H in the order "q|k|v" alone
-    returns     (..., H K), (..., G K), (..., G K)
+    returns     (..., H K), (..., G K), (..., G K)   of the data's dtype
 
     "q|k|v": all heads of the queries, then all of the keys, then all of the values
     "H3K":   for each head: its query, its key, its value, K numbers each

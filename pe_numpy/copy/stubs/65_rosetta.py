@@ -4,7 +4,8 @@ Write the functions, then ask what is still wrong:
 
     python -m pe_numpy check 65_rosetta.py
 
-Hints stand at the end of the file, the gentle ones first.
+Arrays are NumPy arrays, not lists. "Of x's dtype" and "of the data's dtype" mean that float32
+stays float32. Hints are at the end of the file, the gentle ones first.
 """
 
 
@@ -15,7 +16,7 @@ def flip_table(table, kind="shaw"):
     kind     "shaw": row clip(D, -m, m) + m of 2m + 1
              "deberta": row clip(D + m, 0, 2m - 1) of 2m; row 0 has no mirror image and stays
              "t5": a half of the N rows for the past and the query itself, a half for the future
-    returns  the same rows in another order
+    returns  the same rows in another order, of the data's dtype
     """
     raise NotImplementedError
 
@@ -83,7 +84,7 @@ def join_fused(q, k, v, order, n_heads, n_kv_heads=None):
                          "3HK": the same, for G = H
                          "H3K": query, key, value of head 0, then those of head 1, ...
     n_heads, n_kv_heads  int          H and G; G is H by default, and with the last two orders
-    returns              (..., (H + 2 G) K)
+    returns              (..., (H + 2 G) K)   of the data's dtype
     """
     raise NotImplementedError
 
