@@ -2,7 +2,7 @@
 
 Where to look first::
 
-    transformer/original.py    the Transformer of 2017 on one page, NumPy alone
+    transformer/original.py    the Transformer of 2017 on one page, only NumPy
     transformer/decoder.py     a decoder of today, likewise
     absolute, relative, rotary the encodings: a file a paper
     transformer, training      attention, the model, its cache, what it generates; how it is trained

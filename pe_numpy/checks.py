@@ -74,7 +74,7 @@ def position_array(function: str, name: str, positions: Any, axis: bool = False)
 
 
 def pair_frequencies(function: str, frequencies: Any, width: int) -> np.ndarray:
-    """Radians per position of the pairs of a vector of this width: at most one a pair."""
+    """Radians per position of the pairs of a vector of this width: at most one per pair."""
     f = position_array(function, "frequencies", frequencies)
     if f.ndim != 1 or 2 * len(f) > width:
         raise ValueError(

@@ -1,7 +1,7 @@
 """Files that are written whole or not at all.
 
 Source: the usual way to replace a file atomically (POSIX ``rename``): the bytes go to another file
-beside it, then to the disk (``fsync``), and only then under the name. Whoever reads, and whatever
+beside it, then to the disk (``fsync``), and only then under the name. Any reader, and whatever
 ends the writer, finds the old file or the new one, never a part of one.
 
 Axes: none.

@@ -146,9 +146,8 @@ def test_a_dtype_that_is_too_wide_or_too_narrow_is_no_wrong_number():
     both = verdict(lambda x, factor=2.0: (x * 2).astype(float))
     assert (both.types, both.right) == (False, [True, True, False])
     assert both.problem == "2 of 2 numbers differ, by up to 6"
-    assert both.stage.endswith(
-        'without factor. And the dtype should be float32; got float64: see chapter 10, "In practice".'
-    )
+    told = 'And the dtype should be float32; got float64: see chapter 10, "In practice".'
+    assert both.stage.endswith(f"without factor. {told}")
     assert verdict(lambda x, factor=2.0: x).types and verdict(double).types
     truth = Exercise("mask", lambda x: x > 0, lambda rng: iter([case(np.array([1, 0]))]))
     assert judge(truth, run(lambda x: 1 * (x > 0), truth.all_cases())).right == [False]

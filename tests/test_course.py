@@ -202,7 +202,7 @@ def test_a_student_is_known_by_the_file_or_by_its_folder(tmp_path):
     assert course.students_of([*twice, named[1]]) == [
         *(f"{here}/anna.py", f"{here}/anna.ipynb", "ben")
     ]
-    with pytest.raises(ValueError, match=r"one file a student; got answers.py twice"):
+    with pytest.raises(ValueError, match=r"one file per student; got answers.py twice"):
         course.students_of([other[0]] * 2)
 
 

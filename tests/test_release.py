@@ -125,7 +125,7 @@ def test_the_readme_says_what_to_do(week, files):
     assert "other numbers than those that you can try" in text
     plain = dataclasses.replace(week, salt="", feedback="none")
     assert "other numbers" not in release.readme(plain)
-    assert "The report tells the points alone." in release.readme(plain)
+    assert "The report tells only the points." in release.readme(plain)
 
 
 def steps(files):

@@ -371,7 +371,7 @@ def test_a_file_may_delete_the_folder_it_is_given_and_no_other(tmp_path):
     assert report(tmp_path, text).passed
     text = "import os, shutil\nshutil.rmtree(os.path.dirname(os.environ['HOME']))\n" + OWN
     (note,) = report(tmp_path, text).notes
-    assert "PermissionError: an answer may write in its own folder alone" in note
+    assert "PermissionError: an answer may write only in its own folder" in note
 
 
 def test_a_failure_of_the_checker_itself_is_that_of_one_file(tmp_path, monkeypatch):

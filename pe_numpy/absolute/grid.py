@@ -1,7 +1,7 @@
 r"""Sinusoids on a grid: the positions of an image's patches have a row and a column.
 
 Source: the formula of Vaswani et al. 2017 (arXiv:1706.03762), section 3.5, once for each axis;
-which axis comes first, and how each half is laid out, is said by code alone::
+which axis comes first, and how each half is laid out, is said only by code::
 
     sinusoidal_2d   [sin y | cos y | sin x | cos x]     y, x from 0
     detr_sine       [y half | x half], in each sin, cos, sin, cos, ...     y, x counted, from 1

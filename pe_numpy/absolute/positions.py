@@ -11,7 +11,7 @@ and McLeish et al. 2024, "Transformers can do arithmetic with the right embeddin
     p = the place of a digit in its number, from 1; 0 for every other token
 
 Axes: L tokens.
-Symbols: n = L tokens get positions below N; an offset k is added to the digits alone.
+Symbols: n = L tokens get positions below N; an offset k is added only to the digits.
 Convention: both give positions, for any function of positions: `sinusoidal`, `learned`, `rope`,
 `relative_distance`. Abacus positions are meant for numbers written with the least significant digit
 first, so that equal places are equally far from the start of their numbers.
@@ -42,7 +42,7 @@ def random_positions(rng: np.random.Generator, length: int, max_length: int) -> 
 
     Returns
     -------
-    (L,) integer array, ascending. Two neighbours are (N+1)/(L+1) apart on the average.
+    (L,) integer array, ascending. Two neighbours are (N+1)/(L+1) apart on average.
 
     Notes
     -----

@@ -23,7 +23,7 @@ where the first is missing or is that of another model's paper; without a page, 
 release with its folder. (Pages of another's paper: Ettin, GLM-4-0414, HRM-Text, JetMoE, VaultGemma.
 jesperschlegel/transformers 65c1bfa317 is a copy of the library of April 2026, with its pages.)
 
-Outside the count stand encoders, encoder-decoders, models of pictures, and relatives that share a
+Outside the count stand encoders, encoder-decoders, models of images, and relatives that share a
 family's code (`model`), and papers that introduced an encoding (`scheme`): chosen by hand.
 Convention: one name a row, that of what sets the model apart; the rest stands in `setting`. The
 place is that of the encoding (1 token vectors, 2 queries and keys, 3 scores, 4 sums; 0 none). A

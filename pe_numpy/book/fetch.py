@@ -180,7 +180,7 @@ def fetch(release: Release, folder: Path, accepted: Callable[[Path], bool] | Non
 
 
 def asked(terms: Path) -> bool:
-    """Show the terms, and ask whoever sits at the terminal; nobody there is a no."""
+    """Show the terms, and ask the person at the terminal; nobody there is a no."""
     if not sys.stdin.isatty():
         return False
     print(_Text(terms.read_text(encoding="utf-8")))

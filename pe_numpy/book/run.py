@@ -123,7 +123,7 @@ def changes(config: dict[str, Any], options: argparse.Namespace) -> dict[str, An
 
 
 def with_text(config: dict[str, Any]) -> dict[str, Any]:
-    """Add the entries of "text_config", which models that see pictures, too, have."""
+    """Add the entries of "text_config", which models that see images also have."""
     return {**entry(NAME, config, "text_config", {}), **config}
 
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from pe_numpy import checks
 
 COLOURS = ("#332288", "#CC6677", "#117733", "#AA4499", "#88CCEE", "#999933")
-WIDTH, HEIGHT = 620, 260  # of the picture, in SVG's units
+WIDTH, HEIGHT = 620, 260  # of the figure, in SVG's units
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 12, 44  # margins around the curves
 Curves = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
@@ -47,7 +47,7 @@ SCRIPT = """
 
 
 class Slider:
-    """A picture with sliders, as a notebook shows it."""
+    """A figure with sliders, as a notebook shows it."""
 
     def __init__(self, markup: str, words: str) -> None:
         self._markup, self._words = markup, words
@@ -72,7 +72,7 @@ def slider(
     Parameters
     ----------
     title : str
-        What the picture shows, for those who hear it.
+        What the figure shows, for those who hear it.
     controls : dictionary
         For each control its values, in order; a value is shown as `str` gives it.
     draw : function
@@ -81,7 +81,7 @@ def slider(
     axes : two words
         What runs along x and along y.
     limits : (x least, x most, y least, y most), optional
-        Of the picture; those of all frames by default.
+        Of the figure; those of all frames by default.
     start : sequence of int, optional
         Which value of each control is shown first; the first of each by default.
 
@@ -141,7 +141,7 @@ def _limits(frames: Sequence[tuple[Curves, str]]) -> tuple[float, float, float, 
 
 
 def _points(x: ArrayLike, y: ArrayLike, box: tuple[float, float, float, float]) -> str:
-    """Coordinates of a curve in the picture, to a tenth of a unit."""
+    """Coordinates of a curve in the figure, to a tenth of a unit."""
     across, up = checks.as_array(x).astype(float), checks.as_array(y).astype(float)
     across = LEFT + (across - box[0]) / (box[1] - box[0]) * (WIDTH - LEFT - RIGHT)
     down = HEIGHT - BOTTOM - (up - box[2]) / (box[3] - box[2]) * (HEIGHT - TOP - BOTTOM)

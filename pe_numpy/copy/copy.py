@@ -1,4 +1,4 @@
-"""Copy functions out of the package: one file, with exactly what they need, and numpy alone.
+"""Copy functions out of the package: one file, with exactly what they need, and only numpy.
 
 The source is read, not run. From the names that are asked for, each name that their code or their
 doctest takes from this package is looked up, and so on, until nothing is missing. A function that
@@ -39,7 +39,7 @@ PLAIN_HEADER = '''\
 From pe_numpy {version}, without checks of input; with them: python -m pe_numpy copy {name}
 Licence: MIT, Copyright (c) 2026 The pe_numpy authors; keep this notice.
 """'''
-SOLUTIONS = Path(__file__).parent / "solutions"  # of the exercises, a file a chapter
+SOLUTIONS = Path(__file__).parent / "solutions"  # of the exercises, a file per chapter
 SOLVED = f"{__package__}.{SOLUTIONS.name}."
 PAGES = ("original", "decoder")  # of pe_numpy/transformer, handed out as they are
 WHOLE = ("check", "load_model")  # the checker; and what looks up its pages by name
@@ -270,7 +270,7 @@ def copy(names: Sequence[str], plain: bool = False) -> str:
     plain : bool
         The short form: no checks of input, and one sentence for a docstring. On good input it
         computes the same. If all names are exercises it is the book's solutions, which have the
-        options of the exercise alone, and take arrays.
+        only the options of the exercise, and take arrays.
 
     Returns
     -------
@@ -339,7 +339,7 @@ def _out_names(places: Sequence[Place], asked: Sequence[Place]) -> dict[Place, s
 
 
 def _import_lines(statements: set[str]) -> str:
-    """Imports, sorted, one line a module; numpy last, and always there."""
+    """Imports, sorted, one line per module; numpy last, and always there."""
     plain = {s for s in statements if s.startswith("import ")} | {"import numpy as np"}
     lines = list(plain)
     origins: dict[str, list[str]] = {}
@@ -395,7 +395,7 @@ def _first_line(module: Module, node: ast.stmt) -> int:
 def _shorten(
     node: ast.FunctionDef | ast.ClassDef, lines: list[bytes], drop: set[int], keep: bool
 ) -> None:
-    """Keep a docstring without its imports of the package; or its first sentence alone."""
+    """Keep a docstring without its imports of the package; or only its first sentence."""
     text = node.body[0]
     rows = range(text.lineno - 1, text.end_lineno or 0)
     if keep:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 OURS = ("check_distance", "each_distance", "add_to")  # of pe_numpy.relative.distance
 WINDOW = "_consecutive("  # asked before distances become a window
-# Asked before what gives the same, but for rounding, in less time or memory.
+# Asked before what gives the same, except for rounding, in less time or memory.
 SHORT_CUTS = ("is_run(", "is_grid(", "isinstance(scores, np.ndarray)")
 FLOATS = "1.0 * {array}({2})"  # whole numbers become float64, a floating dtype stays what it is
 LEFT = {  # what is left of a check; {0}, {1}, ... are its arguments

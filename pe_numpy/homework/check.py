@@ -45,7 +45,7 @@ class Verdict:
     call: str = ""  # the plainest case that fails
     expected: str = ""
     given: str = ""
-    again: str = ""  # Python that makes this case anew, where it is too long to be printed
+    again: str = ""  # Python that makes this case again, where it is too long to be printed
     right: list[bool] = field(default_factory=list)  # case by case, if it was run: the numbers
     types: bool = True  # whether dtypes are as wide as they should be
 

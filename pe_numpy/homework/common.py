@@ -135,7 +135,7 @@ def of_results(pairs: Sequence[tuple[Outcome, Outcome]], precise: float) -> tupl
         if all_are(partial(lambda i, results: results[i : i + 1], i)):
             return f"result {i + 1} of {n} alone", f"Return a tuple of all {n} results."
     if all_are(lambda r: [-a for a in r] if all(a.dtype.kind in "fci" for a in r) else None):
-        return "the opposite sign", "Every number is right but for its sign."
+        return "the opposite sign", "Every number is right except for its sign."
     if n == 1:
         ndim = max(want.results[0].ndim for want, _ in pairs)
         for order in permutations(range(-ndim, 0)):
@@ -168,7 +168,7 @@ def _moved(
 
 
 def _in_float32(pairs: Sequence[tuple[Outcome, Outcome]], precise: float) -> bool:
-    """Whether float64 results have the digits of float32 alone, and these are right."""
+    """Whether float64 results have only the digits of float32, and these are right."""
     for want, got in pairs:
         if any(a.dtype != np.float64 for a in want.results):
             return False

@@ -274,7 +274,7 @@ def students_of(paths: Sequence[str | Path], assignment: str = "") -> list[str]:
     """Whose file each is; where two would have one name, as much of the way as tells them apart."""
     files = [Path(path).resolve() for path in paths]
     if double := [path for path, n in Counter(files).items() if n > 1]:
-        raise ValueError(f"check: one file a student; got {double[0].name} twice")
+        raise ValueError(f"check: one file per student; got {double[0].name} twice")
     names = [student_of(path, assignment) for path in paths]
     for longer in (
         lambda path: f"{path.parent.name}/{path.stem}",
@@ -431,7 +431,7 @@ def _stamp(assignment: Assignment, one: Grade) -> str:
 
 
 def table(assignment: Assignment, grades: Sequence[Grade]) -> str:
-    """Points of a class, for a person: a line a student, a column an exercise."""
+    """Points of a class, for a person: a line per student, a column per exercise."""
     head = ["student", *assignment.points, "total", ""]
     full = map(assignment.possible, assignment.points)
     rows = [["", *(f"of {p:g}" for p in full), f"of {assignment.total:g}", ""]]

@@ -51,7 +51,7 @@ feedback = "full"  # or "name", or "none" until the deadline
 TOLD = {
     "full": "The report names a mistake that is known, and shows the first case that fails.",
     "name": "The report names a mistake that is known.",
-    "none": "The report tells the points alone.",
+    "none": "The report tells only the points.",
 }
 
 
@@ -314,7 +314,7 @@ def toml(assignment: Assignment) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A basic string of TOML: as JSON has it, but for one letter."""
+    """A basic string of TOML: as JSON has it, except for one letter."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -136,7 +136,7 @@ def reports(
     jobs: int | None = None,
     to: str = "",
 ) -> Iterator[Report]:
-    """Check files, and give each report, with a verdict a function, as soon as it is there.
+    """Check files, and give each report, with a verdict per function, as soon as it is there.
 
     Parameters
     ----------

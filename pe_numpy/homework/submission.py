@@ -61,7 +61,7 @@ class Submission:
 
 
 def read(path: Path, others: Sequence[str | Path] = ()) -> Submission:
-    """Read a file, and the modules beside it that it imports by name, but for `others`."""
+    """Read a file, and the modules beside it that it imports by name, except for `others`."""
     found = Submission(path, others=[Path(os.path.realpath(other)) for other in others])
     try:
         found.text, found.cells = code_of(path)

@@ -119,7 +119,7 @@ def parameters(function: Callable, *sizes: Any) -> tuple:
 
 
 class Bigram:
-    """A model that knows the place and the last token alone: logits (B, V) of the next one."""
+    """A model that knows only the place and the last token: logits (B, V) of the next one."""
 
     def __init__(self, table: np.ndarray) -> None:
         self.table = table  # (places, V, V)
@@ -381,7 +381,7 @@ def guard(folder: str, package: str, hidden: Sequence[Sequence[int]], note: Call
                     continue
                 path = path.replace(sep, "/")
                 if ".." in path:  # from which folder, a descriptor may say that is not seen here
-                    raise error("an answer may write in its own folder alone")
+                    raise error("an answer may write only in its own folder")
                 if not a_folder:
                     path = path.rpartition("/")[0] or ("/" if path[:1] == "/" else ".")
                 info = stat(path)
@@ -391,7 +391,7 @@ def guard(folder: str, package: str, hidden: Sequence[Sequence[int]], note: Call
                     path += "/.."
                     info = stat(path)
                 else:
-                    raise error("an answer may write in its own folder alone")
+                    raise error("an answer may write only in its own folder")
 
     sys.addaudithook(hook)
 

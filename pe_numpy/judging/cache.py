@@ -25,7 +25,7 @@ from pe_numpy.transformer.context import Context
 from pe_numpy.transformer.encodings.base import Encoding, Shape, as_if_trained
 
 HEADS = 2
-PADDING = 7  # odd: a scheme of groups or chunks shall not take it for a whole number of them
+PADDING = 7  # odd: a scheme of groups or chunks must not take it for a whole number of them
 GONE = [2, 3, 5]  # tokens that are thrown away: more than one gap
 
 Tokens = dict[str, np.ndarray]  # of some tokens: "k", "v", "gates" and "turned", S on axis 2
@@ -76,7 +76,7 @@ def cache_properties(encoding: Encoding, length: int = 40, d_head: int = 8) -> C
     CacheProperties, a tuple of
         keys : as what they may be kept, so that the newest row is right: "plain", if nothing tells
         where they stood; "coded", if their token vectors did; "turned", as they were when they were
-        written; "raw", to be turned anew at each step; "none", if not even those are right.
+        written; "raw", to be rotated again at each step; "none", if not even those are right.
         positions : whether the position of each key must be kept beside it, for the gaps that
         eviction leaves.
         gates : which must be kept: "none", if there are none; "own", those of the keys that stay;
@@ -84,7 +84,7 @@ def cache_properties(encoding: Encoding, length: int = 40, d_head: int = 8) -> C
         chunks : whether a text in pieces has the rows of the whole. If not, old rows change as it
         grows, and keys of deeper layers, which are made from such rows, grow stale.
         padding : which positions are right with padding on the left: "slots", even those that count
-        it; "real", those that count real tokens alone; "no", neither.
+        it; "real", those that count only real tokens; "no", neither.
         eviction : whether keys that stay at their positions keep their scores.
         renumbering : which keys may move up into the gaps, as if the tokens there had never been:
         "any"; "raw", those that were not turned; "no", none.

@@ -6,10 +6,10 @@ tokens by this book; a number in an encoding's name is the published one in plac
 
 Axes: B sequences, L tokens, V vocabulary, K width of one head.
 Symbols: L0 is the trained length, L the tested one, s the factor by which RoPE is stretched.
-Convention: a result is a function of its configuration alone (to the bit, on the same machine and
+Convention: a result is a function of only its configuration (to the bit, on the same machine and
 libraries). At every L a model has the same tokens to predict, the last L0/2 of the same windows
 that no training draws; so a loss that rises with L comes from the longer context, from nothing else
-(for the needle, which may stand anywhere, the windows of each L are drawn anew).
+(for the needle, which may stand anywhere, the windows of each L are drawn again).
 Differs from the paper: the models are tiny, and windows don't slide along one text.
 """
 
@@ -105,7 +105,7 @@ TASKS: dict[str, dict[str, Any]] = {  # what differs from the sizes of a `Config
 
 @dataclass(frozen=True)
 class Configuration:
-    """All that a result depends on, but for the versions of the libraries.
+    """All that a result depends on, except for the versions of the libraries.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Configuration:
         Keys of `TASKS` and `ENCODINGS`, and one of `SCALINGS` or `PLACES`: how RoPE is stretched at
         test time, or at which places it turns.
     factor : float, optional
-        s of linear, NTK and YaRN scaling; by default L / L0, anew for every L.
+        s of linear, NTK and YaRN scaling; by default L / L0, again for every L.
     tuning : int
         Steps of fine-tuning at 4 L0 with the scaling on, 0 for none.
     log_n : bool
@@ -423,7 +423,7 @@ def fit(c: Configuration) -> dict[str, Any]:
     Parameters
     ----------
     c : Configuration
-        What concerns the test alone (log n, and a scaling with which nothing is tuned) changes
+        What concerns only the test (log n, and a scaling with which nothing is tuned) changes
         nothing here.
 
     Returns

@@ -1,4 +1,4 @@
-r"""What kind of encoding a score is, measured from its numbers alone.
+r"""What kind of encoding a score is, measured only from its numbers.
 
 A scheme is a bare function score(q, k, i, j): queries (L, K) at positions i (L,) and keys (S, K) at
 positions j (S,) in, scores (L, S) out. Nothing else is asked of it, so what comes out holds for any
@@ -8,7 +8,7 @@ Source: the tests are those of algebra: invariance, linearity and the homomorphi
 (chapter 70 proves what each of them says).
 Axes: L queries, S keys, K width of one head, A coordinates of a position.
 Symbols: D = i - j; Phi(i, j), the (K, K) matrix of a bilinear score times sqrt(K).
-Convention: pairs of the past alone are compared, i at least j, but where a test says otherwise;
+Convention: only pairs of the past are compared, i at least j, except where a test says otherwise;
 numbers are equal if they differ by less than 1e-9 of the largest.
 Differs from the papers: they prove; this tries, at a few dozen positions up to 1,967, and can be
 deceived by a function that is made for it.
@@ -36,7 +36,7 @@ NAME = "properties"
 class Properties(NamedTuple):
     """What `properties` found; None where a test has no meaning or the positions have no score."""
 
-    pairwise: bool  # a pair's score depends on its two tokens and positions alone
+    pairwise: bool  # a pair's score depends only on its two tokens and positions
     shift: int  # the least step of all positions that keeps the scores; 1: relative, 0: none does
     leak: float  # largest change, a share of the largest score, if positions move by 1 or by 40
     bias: bool | None  # position is a number added to the score: it does not depend on content
@@ -78,7 +78,7 @@ def properties(
     ----------
     scores : function
         `scores(q, k, i, j)` with q (L, K), k (S, K), i (L,) and j (S,) gives (L, S). Scores in
-        which other tokens have a say are asked with L = S and i = j alone.
+        which other tokens have a say are asked only with L = S and i = j.
     width : int
         K, the width of the queries and keys that it is tried with.
     axes : int

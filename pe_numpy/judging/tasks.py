@@ -8,7 +8,7 @@ Symbols: PAD, BOS and EOS (0, 1 and 2, written "_", "^" and "$") fill up, begin 
 IGNORE (-1) stands for a target that does not count.
 Convention: ``TASK_batch(rng, size, ...)`` gives a dictionary of integer arrays with "inputs" and
 "targets", and "source" where there is an encoder. Whether an item is for training or for testing
-is a matter of its checksum alone: with ``held_out=True`` only items come that no training batch can
+is only a matter of its checksum: with ``held_out=True`` only items come that no training batch can
 ever hold. Characters of an alphabet are numbered by their place in it.
 Differs from other books: the test items are kept out of training by construction, and of the Markov
 language the smallest possible loss is known.
@@ -108,7 +108,7 @@ def to_strings(tokens: ArrayLike, alphabet: str) -> Any:
 
     Notes
     -----
-    Source: common practice; undoes `to_tokens`, but for the padding.
+    Source: common practice; undoes `to_tokens`, except for the padding.
 
     Examples
     --------
@@ -390,7 +390,7 @@ def opticks() -> str:
 
     Returns
     -------
-    The text in paragraphs, as it was printed but for figures and notes.
+    The text in paragraphs, as it was printed except for figures and notes.
 
     Notes
     -----

@@ -317,7 +317,7 @@ def lower(a: ArrayLike, b: ArrayLike, margin: float = 0.0) -> int:
 
 
 def relabelled_chance(a: ArrayLike, b: ArrayLike) -> float:
-    """How often shuffled labels give means as far apart as those of a and b, or farther.
+    """How often shuffled labels give means as far apart as those of a and b, or further.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def paired_p(a: ArrayLike, b: ArrayLike) -> float:
 
     Returns
     -------
-    The chance of a mean as far from 0 in standard errors, or farther, if the true mean is 0 and
+    The chance of a mean as far from 0 in standard errors, or further, if the true mean is 0 and
     differences are spread as a normal law has it. 0 if all differences are one number that is not
     0, and 1 if all are 0.
 

@@ -1,6 +1,6 @@
 r"""BERT, in one page.
 
-Unusual beside the Transformer of 2017: an encoder alone, which fills in masked tokens. Learned
+Unusual beside the Transformer of 2017: only an encoder, which fills in masked tokens. Learned
 positions (chapter 21) and a vector for each token's type, sentence 0 or 1, are added to an
 embedding that is not scaled; one more layer norm follows. Each sublayer has its norm behind it, as
 in 2017, with an epsilon of 1e-12; GELU in its exact form (60); biases everywhere. The head passes

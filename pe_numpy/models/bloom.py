@@ -8,7 +8,7 @@ right after the embedding; queries, keys and values in one projection, head by h
     x = x + W_2 gelu(W_1 norm(x))
 
 Source: transformers 5.23.0, models/bloom; bigscience-workshop/Megatron-DeepSpeed at 4989bcd,
-`megatron/model/transformer.py`. Both add slope j alone: all keys of a query share slope i, which
+`megatron/model/transformer.py`. Both add only slope j: all keys of a query share slope i, which
 the softmax does not see. So distances keep their sign here, which `alibi_bias` drops: it matters
 where a key is told a place after the query's. Files may lack the prefix "transformer.".
 """

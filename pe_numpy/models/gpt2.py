@@ -1,6 +1,6 @@
 r"""GPT-2, in one page.
 
-Unusual beside the Transformer of 2017: a decoder alone, layer norm *before* each sublayer and once
+Unusual beside the Transformer of 2017: only a decoder, layer norm *before* each sublayer and once
 more at the end (chapter 60), learned positions (21) added to an embedding that is not scaled, GELU
 in its tanh form (60), biases everywhere, the head tied to the embedding::
 

@@ -3,7 +3,7 @@ r"""LLaMA 2 and 3, and Mistral, in one page.
 Unusual beside the Transformer of 2017: RMS norm before each sublayer (chapter 60), RoPE in halves
 (40), from LLaMA 3.1 on with three bands of frequencies (50), often fewer heads of keys than of
 queries (44), a gated network with SiLU (60), no bias in any projection, mostly a head of its own.
-Mistral's first release sees a window of keys alone (12)::
+Mistral's first release sees only a window of keys (12)::
 
     x = x + W_o attention(rope(W_q norm(x)), rope(W_k norm(x)), W_v norm(x))
     x = x + W_2 (silu(W_gate norm(x)) * W_1 norm(x))

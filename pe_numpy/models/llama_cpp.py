@@ -8,7 +8,7 @@ at 82234e0, and `src/llama-model.cpp`; names: the package gguf 0.19.0. Its conve
     llama     rows of W_q and W_k reordered: pair i of a head stands in rows 2i, 2i + 1
               rope_freqs: what Llama 3 divides each frequency by
     gemma3    gains stored as 1 + w;  never said: scores q k / sqrt(K), of the 27B q k / sqrt(D/H)
-              said by newer files alone: each 6th layer sees all, base 10,000 in the others
+              said only by newer files: each 6th layer sees all, base 10,000 in the others
     gpt2      matrices turned to (out, in)
     qwen2, qwen3      as they were
 

@@ -368,7 +368,7 @@ class Decoder(Writer):
         """Logits (B, L, V) of the next token; with a cache, `tokens` and `real` are the new ones.
 
         `real` is a (B, L) boolean array, True = token; padding stands on the left. With `last`
-        logits are made of that many tokens alone, the last ones: (B, last, V).
+        logits are made of only that many tokens, the last ones: (B, last, V).
         """
         head = self._head()
         if last is not None:

@@ -1,7 +1,7 @@
 r"""MPT, in one page.
 
 Unusual beside GPT-2: ALiBi (chapter 35), so that the token vectors know no position; no bias
-anywhere, not even in the layer norms (60), which have a gain alone; GELU in its exact form. Its one
+anywhere, not even in the layer norms (60), which have only a gain; GELU in its exact form. Its one
 projection makes all queries, then all keys, then all values, unlike BLOOM's::
 
     x = E[token]

@@ -15,7 +15,7 @@ Symbols: the words of the configurations; base is "rope_theta", L0 is
 Convention: a configuration is a dictionary, as `json.load` gives it. A key that this module would
 have to guess the meaning of is refused by name.
 Differs from transformers: "truncate" is obeyed in nested parameters, too; lengths that matter must
-be given; what a class of transformers fills in is known for the types of model in `DEFAULTS` alone.
+be given; what a class of transformers fills in is known only for the types of model in `DEFAULTS`.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def _parameters(config: Mapping[str, Any], layer_type: str | None) -> dict[str, 
         if not isinstance(given, Mapping):
             raise ValueError(f"{NAME}: {layer_type} must be an object; got {given!r:.80}")
     elif local and "rope_local_base_freq" in config:
-        given = {}  # Gemma 3 stretches its global layers alone
+        given = {}  # Gemma 3 stretches only its global layers
     p = {key: value for key, value in given.items() if value is not None}
     kind = entry(NAME, p, "rope_type", entry(NAME, p, "type", "default"))
     p["rope_type"] = {"su": "longrope", "mrope": "default"}.get(kind, kind)

@@ -224,7 +224,7 @@ def convert_mask(mask: ArrayLike, source: str, to: str = "attend") -> np.ndarray
         Boolean, or for "additive" floating point: 0 where a key may be seen, and -inf, or -10,000
         and less, where not.
     source, to : "attend", "blocked" or "additive"
-        What the mask means, and what it shall mean: True = may attend, True = may not, or a number
+        What the mask means, and what it must mean: True = may attend, True = may not, or a number
         that is added to the score.
 
     Returns
@@ -290,7 +290,7 @@ def join_fused(
     k, v : (..., G K) arrays
         Keys and values, likewise.
     order : "q|k|v", "3HK" or "H3K"
-        How they shall stand, as in `split_fused`.
+        How they must be ordered, as in `split_fused`.
     n_heads : int
         Number of heads H of the queries.
     n_kv_heads : int, optional

@@ -9,7 +9,7 @@ tanh form (60). The head is the embedding, with x divided by sqrt(D) before it; 
 its own, without this factor::
 
     x = x + W_o softmax(q k^T + b_bucket(i - j)) v,      of q, k, v = (W_q, W_k, W_v) norm(x)
-    x = x + W_o softmax(q k^T) v,                        of k, v = (W_k, W_v) source: decoder alone
+    x = x + W_o softmax(q k^T) v,                        of k, v = (W_k, W_v) source: decoder only
     x = x + W_2 relu(W_1 norm(x)),   or   W_2 (gelu(W_gate norm(x)) * W_1 norm(x))
 
 Source: transformers 5.23.0, models/t5; google-research/text-to-text-transfer-transformer at

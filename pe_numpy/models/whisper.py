@@ -9,7 +9,7 @@ but in the projection to keys, the head tied to the embedding, which is not scal
 
     x = gelu(convolve_2(gelu(convolve_1(features)))) + P[place]     or    E[token] + P[position]
     x = x + W_o attention(q, k, v),   of q = W_q norm(x), (k, v) = (W_k, W_v) norm(x)
-    x = x + W_o attention(q, k, v),   of q = W_q norm(x), (k, v) = (W_k, W_v) source: decoder alone
+    x = x + W_o attention(q, k, v),   of q = W_q norm(x), (k, v) = (W_k, W_v) source: decoder only
     x = x + W_2 gelu(W_1 norm(x))
 
 Source: transformers 5.23.0, models/whisper; openai/whisper at fdf63e5, `whisper/model.py`.

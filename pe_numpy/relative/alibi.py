@@ -74,7 +74,7 @@ def alibi_bias(
     -------
     (H, L, S) array, or (B, H, L, S), of the dtype of the slopes; add it to scaled scores, with a
     causal mask for the paper's model. For consecutive positions a read-only window on L + S - 1
-    numbers a head.
+    numbers per head.
 
     Notes
     -----

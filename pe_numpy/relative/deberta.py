@@ -110,7 +110,7 @@ def deberta_bucket(distance: ArrayLike, num_buckets: int, max_distance: int) -> 
     num_buckets : int
         b, even; distances up to b/2 keep their number.
     max_distance : int
-        Maps to b - 1; farther distances are clamped to that.
+        Maps to b - 1; further distances are clamped to that.
 
     Returns
     -------

@@ -12,7 +12,7 @@ Axes: L queries, S keys, K width of one head, N rows of a table.
 Symbols: distance = i - j, query minus key position; positive is the past.
 Convention: for consecutive positions every diagonal of the distances is constant. Such an array is
 a window: a read-only view, with negated strides on its last two axes, on a line of L + S - 1
-numbers (entry [i, j] is line[i - j + S - 1]). The strides alone prove it, without reading a number.
+numbers (entry [i, j] is line[i - j + S - 1]). Only the strides prove it, without reading a number.
 Other positions (packed, padded, cached) take a gather by index.
 Differs from the paper: works for any L and S, both directions and any positions.
 """

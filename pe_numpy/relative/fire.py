@@ -8,7 +8,7 @@ bde344a, `DAPE.py`, class `FIRE`)::
 
 Axes: B batch, H heads, L queries, S keys, M hidden units (32).
 Symbols: i is the query's position, j the key's; f is a network with one hidden layer of ReLUs; c
-and the threshold L, a number (the axis L stands in shapes alone), are trained, too.
+and the threshold L, a number (the axis L is only in shapes), are trained, too.
 Convention: distance = i - j; the bias is added after the division by sqrt(K).
 Differs from the code: that code takes its positions from the lengths and sets the distance of the
 future to 0; here positions are arguments, and the absolute value serves both sides. Its threshold

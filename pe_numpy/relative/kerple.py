@@ -39,7 +39,7 @@ def kerple_log_bias(p: ArrayLike, a: ArrayLike, distance: ArrayLike) -> np.ndarr
     Returns
     -------
     (H, L, S) array, or (B, H, L, S), of the dtype of p and a; add it to scaled scores. For
-    consecutive positions a read-only window on L + S - 1 numbers a head.
+    consecutive positions a read-only window on L + S - 1 numbers per head.
 
     Notes
     -----
@@ -74,7 +74,7 @@ def kerple_power_bias(a: ArrayLike, p: ArrayLike, distance: ArrayLike) -> np.nda
     Returns
     -------
     (H, L, S) array, or (B, H, L, S), of the dtype of a and p; add it to scaled scores. For
-    consecutive positions a read-only window on L + S - 1 numbers a head. With p = 1 it is
+    consecutive positions a read-only window on L + S - 1 numbers per head. With p = 1 it is
     `alibi_bias(a, distance)`.
 
     Notes

@@ -41,7 +41,7 @@ def sandwich_bias(
     Returns
     -------
     (H, L, S) float64 array, or (B, H, L, S), not above 0; add it to scaled scores. For consecutive
-    positions a read-only window on L + S - 1 numbers a head.
+    positions a read-only window on L + S - 1 numbers per head.
 
     Notes
     -----

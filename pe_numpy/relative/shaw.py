@@ -48,7 +48,7 @@ def shaw_scores(
     k : (..., S, K) array
         Keys.
     key_table : (2m + 1, K) array, or (H, 2m + 1, K)
-        Vectors R of the distances -m .. m; farther ones are clipped to these.
+        Vectors R of the distances -m .. m; further ones are clipped to these.
     distance : (L, S) integer array, or one that broadcasts to the scores, such as (B, 1, L, S)
         Query minus key position, from `relative_distance`.
 
@@ -91,7 +91,7 @@ def shaw_values(
     v : (..., S, K) array
         Values.
     value_table : (2m + 1, K) array, or (H, 2m + 1, K)
-        Vectors R of the distances -m .. m; farther ones are clipped to these.
+        Vectors R of the distances -m .. m; further ones are clipped to these.
     distance : (L, S) integer array, or one that broadcasts to the weights
         Query minus key position.
 
@@ -202,8 +202,8 @@ def nezha_table(max_relative_position: int, d_head: int, base: float = 10000.0) 
 
     Returns
     -------
-    (2m + 1, K) float64 array, for `shaw_scores` and `shaw_values` alike. The farthest future has
-    the code of position 2m, the farthest past that of 0: no position is negative.
+    (2m + 1, K) float64 array, for `shaw_scores` and `shaw_values` alike. The furthest future has
+    the encoding of position 2m, the furthest past that of 0: no position is negative.
 
     Notes
     -----

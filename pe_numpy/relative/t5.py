@@ -33,7 +33,7 @@ def t5_bucket(
     max_distance: int = 128,
     bidirectional: bool = True,
 ) -> np.ndarray:
-    """Bucket of each distance: exact near by, logarithmic farther off, shared beyond.
+    """Bucket of each distance: exact near by, logarithmic further off, shared beyond.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def t5_bias(
     Returns
     -------
     (H, L, S) array, or (B, H, L, S), of the table's dtype; add it to scaled scores. For consecutive
-    positions a read-only window on L + S - 1 numbers a head.
+    positions a read-only window on L + S - 1 numbers per head.
 
     Notes
     -----

@@ -79,7 +79,7 @@ def transformer_xl_scores(
 
 
 def relative_shift(products: ArrayLike) -> np.ndarray:
-    """Shift row i of L rows to the left by L - 1 - i, by padding and reshaping alone.
+    """Shift row i of L rows to the left by L - 1 - i, only by padding and reshaping.
 
     Parameters
     ----------

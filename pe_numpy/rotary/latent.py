@@ -1,4 +1,4 @@
-r"""Latent attention (MLA): all heads' keys from one short vector a token, and a turned key.
+r"""Latent attention (MLA): all heads' keys from one short vector per token, and a rotated key.
 
 Source: DeepSeek-AI 2024, "DeepSeek-V2" (arXiv:2405.04434); released code, deepseek-ai/DeepSeek-V3,
 commit 9b4e978, `inference/model.py`, whose "naive" and "absorb" are the two ways below::
@@ -44,16 +44,16 @@ def mla_scores(
     q_content : (..., H, L, d_n) array
         The part of each query that does not turn.
     q_rotary : (..., H, L, d_r) array
-        The part that turns, not turned yet.
+        The part that turns, not rotated yet.
     latent : (..., S, r) array
         One vector c a token, for all heads.
     k_rotary : (..., S, d_r) array
-        One key a token that turns, for all heads; not turned yet.
+        One key per token that turns, for all heads; not rotated yet.
     w_uk : (H, d_n, r) array
         W_uk of each head, as in k = W_uk c.
     q_positions, k_positions : arrays that broadcast to (..., H, L) and (..., 1, S)
         Positions of queries and keys: (L,) and (S,), or (B, 1, L) and (B, 1, S). Keys that were
-        turned before they were stored stand at 0.
+        rotated before they were stored stand at 0.
     frequencies : (n,) array, optional
         Radians per position, at most d_r/2 of them; `rope_frequencies(d_r)` by default.
     absorbed : bool

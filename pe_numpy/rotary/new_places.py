@@ -51,9 +51,9 @@ def rotary_distance_scores(
     Parameters
     ----------
     q : (..., L, K) array
-        Queries, not turned.
+        Queries, not rotated.
     k : (..., S, K) array
-        Keys, not turned.
+        Keys, not rotated.
     distance : array with the last axes (L, S) that broadcasts to the scores
         What stands for i - j: any real number for each pair.
     frequencies : (n,) array, optional
@@ -216,7 +216,7 @@ def self_extend_distance(
 def chunk_distance(
     q_positions: ArrayLike, k_positions: ArrayLike, size: int, local: int
 ) -> np.ndarray:
-    """Distances that begin anew in each chunk of c = size - local keys: a - j mod c.
+    """Distances that start again in each chunk of c = size - local keys: a - j mod c.
 
     Parameters
     ----------

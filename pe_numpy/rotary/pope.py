@@ -72,7 +72,7 @@ def pope(
     frequencies : (K,) array, optional
         theta in radians per position; `pope_frequencies(K)` by default.
     bias : number or array that broadcasts to x.shape
-        delta, for keys alone: (K,), or (H, 1, K) for several heads; clamped to -2 pi .. 0.
+        delta, only for keys: (K,), or (H, 1, K) for several heads; clamped to -2 pi .. 0.
 
     Returns
     -------

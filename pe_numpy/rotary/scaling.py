@@ -19,7 +19,7 @@ c9e56aa; Llama 3.1, meta-llama/llama-models at a9c89c4. With theta_i = b^(-2i/d)
 
 Axes: d components that turn, in d/2 pairs (K, the width of a head, unless RoPE is partial).
 Symbols: s, the factor by which the sequence grows; L0, the trained length; b, the base; g_i goes
-from 1 (pairs that turn often within L0, kept) to 0 (pairs that hardly turn, interpolated).
+from 1 (pairs that turn often within L0, kept) to 0 (pairs that barely turn, interpolated).
 Convention: frequencies are radians per position, float64, for `rope`; positions stay whole.
 Differs from the paper: g_i is a ramp, and two ramps are in use. The paper's is linear in the number
 of turns L0 theta_i / 2 pi, and Llama 3.1 kept it: `llama3_scaling(theta, s, L0, 1, 32)` is the
@@ -308,7 +308,7 @@ def longrope_scaling(
     Notes
     -----
     Source: Ding et al. 2024, as in the code named above. Where the lists differ, keys that a cache
-    holds turned are wrong from L0 + 1 on.
+    holds rotated are wrong from L0 + 1 on.
 
     Examples
     --------

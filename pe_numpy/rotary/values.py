@@ -1,4 +1,4 @@
-r"""Rotary positions in the values: turned by the key's position, turned back by the query's.
+r"""Rotary positions in the values: rotated by the key's position, rotated back by the query's.
 
 Source: the option `rotary_value` of RoFormer turns values and leaves them so (huggingface
 transformers 5.23.0, models/roformer); DeepSeek-V4 turns the sum back (models/deepseek_v4)::
@@ -28,7 +28,7 @@ def rotary_values(
     frequencies: ArrayLike | None = None,
     layout: str = "interleaved",
 ) -> np.ndarray:
-    """Weighted sum of values that are turned by their distance: sum_j w_ij R_(j-i) v_j.
+    """Weighted sum of values that are rotated by their distance: sum_j w_ij R_(j-i) v_j.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def xpos(
         Position of each vector: (L,), or (B, 1, L) for a batch with padding.
     frequencies : (n,) array, optional
         Radians per position; `rope_frequencies(K)` by default. With fewer than K/2 of them only the
-        first 2n components are turned and scaled, by `xpos_scale(2n)`.
+        first 2n components are rotated and scaled, by `xpos_scale(2n)`.
     scale_base : float
         sigma, the distance at which a pair is scaled by zeta itself.
     key : bool

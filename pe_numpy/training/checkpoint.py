@@ -176,7 +176,7 @@ def load(path: str | os.PathLike[str], like: Tree | None = None, model: Any = No
         What is expected: the same keys, and for each array the same shape and dtype. None in place
         of an array or dictionary stands for anything.
     model : Model, optional
-        Whose parameters they shall be: each of its fields must be what `save` was given. A file
+        Whose parameters they must be: each of its fields must be what `save` was given. A file
         that was saved without a model says nothing of it, and nothing is compared.
 
     Returns
@@ -272,7 +272,7 @@ def _read(file: IO[bytes]) -> tuple[Tree, str | None]:
 
 
 def _refuse_long_contents(file: IO[bytes], size: int) -> None:
-    """Look at the file's last bytes alone, since `zipfile` reads the table of contents whole.
+    """Look at only the file's last bytes, since `zipfile` reads the table of contents whole.
 
     They are as PKWARE's APPNOTE 4.3.14 to 4.3.16 has them. Beyond 2 GB there are three records.
     """

@@ -8,7 +8,7 @@ smoothing is that of Szegedy et al. 2016 (arXiv:1512.00567), section 7::
 Axes: V vocabulary.
 Symbols: p is the softmax of the logits; eps is `label_smoothing`; n counts the targets that count.
 Convention: nats. The mean is taken over all tokens of the batch at once, not sequence by sequence.
-Differs from the papers: nothing; eps is sometimes spread over the other V - 1 classes alone.
+Differs from the papers: nothing; eps is sometimes spread over only the other V - 1 classes.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Convention: pure functions; new dictionaries come back, and nothing that goes in
 have the dtype of their parameter (float32 for float16).
 Differs from the papers: the constants of "Attention is all you need" are the defaults (see
 `adamw`); arrays of one axis (biases, gains) don't decay unless `decay` says so; here eta multiplies
-lambda, as in PyTorch's AdamW (algorithm 2 multiplies it with the schedule alone).
+lambda, as in PyTorch's AdamW (algorithm 2 multiplies it with only the schedule).
 """
 
 from __future__ import annotations

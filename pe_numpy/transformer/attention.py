@@ -55,7 +55,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     weights = work - shift
     np.exp(weights, out=weights)  # in place: one array of this size is enough
     total = weights.sum(axis=axis, keepdims=True)
-    weights /= np.maximum(total, 1)  # at least exp(0) = 1; a row of -inf alone stays zero
+    weights /= np.maximum(total, 1)  # at least exp(0) = 1; a row of only -inf stays zero
     return weights.astype(x.dtype, copy=False)
 
 

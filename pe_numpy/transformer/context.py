@@ -94,7 +94,7 @@ class Context:
         return relative_distance(beside_heads(self.q_positions), beside_heads(self.k_positions))
 
     def positions_of(self, k: np.ndarray) -> np.ndarray:
-        """Positions of keys (B, G, S, K): all keys, or the newest alone."""
+        """Positions of keys (B, G, S, K): all keys, or only the newest."""
         return self.k_positions[..., self.k_positions.shape[-1] - k.shape[-2] :]
 
     def begin(
@@ -108,7 +108,7 @@ class Context:
         """Give the context of a call that reads new tokens (B, L), True in `real` where no padding.
 
         `places` changes the positions that the encoding is told; masks follow the true order. What
-        is kept changes at the end of the call alone.
+        is kept changes only at the end of the call.
         """
         now = object.__new__(type(self))  # a copy, in a third of the time of `copy.copy`
         vars(now).update(vars(self))
@@ -147,14 +147,14 @@ class Context:
     def mask_of(self, rule: Full, keys: int | None = None) -> np.ndarray | None:
         """(L, S), or (B, 1, L, S) with padding; None if every query may attend to every key.
 
-        With a number of keys the mask of the newest ones alone.
+        With a number of keys only the mask of the newest ones.
         """
         mask = self._mask_of(rule)
         return mask if mask is None or keys is None else mask[..., -keys:]
 
     def _mask_of(self, rule: Full) -> np.ndarray | None:
         if self.real is None and self.order.size == self.length + 1 and type(rule) is Causal:
-            return None  # the newest token alone
+            return None  # only the newest token
         if rule not in self.masks:
             mask = rule.mask(self.order[..., self.length :], self.order)
             if self.real is not None:
@@ -203,7 +203,7 @@ class Cache(Context):
     One cache serves one set of parameters, one model and one memory, those of its first call. A
     call that fails leaves it as it was. Room is taken once, for `capacity` tokens: `held` has, of
     each layer, a list of arrays (..., capacity, width), keys, values and what else the layer keeps;
-    `length` tokens of them are read. Of a layer with a window a page holds the window alone, and
+    `length` tokens of them are read. Of a layer with a window a page holds only the window, and
     `DRAFT` tokens before it, which `cut` may go back.
 
     Keys are kept rotated where the rotation of a key depends on its own position only; an encoding

@@ -1,7 +1,7 @@
 """A decoder of today on one page: RoPE, causal mask, RMS norm, gated network, grouped keys, cache.
 
 Source: the LLaMA family (Touvron et al. 2023, arXiv:2302.13971, section 2.2; grouped keys: Ainslie
-et al. 2023, arXiv:2305.13245). NumPy alone, no check of input. It takes the parameters of
+et al. 2023, arXiv:2305.13245). Only NumPy, no check of input. It takes the parameters of
 `init_params`; `models/llama.py` reads released files and gives the same logits.
 Axes: B batch, L new tokens, S all tokens, D width, H heads, G heads of keys, K = D/H, V vocabulary.
 """

@@ -12,7 +12,7 @@ tensor2tensor at f8b951a, utils/beam_search.py; speculative decoding: Leviathan 
 Axes: B batch, L tokens, V vocabulary.
 Symbols: p, q what the large model, and the one that drafts, expect of the next token.
 Convention: prompts of unequal length are padded on the left, so that all of them end together; the
-result holds the new tokens alone, padded with `end` after a sequence has ended.
+result holds only the new tokens, padded with `end` after a sequence has ended.
 Differs from the papers: nothing.
 """
 
@@ -108,7 +108,7 @@ def sample(
     temperature : float
         Above 0; below 1 sharpens, above 1 flattens.
     top_k : int, optional
-        Draw among the k most probable tokens alone; ties with the last of them may be drawn, too.
+        Draw among only the k most probable tokens; ties with the last of them may be drawn, too.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def beam_search(
     beams : int
         Sequences that go on, for each prompt.
     alpha : float
-        At least 0: how much longer sequences are preferred; 0 compares their probabilities alone.
+        At least 0: how much longer sequences are preferred; 0 compares only their probabilities.
 
     Returns
     -------
@@ -503,7 +503,7 @@ def _begin(
 
 
 def _check_logits(function, logits, step):
-    """Refuse a row that names no token: with NaN, with +inf, or of -inf alone."""
+    """Refuse a row that names no token: with NaN, with +inf, or of only -inf."""
     top = np.maximum.reduce(logits, axis=-1).tolist()  # B numbers, NaN if one of a row is NaN
     finite = [math.isfinite(logit) for logit in top]
     if not all(finite):

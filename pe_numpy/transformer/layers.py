@@ -238,7 +238,7 @@ def silu(x: ArrayLike) -> np.ndarray:
     """Weigh x by its own sigmoid: x / (1 + exp(-x)). Also called swish.
 
     Source: Hendrycks and Gimpel 2016, section 2, which names it; LLaMA's feed-forward network uses
-    it with a gate. exp sees -abs(x) alone, so it never overflows.
+    it with a gate. exp sees only -abs(x), so it never overflows.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ which keeps the entropy of attention steady; the same factor in Chiang and Chola
     scores     = log n / log L0 * q k^T / sqrt(K)
     entropy    = -sum_j w_j ln w_j
 
-`attention_temperature` is a rule of Llama 4, known from its code alone.
+`attention_temperature` is a rule of Llama 4, known only from its code.
 
 Axes: any for n; digits are a last axis of `width`, most significant first.
 Symbols: n is a position in `to_digits`, the number of keys that a query sees in `log_n_scale`; b is

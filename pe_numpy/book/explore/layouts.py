@@ -1,4 +1,4 @@
-"""Which layout? The scores of a pair of small projections, turned in both ways."""
+"""Which layout? The scores of a pair of small projections, rotated in both ways."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def in_order(found: Mapping[str, Properties]) -> list[str]:
 
 @in_style
 def algebra_grid(found: Mapping[str, Properties]) -> Figure:
-    """Draw what the detector found of each scheme: a row a scheme, a colour a move."""
+    """Draw what the detector found of each scheme: a row per scheme, a colour per move."""
     names = in_order(found)
     fig, ax = plt.subplots(figsize=(WIDTH, 0.185 * len(names) + 1.25))
     for row, name in enumerate(names):
@@ -150,7 +150,7 @@ def algebra_generators(
 
 @in_style
 def algebra_ranks(sizes: Sequence[int], ranks: Mapping[str, Sequence[int]]) -> Figure:
-    """Draw the rank of the matrix h(i - j) over its size, a line a function."""
+    """Draw the rank of the matrix h(i - j) over its size, a line per function."""
     fig, ax = plt.subplots(figsize=(WIDTH, 2.4))
     ends: dict[int, list[str]] = {}
     for n, (name, values) in enumerate(ranks.items()):

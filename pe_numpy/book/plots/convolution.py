@@ -65,7 +65,7 @@ def leak_in_depth(
 
 @in_style
 def picture_leak(pictures: dict[str, Sequence[np.ndarray]], layers: Sequence[int]) -> Figure:
-    """Draw a constant picture after several numbers of layers, one row of maps for each kernel."""
+    """Draw a constant image after several numbers of layers, one row of maps for each kernel."""
     fig, axes = plt.subplots(len(pictures), len(layers), figsize=(WIDTH, 3.9))
     for row, (name, maps) in zip(axes, pictures.items(), strict=True):
         for ax, data, c in zip(row, maps, layers, strict=True):

@@ -120,7 +120,7 @@ def position_mistakes(
 
 @in_style
 def filling_cache(frame: int) -> Figure:
-    """Draw one frame of a moving picture: each step computes one row of K and V, and keeps it."""
+    """Draw one frame of a video: each step computes one row of K and V, and keeps it."""
     words = ("wǒ", "shì", "zhōng", "guó", "rén")
     step, says = min(frame // 2, 3), frame % 2 == 1 or frame > 7
     fig, ax = plt.subplots(figsize=(WIDTH, 2.6))

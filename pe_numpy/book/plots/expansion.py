@@ -98,7 +98,7 @@ def edits_of_four_terms(
     scales: dict[str, str],
     marked: dict[int, str],
 ) -> Figure:
-    """Draw what each scheme makes of the four terms: one row a scheme, one column a term.
+    """Draw what each scheme makes of the four terms: one row per scheme, one column per term.
 
     A map is (L, L), or None where the term is dropped. The formula "kept" gets a grey frame, any
     other a frame of the scheme's colour (a key of `COLOURS`). `marked` names some rows of the maps.

@@ -29,7 +29,7 @@ def _panel(axes: Axes, title: str, stored: str, heads: int) -> None:
 def fewer_keys_heads(heads: int, groups: int, latent: float, turned: float) -> Figure:
     """Draw which keys the query heads read, and to scale what a token leaves in the cache.
 
-    `latent` and `turned` are the widths of the latent vector and of the shared turned key, in
+    `latent` and `turned` are the widths of the latent vector and of the shared rotated key, in
     widths of a head.
     """
     figure, panels = plt.subplots(1, 4, figsize=(WIDTH, 2.7))

@@ -29,7 +29,7 @@ PARTS = {  # and how it shows in the names of parameters and settings
 
 @in_style
 def attention_of_heads(weights: Sequence[np.ndarray], words: Sequence[str]) -> Figure:
-    """Draw the weights (H, L, S) of each layer: a row a layer, a column a head."""
+    """Draw the weights (H, L, S) of each layer: a row per layer, a column per head."""
     n_heads, shown = len(weights[0]), len(words) <= 16
     side = max(0.6, min(1.6, WIDTH / n_heads))
     size = (side * n_heads + 1, side * len(weights) + 0.6)

@@ -66,7 +66,7 @@ def complex_turning(q: complex, theta: float, sums: np.ndarray) -> Figure:
 
 @in_style
 def turned_together(q: np.ndarray, k: np.ndarray, positions: Sequence[tuple[int, int]]) -> Figure:
-    """Draw turned queries q (P,) and keys k (P,), complex, one panel for each (m, n).
+    """Draw rotated queries q (P,) and keys k (P,), complex, one panel for each (m, n).
 
     A dotted arc leads to each arrow from where it was in the panel before.
     """
@@ -171,7 +171,7 @@ def score_matrices(rotary: np.ndarray, added: np.ndarray) -> Figure:
 
 @in_style
 def turning_clocks(frame: int) -> Figure:
-    """Draw one frame of a moving picture: query and key turn on, the angle between them stays."""
+    """Draw one frame of a video: query and key turn on, the angle between them stays."""
     figure, faces = plt.subplots(1, 4, figsize=(WIDTH, 2.25))
     frequencies = rope_frequencies(8, base=100.0)
     distance, m = 2, 2 + frame / 4

@@ -14,7 +14,7 @@ import numpy as np
 def learned(table, positions):
     """Look every position up in a trained table.
 
-    table      (N, D)     floating-point numbers, one row a position
+    table      (N, D)     floating-point numbers, one row per position
     positions  any shape  whole numbers from 0 to N-1
     returns    (*positions.shape, D)   of the table's dtype
 

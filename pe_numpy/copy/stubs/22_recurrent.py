@@ -48,7 +48,7 @@ def floater(start, derivative, times, substeps=8):
 # ---- hints --------------------------------------------------------------------------------------
 
 # recurrent, 1: a list of codes, then np.stack.
-# recurrent, 2: length 1 is the start alone.
+# recurrent, 2: length 1 is only the start.
 # recurrent, 3: 1.0 * start keeps float32 and makes float64 of integers; cast each step to its dtype.
 
 # floater, 1: code[0] is the start.

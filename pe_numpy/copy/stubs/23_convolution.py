@@ -27,6 +27,6 @@ def convolve(x, kernel, padding="zero"):
 
 # ---- hints --------------------------------------------------------------------------------------
 
-# convolve, 1: np.pad with mode="constant" or "wrap" on the last axis alone.
+# convolve, 1: np.pad with mode="constant" or "wrap" only on the last axis.
 # convolve, 2: 2m + 1 shifted slices, each times its weight, added up.
 # convolve, 3: no flip: np.convolve would turn the kernel round.

@@ -14,7 +14,7 @@ import numpy as np
 def relative_shift(products):
     """The shift by padding and reshaping.
 
-    products  (..., L, N)   one column for each distance, the farthest first; N is at least L
+    products  (..., L, N)   one column for each distance, the furthest first; N is at least L
     returns   (..., L, N)   of the data's dtype
 
     put a column of zeros to the left: (L, N+1)

@@ -66,7 +66,7 @@ def patch_coordinates(height, width, kind="index", trained=None):
 
     height, width  int
     kind           "index" or "centred"
-    trained        int or (rows, columns), with "index" alone
+    trained        int or (rows, columns), only with "index"
     returns        (height * width, 2)     row by row
 
     for each row y and column x:

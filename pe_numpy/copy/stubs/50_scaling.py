@@ -159,7 +159,7 @@ def rope_settings(config, layer=0, length=None):
 
 # ---- hints --------------------------------------------------------------------------------------
 
-# linear_scaling, 1: a longer text must not turn farther than the trained one did.
+# linear_scaling, 1: a longer text must not turn further than the trained one did.
 
 # ntk_scaling, 1: the first frequency stays 1, the last one is divided by s.
 # ntk_scaling, 2: check the last one for d = 4: base^(-1/2) / s.

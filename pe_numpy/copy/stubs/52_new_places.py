@@ -120,4 +120,4 @@ def streaming_distance(q_positions, k_positions, window, sinks):
 # chunk_distance, 2: np.where within np.where chooses among the three places.
 
 # streaming_distance, 1: the last slot of a full cache is z + w - 1; before that, slots are times.
-# streaming_distance, 2: np.where(j < z, ...) chooses by the key alone.
+# streaming_distance, 2: np.where(j < z, ...) chooses only by the key.

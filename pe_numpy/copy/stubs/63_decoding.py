@@ -82,7 +82,7 @@ def best_beam(log_p, start, steps, beams, end, alpha):
 
     for each step:
         grow every sequence that goes on by every token; add up the logarithms
-        look at the 2 * beams most probable ones alone
+        look only at the 2 * beams most probable ones
         those that end: keep them, with log p / ((5 + length) / 6) ** alpha, the end counted
         of the others: the beams most probable ones go on
     the best of those that have ended (some will)
@@ -132,7 +132,7 @@ def sample_tokens(next_logits, prompt, steps, rng, temperature=1.0, top_k=None, 
     steps        int        the most tokens to add
     rng          numpy.random.Generator
     temperature  number     above 0
-    top_k        int        draw among the k largest logits alone; None: among all
+    top_k        int        draw only among the k largest logits; None: among all
     end          int        the token that ends a row; None: there is none
     returns      (B, n)     the new tokens, without the prompt; n = steps, or less if all have ended
 
@@ -150,7 +150,7 @@ def sample_tokens(next_logits, prompt, steps, rng, temperature=1.0, top_k=None, 
 # ---- hints --------------------------------------------------------------------------------------
 
 # greedy_tokens, 1: argmax with axis=-1 finds one token a row.
-# greedy_tokens, 2: an array of booleans, one a row, tells who has ended.
+# greedy_tokens, 2: an array of booleans, one per row, tells who has ended.
 
 # next_probabilities, 1: np.sort ascends: the k-th largest is at -k.
 # next_probabilities, 2: hide before the softmax.

@@ -15,7 +15,7 @@ def split_fused(x, order, n_heads, n_kv_heads=None):
     x           (..., (H + 2 G) K)
     order       "q|k|v" or "3HK", another name of it; or "H3K"
     n_heads     H
-    n_kv_heads  G, H if left out; other than H in the order "q|k|v" alone
+    n_kv_heads  G, H if left out; other than H only in the order "q|k|v"
     returns     (..., H K), (..., G K), (..., G K)   of the data's dtype
 
     "q|k|v": all heads of the queries, then all of the keys, then all of the values

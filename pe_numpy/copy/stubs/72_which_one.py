@@ -12,7 +12,7 @@ import numpy as np
 
 
 def depends_on_distance(scores):
-    """Whether a matrix of scores knows the distance alone.
+    """Whether a matrix of scores depends only on the distance.
 
     scores   (L, L)   for equal contents at every position
     returns  bool

@@ -33,7 +33,7 @@ DISTANCES = [
         ([0, 1], [350, 9]),
     )
 ]
-PRIMES = (41, 97, 127, 199, 293)  # as the farthest distance: no edge of a bucket is a whole number
+PRIMES = (41, 97, 127, 199, 293)  # as the furthest distance: no edge of a bucket is a whole number
 TWO = np.array([[0, -1], [1, 0]])
 
 

@@ -175,7 +175,7 @@ def _loss_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield case(logits, targets, ignore=0)
         yield case(logits, targets, ignore=0, label_smoothing=0.1)
     yield case(np.array([[1000.0, 0.0]]), np.array([1]))
-    yield case(np.array([[1000.0, 0.0], [-1000.0, -1001.0]]), np.array([0, 1]))  # a maximum a row
+    yield case(np.array([[1000.0, 0.0], [-1000.0, -1001.0]]), np.array([0, 1]))  # a maximum per row
     yield case(np.array([[0.0, -800.0]]), np.array([1]))  # a probability that is 0
     for n in range(4):
         V, targets = n + 3, rng.integers(0, n + 3, (n + 1, 4))

@@ -84,7 +84,7 @@ class Encoding:
 
     @property
     def turns_alone(self) -> bool:
-        """Whether a key's turn depends on its own position alone, so that a cache may keep it."""
+        """Whether a key's turn depends only on its own position, so that a cache may keep it."""
         return True
 
     def shared(self, rng: np.random.Generator, shape: Shape) -> Params:
@@ -108,13 +108,13 @@ class Encoding:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Place 2: queries (B, H, L, K) and keys (B, H, S, K).
 
-        The keys are all of the context's or, if a key's turn depends on its own position alone,
+        The keys are all of the context's or, if a key's turn depends only on its own position,
         the newest.
         """
         return q, k
 
     def gates(self, params: Params, x: np.ndarray) -> np.ndarray | None:
-        """What each token says of position, a number a head (B, H, L): for schemes of content.
+        """What each token says of position, a number per head (B, H, L): for schemes of content.
 
         A cache keeps it beside the keys; of padding it is set to 0.
         """
@@ -145,7 +145,7 @@ class Bias(Encoding):
 
 
 def as_if_trained(encoding: Encoding, rng: np.random.Generator, shape: Shape) -> Params:
-    """Parameters of one layer and those shared; what begins as zeros alone is drawn, too."""
+    """Parameters of one layer and those shared; what begins as only zeros is also drawn."""
     params = {**encoding.shared(rng, shape), **encoding.layer(rng, shape)}
     return {
         name: value if np.any(value) else 0.3 * rng.standard_normal(np.shape(value))

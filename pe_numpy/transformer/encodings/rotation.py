@@ -35,7 +35,7 @@ class Rope(Encoding):
 
     `scaling` takes K and the length of the sequence, and gives frequencies, or frequencies and
     YaRN's attention factor, which multiplies the components that turn. If it never looks at the
-    length, a key's turn depends on its own position alone.
+    length, a key's turn depends only on its own position.
     """
 
     base: float = 10000.0
@@ -46,7 +46,7 @@ class Rope(Encoding):
     def turns_alone(self):
         try:
             return self.scaling is None or self.scaling(64, _NoLength()) is not None
-        except Exception:  # it looked (or does not serve this K: turning anew is always right)
+        except Exception:  # it looked (or does not serve this K: turning again is always right)
             return False
 
     def turn(self, params, q, k, context):
