@@ -183,6 +183,7 @@ def test_a_file_without_exercises_is_told_which_it_may_mean():
         "it defines rope as a method of class A"
     )
     assert none_of_them({"my_rope"}, {}).endswith("did you mean rope for my_rope?")
+    assert "did you mean" not in none_of_them({"europe_of_mine"}, {})  # no word of it
     text = none_of_them({"main", "my_attention", "my_rope"}, {})
     assert "for my_attention, the whole of a causal one with RoPE is causal_rope_attention" in text
     text = none_of_them({"main", "helper"}, {"run": "class A"})

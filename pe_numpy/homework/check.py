@@ -97,8 +97,8 @@ def judge(
     lacking = [re.search(r"unexpected keyword argument '(\w+)'", o.error) for o in outcomes]
     if names := [*dict.fromkeys(found[1] for found in lacking if found)]:
         some = f"{sum(map(bool, lacking))} of the {len(cases)} cases"
-        told = verdict.stage.partition(":")[0].partition(",")[0].rstrip(".")  # no trait explains it
-        verdict.stage = f"{some} pass {' or '.join(f'{n}=...' for n in names)}: add it. {told}."
+        told = common.stage([[] for _ in cases], failing)  # no trait explains these
+        verdict.stage = f"{some} pass {' or '.join(f'{n}=...' for n in names)}: add it. {told}"
     if not verdict.types and not verdict.right[first]:
         problem, advice = next((problem, advice) for problem, advice, slip in problems if slip)
         why = f': see chapter 10, "{TYPES}"' if advice == PROMOTED else ""
