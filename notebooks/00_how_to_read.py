@@ -12,7 +12,7 @@
 # letters and signs mean. At the end you can choose a route, read the notation of every chapter, and test a
 # formula by changing it.
 
-# %% fold="input" alt="Diagram of an attention layer with four numbered places and the schemes at each. What one sees: one at the token vectors, two at queries and keys, three at the scores, four at the sum."
+# %% fold="input" alt="Diagram of an attention layer with four numbered places at which position can enter, and the encodings at each. Place one is the token vectors, two the queries and keys, three the scores, four the weighted sum."
 import tomllib
 from pathlib import Path
 
@@ -141,7 +141,7 @@ print("d/2 =", d // 2, " squared lengths:", squares.round(9).tolist())
 # No chapter needs a later one. In the figure below, an arrow leads from a chapter to one that needs it.
 # Arrows that follow from other arrows are left out. The eight chapters for newcomers are green.
 
-# %% alt="The chapters in eight rows, one a part of the book, with arrows from each to those that need it. All arrows lead to the right. Chapter 0 stands first; from the sinusoidal code ways lead to scores, rotations and the model. Eight green chapters are the way for newcomers."
+# %% alt="The chapters in eight rows, one per part of the book, with arrows to the chapters that need them. All arrows point right. Chapter 0 comes first; from the sinusoidal encoding, paths lead to scores, rotations and the model. Eight green chapters form the route for newcomers."
 book = tomllib.loads(Path("contents.toml").read_text(encoding="utf-8"))
 before, minutes = {}, {}
 for part in book["part"]:
@@ -184,7 +184,7 @@ plt.show()
 # In one sequence that attends to itself $L = S$, and a mistake that swaps the two can go unseen. Therefore the
 # sizes in an example differ.
 
-# %% alt="The arrays of one attention call drawn to scale as grids with their axis letters. What one sees: K vanishes in the first product, S in the second, and L and K remain."
+# %% alt="The arrays of one attention call drawn to scale as grids with their axis letters. K disappears in the first product and S in the second; L and K remain."
 B, H, L, S, K = 2, 3, 5, 7, 8
 rng = np.random.default_rng(1)
 x, memory = rng.standard_normal((B, L, H * K)), rng.standard_normal((B, S, H * K))

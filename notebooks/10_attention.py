@@ -12,7 +12,7 @@
 # for the sentence "I love to learn", first with explicit loops, then in one line. Then you split the
 # layer into parallel heads and hide words with masks. At the end you can write attention in NumPy.
 
-# %% fold="input" alt="Nine 4 by 4 matrices with numbers and two colour bars. Above: X times the query matrix gives Q; then K and V. Below: scores, divided by the root of the width, softmax, weights, times V, output. Largest weights: to attends to itself, love to I."
+# %% fold="input" alt="Nine 4 by 4 matrices with numbers, and two colour bars. Above, X times the query matrix gives Q, then K and V. Below, scores are divided by the square root of the head dimension; softmax gives weights, and weights times V the output. The largest weights are of to on itself and of love on I."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -248,7 +248,7 @@ assert (formula.diagonal() < 0.25).all() and half * (1 - half) == 0.25
 # cell draws 4,000 pairs of random normal vectors for each width, as a stand-in for a model before
 # training.
 
-# %% alt="Left: histograms of dot products, wider for width 64 than for 16 and 4. Right: on log axes the measured spread lies on the line root of the width, and at 1 after division."
+# %% alt="Left: histograms of dot products, wider for head dimension 64 than for 16 and 4. Right: on log axes, the measured standard deviation lies on the square root of the head dimension, and at 1 after division."
 for width in range(1, 7):
     signs = np.array(list(itertools.product([-1, 1], repeat=width)))  # all (2^width, width)
     dots = signs @ signs.T
@@ -417,7 +417,7 @@ both, weights_two = attention(*split)  # all heads in one call
 assert np.allclose(both, [heads[0][0], heads[1][0]], rtol=0, atol=1e-12)
 print("\nheads:", both.shape, "  weights:", weights_two.shape, "  merged:", merge_heads(both).shape)
 
-# %% alt="Two rows of panels, one a head: Q, K, V, scaled scores, weights, head output. A third row: the heads side by side, W^O and the result, all with numbers."
+# %% alt="Two rows of panels, one per head, show Q, K, V, scaled scores, weights and head output. A third row shows the heads side by side, W^O and the result. All cells contain their numbers."
 rows = []
 for h in (0, 1):
     q, k, v = (m[h] for m in split)
@@ -572,7 +572,7 @@ for side in ("right", "left"):
         for j in range(4):
             assert ours[b, 0, 0, j] == (j < length if side == "right" else j >= 4 - length)
 
-# %% alt="Six grids of allowed pairs: causal, padding right, both; padding left, both, which leaves the first query nothing; and two cached queries over six keys."
+# %% alt="Six grids of allowed pairs show a causal mask; padding on the right; both; padding on the left; both, which leaves the first query no key; and two cached queries over six keys."
 alone = attention(Q[:3], K[:3], V[:3], causal_mask(np.arange(3), np.arange(3)))[0]
 padded = [np.concatenate([m[:3], np.full((1, 4), 99.0)]) for m in (Q, K, V)]
 right_pad, left_pad = (padding_mask([3], 4, s)[0, 0].repeat(4, axis=0) for s in ("right", "left"))

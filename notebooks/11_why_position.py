@@ -12,7 +12,7 @@
 # in a layer where position can enter, test eight simple encodings, and measure which layers can answer
 # "who bites?". At the end you can say why and where a Transformer needs positions.
 
-# %% fold="input" alt="Heat maps of the outputs for dog bites man and man bites dog, with their means below. What one sees: lines lead each word to its place in the other order; it keeps its row of eight numbers, and the two means are equal."
+# %% fold="input" alt="Heat maps of the outputs for dog bites man and for man bites dog, with their means below. Lines lead each word to its place in the other order. Each word keeps its row of eight numbers, and the two means are equal."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -128,7 +128,7 @@ assert not np.allclose(Y_reversed, Y, rtol=0, atol=0.1)  # not invariant
 # A language model may not look ahead. With a **causal mask** a token attends to itself and the tokens
 # before it. *Predict*: is the layer still equivariant?
 
-# %% fold="output" alt="Heat maps of the outputs under a causal mask for both word orders, and their means. What one sees: lines lead each word to its place in the other order; it has another row of numbers, and the means differ."
+# %% fold="output" alt="Heat maps of the outputs under a causal mask for both word orders, with their means. Lines lead each word to its place in the other order. Its row of numbers changes, and the means differ."
 from pe_numpy import causal_mask
 
 p = np.arange(3)
@@ -342,7 +342,7 @@ assert np.linalg.norm(one_hot[5] - one_hot[6]) == np.linalg.norm(one_hot[5] - on
 # sine and cosine of its angle. *Many clocks* is the sinusoidal encoding of
 # [chapter 20](20_sinusoidal.ipynb).
 
-# %% alt="Eight heat maps of the distances between the codes of 64 positions, each in its own scale. What one sees: bands that grow off the diagonal, flat squares, stripes of a clock, blocks of binary digits."
+# %% alt="Eight heat maps of the distances between the encodings of 64 positions, each with its own scale. They show bands that widen away from the diagonal, flat squares, the stripes of a clock and the blocks of binary digits."
 N = 64  # positions that are "seen in training"
 table = np.random.default_rng(0).standard_normal((N, 16))
 bumps = np.exp(-((np.arange(N)[:, None] - np.arange(-16, N + 16)) ** 2) / 50)
@@ -464,7 +464,7 @@ def extends_to_a_grid(code, n=24):
 #
 # *Predict* the last row of the whole table, the many clocks.
 
-# %% fold="output" alt="A table of eight codes by six properties, green for yes. What one sees: no code has all six; two have five, the blurred one-hot and the many clocks of the sinusoidal code."
+# %% fold="output" alt="A table of eight encodings by six properties, green for yes. No encoding has all six. Two have five: the blurred one-hot vector and the many clocks of the sinusoidal encoding."
 tests = {
     "one code each": is_unique,
     "same everywhere": is_deterministic,
@@ -575,7 +575,7 @@ def readout(seed, encoding, ridge=0.01):
 
 assert readout(0, {}).shape == (56, 8)
 
-# %% alt="Bars of the accuracy of the word-order probe for six layers. What one sees: two blind layers stand at the ceiling of 50 per cent, RoPE above it on average, causal mask and sinusoids near 100."
+# %% alt="Bars show the accuracy of the word-order probe for six layers. The two layers without order information stay at the ceiling of 50 per cent, RoPE is above it on average, and the causal mask and the sinusoids are near 100."
 percent = {}
 for name, encoding in encodings.items():
     right = []

@@ -12,7 +12,7 @@
 # attention sinks keep the first tokens visible. At the end you can write attention that never stores all
 # scores, count the blocks that it visits, and find the off-by-one error of a window.
 
-# %% fold="input" alt="Left: 6 by 6 blocks of the score matrix, those above the diagonal skipped, one marked as held now. Right: scores held grow with the length, or stay at 65,536."
+# %% fold="input" alt="Left: 6 by 6 blocks of the score matrix. Those above the diagonal are skipped, and one is marked as the block in memory. Right: the number of scores in memory grows with the length, or stays at 65,536."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -56,7 +56,7 @@ plt.show()
 # [care](#blockwise-attention-the-algorithm-of-flashattention). No factor is above 1, so nothing
 # overflows. *Predict*: what is $o/\ell$ when only some of the keys are read?
 
-# %% fold="output" alt="Three panels over 32 keys: scores with a rising running maximum; the running sum, rescaled at each new maximum; the running output, ending at attention."
+# %% fold="output" alt="Three panels over 32 keys: scores with a rising running maximum; the running sum, rescaled at each new maximum; and the running output, which ends at the output of attention."
 from pe_numpy import softmax
 
 rng = np.random.default_rng(4)
@@ -223,7 +223,7 @@ assert np.flatnonzero(padded).tolist() == [2, 4, 5]  # the sink stands at 0
 for name, mask in (("window of 3", window), ("window of 2, 1 sink", sink), ("chunks of 3", chunks)):
     print(f"{name:20} rows 3 and 5:", *("".join(map(str, row)) for row in mask[[3, 5]].astype(int)))
 
-# %% alt="Four masks of six tokens. What one sees: a triangle; a band three wide; a band two wide beside a full first column; two triangles of three. Rows of the window see 1, 2, 3, 3, 3, 3 keys."
+# %% alt="Four masks of six tokens: a triangle; a band three wide; a band two wide with a full first column; and two triangles of three. Rows of the sliding window see 1, 2, 3, 3, 3 and 3 keys."
 plots.masks({"causal": causal_mask(p, p), "window of 3": window,
              "window of 2, one sink": sink, "chunks of 3": chunks})  # fmt: skip
 plt.show()
@@ -364,7 +364,7 @@ for w in (128, 4096):
 # One more thing makes it work. Positions are the **slots** of the cache, not positions in the text. Then
 # no distance exceeds the size of the cache.
 
-# %% alt="The cache at tokens 6 to 11, slot by slot. What one sees: tokens 0 to 3 stay in the first four slots; from token 7 on the query stands in slot 7, and each step from there moves three tokens one slot to the left."
+# %% alt="The cache at tokens 6 to 11, slot by slot. Tokens 0 to 3 stay in the first four slots. From token 7 on the query is in slot 7, and each later step moves three tokens one slot to the left."
 steps = [[*range(4), *range(max(4, token - 3), token), token] for token in range(6, 12)]
 for step in steps:
     assert np.flatnonzero(window_mask(step[-1:], np.arange(12), 4, sinks=4)).tolist() == step

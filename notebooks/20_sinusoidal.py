@@ -13,7 +13,7 @@
 # the position is a rotation. At the end you know which of its popular properties are proved, and
 # which are only hoped for.
 
-# %% fold="input" alt="Four rows of clock faces for positions 0 to 4, one row a pair. What one sees: all hands start at twelve; the first turns fast, each next one about three times slower; dotted lines show the sine, across, and the cosine, upwards or downwards."
+# %% fold="input" alt="Four rows of clock faces for positions 0 to 4, one row per pair. All hands start at twelve. The first rotates fast, and each next one about three times slower. Dotted lines show the sine, horizontally, and the cosine, vertically."
 import math
 
 import matplotlib.pyplot as plt
@@ -56,7 +56,7 @@ assert math.sin(1 / 1000) < 0.001
 # change; from 8 to 9 only one does. So we keep the **periods** of the digits and replace the jumps
 # with smooth waves.
 
-# %% alt="Two heat maps over positions 0 to 31. Above, binary digits as hard stripes of period 2 to 32. Below, cosines with the same periods. What one sees: the same rhythm, without jumps."
+# %% alt="Two heat maps over positions 0 to 31. Above, binary digits form hard stripes of period 2 to 32. Below, cosines with the same periods have the same rhythm, without jumps."
 positions = np.arange(32)
 # Drop the last 0, 1, 2, ... binary digits, then keep the last of the rest: (digits, positions).
 bits = positions >> np.arange(5)[:, None] & 1
@@ -182,7 +182,7 @@ for b in bases:
     print(f"{b:8} {2 * np.pi / theta[-1]:17.0f} {turned:28.0%} {step:21.3f}")
     ends[b] = np.array([turned, step])
 
-# %% alt="Mean similarity of two codes over their distance on a logarithmic axis, for bases 100, 10000 and 500000. What one sees: three lines fall from 1 towards zero at their base; two reach it and stay near."
+# %% alt="Mean similarity of two encodings over their distance on a logarithmic axis, for bases 100, 10000 and 500000. Three lines fall from 1 towards zero at their base; two reach it and stay near it."
 like_10000 = [b for b in bases if (abs(ends[b] / ends[10000] - 1) < 0.1).all()]
 assert like_10000 == [5000, 10000, 20000]
 plots.base_horizons(starts * 1.5, {b: near[b] for b in (100, 10000, 500000)})
@@ -200,7 +200,7 @@ plt.show()
 # **Predict:** what do the slowest components look like within 100 positions, for $D=64$? In this
 # book's signed maps red is positive and blue negative.
 
-# %% fold="output" alt="Heat map of 64 components over 100 positions, above three pairs as curves. What one sees: low components flicker, high ones hardly move; each cosine runs a quarter period ahead of its sine."
+# %% fold="output" alt="Heat map of 64 components over 100 positions, above three pairs of components as curves. Low components oscillate fast and high ones barely change. Each cosine runs a quarter period ahead of its sine."
 pe, dims = sinusoidal(np.arange(100), 64), [0, 1, 10, 11, 30, 31]
 plots.table_and_curves(pe, dims)
 plt.show()
@@ -265,7 +265,7 @@ assert all(len(rivals(d)) > 0 for d in range(2, 15, 2))
 assert all(len(rivals(d)) == 0 for d in [*range(16, 65, 2), 80, 96, 128, 256, 512, 768, 1024])
 
 
-# %% alt="Range of the distance between codes over offsets up to 200000, for D = 8 and D = 64. What one sees: for 8 it dips to zero again and again, for 64 it stays far above the neighbour's."
+# %% alt="Range of the distance between encodings over offsets up to 200000, for D = 8 and D = 64. For 8 it falls close to zero again and again; for 64 it stays far above the distance of neighbours."
 def envelope(d_model, block=2000, last=200000):
     k = np.arange(1, last + 1).reshape(-1, block)
     gaps = np.stack([distance(row, d_model) for row in k])  # (blocks, block)
@@ -314,7 +314,7 @@ print(f"f(3) = {f(3, 64):.4f},  f(-3) = {f(-3, 64):.4f}: no sense of direction")
 # Does $f$ fall with the distance? On average it does ([why](#why-10000-second-reading)).
 # **Predict:** for $D=128$, how often in the first 200 steps does it *rise*?
 
-# %% fold="output" alt="The dot product over distances 0 to 60 for D = 16, 64, 128, 512, divided by its value at 0. What one sees: a fall on average with waves on it; triangles mark the first rise of each."
+# %% fold="output" alt="The dot product over distances 0 to 60 for D = 16, 64, 128 and 512, divided by its value at 0. All curves fall on average, with waves. A triangle marks the first rise of each."
 rises = {}
 for d in (16, 64, 128, 512):
     steps = np.diff(f(np.arange(201), d))
@@ -413,7 +413,7 @@ print("\nM_3 for D = 4:", sinusoidal_shift(3, 4).round(2).tolist())
 # **Predict:** what is $M_3M_4$, what is the inverse of $M_k$, and what is $M_0$? Turn the clocks in
 # your head.
 
-# %% fold="output" alt="Four planes, one a pair, with the hand of position 2 and of position 5 and the arc between them. What one sees: every hand turns clockwise, by 3 radians, then 0.95, 0.3 and 0.09."
+# %% fold="output" alt="Four planes, one per pair, with the hands of position 2 and of position 5 and the arc between them. Every hand rotates clockwise, by 3 radians, then 0.95, 0.3 and 0.09."
 a, b = sinusoidal_shift(3, 16), sinusoidal_shift(4, 16)
 assert np.allclose(a @ b, sinusoidal_shift(7, 16), rtol=0, atol=1e-12)  # offsets add
 assert np.allclose(a.T, sinusoidal_shift(-3, 16), rtol=0, atol=1e-12)  # the transpose goes back
@@ -501,7 +501,7 @@ assert np.linalg.matrix_rank(sinusoidal(np.arange(6000), 8)) == 8
 # and cosines: "we hypothesized it would allow the model to easily learn to attend by relative
 # positions". It shows what a model *can* learn, not what it does learn.
 
-# %% alt="Three heat maps of scores, query position against key position. What one sees: a band on the diagonal for the raw codes, no band with a random matrix, a band shifted by three with the shift matrix."
+# %% alt="Three heat maps of scores, query position against key position. The unprojected encodings give a band on the diagonal, a random matrix gives no band, and the shift matrix gives a band shifted by three."
 p = sinusoidal(np.arange(24), 64)
 distances = np.arange(24)[:, None] - np.arange(24)
 looks_back = p @ sinusoidal_shift(3, 64) @ p.T  # scores of position against position, (L, S)
@@ -639,7 +639,7 @@ for name in ("float16", "bfloat16"):
 assert bfloat16(1001.9) == 1000 and bfloat16(1002.1) == 1004  # a step of 4 near 1000
 
 
-# %% alt="Largest error of the code over position on logarithmic axes, for angles in float32, float16 and bfloat16, and for a bfloat16 cast at the end. What one sees: three rising lines and one flat line."
+# %% alt="Largest error of the encoding over position on logarithmic axes, for angles in float32, float16 and bfloat16, and for a bfloat16 cast at the end. The first three lines rise, and the fourth is flat."
 def largest_error(pos, cast, d_model=64):
     angles = pos[:, None] * (2 * np.pi / wavelengths(d_model))
     return np.abs(np.sin(cast(angles)) - np.sin(angles)).max()

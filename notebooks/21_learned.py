@@ -13,7 +13,7 @@
 # you can resize a table for larger images, lengthen one for longer texts, and test what a model
 # then does.
 
-# %% fold="input" alt="A component of a table for 4 by 4 patches, and the same resized to 7 by 7 in two ways, old cells marked as dots. What one sees: as points the outer dots sit on the outer cells; as cells they lie further in."
+# %% fold="input" alt="A component of a table for 4 by 4 patches, and the same component resized to 7 by 7 in two ways, with the old cells marked by dots. If rows are points, the outer dots are on the outer cells; if rows are cells, the dots are further in."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -176,7 +176,7 @@ for task, size, steps in (("three back", 0.5, 200), ("three back", 0.02, 200), (
 # rows. Will neighbours be alike? Will rows that are three apart?
 
 
-# %% fold="output" alt="Cosines of all pairs of 32 rows: sines, and three trained tables. What one sees: a smooth band for sines; nothing but the diagonal from 0.5; a texture from 0.02; a soft smooth block for text."
+# %% fold="output" alt="Cosines of all pairs of 32 rows, for sines and three trained tables. Sines give a smooth band. A table that starts at 0.5 shows only the diagonal, one from 0.02 a texture, and the one trained on text a soft, smooth block."
 def cosines(E):
     unit = E / np.linalg.norm(E, axis=1, keepdims=True)
     return unit @ unit.T
@@ -202,7 +202,7 @@ plt.show()
 # contains $E_m W_Q W_K^\top E_n^\top$, and training also sets $W_Q$ and $W_K$. Look at the
 # attention weights.
 
-# %% alt="Attention weights of the best head of the two models that look three back, 32 by 32. What one sees: in both a line three places below the diagonal, brighter from 0.5 but with gaps, though their tables look nothing alike."
+# %% alt="Attention weights of the best head of the two models that attend three tokens back, 32 by 32. Both show a line three places below the diagonal, brighter from 0.5 but with gaps, although their tables look nothing alike."
 weights = {}
 for size in (0.5, 0.02):
     model = Model(4, Learned(N))
@@ -506,7 +506,7 @@ for params in models:
 # **Predict**: which table serves best immediately ("at once" in the cell), and which after 20
 # steps? And how far back does a model look whose table was interpolated?
 
-# %% fold="output" alt="Right answers at 64 positions, four models each, for four ways to lengthen a table of 32 rows. What one sees: at once none passes one half; after 20 steps repeated rows and two digits are far above the others."
+# %% fold="output" alt="Correct answers at 64 positions, four models each, for four ways to lengthen a table of 32 rows. Without training none exceeds one half; after 20 steps, repeated rows and two digits are far above the others."
 print("per cent of four models  at once          elsewhere        after 20 steps")
 for name in at_once:
     print(f"{name:24} {at_once[name]!s:16} {elsewhere[name]!s:16} {later[name]}")

@@ -13,7 +13,7 @@
 # numerical solver computes. At the end you know what such encodings cost, why errors add up, and
 # what changes if an encoding is multiplied with the words.
 
-# %% fold="input" alt="Paths of four steps in the plane: a turn that shrinks, a turn, a turn that grows, and a growing turn held by tanh. What one sees: a spiral in, a circle, a spiral out, a smaller closed curve inside the circle."
+# %% fold="input" alt="Paths of four steps in the plane: a rotation that shrinks, a rotation, one that grows, and a growing one bounded by tanh. They are a spiral inwards, a circle, a spiral outwards and a smaller closed curve inside the circle."
 import math
 
 import matplotlib.pyplot as plt
@@ -336,7 +336,7 @@ for t, end in ((0.5, 1.25), (1.25, 1.0), (1.0, 4.0)):  # uneven, and once backwa
 bent = floater(q[:2], lambda p, t: np.sin(p[::-1] * t) + t, [0.5, 1.25, 1.0, 4.0], substeps=1)
 assert np.allclose(bent[3], p, rtol=0, atol=1e-12)
 
-# %% alt="Error of Euler and of Runge-Kutta over ten positions against the number of steps, both axes logarithmic. What one sees: both fall, in the end along straight lines, Runge-Kutta's four times as steep and from a tenth to less than a thousand-millionth."
+# %% alt="Error of Euler and of Runge-Kutta over ten positions against the number of steps, both axes logarithmic. Both fall, in the end along straight lines. Runge-Kutta falls four times as steeply, from a tenth to less than a thousand-millionth."
 euler_errors = []
 for n in counts:
     p = [sinusoidal(0, D)]
@@ -365,7 +365,7 @@ plt.show()
 #
 # From the start $(0,1)$ both give the sinusoidal encoding. **Predict** what each gives from $(0,2)$.
 
-# %% fold="output" alt="Codes from two starts under two equations. What one sees: from the first start both run on one circle; from the second the slope by place makes a larger circle, the slope by time a shifted one."
+# %% fold="output" alt="Encodings from two starts under two equations. From the first start, both run on one circle. From the second, the slope by place makes a larger circle, and the slope by time a shifted one."
 theta, at = 0.5, np.linspace(0, 12, 97)
 by_place = lambda p, t: [theta * p[1], -theta * p[0]]  # noqa: E731
 by_time = lambda p, t: [theta * math.cos(theta * t), -theta * math.sin(theta * t)]  # noqa: E731
@@ -388,7 +388,7 @@ plt.show()
 # length 2, the sinusoidal length for $D=8$. All start a fifth too long. **Predict** which of them
 # recovers from that.
 
-# %% fold="output" alt="Distance between neighbouring codes and length of the code over 60 positions for three flows. What one sees: the turn keeps both, the network's codes come to rest, the pressed flow heals to the length 2."
+# %% fold="output" alt="Distance between neighbouring encodings and length of the encoding over 60 positions, for three flows. The rotation keeps both constant, the encodings of the network come to rest, and the third flow returns to length 2."
 rng = np.random.default_rng(0)
 W, b = rng.standard_normal((D, D)) / math.sqrt(D), 0.1 * rng.standard_normal(D)
 flows = {
@@ -489,7 +489,7 @@ for m, n in ((3, 1), (13, 11), (103, 101)):
     squeezed = (xm * sinusoidal(m, D)) @ (xn * sinusoidal(n, D))
     print(f"positions {m:3}, {n:3}: turned {as_rope:.3f}, squeezed {squeezed:.3f}")
 
-# %% alt="Four heat maps of scores over pairs of positions: sum, product with equal weights, product with random words, complex product. What one sees: stripes along diagonals in all but the third, which has crossing waves."
+# %% alt="Four heat maps of scores over pairs of positions: sum, product with equal weights, product with random words, and complex product. All have stripes along diagonals except the third, which has crossing waves."
 P, at = exact[:32], np.arange(32)
 equal = np.repeat(np.random.default_rng(5).standard_normal(D // 2), 2)  # u = v in each pair
 turned = [rope(np.repeat(w[None], 32, axis=0), at) for w in (xm, xn)]

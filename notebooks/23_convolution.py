@@ -12,7 +12,7 @@
 # it: with a ring instead of a border, nobody. You also compare it with the signal of a causal mask in
 # attention. At the end you know how far a border reaches, and which border it is.
 
-# %% fold="input" alt="Two tables of numbers as heat maps, layers by positions. What one sees: with zero padding a bright wedge grows inward from each end by one position a layer, brighter on the right; with circular padding every cell stays 1."
+# %% fold="input" alt="Two tables of numbers as heat maps, layers by positions. With zero padding, a bright wedge grows inwards from each end by one position per layer, brighter on the right. With circular padding, every cell stays 1."
 from itertools import product
 import matplotlib.pyplot as plt
 import numpy as np
@@ -187,7 +187,7 @@ for c in range(5):
 # strays by about $\sqrt c$. How deep can you *see* the border, then? *Predict*: with 64 layers of the
 # kernel $(0.25, 0.5, 0.25)$, how many positions at an end are changed by more than 1%?
 
-# %% fold="output" alt="Four curves over the distance to the border for 1, 4, 16 and 64 layers. What one sees: four times the layers push the visible dip only two or three times as deep, while the bars above, the reach, grow fourfold."
+# %% fold="output" alt="Four curves over the distance to the border, for 1, 4, 16 and 64 layers. Four times as many layers make the visible dip only two or three times as deep, while the bars above, which show the reach, grow fourfold."
 profiles, visible = {}, {}
 y = np.ones(257)
 for c in range(1, 65):
@@ -334,7 +334,7 @@ profiles = [convolve(np.ones(6), kernel) for kernel in (u, v)]
 flat = convolve_picture(np.ones((6, 6)), u, v)
 assert np.allclose(flat, np.outer(*profiles), rtol=0, atol=1e-12)
 
-# %% alt="Six heat maps of a constant picture after 1, 4 and 16 layers for two kernels. What one sees: the dark frame grows inward; with the symmetric kernel all sides alike, with the slanted one it is much thicker at the right and the bottom."
+# %% alt="Six heat maps of a constant image after 1, 4 and 16 layers, for two kernels. The dark frame grows inwards. With the symmetric kernel all sides are alike; with the slanted one, the frame is much thicker at the right and the bottom."
 layers = (1, 4, 16)
 pictures = {"symmetric kernel": [], "slanted kernel": []}
 for name, w in zip(pictures, ((0.25, 0.5, 0.25), (0.1, 0.5, 0.4)), strict=True):
@@ -430,7 +430,7 @@ def network(seed, padding, symmetric, depths=(1, 2, 4, 8, 12)):
     return features
 
 
-# %% alt="Three panels of a probe's answers over the position, and explained variance over depth. What one sees: with zero padding the answers are about right near the ends and improve with depth; with circular padding or symmetric kernels they stay at zero, but the symmetric network reads the distance."
+# %% alt="Three panels with the answers of a probe over the position, and explained variance over depth. With zero padding, answers are about right near the ends and improve with depth. With circular padding or symmetric kernels they stay at zero, but the symmetric network reveals the distance."
 names = ["zero\npadding", "circular\npadding", "zero,\nsymmetric"]
 far = np.minimum(np.arange(L), np.arange(L)[::-1])  # distance to the border
 far = far - far.mean()

@@ -13,7 +13,7 @@
 # distance, and train a small model that learns which words should rotate. At the end you know how
 # the rotary encoding (RoPE, chapter 40) differs.
 
-# %% fold="input" alt="Paths of three components of two words in the plane, positions numbered, and real parts as waves. What one sees: every component goes round its own circle at its own speed; one stands still, one turns clockwise."
+# %% fold="input" alt="Paths of three components of two words in the plane, with numbered positions, and real parts as waves. Every component runs round its own circle at its own speed; one does not move, and one rotates clockwise."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -151,7 +151,7 @@ assert np.allclose(g, r * rho**pos * np.exp(1j * (omega * pos + theta)), rtol=0,
 assert (np.abs(g) <= r + 1e-12).all()  # bounded, since rho = 0.98
 assert grants(lambda p: cmath.rect(1.02, 0.4) ** p) == (True, False)
 
-# %% alt="Three paths of points in the plane. What one sees: with a factor shorter than 1 the path spirals inward, with one of length 1 it goes round a circle, with a longer one it spirals outward."
+# %% alt="Three paths of points in the plane. With a factor shorter than 1, the path spirals inwards; with one of length 1, it runs round a circle; with a longer one, it spirals outwards."
 turn = np.exp(2j * np.pi / 12)
 paths = {
     "$|z_1|=0.93$: fades": (0.93 * turn) ** np.arange(40),
@@ -342,7 +342,7 @@ assert np.allclose(z.real, rope(q0, p, shared) @ rope(k0, p, shared).T, rtol=0, 
 # depends on both positions, not only on their distance or their sum. Only where a word is compared
 # with *itself* does the distance remain.
 
-# %% alt="Maps of scores over query and key positions, and below them the scores over the distance. What one sees: with the conjugate stripes run along the diagonals and all points lie on one curve; without it or with own frequencies they form a cloud."
+# %% alt="Maps of scores over query and key positions, and below them the scores over the distance. With the conjugate, stripes run along the diagonals and all points are on one curve. Without it, or with separate frequencies for each word, they form a cloud."
 own = complex_order(s, 1.3 * shared + 0.05, phi, p)
 z_own, z_self = q @ own.conj().T, q @ q.conj().T
 for name, field in (("shared", z), ("no conjugate", without), ("own", z_own), ("itself", z_self)):
@@ -407,7 +407,7 @@ assert not np.isclose(moved[0], 0, rtol=0, atol=0.1) and np.isclose(moved[1], 0,
 # *Predict*: how does the modulus depend on the distance if there is one component, $D=1$? And what is
 # it for a key that is the exact opposite of the query?
 
-# %% fold="output" alt="Real part and modulus of a Hermitian product over the distance for one, two and eight components. What one sees: with one component the modulus is a flat line while the real part is a wave; no modulus falls below zero."
+# %% fold="output" alt="Real part and modulus of a Hermitian product over the distance, for one, two and eight components. With one component, the modulus is a flat line while the real part is a wave. No modulus falls below zero."
 curves, apart = {}, np.arange(41)
 for width in (1, 2, 8):
     speed = rope_frequencies(2 * width, base=100.0)
@@ -551,7 +551,7 @@ def fit(bag, params):
 # All frequencies *start at 0*, so no word rotates. *Predict*: which words will learn to rotate, nouns
 # or verbs?
 
-# %% fold="output" alt="Left: the loss of the added code stops at log 2, that of complex order falls almost to zero. Right: bars of the learned speed of each word, a dot for each run. What one sees: in the mean all nouns have learned to turn faster than the verbs."
+# %% fold="output" alt="Left: the loss of the added encoding stops at log 2; that of complex order falls almost to zero. Right: bars of the learned speed of each word, with a dot for each run. On average, all nouns have learned to rotate faster than the verbs."
 runs = []
 for seed in range(5):
     rng = np.random.default_rng(seed)

@@ -12,7 +12,7 @@
 # resize a trained table for larger images. Points between the pixels get encodings too. At the end
 # you can tell which variant of the sinusoidal encoding a file of trained weights uses.
 
-# %% fold="input" alt="Three grids of 15 by 25 cells, coloured by how alike each cell's code is to that of row 5, column 9. What one sees: counted through, a smear along one row; row and column, a cross; Fourier features, a spot."
+# %% fold="input" alt="Three grids of 15 by 25 cells, coloured by the similarity of each cell's encoding to that of row 5, column 9. Counting row by row gives a smear along one row; row and column give a cross; Fourier features give a spot."
 import math
 
 import matplotlib.pyplot as plt
@@ -87,7 +87,7 @@ assert alike[5, 17] > alike[10, 15] and away[5, 17] > away[10, 15]
 # Libraries arrange the same sines and cosines in four orders, and only DETR alternates sines and
 # cosines. (DETR counts [from 1](#padding-masks-in-detr).)
 
-# %% alt="Five lines of eight boxes, the components of a code of width 8 by library. What one sees: sine and cosine blocks of the row in blue and of the column in red, in four different orders; only DETR's alternate one by one."
+# %% alt="Five lines of eight boxes: the components of an encoding of width 8, one line per library. Sine and cosine blocks of the row in blue and of the column in red are in four different orders; only DETR's alternate one by one."
 quarters = [[f"{wave} {axis}{i}" for i in (0, 1)] for axis in "yx" for wave in ("sin", "cos")]
 sin_y, cos_y, sin_x, cos_x = quarters
 layouts = {
@@ -368,7 +368,7 @@ assert f"{off:.3f}" == "0.047" and np.allclose(line, s[1:-1], rtol=0, atol=1e-12
 # Not quite. With $a=-1/2$ it is, away from the ends. The figure shows the kernels, and what each does
 # to a step.
 
-# %% alt="Left, three kernels: a tent, and two cubic ones with negative lobes, deeper for a of minus three quarters. Right, a step enlarged with each. What one sees: the tent ramps; the cubics overshoot, one by 7, one by 11 per cent."
+# %% alt="Left: three kernels, a tent and two cubic ones with negative lobes, deeper for a of minus three quarters. Right: a step enlarged with each of them. The tent gives a ramp; the cubics overshoot, one by 7 and one by 11 per cent."
 step = np.array([0, 0, 0, 1, 1, 1.0])
 shapes = {
     "linear": (lambda t: np.maximum(1 - abs(t), 0), {}),
@@ -469,7 +469,7 @@ cosines = np.cos(2 * math.pi * 0.5 * np.stack(np.meshgrid(z, z), axis=-1) @ (p -
 mean = share @ cosines @ share / share.sum() ** 2  # over both components of b, with sigma = 1/2
 assert abs(mean - math.exp(-2 * math.pi**2 * 0.5**2 * np.sum((p - other) ** 2))) < 1e-12
 
-# %% alt="Likeness of two points over their distance for three sigmas, bells as lines and 256 drawn waves as dots. What one sees: the larger sigma, the narrower the bell; the dots keep within a tenth of their lines."
+# %% alt="Similarity of two points over their distance for three sigmas, with expected bells as lines and 256 drawn waves as dots. The larger sigma is, the narrower the bell. The dots stay within a tenth of their lines."
 distance, unit = np.linspace(0, 1, 60), rng.standard_normal((256, 2))
 steps, exact, drawn = distance[:, None] * [0.6, 0.8], {}, {}
 for sigma in (0.25, 0.5, 1.0):

@@ -13,7 +13,7 @@
 # encodings that you know, and measure what each kind gives up. At the end you can choose what your
 # model should count.
 
-# %% fold="input" alt="Three panels: eight tokens at their index and at drawn positions; digits of three reversed numbers coloured by place; a molecule of two rings coloured by a code. What one sees: uneven gaps in unbroken order, columns of one colour, a code that changes sign from ring to ring."
+# %% fold="input" alt="Three panels: eight tokens at their index and at random positions; the digits of three reversed numbers, coloured by place; and a molecule of two rings, coloured by an encoding. Gaps are uneven but keep the order, each column has one colour, and the encoding changes sign between rings."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -210,7 +210,7 @@ print("index, first rows:", trained["index"][:10].round(1).tolist())
 assert not trained["index"][8:].any() and trained["drawn"].all()
 assert (np.diff(trained["drawn"][::4]) > 0).all()
 
-# %% alt="Left: the trained tables; right: share of right answers over the length. What one sees: with the index eight rows are trained and the rest is nought, and answers fall to a guess; with drawn positions the whole table rises and answers stay right."
+# %% alt="Left: the trained tables. Right: the share of correct answers over the length. With the index, only eight rows are trained, the rest are zero, and answers fall to chance. With random positions, the whole table rises and answers stay correct."
 lengths, shares = (8, 16, 32, 64), {}
 for name, places in ways.items():
     shares[name], rng = [], np.random.default_rng(1)
@@ -264,7 +264,7 @@ for L in (8, 32, 64):
 assert round(gap_chances(64, 8).max(axis=0).sum() / 2, 2) == 0.71
 assert gap_chances(64, 64)[0, 0] == gap_chances(64, 64)[1, 1] == 1
 
-# %% alt="Chances of each gap between neighbours and with one token between, for 8 and for 48 tokens in 64 places. What one sees: for 8 a long slope under a broad hump, with a wide overlap; for 48 most neighbours are one place apart and most others two or three."
+# %% alt="Probabilities of each gap between neighbours and with one token between, for 8 and for 48 tokens in 64 places. For 8, a long slope and a broad hump overlap widely. For 48, most neighbours are one place apart and most others two or three."
 chances = {f"{L} tokens in 64 places": gap_chances(64, L)[:, :30] for L in (8, 48)}
 plots.counting_gaps(np.arange(1, 31), chances)
 plt.show()
@@ -386,7 +386,7 @@ whole, newest = (digit_positions(t, range(10))[-1] for t in (reversed_, reversed
 print("place of the newest digit, of the whole:", whole, " alone:", newest)
 assert at_1.tolist() == [8, 4] and (whole, newest) == (2, 1)
 
-# %% alt="The sum of 758 and 64 in three spellings, digits coloured by the row they read. What one sees: written forward, 7 and 6 share a colour; reversed, 8 and 4 do; side by side without a sign there are five colours."
+# %% alt="The sum of 758 and 64 in three notations, with digits coloured by the row of the table that they read. Written forwards, 7 and 6 share a colour; reversed, 8 and 4 do; side by side without a sign, there are five colours."
 spellings = {"forward": "758+64", "reversed": "857+46", "side by side": "85746"}
 ids = {name: ["0123456789+".index(t) for t in text] for name, text in spellings.items()}
 places = {name: digit_positions(text, range(10)).tolist() for name, text in ids.items()}
@@ -463,7 +463,7 @@ assert np.allclose(pair[:, 0], [*np.zeros(10), *left_out], rtol=0, atol=1e-12)
 assert abs(pair[:, 1] @ np.kron(np.eye(2), normalised) @ pair[:, 1] - values[0]) < 1e-12
 show_source(laplacian_encoding)
 
-# %% alt="Naphthalene's ten atoms four times, coloured by the first four eigenvectors. What one sees: the first tells left from right, the second top from bottom, the third the middle from the sides."
+# %% alt="Naphthalene's ten atoms four times, coloured by the first four eigenvectors. The first distinguishes left from right, the second top from bottom, and the third the middle from the sides."
 plots.counting_molecule(atoms, molecule, codes)
 plt.show()
 
@@ -527,7 +527,7 @@ for normalized, M in enumerate(of_four):
     print("path of 4:", np.diag(V.T @ M @ V).round(6).tolist())
 assert not np.allclose(plain, scaled, rtol=0, atol=0.1)
 
-# %% alt="First three eigenvectors of a path of 12 nodes, dots, with cosines through them, for both Laplacians. What one sees: the same waves inside; in the normalised form the end nodes drop towards zero, off the curve of their neighbours."
+# %% alt="First three eigenvectors of a path of 12 nodes as dots, with cosines through them, for both Laplacians. Both show the same waves inside. In the normalised form, the end nodes drop towards zero, off the curve of their neighbours."
 fine = np.linspace(0, 11, 200)[:, None]
 curves = {
     "$d - A$": (fine[:, 0], np.sqrt(2 / 12) * np.cos(np.pi * n[:3] * (fine + 0.5) / 12)),

@@ -13,7 +13,7 @@
 # Shaw to RoPE, by keeping, dropping or replacing these terms. At the end you can read any formula
 # of this family.
 
-# %% fold="input" alt="Four heat maps of the terms of a score for nine words, and their sum. What one sees: equal words give equal rows where the query brings its word, equal columns where the key does; in the sum nothing repeats."
+# %% fold="input" alt="Four heat maps of the terms of a score for nine words, and their sum. Equal words give equal rows where the query contributes its word, and equal columns where the key does. In the sum nothing repeats."
 import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import attend, four_terms, relative_distance, sinusoidal, softmax
@@ -168,7 +168,7 @@ for name, term, other, later in zip(names, terms, other_words, moved, strict=Tru
 # what does it look like?
 
 
-# %% fold="output" alt="Five heat maps for a sentence of forty equal words. What one sees: a flat map, vertical stripes, horizontal stripes, a pattern of patches, and last the diagonal stripes of a score that depends on the distance."
+# %% fold="output" alt="Five heat maps for a sentence of forty equal words. They show a flat map, vertical stripes, horizontal stripes, a pattern of patches, and last the diagonal stripes of a score that depends on the distance."
 def along(s):
     """The largest range of values along one diagonal: 0 for a Toeplitz matrix."""
     return max(float(np.ptp(np.diagonal(s, n))) for n in range(1 - len(s), len(s)))
@@ -239,7 +239,7 @@ assert distance.tolist() == [[i - j for j in at] for i in at]
 # The window is read-only, because writing one entry would change a whole diagonal. Copy it first,
 # with `np.array(window)`.
 
-# %% alt="A line of nine distances above a window of four rows and six columns. What one sees: the first row reads six numbers of the line from right to left, the last row does so three places further right."
+# %% alt="A line of nine distances above a window of four rows and six columns. The first row reads six numbers of the line from right to left, and the last row does the same three places further right."
 line = np.arange(-5, 4)
 window = relative_distance([0, 1, 2, 3], [0, 1, 2, 3, 4, 5])
 for i, j in np.ndindex(4, 6):
@@ -453,7 +453,7 @@ formulas = {
 for name, four in formulas.items():
     assert [formula == _ for formula in four] == [term is None for term in edits[name]]
 
-# %% alt="Grid of heat maps, one row for each of eight schemes, one column for each of the four terms. What one sees: the first column is kept by all but RoPE; each scheme fills others, or none; in the last, Transformer-XL, T5 and ALiBi have stripes along the diagonal."
+# %% alt="Grid of heat maps, one row for each of eight schemes, one column for each of the four terms. All but RoPE keep the first column. Each scheme fills other columns, or none. In the last column, Transformer-XL, T5 and ALiBi have stripes along the diagonal."
 cat = [4, 7]
 keys = ["sinusoidal", "shaw", "transformer_xl", "t5", "tupe", "deberta", "alibi", "rope"]
 colours = dict(zip(edits, keys, strict=True))

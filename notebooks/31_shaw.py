@@ -12,7 +12,7 @@
 # the values, and clip long distances so that a small table serves any length. Then you avoid a
 # gigabyte of memory with a reshape, the skew trick. At the end you can load such tables.
 
-# %% fold="input" alt="Two heat maps. Left, what each of five words scores for the distances -2 to 2. Right, the weights. What one sees: articles put their weight on the next word, nouns on the one before, the verb on both."
+# %% fold="input" alt="Two heat maps: on the left, the scores of five words for the distances -2 to 2; on the right, the weights. Articles put their weight on the next word, nouns on the previous word, and the verb on both."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -159,7 +159,7 @@ ten = relative_distance(np.arange(10), np.arange(10))
 rows = [[max(-3, min(3, i - j)) + 3 for j in range(10)] for i in range(10)]
 assert np.array_equal(rows, np.clip(ten, -3, 3) + 3)
 
-# %% alt="Three tables and the matrices of rows for ten words. What one sees: without clipping every diagonal has a row of its own; with m = 3 and m = 1 the corners fall together into the outermost rows."
+# %% alt="Three tables, and the matrices of rows for ten words. Without clipping, every diagonal has its own row. With m = 3 and m = 1, the corners are merged into the outermost rows."
 cases = [
     (f"$m$ = {m}" + (", nothing clipped" if m == 9 else ""), np.clip(ten, -m, m) + m, 2 * m + 1)
     for m in (9, 3, 1)
@@ -227,7 +227,7 @@ assert letters[carried[-1].argmax()] == "e" and carried[-1].max() > 0.999
 # The authors measured the effect of $m$, on English to German (development set, tables 2 and 3 of
 # the paper). BLEU compares a translation with one made by people; higher is better.
 
-# %% alt="Left, BLEU over the clipping distance. What one sees: 12.5 without positions, 25.5 with a clipping distance of 1, and a flat line near 25.8 from 2 to 256. Right, bars for keys and values."
+# %% alt="Left: BLEU over the clipping distance. It is 12.5 without positions, 25.5 with a clipping distance of 1, and a flat line near 25.8 from 2 to 256. Right: bars for vectors in keys and in values."
 by_clip = {0: 12.5, 1: 25.5, 2: 25.8, 4: 25.9, 16: 25.8, 64: 25.9, 256: 25.8}
 by_term = {"keys and values": 25.8, "keys alone": 25.8, "values alone": 25.3, "neither": 12.5}
 plots.published_ablations(by_clip, by_term)
@@ -307,7 +307,7 @@ assert np.allclose(got, weights @ v + omega @ value_table, rtol=0, atol=1e-12)
 assert np.allclose(omega.sum(axis=1), 1, rtol=0, atol=1e-12)
 print("saw: ahead, itself, back:", omega[2].round(2).tolist())
 
-# %% alt="Two heat maps: weights of five words on each other, and the same weights summed by distance. What one sees: the pattern of three tastes appears directly: ahead for articles, back for nouns, both for the verb."
+# %% alt="Two heat maps: the weights of five words on each other, and the same weights summed by distance. The second shows three distance preferences directly: ahead for articles, back for nouns, both for the verb."
 plots.folded_weights(weights, omega, words)
 plt.show()
 
@@ -380,7 +380,7 @@ for i, a in np.ndindex(L, W):
 # $W-1$, and keep the first $S$ columns. (A single query needs no skew.) No number is moved, because
 # this is only another reading of the same memory. This is called **skewing**.
 
-# %% alt="A product of three queries and six distances, the same as one line of eighteen cells, and as rows of five. What one sees: the wanted pieces begin at the entries 2, 7 and 12 and stand below each other in the last picture."
+# %% alt="A product of three queries and six distances, the same numbers as one line of eighteen cells, and as rows of five. The wanted pieces begin at the entries 2, 7 and 12 and are below each other in the last panel."
 for i in range(L):
     assert i * W + (L - 1 - i) == (L - 1) + i * (W - 1)
 flat = label.reshape(-1)[L - 1 :][: L * (W - 1)]

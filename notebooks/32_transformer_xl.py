@@ -13,7 +13,7 @@
 # mistakes that raise no error, a missing mask and a missing offset, and measure how far back the
 # memory reaches.
 
-# %% fold="input" alt="Four small matrices: products, padded, reshaped with the first row struck out, and shifted. What one sees: the upper rows slide left, and the cells beyond the diagonal hold zeros and a number of the next row."
+# %% fold="input" alt="Four small matrices: products, padded, reshaped with the first row struck out, and shifted. The upper rows move left, and the cells beyond the diagonal contain zeros and a number from the next row."
 import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import attend, causal_mask, four_terms, relative_distance, relative_shift
@@ -183,7 +183,7 @@ assert np.allclose(scores, by_loops, rtol=0, atol=1e-12)
 # figure $W_{K,R}$ keeps the eight fastest components of the encoding. **Predict** for each term
 # whether its rows, its columns or its diagonals will look alike.
 
-# %% fold="output" alt="Five heat maps of one head: terms a to d and their sum. What one sees: a has no pattern, b differs from row to row, c has constant columns, d constant diagonals with the strongest just below the main one."
+# %% fold="output" alt="Five heat maps of one head: terms a to d and their sum. Term a has no pattern, b differs from row to row, c has constant columns, and d constant diagonals, the strongest just below the main one."
 at, X = np.arange(10), rng.standard_normal((10, D))
 Q, Keys = X @ rng.standard_normal((D, D)) / 4, X @ rng.standard_normal((D, D)) / 4
 u, v = rng.standard_normal(D), 2 * sinusoidal(1, D)
@@ -242,7 +242,7 @@ assert np.allclose(three_back[3:], even[:-3], rtol=0, atol=1e-12) and d[three_ba
 # $-|d|/4$, from the distances -32 to 32, by least squares with a small penalty on the size of $w$,
 # and ask at 96. **Predict**: does the curve continue as it should?
 
-# %% fold="output" alt="Left: three curves of a head over the distance: an even peak at 0, the same peak at 3, an odd curve that is positive in the past. Right: a fitted straight penalty that follows its aim inside the seen distances and bends up outside."
+# %% fold="output" alt="Left: three curves of a head over the distance: an even peak at 0, the same peak at 3, and an odd curve that is positive in the past. Right: a fitted linear penalty that follows its target within the distances of training and bends up outside."
 far = np.arange(-96, 97)
 seen = np.abs(far) <= 32
 wanted = -np.abs(far) / 4
@@ -422,7 +422,7 @@ assert np.allclose(read(text, M=16), at_once, rtol=0, atol=1e-9)
 # themselves. To measure this, we change one word, read again, and note whose outputs change.
 
 
-# %% alt="Four grids of which output depends on which input word. What one sees: without a memory four separate triangles; with memory each layer adds one segment of four words to the left."
+# %% alt="Four grids of which output depends on which input word. Without a memory there are four separate triangles. With memory, each layer adds one segment of four words to the left."
 def reach(M, depth):
     """Whether the output at each position (rows) changes with the word at each other (columns)."""
     changed = np.zeros((16, 16), bool)

@@ -13,7 +13,7 @@
 # scale it needs, and see what such a bias can and cannot express. At the end you can port T5's bias
 # and test it.
 
-# %% fold="input" alt="Staircases of T5's buckets over distance, encoder above and decoder below. What one sees: single steps near zero, then wider ones; on a logarithmic axis the wide steps follow a straight line."
+# %% fold="input" alt="T5's buckets over distance as staircases, encoder above and decoder below. Near zero each distance has its own step; further away steps are wider. On a logarithmic axis the wide steps follow a straight line."
 import math
 import matplotlib.pyplot as plt
 import numpy as np
@@ -321,7 +321,7 @@ for name, d in (("right sign", six), ("wrong sign", -six)):
         print(f"{name}, table {seed}: as without a bias: {silent}")
         assert silent == (name == "wrong sign")
 
-# %% alt="Four 6 by 6 matrices of bucket numbers, encoder and decoder, each with the right and the wrong sign. What one sees: in the encoder past and future change places; the decoder with the wrong sign has zeros in all visible cells."
+# %% alt="Four 6 by 6 matrices of bucket numbers, encoder and decoder, each with the right and the wrong sign. In the encoder, past and future are exchanged. The decoder with the wrong sign has zeros in all visible cells."
 matrices = {}
 for name in ("encoder", "decoder"):
     for sign, d in (("", six), (", wrong sign", -six)):
@@ -389,7 +389,7 @@ for name, g in wishes.items():
     assert np.allclose(np.bincount(bucket, fits[name] - g), 0, rtol=0, atol=1e-9)  # the mean
     print(f"largest error up to 112, {name.partition(',')[0]:15} {errors[name]:.3f}")
 
-# %% alt="Four wishes for a bias over the distance and the staircase that T5's buckets can make of each. What one sees: line and logarithm are followed, three back is exact, forty back is smeared over six distances."
+# %% alt="Four target biases over the distance, and the staircase that T5's buckets can make of each. The line and the logarithm are followed, three back is exact, and forty back is spread over six distances."
 by_name = list(errors.values())
 assert by_name[2] == 0 and by_name[1] < by_name[0] < by_name[3]
 plots.wishes_and_fits(n, wishes, fits)
@@ -450,7 +450,7 @@ assert weight > 0.95 and learned.argmax() == 1 and untouched == [14, 15, 16, 30,
 #
 # The next figure counts how many pairs train each number in the decoder.
 
-# %% alt="Number of pairs that teach each number, with one number a distance and with 32 buckets, for texts of 64 and 512 tokens. What one sees: far distances get few pairs, far buckets many, or none at 64 tokens."
+# %% alt="Number of pairs that train each number, with one number per distance and with 32 buckets, for sequences of 64 and 512 tokens. Distant single distances get few pairs; distant buckets get many, or none at 64 tokens."
 counts = {}
 for length in (512, 64):
     n = np.arange(length)
@@ -552,7 +552,7 @@ assert np.array_equal(
 # $Z$ does not grow, and the other term does, regardless of the number $b_{31}$. ALiBi's far share
 # tends to $\exp(-113/32)$, because its terms form a geometric series.
 
-# %% alt="Share of the weight on keys at distance 113 and beyond, against the length of the text on a logarithmic axis. What one sees: T5's share climbs towards 1, ALiBi's stays below 0.03."
+# %% alt="Share of the weight on keys at distance 113 and beyond, against the length of the sequence on a logarithmic axis. The share of T5 climbs towards 1; that for ALiBi stays below 0.03."
 n = np.arange(1 << 17)
 bucket = t5_bucket(n, bidirectional=False)
 like_alibi = np.bincount(bucket[:160], -n[:160] / 32) / np.bincount(bucket[:160])  # means again
@@ -648,7 +648,7 @@ for i, j in np.ndindex(L, L):
     assert math.isclose(total[i, j], words[i, j] + u, abs_tol=1e-12)
 assert np.ptp(softmax(reset[0])) < 1e-12  # [CLS] prefers no place
 
-# %% alt="Four heat maps: words' product, position product, T5's bias, and position part after the reset. What one sees: the position product has no diagonal pattern, the bias has, the reset row and column are plain."
+# %% alt="Four heat maps: the product of words, the product of positions, T5's bias, and the position part after the reset. The product of positions has no diagonal pattern, the bias has one, and the reset row and column are uniform."
 names = ["words", "positions", "T5's bias (TUPE-R)", "position part, reset"]
 plots.tupe_parts(dict(zip(names, (words, position, relative, reset), strict=True)))
 plt.show()

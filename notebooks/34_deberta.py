@@ -13,7 +13,7 @@
 # where the paper and the released code differ. At the end you can load DeBERTa's weights without
 # swapping the signs of its distances.
 
-# %% fold="input" alt="Three grids of row numbers read by each pair: c2p, p2c in the paper, p2c in the released code. What one sees: the first and the third are equal, the second is their mirror image."
+# %% fold="input" alt="Three grids of the row numbers that each pair reads: c2p, p2c in the paper, and p2c in the released code. The first and the third are equal; the second is their mirror image."
 import math
 import matplotlib.pyplot as plt
 import numpy as np
@@ -201,7 +201,7 @@ assert np.array_equal(scores, deberta_scores(q[None], k[None], *tables, moved)[0
 # The next figure shows the three terms for a sentence in which one word occurs three times.
 # **Predict**: what do the three rows of "deep" have in common in c2p? And in p2c?
 
-# %% fold="output" alt="Four heat maps over the words of a sentence: c2c, c2p, p2c and their sum. What one sees: in c2p the rows of the repeated word are one pattern moved along, in p2c its columns are."
+# %% fold="output" alt="Four heat maps over the words of a sentence: c2c, c2p, p2c and their sum. In c2p, the rows of the repeated word are one pattern, shifted; in p2c, its columns are."
 words, g = "deep nets need deep learning and deep pockets".split(), np.random.default_rng(29)
 names, d = sorted(set(words)), relative_distance(np.arange(8), np.arange(8))
 order, zero = [names.index(word) for word in words], np.zeros((1, 16, 16))
@@ -378,7 +378,7 @@ assert deberta_bucket(-9999, 256, 512) + 256 == 1  # ours never reads row 0
 # gives it row 1, which was trained. The table of v1 has the same gap: with $m=512$ row 0 is only for
 # the distance -512.
 
-# %% alt="Left: a small staircase of buckets against distance, exact near 0, then wider and wider stairs, flat at the ends. Right: the released size; beyond the largest distance one curve stays flat and one goes on growing."
+# %% alt="Left: a small staircase of buckets against distance, exact near 0, then with wider and wider steps, and flat at the ends. Right: the released size. Beyond the largest distance, one curve stays flat and one continues to grow."
 small, large = np.arange(-80, 81), np.arange(0, 1024)
 grown = np.array([bucket_by_hand(int(d), 256, 512) for d in large])
 stairs = deberta_bucket(small, 16, 64), large, deberta_bucket(large, 256, 512)
@@ -443,7 +443,7 @@ assert (np.ptp(I_2, axis=0) > 1e-3).all()  # in every component
 # so a hidden word passes 13 applications in pre-training. If the absolute positions are left out and
 # the last layer is applied once, as in fine-tuning, the EMD is an ordinary layer.
 
-# %% alt="Two rows of boxes, one a layer application. Pre-training: boxes 1 to 11, then 12 and 12 in one colour, with absolute positions entering the first 12, the output of 11 feeding both and the first 12 the queries of the second. Fine-tuning: boxes 1 to 12."
+# %% alt="Two rows of boxes, one box per layer application. Pre-training applies layers 1 to 11, then 12 twice, in one colour. The output of layer 11 feeds both. Absolute positions join the queries of the first, whose output gives the queries of the second. Fine-tuning applies layers 1 to 12."
 once = list(range(1, 13))
 plots.deberta_decoder({"pre-training": [*once, 12], "fine-tuning": once})
 plt.show()

@@ -13,7 +13,7 @@
 # error. Then you prove how far a head sees, and test on small language models why ALiBi runs on
 # texts longer than its training texts.
 
-# %% fold="input" alt="Share of the weight within a distance, for the eight slopes of 8 heads, log axis. What one sees: eight equal S-curves, each shifted by a factor of two; the flattest passes 99 per cent beyond 1024."
+# %% fold="input" alt="Share of the weight within a distance, for the eight slopes of 8 heads, on a log axis. The curves are eight equal S-curves, each shifted by a factor of two. The flattest exceeds 99 per cent only beyond 1024."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -59,7 +59,7 @@ assert not np.allclose(slope_one @ v, slope_one @ swapped, rtol=0, atol=0.01)
 # two thirds of the weight stay at distance 0. So multiply the distance by a number $m$, the slope
 # of the head. A layer has several heads: some can attend to near keys and some to distant ones.
 
-# %% alt="Bars of the weights of six equal keys: a wall, and slopes 1, one half and one eighth. What one sees: the wall is flat and ends, slopes fall by a constant factor, the smaller the flatter."
+# %% alt="Bars of the weights of six equal keys, for a hard window and for slopes 1, one half and one eighth. Inside the hard window weights are equal, and then zero. With a slope they fall by a constant factor; the smaller the slope, the flatter the bars."
 rows = {"a wall at 3": softmax(wall)} | {
     f"slope {name}": softmax(-m * distance) for name, m in (("1", 1), ("1/2", 0.5), ("1/8", 0.125))
 }
@@ -129,7 +129,7 @@ bias = alibi_bias([0.5], relative_distance(range(5), range(5)))
 w = attention(q, k, k, causal_mask(range(5), range(5)), bias[0])[1]
 assert np.allclose(w, by_loops, rtol=0, atol=1e-12)  # the weights of the loops above
 
-# %% alt="Bias matrices of 24 positions for slopes 1/2, 1/8 and 1/32, symmetric above and causal below. What one sees: bands that darken away from the diagonal, quickly for 1/2, hardly for 1/32."
+# %% alt="Bias matrices of 24 positions for slopes 1/2, 1/8 and 1/32, symmetric above and causal below. Bands darken away from the diagonal, quickly for 1/2, barely for 1/32."
 at24 = np.arange(24)
 chosen = {"1/2": 0.5, "1/8": 0.125, "1/32": 1 / 32}
 matrices = alibi_bias(list(chosen.values()), relative_distance(at24, at24))
@@ -186,7 +186,7 @@ assert [round(m, 5) for m in slopes_by_formula(12)[:2]] == [0.62996, 0.39685]
 assert alibi_slopes(12)[8:].round(4).tolist() == [0.7071, 0.3536, 0.1768, 0.0884]
 assert np.array_equal(alibi_slopes(12)[:8], m8) and alibi_slopes(12)[8:].min() > m8[3]
 
-# %% alt="Slopes of 8 and of 12 heads on a logarithmic axis, by the formula and by the authors' rule. What one sees: for 8 they coincide; for 12 the rule crowds its four extra slopes at the steep end."
+# %% alt="Slopes of 8 and of 12 heads on a logarithmic axis, by the formula and by the authors' rule. For 8 they coincide. For 12, the rule puts its four extra slopes at the steep end."
 plots.alibi_slope_rules({H: (np.array(slopes_by_formula(H)), alibi_slopes(H)) for H in (8, 12)})
 plt.show()
 
@@ -264,7 +264,7 @@ right = np.exp(s5[4] + m * at5) / np.exp(s5[4] + m * at5).sum()
 assert np.allclose(left, right, rtol=0, atol=1e-14)
 assert softmax(m * at5).argmax() == 4  # without a mask, for every query
 
-# %% alt="Three causal matrices: the penalty -m(i-j), the key-only bias m j, and the softmax weights of either. What one sees: two unlike matrices, one of negative and one of positive numbers, one result."
+# %% alt="Three causal matrices: the penalty -m(i-j), the bias m j that depends only on the key, and the softmax weights of both. The two biases look different, one negative and one positive, but the weights are the same."
 triangle = np.where(mask, 1.0, np.nan)
 weights = softmax(np.where(mask, m * at5, -np.inf))
 plots.alibi_row_constants(-m * (at5[:, None] - at5) * triangle, m * at5 * triangle, weights)
@@ -299,7 +299,7 @@ for name, b in stored.items():
     assert (moved > 0.2) == (name == "m j")
 assert np.ptp(stored["m j"][-4:]) == 0 < np.ptp(stored["m j"][-5:])  # four alike
 
-# %% alt="Weights of the last twelve of 2048 keys, slope one half, bias stored in bfloat16. What one sees: as minus m times distance the exact curve; as m times the key position the last four are equal, the others next to nothing."
+# %% alt="Weights of the last twelve of 2048 keys, slope one half, bias stored in bfloat16. As minus m times the distance, the bias gives the exact curve. As m times the key position, it makes the last four weights equal and leaves almost nothing for the others."
 plots.alibi_rounded_rows(exact[-12:], {name: softmax(b)[-12:] for name, b in stored.items()})
 plt.show()
 
@@ -419,7 +419,7 @@ for gap, m in ((8, 1 / 2), (8, 1 / 16), (5, 1 / 64)):
         assert (softmax(z)[d] >= 0.5) == enough
     print(f"gap {gap}, slope {m}: half of the weight up to distance {int(there)}")
 
-# %% alt="Distance at which one loud key keeps half of the weight, over the slope, for gaps 4, 6 and 8. What one sees: each curve has a peak; too steep a slope hides the key, too flat a slope drowns it."
+# %% alt="Distance at which one key with a high score keeps half of the weight, over the slope, for gaps 4, 6 and 8. Each curve has a peak: a steeper slope suppresses the key, and a flatter slope leaves too much weight on the others."
 plots.alibi_loud_key(
     np.geomspace(1e-4, 1, 400), {g: half_reach for g in (4, 6, 8)}, alibi_slopes(8)
 )
@@ -522,7 +522,7 @@ assert open_view["sinusoidal"][1] > open_view["sinusoidal"][0] + 0.2
 # RoPE and the sinusoidal encoding break. Now take the same models, not trained any further, behind
 # a wall of 16 keys. **Predict** each of the three lines.
 
-# %% fold="output" alt="Loss on the same letters over the length of text given, for ALiBi, RoPE and sinusoidal codes, open and behind a wall. What one sees: the wall makes RoPE as flat as ALiBi; sinusoidal codes fail with and without it."
+# %% fold="output" alt="Loss on the same letters over the length of the given text, for ALiBi, RoPE and sinusoidal encodings, with all keys and with a hard window. The window makes RoPE as flat as ALiBi. Sinusoidal encodings fail with and without it."
 behind_wall = {name: [loss_at(name, n, 16) for n in lengths] for name in models}
 assert abs(open_view["ALiBi"][0] - open_view["RoPE"][0]) < 0.02
 for name in ("ALiBi", "RoPE"):

@@ -12,7 +12,7 @@
 # shape of a curve decides whether a head attends to a window of near tokens or to the whole text. At
 # the end you can choose a curve, start its training well, and use it in a decoder or an encoder.
 
-# %% fold="input" alt="Five biases that meet at distance 64, Sandwich nearly, and the factors that they are on a weight, on log axes. What one sees: the square and the line plunge beyond 64, the root follows, the logarithm is nearly straight, and Sandwich ripples about it."
+# %% fold="input" alt="Five biases that are equal at distance 64, Sandwich nearly, and the factors by which they multiply a weight, on log axes. The square and the line fall steeply beyond 64, then the square root; the logarithm is nearly straight, and Sandwich ripples about it."
 import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import alibi_bias, attention, fire_bias, kerple_log_bias, kerple_power_bias
@@ -209,7 +209,7 @@ for p, value in least.items():
 logarithm = np.linalg.eigvalsh(centred(-np.log1p(away))).min()
 assert abs(logarithm) < 1e-12  # the least is 0, that of equal numbers u
 
-# %% alt="Least eigenvalue of the centred power bias of 12 positions over the exponent from 0.1 to 3. What one sees: flat at zero up to 2, then a steep fall below."
+# %% alt="Least eigenvalue of the centred power bias of 12 positions over the exponent from 0.1 to 3. It is zero up to 2, then falls steeply."
 exponents = np.linspace(0.1, 3, 59)
 floor = [np.linalg.eigvalsh(centred(-(away**p))).min() for p in exponents]
 plots.distance_exponents(exponents, np.array(floor))
@@ -264,7 +264,7 @@ assert np.allclose(product, third, rtol=0, atol=1e-12)
 # sinusoidal encoding begins at $n=0$, with a frequency of 1. The last lines of the cell shrink the
 # positions by that step, and find the inner product.
 
-# %% alt="Sandwich's bias of the flattest head over distance, log axis, beside a straight line. What one sees: a falling curve that follows the line, with ripples; the first rise comes after 13."
+# %% alt="Sandwich's bias of the flattest head over distance, on a log axis, with a straight line. The curve follows the falling line with ripples; its first rise comes after 13."
 steps = np.arange(1, 1025)
 b = sandwich_bias(8, steps[None])[7, 0]
 slope, start = np.polyfit(np.log1p(steps), b, 1)
@@ -327,7 +327,7 @@ for i in (4, 2, 1):
     print(f"i = {i}:", x.round(6).tolist())
     assert x[-1] == 0 and (x[0] == 1) == (i >= 2)  # the first token is at 1 once i reaches L
 
-# %% alt="Argument of FIRE's network for 48 positions with L = 16, as a map and as curves for four queries. What one sees: up to row 16 one band; below, each row stretches so that the first key has the value one."
+# %% alt="Argument of FIRE's network for 48 positions with L = 16, as a map and as curves for four queries. Up to row 16 there is one band. Below, each row stretches so that the first key has the value one."
 share = fire_bias(same | {"c": 0.5, "L": 16.0}, range(48), range(48))[0]
 share = np.where(np.tri(48, dtype=bool), share, np.nan)
 plots.distance_shares(share, 16, (12, 16, 30, 47))
@@ -483,7 +483,7 @@ for b, blind in ((both, True), (two, False), (half, False)):
 # bias that depends only on the key fails without a mask. x-transformers changed its bias to serve
 # both directions in [PR 88](https://github.com/lucidrains/x-transformers/pull/88).
 
-# %% alt="Three biases of an encoder over the key's place from three back to three ahead. What one sees: a symmetric tent, a tent with a flatter future, and a tent whose past is lifted by a half."
+# %% alt="Three biases of an encoder over the key's position from three back to three ahead. One is a symmetric tent, one a tent with a flatter future, and one a tent whose past is lifted by a half."
 plots.distance_sides(sides, {"symmetric": both, "two slopes, 1 and 1/2": two, "half a step": half})
 plt.show()
 

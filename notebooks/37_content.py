@@ -13,7 +13,7 @@
 # attention kernel (a program for one computation on a GPU), and compare their costs. At the end you
 # can add either to a model and test its masks, cache and rounding.
 
-# %% fold="input" alt="A text of three and a half sentences. Above, weights of the last word: ALiBi's fall by equal shares, FoX's drop at each full stop. Below, positions: the distance is a line, CoPE's count a stair with a step at each full stop."
+# %% fold="input" alt="A text of three and a half sentences. Above, the weights of the last word: ALiBi's fall by a constant factor, FoX's drop at each full stop. Below, positions: the distance is a line, and CoPE's count has a step at each full stop."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -109,7 +109,7 @@ past = np.tril(np.ones((4, 4), bool))
 assert np.allclose(np.exp(table)[past], kept[past], rtol=0, atol=1e-15)
 assert f"{table[3, 0]:.6f}" == "-2.302585" and f"{table[2, 1]:.6f}" == "-0.223144"
 
-# %% alt="What is kept of each key, ALiBi beside FoX, for 16 words. What one sees: ALiBi has equal diagonals; FoX has bright triangles, one a sentence, and dark blocks between them."
+# %% alt="The factor on the weight of each key for 16 words, with ALiBi and with FoX. ALiBi has constant diagonals. FoX has bright triangles, one per sentence, and dark blocks between them."
 hidden = np.where(at[:, None] >= at, 0, np.nan)
 plots.content_kept(words, {"ALiBi, slope 1/4": np.exp(line + hidden), "FoX": np.exp(fox + hidden)})
 plt.show()
@@ -241,7 +241,7 @@ assert f"{exact[-1]:.0f}" == "-1492" and half[-1] == -716.5
 # only differences count, so subtract the newest sum from all before you store them. Then the large
 # numbers, with their coarse rounding, belong to keys that are almost forgotten.
 
-# %% alt="Left: sums of 20,000 logarithms; float64 falls along a line, float16 flattens. Right: weights of the last 40 keys. What one sees: exact weights fall from key to key; float16 sums give stairs with flat treads."
+# %% alt="Left: sums of 20,000 logarithms; float64 falls along a line, and float16 flattens. Right: weights of the last 40 keys. Exact weights fall from key to key; float16 sums give flat steps."
 newest = exact[-1]
 ways = {
     "exact": -exact,
@@ -368,7 +368,7 @@ for i in range(3):
     print(f"query {i}: z = {z3[i, : i + 1].round(4).tolist()}")
 assert np.allclose(z3[2], [2 * (0.85 * 4 + 0.15 * 9), 2 * (0.6 + 0.4 * 4), 1.8], rtol=0, atol=1e-12)
 
-# %% alt="A broken line through the squares 0, 1, 4, 9 at counts 0 to 3, flat beyond 3, with black dots at the five counts of the example. What one sees: straight pieces that meet at the rows."
+# %% alt="A broken line through the squares 0, 1, 4 and 9 at counts 0 to 3, flat beyond 3, with black dots at the five counts of the example. Straight pieces meet at the rows."
 three = causal_mask(range(3), range(3))
 grid = np.linspace(0, 4, 401)
 straight = np.interp(grid, np.arange(4), squares[:, 0])  # NumPy's own; it, too, stops at the end
@@ -417,7 +417,7 @@ assert np.allclose(cope_bias(q5, s5, e5, five)[five], by_loops[five], rtol=0, at
 # the query: sentences back. A table that favours row 1 then gives a head that looks at the sentence
 # before, at any distance.
 
-# %% alt="Left: for each pair of words the number of full stops from key to query, a stair of blocks 0 to 3. Right: weights of the head that favours count 1: each word looks at the whole sentence before its own, where there is one; a full stop, at its own."
+# %% alt="Left: for each pair of words, the number of full stops from key to query, in blocks from 0 to 3. Right: weights of the head that favours count 1. Each word attends to the whole sentence before its own, if there is one; a full stop attends to its own sentence."
 seen = causal_mask(at, at)
 counts = cope_bias(one, gate_scores, rows, seen)
 by_hand = [[stop[j : i + 1].sum() for j in at] for i in at]

@@ -12,7 +12,7 @@
 # table without building an index, and split it into two short tables. At the end you can load such
 # tables, test them on windows that are not square, and resize them for larger images.
 
-# %% fold="input" alt="A window of 4 by 5 pixels for three queries: which row of the table each key reads. Below, the table, 7 by 9. What one sees: the keys' colours are a frame of 4 by 5 in the table, turned by 180 degrees; the frame slides with the query."
+# %% fold="input" alt="A window of 4 by 5 pixels for three queries, with the row of the table that each key reads. Below, the table, 7 by 9. The colours of the keys are a frame of 4 by 5 in the table, rotated by 180 degrees. The frame moves with the query."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -74,7 +74,7 @@ assert np.array_equal(offset_index(h, w), by_hand)
 print("first query:", by_hand[0].tolist(), " last:", by_hand[-1].tolist())
 assert by_hand[0].tolist() == [7, 6, 5, 2, 1, 0] and by_hand[5].tolist() == [14, 13, 12, 9, 8, 7]
 
-# %% alt="The index of a window of 2 by 3, a matrix of 6 by 6 in four blocks of 3 by 3. What one sees: every diagonal of a block has one number and colour; the blocks on the diagonal are equal; the middle number is 7."
+# %% alt="The index of a window of 2 by 3, a matrix of 6 by 6 in four blocks of 3 by 3. Every diagonal of a block has one number and one colour. The blocks on the diagonal are equal, and the middle number is 7."
 plots.windows_index(h, w, offset_index(h, w))
 plt.show()
 
@@ -122,7 +122,7 @@ for height, width in ((2, 3), (5, 4), (7, 7)):
 print("7 by 7:", N, "rows; the middle is met", met.max(), "times, a corner", met[0, 0])
 assert (N, met.max(), met[0, 0]) == (169, 49, 1)
 
-# %% alt="How many pairs of a window of 7 by 7 meet each of its 13 by 13 offsets. What one sees: a pyramid from 49 in the middle to 1 in each corner."
+# %% alt="The number of pairs of a window of 7 by 7 that have each of its 13 by 13 offsets. The numbers form a pyramid, from 49 in the middle to 1 in each corner."
 plots.windows_met(met)
 plt.show()
 
@@ -162,7 +162,7 @@ for height, width in np.argwhere(np.ones((12, 12))) + 1:
 i_minus_j = np.subtract.outer(np.arange(6), np.arange(6))
 assert np.array_equal(wrong, i_minus_j + 5)
 
-# %% alt="Bars: how many pairs of a window of 2 by 3 read each of the 15 rows of the table. What one sees: with the right factor all rows are read, symmetrically; with the wrong one the first eleven, the last four never."
+# %% alt="Bars show how many pairs of a window of 2 by 3 read each of the 15 rows of the table. With the right factor all rows are read, symmetrically. With the wrong one only the first eleven are read, and the last four never."
 counts = [np.bincount(index.ravel(), minlength=15) for index in (by_hand, wrong)]
 plots.windows_factor(*counts)
 plt.show()
@@ -268,7 +268,7 @@ assert got[3].round(9).tolist() == [13.2, 9.2, 12.8, 8.8]
 # $(h, w, 1, w)$. For SAM's $64\times64$ patches these are 32 times fewer products than one for each
 # pair would be.
 
-# %% alt="What one query of a window of 6 by 9 adds to the score of each key: a part constant along rows, a part constant along columns, their sum. What one sees: horizontal stripes plus vertical stripes make a plaid."
+# %% alt="What one query of a window of 6 by 9 adds to the score of each key: a part that is constant along rows, a part that is constant along columns, and their sum. Horizontal and vertical stripes add up to a plaid."
 L = 64 * 64
 assert L * L // (L * (64 + 64)) == 32
 rng = np.random.default_rng(3)
@@ -428,7 +428,7 @@ assert u.max().round(6) == 1.056642 and np.isclose(
     u.max(), np.log(9) / np.log(8), rtol=0, atol=1e-12
 )
 
-# %% alt="Coordinates over the offset for P = 8: in a window of 8, in a window of 16, and evenly spaced. What one sees: steep at 0, then flat; both windows share one curve; the window of 8 ends just above 1, that of 16 below 1.5, even spacing above 2."
+# %% alt="Coordinates over the offset for P = 8: in a window of 8, in a window of 16, and evenly spaced. The curves are steep at 0, then flat. Both windows share one curve. The window of 8 ends just above 1, that of 16 below 1.5, and even spacing above 2."
 d = np.arange(-15, 16)
 curves = {f"window {n}, $P = 8$": log_cpb_coordinates(1, n, 8)[:, 1] for n in (16, 8)}
 plots.windows_coordinates(d, curves | {"window 16, evenly spaced": d / 7})
@@ -494,7 +494,7 @@ assert np.allclose(attend(got, k)[1], softmax(got), rtol=0, atol=1e-12)  # nothi
 # that is resized.
 
 
-# %% fold="output" alt="A bias over the offsets of one axis, for a window of 4 and one of 8. What one sees: the resized table is the same curve drawn out sideways; with coordinates the old values stay and new ones continue the curve."
+# %% fold="output" alt="A bias over the offsets of one axis, for a window of 4 and one of 8. The resized table is the same curve, stretched sideways. With coordinates, the old values stay and new ones continue the curve."
 def bias_of(u):  # a network of two hidden units, by hand: it falls on both sides of 0
     return 16 / (1 + np.exp(4 * relu(u) + 2.5 * relu(-u)))
 

@@ -13,7 +13,7 @@
 # components. At the end you can write RoPE in NumPy, convert weights from one way to the other, and
 # read a proof that, under stated assumptions, only a rotation works.
 
-# %% fold="input" alt="Three panels with a query and a key arrow, at positions (2,0), (5,3), (9,7). What one sees: dotted arcs turn both arrows from panel to panel; the shaded angle between them is the same in all three."
+# %% fold="input" alt="Three panels with a query arrow and a key arrow, at positions (2,0), (5,3) and (9,7). Dotted arcs show how both arrows rotate from panel to panel. The shaded angle between them is the same in all three."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -84,7 +84,7 @@ print(f"(3 + i)(1 + 2i) = {z * w}   arguments: {alpha:.4f} + {beta:.4f} = {np.an
 # $e^{2\mathrm{i}}$ are put end to end (right). Each term is at a right angle to the one before, and
 # the walk ends on the unit circle.
 
-# %% alt="Left: arrows q, q times e^(i theta), q times e^(2 i theta) on one circle, equal angles apart. Right: partial sums spiral in quarter turns to the point e^(2i) on the unit circle."
+# %% alt="Left: arrows q, q times e^(i theta) and q times e^(2 i theta) on one circle, equal angles apart. Right: partial sums spiral in quarter turns to the point e^(2i) on the unit circle."
 series = np.cumsum(np.cumprod(np.append(1, 2j / np.arange(1, 25))))  # 1 + x + x^2/2! + ..., x = 2i
 assert np.isclose(series[-1], np.cos(2) + 1j * np.sin(2), rtol=0, atol=1e-14)
 plots.complex_turning(1.2 + 0.5j, 0.7, series)
@@ -237,7 +237,7 @@ show_source(rope_frequencies, rope_matrix)
 # Picture each pair as the hand of a clock, and position as the time. **Predict** which of the four
 # hands ($d = 8$) move visibly in five steps.
 
-# %% fold="output" alt="Grid of clock faces, four pairs by six positions. The hand of pair 0 runs round fast, that of pair 1 moves a little, those of pairs 2 and 3 seem to stand still."
+# %% fold="output" alt="Grid of clock faces, four pairs by six positions. The hand of pair 0 rotates fast, that of pair 1 moves a little, and those of pairs 2 and 3 seem not to move."
 hands = np.exp(1j * np.arange(6)[:, None] * frequencies)  # (6, 4)
 plots.clocks(hands, frequencies)
 plt.show()
@@ -340,7 +340,7 @@ show_source(rope, turn_interleaved, turn_half)
 # | interleaved | RoFormer, GPT-J, Meta's LLaMA ([code](https://github.com/facebookresearch/llama/blob/6c7fe276574e78057f917549435a2554000a876d/llama/model.py#L64-L74)), torchtune (at `01306df`) |
 # | half-split | GPT-NeoX, Hugging Face's LLaMA, Keras Hub (at `1d67423`) |
 
-# %% alt="Eight boxes for the components, twice. Interleaved: short arcs join neighbours 0-1, 2-3, 4-5, 6-7. Half-split: long arcs join 0-4, 1-5, 2-6, 3-7."
+# %% alt="Two rows of eight boxes, one per component. In the interleaved layout, short arcs join neighbours 0-1, 2-3, 4-5 and 6-7. In the half-split layout, long arcs join 0-4, 1-5, 2-6 and 3-7."
 plots.pair_layouts(np.arange(8).reshape(4, 2), np.arange(8).reshape(2, 4).T)
 plt.show()
 
@@ -352,7 +352,7 @@ plt.show()
 #
 # $$\mathrm{rope}_{\mathrm{half}}(x_p, m) = \big(\mathrm{rope}_{\mathrm{interleaved}}(x, m)\big)_p$$
 
-# %% alt="Two 8 by 8 heat maps of R_3. Interleaved: four 2 by 2 blocks on the diagonal. Half-split: cosines on the diagonal, sines on two parallel lines four cells away."
+# %% alt="Two 8 by 8 heat maps of R_3. The interleaved layout has four 2 by 2 blocks on the diagonal. The half-split layout has cosines on the diagonal and sines on two parallel lines four cells away."
 p = np.array([0, 2, 4, 6, 1, 3, 5, 7])
 assert (p == rope_permutation(8)).all() and (x[:, p][:, np.argsort(p)] == x).all()  # and back
 assert close(rope(x[:, p], positions, layout="half"), form_3[:, p])
@@ -501,7 +501,7 @@ print("PE(1):", PE[1].round(4).tolist())
 # along each diagonal. With an added encoding they are not, since the products of content and
 # encoding depend on only one position ([chapter 30](30_expansion.ipynb)).
 
-# %% alt="Two 16 by 16 heat maps of scores. With RoPE each diagonal has one colour. With a sinusoidal code added, horizontal bands cross the diagonals."
+# %% alt="Two 16 by 16 heat maps of scores. With RoPE, each diagonal has one colour. With a sinusoidal encoding added, horizontal bands cross the diagonals."
 Q16, K16 = np.repeat(np.random.default_rng(18).normal(size=(2, 1, 8)), 16, axis=1)
 rotary, added = rope(Q16, at) @ rope(K16, at).T, (Q16 + PE) @ (K16 + PE).T  # (L, S)
 spread = [max(np.ptp(np.diagonal(s, o)) for o in range(-15, 16)) for s in (rotary, added)]

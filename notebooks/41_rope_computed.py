@@ -13,7 +13,7 @@
 # mistakes raise no error, how far pairs of components turn in training, and what is proved about
 # scores that fall with distance.
 
-# %% fold="input" alt="Left: map of scores over query and key position, with eight pairs circled. Right: the same scores over the distance. What one sees: diagonal stripes, and one score for each distance."
+# %% fold="input" alt="Left: map of scores over query and key position, with eight pairs circled. Right: the same scores over the distance. The map has constant diagonals, so each distance has one score."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -59,7 +59,7 @@ assert turned[:3].round(3).tolist() == [[-0.472, 0.207], [0.169, 1.646], [-0.227
 assert f"{np.linalg.norm(turned):.8f}" == f"{np.linalg.norm(q):.8f}" == "2.48947373"
 assert np.allclose(turned.ravel(), rope(q[None], [3])[0], rtol=0, atol=1e-14)
 
-# %% alt="Four planes, one for each pair of components. Each shows a pair before and after its turn at position 3. What one sees: the first turns by almost half a circle, the last hardly moves."
+# %% alt="Four planes, one for each pair of components. Each shows a pair before and after its rotation at position 3. The first rotates by almost half a circle; the last barely moves."
 plots.rope_step(pairs, turned, m * theta)
 plt.show()
 
@@ -339,7 +339,7 @@ for layout in ("interleaved", "half"):
 # the first time? And where does it peak if the query is first turned *backwards* by 50?
 
 
-# %% fold="output" alt="Scores over the distance for three pairs of vectors, the maximum marked. What one sees: one oscillates without falling, equal ones fall in waves, and a turned query peaks at distance 50."
+# %% fold="output" alt="Scores over the distance for three pairs of vectors, with the maximum marked. One oscillates without falling, equal vectors fall in waves, and a rotated query has its peak at distance 50."
 def over_distance(q, k, distance):
     return rope(np.tile(q, (len(distance), 1)), distance) @ k  # (N,)
 
@@ -385,7 +385,7 @@ for name, (mean, deviation) in curves.items():
     assert (np.abs(mean - expected) < 4 * deviation / np.sqrt(4000)).all()  # 4 standard errors
 assert np.allclose(deviation, np.sqrt(128), rtol=0, atol=0.4)  # Proposition 3.2: the mean 0
 
-# %% alt="Left: mean and spread of random scores over distance. Right: histograms at distance 0 and 1000. What one sees: equal contents fall, unrelated ones keep mean 0 and the same spread."
+# %% alt="Left: mean and standard deviation of random scores over distance. Right: histograms at distance 0 and 1000. The mean of equal contents falls. Unrelated contents keep the mean 0 and the same deviation."
 ends = {f"distance {steps[i]}": samples["unrelated contents"][:, i] for i in (0, -1)}
 plots.rope_random_scores(steps, curves, ends)
 plt.show()
@@ -457,7 +457,7 @@ for d, known in ((4, 199), (8, 83), (128, 0)):
     print(f"d = {d}: below them at some distance up to 512 for {speaks} of 200 random pairs")
     assert speaks == known
 
-# %% alt="Size of the score, RoFormer's bound and the product of the norms over distance, for three pairs. What one sees: the bound lies above the norms for the first two, below them for the third."
+# %% alt="Size of the score, RoFormer's bound and the product of the norms over distance, for three pairs. The bound is above the norms for the first two pairs and below them for the third."
 panels = {}
 for name, u, v in (
     ("q, k of the map", q, k),
@@ -482,7 +482,7 @@ plt.show()
 # Think of the pairs as the hands of clocks. A model with 128 components per head was trained on
 # 2048 tokens. **Predict** how many of the 64 hands never came round.
 
-# %% fold="output" alt="Bars: turns that each of 64 pairs makes over 2048 positions, on a logarithmic axis around 1. What one sees: pairs 0 to 40 finish at least one turn, pairs 41 to 63 never do."
+# %% fold="output" alt="Bars of the rotations that each of 64 pairs completes over 2048 positions, on a logarithmic axis around 1. Pairs 0 to 40 complete at least one rotation; pairs 41 to 63 complete none."
 trained, speeds = 2048, rope_frequencies(128)
 turns = trained * speeds / (2 * np.pi)
 for c in (0, 40, 41, 63):
@@ -534,7 +534,7 @@ least = nearest[2100 - trained :].min()
 print(f"nearest of all from 2100 on: {least:.2f}")  # it doesn't come back
 assert f"{least:.2f}" == "7.71"
 
-# %% alt="Distance from each offset beyond 2048 to the nearest trained phase vector. What one sees: within 300 offsets it jumps from one step to three quarters of the level of unrelated phases."
+# %% alt="Distance from each offset beyond 2048 to the nearest trained phase vector. Within 300 offsets it jumps from one step to three quarters of the level of unrelated phases."
 plots.rope_nearest_phase(np.arange(trained, 8193), nearest, np.sqrt(128), trained)
 plt.show()
 
@@ -594,7 +594,7 @@ by = {name: int(p[errors[name] > 1.9][0]) for name in ("bfloat16", "float16")}
 print("first error above 1.9 at position:", by)
 assert by == {"bfloat16": 542, "float16": 2913}
 
-# %% alt="Log-log plot of the table's largest error over the position for four ways to compute it. What one sees: bfloat16 and float16 reach the maximum 2 early, float32 climbs, rope stays flat."
+# %% alt="Log-log plot of the table's largest error over the position for four ways to compute it. bfloat16 and float16 reach the maximum 2 early, float32 rises slowly, and rope stays flat."
 print("largest error up to position     100    1,000   10,000   60,000")
 at_limits = {
     name: [error[p <= limit][-1] for limit in (100, 1000, 10_000, 60_000)]

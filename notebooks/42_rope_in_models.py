@@ -11,7 +11,7 @@
 # and the text often stays fluent. Most choices are written in a file, config.json, in words that differ from model to
 # model. You compute each variant, learn which test finds which mistake, and read a configuration with one function.
 
-# %% fold="input" alt="The 16 components of a head, half of them turned in four ways, pairs joined by arcs and coloured by speed. What one sees: partial pairs stay in the first half, proportional ones of the half layout reach across the head and turn faster."
+# %% fold="input" alt="The 16 components of a head, half of them rotated in four ways, with pairs joined by arcs and coloured by frequency. Partial pairs stay in the first half of the head. Proportional pairs of the half layout reach across the head and rotate faster."
 import matplotlib.pyplot as plt
 import numpy as np
 from pe_numpy import Model, Sizes, decode, init_params, mrope_frequencies, proportional_frequencies
@@ -254,7 +254,7 @@ assert bases["Gemma 3"] == [1e6 if n % 6 == 5 else 1e4 for n in range(12)]
 assert bases["ModernBERT"] == [1.6e5 if n % 3 == 0 else 1e4 for n in range(12)]
 assert all([b == 0 for b in bases[n]] == [i % 4 == 3 for i in range(12)] for n in list(types)[3:])
 
-# %% alt="The base of RoPE in layers 0 to 11 of six models. What one sees: LLaMA has one base; Gemma 3 a large one in layers 5 and 11; ModernBERT in 0, 3, 6, 9; Llama 4, SmolLM3 and Cohere 2 have none in layers 3, 7 and 11."
+# %% alt="The base of RoPE in layers 0 to 11 of six models. LLaMA has one base. Gemma 3 has a large one in layers 5 and 11, ModernBERT in 0, 3, 6 and 9. Llama 4, SmolLM3 and Cohere 2 have none in layers 3, 7 and 11."
 plots.layers_of_models(bases)
 plt.show()
 

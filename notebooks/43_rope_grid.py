@@ -12,7 +12,7 @@
 # images, as Qwen2-VL reads them. At the end you can tell which variant a model uses, handle images of
 # another size, and give the word after an image its right position.
 
-# %% fold="input" alt="One query among 15 by 23 patches, and its score with each. What one sees: numbered row by row, a streaked band along its row; axial, a cross; mixed, one head, a cross turned by 22 degrees; mixed, twelve heads, a round spot."
+# %% fold="input" alt="One query among 15 by 23 patches, and its score with each patch. Numbering row by row gives a streaked band along its row. Axial RoPE gives a cross, mixed RoPE with one head a cross rotated by 22 degrees, and mixed RoPE with twelve heads a round spot."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -90,7 +90,7 @@ for i, (y, x) in enumerate(np.ndindex(h, w)):
 # second for the column, both with frequency 1. The image has 2 rows and 3 columns of patches, and
 # each has the same vector $(1,0,1,0)$, two clock hands that point to the right.
 
-# %% alt="Six patches, two rows of three, each with two clocks. What one sees: the first hand turns from row to row and is equal along a row; the second turns from column to column and is equal down a column."
+# %% alt="Six patches, two rows of three, each with two clocks. The first hand rotates from row to row and is equal along a row. The second rotates from column to column and is equal down a column."
 plots.rope_grid_hands((p @ np.eye(2)).reshape(h, w, 2))
 plt.show()
 six = rope_nd(np.tile([1.0, 0, 1, 0], (6, 1)), p, np.eye(2))
@@ -207,7 +207,7 @@ assert np.allclose(Omega, turn @ axial_frequencies(8, base=10.0), rtol=0, atol=1
 # assertion shows. The next figure shows four matrices. Each dot is a column of $\Omega$, the
 # frequencies of one pair.
 
-# %% alt="The columns of four matrices Omega as dots on rays. What one sees: axial, four dots straight down, for the row, and four to the right, for the column; three mixed heads, the same right angle turned by other amounts."
+# %% alt="The columns of four matrices Omega as dots on rays. Axial RoPE has four dots straight down, for the row, and four to the right, for the column. Three mixed heads have the same right angle, rotated by other amounts."
 rng = np.random.default_rng(1)
 heads = {f"mixed, head {i}": mixed_frequencies(rng, 16) for i in range(3)}
 plots.rope_grid_columns({"axial": axial_frequencies(16, base=10.0)} | heads)
@@ -319,7 +319,7 @@ angles = centred[5] @ (2 * np.pi * hundred)
 print("last of 2 by 3:", centred[5].round(6).tolist(), "turns by", angles.round(6).tolist())
 assert angles.round(6).tolist() == [3.141593, 0.314159, 4.18879, 0.418879]
 
-# %% alt="Where 14 trained patches of an axis stand, and 20 later ones, in three ways. What one sees: counted, the last six lie outside the trained range; squeezed, all but the last lie inside, closer together; centred, both fill the range from -1 to 1."
+# %% alt="Positions of 14 trained patches of an axis and of 20 later ones, in three ways. Counted, the last six are outside the trained range. Squeezed, all but the last are inside, closer together. Centred, both fill the range from -1 to 1."
 fourteen, twenty = (patch_coordinates(1, N)[:, 1] for N in (14, 20))
 ways = {"counted": (fourteen, twenty)}
 ways["squeezed"] = fourteen, patch_coordinates(1, 20, trained=14)[:, 1]
@@ -363,7 +363,7 @@ print("delta", delta)
 by_hand = [[n, n, n] for n in (0, 1)] + [[2, 2 + y, 2 + x] for y in (0, 1) for x in (0, 1, 2)]
 assert positions.tolist() == by_hand + [[5, 5, 5]] and delta == 6 - 9
 
-# %% alt="Nine tokens, two words, six patches, one word. What one sees, on the left: words on the diagonal, and between them the image as a block of two rows and three columns. On the right: up to the image, position equals slot; in it, time stands still; the last word, in slot 8, is three below the diagonal."
+# %% alt="Nine tokens: two words, six patches, one word. On the left, words are on the diagonal, with the image between them as a block of two rows and three columns. On the right, position equals slot up to the image, where time does not advance. The last word, in slot 8, is three below the diagonal."
 plots.rope_grid_places(positions, [0, 1, 8])
 plt.show()
 
@@ -389,7 +389,7 @@ for sections, flag, owners in (((2, 3, 3), False, "ttyyyxxx"), ((4, 2, 2), True,
     text = rope_nd(np.ones((7, 16)), np.tile(np.arange(7)[:, None], 3), Omega, "half")
     assert np.allclose(text, rope(np.ones((7, 16)), range(7), layout="half"), rtol=0, atol=1e-12)
 
-# %% alt="Which axis owns each of 64 pairs. What one sees: Qwen2-VL, 16 pairs of time, 24 of the row, 24 of the column, in blocks; Qwen3-VL, the three in turn up to pair 59, then four of time; VideoRoPE, row and column in turn up to pair 47, then 16 of time."
+# %% alt="The axis of each of 64 pairs. Qwen2-VL has blocks: 16 pairs for time, 24 for the row, 24 for the column. Qwen3-VL alternates the three up to pair 59, then has four for time. VideoRoPE alternates row and column up to pair 47, then has 16 for time."
 shares = {
     "Qwen2-VL": np.argmax(mrope_frequencies((16, 24, 24)) > 0, axis=0),
     "Qwen3-VL": np.argmax(mrope_frequencies((24, 20, 20), interleaved=True) > 0, axis=0),

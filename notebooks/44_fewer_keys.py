@@ -12,7 +12,7 @@
 # rotates each token's key by a different angle, so a small separate key must carry the position. You will count the
 # caches of released models, convert weights with shared heads, and compute MLA's scores in two ways.
 
-# %% fold="input" alt="Eight query heads over what a token leaves in the cache, drawn to scale, four ways. What one sees: eight keys and values; two shared by four heads each; one for all; or one wide block c and a narrow turned key, which all heads read."
+# %% fold="input" alt="Eight query heads above what a token leaves in the KV cache, drawn to scale, in four ways: eight keys and values; two KV heads, each shared by four query heads; one for all; or one wide block c and a narrow rotated key, which all heads read."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -195,7 +195,7 @@ assert 28 * 2048 > 24 * weight["Qwen 2.5 0.5B"][1] * 9
 assert 0.5 < np.prod(weight["DeepSeek-V3"][:2]) / np.prod(weight["Llama 3 8B"][:2]) < 0.55
 assert weight["DeepSeek-V3"][2] / 576 > 71
 
-# %% alt="For nine models, numbers that a token leaves in each layer, filled, beside what it would leave with a key for each query head, hollow. What one sees: no gap for GPT-2, Llama 2 7B and Phi-3 mini, 2 to 7 times for grouped ones, 71 times for DeepSeek-V3."
+# %% alt="For nine models, the numbers that a token leaves in each layer, filled, and what it would leave with a KV head per query head, hollow. There is no gap for GPT-2, Llama 2 7B and Phi-3 mini, a factor of 2 to 7 for grouped-query models, and of 71 for DeepSeek-V3."
 kept, without = (np.array([w[n] for w in weight.values()]) for n in (1, 2))
 plots.fewer_keys_models(list(weight), kept, without)
 plt.show()
@@ -284,7 +284,7 @@ assert min(np.linalg.norm(a - b) for a in queries for b in queries if a is not b
 # Can we cache rotated keys, then? The keys of all heads, side by side in rows of $H\,d_n$ numbers, have rank $r$
 # at most, because they are $c$ times one matrix. This does not hold for rotated keys.
 
-# %% alt="Singular values of 96 tokens' keys, 4 heads of width 16 from latent vectors of width 8. What one sees: without a turn eight values, then zeros; turned, the values fall slowly and go on far past eight."
+# %% alt="Singular values of the keys of 96 tokens, 4 heads of width 16 from latent vectors of width 8. Without rotation there are eight values, then zeros. With rotation, the values fall slowly and continue far beyond eight."
 tokens, heads, d_n, r = 96, 4, 16, 8
 cs, up = rng.standard_normal((tokens, r)), rng.standard_normal((heads, d_n, r))
 keys = np.einsum("hnr,sr->hsn", up, cs)  # (H, S, d_n)
@@ -408,7 +408,7 @@ for name, a, square in (("V2", 0.707, "1.589626"), ("V3", 1.0, "1.873854")):
 # | keys of all heads stored | $H\,d_n r+S\,H\,(d_n+d_r)$ | $S\,H\,(d_n+d_r)$ |
 # | absorbed | $H\,d_n r+S\,H\,(r+d_r)$ | $S\,(r+d_r)$ |
 
-# %% alt="Two panels over cached tokens, DeepSeek-V3's sizes: products of a step and numbers read, three ways. What one sees: making keys again takes some hundred times the products; stored keys are 43 times as much to read; absorbed is low in both, with up to 3 times the products of stored keys."
+# %% alt="Two panels over cached tokens, with DeepSeek-V3's sizes: products per step and numbers read, in three ways. Recomputing keys takes about a hundred times the products. Stored keys mean 43 times as many numbers to read. Absorption is low in both, with up to 3 times the products of stored keys."
 H, d_n, d_r, r = 128, 128, 64, 512
 S = 2 ** np.arange(8, 18, dtype=np.int64)
 head, long = H * (d_n + d_r), H * (r + d_r)

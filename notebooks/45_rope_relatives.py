@@ -13,7 +13,7 @@
 # what each variant may keep in a KV cache, where xPos overflows, and which mistakes make a score
 # depend on absolute positions again.
 
-# %% fold="input" alt="Left, the scores of RoPE and xPos over the distance, to 1,500. Right, one attention output while the text moves. What one sees: RoPE's score flutters on, xPos falls and becomes smooth; turned values give an output that goes round, turned back it stays."
+# %% fold="input" alt="Left: the scores of RoPE and xPos over distances up to 1,500. RoPE's score keeps oscillating; xPos falls and becomes smooth. Right: one attention output while the text moves. Rotated values give an output that rotates; if it is rotated back, it stays."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -229,7 +229,7 @@ for n in (0, 2, 64):
 #
 # What fades for $n>0$ grows for $n<0$. **Predict** the score of ones at $n=-2000$; at 0 it is 2.828.
 
-# %% fold="output" alt="Scores of RoPE and xPos over distances from -1,500 to 1,500. What one sees: both agree near 0; into the past xPos calms down; into the future it swings ever wider, far beyond RoPE."
+# %% fold="output" alt="Scores of RoPE and xPos over distances from -1,500 to 1,500. Both agree near 0. In the past xPos becomes smooth; in the future it oscillates more and more, far beyond RoPE."
 print(f"{score(0, 2000):.6f}", f"{score(0, 64):.6f}")
 assert round(score(0, 2000), 6) == -26.784789 and round(score(0, 64), 6) == 2.419633
 both = np.arange(-1500, 1501)
@@ -289,7 +289,7 @@ assert round(np.abs(forgotten[1] - forgotten[0]).max(), 3) == 0.506
 # Unrotated, the value comes through whole. Rotated by their distances, the copies of a fast pair
 # point everywhere and cancel:
 
-# %% alt="Length of the sum of equal values under equal weights, over the number of keys, for the four pairs of 8 components. What one sees: the fast pair drops below a quarter within six keys, the next two about ten times later each; the slowest keeps four fifths to the end."
+# %% alt="Length of the sum of equal values under equal weights, over the number of keys, for the four pairs of 8 components. The fast pair drops below a quarter within six keys, the next two about ten times later each. The slowest keeps four fifths to the end."
 lengths = np.unique(np.logspace(0, 3.3, 150).astype(int))
 left = []
 for n in lengths:
@@ -358,7 +358,7 @@ for bias in (0.0, [-0.5, -1, -7]):  # -7 is clamped
 # %% [markdown]
 # Take eight random contents and no phase. **Predict**: where does each curve have its highest point?
 
-# %% fold="output" alt="Scores of eight random contents over distances from -40 to 40, with RoPE and with PoPE. What one sees: RoPE's curves peak at eight different places; PoPE's all peak at distance 0."
+# %% fold="output" alt="Scores of eight random contents over distances from -40 to 40, with RoPE and with PoPE. RoPE's curves peak at eight different places; PoPE's all peak at distance 0."
 near = np.arange(-40, 41)
 queries, keys = rng.standard_normal((2, 8, 1, 16))
 wide = np.repeat(queries, len(near), axis=1)
@@ -482,7 +482,7 @@ assert [a[2] - a[0] for a in without] == [3, 1]  # phi = 0 leaves no trace
 # To tell the two schemes apart from outside, repeat one token between query and key (the query's own
 # step is omitted):
 
-# %% alt="Score of a pair over the number of equal tokens between. What one sees: PaTH's score settles within a few tokens; Selective RoPE's goes on swinging."
+# %% alt="Score of a pair over the number of equal tokens between them. PaTH's score settles within a few tokens; the score of Selective RoPE keeps oscillating."
 assert np.allclose(np.diff(phi, prepend=0).cumsum(), phi, rtol=0, atol=0)
 counts = np.arange(0, 31)
 along, kept_beta = np.array([0.6, 0.8]), 0.7

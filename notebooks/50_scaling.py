@@ -12,7 +12,7 @@
 # spare the fast ones, and LongRoPE has a factor for each pair. You compute each scaling, see its price for three small
 # attention heads, and learn what it means for a KV cache.
 
-# %% fold="input" alt="Wavelength of each of 64 pairs under five schemes, and its ratio to plain RoPE. What one sees: linear lifts all pairs by 4, NTK-aware more and more, YaRN along a ramp, Llama 3 in a steep step."
+# %% fold="input" alt="Wavelength of each of 64 pairs under five schemes, and its ratio to unscaled RoPE. Linear scaling stretches all pairs by 4, NTK-aware scaling more and more, YaRN along a ramp, and Llama 3 in a steep step."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -56,7 +56,7 @@ whole = int((turns >= 1).sum())
 print(f"{whole} pairs show every angle, {64 - whole} do not")
 assert whole == 41
 
-# %% alt="Five clock faces, for pairs 0, 16, 41, 48 and 63. What one sees: the first two are full from training; in the others the long text adds a new arc beside the trained one."
+# %% alt="Five clock faces, for pairs 0, 16, 41, 48 and 63. The first two are full from training. In the others, the long sequence adds a new arc to the trained one."
 plots.seen_and_new_angles(L0 * theta, {"direct": s * L0 * theta}, [0, 16, 41, 48, 63])
 plt.show()
 
@@ -280,7 +280,7 @@ assert np.allclose(yarn, theta / s * divided + theta * (1 - divided), rtol=1e-12
 # The turns fall by the same *ratio* from pair to pair, so a line in the turns and a line in the index are
 # different curves. **Predict**: which of the two ramps keeps more of the middle pairs?
 
-# %% fold="output" alt="Share of each frequency that is kept, for three ramps, over the pair and over its turns. What one sees: over the pair YaRN is a line, the paper's ramp sags below it; over turns the paper's is the line."
+# %% fold="output" alt="Share of each frequency that is kept, for three ramps, over the pair and over its rotations. Over the pair, YaRN is a line and the paper's ramp is below it. Over rotations, the paper's ramp is the line."
 ramps = {"by parts": by_parts, "YaRN": yarn, "Llama 3": schemes["Llama 3"]}
 plots.two_ramps(turns, {n: (f / theta - 1 / s) / (1 - 1 / s) for n, f in ramps.items()})
 plt.show()
@@ -344,7 +344,7 @@ slider(
 # %% [markdown]
 # What do the schemes do to the heads?
 
-# %% alt="Scores of the near and the far head under five schemes. What one sees: near, linear moves the peak to 12 and the others leave it at 3; far, only direct comes back up."
+# %% alt="Scores of the near and the far head under five schemes. For the near head, linear scaling moves the peak to 12 and the others leave it at 3. For the far head, only direct extrapolation rises again."
 small = np.arange(17)
 near_scores = {name: score(near, small, f) for name, f in schemes.items()}
 far_scores = {name: score(far, delta[::16], f) for name, f in schemes.items()}
@@ -537,7 +537,7 @@ def decode_all(turned_cache):
 # %% [markdown]
 # **Predict** four curves, for two caches in two layers: which of them stay at zero?
 
-# %% fold="output" alt="Difference between decoding and the whole pass over 40 tokens, trained length 16. What one sees: turned keys go wrong in both layers; unturned keys are exact in layer 1, slightly off in layer 2."
+# %% fold="output" alt="Difference between decoding and one pass over all 40 tokens, with a training length of 16. Rotated keys in the cache go wrong in both layers. Unrotated keys are exact in layer 1 and slightly off in layer 2."
 reference, errors = np.array([whole_pass(t + 1) for t in range(40)]), {}
 for name, turned_cache in (("turned keys", True), ("unturned keys", False)):
     off = np.abs(decode_all(turned_cache) - reference).max(axis=-1)  # (L, layers)
@@ -613,7 +613,7 @@ phi3 = """1.03 1.05 1.05 1.08 1.23 1.23 1.3 1.45 1.6 1.65 1.9 2.86 3.69 5.42 5.4
 # ([another came in July 2024](https://github.com/ggml-org/llama.cpp/pull/8262)). **Predict**: linear, NTK-aware,
 # YaRN and Llama 3 scaling all divide the last pair by 32. By what does the searched list divide it?
 
-# %% fold="output" alt="Divisor of each of 48 pairs for a text 32 times as long. What one sees: the searched list climbs from the first pairs on, passes 32 at pair 25, where YaRN divides by 2 and Llama 3 by 1, and ends near 65."
+# %% fold="output" alt="Divisor of each of 48 pairs for a context 32 times as long. The searched list rises from the first pairs on, exceeds 32 at pair 25, where YaRN divides by 2 and Llama 3 by 1, and ends near 65."
 phi, f = np.array(phi3.split(), float), rope_frequencies(96)
 searched, a = longrope_scaling(96, 4097, np.ones(48), phi, 4096, 32)
 found = {"linear": f / 32, "NTK-aware": ntk_scaling(96, 32), "LongRoPE": searched,

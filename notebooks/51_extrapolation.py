@@ -12,7 +12,7 @@
 # be such a number system. Then you measure how attention flattens over more words, derive a factor
 # that counteracts it, and compare it with a window that limits attention.
 
-# %% fold="input" alt="Entropy over the number of keys for normal scores and for a needle, plain, divided by ln n and multiplied. What one sees: dividing is close to ln n; multiplying bends normal scores a little and a needle fully."
+# %% fold="input" alt="Entropy over the number of keys for normal scores and for a needle: unscaled, divided by ln n, and multiplied by ln n over ln of the trained length. Division is close to ln n. Multiplication bends the curve of normal scores a little and that of a needle fully."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -65,7 +65,7 @@ for p, base in ((749, 10), (1749, 6), (127, 2)):
     assert from_digits(by_formula, base) == p
 assert to_digits(749, 10, 3).tolist() == [7, 4, 9]
 
-# %% alt="The number 1749 in bases 16, 10, 8, 6 and 2, a box for each digit. What one sees: from base 16 down to base 2 the places grow from 3 to 11, and the digits get smaller."
+# %% alt="The number 1749 in bases 16, 10, 8, 6 and 2, with a box for each digit. From base 16 down to base 2, the number of digits grows from 3 to 11, and the digits get smaller."
 in_bases = {}
 for base, width in ((16, 3), (10, 4), (8, 4), (6, 5), (2, 11)):
     in_bases[base] = to_digits(1749, base, width).tolist()
@@ -208,7 +208,7 @@ print(f"base of the number system: {beta:.4f}, stretched by {s}: {wider:.4f}")
 # round within 27 positions. The figure marks each value: seen in training at this digit, a half step
 # between whole digits, or new.
 
-# %% alt="Codes of 54 positions in four ways, above as digits, below as RoPE angles. What one sees: direct is new at the top, interpolation crowds the units, a new base brings new digits but no new angles."
+# %% alt="Encodings of 54 positions in four ways, above as digits, below as RoPE angles. Direct extrapolation has new values in the highest digit. Interpolation puts the units closer together. A new base brings new digits but no new angles."
 p = np.arange(54)
 by_digits = {
     "direct": to_digits(p, 3, 4),
@@ -370,7 +370,7 @@ for n in (512, 2048, 8192):
 # while without the factor $w \to 0$ for every $a$. The factor doesn't make every needle visible. It
 # makes visibility depend on $a$, which training sets, rather than on the length.
 
-# %% alt="Weight of a needle over the number of keys for four leads, with plain scores and with the log n factor. What one sees: plain, all four fall to zero; with the factor those above 1 rise and those below fall."
+# %% alt="Weight of a needle over the number of keys for four leads, with unscaled scores and with the log n factor. Without the factor, all four fall to zero. With it, those above 1 rise and those below fall."
 many = 2.0 ** np.arange(9, 31)
 plain_w = {a: needle(many, a * math.log(trained)) for a in (1.5, 1.25, 1.0, 0.75)}
 scaled_w = {a: needle(many, a * np.log(many)) for a in plain_w}
@@ -602,7 +602,7 @@ assert np.isclose(attention_entropy(equal)[-1], math.log(r), rtol=1e-12, atol=0)
 #
 # $$(M^N)_{ij} > 0 \iff 0 \le i - j \le N(r-1)$$
 
-# %% alt="Which tokens can reach which, through one, two and four layers with a window of six. What one sees: a narrow band along the diagonal that gets wider with depth."
+# %% alt="Which tokens can reach which through one, two and four layers with a sliding window of six. A narrow band along the diagonal becomes wider with depth."
 small, reaches = window_mask(range(24), range(24), 6), {}
 distance = relative_distance(range(24), range(24))
 for depth in (1, 2, 4):

@@ -13,7 +13,7 @@
 # what it must store of earlier words (the KV cache), and which words it can no longer tell apart. At
 # the end you can choose among them.
 
-# %% fold="input" alt="The distance that four schemes put into the score, over the true distance from query 95. What one sees: RoPE's line leaves the band of trained distances at 32; ReRoPE is flat from 16 on, leaky ReRoPE rises slowly, Self-Extend climbs stairs, dual chunks are a saw."
+# %% fold="input" alt="The distance that four schemes put into the score, over the true distance from query 95. RoPE leaves the band of trained distances at 32. ReRoPE is flat from 16 on, leaky ReRoPE rises slowly, Self-Extend rises in steps, and dual chunks form a saw-tooth."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -237,7 +237,7 @@ assert decoding.round(9).tolist() == [7, 7, 7, 6, 6, 6, 5, 4, 3, 2, 1, 0]
 # a prompt (prefill) and another while it generates. In both, the step from the last near key to the
 # first distant one is not always 1:
 
-# %% alt="Self-Extend's distance around the end of a window of 6, groups of 4, for queries 20 to 23. What one sees: one line up to distance 5; from 6 on stairs that begin at another place for each query; the step at the dashed line is 1.5 or 0.5."
+# %% alt="Self-Extend's distance around the end of a window of 6, with groups of 4, for queries 20 to 23. There is one line up to distance 5. From 6 on, steps begin at a different place for each query. The step at the dashed line is 1.5 or 0.5."
 rows = {f"query {a}": self_extend_distance([a], a - np.arange(19), 6, 4)[0] for a in range(20, 24)}
 steps = [float(row[6] - row[5]) for row in rows.values()]
 print("steps at the end of the window:", steps)
@@ -285,7 +285,7 @@ everything = chunk_distance([65535], np.arange(65536), 3072, 512)
 print("largest distance of 65536 tokens:", int(everything.max()))
 assert everything.max() == 3072
 
-# %% alt="Effective distances of 32 queries and keys in four panels. What one sees: ReRoPE has one colour below a band along the diagonal, leaky ReRoPE a slow gradient, Self-Extend a staircase of blocks, dual chunks triangles on the diagonal and stripes that repeat."
+# %% alt="Effective distances of 32 queries and keys in four panels. ReRoPE has one colour below a band along the diagonal, leaky ReRoPE a slow gradient, Self-Extend a staircase of blocks, and dual chunks triangles on the diagonal and stripes that repeat."
 n = np.arange(32)
 true = relative_distance(n, n)
 maps = {"ReRoPE, $w=8$": rerope_distance(true, 8), "leaky, $s=4$": rerope_distance(true, 8, 4)}

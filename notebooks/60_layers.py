@@ -12,7 +12,7 @@
 # a block and a whole encoder. At the end you have the parts that courses usually set as homework on one page, and you
 # can read the first Transformer line by line.
 
-# %% fold="input" alt="Two data paths from left to right with attention and feed-forward on branches. What one sees: in post-norm both norms stand on the thick main line; in pre-norm on the branches, and one more on the line, after the last block."
+# %% fold="input" alt="Two data paths from left to right, with attention and feed-forward networks on branches. In post-norm, both norms are on the thick main line. In pre-norm, they are on the branches, with one more norm on the main line after the last block."
 import math
 from functools import partial
 
@@ -147,7 +147,7 @@ for name, f in functions.items():
 assert np.allclose(gelu(x, "tanh"), gelu(x), rtol=0, atol=5e-4)  # GPT-2's form
 show_source(gelu, silu)
 
-# %% alt="ReLU, GELU and SiLU on the left, their slopes on the right. What one sees: the smooth ones dip below zero, and their slopes pass 1 and reach below 0; that of ReLU jumps from 0 to 1."
+# %% alt="ReLU, GELU and SiLU on the left, their slopes on the right. The smooth functions dip below zero, and their slopes exceed 1 and fall below 0. The slope of ReLU jumps from 0 to 1."
 slopes = {n: value_and_grad(lambda x, f=f: np.sum(f(x)))(x)[1] for n, f in functions.items()}
 for name, f in functions.items():  # a derivative, by differences, away from the kink
     away = np.abs(x) > 0.01
@@ -434,7 +434,7 @@ assert np.allclose(np.square(normed).sum(axis=-1), 4, rtol=0, atol=1e-9)
 # As a third choice, the cell normalises each whole sequence. There are 2 sequences of 3 tokens of 4 components.
 
 
-# %% alt="Three tables of six tokens by four components with their means. What one sees: the means are 0 in each row for layer norm, in each column for batch norm, and in neither for whole-sequence norm."
+# %% alt="Three tables of six tokens by four components, with their means. The means are 0 in each row for layer norm, in each column for batch norm, and in neither for whole-sequence norm."
 def over(axes, x):
     """Mean 0 and variance 1 over some axes."""
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
@@ -523,7 +523,7 @@ assert np.array_equal(pre(x, lambda z: z**2), x + norm(x) ** 2)
 # %% [markdown]
 # **Predict** how the two change the gradients of the stack of 24 networks, with Xavier's rule as before.
 
-# %% fold="output" alt="Gradient norms of 24 layers in four wirings, on a log axis. What one sees: plain at a millionth, residual at hundreds and more, post-norm and pre-norm near one, pre-norm falling slowly."
+# %% fold="output" alt="Gradient norms of 24 layers in four sublayer arrangements, on a log axis. Without residual connections they are at a millionth, with only residual connections at hundreds and more. Post-norm and pre-norm are near one, and pre-norm falls slowly."
 stacks["post-norm"] = gradient_norms(post, 24, seeds=6)
 stacks["pre-norm"] = gradient_norms(pre, 24, seeds=6, end=norm)
 assert all(0.1 < v < 1 for name in ("post-norm", "pre-norm") for v in stacks[name])
@@ -952,7 +952,7 @@ for values in measured["post-norm"].values():
 #   \approx\frac{c}{\sqrt{1+N\sigma^2}}\sqrt{\frac{1+N\sigma^2}{1+n\sigma^2}}
 #   =\frac{c}{\sqrt{1+n\sigma^2}}$$
 
-# %% alt="Dots of measured gradient norms of 6, 12 and 24 layers on predicted lines. What one sees: a level line for post-norm; for pre-norm one falling curve that serves all depths."
+# %% alt="Dots of the measured gradient norms of 6, 12 and 24 layers are on the predicted lines. Post-norm has a level line; pre-norm has one falling curve for all depths."
 layers = np.arange(1, 25)
 law_pre = c / np.sqrt(1 + layers * sigma**2)
 measured["pre-norm"] = {n: gradient_norms(pre, n, seeds=20, end=norm) for n in (6, 12, 24)}
@@ -1032,7 +1032,7 @@ def transformer_gradients(place, seeds=3, unlike=False, **choices):
     return np.mean(norms, axis=0)
 
 
-# %% alt="Gradient norms of W_2 by layer, encoder and decoder of 12 blocks, log axis. What one sees: all lie between 0.2 and 1 but for the post-norm decoder, which sinks to 0.02 at its first block."
+# %% alt="Gradient norms of W_2 by layer, encoder and decoder of 12 blocks, on a log axis. All are between 0.2 and 1, except for the post-norm decoder, which falls to 0.02 at its first block."
 by_norm = {f"{p}-norm": transformer_gradients(p) for p in ("post", "pre")}
 for name, stacks in by_norm.items():
     a, b = (f"{v[0]:.2f} to {v[-1]:.2f}" for v in stacks)

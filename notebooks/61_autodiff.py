@@ -12,7 +12,7 @@
 # ordinary NumPy code. Then you use the gradients to train, by gradient descent and its improvements: momentum, Adam,
 # weight decay and clipping. At the end a small attention layer learns where to look.
 
-# %% fold="input" alt="A graph of five boxes: x and y lead to u, u and x lead to v, v leads twice to L. Each box shows its value and its gradient, each arrow its slope; x collects 16 and 48 to 64."
+# %% fold="input" alt="A graph of five boxes: x and y lead to u, u and x lead to v, and v leads twice to L. Each box shows its value and its gradient, each arrow its slope. The gradients 16 and 48 add up to 64 at x."
 import math
 
 import matplotlib.pyplot as plt
@@ -561,7 +561,7 @@ for t in range(1, 61):
 assert np.allclose(adam[1] - adam[0], -0.5, rtol=0, atol=1e-6)
 show_source(adamw_state, adamw)
 
-# %% alt="Three paths on the level lines of a long bowl. What one sees: gradient descent zigzags slowly along the valley, momentum swings widely across it and arrives first, Adam starts on the diagonal, overshoots and comes back."
+# %% alt="Three paths on the level lines of an elongated bowl. Gradient descent zigzags slowly along the valley. Momentum swings widely across it and arrives first. Adam starts on the diagonal, overshoots and comes back."
 paths = {"gradient descent, best rate 2/26": descend(lambda p, g, state: sgd(p, g, 2 / 26), 60)}
 paths |= {"momentum": swift, "Adam": adam}
 assert (np.diff(np.sign(swift[:16, 1])) != 0).all() and abs(swift[:, 1]).max() > 1.9  # it swings
@@ -654,7 +654,7 @@ def look_back(params, tokens):
     return np.mean((output[:, 0, 1:] - np.eye(8)[tokens[:, :-1]]) ** 2), weights
 
 
-# %% alt="Left: falling losses of SGD with momentum and of AdamW. Middle: the learned bias, high at distance 1 alone. Right: attention weights, bright on the cells one left of the diagonal."
+# %% alt="Left: falling losses of SGD with momentum and of AdamW. Middle: the learned bias, high only at distance 1. Right: attention weights, bright on the cells one left of the diagonal."
 gradient, losses = value_and_grad(lambda params, tokens: look_back(params, tokens)[0]), {}
 for name in ("SGD, momentum", "AdamW"):
     rng, state, losses[name] = np.random.default_rng(0), None, np.zeros(150)
@@ -846,7 +846,7 @@ assert np.isclose(central, h**2 / 6 * f_3, rtol=0.01, atol=0)
 #
 # (The best step is where the error's derivative vanishes.) **Predict** the best step as a power of ten.
 
-# %% fold="output" alt="Errors of three difference quotients over the step, on log axes. What one sees: valleys; the central one in float64 is deepest near the predicted step, float32 turns up near a thousandth."
+# %% fold="output" alt="Errors of three difference quotients over the step size, on log axes. All curves have a minimum. The central quotient in float64 has the lowest, near the predicted step; float32 rises again near a thousandth."
 steps, epsilon, half = 2.0 ** -np.arange(3, 46), 2.0**-53, np.float32(0.5)
 law, best = steps**2 / 6 * f_3 + epsilon * value / steps, (3 * epsilon * value / f_3) ** (1 / 3)
 central = np.array([abs((f(0.5 + h) - f(0.5 - h)) / (2 * h) - f_1) for h in steps])

@@ -12,7 +12,7 @@
 # it should predict, or the encoder passes on too little, or positions are left out. At the end you can write a training
 # loop, and find mistakes that no error message reports.
 
-# %% fold="input" alt="Two towers of boxes. Left, the encoder: letters, embedding, self-attention both ways, feed-forward, memory. Right, the decoder: shifted inputs, masked self-attention, cross-attention to the memory, feed-forward, logits."
+# %% fold="input" alt="Two towers of boxes. The encoder on the left has letters, embedding, self-attention in both directions, feed-forward network and memory. The decoder on the right has shifted inputs, masked self-attention, cross-attention to the memory, feed-forward network and logits."
 import math
 import tempfile
 from dataclasses import replace
@@ -239,7 +239,7 @@ assert not moved[: 3 + 1].any() and moved[3 + 1 :].all()
 # Row 3, which must predict that target, does not change, because it cannot see the target. Shift and mask are needed
 # *together*. The figure shows what each row sees with both, and with one missing.
 
-# %% alt="Three grids of inputs seen by each row. With shift and mask no row sees its own target. Without the shift the answer lies on the diagonal, without the mask one place right of it; both are marked red."
+# %% alt="Three grids of the inputs that each row sees. With shift and mask, no row sees its own target. Without the shift the answer is on the diagonal, without the mask one place right of it; both are marked red."
 letters, shown = list("snoops$"), list("^snoops")
 panels = [
     ("shift and mask", see, shown, [-1] * 7),
@@ -474,7 +474,7 @@ assert exact_match(beginning, held_out) == 0 and exact_match(params, held_out) >
 # seed 0), so that they are the same on every machine. Row $t$ must predict letter $n-1-t$ of
 # the source. **Predict** where in the map of cross-attention the large weights lie.
 
-# %% fold="output" alt="Cross-attention maps of spoons and question. In both, the large weights run along the anti-diagonal, from the last source letter in the first row to the first letter; neighbours share some."
+# %% fold="output" alt="Cross-attention maps of spoons and question. In both, the large weights are on the anti-diagonal, from the last source letter in the first row to the first letter; neighbours share some weight."
 stored = load("results/reversal.npz")
 kept = stored["params"]
 for string, map_ in stored["maps"].items():
@@ -562,7 +562,7 @@ assert 0.9 < tests["RoPE"]["exact"][1] < 0.95
 # *given*: tokens right when the true prefix is given (the two cheats are also given the answer). *free*: when the
 # model continues its own prefix. *exact*: strings without a mistake.
 
-# %% alt="Left: losses of five trainings on a log scale. No shift and no causal mask fall fastest and lowest, then the right one; one vector and no positions stay high. Right: exact match 100, 0, 0, 40 and 4 per cent."
+# %% alt="Left: losses of five training runs on a log scale. No shift and no causal mask fall fastest and lowest, then the correct one; one vector and no positions stay high. Right: exact match is 100, 0, 0, 40 and 4 per cent."
 percent = {name: 100 * float(tests[name]["exact"][1]) for name in curves}
 lowest = sorted(curves, key=lambda name: curves[name][-1])
 assert set(lowest[:2]) == {"no shift", "no causal mask"}
@@ -581,7 +581,7 @@ plt.show()
 #
 # With one vector 40% of the strings are right. Which ones?
 
-# %% alt="Exact match against the length of the string. With one vector for each letter it stays at 100 per cent; with one vector in all it falls from 100 at three letters to 0 at ten."
+# %% alt="Exact match against the length of the string. With one vector per letter it stays at 100 per cent; with one vector in all it falls from 100 at three letters to 0 at ten."
 each, one = (100 * tests[n]["exact by length"] for n in ("as it should be", "one vector in all"))
 by_length = {"one vector for each letter": each, "one vector in all": one}
 assert (each > 99).all() and (np.diff(one) < 0).all()

@@ -12,7 +12,7 @@
 # sampling and beam search, let a small model draft for a large one (speculative decoding), and give tokens the right
 # positions when prompts are padded or old tokens dropped.
 
-# %% fold="input" alt="Two grids of steps by tokens. Without a cache every token of each prefix is computed again, 14 cells in red. With a cache only new ones are red, 5 cells; the others are blue, taken from the cache."
+# %% fold="input" alt="Two grids of steps by tokens. Without a KV cache, every token of each prefix is computed again: 14 cells in red. With a cache only new tokens are red, 5 cells; the others are blue, taken from the cache."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -248,7 +248,7 @@ for D in (64, 4096):
     print(f"D = {D:4}: equal at n = {6 * D:6,}; token {2 * D:,} costs {growth:.2f} times token 1")
     assert with_a_cache(6 * D, D, 1, 0) == 2 * with_a_cache(0, D, 1, 0)
 
-# %% alt="Left, log-log: multiplications for token n; without a cache a steep line, with one a line that is flat up to a hundred tokens, then rises. Right: measured milliseconds over 256 tokens; without a cache a rising curve, with one flat near the bottom."
+# %% alt="Left, log-log: multiplications for token n. Without a KV cache the line is steep; with one it is flat up to a hundred tokens, then rises. Right: measured milliseconds over 256 tokens. Without a cache the curve rises; with one it is flat near the bottom."
 times = load("results/decoding.npz")
 n = 2.0 ** np.arange(0, 15)
 counts = {"with a cache": with_a_cache(n, 64, 2, 51), "without": n * with_a_cache(n, 64, 2, 51)}
@@ -405,7 +405,7 @@ assert np.ptp(tempered_by_loops(z, 1e6)) < 1e-4
 # change which logits are largest. For top-p it does: a higher temperature makes the distribution flatter, so it never
 # takes fewer tokens to reach $p$, and often more.
 
-# %% alt="Four bar charts of the next character after of the re. At temperature 0.5 f dominates; at 1 f, d and s share; at 2 many characters have some chance; top-k 3 leaves f, d and s alone."
+# %% alt="Four bar charts of the character that follows of the re. At temperature 0.5, f dominates. At 1, f, d and s share. At 2, many characters have some probability. Top-k with k = 3 leaves only f, d and s."
 panels = {f"$T$ = {T}": tempered_by_loops(z, T)[order[:10]] for T in (0.5, 1.0, 2.0)}
 panels["$T$ = 1, top-k = 3"] = tempered_by_loops(z, 1.0, top_k=3)[order[:10]]
 spread = [
@@ -585,7 +585,7 @@ def forgets(encoding):
     return Forgets(**vars(encoding))
 
 
-# %% fold="output" alt="Largest error of a logit against the position of the token, for sinusoidal, RoPE, T5, ALiBi and no encoding. All but no encoding are off from position 1 on; at position 0 all are right."
+# %% fold="output" alt="Largest error of a logit against the position of the token, for sinusoidal, RoPE, T5, ALiBi and no encoding. All except no encoding are wrong from position 1 on; at position 0 all are right."
 errors, colours = {}, ["none", "sinusoidal", "rope", "t5", "alibi"]
 for name in colours:
     chosen = Model(4, every_encoding(10)[name])
@@ -669,7 +669,7 @@ print("renumbered:", (len(kept) - np.arange(4)).tolist())
 # Predict: which encodings cannot move up, even with unrotated keys? Which one needs the three removed tokens, no matter
 # what is kept of the others?
 
-# %% fold="output" alt="A grid of ten groups of encodings. Left, what is held: keys plain, coded, turned or raw, positions, sums of gates. Right, what may be done: reading in pieces, counting padding, losing tokens, moving up; mostly blue for yes, with red no and yellow for raw keys alone."
+# %% fold="output" alt="A grid of ten groups of encodings. Left, what is cached: keys plain, encoded, rotated or raw, positions, sums of gates. Right, what is allowed: reading in pieces, counting padding, dropping tokens, moving up. Most cells are blue for yes, some red for no or yellow for only with raw keys."
 from textwrap import fill
 
 from pe_numpy.judging.schemes import every_scheme

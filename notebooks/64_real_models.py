@@ -12,7 +12,7 @@
 # what other families change, and how small the error of a wrong setting can look. At the end you can
 # run a released model and judge whether a reimplementation is right.
 
-# %% fold="input" alt="A grid of tiny models by ten parts, filled where a model has the part. What one sees: RoPE goes with gates and with norms without a shift, but for GPT-NeoX and RoFormer; GPT-2, BERT and ViT have tables, biases and shifts; BLOOM, MPT and T5 have a number a distance."
+# %% fold="input" alt="A grid of tiny models by ten parts, filled where a model has the part. RoPE goes with gates and with norms without a shift, except for GPT-NeoX and RoFormer. GPT-2, BERT and ViT have tables, biases and shifts. BLOOM, MPT and T5 have one number per distance."
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -251,7 +251,7 @@ for name, (ours, change) in to_llama.items():
     print(f"{name:24} {steps[-1][1]:.0e}")
 assert steps[-1][1] < 1e-6 < 1e-5 < steps[-2][1]
 
-# %% alt="Largest error of the logits after each step, on a logarithmic axis. What one sees: 0.1 and more for all but the last two steps of each model; before the last, with the wrong form of GELU or the wrong eps, between 1e-5 and 1e-3; then below 1e-6, for GPT-2 at the left edge or beyond."
+# %% alt="Largest error of the logits after each step, on a logarithmic axis. It is 0.1 or more for all but the last two steps of each model. Before the last, with the wrong form of GELU or the wrong eps, it is between 1e-5 and 1e-3; then below 1e-6, for GPT-2 at the left edge or beyond."
 plots.errors_of_steps([(name, max(e, 1e-8)) for name, e in steps])
 plt.show()
 

@@ -12,7 +12,7 @@
 # wrong words. You get one table of twelve such conventions, with who uses what, and a function for
 # each conversion. You measure what each forgotten conversion costs, and learn tests that detect it.
 
-# %% fold="input" alt="Eight groups of strips of cells, coloured by what a cell means. What one sees: in six groups the same colours stand in another order; for masks and ALiBi they stay in place and have other names."
+# %% fold="input" alt="Eight groups of strips of cells, coloured by what a cell means. In six groups the same colours are in a different order. For masks and ALiBi they stay in place and have different names."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -141,7 +141,7 @@ def moved(a, b):
     return 1 - np.minimum(a, b).sum(axis=-1).mean()
 
 
-# %% alt="Twelve pairs of attention maps, blue as it should be and red with a convention forgotten. What one sees: red cells elsewhere in every pair; the wrong mask fills the other triangle; gains near 0 make the map flat."
+# %% alt="Twelve pairs of attention maps, blue when correct and red when a convention is ignored. The red cells differ in every pair. The wrong mask fills the other triangle, and gains near 0 make the map flat."
 shares = {row: moved(right[row], forgot[row]) for row in right}
 for row, share in shares.items():
     print(f"{row:14} {share:4.0%}", end="\n" if row in list(shares)[3::4] else " " * 4)

@@ -12,7 +12,7 @@
 # cases. A program then recognises each scheme from its scores, without its name. At the end you can
 # say what any new encoding does, and test whether yours is relative.
 
-# %% fold="input" alt="A table of 42 schemes in nine groups of colours and 14 tests; in the cells ticks, dashes and words, some cells empty. What one sees: rows of one colour share most of their cells; eight rows of the turns are equal."
+# %% fold="input" alt="A table of 42 schemes in nine groups of colours and 14 tests, with ticks, dashes, words or nothing in the cells. Rows of one colour share most of their cells. Eight rows of rotations are equal."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -200,7 +200,7 @@ assert np.allclose(exponential(np.diag([0, -2])), np.diag([1, np.exp(-2)]), rtol
 # *nilpotent* one, $A^2=0$, makes a line. A diagonal $A$ makes a decay. The last panel has all of
 # them:
 
-# %% alt="Four generators as small matrices and, below each, the score over the distance. What one sees: two signs across the diagonal make a wave, one entry off it a falling line, the diagonal a decay, all three a wave that swells and fades."
+# %% alt="Four generators as small matrices and, below each, the score over the distance. Two entries of opposite sign across the diagonal make a wave, one entry off the diagonal a falling line, the diagonal a decay, and all three a wave that grows and fades."
 zero, turn = np.zeros((4, 4)), np.zeros((4, 4))
 turn[:2, :2] = turn[2:, 2:] = [[0, -0.5], [0.5, 0]]
 line, decay = zero.copy(), -0.05 * np.eye(4)
@@ -335,7 +335,7 @@ assert np.allclose(terms @ u, score, rtol=0, atol=1e-6 * np.abs(score).max())
 # **Predict** which of these stay small as the text grows: $\cos\frac D2$, $D$, $e^{-D/9}$, $|D|$,
 # $\min(|D|,4)$, T5's buckets.
 
-# %% fold="output" alt="Rank of the matrix h(i - j) for 4 to 64 positions, on logarithmic axes. What one sees: the cosine and the line stay at 2, the exponential at 1; the absolute distance, the capped one and T5's table rise with the size."
+# %% fold="output" alt="Rank of the matrix h(i - j) for 4 to 64 positions, on logarithmic axes. The cosine and the line stay at 2, the exponential at 1. The absolute distance, the capped distance and T5's table rise with the size."
 functions = {
     "$e^{-D/9}$": lambda d: np.exp(-d / 9),
     r"$\cos\frac{D}{2}$": lambda d: np.cos(d / 2),
@@ -609,7 +609,7 @@ assert not caught["keys counted from 0"].pairwise and not caught["slower in long
 # path apart, two variants, and "other". The *cross term* is the score without the terms of one side:
 # $s(q,k)-s(q,0)-s(0,k)+s(0,0)$.
 
-# %% alt="A tree of questions that leads from a score function to its move. What one sees: pairwise, one number, linear, cross term, from above to below; nine leaves, each at most five questions away."
+# %% alt="A tree of questions that leads from a score function to its operation: pairwise, one number, linear, cross term, from top to bottom. It has nine leaves, each at most five questions away."
 show_source(Properties.move.fget)
 plots.algebra_tree()
 plt.show()

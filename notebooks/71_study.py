@@ -12,7 +12,7 @@
 # one fact among many. Chance is asked at each step. At the end you can say what each encoding keeps,
 # and how to run such a comparison yourself.
 
-# %% fold="input" alt="Needles found over loss on a long text, thirteen models, an arrow from the shortest training to the longest that both tasks have. What one sees: Shaw, DeBERTa, Transformer-XL, T5 and ReRoPE end in the upper left corner, ALiBi below it; sinusoidal, learned, TUPE and direct RoPE go to the right."
+# %% fold="input" alt="Needles found over loss on a long text for thirteen models, with an arrow from the shortest training to the longest that both tasks have. Shaw, DeBERTa, Transformer-XL, T5 and ReRoPE end in the upper left corner, ALiBi below it. Sinusoidal, learned, TUPE and direct RoPE move to the right."
 from itertools import product
 import matplotlib.pyplot as plt
 import numpy as np
@@ -101,7 +101,7 @@ assert abs(entropy - language["entropy"]) < 1e-9
 # how much context precedes them, and with it their index $i$. Only the needle has one target, its
 # last, and new windows for each length.
 
-# %% alt="Four bars, right ends aligned: windows of 32, 64, 128 and 256 tokens. What one sees: the last 16 tokens, those to be predicted, are the same in all four; only the context grows."
+# %% alt="Four bars with aligned right ends: windows of 32, 64, 128 and 256 tokens. The last 16 tokens, those to be predicted, are the same in all four; only the context grows."
 lengths = [32, 64, 128, 256]
 plots.windows_of_the_test(lengths, asked=16)
 plt.show()
@@ -182,7 +182,7 @@ looks = {"as trained, $L$ = 32": weight_by_distance(live, 32)}
 for scaling, name in (("direct", "direct"), ("linear", "linear"), ("dynamic_ntk", "dynamic NTK")):
     looks[f"{name}, $L$ = 128"] = weight_by_distance(replace(live, scaling=scaling), 128)
 
-# %% alt="Attention weight over distance, four heads, four panels. What one sees: sharp peaks at 3 as trained; read directly at 128 one head keeps half of its peak; with linear scaling broad peaks at 12; with dynamic NTK peaks at 3 and small ones at 9."
+# %% alt="Attention weight over distance, four heads, four panels. As trained, there are sharp peaks at 3. Read directly at 128, one head keeps half of its peak. Linear scaling has broad peaks at 12, and dynamic NTK has peaks at 3 and small ones at 9."
 plots.attention_by_distance(looks, places=3)
 plt.show()
 assert looks["direct, $L$ = 128"].mean(axis=0).sum() < 0.2
@@ -298,7 +298,7 @@ assert verdict({1: 0, 4: 1}) == "depends on the budget: not decided at 1, lower 
 # **Predict**: sort the ten into three groups. Which curves stay flat, which creep up, which jump? And
 # what does more training do to each?
 
-# %% fold="output" alt="Loss over test length at three budgets, two languages, ten encodings. What one sees: with more training sinusoidal, learned and RoPE start lower and jump higher; the line of T5 comes down until it is flat; Shaw, Transformer-XL, DeBERTa and ALiBi are flat throughout."
+# %% fold="output" alt="Loss over test length at three budgets, two languages, ten encodings. With more training, sinusoidal, learned and RoPE start lower and rise higher. The line of T5 comes down until it is flat. Shaw, Transformer-XL, DeBERTa and ALiBi are flat throughout."
 curves = {}
 for title, task in (("Markov language", "markov"), ("text", "text")):
     for budget in (1, 4, 10):
@@ -356,7 +356,7 @@ for task in ("markov", "text"):
 #
 # The **learning curves** show it step by step, on the Markov language.
 
-# %% alt="Loss over steps, ten panels, a line for each length from 32 to 256. What one sees: for sinusoidal, learned, TUPE, RoPE and no code the lines open like scissors; for T5 they open and close again; for Shaw, Transformer-XL, DeBERTa and ALiBi they lie on each other."
+# %% alt="Loss over steps in ten panels, a line for each length from 32 to 256. For sinusoidal, learned, TUPE, RoPE and no encoding the lines move apart. For T5 they move apart and come together again. For Shaw, Transformer-XL, DeBERTa and ALiBi they coincide."
 drawn = {name: book.curve("markov", name, 10) for name in plots.NAMES}
 plots.learning_curves(drawn, lengths, floor=entropy)
 plt.show()
@@ -435,7 +435,7 @@ assert not any(words.startswith("higher") for (_, n), words in said.items() if n
 # languages. Draw its two other panels on paper.
 
 
-# %% fold="output" alt="Small panels: ten encodings, rows for two languages, offset and needle, a line for each budget. What one sees: Shaw, Transformer-XL and DeBERTa are straight in all rows; ALiBi is flat on languages, gains at the offset with the budget and falls at the needle; RoPE fails in all rows."
+# %% fold="output" alt="Small panels: ten encodings, rows for two languages, offset and needle, a line for each budget. Shaw, Transformer-XL and DeBERTa are straight in all rows. ALiBi is flat on languages, gains at the offset with the budget and falls at the needle. RoPE fails in all rows."
 def all_tasks(models, **choices):
     """Means by task, model and budget; a model is an encoding and a reading."""
     found = {}
@@ -504,7 +504,7 @@ print("loss on text at 256, T5 against ALiBi:", book.compare("text", "t5", "alib
 # ([chapter 52](52_new_places.ipynb)). Nothing is trained again. **Predict** which of the seven keeps
 # all four rows.
 
-# %% fold="output" alt="Small panels, a column for each of seven readings of RoPE, rows as before. What one sees: direct reading fails in all rows, linear in all but the needle, dynamic NTK and YaRN bend, ReRoPE and Self-Extend are straight everywhere, streaming falls at the needle alone."
+# %% fold="output" alt="Small panels, a column for each of seven readings of RoPE, rows as before. Direct reading fails in all rows, linear in all but the needle. Dynamic NTK and YaRN bend, ReRoPE and Self-Extend are straight everywhere, and streaming falls only at the needle."
 readings = all_tasks({name: ("rope", name) for name in plots.READINGS})
 plots.small_multiples(readings, lengths, plots.READINGS)
 plt.show()

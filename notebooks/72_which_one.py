@@ -12,7 +12,7 @@
 # a census shows what released models use. At the end you can choose a positional encoding, say what
 # your choice rests on, and test that your program computes it.
 
-# %% fold="input" alt="A table of fifteen encodings by thirteen questions, green for yes. What one sees: no row is all green; only ALiBi falls with distance; RoPE lacks three; codes in the token vector and Shaw alone tell equal words apart."
+# %% fold="input" alt="A table of fifteen encodings by thirteen questions, green for yes. No row is all green. Only ALiBi falls with distance, and RoPE lacks three. Only encodings in the token vector and Shaw distinguish equal words."
 import matplotlib.pyplot as plt
 
 from pe_numpy.book.show import show_source
@@ -524,7 +524,7 @@ assert at_eight == [*vectors, *places] and at_four == ["t5", *at_eight, *tuned]
 # billion parameters, by default or in a model that it names. **Predict** since when most of them
 # rotate.
 
-# %% fold="output" alt="Models from 2017 to 2026 on a line for each encoding, and below the share of each place by year among the families. What one sees: token vector on the left, score in the middle, dozens of green dots on the right; bars mostly green since 2023, nearly all since 2024; the rest is grey, in 2026 red."
+# %% fold="output" alt="Models from 2017 to 2026 on one line per encoding; below, each place's share of the families by year. Token vectors are on the left, the score in the middle, and dozens of green dots on the right. Bars are mostly green since 2023, nearly all since 2024; the rest is grey, in 2026 red."
 from collections import Counter
 
 from pe_numpy.book.census import candidates, census, users_of
@@ -681,7 +681,7 @@ def scores_of(f, p):
 # %% [markdown]
 # **Predict** it for the most famous one: shift all positions, and the scores do not change.
 
-# %% fold="output" alt="Which of ten wrong versions of rope is caught by which of seven checks. What one sees: shape, norm, position 0 and the shift catch next to nothing; scores catch eight; one vector at position 3 catches all ten."
+# %% fold="output" alt="Which of ten wrong versions of rope is caught by which of seven checks. Shape, norm, position 0 and the shift catch almost nothing. Scores catch eight, and one vector at position 3 catches all ten."
 checks = {
     "shape": lambda f: f(x, p).shape == x.shape,
     "norms are kept": lambda f: close((f(x, p) ** 2).sum(-1), (x**2).sum(-1)),
@@ -892,7 +892,7 @@ panels["RoPE, Transformer-XL"] = {name: clocks(t) @ c for name, t in mends.items
 # %% [markdown]
 # **Predict**: which of the six are right beyond 32?
 
-# %% fold="output" alt="Six panels: what each encoding makes of a straight penalty within the trained grey band and beyond. What one sees: sinusoids go wrong even near by, the table stops, clocks bend away, T5 and Shaw go flat, ALiBi goes on."
+# %% fold="output" alt="Six panels: what each encoding makes of a linear penalty within the trained grey band and beyond. Sinusoids are wrong even nearby, the table ends, clocks bend away, T5 and Shaw become flat, and ALiBi continues."
 buckets = t5_bucket(d, 16, 32, bidirectional=False)
 features = {"T5": np.eye(16)[buckets], "Shaw, DeBERTa": np.eye(17)[np.minimum(d, 16)]}
 for title, F in (features | {"ALiBi": d[:, None] * 1.0}).items():

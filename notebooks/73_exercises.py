@@ -11,7 +11,7 @@
 # known way, and so it can often name your mistake. Here you see how far you can trust such a name, and which
 # inputs hide mistakes. At the end you can check your own functions, or the homework of a whole class.
 
-# %% fold="input" alt="Nine heat maps of codes over 40 positions and 16 components: the right one and eight wrong ones, among them all sines first, and waves that get faster to the right."
+# %% fold="input" alt="Nine heat maps of encodings over 40 positions and 16 components: the right one and eight wrong ones, among them one with all sines first and one whose waves get faster to the right."
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -121,7 +121,7 @@ def relative(scores):
 # %% [markdown]
 # **Predict** how many of ten wrong versions still have them.
 
-# %% fold="output" alt="Nine heat maps of scores over query and key position: the right one with constant diagonals, and eight wrong ones; only both sines with a plus has none."
+# %% fold="output" alt="Nine heat maps of scores over query and key position: the right one with constant diagonals, and eight wrong ones, of which only the one with a plus before both sines lacks constant diagonals."
 from pe_numpy import rope
 
 right = scores_with(rope)
@@ -381,7 +381,7 @@ assert "a line failed, and the rest is judged" in shell("check eve.py")
 #
 # Right, wrong, broken, hostile and copied files are part of this book's tests (`tests/trial`), for three functions.
 
-# %% alt="Bars: how often each verdict was given to softmax, sinusoidal and rope in a class of sixty. Most are right; turned the other way is the commonest mistake."
+# %% alt="Bars show how often each verdict was given to softmax, sinusoidal and rope in a class of sixty. Most answers are right; rotating in the wrong direction is the most common mistake."
 from collections import Counter
 
 with open("results/class.csv", encoding="utf-8") as file:
