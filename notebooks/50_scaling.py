@@ -686,8 +686,8 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #   `max_position_embeddings`. A fixed NTK-aware base is only a larger `rope_theta`.
 #   [Config keys](#config-keys-of-rope-scaling-two-names-for-the-trained-length).
 # - **What does each scaling do?** `linear` divides all frequencies by $s$. NTK-aware takes the base $b\,s^{d/(d-2)}$,
-#   so the last is divided by $s$. YaRN and Llama 3 keep fast pairs and divide slow ones. LongRoPE searches each
-#   divisor. [All](#all-rope-scalings-compared), [NTK](#ntk-aware-scaling-change-the-base),
+#   so the last is divided by $s$. YaRN and Llama 3 keep fast pairs and divide slow ones. LongRoPE
+#   searches divisors. [All](#all-rope-scalings-compared), [NTK](#ntk-aware-scaling-change-the-base),
 #   [LongRoPE](#longrope-a-divisor-for-each-pair).
 # - **What is Llama 3's rule?** Pairs of more than 4 turns (`high_freq_factor`) in the trained length 8192 are kept. Less
 #   than 1 (`low_freq_factor`): divided by the factor, 8. The rest: mixed linearly. [Llama 3](#llama-3s-rope-scaling).
