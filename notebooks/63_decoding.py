@@ -400,7 +400,8 @@ assert np.ptp(tempered_by_loops(z, 1e6)) < 1e-4
 # $T=1$ is the model's own distribution. Toward $T=0$ all probability moves to the largest logit, which is greedy
 # again. Toward infinity all characters become equally likely. **Top-k** draws only among the $k$ most probable
 # tokens. **Top-p**, or nucleus sampling, draws among the fewest tokens whose probabilities add up to $p$
-# ([exercise 3](#exercise-3-top-p-nucleus-sampling)). The usual order is temperature, top-k, top-p, and `sample` also
+# ([exercise 3](#exercise-3-top-p-nucleus-sampling)). transformers 5.23.0 applies temperature, top-k, top-p in this
+# order (`generation/utils.py`), and `sample` also
 # applies the temperature before top-k. For top-k the order makes no difference, because a division by $T$ does not
 # change which logits are largest. For top-p it does: a higher temperature makes the distribution flatter, so it never
 # takes fewer tokens to reach $p$, and often more.
