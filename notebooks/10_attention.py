@@ -594,7 +594,7 @@ plt.show()
 #
 # ## Fully masked rows: NaN or zeros? (second reading)
 #
-# If all scores of a row are masked, what should the softmax return? The formula gives 0/0. Three
+# What should the softmax of a fully masked row return? The formula gives 0/0, which is NaN. Three
 # conventions are in use:
 #
 # - **zeros** (this package)
