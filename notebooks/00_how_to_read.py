@@ -147,7 +147,7 @@ before, minutes = {}, {}
 for part in book["part"]:
     for chapter in part["chapter"]:
         minutes[chapter["stem"]] = chapter["minutes"]
-        assert set(chapter["needs"]) <= set(before)  # earlier chapters alone
+        assert set(chapter["needs"]) <= set(before)  # earlier chapters only
         before[chapter["stem"]] = {*chapter["needs"]}.union(*map(before.get, chapter["needs"]))
 for route in book["route"][:2]:
     known = set(route.get("knows", []))
@@ -222,10 +222,10 @@ i, j = np.arange(4)[:, None], np.arange(4)[None, :]
 print("i - j:", (i - j).tolist())
 assert np.array_equal(relative_distance(np.arange(4), np.arange(4)), i - j)
 q, k = np.random.default_rng(2).standard_normal((2, 1, 8))
-m, n = 5, 2  # the key stands three tokens before its query
+m, n = 5, 2  # the key is three tokens before its query
 score = (rope(q, [m]) @ rope(k, [n]).T).item()
 past, future = (rope(q, [m - n]) @ k.T).item(), (rope(q, [n - m]) @ k.T).item()
-print(f"score {score:.4f}; q turned by m - n {past:.4f}, by n - m {future:.4f}")
+print(f"score {score:.4f}; q rotated by m - n {past:.4f}, by n - m {future:.4f}")
 assert np.isclose(score, past, rtol=0, atol=1e-12) and abs(score - future) > 0.1
 
 # %% [markdown]
@@ -264,7 +264,7 @@ R = rope_matrix(2, rope_frequencies(8))  # stands to the left of a column
 as_columns = np.stack([R @ token for token in X])
 assert np.allclose(as_columns, X @ R.T, rtol=0, atol=1e-12)  # the same for a batch of rows
 assert np.allclose(as_columns, rope(X, np.full(3, 2)), rtol=0, atol=1e-12)
-assert not np.allclose(as_columns, X @ R, rtol=0, atol=0.1)  # this turns the other way
+assert not np.allclose(as_columns, X @ R, rtol=0, atol=0.1)  # this rotates in the other direction
 
 # %% [markdown]
 # ### The scale and the bias of a score
@@ -292,7 +292,9 @@ assert np.allclose(attention(Q, Keys, V, bias=b)[0], expected, rtol=0, atol=1e-1
 
 # %%
 causal = causal_mask(np.arange(4), np.arange(4))  # (L, S)
-padding = padding_mask([4, 2], size=4)  # (B, 1, 1, S): the second sequence has two real tokens
+padding = padding_mask(
+    [4, 2], size=4
+)  # (B, 1, 1, S): the second sequence has two non-padding tokens
 print((causal & padding)[1, 0].astype(int).tolist())
 q = k = v = np.ones((2, 1, 4, 3))
 _, weights = attention(q, k, v, mask=causal & padding)
@@ -308,7 +310,7 @@ assert np.array_equal(none, np.zeros((2, 1, 4, 4)))  # no error and no NaN
 # is taken:
 
 # %%
-quarter = rope([[1.0, 0.0]], [1], frequencies=[np.pi / 2])  # a quarter turn per position
+quarter = rope([[1.0, 0.0]], [1], frequencies=[np.pi / 2])  # a quarter of a rotation per position
 assert np.allclose(quarter, [[0, 1]], rtol=0, atol=1e-12)
 x32 = np.ones((1, 8), dtype=np.float32)
 print("rope of float32:", rope(x32, [7]).dtype, "  sinusoidal:", sinusoidal([7], 8).dtype)

@@ -388,7 +388,7 @@ for i, c in np.ndindex(4, 4):
 assert [head[0].shape for head in heads] == [(4, 2), (4, 2)]
 assert side_by_side.shape == two_heads.shape == (4, 4)
 looks = [words[w[1].argmax()] for _, w in heads]
-print("love looks most at", looks[0], "in head 1, at", looks[1], "in head 2")
+print("love attends most to", looks[0], "in head 1, at", looks[1], "in head 2")
 assert looks == ["love", "I"]
 
 # %% [markdown]
@@ -990,7 +990,7 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 
 # %%
 V_nan = V.copy()
-V_nan[3] = np.nan  # the padding holds rubbish
+V_nan[3] = np.nan  # the padding contains garbage
 result = attention(Q, K, V_nan, mask=padding_mask([3], 4)[0, 0])[0]
 print("NaN in a masked value reaches", int(np.isnan(result).all(axis=1).sum()), "of 4 outputs")
 assert np.isnan(result).all()

@@ -20,7 +20,7 @@ from pe_numpy import attention
 from pe_numpy.book.plots import why_position as plots
 
 rng, D, words = np.random.default_rng(0), 8, ["dog", "bites", "man"]
-X = rng.standard_normal((3, D))  # (L, D), one row a word
+X = rng.standard_normal((3, D))  # (L, D), one row per word
 W_q, W_k, W_v = rng.standard_normal((3, D, D)) / np.sqrt(D)
 R = X[::-1]  # man bites dog
 Y, A = attention(X @ W_q, X @ W_k, X @ W_v)
@@ -155,9 +155,9 @@ once, swapped = layer(four, see4), layer(four[[1, 0, 2, 3]], see4)
 twice, twice_swapped = layer(once, see4), layer(swapped, see4)
 after_one = np.abs(once - swapped).max(axis=1) > 1e-9
 after_two = np.abs(twice - twice_swapped).max(axis=1) > 1e-9
-print("rows that notice, one layer:", after_one.tolist(), " two layers:", after_two.tolist())
+print("rows that change, one layer:", after_one.tolist(), " two layers:", after_two.tolist())
 assert after_one.tolist() == [True, True, False, False] and after_two.all()
-for order in permutations(range(3)):  # any order of what stands before the last token
+for order in permutations(range(3)):  # any order of the tokens before the last one
     first = layer(four[[*order, 3]], see4)
     assert np.allclose(first[3], once[3], rtol=0, atol=1e-12)
     kept = np.allclose(layer(first, see4)[3], twice[3], rtol=0, atol=1e-3)
@@ -227,7 +227,7 @@ def layer_with_doors(x, embed=nothing, turn=nothing, bias=0.0, value_term=0.0):
     return (w[..., None] * (v + value_term)).sum(axis=1)  # place 4: the weighted sum
 
 
-assert np.allclose(layer_with_doors(X), Y, rtol=0, atol=1e-12)  # all doors shut
+assert np.allclose(layer_with_doors(X), Y, rtol=0, atol=1e-12)  # no position anywhere
 
 # %% [markdown]
 # We use one place at a time. We add an encoding to the token vectors, rotate queries and keys, lower the
@@ -299,7 +299,7 @@ W_1, W_2 = np.random.default_rng(5).standard_normal((2, D, D))
 beside = np.concatenate([X, code], axis=-1)  # (L, 2 D)
 assert np.allclose(beside @ np.concatenate([W_1, W_2]), X @ W_1 + code @ W_2, rtol=0, atol=1e-12)
 assert np.allclose((X + code) @ W_1, beside @ np.concatenate([W_1, W_1]), rtol=0, atol=1e-12)
-as_added = code @ W_2 @ np.linalg.inv(W_1)  # another code, added, does the same here
+as_added = code @ W_2 @ np.linalg.inv(W_1)  # another encoding, added, does the same here
 assert np.allclose((X + as_added) @ W_1, X @ W_1 + code @ W_2, rtol=0, atol=1e-9)
 assert not np.allclose(as_added @ W_q, code @ W_2, rtol=0, atol=0.1)  # elsewhere it does not
 print("rows of the projection:", W_1.shape[0], "added,", beside.shape[1], "concatenated")
@@ -543,7 +543,7 @@ encodings = {
     "bias -|i-j|/2": {"bias": B},
     "RoPE": {"turn": rope_frequencies(16)},
     "RoPE, all pairs fast": {"turn": np.ones(8)},
-    "causal mask alone": {"mask": see},
+    "causal mask only": {"mask": see},
     "sinusoidal, added": {"embed": sinusoidal(p, 16)},
 }
 found = {name: features(0, **encoding) for name, encoding in encodings.items()}
@@ -587,7 +587,7 @@ for name, encoding in encodings.items():
     percent[name] = round(np.mean(right))
     print(f"{name:21} {percent[name]:3} %   from {min(right)} to {max(right)}")
 assert percent["no position"] <= 50 and percent["bias -|i-j|/2"] <= 50
-assert percent["causal mask alone"] > 95 and percent["sinusoidal, added"] > 95
+assert percent["causal mask only"] > 95 and percent["sinusoidal, added"] > 95
 assert 50 < percent["RoPE"] < 85 < percent["RoPE, all pairs fast"] < 100
 plots.probe_accuracy(percent, ["none", "alibi", "rope", "rope", "none", "sinusoidal"])
 plt.show()
@@ -773,7 +773,7 @@ batch = np.random.default_rng(6).standard_normal((2, 3, D))  # two sentences
 wrong, right = (
     sinusoidal(np.arange(2), D)[:, None],
     sinusoidal(p, D),
-)  # a code for each sequence, token
+)  # an encoding for each sequence, token
 for added, blind in ((wrong, True), (right, False)):
     turned, plain = layer(batch[:, ::-1] + added), layer(batch + added)
     assert np.allclose(turned, plain[:, ::-1], rtol=0, atol=1e-12) == blind

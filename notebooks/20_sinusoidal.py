@@ -25,7 +25,7 @@ from pe_numpy.book.show import show_source
 from pe_numpy.book.plots import sinusoidal as plots
 from pe_numpy.book.slider import slider
 
-# The first 4 of the 8 pairs of a code with D = 16, at positions 0 to 4: (positions, pairs, 2).
+# The first 4 of the 8 pairs of an encoding with D = 16, at positions 0 to 4: (positions, pairs, 2).
 codes = sinusoidal(np.arange(5), 16).reshape(5, 8, 2)[:, :4]
 plots.clock_faces(codes, 10000.0 ** (-np.arange(4) / 8))
 plt.show()
@@ -169,7 +169,7 @@ for d in (64, 512):
 # %%
 bases, D = (100, 5000, 10000, 20000, 500000), 512
 starts, near, ends = 2 ** np.arange(18), {}, {}  # windows of distances, k to 2k - 1
-print("    base   last wavelength   pairs that turn within 512   neighbours apart by")
+print("    base   last wavelength   pairs that rotate within 512   neighbours apart by")
 for b in bases:
     theta = 2 * np.pi / wavelengths(D, b)
     spread = [np.arange(k, 2 * k, max(1, k // 500)) for k in starts]
@@ -179,7 +179,7 @@ for b in bases:
     assert np.allclose(near[b][2:last], formula[2:last], rtol=0, atol=0.02)
     assert np.allclose(near[b][last + 5 :], 0, rtol=0, atol=0.07)  # from 1.6 b on
     turned, step = (theta * 512 >= 2 * np.pi).mean(), math.sqrt(np.mean(2 - 2 * np.cos(theta)))
-    print(f"{b:8} {2 * np.pi / theta[-1]:17.0f} {turned:28.0%} {step:21.3f}")
+    print(f"{b:8} {2 * np.pi / theta[-1]:17.0f} {turned:30.0%} {step:21.3f}")
     ends[b] = np.array([turned, step])
 
 # %% alt="Mean similarity of two encodings over their distance on a logarithmic axis, for bases 100, 10000 and 500000. Three lines fall from 1 towards zero at their base; two reach it and stay near it."
@@ -249,7 +249,7 @@ for d in (16, 64, 512):
 
 # %%
 def rivals(d_model, than=1, last=200000):
-    """Offsets from 2 to `last` whose codes are nearer than the code at offset `than`."""
+    """Offsets from 2 to `last` whose encodings are nearer than the one at offset `than`."""
     k, gap = np.arange(2, last + 1), 0.0
     bound = distance(than, d_model) ** 2
     for theta in 2 * np.pi / wavelengths(d_model):
@@ -338,7 +338,7 @@ def similarity(base, width):
 
 
 slider(
-    "Dot product of two codes over their distance, divided by its value at 0",
+    "Dot product of two encodings over their distance, divided by its value at 0",
     {"base": [10, 100, 1000, 10000, 100000], "width D": [8, 16, 64, 128, 512]},
     similarity, ("distance", "share of f(0)"), limits=(0, 60, -1, 1), start=(3, 2),
 )  # fmt: skip
@@ -393,7 +393,7 @@ for i in range(d // 2):
         assert np.allclose(clockwise @ before, after, rtol=0, atol=1e-12)
         misses = np.linalg.norm(clockwise.T @ before - after)  # the other way: a chord over 2a
         assert abs(misses - 2 * abs(np.sin(a))) < 1e-12
-print("the transpose turns the other way: it misses pair", i, f"by {misses:.4f}")
+print("the transpose rotates in the other direction: it misses pair", i, f"by {misses:.4f}")
 
 # %% [markdown]
 # Put the $D/2$ small matrices along the diagonal of a large one, $M_k$, and one matrix product
@@ -802,7 +802,7 @@ plt.show()
 
 # %%
 wrong = np.zeros((4, 4, 8)) + sinusoidal(np.arange(4), 8)[:, None]  # B = L = 4: no complaint
-print("all tokens of a sentence get one code:", bool((np.ptp(wrong, axis=1) == 0).all()))
+print("all tokens of a sentence get one encoding:", bool((np.ptp(wrong, axis=1) == 0).all()))
 exponent = np.arange(0, 128, 2) * int(-math.log(10000.0) / 128)  # the cast comes too early
 print("different frequencies of 64 pairs:", len(set(np.exp(exponent))))
 assert not np.ptp(wrong, axis=1).any() and set(np.exp(exponent)) == {1.0}

@@ -233,7 +233,7 @@ plt.show()
 
 # %%
 anything = np.random.default_rng(8).standard_normal((32, 32))  # unrelated rows
-B = sinusoidal(np.arange(32), 8)  # eight numbers a position are enough, (N, 8)
+B = sinusoidal(np.arange(32), 8)  # eight numbers per position are enough, (N, 8)
 A = np.roll(B, 3, axis=0)  # query m holds what key m - 3 holds
 W_Q, W_K = np.linalg.solve(anything, A), np.linalg.solve(anything, B)
 S = (anything @ W_Q) @ (anything @ W_K).T
@@ -449,7 +449,7 @@ for alpha in (0.25, 0.4, 0.5, 0.75):
         assert np.allclose(p[j, i] - p[i, j], (1 - beta) * (E[i] - E[j]), rtol=0, atol=1e-12)
         assert np.allclose(p[i + 1, j] - p[i, j], beta * (E[i + 1] - E[i]), rtol=0, atol=1e-12)
     different = len(np.unique(p.reshape(36, 4).round(9), axis=0))
-    print(f"alpha {alpha:4}: beta {beta:.2f}, different codes: {different} of 36")
+    print(f"alpha {alpha:4}: beta {beta:.2f}, different encodings: {different} of 36")
     assert different == (21 if alpha == 0.5 else 36)
 
 # %% [markdown]

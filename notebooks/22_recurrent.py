@@ -66,7 +66,7 @@ for name, step in steps.items():
     codes = recurrent([0.0, 1.0], step, 31)
     assert np.array_equal(codes, recurrent_by_loops([0.0, 1.0], step, 31))
     sizes = np.linalg.norm(codes[[1, 10, 30]], axis=1)
-    print(f"{name:7} length of the code at 1, 10 and 30:", *(f"{size:.3g}" for size in sizes))
+    print(f"{name:7} length of the encoding at 1, 10 and 30:", *(f"{size:.3g}" for size in sizes))
 assert np.allclose(codes, paths["1 times a turn"][:31], rtol=0, atol=1e-12)  # of the picture
 halved = recurrent([0.0, 1.0], steps["halve"], 31)[30].astype(np.float32)
 assert halved[1] > 0 and (1 + halved == 1).all()
@@ -117,7 +117,7 @@ for gain in (1.0, 1.1):
     sizes = np.linalg.norm(p[[10, 100, 1000]], axis=1)
     print(f"factor {gain}: length at 10, 100, 1000:", *(f"{size:.3f}" for size in sizes))
     assert (sizes[2] > 0.4) == (gain == 1.1)
-    assert gain == 1.1 or 2 < sizes[1] / sizes[2] < 4  # about the root of ten
+    assert gain == 1.1 or 2 < sizes[1] / sizes[2] < 4  # about the square root of ten
 
 # %% [markdown]
 # It vanishes slowly. An encoding that looks fine on the first positions can fade later.
@@ -131,10 +131,12 @@ for gain in (1.0, 1.1):
 # computer has only finitely many numbers. Round the encoding to two decimals after each step:
 
 # %%
-one_radian = sinusoidal_shift(1, 2)  # turn by one radian, no fraction of a full turn
+one_radian = sinusoidal_shift(1, 2)  # rotate by one radian, not a fraction of a full rotation
 p = recurrent([0.0, 1.0], lambda p: (one_radian @ p).round(2), 2000)
 period = int(np.flatnonzero((p == p[0]).all(axis=1))[1])
-print(f"the codes repeat every {period} positions; 44 radians are {44 / (2 * math.pi):.3f} turns")
+print(
+    f"the encodings repeat every {period} positions; 44 radians are {44 / (2 * math.pi):.3f} rotations"
+)
 assert np.array_equal(p[:-period], p[period:])
 assert not np.allclose(sinusoidal(0, 2), sinusoidal(period, 2), rtol=0, atol=1e-3)
 
@@ -183,7 +185,7 @@ def by_doubling(start, A, length):
 
 
 doubled, rounds = by_doubling(sinusoidal(0, D), M, 10_001)
-print("10,001 codes in", rounds, "rounds")
+print("10,001 encodings in", rounds, "rounds")
 assert np.allclose(doubled, exact, rtol=0, atol=1e-10) and rounds == math.ceil(math.log2(10_001))
 
 # %% [markdown]
@@ -280,7 +282,7 @@ for epsilon in (1, 1 / 8, 1 / 64):
         assert math.isclose(longer @ longer, (1 + epsilon**2) * (p @ p), rel_tol=1e-12)
         p = longer
     print(f"step {epsilon:.3f}: length after 100 positions {np.linalg.norm(p):.3g}")
-clock = sinusoidal(6400 * math.atan(1 / 64), 2)  # it turns a little less than epsilon a step
+clock = sinusoidal(6400 * math.atan(1 / 64), 2)  # it rotates a little less than epsilon per step
 assert np.allclose(p / np.linalg.norm(p), clock, rtol=0, atol=1e-9)
 
 # %% [markdown]
@@ -487,14 +489,14 @@ for m, n in ((3, 1), (13, 11), (103, 101)):
     as_rope = (rope(xm[None], [m]) @ rope(xn[None], [n]).T).item()
     assert math.isclose(turned.sum().real, as_rope, abs_tol=1e-12)
     squeezed = (xm * sinusoidal(m, D)) @ (xn * sinusoidal(n, D))
-    print(f"positions {m:3}, {n:3}: turned {as_rope:.3f}, squeezed {squeezed:.3f}")
+    print(f"positions {m:3}, {n:3}: rotated {as_rope:.3f}, squeezed {squeezed:.3f}")
 
 # %% alt="Four heat maps of scores over pairs of positions: sum, product with equal weights, product with random words, and complex product. All have stripes along diagonals except the third, which has crossing waves."
 P, at = exact[:32], np.arange(32)
 equal = np.repeat(np.random.default_rng(5).standard_normal(D // 2), 2)  # u = v in each pair
 turned = [rope(np.repeat(w[None], 32, axis=0), at) for w in (xm, xn)]
 maps = {
-    "sum: $p_m\\cdot p_n$ alone": P @ P.T,
+    "sum: only $p_m\\cdot p_n$": P @ P.T,
     "product, $u=v$ in each pair": (equal * P) @ P.T,
     "product, two words": (xm * P) @ (xn * P).T,
     "complex product, two words": turned[0] @ turned[1].T,
@@ -636,13 +638,15 @@ plt.show()
 
 # %%
 codes = recurrent(sinusoidal(0, D), lambda p: M @ p, 40)
-assert np.array_equal(recurrent(codes[20], lambda p: M @ p, 20), codes[20:])  # go on from one code
+assert np.array_equal(
+    recurrent(codes[20], lambda p: M @ p, 20), codes[20:]
+)  # continue from one encoding
 afresh = [
     recurrent(sinusoidal(k, D).astype(np.float32), lambda p: M32 @ p, 100)
     for k in range(0, 10_000, 100)
 ]
 largest = np.abs(np.concatenate(afresh) - exact[:10_000]).max()
-print("float32, started afresh every 100: error below 0.00001 up to 10,000:", bool(largest < 1e-5))
+print("float32, restarted every 100: error below 0.00001 up to 10,000:", bool(largest < 1e-5))
 assert largest < 1e-5
 
 # %% [markdown]

@@ -320,7 +320,7 @@ for kernel_name, w in (("symmetric", (0.25, 0.5, 0.25)), ("anisotropic", KERNEL)
 
 # %%
 def convolve_picture(x, u, v):
-    """Convolve the rows of a picture with v, then its columns with u."""
+    """Convolve the rows of an image with v, then its columns with u."""
     return convolve(convolve(x, v).T, u).T
 
 

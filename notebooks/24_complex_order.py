@@ -57,7 +57,7 @@ z1, z2 = r * np.exp(1j * alpha), s * np.exp(1j * beta)
 assert abs(z1 * z2 - r * s * np.exp(1j * (alpha + beta))) < 1e-12
 assert abs(z1 * z2.conjugate() - r * s * np.exp(1j * (alpha - beta))) < 1e-12
 assert abs(z1 * z1.conjugate() - r**2) < 1e-12
-print("a quarter turn of 2 + i:", (2 + 1j) * 1j)
+print("a quarter rotation of 2 + i:", (2 + 1j) * 1j)
 
 # %% [markdown]
 # ## Two requirements: position-free offsets and boundedness
@@ -78,7 +78,7 @@ print("a quarter turn of 2 + i:", (2 + 1j) * 1j)
 
 # %%
 def grants(g, reach=30, limit=10.0):
-    """Try both wishes on a function of positions: (wish 1, wish 2)."""
+    """Test both conditions on a function of positions: (condition 1, condition 2)."""
     pos = np.arange(reach)
     w = g(pos) / g(pos[:1])  # what the factors would have to be
     moves = np.array([np.abs(g(pos + t) - w[t] * g(pos)).max() for t in pos])
@@ -102,7 +102,7 @@ attempts = {
     "fade": lambda pos: 0.9**pos,
     "flip": lambda pos: (-1.0) ** pos,
 }
-print("grant both:", [name for name, g in attempts.items() if grants(g) == (True, True)])
+print("meet both:", [name for name, g in attempts.items() if grants(g) == (True, True)])
 assert [grants(attempts[name]) for name in ("count", "wave")] == [(False, False), (False, True)]
 print("what fading leaves after 100 positions:", f"{0.9**100:.5f}")
 
@@ -125,7 +125,7 @@ print("what fading leaves after 100 positions:", f"{0.9**100:.5f}")
 w1, start, pos = cmath.rect(0.98, 0.4), cmath.rect(0.7, 1), np.arange(61)  # modulus and angle
 g = [start]
 for _ in pos[1:]:
-    g.append(w1 * g[-1])  # wish 1 with t = 1, and nothing else
+    g.append(w1 * g[-1])  # condition 1 with t = 1, and nothing else
 g = np.array(g)
 w = g[:31] / g[0]  # w(t), measured from the start
 assert np.allclose([g[25 + t] / g[25] for t in range(31)], w, rtol=1e-9, atol=0)  # and from 25
@@ -155,7 +155,7 @@ assert grants(lambda p: cmath.rect(1.02, 0.4) ** p) == (True, False)
 turn = np.exp(2j * np.pi / 12)
 paths = {
     "$|z_1|=0.93$: fades": (0.93 * turn) ** np.arange(40),
-    "$|z_1|=1$: turns": turn ** np.arange(40),
+    "$|z_1|=1$: rotates": turn ** np.arange(40),
     "$|z_1|=1.04$: grows": (1.04 * turn) ** np.arange(40),
 }
 plots.powers_in_plane(paths, numbered=6)
@@ -382,13 +382,13 @@ def complex_normal(rng, *shape):
 rng = np.random.default_rng(2)
 x, y, W_q, W_k = (complex_normal(rng, *shape) for shape in ((D,), (D,), (D, D), (D, D)))
 turns = np.exp(1j * shared * np.arange(200)[:, None])  # a row for each position
-early = (x * turns @ W_q) @ (y * turns @ W_k).conj().T  # turn, then project
-late = (x @ W_q * turns) @ (y @ W_k * turns).conj().T  # project, then turn
+early = (x * turns @ W_q) @ (y * turns @ W_k).conj().T  # rotate, then project
+late = (x @ W_q * turns) @ (y @ W_k * turns).conj().T  # project, then rotate
 M = W_q @ W_k.conj().T
 terms = x[:, None] * M * y.conj() * np.exp(1j * (shared[:, None] * 7 - shared * 3))
 assert abs(early[7, 3] - terms.sum()) < 1e-12
 moved = [abs(score[107, 103] - score[7, 3]) for score in (early, late)]
-print(f"change when both move by 100: turn first {moved[0]:.2f}, project first {moved[1]:.2f}")
+print(f"change when both move by 100: rotate first {moved[0]:.2f}, project first {moved[1]:.2f}")
 assert not np.isclose(moved[0], 0, rtol=0, atol=0.1) and np.isclose(moved[1], 0, rtol=0, atol=1e-9)
 
 # %% [markdown]
@@ -564,7 +564,7 @@ assert all(right == 1 and losses[-1] < 0.05 for _, losses, right in runs)
 names = "dog man cat boy girl bird fox cow bites sees hears calls".split()
 speed = np.array([np.abs(params["omega"]).mean(axis=1) for params, *_ in runs])  # (runs, words)
 assert (speed[:, :8].mean(axis=1) > 1.3 * speed[:, 8:].mean(axis=1)).all()  # in each run
-losses = {"added code": adding_losses, "complex order": runs[0][1]}
+losses = {"added encoding": adding_losses, "complex order": runs[0][1]}
 plots.learned_turns(losses, np.log(2), names, speed, nouns=8)
 plt.show()
 

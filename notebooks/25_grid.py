@@ -134,9 +134,9 @@ for height, width in ((4, 4), (3, 5)):
     halves = np.concatenate([right[:, 4:], right[:, :4]], axis=1)
     harmless = np.allclose(columns_outermost(height, width, 8), halves, rtol=0, atol=1e-12)
     assert harmless == (height == width)
-got = columns_outermost(3, 5, 8)[:5]  # what the first row of the picture gets
+got = columns_outermost(3, 5, 8)[:5]  # what the first row of the image gets
 places = [int(np.abs(right - code).sum(axis=1).argmin()) for code in got]
-print("3 by 5, row 0 gets the codes of:", [divmod(place, 5) for place in places])
+print("3 by 5, row 0 gets the encodings of:", [divmod(place, 5) for place in places])
 assert [divmod(place, 5) for place in places] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)]
 
 # %% [markdown]
@@ -249,7 +249,7 @@ def detr_by_loops(mask, y, x, D, normalize):
 
 
 padded = np.zeros((4, 5), bool)
-padded[:3, :2] = True  # a picture of 3 by 2 cells
+padded[:3, :2] = True  # an image of 3 by 2 cells
 for y, x, norm in np.ndindex(4, 5, 2):
     code = detr_sine(padded, 8, normalize=bool(norm))[y, x]
     assert np.allclose(code, detr_by_loops(padded, y, x, 8, norm), rtol=0, atol=1e-12)
@@ -268,10 +268,10 @@ assert detr_sine(whole, 8, normalize=False)[1, 0, 0] == math.sin(2)  # its count
 alone = detr_sine(np.ones((3, 2), bool), 8)
 changed = (detr_sine(padded, 8)[:3, :2] != alone).any(axis=-1).sum()
 by_size = 2 * math.pi * np.arange(1, 4) / 4  # divided by the padded height instead
-print("codes changed by padding:", int(changed))
+print("encodings changed by padding:", int(changed))
 print("angles of its rows:", (2 * math.pi * np.arange(1, 4) / 3).round(2).tolist())
 print("divided by the padded height:", by_size.round(2).tolist())
-outside = detr_sine(padded, 8)[0, 3, :4].tolist()  # a column without a real cell
+outside = detr_sine(padded, 8)[0, 3, :4].tolist()  # a column of padding only
 assert changed == 0 and outside == [0, 1, 0, 1]
 
 # %% [markdown]
@@ -287,7 +287,7 @@ assert changed == 0 and outside == [0, 1, 0, 1]
 # %%
 theta = 10000.0 ** (-np.arange(64) / 64)  # D = 256: 64 pairs an axis
 still = int((2 * math.pi * theta < 0.1).sum())
-print(f"{still} of 64 pairs turn by less than 0.1 radian over the whole picture")
+print(f"{still} of 64 pairs rotate by less than 0.1 radian over the whole image")
 code = detr_sine(np.ones((40, 1), bool), 256)[:, 0, :128]
 spread = np.ptp(code, axis=0).reshape(64, 2).max(axis=1)  # of each pair, over 40 rows
 assert still > 32 and (spread[64 - still :] < 0.1).all() and (spread[: 64 - still] > 0.09).all()
@@ -477,7 +477,7 @@ for sigma in (0.25, 0.5, 1.0):
     features = fourier_features(steps, sigma * unit)
     drawn[name] = features @ features[0] / 256
     assert np.abs(drawn[name] - exact[name]).max() < 0.1
-bell = np.exp(-2 * (math.pi * 0.06) ** 2 * ((cells - [5, 9]) ** 2).sum(axis=-1))  # first picture
+bell = np.exp(-2 * (math.pi * 0.06) ** 2 * ((cells - [5, 9]) ** 2).sum(axis=-1))  # first figure
 miss = np.abs(spot @ spot[5, 9] / 64 - bell).max()
 print(f"the spot of 64 waves: up to {miss:.2f} from its bell")
 assert 0.15 < miss < 0.2

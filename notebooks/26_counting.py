@@ -408,7 +408,7 @@ reached = {c: set(digit_positions(numbers, range(10), c).tolist()) for c in rang
 assert reached[0] == {0, 1, 2, 3, 4, 5}
 assert set().union(*reached.values()) == set(range(105))
 shifted = digit_positions(numbers, range(10), 99) - digit_positions(numbers, range(10))
-assert shifted.tolist() == [99] * 5 + [0] + [99] * 5  # digits alone
+assert shifted.tolist() == [99] * 5 + [0] + [99] * 5  # digits only
 
 # %% [markdown]
 # ## Laplacian positional encodings for graphs
@@ -429,7 +429,7 @@ change = sum(A[i, j] * (v[i] - v[j]) ** 2 for i, j in combinations(range(10), 2)
 assert np.isclose(change, v @ (d - A) @ v, rtol=0, atol=1e-12)
 assert np.allclose((d - A) @ np.ones(10), 0, rtol=0, atol=1e-12)
 least, best = (part[..., 1] for part in np.linalg.eigh(d - A))  # the next eigenvalue
-others = best + 0.03 * np.random.default_rng(1).standard_normal((1000, 10))  # codes near it
+others = best + 0.03 * np.random.default_rng(1).standard_normal((1000, 10))  # encodings near it
 others -= others.mean(axis=1, keepdims=True)  # at right angles to a constant
 others /= np.sqrt((others**2).sum(axis=1, keepdims=True))
 changes = ((others @ (d - A)) * others).sum(axis=1)

@@ -204,10 +204,10 @@ far, bound = d >= m, 1 / np.maximum(at - m + 1, 1)[:, None]
 tables = [3 * np.random.default_rng(seed).standard_normal((2 * m + 1, 1)) for seed in range(200)]
 tables.append(np.array([-99.0] * 2 * m + [0.0])[:, None])
 for R_any in tables:
-    s = shaw_scores(np.ones((L, 1)), np.zeros((L, 1)), R_any, d)  # all words alike
+    s = shaw_scores(np.ones((L, 1)), np.zeros((L, 1)), R_any, d)  # all words equal
     _, w = attend(s, np.zeros((L, 1)), causal_mask(at, at))
     assert (w <= bound + 1e-12)[far].all()
-assert np.allclose(w[m:], np.where(far, bound, 0)[m:], rtol=0, atol=1e-12)  # but for rounding
+assert np.allclose(w[m:], np.where(far, bound, 0)[m:], rtol=0, atol=1e-12)  # except for rounding
 
 # %% [markdown]
 # Is that a loss? The *content* of a far word still counts, and layers stack. A head with $m=2$ can

@@ -116,7 +116,7 @@ u, v = rng.standard_normal((2, D))
 def score(i, j):
     """The score of words 7 and 5 with the query at i and the key at j, by the four new terms."""
     q, k = words[7] @ W_q, words[5] @ W_k
-    r = sinusoidal(i - j, D) @ W_r  # the code of the distance, projected
+    r = sinusoidal(i - j, D) @ W_r  # the encoding of the distance, projected
     assert np.isclose(q @ k + q @ r + u @ k + v @ r, (q + u) @ k + (q + v) @ r, rtol=0, atol=1e-12)
     return ((q + u) @ k + (q + v) @ r) / np.sqrt(D)
 
@@ -314,7 +314,7 @@ for L, N in ((6, 7), (3, 5), (6, 6)):
         assert place < 0 or flat[place] == numbered[i, m]
         assert place // N == (i if m >= L - 1 - i else i - 1)  # its row, or the one above
 wanted = np.array([[f"q{i}d{i + 2 - j}" for j in range(5)] for i in range(3)])
-assert np.array_equal(matrices[-1][lower], wanted[lower])  # the picture at the top
+assert np.array_equal(matrices[-1][lower], wanted[lower])  # the figure at the top
 show_source(relative_shift)
 
 # %% [markdown]
@@ -456,7 +456,7 @@ outputs = layer(same, same[:0], 0)
 print("all outputs are equal:", np.allclose(outputs, outputs[0], rtol=0, atol=1e-12))
 assert np.allclose(outputs, same + same @ params[0][2], rtol=0, atol=1e-12)
 added = layer(same + sinusoidal(np.arange(6), D), same[:0], 0)
-print(f"with absolute codes they differ by up to {np.ptp(added, axis=0).max():.1f}")
+print(f"with absolute encodings they differ by up to {np.ptp(added, axis=0).max():.1f}")
 
 # %% [markdown]
 # The weights differ, but the outputs are equal.

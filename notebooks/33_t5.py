@@ -526,7 +526,7 @@ assert apart[1] < 0.3 * apart[0]
 q, k, v = np.random.default_rng(3).standard_normal((3, 8, 6, 32))
 table = np.random.default_rng(1).standard_normal((32, 8))
 full = attention(q, k, v, mask, t5_bias(table, six, bidirectional=False))[0]
-for position in (0, 5):  # where the newest query believes to stand
+for position in (0, 5):  # the position that the newest query is given
     d = relative_distance([position], at)
     bias = t5_bias(table, d, bidirectional=False)
     output, weights = attention(q[:, 5:], k, v, causal_mask([position], at), bias)

@@ -153,7 +153,7 @@ for m in (3, 10):  # for any i: here 7 + d against 7
     read = [delta(7 + d, 7, m) for d in range(-20, 21)]
     assert read == np.clip(np.arange(-20, 21) + m, 0, 2 * m - 1).tolist()
 print("distances -4 to 3, m = 3: rows", [delta(d, 0, 3) for d in range(-4, 4)])
-for i, j in np.ndindex(6, 6):  # the picture at the top
+for i, j in np.ndindex(6, 6):  # the figure at the top
     assert delta(i, j, 3) == rows["c2p"][i, j] and delta(j, i, 3) == rows["p2c, paper"][i, j]
 
 # %% [markdown]
@@ -281,10 +281,10 @@ products = k @ tables[0, 0].T  # 1. (S, 2m)
 rel = np.arange(6)[:, None] - np.arange(6)  # 2. first index minus second
 index = np.clip(-rel + 3, 0, 5)  # 3.
 p2c_code = np.take_along_axis(products, index, axis=1).T  # 4. and 5.
-assert np.array_equal(index.T, rows["p2c, released code"])  # the picture at the top
+assert np.array_equal(index.T, rows["p2c, released code"])  # the figure at the top
 newer = np.take_along_axis(products.T, np.clip(six + 3, 0, 5), axis=0)
 assert np.array_equal(newer, p2c_code)
-content, alone = q @ k.T / math.sqrt(12), (tables[0], np.zeros((1, 6, 4)))  # p2c alone
+content, alone = q @ k.T / math.sqrt(12), (tables[0], np.zeros((1, 6, 4)))  # p2c only
 paper = deberta_scores(q[None], k[None], *alone, six)[0] - content
 code = deberta_scores(q[None], k[None], *alone, six, p2c_distance=six)[0] - content
 for i, j in np.ndindex(6, 6):

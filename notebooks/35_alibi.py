@@ -60,7 +60,7 @@ assert not np.allclose(slope_one @ v, slope_one @ swapped, rtol=0, atol=0.01)
 # of the head. A layer has several heads: some can attend to near keys and some to distant ones.
 
 # %% alt="Bars of the weights of six equal keys, for a hard window and for slopes 1, one half and one eighth. Inside the hard window weights are equal, and then zero. With a slope they fall by a constant factor; the smaller the slope, the flatter the bars."
-rows = {"a wall at 3": softmax(wall)} | {
+rows = {"hard window of 3": softmax(wall)} | {
     f"slope {name}": softmax(-m * distance) for name, m in (("1", 1), ("1/2", 0.5), ("1/8", 0.125))
 }
 plots.alibi_first_rows(distance, rows)
@@ -79,7 +79,7 @@ plt.show()
 
 
 # %%
-def alibi_weights_by_loops(q, k, m, q_at, k_at):  # one head, keys of the future left out
+def alibi_weights_by_loops(q, k, m, q_at, k_at):  # one head, without keys of the future
     weights = np.zeros((len(q), len(k)))
     for i in range(len(q)):
         for j in range(len(k)):
@@ -209,7 +209,7 @@ q64, K64 = rng.standard_normal(64), rng.standard_normal((16, 64))
 raw = K64 @ q64
 scores = {"outside": raw / 8 - 0.5 * away, "inside": (raw - 0.5 * away) / 8, "no bias": raw / 8}
 mean = {name: round(float(softmax(z) @ away), 2) for name, z in scores.items()}
-print("slope that acts inside:", 0.5 / np.sqrt(64), "  mean distance looked at:", mean)
+print("slope that acts inside:", 0.5 / np.sqrt(64), "  mean distance attended to:", mean)
 assert list(mean.values()) == [2.13, 5.70, 6.66]
 
 # %% [markdown]
@@ -257,7 +257,7 @@ s5 = np.random.default_rng(2).standard_normal((5, 5))
 mask = causal_mask(at5, at5)
 papers = np.where(mask, s5 + alibi_bias([m], relative_distance(at5, at5))[0], -np.inf)
 key_alone = np.where(mask, s5 + m * at5, -np.inf)
-print("row of the code:", (m * at5).tolist())
+print("row of the encoding:", (m * at5).tolist())
 assert np.allclose(softmax(papers), softmax(key_alone), rtol=0, atol=1e-14)
 left = np.exp(s5[4] + m * at5 - m * 4) / np.exp(s5[4] + m * at5 - m * 4).sum()
 right = np.exp(s5[4] + m * at5) / np.exp(s5[4] + m * at5).sum()
@@ -526,7 +526,7 @@ assert open_view["sinusoidal"][1] > open_view["sinusoidal"][0] + 0.2
 behind_wall = {name: [loss_at(name, n, 16) for n in lengths] for name in models}
 assert abs(open_view["ALiBi"][0] - open_view["RoPE"][0]) < 0.02
 for name in ("ALiBi", "RoPE"):
-    assert max(behind_wall[name]) < open_view[name][0] + 0.01  # the wall costs nothing ...
+    assert max(behind_wall[name]) < open_view[name][0] + 0.01  # the hard window costs nothing ...
     assert np.ptp(behind_wall[name]) < 1e-9  # ... and the line is flat
 assert behind_wall["sinusoidal"][1] > behind_wall["sinusoidal"][0] + 0.2
 plots.alibi_behind_wall(lengths, open_view, behind_wall, trained_length)

@@ -128,7 +128,7 @@ for h, i, j in np.ndindex(bias.shape):
     assert np.isclose(bias[h, i, j], -a[h] * delta ** p[h], rtol=0, atol=1e-14)
 apart = relative_distance(range(6), range(9))
 assert np.array_equal(kerple_power_bias(a, [1, 1], apart), alibi_bias(a, apart))  # p = 1: ALiBi
-small = kerple_log_bias(a / 1e-7, [1e-7, 1e-7], apart)  # p a kept, a towards 0: ALiBi, too
+small = kerple_log_bias(a / 1e-7, [1e-7, 1e-7], apart)  # p a kept, a towards 0: also ALiBi
 assert np.allclose(small, alibi_bias(a, apart), rtol=0, atol=1e-5)
 print((kerple_power_bias([0.5], [0.5], [[0, 1, 2, 3, 4]])[0, 0] + 0.0).round(6).tolist())
 

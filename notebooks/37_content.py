@@ -48,7 +48,7 @@ before = {}
 for i in (words.index("slept"), words.index("dog"), words.index("barked")):
     before[words[i]] = (i - at[sentence == sentence[i] - 1]).tolist()
     print(f"{words[i]:7} the sentence before stands at the distances {before[words[i]]}")
-assert 5 in before["slept"] and 5 not in before["dog"]  # no bias of the distance can know
+assert 5 in before["slept"] and 5 not in before["dog"]  # a distance bias cannot depend on this
 assert words.index("dog") - words.index("mat") == 6 and sentence[11] - sentence[5] == 2
 
 # %% [markdown]
@@ -227,7 +227,7 @@ assert 0.75 < (steps > np.log(0.9)).mean() < 0.8
 exact = np.cumsum(steps)
 half = np.cumsum(steps.astype(np.float16), dtype=np.float16)
 print(f"float64 {exact[-1]:.1f}, float32 {np.cumsum(steps.astype(np.float32))[-1]:.1f}", end=", ")
-print(f"float16 {half[-1]:.1f}; a step is {steps.mean():.4f} on the average")
+print(f"float16 {half[-1]:.1f}; a step is {steps.mean():.4f} on average")
 print(f"near {half[-1]} neighbours in float16 are {np.spacing(-half[-1])} apart")
 pace = (half[-1] - half[-5000]) / (exact[-1] - exact[-5000])
 print(f"over the last 5,000 steps the float16 sum moves at {pace:.2f} of the right pace")
@@ -529,7 +529,7 @@ assert np.allclose(equal[:-1] / equal[1:], np.exp(-np.logaddexp(0, -1.0)), rtol=
 # %%
 size, width, table_rows = 4096, 64, 64
 pairs_seen = size * (size + 1) // 2
-print(f"{size} tokens: attention {2 * width * pairs_seen:,} multiplications a head")
+print(f"{size} tokens: attention {2 * width * pairs_seen:,} multiplications per head")
 print(f"FoX folds in {2 * pairs_seen:,} more: {1 / width:.1%}")
 print(f"CoPE: {width * table_rows * size:,} for its table, {pairs_seen:,} sigmoids and lookups")
 assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs are what costs

@@ -689,7 +689,7 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 
 # %%
 scores = decomposed_scores(q, k, R, C, *sides)
-extra = decomposed_scores(q, 0 * k, R, C, *sides)  # the two terms alone, as a bias
+extra = decomposed_scores(q, 0 * k, R, C, *sides)  # only the two terms, as a bias
 as_bias = attention(q, k, k, bias=extra)[1]
 assert np.allclose(as_bias, softmax(scores), rtol=0, atol=1e-12)
 

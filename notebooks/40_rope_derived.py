@@ -146,17 +146,17 @@ assert largest_change(lambda x, m: x * 1.1**m, lambda x, m: x * 1.1**-m) < 1e-12
 
 # %% fold="output"
 attempts = {
-    "leave it alone:    q": lambda q, m: q,
-    "add a code:        q + p_m": lambda q, m: q + (np.sin(m) + 1j * (np.cos(m) - 1)),  # p_0 = 0
+    "leave it as it is: q": lambda q, m: q,
+    "add an encoding:   q + p_m": lambda q, m: q + (np.sin(m) + 1j * (np.cos(m) - 1)),  # p_0 = 0
     "stretch:           (1 + m/10) q": lambda q, m: (1 + m / 10) * q,
-    "turn:              e^(im/2) q": lambda q, m: np.exp(0.5j * m) * q,
+    "rotate:            e^(im/2) q": lambda q, m: np.exp(0.5j * m) * q,
     "raise to a power:  q^(m + 1)": lambda q, m: q ** (m + 1),
 }
 passed = []
 for name, attempt in attempts.items():
     assert attempt(1 + 2j, 0) == 1 + 2j  # nothing changes at position 0
     passed.append(largest_change(attempt) < 1e-12)
-    print(f"{name:34} wish granted: {passed[-1]}")
+    print(f"{name:34} condition met: {passed[-1]}")
 assert passed == [True, False, False, True, False]
 
 # %% [markdown]
@@ -176,11 +176,11 @@ def on_circle(angle):
     return np.exp(1j * np.asarray(angle))
 
 
-for (m, n), a, b in zip(pairs, turned_q, turned_k, strict=True):  # of the picture at the top
+for (m, n), a, b in zip(pairs, turned_q, turned_k, strict=True):  # of the figure at the top
     assert np.isclose(
         a * np.conj(b), q * np.conj(k) * np.exp(1j * (m - n) * theta), rtol=0, atol=1e-14
     )
-    print(f"m = {m}, n = {n}: query turned by {m * theta:.2f}, score {(a * np.conj(b)).real:.6f}")
+    print(f"m = {m}, n = {n}: query rotated by {m * theta:.2f}, score {(a * np.conj(b)).real:.6f}")
 between = np.angle(turned_q / turned_k)
 assert np.allclose(between, between[0], rtol=0, atol=1e-12)
 assert np.allclose(turned_q, q * on_circle(theta * np.array([2, 5, 9])), rtol=0, atol=1e-12)
@@ -195,7 +195,7 @@ def arrows(angle, m, n):
 
 controls = {"angle": [0.0, 0.1, 0.35, 1.0], "position m": range(7), "position n": range(7)}
 axes, limits = ("real part", "imaginary part"), (-3.5, 3.5, -1.35, 1.35)
-slider("A query and a key, turned by their positions", controls, arrows, axes, limits, (2, 5, 3))
+slider("A query and a key, rotated by their positions", controls, arrows, axes, limits, (2, 5, 3))
 
 # %% [markdown]
 # Is turning the only function, except for doing nothing? Nearly. [The
@@ -391,7 +391,7 @@ assert (rope_convert_weights(half_q, n_heads=3, to="interleaved") == Wq).all()
 # %%
 conversions = {
     "none": (Wq, Wk),
-    "W_q alone": (half_q, Wk),
+    "W_q only": (half_q, Wk),
     "both, across heads": (Wq[whole], Wk[whole]),  # ignores where a head ends
     "both, head by head": (half_q, half_k),
 }
@@ -428,7 +428,7 @@ show_source(rope_convert_weights)
 
 
 # %%
-# huggingface/transformers, issue #40462: each table with each quarter turn
+# huggingface/transformers, issue #40462: each table with each quarter rotation
 def relative(angle, quarter):
     """Whether a score stays when both positions move by 10."""
 
@@ -448,7 +448,7 @@ quarters = {
 for of_table, angle in tables.items():
     for of_turn, quarter in quarters.items():
         kept = relative(angle, quarter)
-        print(f"table for {of_table:10}  quarter turn of {of_turn:10}  relative: {kept}")
+        print(f"table for {of_table:10}  quarter rotation of {of_turn:10}  relative: {kept}")
         assert kept == (of_table == of_turn)
 
 # %% [markdown]
@@ -473,7 +473,7 @@ def outputs(first, turn_values):
 
 for turn_values in (False, True):
     change = np.abs(outputs(100, turn_values) - outputs(0, turn_values)).max()
-    print(f"values turned: {turn_values!s:5}  output changes by {change:.4f}")
+    print(f"values rotated: {turn_values!s:5}  output changes by {change:.4f}")
     assert (change < 1e-12) == (not turn_values)
 
 # %% [markdown]
@@ -574,13 +574,13 @@ s = 0.9
 
 
 def stretched(factor):
-    """Turn by half a radian per position, and multiply with the factor as often."""
+    """Rotate by half a radian per position, and multiply with the factor as often."""
     return lambda x, m: factor**m * np.exp(0.5j * m) * x
 
 
 two_functions = largest_change(stretched(s), stretched(1 / s)) < 1e-12
 one_function = largest_change(stretched(s)) < 1e-12
-print("s^m and s^-n: wish granted:", two_functions, "  s^m on both:", one_function)
+print("s^m and s^-n: condition met:", two_functions, "  s^m on both:", one_function)
 assert two_functions and not one_function
 assert np.isclose(abs(stretched(s)(q, 5)), 0.59049 * abs(q), rtol=0, atol=1e-12)
 
@@ -620,7 +620,7 @@ print("phi(1), phi(2), phi(3):", [round(float(phi(m)), 4) for m in (1, 2, 3)])
 
 # %% fold="output"
 def square(q, m):
-    """Turn by an angle that grows with the square of the position."""
+    """Rotate by an angle that grows with the square of the position."""
     return q * np.exp(0.1j * m**2)
 
 

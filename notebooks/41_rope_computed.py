@@ -122,7 +122,7 @@ assert equal(R_3 @ q, turn(q, 3)) and equal(q @ R_3, turn(q, -3))
 
 # %%
 def checks_passed(sign):
-    """Five checks of a turn of (L, 2) vectors at positions (L,), frequency 1."""
+    """Five checks of a rotation of (L, 2) vectors at positions (L,), frequency 1."""
     v, at = np.random.default_rng(4).normal(size=(4, 2)), np.array([0, 3, 7, 11])
 
     def t(x, at):
@@ -131,7 +131,7 @@ def checks_passed(sign):
     return {
         "length kept": equal(np.linalg.norm(t(v, at), axis=1), np.linalg.norm(v, axis=1)),
         "position 0": equal(t(v, 0 * at), v),
-        "turns add up": equal(t(t(v, at), 2 * at), t(v, 3 * at)),
+        "angles add up": equal(t(t(v, at), 2 * at), t(v, 3 * at)),
         "relative": equal(t(v, at) @ t(v, at).T, t(v, at + 5) @ t(v, at + 5).T),
         "known vector": equal(t([[1.0, 0.0]], np.array([1])), [[np.cos(1), np.sin(1)]]),
     }
@@ -186,7 +186,7 @@ for kept, again in ((True, False), (False, True), (True, True)):
         keys = rope(cache, np.arange(t + 1)) if again else cache
         rows.append(attention(query, keys, v_all[:, :, : t + 1])[0])
     same = equal(np.concatenate(rows, axis=2), full)
-    print(f"turned on arrival: {kept!s:5}  turned at each step: {again!s:5}  same output: {same}")
+    print(f"rotated on arrival: {kept!s:5}  rotated at each step: {again!s:5}  same output: {same}")
     assert same == (kept != again) and (same or np.abs(np.concatenate(rows, 2) - full).max() > 0.1)
 
 # %% [markdown]
@@ -219,7 +219,7 @@ def by_length(q, k, position_ids=None):
 
 assert equal(by_length(q_all, k_all)[1], rope(k_all, at, layout="half"))
 one_query, keys = by_length(q_all[:, :, 5:], k_all, position_ids=at)
-print("one query, six keys: nothing turned:", np.array_equal(keys, k_all))
+print("one query, six keys: nothing rotated:", np.array_equal(keys, k_all))
 assert np.array_equal(keys, k_all) and np.array_equal(one_query, q_all[:, :, 5:])
 
 # %% [markdown]
@@ -256,7 +256,9 @@ print("positions:", pos[:, 0].tolist())
 mask = causal_mask(places, places) & padding_mask(lengths, 5, side="left")
 padded, _ = attention(rope(q_pad, pos), rope(k_pad, pos), v_pad, mask=mask)
 for b, length in enumerate(lengths):
-    q1, k1, v1 = (x[b, :, 5 - length :] for x in (q_pad, k_pad, v_pad))  # alone, without padding
+    q1, k1, v1 = (
+        x[b, :, 5 - length :] for x in (q_pad, k_pad, v_pad)
+    )  # by itself, without padding
     p = np.arange(length)
     alone, _ = attention(rope(q1, p), rope(k1, p), v1, mask=causal_mask(p, p))
     assert equal(padded[b, :, 5 - length :], alone)
@@ -329,7 +331,7 @@ for layout in ("interleaved", "half"):
     assert np.array_equal(partly_x[:, r:], x[:, r:])
     assert equal(partly_x[:, :r], rope(x[:, :r], p, layout=layout))
     relative = rope(x[:, :r], p, layout=layout) @ rope(y[:, :r], p, layout=layout).T
-    assert equal(partly_x @ partly_y.T, relative + x[:, r:] @ y[:, r:].T)  # turned + content alone
+    assert equal(partly_x @ partly_y.T, relative + x[:, r:] @ y[:, r:].T)  # rotated + content only
 
 # %% [markdown]
 # ## Does the RoPE score decay with distance?
@@ -351,7 +353,7 @@ print("equal:", ", ".join(f"{alike[i]:.2f} at distance {i}" for i in (0, 10, 100
 print(f"rises in {len(rises)} of 200 steps, first at distance {rises[0]}")
 assert len(rises) == 86 and rises[0] == 12 and own[:13].argmin() == 0
 assert back.argmax() == 50 and np.isclose(back[50], 128, rtol=0, atol=1e-9)  # Proposition 3.1
-names = ("q, k of the map", "all ones", "q turned by -50")
+names = ("q, k of the map", "all ones", "q rotated by -50")
 plots.rope_scores_over_distance(far, dict(zip(names, (own, alike, back), strict=True)))
 plt.show()
 
@@ -486,9 +488,11 @@ plt.show()
 trained, speeds = 2048, rope_frequencies(128)
 turns = trained * speeds / (2 * np.pi)
 for c in (0, 40, 41, 63):
-    print(f"pair {c:2}: {2 * np.pi / speeds[c]:9.1f} positions a turn, {turns[c]:8.4f} turns")
+    print(
+        f"pair {c:2}: {2 * np.pi / speeds[c]:9.1f} positions per rotation, {turns[c]:8.4f} rotations"
+    )
 reach = (trained - 1) * speeds  # the largest angles of training
-print(f"{(turns < 1).sum()} never finish a turn; the slowest does {reach[-1]:.4f} of 6.2832")
+print(f"{(turns < 1).sum()} never complete a rotation; the slowest does {reach[-1]:.4f} of 6.2832")
 assert (turns < 1).sum() == 23 and f"{reach[-1]:.4f}" == "0.2364" and turns[40] > 1 > turns[41]
 assert ((reach < 2100 * speeds) & (2100 * speeds < 2 * np.pi)).sum() == 23  # new angles
 larger = rope_frequencies(128, base=500_000.0)

@@ -133,7 +133,7 @@ assert np.allclose(gemma4[:64], rope_frequencies(128, 1e6**0.25), rtol=1e-12, at
 small = rope_frequencies(4, b**p)
 same = rope(x[None], [at], small, "interleaved")[0]
 assert np.allclose(same, results["proportional", "interleaved"], rtol=0, atol=1e-14)
-order = [0, 1, 4, 5, 2, 3, 6, 7]  # half: the components that turn come first
+order = [0, 1, 4, 5, 2, 3, 6, 7]  # half: the rotated components come first
 moved = rope(x[None, order], [at], small, "half")[0]
 assert np.allclose(moved, results["proportional", "half"][order], rtol=0, atol=1e-14)
 
@@ -152,7 +152,7 @@ assert np.allclose(moved, results["proportional", "half"][order], rtol=0, atol=1
 # half layout. `rope_convert_weights` does that. With partial RoPE, tell it how many components rotate:
 
 # %%
-H = 3  # heads of width 8, of which 4 components turn
+H = 3  # heads of width 8, of which 4 components are rotated
 tokens, W_q, W_k = np.split(rng.standard_normal((5 + 48, 6)), [5, 5 + 24])
 
 
@@ -163,7 +163,7 @@ def head_scores(W_q, W_k, layout):
 
 
 there = [rope_convert_weights(W, H, d=4) for W in (W_q, W_k)]
-forgot = [rope_convert_weights(W, H) for W in (W_q, W_k)]  # as if all 8 turned
+forgot = [rope_convert_weights(W, H) for W in (W_q, W_k)]  # as if all 8 were rotated
 expected = head_scores(W_q, W_k, "interleaved")
 assert np.allclose(head_scores(*there, "half"), expected, rtol=0, atol=1e-12)
 print("without d off by", np.abs(head_scores(*forgot, "half") - expected).max().round(1))
@@ -442,7 +442,7 @@ def scores_of(q, k, settings):
 
 mine = scores_of(q, k, found)
 for i, j in ((8, 8), (8, 3), (0, 5)):  # by hand, pair by pair
-    total = q[i, 6:] @ k[j, 6:]  # not turned: no factor
+    total = q[i, 6:] @ k[j, 6:]  # not rotated: no factor
     for c, divisor in enumerate((1, 2, 4)):
         z = complex(q[i, c], q[i, c + 3]) * complex(k[j, c], -k[j, c + 3])
         total += a2 * (z * np.exp(1j * (i - j) * 1e4 ** (-2 * c / 6) / divisor)).real
@@ -455,10 +455,10 @@ for i, j in ((8, 8), (8, 3), (0, 5)):  # by hand, pair by pair
 
 # %% fold="output"
 plain = scores_of(q, k, found._replace(attention_factor=1.0))
-rest = q[:, 6:] @ k[:, 6:].T / np.sqrt(8)  # the part of the score that does not turn
+rest = q[:, 6:] @ k[:, 6:].T / np.sqrt(8)  # the part of the score that is not rotated
 for name, wrong in {"a forgotten": plain, "a on everything": a2 * plain}.items():
     print(f"{name:16} off by {np.abs(wrong - mine).max():.2f}; scores have {mine.std():.2f}")
-assert np.allclose(plain - rest, (mine - rest) / a2, rtol=0, atol=1e-12)  # turned: half
+assert np.allclose(plain - rest, (mine - rest) / a2, rtol=0, atol=1e-12)  # rotated: half
 assert np.allclose(a2 * plain - mine, (a2 - 1) * rest, rtol=0, atol=1e-12)  # content: twice
 
 # %% [markdown]

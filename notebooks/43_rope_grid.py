@@ -213,7 +213,7 @@ heads = {f"mixed, head {i}": mixed_frequencies(rng, 16) for i in range(3)}
 plots.rope_grid_columns({"axial": axial_frequencies(16, base=10.0)} | heads)
 plt.show()
 around = np.arange(24) * np.pi / 12
-ring = 4 * np.stack([np.cos(around), np.sin(around)], axis=1)  # in the first picture
+ring = 4 * np.stack([np.cos(around), np.sin(around)], axis=1)  # in the first figure
 for name in ("axial", "mixed, one head", "mixed, 12 heads"):
     seen = np.cos(ring @ Omegas[name]).mean(axis=1)
     print(f"{name}, four patches away: from {seen.min():.2f} to {seen.max():.2f}")
@@ -316,7 +316,7 @@ for i, (y, x) in enumerate(np.ndindex(2, 3)):
     middle = [2 * (y + 0.5) / 2 - 1, 2 * (x + 0.5) / 3 - 1]
     assert np.allclose(centred[i], middle, rtol=0, atol=1e-15)
 angles = centred[5] @ (2 * np.pi * hundred)
-print("last of 2 by 3:", centred[5].round(6).tolist(), "turns by", angles.round(6).tolist())
+print("last of 2 by 3:", centred[5].round(6).tolist(), "rotates by", angles.round(6).tolist())
 assert angles.round(6).tolist() == [3.141593, 0.314159, 4.18879, 0.418879]
 
 # %% alt="Positions of 14 trained patches of an axis and of 20 later ones, in three ways. Counted, the last six are outside the trained range. Squeezed, all but the last are inside, closer together. Centred, both fill the range from -1 to 1."
@@ -498,7 +498,7 @@ assert not np.isclose(right, wrong, rtol=0, atol=0.4)
 
 # %%
 film, _ = mrope_positions([2, (6, 2, 3), 1])
-print("text after a film of 6 frames:", film[-1].tolist(), " in 5.23.0:", 2 + max(2, 3))
+print("text after a video of 6 frames:", film[-1].tolist(), " in 5.23.0:", 2 + max(2, 3))
 assert film[-1].tolist() == [8, 8, 8] and film[-2].tolist() == [7, 3, 4]
 
 # %% [markdown]

@@ -48,7 +48,7 @@ expected = np.empty((H, L, L))
 for h, i, j in np.ndindex(H, L, L):
     turned_q, turned_k = rope(q[h, i : i + 1], [i])[0], rope(k[h * G // H, j : j + 1], [j])[0]
     expected[h, i, j] = turned_q @ turned_k / K**0.5
-early = np.repeat(rope(k, at), width, axis=0)  # turn G heads, then repeat them
+early = np.repeat(rope(k, at), width, axis=0)  # rotate G heads, then repeat them
 late = rope(np.repeat(k, width, axis=0), at)
 assert np.array_equal(early, late)
 scores = rope(q, at) @ early.swapaxes(-1, -2) / K**0.5
@@ -172,7 +172,7 @@ for count in (G, 2 * G, None):
 # sections. Each layer keeps $r+d_r$ numbers instead of keys of $128+64$ and values of 128 for each of 128 heads.
 
 # %%
-MODELS = {  # layers, query heads, key heads, width of a head
+MODELS = {  # layers, query heads, KV heads, head dimension
     "GPT-2": (12, 12, 12, 64),
     "Llama 2 7B": (32, 32, 32, 128),
     "Phi-3 mini": (32, 32, 32, 96),
@@ -186,7 +186,7 @@ weight = {name: (n, 2 * g * w, 2 * h * w) for name, (n, h, g, w) in MODELS.items
 weight["DeepSeek-V3"] = (61, 512 + 64, 128 * (128 + 64 + 128))
 
 # %%
-print("                a token and layer   a token, all layers   32,768 tokens, 2 bytes")
+print("              per token and layer per token, all layers   32,768 tokens, 2 bytes")
 for name, (layers, kept, _) in weight.items():
     gib = 32_768 * layers * kept * 2 / 2**30
     print(f"{name:14} {kept:12,} {layers * kept:21,} {gib:19.3f} GiB")
@@ -288,13 +288,13 @@ assert min(np.linalg.norm(a - b) for a in queries for b in queries if a is not b
 tokens, heads, d_n, r = 96, 4, 16, 8
 cs, up = rng.standard_normal((tokens, r)), rng.standard_normal((heads, d_n, r))
 keys = np.einsum("hnr,sr->hsn", up, cs)  # (H, S, d_n)
-sides = {"keys from $c$": keys, "the same, turned": rope(keys, np.arange(tokens))}
+sides = {"keys from $c$": keys, "the same, rotated": rope(keys, np.arange(tokens))}
 curves = {}
 for name, a in sides.items():
     values = np.linalg.svd(np.concatenate(a, axis=-1), compute_uv=False)  # of (S, H d_n)
     curves[name] = (values / values[0]).round(6)
     print(f"{name:17} {np.sum(values > 1e-9 * values[0])} singular values above 0")
-assert (curves["keys from $c$"] > 0).sum() == r and curves["the same, turned"][3 * r] > 0.05
+assert (curves["keys from $c$"] > 0).sum() == r and curves["the same, rotated"][3 * r] > 0.05
 plots.fewer_keys_rank(curves, r)
 plt.show()
 
@@ -345,7 +345,7 @@ cache = np.concatenate([c, rope(k_R, at)], axis=-1)  # (S, r + d_r)
 newest = mla_scores(q_C[:, -1:], q_R[:, -1:], cache[:, :r], cache[:, r:], Wuk, [S - 1], np.zeros(S))
 assert np.allclose(newest, scores[:, -1:], rtol=0, atol=1e-12)
 moved = mla_scores(q_C, q_R, c, k_R, Wuk, at + 1000, at + 1000)
-assert np.allclose(moved, scores, rtol=0, atol=1e-10)  # distances alone count
+assert np.allclose(moved, scores, rtol=0, atol=1e-10)  # only distances count
 
 # %% [markdown]
 # In another light this is [partial RoPE](41_rope_computed.ipynb#partial-rope): of each head's $d_n+d_r$ components
@@ -353,7 +353,7 @@ assert np.allclose(moved, scores, rtol=0, atol=1e-10)  # distances alone count
 # $r$ at most over all heads.
 
 # %%
-whole_q = np.concatenate([q_R, q_C], axis=-1)  # the turning part first, as `rope` has it
+whole_q = np.concatenate([q_R, q_C], axis=-1)  # the rotated part first, as `rope` has it
 shared = np.broadcast_to(k_R, (H, S, d_r))
 whole_k = np.concatenate([shared, np.einsum("hnr,sr->hsn", Wuk, c)], axis=-1)
 turns = rope_frequencies(d_r)
@@ -413,16 +413,16 @@ H, d_n, d_r, r = 128, 128, 64, 512
 S = 2 ** np.arange(8, 18, dtype=np.int64)
 head, long = H * (d_n + d_r), H * (r + d_r)
 products = {
-    "keys made again": S * H * d_n * r + S * head,
+    "keys recomputed": S * H * d_n * r + S * head,
     "keys stored": H * d_n * r + S * head,
     "absorbed": H * d_n * r + S * long,
 }
-reads = {"keys made again": S * (r + d_r), "keys stored": S * head, "absorbed": S * (r + d_r)}
+reads = {"keys recomputed": S * (r + d_r), "keys stored": S * head, "absorbed": S * (r + d_r)}
 print("at the end:", *(f"{n} {c[-1] / products['absorbed'][-1]:.2f}" for n, c in products.items()))
 assert long / head == 3 and round(head / (r + d_r)) == 43
-ratios = products["keys made again"] / products["absorbed"]
+ratios = products["keys recomputed"] / products["absorbed"]
 assert 75 < ratios.min() and 110 < ratios.max() < 115
-plots.fewer_keys_products(S, {"products of a step": products, "numbers read": reads})
+plots.fewer_keys_products(S, {"products per step": products, "numbers read": reads})
 plt.show()
 
 # %% [markdown]

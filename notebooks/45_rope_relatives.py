@@ -151,7 +151,7 @@ assert both_fade.item() < 0.5 * score(2, 0)
 
 # %%
 def other_pairs(x, at, **options):
-    return xpos(rope(x, [at]), [at], [0.0] * 4, layout="half", **options)  # scales, does not turn
+    return xpos(rope(x, [at]), [at], [0.0] * 4, layout="half", **options)  # scales, does not rotate
 
 
 wrong = []
@@ -193,7 +193,7 @@ assert np.allclose(2 * 64 * limit, [9000, 1150], rtol=0.02, atol=0)  # as report
 # $$\zeta_c^{-\Delta\mu/\sigma}\cdot\zeta_c^{n/\sigma}$$
 
 # %%
-old_key = xpos(one, [0], key=True)  # turned when the centre was 0
+old_key = xpos(one, [0], key=True)  # rotated when the centre was 0
 for shift in (0, 30, 2000):
     stale = (xpos(one, [2], centre=shift) @ old_key.T).item() / 8**0.5
     terms = [2 * zeta[c] ** ((2 - shift) / 512) * np.cos(2 * theta[c]) for c in range(4)]
@@ -271,7 +271,7 @@ for row, i in enumerate((4, 5, 9)):
 rows, at = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]]), np.arange(3)
 forgotten = [rows @ rope(v, at + s, [1.0]) for s in (0, 100)]
 right = [rotary_values(rows, v, at + s, at + s, [1.0]) for s in (0, 100)]
-for name, (here, there) in (("forgotten", forgotten), ("turned back", right)):
+for name, (here, there) in (("forgotten", forgotten), ("rotated back", right)):
     print(f"{name:12}{here.round(4).tolist()} moved by {np.abs(there - here).max():.3f}")
 assert right[0].round(4).tolist() == [[1, 0], [0.2702, 0.0793], [0.6692, 0.4802]]
 assert np.allclose(right[0], right[1], rtol=0, atol=1e-13)

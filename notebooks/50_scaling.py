@@ -51,7 +51,7 @@ from pe_numpy.book.slider import slider
 turns = L0 * theta / (2 * np.pi)  # (d/2,)
 assert np.allclose(turns, L0 / (2 * np.pi * base ** (2 * np.arange(64) / d)), rtol=1e-13, atol=0)
 for i in (0, 40, 41, 63):
-    print(f"pair {i:2}: wavelength {2 * np.pi / theta[i]:7.1f}, turns {turns[i]:6.2f}")
+    print(f"pair {i:2}: wavelength {2 * np.pi / theta[i]:7.1f}, rotations {turns[i]:6.2f}")
 whole = int((turns >= 1).sum())
 print(f"{whole} pairs show every angle, {64 - whole} do not")
 assert whole == 41
@@ -195,7 +195,7 @@ assert np.allclose(ntk_scaling(d, s), ntk_by_loops(d, s, base), rtol=1e-12, atol
 
 # %% fold="output"
 beyond = (turns < 1) & (s * L0 * schemes["NTK-aware"] > L0 * theta * (1 + 1e-9))
-print(f"NTK-aware, s = {s}: {int(beyond.sum())} of 23 slow pairs still meet new angles")
+print(f"NTK-aware, s = {s}: {int(beyond.sum())} of 23 slow pairs still have new angles")
 enough = s ** ((d - 2) / 82)
 safe = ntk_scaling(d, enough)
 print(f"factor needed: {enough:.2f}; then the last pair slows down by {theta[-1] / safe[-1]:.2f}")
@@ -307,7 +307,7 @@ f = rope_frequencies(64, 150_000)
 g = np.clip((last - np.arange(32)) / (last - first), 0, 1)
 assert np.allclose(real, g * f + (1 - g) * f / 32, rtol=1e-12, atol=0)
 assert np.flatnonzero(rounded != real).tolist() == list(range(9, 18))
-print(f"pair 17 would turn {rounded[17] / real[17]:.2f} times too fast")
+print(f"pair 17 would rotate {rounded[17] / real[17]:.2f} times too fast")
 assert (rounded / real).argmax() == 17
 
 # %% [markdown]
@@ -451,7 +451,7 @@ for mu, nu in ((0.707, 0.707), (1, 1), (1, 0.5)):
 # is it the same to multiply by $A$ only what rotates, as YaRN does?
 
 # %% fold="output"
-q, k = rng.standard_normal((2, 6, 192))  # 128 components that stay, 64 that turn
+q, k = rng.standard_normal((2, 6, 192))  # 128 unrotated components, 64 rotated
 f, _, _, right = read(1, 1)
 times = yarn_attention_factor(40)
 q, k = (np.hstack([y[:, :128], rope(y[:, 128:], at, f)]) for y in (q, k))
@@ -508,7 +508,7 @@ short = 16  # trained length of the toy
 
 
 def whole_pass(length):
-    """Outputs of both layers for the last token, everything turned for this length."""
+    """Outputs of both layers for the last token, everything rotated for this length."""
     f, at, h, last = dynamic_ntk_scaling(8, length, short), np.arange(length), tokens[:length], []
     for W_q, W_k, W_v in weights:
         q, k = rope(h @ W_q, at, f), rope(h @ W_k, at, f)
@@ -539,14 +539,16 @@ def decode_all(turned_cache):
 
 # %% fold="output" alt="Difference between decoding and one pass over all 40 tokens, with a training length of 16. Rotated keys in the cache go wrong in both layers. Unrotated keys are exact in layer 1 and slightly off in layer 2."
 reference, errors = np.array([whole_pass(t + 1) for t in range(40)]), {}
-for name, turned_cache in (("turned keys", True), ("unturned keys", False)):
+for name, turned_cache in (("rotated keys", True), ("unrotated keys", False)):
     off = np.abs(decode_all(turned_cache) - reference).max(axis=-1)  # (L, layers)
     assert off[:short].max() < 1e-12  # up to the trained length nothing changes
     errors |= {f"{name}, layer 1": off[:, 0], f"{name}, layer 2": off[:, 1]}
 plots.stale_keys(np.arange(1, 41), errors, short)
 plt.show()
-assert errors["unturned keys, layer 1"].max() < 1e-12 < 0.05 < errors["turned keys, layer 1"].max()
-assert 0.001 < errors["unturned keys, layer 2"].max() < errors["turned keys, layer 2"].max()
+assert (
+    errors["unrotated keys, layer 1"].max() < 1e-12 < 0.05 < errors["rotated keys, layer 1"].max()
+)
+assert 0.001 < errors["unrotated keys, layer 2"].max() < errors["rotated keys, layer 2"].max()
 
 # %% [markdown]
 # Rotated keys are wrong immediately: each was rotated for the length at which it was written. Unrotated keys make layer 1
@@ -620,7 +622,7 @@ found = {"linear": f / 32, "NTK-aware": ntk_scaling(96, 32), "LongRoPE": searche
          "YaRN": yarn_scaling(96, 32, 4096)[0], "Llama 3": llama3_scaling(f, 32, 4096)}  # fmt: skip
 plots.divisors({name: f / scaled for name, scaled in found.items()})
 plt.show()
-slow = 4096 * f < 2 * np.pi  # never came round in training
+slow = 4096 * f < 2 * np.pi  # no whole rotation in training
 reach = (32 * searched / f)[slow].max()  # of the trained arc
 print(f"{(phi > 32).sum()} of 48 divisors exceed 32, the last is {phi[-1]}")
 print(f"{slow.sum()} slow pairs reach at most {reach:.2f} of their trained arcs; a = {a:.4f}")

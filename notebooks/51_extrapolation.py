@@ -225,7 +225,7 @@ plt.show()
 # %%
 for name, digits in by_digits.items():
     print(f"{name:16} 49: {digits[49].tolist()}")
-    assert len(np.unique(digits, axis=0)) == 54  # every position has a code of its own
+    assert len(np.unique(digits, axis=0)) == 54  # every position has its own encoding
 seen_arc = np.minimum(27 * theta, 2 * np.pi)
 for name, f in by_angles.items():
     new = (seen_arc < 2 * np.pi) & (54 * f > seen_arc * (1 + 1e-9))
@@ -391,7 +391,7 @@ plt.show()
 for n in (512, 8192):
     by_log = needle(n, 0.5 * math.log(n))
     by_root = needle(n, 0.5 * math.log(trained) * math.sqrt(n / trained))
-    print(f"{n:4} keys: weight {by_log:.2f} by the logarithm, {by_root:.2f} by the root")
+    print(f"{n:4} keys: weight {by_log:.2f} by the logarithm, {by_root:.2f} by the square root")
 assert by_log < 0.05 and by_root > 0.9
 
 # %% [markdown]
@@ -454,7 +454,7 @@ for n in (512, 2048, 8192, 32768):
     print(f"{n:6} keys: factor {factor:.2f}, log n factor {log_n_scale(n, 512):.2f}")
     assert np.isclose(predicted, math.log(512) - 0.5, rtol=1e-12, atol=0)
     assert np.isclose(entropy, predicted, rtol=0, atol=0.2)
-for kind, rows in curves.items():  # the picture at the top, beyond 512 keys
+for kind, rows in curves.items():  # the figure at the top, beyond 512 keys
     equal, divided, plain, times = (curve[3:] for curve in rows.values())
     assert (times < plain).all() and (plain < divided).all() and (divided < equal).all()
     assert (np.diff(times) > 0).all() if kind == "normal scores" else (np.diff(times) < 0).all()
@@ -475,8 +475,15 @@ def shares(temperature, n):
 
 
 controls = {"temperature": [0.25, 0.5, 1.0, 2.0, 4.0], "number of keys": [64, 256, 1024, 4096]}
-words = ("share of the keys, the loudest first", "share of the weight")
-slider("Weight of the loudest keys", controls, shares, words, (0, 1, 0, 1.3), start=(2, 1))
+words = ("Share of the keys, largest weight first", "Share of the weight")
+slider(
+    "Weight of the keys with the highest scores",
+    controls,
+    shares,
+    words,
+    (0, 1, 0, 1.3),
+    start=(2, 1),
+)
 
 # %% [markdown]
 # Does the factor help? On inputs like the needle, as computed. In a language model it must be

@@ -163,7 +163,9 @@ for encoding, distance in (
 newest = rerope_distance(L - 1 - p, w)  # of the last query
 one_turn = rope(k, -newest) @ q[-1] / K**0.5
 assert np.allclose(one_turn, expected[-1], rtol=0, atol=1e-12)
-wrong_way = rope(k, newest) @ q[-1] / K**0.5  # the keys turned on: the distance has the other sign
+wrong_way = (
+    rope(k, newest) @ q[-1] / K**0.5
+)  # the keys were rotated further: the distance has the other sign
 mirrored = rotary_distance_scores(q[-1:], k, -newest[None])[0]
 assert np.allclose(wrong_way, mirrored, rtol=0, atol=1e-12)
 assert not np.allclose(wrong_way, one_turn, rtol=0, atol=1e-3)
@@ -369,7 +371,7 @@ for i in p.tolist():
     slots = np.arange(len(kept))
     by_slot = rope(k[kept], slots) @ rope(q[[i]], slots[-1:])[0] / K**0.5
     assert np.allclose(scores[i, kept], by_slot, rtol=0, atol=1e-12)
-late = rope(turned[kept], slots - kept)  # turned back by the change of slot: the same keys
+late = rope(turned[kept], slots - kept)  # rotated back by the change of slot: the same keys
 assert np.allclose(late, rope(k[kept], slots), rtol=0, atol=1e-12)
 model = Streaming(window=w, sinks=z).scores({}, q[None, None], k[None, None], Context(p))[0, 0]
 seen = window_mask(p, p, w, z)

@@ -106,7 +106,7 @@ for place in np.ndindex(2, 3):
     expected = feed_forward_by_loops(tokens[place], W_1, b_1, W_2, b_2)
     assert np.allclose(y[place], expected, rtol=0, atol=1e-12)
 moved = (feed_forward(params, changed) != y).any(axis=-1)
-assert moved.sum() == 1 and moved[0, 1]  # each token passes alone
+assert moved.sum() == 1 and moved[0, 1]  # each token passes by itself
 D, F = 512, 2048  # as in the first Transformer
 drawn = init_params(Sizes(11, D, F, 1), Model(8), np.random.default_rng(0))["decoder"]
 parts = (drawn["layers"]["0"][name] for name in ("attention", "feed_forward"))
@@ -908,7 +908,7 @@ z, root = normalised(x), math.sqrt(x.var() + 1e-5)
 by_formula = (np.eye(6) - 1 / 6 - np.outer(z, z) / 6) / root
 assert np.allclose(jacobian(normalised, x), by_formula, rtol=0, atol=1e-8)
 assert np.allclose(by_formula @ np.ones(6), 0, rtol=0, atol=1e-12)  # a shift changes nothing
-assert np.allclose(by_formula @ z, 0, rtol=0, atol=1e-4)  # nor does a stretch (but for eps)
+assert np.allclose(by_formula @ z, 0, rtol=0, atol=1e-4)  # nor does a stretch (except for eps)
 assert np.allclose(jacobian(normalised, 2 * x), by_formula / 2, rtol=0, atol=1e-4)
 
 # %% [markdown]
@@ -1037,7 +1037,7 @@ by_norm = {f"{p}-norm": transformer_gradients(p) for p in ("post", "pre")}
 for name, stacks in by_norm.items():
     a, b = (f"{v[0]:.2f} to {v[-1]:.2f}" for v in stacks)
     step = (stacks[1][-1] / stacks[1][0]) ** (1 / 11)
-    print(f"{name:9} encoder {a}, decoder {b}, a factor {step:.2f} a block")
+    print(f"{name:9} encoder {a}, decoder {b}, a factor {step:.2f} per block")
 encoder, sinking = by_norm["post-norm"]
 assert (np.diff(sinking) > 0).all() and 35 < sinking[-1] / sinking[0] < 50
 assert encoder.max() < 2 * encoder.min() and by_norm["pre-norm"].min() > 0.1

@@ -185,7 +185,7 @@ names = dict(zip(walk_back(L(Number(2.0), Number(3.0))), "xyuvL", strict=True))
 for node, name in names.items():
     assert (node.value, node.grad) == nodes[name][2:]
 arrows = [(names[p], name, s) for node, name in names.items() for p, s in node.steps]
-assert arrows == edges  # the picture at the top
+assert arrows == edges  # the figure at the top
 
 # %% [markdown]
 # This is **reverse mode**, or backpropagation, in about 25 lines. *Forward mode* carries the slopes the other way,
@@ -235,7 +235,9 @@ for a, k, b in np.ndindex(4, 3, 5):  # one arrow of the graph of numbers
     dy[k, b] += x[a, k] * g[a, b]
 assert np.allclose(dx, g @ y.T, rtol=0, atol=1e-12)
 assert np.allclose(dy, x.T @ g, rtol=0, atol=1e-12)
-tanh_slope = 1 - np.tanh(data[0] @ data[1] + data[2]) ** 2  # the layer by loops, in two lines
+tanh_slope = (
+    1 - np.tanh(data[0] @ data[1] + data[2]) ** 2
+)  # the layer with explicit loops, in two lines
 assert np.allclose(loops, data[0][:, None] * tanh_slope[None, :], rtol=0, atol=1e-12)
 
 # %% [markdown]
@@ -286,7 +288,7 @@ for name in ("add", "multiply", "divide", "exp", "log", "tanh"):
 
 # %%
 checked = 0
-for ufunc in rules.UFUNCS:  # arguments of both signs, but for roots, logarithms and powers
+for ufunc in rules.UFUNCS:  # arguments of both signs, except for roots, logarithms and powers
     low = 0.5 if ufunc in (np.sqrt, np.log, np.log1p, np.power) else -2.0
     arguments = [rng.uniform(low, 2.0, (3, 3)) for _ in range(ufunc.nargs - 1)]
     arguments[-1] = np.where(abs(arguments[-1]) < 0.5, 0.5, arguments[-1])  # no division by 0
@@ -647,7 +649,7 @@ distance, see = relative_distance(places, places), causal_mask(places, places)
 
 
 def look_back(params, tokens):
-    """Loss and weights of attention by a T5 bias alone; tokens (B, L)."""
+    """Loss and weights of attention with only a T5 bias; tokens (B, L)."""
     bias = t5_bias(params["table"], distance, bidirectional=False)  # (1, L, S)
     scores, values = bias + np.zeros((len(tokens), 1, 12, 12)), np.eye(8)[tokens][:, None]
     output, weights = attend(scores, values, see)

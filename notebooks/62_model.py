@@ -83,7 +83,7 @@ for i, c in np.ndindex(6, D):
     code = (math.cos if c % 2 else math.sin)(i / 10000 ** ((c - c % 2) / D))
     assert abs(x[i, c] - (math.sqrt(D) * E[word[i], c] + code)) < 1e-9
 lengths = [np.linalg.norm(v) for v in (sinusoidal([5], D), E[word[5]], embed_tokens(E, word[5]))]
-print("code {:.1f}, word without the factor {:.1f}, with it {:.1f}\n".format(*lengths))
+print("encoding {:.1f}, word without the factor {:.1f}, with it {:.1f}\n".format(*lengths))
 show_source(embed_tokens)
 
 # %% [markdown]
@@ -435,7 +435,7 @@ checkpoint = Path(folder.name) / "training.npz"
 half_trained, _ = recipe(beginning, 200, checkpoint=checkpoint)
 
 # %%
-params, losses = recipe(beginning, 1000, checkpoint=checkpoint)  # goes on at step 201
+params, losses = recipe(beginning, 1000, checkpoint=checkpoint)  # continues at step 201
 print("mean of the last fifty losses below 0.02:", np.mean(losses[-50:]) < 0.02)
 assert len(losses) == 1000 and losses[0] > 3 and np.mean(losses[-50:]) < 0.02
 

@@ -304,12 +304,12 @@ def bytes_of(tokens, key_heads, layers=32, width=128, number=2):
     return 2 * layers * key_heads * tokens * width * number
 
 
-for name, key_heads in (("32 key heads", 32), ("8, grouped (GQA)", 8), ("1 for all (MQA)", 1)):
+for name, key_heads in (("32 KV heads", 32), ("8, grouped (GQA)", 8), ("1 for all (MQA)", 1)):
     token = bytes_of(1, key_heads)
     many = bytes_of(4096, key_heads) / GIB
-    print(f"{name:17} a token {token:7,} bytes, 4096 tokens {many:6g} GiB")
+    print(f"{name:17} per token {token:7,} bytes, 4096 tokens {many:6g} GiB")
 equal = 2 * 7e9 / bytes_of(1, 32)  # 7 billion weights of two bytes
-print(f"32 key heads weigh as much as the weights at {equal:,.0f} tokens")
+print(f"32 KV heads take as many bytes as the weights at {equal:,.0f} tokens")
 assert bytes_of(4096, 32) == 2 * GIB and bytes_of(1, 32) == 4 * bytes_of(1, 8)
 
 # %% [markdown]
@@ -330,7 +330,7 @@ newton = tree_map(lambda x: x.astype(np.float64), stored["params"])
 alphabet = text_corpus()["alphabet"]
 writer = Model(n_heads=2, encoding=Rope(base=1000.0))
 losses = f"held out {stored['loss'][0]:.2f}, uniform {math.log(len(alphabet)):.2f}"
-print(f"loss in nats a character: {losses}")
+print(f"loss in nats per character: {losses}")
 print(f"parameters: {sum(x.size for x in tree_paths(newton).values()):,}")
 
 # %% [markdown]

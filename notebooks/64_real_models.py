@@ -112,7 +112,7 @@ d = (np.abs(x).max() / 127).astype(np.float16)
 q = np.round(x / d.astype(np.float32)).astype(np.int8)
 block = np.frombuffer(d.tobytes() + q.tobytes(), np.uint8)
 back = q8_0(block[None])[0]
-print(f"{8 * block.size / x.size} bits a number; off by up to {np.abs(back - x).max() / d:.2f} d")
+print(f"{8 * block.size / x.size} bits per number; off by up to {np.abs(back - x).max() / d:.2f} d")
 assert block.size == 34 and np.array_equal(back, d.astype(np.float32) * q)
 assert np.abs(back - x).max() <= 0.501 * d  # half a step; d itself is rounded
 
@@ -122,7 +122,7 @@ assert np.abs(back - x).max() <= 0.501 * d  # half a step; d itself is rounded
 
 # %%
 show_source(q8_0, q4_k)
-print(f"Q4_K: {8 * 144 / 256} bits a number")
+print(f"Q4_K: {8 * 144 / 256} bits per number")
 assert q4_k(np.zeros((1, 144), np.uint8)).shape == (1, 256)
 
 # %% [markdown]
@@ -393,7 +393,7 @@ assert error(m.logits(**read), own["logits"]) < 1e-5 < 0.1
 
 # %%
 def moved(name, **settings):
-    """Error of a model of the shelf with some settings changed."""
+    """Error of a supported model with some settings changed."""
     m, own = load_model(SHELF / name, np.float64), recorded(name)
     for key, value in settings.items():
         setattr(m.settings, key, value)

@@ -106,7 +106,7 @@ right["sinusoids"] = summed(x, sinusoidal(at, D), W_q, W_k)
 forgot["sinusoids"] = summed(x, sinusoidal(at, D, layout="concatenated"), W_q, W_k)
 
 # %% fold="input"
-products = q @ codes.T / np.sqrt(K)  # with the codes of the distances L - 1 down to 1 - L
+products = q @ codes.T / np.sqrt(K)  # with the encodings of the distances L - 1 down to 1 - L
 right["shift"] = weigh(content + relative_gather(products, distance, L - 1), past)
 forgot["shift"] = weigh(content + products[..., :L], past)
 right["p2c of DeBERTa"] = weigh(deberta_scores(q, k, p2c, c2p, distance))
@@ -202,10 +202,10 @@ assert not close(np.sort(timing[1]), np.sort(sines_first[1]))  # in no order
 # %%
 show_source(relative_gather)
 assert close(relative_shift(products)[..., :L], relative_gather(products, distance, L - 1))
-shifted = relative_shift(products[..., :L])  # the past alone
+shifted = relative_shift(products[..., :L])  # only the past
 assert close(weigh(content + shifted, past), right["shift"])
 off = np.abs(shifted - relative_gather(products, distance, L - 1))[..., ~past]
-print("the future, from the past alone: off by up to", off.max().round(1))
+print("the future, from only the past: off by up to", off.max().round(1))
 unmasked = weigh(content + relative_gather(products, distance, L - 1))
 print(f"without the mask: {moved(unmasked, weigh(content + shifted)):.0%}")
 assert moved(unmasked, weigh(content + shifted)) > 0.05

@@ -130,7 +130,7 @@ assert not found["multiplicative"].group and not found["rerope"].group
 
 # %% fold="output"
 G, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((6, 6)))
-G[0] = -G[0]  # det G = 1: a turn, no reflection
+G[0] = -G[0]  # det G = 1: a rotation, not a reflection
 values, vectors = np.linalg.eig(G)
 upper = values.imag > 0
 assert upper.sum() == 3  # three pairs, no eigenvalue 1 or -1
@@ -369,7 +369,7 @@ def rank_of(omega, K=8):
 
 
 assert rank_of([1.0, 0.3, 0.1, 0.03]) == 2 * 4
-assert rank_of([1.0, 0.3]) == 2 * 2 + 1  # half of the head is unturned
+assert rank_of([1.0, 0.3]) == 2 * 2 + 1  # half of the head is unrotated
 assert rank_of([1.0, 0.3, 0.3, 0.0]) == 2 * 2 + 1 and rank_of([0.0]) == 1
 print(
     "RoPE", found["rope"].rank, " partial", found["partial_rope"].rank, " none", found["none"].rank
@@ -841,7 +841,7 @@ skewed = np.pad(products := rng.standard_normal((6, 6)), ((0, 0), (1, 0))).resha
 assert np.array_equal(skewed, relative_shift(products))
 waves = sinusoidal(np.arange(6, -1, -1), 4)  # row 0 belongs to the farthest future
 assert np.allclose(nezha_table(3, 4), waves, rtol=0, atol=1e-12)
-dy, dx = (relative_distance(n, n) for n in np.divmod(i, 3))  # a picture of 2 rows, 3 columns
+dy, dx = (relative_distance(n, n) for n in np.divmod(i, 3))  # an image of 2 rows, 3 columns
 both = (rows[:, None] + columns).reshape(15, 4)  # one row for each pair of offsets
 sums = shaw_scores(q, k, 2 * both, 5 * dy + dx)  # Shaw halves all, MViT q . k alone
 assert np.allclose(decomposed_scores(q, k, rows, columns, dy, dx), sums, rtol=0, atol=1e-12)

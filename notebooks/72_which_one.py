@@ -165,7 +165,7 @@ def distance_alone(e, by=50):
 
 
 i, i_j = np.arange(10), relative_distance(np.arange(10), np.arange(10))
-assert np.array_equal(i_j[5:, 5:], i_j[:5, :5])  # i - j knows the distance alone
+assert np.array_equal(i_j[5:, 5:], i_j[:5, :5])  # i - j is only the distance
 assert not np.array_equal(np.outer(i, i)[5:, 5:], np.outer(i, i)[:5, :5])  # i * j does not
 assert distance_alone(schemes["rope"]) and not distance_alone(schemes["sinusoidal"])
 
@@ -209,7 +209,7 @@ def nothing_new(e):
 # %%
 def steps_on_grid(e, n=8):
     row, column = np.divmod(np.arange(n * n), n)
-    e = e.for_encoder()  # a picture is looked at in both directions
+    e = e.for_encoder()  # an image is seen in both directions
     s = [layer(e, np.tile(words[0], (n * n, 1)), at)[2] for at in (row, column)]
     s = np.stack(s).reshape(-1, n**4)  # (axes and heads, pairs of cells)
     step = 100 * (row[:, None] - row) + column[:, None] - column
@@ -297,7 +297,7 @@ tests = tells_apart, defined_beyond, nothing_new, distance_alone, falls, steps_o
 tests += sees_the_mirror, sees_equal_words, asker_has_a_say, answerer_has_a_say
 tests += exact_with_cache, plain_inside, a_bias_will_do
 answers = {name: [bool(test(e)) for test in tests] for name, e in schemes.items()}
-assert answers == known and not any(map(all, answers.values()))  # the picture at the top
+assert answers == known and not any(map(all, answers.values()))  # the figure at the top
 
 
 def who(asked):
@@ -590,7 +590,7 @@ needs = {
     "encoder": ("distance alone", "sees the mirror"),
     "encoder, both words have a say": ("distance alone", "sees the mirror", "answering has a say"),
     "equal words must be counted": ("tells equal words apart", "defined beyond"),
-    "pictures of several sizes": ("distance alone", "steps on a grid", "defined beyond"),
+    "images of several sizes": ("distance alone", "steps on a grid", "defined beyond"),
 }
 left = {case: [n for n in schemes if all(n in who(w) for w in needs[case])] for case in needs}
 for case, found in left.items():
