@@ -292,9 +292,7 @@ assert np.allclose(attention(Q, Keys, V, bias=b)[0], expected, rtol=0, atol=1e-1
 
 # %%
 causal = causal_mask(np.arange(4), np.arange(4))  # (L, S)
-padding = padding_mask(
-    [4, 2], size=4
-)  # (B, 1, 1, S): the second sequence has two non-padding tokens
+padding = padding_mask([4, 2], size=4)  # (B, 1, 1, S): two real tokens in the second sequence
 print((causal & padding)[1, 0].astype(int).tolist())
 q = k = v = np.ones((2, 1, 4, 3))
 _, weights = attention(q, k, v, mask=causal & padding)

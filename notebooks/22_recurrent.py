@@ -638,9 +638,7 @@ plt.show()
 
 # %%
 codes = recurrent(sinusoidal(0, D), lambda p: M @ p, 40)
-assert np.array_equal(
-    recurrent(codes[20], lambda p: M @ p, 20), codes[20:]
-)  # continue from one encoding
+assert np.array_equal(recurrent(codes[20], lambda p: M @ p, 20), codes[20:])  # from row 20
 afresh = [
     recurrent(sinusoidal(k, D).astype(np.float32), lambda p: M32 @ p, 100)
     for k in range(0, 10_000, 100)

@@ -156,7 +156,7 @@ passed = []
 for name, attempt in attempts.items():
     assert attempt(1 + 2j, 0) == 1 + 2j  # nothing changes at position 0
     passed.append(largest_change(attempt) < 1e-12)
-    print(f"{name:34} condition met: {passed[-1]}")
+    print(f"{name:34} wish met: {passed[-1]}")
 assert passed == [True, False, False, True, False]
 
 # %% [markdown]
@@ -580,7 +580,7 @@ def stretched(factor):
 
 two_functions = largest_change(stretched(s), stretched(1 / s)) < 1e-12
 one_function = largest_change(stretched(s)) < 1e-12
-print("s^m and s^-n: condition met:", two_functions, "  s^m on both:", one_function)
+print("s^m and s^-n: wish met:", two_functions, "  s^m on both:", one_function)
 assert two_functions and not one_function
 assert np.isclose(abs(stretched(s)(q, 5)), 0.59049 * abs(q), rtol=0, atol=1e-12)
 

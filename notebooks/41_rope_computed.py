@@ -256,9 +256,7 @@ print("positions:", pos[:, 0].tolist())
 mask = causal_mask(places, places) & padding_mask(lengths, 5, side="left")
 padded, _ = attention(rope(q_pad, pos), rope(k_pad, pos), v_pad, mask=mask)
 for b, length in enumerate(lengths):
-    q1, k1, v1 = (
-        x[b, :, 5 - length :] for x in (q_pad, k_pad, v_pad)
-    )  # by itself, without padding
+    q1, k1, v1 = (x[b, :, 5 - length :] for x in (q_pad, k_pad, v_pad))  # without the padding
     p = np.arange(length)
     alone, _ = attention(rope(q1, p), rope(k1, p), v1, mask=causal_mask(p, p))
     assert equal(padded[b, :, 5 - length :], alone)

@@ -404,7 +404,7 @@ for name, a, square in (("V2", 0.707, "1.589626"), ("V3", 1.0, "1.873854")):
 #
 # | | products per layer, of scores | numbers read of keys |
 # |---|---|---|
-# | keys made again from $c$ | $S\,H\,d_n r + S\,H\,(d_n+d_r)$ | $S\,(r+d_r)$ |
+# | keys recomputed from $c$ | $S\,H\,d_n r + S\,H\,(d_n+d_r)$ | $S\,(r+d_r)$ |
 # | keys of all heads stored | $H\,d_n r+S\,H\,(d_n+d_r)$ | $S\,H\,(d_n+d_r)$ |
 # | absorbed | $H\,d_n r+S\,H\,(r+d_r)$ | $S\,(r+d_r)$ |
 
@@ -460,7 +460,7 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #   different query for each distance. So $d_r$ components rotate separately, on one key that all heads share.
 #   [Why RoPE is in the way](#why-rope-is-in-the-way-of-mla).
 # - **Absorb, or make the keys?** Make them for a prompt: absorbing takes up to 3 times the products of scores.
-#   Absorb for each new token: keys made again take some hundred times as many.
+#   Absorb for each new token: keys recomputed take some hundred times as many.
 #   [Weight absorption](#weight-absorption-when-it-pays).
 
 # %% [markdown]

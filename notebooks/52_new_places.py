@@ -163,9 +163,7 @@ for encoding, distance in (
 newest = rerope_distance(L - 1 - p, w)  # of the last query
 one_turn = rope(k, -newest) @ q[-1] / K**0.5
 assert np.allclose(one_turn, expected[-1], rtol=0, atol=1e-12)
-wrong_way = (
-    rope(k, newest) @ q[-1] / K**0.5
-)  # the keys were rotated further: the distance has the other sign
+wrong_way = rope(k, newest) @ q[-1] / K**0.5  # keys rotated further: the other sign
 mirrored = rotary_distance_scores(q[-1:], k, -newest[None])[0]
 assert np.allclose(wrong_way, mirrored, rtol=0, atol=1e-12)
 assert not np.allclose(wrong_way, one_turn, rtol=0, atol=1e-3)

@@ -235,9 +235,7 @@ for a, k, b in np.ndindex(4, 3, 5):  # one arrow of the graph of numbers
     dy[k, b] += x[a, k] * g[a, b]
 assert np.allclose(dx, g @ y.T, rtol=0, atol=1e-12)
 assert np.allclose(dy, x.T @ g, rtol=0, atol=1e-12)
-tanh_slope = (
-    1 - np.tanh(data[0] @ data[1] + data[2]) ** 2
-)  # the layer with explicit loops, in two lines
+tanh_slope = 1 - np.tanh(data[0] @ data[1] + data[2]) ** 2  # the layer by hand, in two lines
 assert np.allclose(loops, data[0][:, None] * tanh_slope[None, :], rtol=0, atol=1e-12)
 
 # %% [markdown]

@@ -28,8 +28,8 @@ plt.show()
 # %% [markdown]
 # ## Checkpoint files: config.json and safetensors
 #
-# The figure above shows which of ten parts each supported model has. "A number a distance" is a
-# distance bias, "vectors a distance" are relative position vectors. A "shift" is the bias that a norm
+# The figure above shows which of ten parts each supported model has. "A number per distance" is a
+# distance bias, "vectors per distance" are relative position vectors. A "shift" is the bias that a norm
 # adds. A "gate" belongs to the feed-forward network, and "windows" are sliding windows. "Norms
 # behind, too" also come after a sublayer.
 #

@@ -109,7 +109,7 @@ VALUES = (
     ("rows taken from the cache", "held"),
     ("rows computed in all steps so far", "total"),
     ("probability of the next word", "probability"),
-    ("logits differ from reading all anew by", "difference"),
+    ("logits differ from reading everything again by", "difference"),
 )
 FIGURE = Explorable(
     title="The cache: step a decoder, and see what is computed and kept",
@@ -144,7 +144,7 @@ def filling_cache(step: int) -> State:
 
 
 MOTION = Explorable(
-    title="A decoder fills its cache: one row a step",
+    title="A decoder fills its KV cache: one row per step",
     alt="Steps of a decoder. In each step one key and one value are computed, the earlier ones are "
     "taken from the cache, and the next word is chosen.",
     controls=(Control("step", "step", "0", values=[*map(str, range(10))], kind="steps"),),

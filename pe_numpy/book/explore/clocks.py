@@ -36,8 +36,7 @@ def rope_clocks(
     query, key = turned = rope(content, [m, n], theta)  # (K,) each
     state = {
         "svg@viewBox": f"0 0 480 {130 if d <= FACES else 262}",
-        "note": f"The score is {query @ key:.4f}. It depends on m - n = {m - n:g} alone: "
-        "move both.",
+        "note": f"The score is {query @ key:.4f}. It depends only on m - n = {m - n:g}: move both.",
         "score": f"{query @ key:.4f}",
         "theta": ", ".join(f"{angle:.4g}" for angle in theta),
         "between": ", ".join(f"{angle:.4g}" for angle in (m - n) * theta),
@@ -93,7 +92,7 @@ FIGURE = Explorable(
     height=130,
     values=(
         ("score of these two", "score"),
-        ("each pair turns by, a position", "theta"),
+        ("rotation of each pair per position", "theta"),
         ("angle between the hands", "between"),
     ),
 )
@@ -105,20 +104,20 @@ def turning_clocks(step: int) -> State:
     theta = rope_frequencies(8, base=100.0)
     hands = rope(np.tile([1.0, 0.0], (2, 4)), [m, n], theta).reshape(2, 4, 2)
     places = f"query (blue) at {m:g}, key (red) at {n:g}"
-    state = {"note": f"With the {places}, each hand has turned; no angle between them changes."}
+    state = {"note": f"With the {places}, both hands rotated, not the angle between."}
     for c in range(4):
         state |= {
             f"face{c}-query@transform": turn(hands[0, c]),
             f"face{c}-key@transform": turn(hands[1, c]),
             **wedge(f"face{c}", hands[0, c], hands[1, c], (m - n) * theta[c]),
-            f"name{c}": f"turns by {theta[c]:.2g}",
+            f"name{c}": f"rotates by {theta[c]:.2g}",
         }
     return state
 
 
 MOTION = Explorable(
-    title="RoPE turns query and key; the angle between them stays",
-    alt="Four clocks, one for each pair of components. The hands of query and key turn at a "
+    title="RoPE rotates query and key; the angle between them does not change",
+    alt="Four clocks, one for each pair of components. The hands of query and key rotate at a "
     "different speed in each, and the angle between them stays.",
     controls=(Control("step", "step", "0", values=[*map(str, range(41))], kind="steps"),),
     compute=turning_clocks,

@@ -76,7 +76,7 @@ def _picture() -> str:
 FIGURE = Explorable(
     title="One distance: type it, and see what each scheme makes of it",
     alt="Strips with the bucket or row that T5, DeBERTa and Swin read for a distance, bars for "
-    "what ALiBi leaves of a weight in each head, and four clock faces turned by RoPE.",
+    "what ALiBi leaves of a weight in each head, and four clock faces rotated by RoPE.",
     controls=(
         Control(
             "distance", "distance, query minus key", "12", values=[*map(str, range(-140, 141))]

@@ -35,7 +35,7 @@ def which_layout(
         turned = rope(np.tile(q, (1, 1)), [m], layout=layout)[0]
         scores.append(float(turned @ rope(k[None], [n], layout=layout)[0]))
         curves.append(rope(np.tile(k, (MOST + 1, 1)), places, layout=layout) @ turned)
-    says = "Both layouts agree: at one position nothing turns. Take others." if m == n else (
+    says = "Both layouts agree: at one position nothing rotates. Choose two." if m == n else (
         f"As neighbours {scores[0]:.6f}, as halves {scores[1]:.6f}."
     )  # fmt: skip
     if own:
@@ -94,6 +94,6 @@ FIGURE = Explorable(
     values=(
         ("interleaved: rows 2c and 2c + 1", "interleaved"),
         ("half: rows c and c + K/2", "half"),
-        ("converted to half, turned as half", "converted"),
+        ("converted to half, rotated as half", "converted"),
     ),
 )

@@ -66,7 +66,7 @@ def _picture() -> str:
     parts += [path("", "trained", "dashed"), path("", "long", "dashed two")]
     parts += [path("", "plain", "grey curve"), path("", "scaled", "one curve")]
     parts += [path("", "before", "pale bars"), path("", "unseen", "hot bars")]
-    parts.append(text(LEFT + 6, 32, "wavelength of each pair: plain grey, scaled blue", look=""))
+    parts.append(text(LEFT + 6, 32, "wavelength of each pair: unscaled grey, scaled blue", look=""))
     parts.append(text(LEFT + 6, 50, "dashed: trained and new length", look="small"))
     parts.append(text(LEFT + 6, 214, "new part of its circle: direct pale, scaled orange", look=""))
     for share, words in ((0, "0"), (1, "all")):
@@ -77,7 +77,7 @@ def _picture() -> str:
 
 FIGURE = Explorable(
     title="Scaling lab: which pairs are stretched, and which meet new angles",
-    alt="Above, the wavelength of each pair of components, plain and scaled, beside the trained "
+    alt="Above, the wavelength of each pair of components, unscaled and scaled, beside the trained "
     "and the new length. Below, the part of each pair's circle that training never showed.",
     controls=(
         Control("trained", "trained length", "2048", number, ["2048", "8192"]),

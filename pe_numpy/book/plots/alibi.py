@@ -106,7 +106,7 @@ def alibi_row_constants(distance: np.ndarray, key: np.ndarray, weights: np.ndarr
     _cells(panels[1], key, limit, "{:.1f}")
     shown = np.where(np.isnan(key), np.nan, weights)
     _cells(panels[2], shown, 1.0, "{:.2f}", signed=False)
-    titles = ("penalty $-m\\,(i-j)$", "key alone, $m\\,j$", "softmax of either")
+    titles = ("penalty $-m\\,(i-j)$", "only the key, $m\\,j$", "softmax of either")
     for axes, title in zip(panels, titles, strict=True):
         axes.set(title=title, xlabel="key $j$")
     panels[0].set_ylabel("query $i$")

@@ -41,7 +41,7 @@ def block_sweep(
     """Blocks of the score matrix (n, n): 0 skipped, 1 done, 2 current, 3 to come; and memory."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.1), width_ratios=(1, 1.1))
     shades = ("#EEEEEE", SERIES[4], SERIES[1], "#FFFFFF")
-    names = ("skipped: all future", "done", "held now", "to come")
+    names = ("skipped: all future", "done", "in memory", "to come")
     for i, j in np.ndindex(states.shape):
         hatch = "////" if states[i, j] == 0 else None
         box = plt.Rectangle(
@@ -67,7 +67,7 @@ def block_sweep(
     right.plot(lengths, held, color=SERIES[1], label="one block at a time")
     right.set_xscale("log", base=2)
     right.set_yscale("log", base=2)
-    right.set(xlabel="length $L = S$", ylabel="scores held at once, one head")
+    right.set(xlabel="length $L = S$", ylabel="scores in memory at once, one head")
     right.legend(fontsize=8, loc="upper left")
     return figure
 

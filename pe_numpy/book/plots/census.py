@@ -28,7 +28,7 @@ LINES = {
     "by the text": ("forgetting", "cope"),
     "other distances\nfor RoPE": ("self_extend", "dual_chunk", "streaming"),
     "RoPE": ("rope",),
-    "a part turns": ("partial_rope", "proportional_rope", "mla"),
+    "partial RoPE": ("partial_rope", "proportional_rope", "mla"),
     "stretched": ("linear", "yarn", "longrope", "llama3"),
     "two bases,\nNoPE layers": ("local_global", "nope_layers"),
     "row, column,\ntime": ("axial", "mixed", "mrope"),

@@ -72,7 +72,7 @@ def cache_table(rows: Mapping[CacheProperties, Sequence[str]]) -> Figure:
     for y, (found, names) in enumerate(rows.items()):
         labels.append(textwrap.fill(", ".join(names), 46))
         held = (found.keys, "yes" if found.positions else "", found.gates.replace("none", ""))
-        moved = {"any": "yes", "raw": "raw alone"}.get(found.renumbering, "no")
+        moved = {"any": "yes", "raw": "only raw"}.get(found.renumbering, "no")
         right = (found.chunks, found.padding == "slots", found.eviction)
         words = (*held, *("yes" if each else "no" for each in right), moved)
         for x, word in zip(places, words, strict=True):
@@ -86,7 +86,7 @@ def cache_table(rows: Mapping[CacheProperties, Sequence[str]]) -> Figure:
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    for x, title in ((1, "what is held"), (4.62, "what may be done")):
+    for x, title in ((1, "what is stored"), (4.62, "what may be done")):
         ax.text(x, -1.6, title, ha="center", va="bottom")
     return fig
 

@@ -82,7 +82,7 @@ def fewer_keys_models(names: list[str], kept: np.ndarray, without: np.ndarray) -
         xticklabels=[f"{2**n:,}" for n in ticks],
         yticks=rows,
         yticklabels=names,
-        xlabel="numbers a token and layer",
+        xlabel="numbers per token and layer",
     )
     axes.tick_params(axis="y", length=0)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)

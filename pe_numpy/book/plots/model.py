@@ -43,7 +43,7 @@ def encoder_decoder_path(source: str, inputs: str, targets: str) -> Figure:
         (1.7, "embedding + position", "plain"),
         (2.95, "self-attention, both ways", "encoder"),
         (4.2, "feed-forward", "encoder"),
-        (6.0, "memory: one vector a token", "memory"),
+        (6.0, "memory: one vector per token", "memory"),
     ):
         box(left, y, text, kind)
     for y, text, kind in (
@@ -149,7 +149,7 @@ def losses_and_matches(
         right.plot(-7, n, "s", color=SERIES[n], ms=6, clip_on=False)  # for bars of length 0
         right.text(percent[name] + 2, n, f"{percent[name]:.0f} %", va="center")
     left.set_yscale("log")
-    left.set(xlabel="step", ylabel="training loss, nats a token")
+    left.set(xlabel="step", ylabel="training loss, nats per token")
     right.set(xlim=(0, 122), xlabel="strings written without a mistake", ylim=(4.6, -0.6))
     right.set_yticks(range(len(curves)), list(curves))
     right.set_xticks((0, 50, 100))

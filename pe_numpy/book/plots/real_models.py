@@ -16,8 +16,8 @@ from pe_numpy.training.optimiser import tree_paths
 PARTS = {  # and how it shows in the names of parameters and settings
     "a table of positions": r"\bpositions\b",
     "RoPE": r"\bropes?\b|\bturns\b",
-    "a number a distance": r"\bslopes\b|\bbuckets\b",
-    "vectors a distance": r"\btable\b|/u\b",
+    "a number per distance": r"\bslopes\b|\bbuckets\b",
+    "vectors per distance": r"\btable\b|/u\b",
     "biases of queries": r"b_q",
     "norms with a shift": r"norm\w*/bias",
     "a gate": r"W_gate",

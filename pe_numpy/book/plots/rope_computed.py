@@ -125,13 +125,13 @@ def rope_turns(turns: np.ndarray) -> Figure:
     figure, axes = plt.subplots(figsize=(WIDTH, 2.7))
     pair = np.arange(len(turns))
     for chosen, colour, name in (
-        (turns >= 1, COLOURS["rope"], "finishes a turn"),
+        (turns >= 1, COLOURS["rope"], "completes a rotation"),
         (turns < 1, SERIES[1], "never finishes one"),
     ):
         axes.bar(pair[chosen], turns[chosen] - 1, bottom=1, color=colour, width=0.8, label=name)
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set(yscale="log", ylim=(0.02, 600), xlim=(-1, len(turns)))
-    axes.set(xlabel="pair $c$", ylabel="turns over the trained length")
+    axes.set(xlabel="pair $c$", ylabel="rotations within the trained length")
     axes.legend()
     return figure
 

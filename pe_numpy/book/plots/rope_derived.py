@@ -50,7 +50,7 @@ def complex_turning(q: complex, theta: float, sums: np.ndarray) -> Figure:
         outside = 1.17 * point
         left.text(outside.real, outside.imag, name, color=colour, ha="center", va="center")
     left.set(xlabel="real part", ylabel="imaginary part")
-    left.set_title(r"times $e^{\mathrm{i}\theta}$: a turn")
+    left.set_title(r"times $e^{\mathrm{i}\theta}$: a rotation")
     _plane(right, 2.0)
     right.plot(circle.real, circle.imag, color="#999999", lw=1, ls="--")
     for start, step in zip(sums, np.diff(sums), strict=False):
@@ -60,7 +60,7 @@ def complex_turning(q: complex, theta: float, sums: np.ndarray) -> Figure:
     right.plot(sums[-1].real, sums[-1].imag, "o", color=SERIES[1], ms=6, zorder=3)
     right.text(sums[-1].real + 0.12, sums[-1].imag + 0.22, r"$e^{2\mathrm{i}}$", color=SERIES[1])
     right.set(ylim=(-1.5, 2.5), xlabel="real part")
-    right.set_title(r"the series of $e^{2\mathrm{i}}$: each step a quarter turn")
+    right.set_title(r"the series of $e^{2\mathrm{i}}$: each step a quarter rotation")
     return figure
 
 
@@ -88,7 +88,7 @@ def turned_together(q: np.ndarray, k: np.ndarray, positions: Sequence[tuple[int,
             axes.text(at.real, at.imag, name, color=colour, ha="center", va="center")
         axes.set(xticks=[], yticks=[], title=f"$m = {m},\\ n = {n}$")
         axes.spines[:].set_visible(False)
-    figure.suptitle("both turn; the angle between the two never changes", fontsize=9)
+    figure.suptitle("both rotate; the angle between the two never changes", fontsize=9)
     return figure
 
 
@@ -160,7 +160,7 @@ def pair_layouts(interleaved: np.ndarray, half: np.ndarray) -> Figure:
 def score_matrices(rotary: np.ndarray, added: np.ndarray) -> Figure:
     """Draw scores (L, S) of equal contents at all positions: with RoPE, and with a code added."""
     figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 3.3))
-    titles = ("RoPE: constant along diagonals", "sinusoidal code added: not constant")
+    titles = ("RoPE: constant along diagonals", "sinusoidal encoding added: not constant")
     for axes, scores, title in zip(panels, (rotary, added), titles, strict=True):
         image = heat(axes, scores)
         axes.set(xlabel="key position $n$", title=title, aspect="equal")
@@ -185,8 +185,8 @@ def turning_clocks(frame: int) -> Figure:
         axes.fill(np.append(wedge.real, 0), np.append(wedge.imag, 0), color="#DDDDDD")
         _arrow(axes, 0j, complex(key), SERIES[1])
         _arrow(axes, 0j, complex(query), SERIES[0])
-        axes.set_title(f"pair {pair} turns by {theta:.2g}", fontsize=8)
+        axes.set_title(f"pair {pair} rotates by {theta:.2g}", fontsize=8)
         axes.set_xlabel(f"angle between: {distance * theta:.2g}", fontsize=8)
     places = f"query (blue) at {int(m)}, key (red) at {int(m) - distance}"
-    figure.suptitle(f"{places}: each hand turns, no angle between changes", fontsize=9)
+    figure.suptitle(f"{places}: both hands rotate, the angle between them is the same", fontsize=9)
     return figure

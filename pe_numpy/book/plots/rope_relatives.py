@@ -50,8 +50,8 @@ def rope_relatives_three(
         for x, y in points.round(6):
             right.plot([0, x], [0, y], color=colour, lw=0.8, alpha=0.5)
         right.plot(*points.T.round(6), "o", color=colour, ms=4)
-    right.text(0, -0.95, "turned", color=COLOURS["rope"], ha="center", va="top")
-    right.text(0, 1.0, "turned back", color=RELATIVE, ha="center", va="bottom")
+    right.text(0, -0.95, "rotated", color=COLOURS["rope"], ha="center", va="top")
+    right.text(0, 1.0, "rotated back", color=RELATIVE, ha="center", va="bottom")
     right.set(aspect="equal", xlim=(-1.1, 1.1), ylim=(-1.25, 1.3))
     right.set_title("values: the text moves")
     right.axis("off")

@@ -97,7 +97,7 @@ def _renamed() -> Blocks:
         },
         "ALiBi's numbers for query 4, slope 1": {
             "$j-i$": (keys, keys - 4),
-            "$j$ alone": (keys, keys),
+            "only $j$": (keys, keys),
         },
     }
 

@@ -95,7 +95,7 @@ def scaled_wavelengths(wavelengths: dict[str, np.ndarray], trained: float, targe
     for length, name in ((trained, "trained length"), (target, "target length")):
         left.axhline(length, color="black", lw=0.6, ls=":")
         left.text(0, length * 1.12, name, fontsize=8)
-    left.set(yscale="log", xlabel="pair $i$", ylabel="wavelength, positions a turn")
+    left.set(yscale="log", xlabel="pair $i$", ylabel="wavelength, positions")
     _lines(right, pair, {name: w / first for name, w in wavelengths.items()})
     right.set(xlabel="pair $i$", ylabel="times as long as before", ylim=(0.9, 4.15))
     handles, names = left.get_legend_handles_labels()
@@ -110,7 +110,7 @@ def two_ramps(turns: np.ndarray, kept: dict[str, np.ndarray]) -> Figure:
     _lines(left, np.arange(len(turns)), kept)
     left.set(xlabel="pair $i$", ylabel="share $g_i$ kept", ylim=(-0.04, 1.06))
     _lines(right, turns, kept)
-    right.set(xlabel="turns within the trained length", xlim=(0, 40))
+    right.set(xlabel="rotations within the trained length", xlim=(0, 40))
     handles, names = left.get_legend_handles_labels()
     fig.legend(handles, names, loc="outside lower center", ncols=len(names))
     return fig

@@ -123,7 +123,7 @@ def distance_envelopes(curves: Sequence[tuple[str, np.ndarray, float, int, float
         ax.text(205000, neighbour, f"neighbour\n{neighbour:.4f}", color=COLOURS["t5"], va="center")
         ax.plot(far, nearest, "v", color="black", markersize=6, clip_on=False, zorder=3)
         ax.set_title(f"{title}: nearest from offset 1000 on is {far}, at {nearest:.4f}", loc="left")
-        ax.set(ylabel="distance of codes", ylim=(0, None), xlim=(0, 202000))
+        ax.set(ylabel="distance of encodings", ylim=(0, None), xlim=(0, 202000))
     axes[-1].set_xlabel("offset $k$ between the two positions")
     return figure
 
@@ -174,7 +174,7 @@ def shift_in_planes(before: np.ndarray, after: np.ndarray, angles: np.ndarray) -
     axes[0].set_ylabel("cosine")
     axes[0].plot([], [], color=SERIES[0], lw=2, label="$PE(pos)$")
     axes[0].plot([], [], color=SERIES[1], lw=2, label="$PE(pos + k)$")
-    axes[0].plot([], [], color=SERIES[2], lw=2, label=r"the turn by $k\theta_i$")
+    axes[0].plot([], [], color=SERIES[2], lw=2, label=r"the rotation by $k\theta_i$")
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 

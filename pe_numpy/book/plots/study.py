@@ -60,7 +60,7 @@ def windows_of_the_test(lengths: Sequence[int], asked: int) -> Figure:
     ax.set_yticks(range(len(lengths)), [f"$L$ = {length}" for length in lengths])
     ax.invert_yaxis()
     ax.text(-asked / 2, -0.75, "predicted", color=SERIES[0], ha="center")
-    ax.text(-0.55 * lengths[-1], len(lengths) - 1, "context alone", ha="center", va="center")
+    ax.text(-0.55 * lengths[-1], len(lengths) - 1, "context only", ha="center", va="center")
     ax.set(xlabel="token, counted from the end of the window", xlim=(-1.01 * lengths[-1], 8))
     ax.set_xticks([-length for length in lengths] + [0])
     ax.spines["left"].set_visible(False)
@@ -142,7 +142,7 @@ def loss_at_budgets(
         if ax in axes[0]:
             ax.set_title(f"budget {budget}")
         if ax in axes[:, 0]:
-            ax.set_ylabel(f"{task}\nloss, nats a symbol")
+            ax.set_ylabel(f"{task}\nloss, nats per symbol")
         if ax in axes[-1]:
             ax.set_xlabel("length $L$ of the test")
     return fig
@@ -235,7 +235,7 @@ def loss_against_needles(points: Mapping[str, Sequence[tuple[float, float]]]) ->
         place = PLACES_OF_NAMES.get(name, (7, 3))
         label = ax.annotate(name, end, place, textcoords="offset points", color=colour)
         label.set(fontsize=8, ha="right" if place[0] < 0 else "left")
-    ax.set(xlabel="loss on a text of 8 times the trained length, nats a character")
+    ax.set(xlabel="loss on a text of 8 times the trained length, nats per character")
     ax.set(ylabel="needles found at 8 times, per cent", ylim=(10, 112))
     ax.set_xlim(left=1.05)
     ax.text(1.72, 45, "reads on, and forgets", color="#777777", style="italic")

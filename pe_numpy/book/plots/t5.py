@@ -39,7 +39,7 @@ def bucket_staircases(
         right.axvline(max_distance, color=_GREY, lw=1, ls=":")
         right.text(max_distance * 1.04, 1, f"{max_distance}", color=_GREY)
         right.plot(max_distance, h, "o", color="black", ms=4)
-        right.set(title=f"{name}, past alone, logarithmic axis", xscale="log")
+        right.set(title=f"{name}, past only, logarithmic axis", xscale="log")
         right.set_xticks([1, 2, 4, 8, 16, 32, 64, 128], ["1", "2", "4", "8", "16", "32", "64", ""])
         right.minorticks_off()
     axes[0, 0].legend(loc="lower right")

@@ -47,7 +47,7 @@ def xl_curves(
         left.plot(distance, curve, label=name, color=colour)
     left.axvline(0, ymax=0.7, color="0.7", lw=0.8)  # ends below the legend
     left.axhline(0, color="0.7", lw=0.8)
-    left.set(title="what a head can draw", xlabel="distance $i-j$   (right: the past)")
+    left.set(title="how scores can vary with distance", xlabel="distance $i-j$   (right: the past)")
     left.set(ylabel="score", ylim=(-7, 27))
     left.legend(loc="upper left", fontsize=8)
     right.axvspan(-seen, seen, color="0.92")

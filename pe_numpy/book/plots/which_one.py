@@ -74,7 +74,7 @@ def a_line_beyond_training(
         if len(curves) > 1:
             ax.legend(fontsize=7.5, loc="upper right", handlelength=2.2, borderaxespad=0)
     axes[0, 1].text(1, -8, "trained", va="bottom", fontsize=8)
-    axes[0, 1].annotate("the wish", (50, wish[50]), (38, -3.6), fontsize=8)
+    axes[0, 1].annotate("the target", (50, wish[50]), (38, -3.6), fontsize=8)
     for ax in axes[-1]:
         ax.set_xlabel("distance $i-j$")
     for ax in axes[:, 0]:

@@ -108,7 +108,7 @@ def probe_accuracy(percent: dict[str, int], colours: Sequence[str]) -> Figure:
         ax.text(value + 1, row, f"{value} %", va="center")
     ax.axvline(50, color="black", lw=1, ls="--")
     ax.text(50.5, len(names) - 0.45, "ceiling of every blind layer", va="bottom")
-    ax.set(xlim=(0, 112), xlabel="held-out sentences whose subject is found, per cent")
+    ax.set(xlim=(0, 112), xlabel="held-out sentences whose subject is found, %")
     ax.set_xticks(range(0, 101, 25))
     ax.tick_params(axis="y", length=0)
     return fig
