@@ -594,8 +594,8 @@ plt.show()
 #
 # ## Fully masked rows: NaN or zeros? (second reading)
 #
-# What should the softmax of a fully masked row return? The formula gives 0/0, which is NaN. Three
-# conventions are in use:
+# A row of scores is **fully masked** if its query may attend to no key. What should the softmax of a fully
+# masked row return? The formula gives 0/0, which is NaN. Three conventions are in use:
 #
 # - **zeros** (this package)
 # - a **large negative number** such as $-10^9$, added to masked scores
@@ -628,8 +628,7 @@ assert np.spacing(np.float32(1e9)) == 64 and np.spacing(1e15) == 0.125
 # is $-\infty$, and the weights are NaN. In NumPy none of this raises an error. If some key of the row is
 # visible, all these weights agree: a masked one is exactly 0.
 #
-# In the package the empty row is zero, in the weights and in the output, and the other rows are the same
-# as without padding.
+# In the package a masked row is zero, in weights and output. The other rows are as without padding.
 
 # %%
 with np.errstate(over="ignore", invalid="ignore"):
