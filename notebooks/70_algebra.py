@@ -8,7 +8,7 @@
 # %% [markdown]
 # **In this chapter.** The book has 42 positional encodings with as many names. How many ideas are
 # behind them? A short proof shows that one requirement, scores linear in query and key that depend
-# only on distance, leads to powers of a single matrix; RoPE, ALiBi and decay are its three simplest
+# only on distance, leads to powers of a single matrix. RoPE, ALiBi and decay are its three simplest
 # cases. A program then recognises each scheme from its scores, without its name. At the end you can
 # say what any new encoding does, and test whether yours is relative.
 
@@ -52,19 +52,19 @@ plt.show()
 #
 # | test | question |
 # |---|---|
-# | pairwise | do scores stay if a third token is forgotten? |
-# | relative | do they stay if all positions move by 1 (or by 2, by 16)? |
+# | pairwise | do scores stay the same if a third token is removed? |
+# | relative | do scores stay the same if all positions move by 1 (or by 2, by 16)? |
 # | one number | is position an added number, whatever the content? |
-# | bilinear | linear in $q$, and in $k$? cross term: without the terms of one side? |
-# | nothing at $q=k=0$ | or does a function of $D$ remain (*Toeplitz*), or of $i,j$? |
+# | bilinear | is the score linear in $q$, and in $k$? cross term: is it so without the terms of one side? |
+# | nothing at $q=k=0$ | is the score 0 there, or does a function of $D$ remain (*Toeplitz*), or of $i,j$? |
 # | turns, group | is the matrix between $q$ and $k$ orthogonal (times a gain)? is step after step one longer step? |
-# | mirror, falls | same score for $-D$? with the distance, ever less for equal tokens, on average? |
-# | far away, bounded | *free*, *saturated* (sat., constant from somewhere on) or *finite* (end, no score)? in the past at most 1.5 times the largest near by? |
-# | old rows stay | when the text grows? |
-# | rank | of the scores of one content, 32 queries after 32 keys |
+# | mirror, falls | is the score the same for $-D$? does it fall with the distance, for equal tokens, on average? |
+# | far away, bounded | far away, is the score *free*, *saturated* (sat., constant from somewhere on) or *finite* (end, no score)? in the past, is it at most 1.5 times the largest score near by? |
+# | old rows stay | do earlier rows stay the same when the text grows? |
+# | rank | what is the rank of the scores of one content, 32 queries after 32 keys? |
 #
-# The code has two helpers. `phi` reads the matrix between $q$ and $k$ off unit vectors, if there is
-# one. `hidden` is a scheme with powers of a random matrix between two others.
+# The code has two helpers. `phi` finds the matrix between $q$ and $k$ with unit vectors, if there
+# is one. `hidden` is a scheme with powers of a random matrix between two others.
 
 # %%
 rng = np.random.default_rng(0)
@@ -148,14 +148,14 @@ print("Llama 3's, base 10:", np.unique(np.abs(np.angle(np.linalg.eigvals(black_b
 # %% [markdown]
 # ### Bounded scores: RoPE in other coordinates (second reading)
 #
-# Ask less: scores stay bounded, for all $D$ of both signs. Powers $G^D$ are then bounded both ways,
-# so no eigenvalue is off the unit circle and no Jordan block is larger than 1. Then $G=SOS^{-1}$ with
-# $O$ orthogonal, and
+# Now we ask for less: scores stay bounded, for all $D$ of both signs. Powers $G^D$ are then bounded
+# both ways, so no eigenvalue is off the unit circle and no Jordan block is larger than 1. Then
+# $G=SOS^{-1}$ with $O$ orthogonal, and
 #
 # $$(G^Dq)\cdot k=\big(O^D\,S^{-1}q\big)\cdot\big(S^\top k\big)$$
 #
-# This is RoPE again, with a different matrix for the query's weights than for the key's. Any other
-# $G$ explodes, on one side at least: a decay is for a causal mask.
+# This is RoPE again, with a different matrix for the query's weights than for the key's. Powers of
+# any other $G$ explode, on one side at least, so a decay needs a causal mask.
 
 # %%
 S = rng.standard_normal((6, 6))
@@ -263,9 +263,9 @@ for i, j in ((5, 2), (90, 4), (2, 5)):
     assert np.isclose(score, q[0] @ k[0] / 8**0.5 - 0.5 * D, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# ALiBi is that line for the past. For the future the line *raises* scores: no powers make $|D|$. *A
-# common mistake* is to divide by the square root of the new width. **Predict**: which two things are
-# then wrong?
+# ALiBi is that line for the past. For the future the line *raises* scores, and no powers of a
+# matrix give $|D|$. *A common mistake* is to divide by the square root of the new width.
+# **Predict**: which two things are then wrong?
 
 # %% fold="output"
 wrong = (lifted_q[0] + 10 * A @ lifted_q[0]) @ lifted_k[0] / 10**0.5
@@ -330,7 +330,7 @@ assert np.allclose(terms @ u, score, rtol=0, atol=1e-6 * np.abs(score).max())
 #
 # *Proof.* The shifted copies of $h$ span at most $r$ dimensions, and shifting maps that space to
 # itself. By Cayley and Hamilton the shift obeys its characteristic polynomial:
-# $h(D+r)=\gamma_1h(D+r-1)+\dots+\gamma_rh(D)$. And if it does, $r$ values make all others. ∎
+# $h(D+r)=\gamma_1h(D+r-1)+\dots+\gamma_rh(D)$. And if it does, $r$ values determine all others. ∎
 #
 # **Predict** which of these stay small as the text grows: $\cos\frac D2$, $D$, $e^{-D/9}$, $|D|$,
 # $\min(|D|,4)$, T5's buckets.
@@ -352,9 +352,9 @@ plots.algebra_ranks(n, ranks)
 plt.show()
 
 # %% [markdown]
-# The last three need vectors that grow with the text, or a number added to the score: a bias. To look
-# only at the past does not save T5: run backwards, an invertible $G$'s recurrence keeps a constant
-# constant. ReRoPE's cap takes two rotations and a choice between them.
+# The last three need vectors that grow with the text, or a number added to the score: a bias.
+# Looking only at the past does not save T5: run backwards, the recurrence of an invertible $G$
+# continues a constant as a constant. ReRoPE's cap takes two rotations and a choice between them.
 #
 # RoPE's own rank counts its frequencies. For one content at all positions:
 #
@@ -419,8 +419,8 @@ for name, A in (("LieRE", lie), ("commuting", flat)):
     assert np.allclose(turned, by_series, rtol=0, atol=1e-8)
 
 # %% [markdown]
-# LieRE turns, but by more than the difference of two positions: the detector files it with the
-# changed indices.
+# LieRE rotates, but its rotation depends on more than the difference of two positions, so the
+# detector counts it among the changed indices.
 #
 # ## Equal encodings: cheap tests for your own code
 #
@@ -467,9 +467,10 @@ print("KERPLE with a power of 1         = ALiBi\nM-RoPE of a text without images
 # %% [markdown]
 # ## The detector: properties of an unknown score function
 #
-# Each statement above can be asked of a function that nobody explains. `properties` calls it with
+# Each statement above can be tested on a function that nobody explains. `properties` calls it with
 # random contents and compares. Numbers count as equal if they differ by less than $10^{-9}$ of the
-# largest. Here are three of its tests in full, on a box `s` that contains the function and contents:
+# largest. Here are three of its tests in full, on a box `s` that contains the function and
+# contents:
 
 # %%
 from pe_numpy.judging.properties import Properties, gain, group, is_pairwise
@@ -477,8 +478,8 @@ from pe_numpy.judging.properties import Properties, gain, group, is_pairwise
 show_source(is_pairwise, gain, group)
 
 # %% [markdown]
-# `score_function` makes such a bare function of an encoding of this package. Parameters that begin as
-# zeros are drawn at random, as if trained.
+# `score_function` turns an encoding of this package into such a bare function. Parameters that
+# begin as zeros are drawn at random, as if trained.
 
 # %% fold="output"
 show_source(properties, score_function)
@@ -486,8 +487,8 @@ again = score_function(schemes["alibi"].encoding)
 assert np.array_equal(again(q, k, at, at), schemes["alibi"].scores(q, k, at, at))
 
 # %% [markdown]
-# The cell prints what it finds of all schemes, equal ones together: the figure of the first cell in
-# words.
+# The cell prints what the detector finds about all schemes, and groups equal ones: it is the first
+# figure in words.
 
 # %%
 names = plots.in_order(found)
@@ -510,8 +511,8 @@ assert set(largest) == equal and len(equal) == 8
 # values leave no trace in scores. Nor does the detector see caches, or positions far beyond those it
 # tries.
 #
-# Here are two schemes of [chapter 45](45_rope_relatives.ipynb) that let the tokens between decide, as
-# bare functions:
+# Here are two schemes of [chapter 45](45_rope_relatives.ipynb) that let the tokens between query
+# and key decide, as bare functions:
 
 
 # %%
@@ -540,8 +541,8 @@ assert (found["forgetting"].zero, found["cope"].zero) == ("Toeplitz", "0")  # Fo
 # ### Sinusoidal scores are not relative, and Transformer-XL hides a bias (second reading)
 #
 # *Sinusoidal encodings are not relative as they are used.* Their own product $p_i\cdot p_j$ depends
-# only on $D$. Yet the score also has $x_i\cdot p_j$, and between $p_i$ and $p_j$ are two projections.
-# **Predict**: which of the two harms remains without projections?
+# only on $D$. Yet the score also has the term $x_i\cdot p_j$, and between $p_i$ and $p_j$ there are
+# two projections. **Predict**: which of these two obstacles remains without projections?
 
 # %% fold="output"
 from pe_numpy import sinusoidal
@@ -598,10 +599,10 @@ assert 1e-7 < caught["a leak of one millionth"].leak < 1e-3
 assert not caught["keys counted from 0"].pairwise and not caught["slower in long texts"].prefix
 
 # %% [markdown]
-# A message needs `leak`: *your function isn't a relative encoding; scores change by this share of the
-# largest when all positions move*. Keys turned the other way still make a *group* (they turn by
-# $i+j$), so one test would not be enough. Counting keys from 0 in a shortened KV cache shows as "not
-# pairwise": take a token away, and the others' scores move.
+# An error message needs `leak`: *your function isn't a relative encoding; scores change by this
+# share of the largest when all positions move*. Keys rotated the other way still form a *group*
+# (the rotation is by $i+j$), so one test would not be enough. Counting keys from 0 in a shortened
+# KV cache shows as "not pairwise": take a token away, and the scores of the others change.
 #
 # ## Identifying a scheme: a decision tree
 #
@@ -657,9 +658,9 @@ assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MO
 # - **Is my function relative?** Call `properties(f)` for an `f(q, k, i, j)` in float64. It is
 #   relative if `shift` is 1. `leak` measures how far it is from that, and `move` names the operation.
 #   [Diagnosing broken RoPE](#diagnosing-broken-rope-is-my-encoding-relative).
-# - **What are PoPE, LieRE and dynamic NTK?** All three rotate: PoPE after a nonlinearity, LieRE in
-#   two directions that don't commute, dynamic NTK with a speed that the length decides.
-#   [Several axes](#several-axes-commuting-generators-second-reading).
+# - **What are PoPE, LieRE and dynamic NTK?** All three rotate. PoPE does so after a nonlinearity,
+#   LieRE in two directions that don't commute, and dynamic NTK with a speed that the length
+#   decides. [Several axes](#several-axes-commuting-generators-second-reading).
 
 # %% [markdown]
 # ## Exercises
@@ -754,7 +755,7 @@ assert "other" not in met and met | {"other"} == {*plots.MOVES} and len(plots.MO
 #
 # <details><summary>Hint 1</summary>
 #
-# It tries some hundred positions.
+# The detector tries some hundred positions.
 #
 # </details>
 #

@@ -165,8 +165,8 @@ assert rope_frequencies(2, 10000.0) == rope_frequencies(2, 500.0) == 1 > rope_fr
 # | short sequences | T5's far buckets ([candle PR 1312](https://github.com/huggingface/candle/pull/1312)) |
 # | a square grid | two axes exchanged ([transformers PR 41380](https://github.com/huggingface/transformers/pull/41380)) |
 #
-# The next cells compare such inputs with decent ones of the same function. How many of its ten commonest
-# mistakes does each let go, because right and wrong results agree?
+# The next cells compare such inputs with well-chosen ones of the same function. How many of its ten commonest
+# mistakes does each input let pass, because right and wrong results agree?
 
 # %%
 from pe_numpy.homework.cases import call, case
@@ -202,7 +202,7 @@ for what, (name, degenerate, decent) in inputs.items():
 assert len(lets_go("rope", *inputs["position 0"][1])) == 9
 
 # %% [markdown]
-# Test on decent input instead. In it no two sizes are equal, and the number of heads is not a power of two. Its
+# Test on well-chosen input instead. In it no two sizes are equal, and the number of heads is not a power of two. Its
 # positions have gaps and do not begin at 0, its distances go beyond the last bucket, and its numbers are random.
 #
 # ## For students: check your homework

@@ -8,11 +8,12 @@
 # %% [markdown]
 # ## In this document
 #
-# Document 000 is an article on positional encoding of August 2025, written in Chinese. It explains sinusoidal,
-# learned, Shaw and T5 encodings, the last two with PyTorch code. This notebook goes through it section by
-# section: it tells in English what a section says, computes its formulas and examples, corrects what is wrong,
-# and links the chapter that teaches the subject. The ids are those of [the index](INDEX.md): N- is a numeric
-# example, E- a mistake, and C- something that looks wrong but is right.
+# Document 000 is an article on positional encoding of August 2025, written in Chinese. It explains
+# sinusoidal, learned, Shaw and T5 encodings, the last two with PyTorch code. This notebook goes
+# through it section by section. It tells in English what a section says, computes its formulas and
+# examples, corrects what is wrong, and links the chapter that teaches the subject. The ids come
+# from [the index](INDEX.md): N- is a numeric example, E- a mistake, and C- something that looks
+# wrong but is right.
 
 # %% [markdown]
 # ## 000-1.1 Sinusoidal positional encoding
@@ -277,10 +278,10 @@ assert np.abs(mixed - shaw).max() > 1
 #
 # ## 000-2.2 T5's relative position bias
 #
-# T5 adds a single number to each score. Distances are sorted into a few buckets, fine ones near by and coarse
-# ones far away, and each bucket has one trained number per head. The article compares the two schemes well: for
-# Shaw the relative position is like an extra feature of the key, and for T5 it is a table of corrections to the
-# score.
+# T5 adds a single number to each score. Distances are sorted into a few buckets, fine ones near by
+# and coarse ones far away, and each bucket has one trained number per head. The article compares
+# the two schemes well. For Shaw the relative position is like an extra feature of the key, and for
+# T5 it is a table of corrections to the score.
 #
 # $$\text{score}(i,j)=\frac{Q_i\cdot K_j}{\sqrt{d_k}}+b_{\text{bucket}(i-j)}$$
 
@@ -330,11 +331,12 @@ assert t5_bucket([20, 60, 90, 91, 5000]).tolist() == [10, 13, 14, 15, 15]
 # %% [markdown]
 # ### What buckets do
 #
-# **N-000-8.** The first four rows of an $8\times8$ matrix are shown, rightly, as $j-i$. **E-000-12.** That is the
-# opposite sign of the formula. The article takes $i-j$ in the formula, $j-i$ in its explanation, and $i-j$ again
-# in the final code. T5's code takes $j-i$; this book takes $i-j$ everywhere. The two give different buckets: for
-# query 0 and key 3 they are those of $-3$ and of 3. Another slip: the summary writes $B_{i-j,h}$ where the index
-# is the bucket, $B_{\text{bucket}(i-j),h}$.
+# **N-000-8.** The first four rows of an $8\times8$ matrix are shown, rightly, as $j-i$.
+# **E-000-12.** That is the opposite sign of the formula. The article takes $i-j$ in the formula,
+# $j-i$ in its explanation, and $i-j$ again in the final code. T5's code takes $j-i$; this book
+# takes $i-j$ everywhere. The two give different buckets: for query 0 and key 3 they are the buckets
+# of $-3$ and of 3. Another slip: the summary writes $B_{i-j,h}$ where the index is the bucket,
+# $B_{\text{bucket}(i-j),h}$.
 #
 # **N-000-9.** A toy rule has four buckets: at most 1, exactly 2, 3 to 4, more than 4. It is applied to four
 # tokens. **E-000-13.** As worded the rule is for signed distances, and it puts every negative one into bucket 0.
@@ -360,9 +362,10 @@ assert signed == [[0, 0, 1, 2], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
 # %% [markdown]
 # ### From buckets to scores
 #
-# **N-000-10.** Six steps lead from positions to scores: a matrix of distances $(L,L)$, their buckets $(L,L)$, the
-# numbers looked up $(L,L,H)$, heads first $(H,L,L)$, and a batch axis $(1,H,L,L)$ for broadcasting. These shapes
-# are right. In the sum, as said above, $B$ is read at the bucket:
+# **N-000-10.** Six steps lead from positions to scores. They are a matrix of distances $(L,L)$,
+# their buckets $(L,L)$, the numbers looked up $(L,L,H)$, heads first $(H,L,L)$, and a batch axis
+# $(1,H,L,L)$ for broadcasting. These shapes are right. In the sum, as said above, $B$ is read at
+# the bucket:
 #
 # $$\text{attn\_scores}_{b,h,i,j}=Q_i\cdot K_j+B_{\text{bucket}(i-j),\,h}$$
 
@@ -503,9 +506,10 @@ for position, n_seen in ((0, 1), (5, 6)):  # as the code counts, and as it is
 # heads, and prints shapes: outputs (2, 16, 256) and weights (2, 8, 16, 16) for both. They are right. Each layer
 # has 263,424 parameters.
 #
-# **E-000-21.** In the article each layer has its own table, also in cross-attention. T5 shares one table among
-# all layers of the encoder and another among those of the decoder, and its cross-attention has none (Raffel et
-# al. 2020, section 2.1). The example's table is all zeros, so what it shows is attention without any bias.
+# **E-000-21.** In the article each layer has its own table, also in cross-attention. T5 shares one
+# table among all layers of the encoder and another among all layers of the decoder, and its
+# cross-attention has none (Raffel et al. 2020, section 2.1). The example's table is all zeros, so
+# what it shows is attention without any bias.
 #
 # **E-000-19.** "For visualisation" it returns the weights, but after dropout. Their rows no longer sum to 1.
 

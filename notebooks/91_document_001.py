@@ -8,11 +8,12 @@
 # %% [markdown]
 # ## In this document
 #
-# Document 001 is a set of study notes of September 2025, written in Chinese. It gives each family of positional
-# encodings in a few formulas and ends with RoPE, a worked rotation and a table of scores. This notebook goes
-# through it section by section: it tells in English what a section says, computes its formulas and examples,
-# corrects what is wrong, and links the chapter that teaches the subject. The ids are those of [the
-# index](INDEX.md): N- is a numeric example, E- a mistake, and C- something that looks wrong but is right.
+# Document 001 is a set of study notes of September 2025, written in Chinese. It gives each family
+# of positional encodings in a few formulas and ends with RoPE, a worked rotation and a table of
+# scores. This notebook goes through it section by section. It tells in English what a section says,
+# computes its formulas and examples, corrects what is wrong, and links the chapter that teaches the
+# subject. The ids come from [the index](INDEX.md): N- is a numeric example, E- a mistake, and C-
+# something that looks wrong but is right.
 
 # %% [markdown]
 # ## 001-1 Core concepts: why position, and where
@@ -68,9 +69,9 @@ assert np.allclose(after.sum(axis=1), [-0.5, 0, -0.5], rtol=0, atol=1e-12) and (
 #
 # ## 001-2.1 Sinusoidal encoding
 #
-# The formulas are those of the first Transformer. They need no training, and each position has its own vector.
-# The notes rightly add that $PE(pos+k)$ is a linear function of $PE(pos)$: the matrix $M_k$ is the same at every
-# position.
+# The formulas come from the first Transformer. They need no training, and each position has its own
+# vector. The notes rightly add that $PE(pos+k)$ is a linear function of $PE(pos)$: the matrix $M_k$
+# is the same at every position.
 #
 # $$\begin{gathered}PE_{(pos,2i)}=\sin\frac{pos}{10000^{2i/d}},\qquad PE_{(pos,2i+1)}=\cos\frac{pos}{10000^{2i/d}}\\
 # PE(pos+k)=M_k\,PE(pos)\end{gathered}$$
@@ -133,10 +134,10 @@ assert np.allclose(pe[-1], sinusoidal(2, 4), rtol=0, atol=1e-14)  # the last row
 # BERT trains a table with one row per position. It is flexible, costs parameters and is tied to the positions
 # that occurred in training.
 #
-# **E-001-15.** The drawback reads "no extrapolation (内插)", and the word in brackets means *interpolation*. Either
-# it is a wrong translation, or the notes mean that a table can only interpolate. It can't do even that. There is
-# no row 2.5, and the mean of rows 2 and 3 is another kind of vector: for unrelated rows it is shorter by a factor
-# of about $\sqrt2$.
+# **E-001-15.** The drawback reads "no extrapolation (内插)", and the word in brackets means
+# *interpolation*. Either it is a wrong translation, or the notes mean that a table can only
+# interpolate. It can't do even that. A row 2.5 does not exist, and the mean of rows 2 and 3 is
+# another kind of vector. For unrelated rows it is shorter by a factor of about $\sqrt2$.
 
 # %%
 from pe_numpy import learned
@@ -346,11 +347,11 @@ assert symmetric[2].argmax() == 2  # the package's distance has no sign
 #
 # ## 001-4 RoPE: a worked rotation and a table of scores
 #
-# Rotary positional encoding comes from RoFormer. Its goal is well told: a query and a key are each rotated by an
-# angle that depends on their absolute position, and their product depends only on the difference of the angles.
-# So the encoding is absolute in form and relative in effect. Components are rotated in pairs. Pair $i$, counted
-# from 1, has the frequency $\theta_i$, and at position $m$ its components $a$ and $b$ are rotated by the angle
-# $m\theta_i$:
+# Rotary positional encoding comes from RoFormer. Its goal is well told. A query and a key are each
+# rotated by an angle that depends on their absolute position, and their product depends only on the
+# difference of the angles. So the encoding is absolute in form and relative in effect. Components
+# are rotated in pairs. Pair $i$, counted from 1, has the frequency $\theta_i$, and at position $m$
+# its components $a$ and $b$ are rotated by the angle $m\theta_i$:
 #
 # $$\begin{gathered}\theta_i=10000^{-2(i-1)/d},\qquad i=1,\dots,d/2\\
 # (a,b)\mapsto(a\cos m\theta_i-b\sin m\theta_i,\;a\sin m\theta_i+b\cos m\theta_i)\end{gathered}$$

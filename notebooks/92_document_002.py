@@ -8,11 +8,12 @@
 # %% [markdown]
 # ## In this document
 #
-# Document 002 is the third chapter of a course, written in Chinese. It presents learned, sinusoidal, rotary
-# (RoPE) and ALiBi encodings as PyTorch classes, compares them in a table and ends with three exercises. This
-# notebook goes through it section by section: it tells in English what a section says, computes its formulas and
-# examples, corrects what is wrong, and links the chapter that teaches the subject. The ids are those of [the
-# index](INDEX.md): N- is a numeric example, E- a mistake, and C- something that looks wrong but is right.
+# Document 002 is the third chapter of a course, written in Chinese. It presents learned,
+# sinusoidal, rotary (RoPE) and ALiBi encodings as PyTorch classes, compares them in a table and
+# ends with three exercises. This notebook goes through it section by section. It tells in English
+# what a section says, computes its formulas and examples, corrects what is wrong, and links the
+# chapter that teaches the subject. The ids come from [the index](INDEX.md): N- is a numeric
+# example, E- a mistake, and C- something that looks wrong but is right.
 
 # %% [markdown]
 # ## 002-1.1 The problem: attention ignores order

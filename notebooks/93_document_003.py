@@ -80,10 +80,11 @@ assert np.abs(stretched[512:] - table).max(axis=1).min() > 0.01  # the last posi
 # $$\begin{aligned}\sin(\alpha+\beta)&=\sin\alpha\cos\beta+\cos\alpha\sin\beta\\
 # \cos(\alpha+\beta)&=\cos\alpha\cos\beta-\sin\alpha\sin\beta\end{aligned}$$
 #
-# **E-003-3.** "The vector of position $\alpha+\beta$ can be written as a combination of the vectors of $\alpha$ and
-# $\beta$." It is not a linear combination: for $d=8$ the best one of $p_1$ and $p_2$ misses $p_3$ by 0.7185. The theorems
-# multiply components of one vector by components of the other. So there is a matrix $M_\beta$, which depends only on
-# $\beta$, with $p_{\alpha+\beta}^\top=M_\beta\,p_\alpha^\top$.
+# **E-003-3.** "The vector of position $\alpha+\beta$ can be written as a combination of the vectors
+# of $\alpha$ and $\beta$." It is not a linear combination. For $d=8$ the best one of $p_1$ and
+# $p_2$ misses $p_3$ by 0.7185. The theorems multiply components of one vector by components of the
+# other. So there is a matrix $M_\beta$, which depends only on $\beta$, with
+# $p_{\alpha+\beta}^\top=M_\beta\,p_\alpha^\top$.
 #
 # Taught in [chapter 20](20_sinusoidal.ipynb#the-shift-matrix-one-rotation-for-every-position): the formula, and the matrix for each shift.
 
@@ -124,9 +125,10 @@ for alpha in range(60):
 #
 # ## 003-1.1(4) Multiplicative encoding
 #
-# Instead of $x_k+p_k$ one can take the product $x_k\times p_k$, component by component. It "seems" to do better, the
-# document says, and admits that nothing was fully compared; this book does not compare it either. But at position 0
-# the sinusoidal encoding is $(0,1,0,1,\dots)$, so multiplying by it deletes half of the first token.
+# Instead of $x_k+p_k$ a model can take the product $x_k\times p_k$, component by component. It
+# "seems" to do better, the document says, and admits that nothing was fully compared; this book
+# does not compare it either. But at position 0 the sinusoidal encoding is $(0,1,0,1,\dots)$, so
+# multiplying by it deletes half of the first token.
 #
 # Taught in [chapter 22](22_recurrent.ipynb#multiplicative-position-encodings): what becomes of the score.
 
@@ -162,10 +164,12 @@ assert (X[0] * p[0] == np.where(np.arange(8) % 2, X[0], 0)).all()
 #
 # $$q_ik_j^\top=(x_i+p_i)W_QW_K^\top(x_j+p_j)^\top=(x_iW_Q+p_iW_Q)(W_K^\top x_j^\top+W_K^\top p_j^\top)$$
 #
-# **E-003-1.** The document announces four terms and shows a product of two brackets; only multiplied out has it four.
+# **E-003-1.** The document announces four terms and shows a product of two brackets; only when
+# multiplied out does it have four.
 #
-# **E-003-2.** Throughout the relative schemes the softmax has no $1/\sqrt d$, although equations (2) and (4) of Shaw
-# et al. (2018) divide. Undivided, the scores of normal queries and keys of width 64 have a standard deviation of about 8.
+# **E-003-2.** Throughout the relative schemes the softmax has no $1/\sqrt d$, although equations
+# (2) and (4) of Shaw et al. (2018) divide. Undivided, the scores of queries and keys of width 64
+# with standard normal components have a standard deviation of about 8.
 
 # %%
 from pe_numpy import four_terms, relative_distance, shaw_scores, softmax
@@ -365,10 +369,12 @@ assert np.array_equal(future, past + 16)
 # Convolutional networks for images need no positional encoding, because they read positions from **zero padding** (Islam et
 # al. 2020). It is right that this needs locality and does not carry over to global attention.
 #
-# **E-003-8.** One sentence says that the kernel's anisotropy matters but zero padding is the root (it misspells anisotropy); the
-# next says that a CNN captures positions "not because of the structure of the kernel". The first is right. Without a
-# border a constant input stays constant. With one, a symmetric kernel reveals the distance to the border, an anisotropic one
-# also *which* border: $(0.2,0.5,0.3)$ gives 0.8 and 0.7 at the ends and 1 between, after two layers 0.70, 0.96, 1, …, 1, 0.91, 0.55.
+# **E-003-8.** One sentence says that the kernel's anisotropy matters but zero padding is the root
+# (it misspells anisotropy). The next says that a CNN captures positions "not because of the
+# structure of the kernel". The first is right. Without a border a constant input stays constant.
+# With one, a symmetric kernel reveals the distance to the border, and an anisotropic one also
+# *which* border. The kernel $(0.2,0.5,0.3)$ gives 0.8 and 0.7 at the ends and 1 between, and after two layers
+# 0.70, 0.96, 1, …, 1, 0.91, 0.55.
 #
 # Taught in [chapter 23](23_convolution.ipynb#symmetric-and-anisotropic-kernels-which-border): what the border and the kernel each reveal.
 
@@ -564,10 +570,10 @@ assert sinusoidal(1000, 8)[:3].round(6).tolist() == [0.82688, 0.562379, -0.50636
 # %% [markdown]
 # ## 003-1.4(2) Summary: relative encodings
 #
-# Relative encodings express relative positions directly, says the summary, work better and extrapolate. The last two must
-# be measured. In this book's study, with tiny models trained on 32 tokens of text, five relative schemes have a lower loss
-# than the sinusoidal encoding at 32 and at 64 tokens; on its second language only at 64. These are hints
-# from few seeds.
+# Relative encodings express relative positions directly, says the summary, work better and
+# extrapolate. The last two must be measured. In this book's study, with tiny models trained on 32
+# tokens of text, five relative schemes have a lower loss than the sinusoidal encoding at 32 and at
+# 64 tokens. On its second language this is so only at 64. These are hints from few seeds.
 #
 # Taught in [chapter 72](72_which_one.ipynb): what can be computed, what was measured, what is believed.
 
@@ -661,9 +667,9 @@ assert np.isclose(*two, rtol=0, atol=1e-12)
 assert np.isclose(one[0], 0.9**4 * one[1], rtol=0, atol=1e-12)  # 7 + 3 against 5 + 1
 
 # %% [markdown]
-# **E-003-20.** "$f(q,m)$ and $f(k,m)$ have little to do with $m$." Only their *modulus* does not depend on $m$: between
-# positions 0 and 5, with $\theta=1$, a content of modulus 0.182373 keeps it but moves from
-# $0.1257-0.1321\,\mathrm i$ to $-0.0910-0.1580\,\mathrm i$.
+# **E-003-20.** "$f(q,m)$ and $f(k,m)$ have little to do with $m$." Only their *modulus* does not
+# depend on $m$. Between positions 0 and 5, with $\theta=1$, a content of modulus 0.182373 keeps its
+# modulus but moves from $0.1257-0.1321\,\mathrm i$ to $-0.0910-0.1580\,\mathrm i$.
 #
 # Then $m=n$ in the equation of the arguments. The document announces that it moves terms and prints the same line
 # again. The second line below is meant: sorted by content, both sides equal one function $\varphi(m)$. With
@@ -698,8 +704,9 @@ assert f"{f(q, 5, 1.0):.4f} {abs(f(q, 5, 1.0)):.6f}" == "-0.0910-0.1580j 0.18237
 #
 # **N-003-10.** For random $q$ and $k$ with $d=8$, $m=7$ and $n=2$ both sides are -1.1426988939507.
 #
-# **C-15.** RoFormer's matrix contains $n-m$ and this exponent $m-n$. Both are right: the matrix acts on $k$, and the conjugate
-# changes the sign. (The "long-term decay" of this sum, which the document mentions, is not a property of every pair of contents.)
+# **C-15.** RoFormer's matrix contains $n-m$, whereas this exponent contains $m-n$. Both are right:
+# the matrix acts on $k$, and the conjugate changes the sign. (The "long-term decay" of this sum,
+# which the document mentions, is not a property of every pair of contents.)
 #
 # Taught in [chapter 40](40_rope_derived.ipynb#the-theorem-only-a-rotation-works-second-reading): the theorem with each step.
 
@@ -722,8 +729,8 @@ assert np.isclose(q8 @ rope_matrix(n - m, theta) @ k8, right, rtol=0, atol=1e-12
 # %% [markdown]
 # ## 003-3 ALiBi: attention with linear biases
 #
-# ALiBi (Press et al. 2022), made for texts longer than those of training, adds a fixed bias $B_{i,j}=-m\,|i-j|$ to the
-# scores, with a different $m$ for each head:
+# ALiBi (Press et al. 2022), made for texts longer than the training texts, adds a fixed bias
+# $B_{i,j}=-m\,|i-j|$ to the scores, with a different $m$ for each head:
 #
 # $$\begin{gathered}\text{Attention}(Q,K,V)=\text{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right)V\\
 # \text{ALiBi}(Q,K,V)=\text{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}+B\right)V\end{gathered}$$
@@ -761,7 +768,7 @@ assert np.array_equal(long[:, :1024, :1024], short)
 # $3.4\cdot10^{-4}$ at distance 2048.
 #
 # **E-003-21.** ALiBi is said to extrapolate better than RoPE because periodic functions "must decay", so that far positions can
-# hardly be told apart. In this book's study ALiBi's loss is indeed lower at four times the trained length, but the reason is
+# barely be told apart. In this book's study ALiBi's loss is indeed lower at four times the trained length, but the reason is
 # wrong. For $d=512$ neighbouring sinusoidal vectors are 3.7143 apart at every position, and vectors 62,832
 # positions apart differ by 23.36, more than orthogonal ones would. What falls, on average, is $p_i\cdot p_j$.
 #
@@ -832,8 +839,9 @@ assert from_digits([15, 15, 15], 16) == 4095 > 1999
 assert from_digits([12, 12, 12], 13) >= 1999 > from_digits([11, 11, 11], 12)
 
 # %% [markdown]
-# The section's summary: direct extrapolation is poor; so is interpolation without fine-tuning; NTK-aware RoPE keeps
-# a part of the quality without it; a factor of $\log n$ helps. (A small slip: "the price is" is misprinted.)
+# The section's summary is that direct extrapolation is poor, and so is interpolation without
+# fine-tuning. NTK-aware RoPE keeps a part of the quality without fine-tuning, and a factor of $\log
+# n$ helps. (A small slip: "the price is" is misprinted.)
 #
 # **E-003-26, N-003-9.** The document *divides* the scores by $\log n$ to sharpen the softmax. Dividing flattens it. The method (Su
 # 2021; Chiang and Cholak 2022) *multiplies*, by $\ln n/\ln L_0$ with the trained length $L_0$. For the scores 2, 1, 0 and -1,
@@ -888,9 +896,10 @@ assert book.compare("text", with_factor, without, 8) == "higher from 4 on"
 #
 # ## 003-4.4 Why few models used extrapolation schemes
 #
-# Why do only BLOOM and MPT use a scheme made for extrapolation, ALiBi? The document gives three reasons: the work was new and little
-# tested; perplexity, the usual measure, favours local attention; quality *within* the trained length matters more, as in an
-# ablation of GLM in which ALiBi is worse than RoPE.
+# Why do only BLOOM and MPT use a scheme made for extrapolation, ALiBi? The document gives three
+# reasons. The work was new and little tested. Perplexity, the usual measure, favours local
+# attention. And quality *within* the trained length matters more, as in an ablation of GLM in which
+# ALiBi is worse than RoPE.
 #
 # The study shows the second and the third at small scale. On text ALiBi's loss at 256 tokens is the same as at 32, to within
 # 0.01; yet it finds only 74% of the needles there, instead of 97%. Within the trained length RoPE has a

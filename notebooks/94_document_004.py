@@ -223,11 +223,12 @@ for n, slope in ((1, 0.5), (3, 0.5), (3, 0.01), (3, 0.0)):  # a number, then vec
 # LayerNorm standardises the features within one sample, BatchNorm over the whole batch; LayerNorm
 # fits sequences of varying length better. That much is right.
 #
-# - **E-004-4.** Claim: LayerNorm is "over different dimensions of the same feature", BatchNorm "over
-#   the same dimension of different features". Correction: this is right only if *feature* means a
-#   token's vector. If it means a component, as one line earlier in the document, it is the wrong way
-#   round. And "one sample" must be one *token*, not the whole sequence: with LayerNorm, tripling
-#   token 1 does not change token 0; if the whole sequence is normalised, token 0 moves by 0.942.
+# - **E-004-4.** Claim: LayerNorm is "over different dimensions of the same feature", BatchNorm
+#   "over the same dimension of different features". Correction: this is right only if *feature*
+#   means a token's vector. If it means a component, as one line earlier in the document, it is the
+#   wrong way round. And "one sample" must be one *token*, not the whole sequence: with LayerNorm,
+#   tripling token 1 does not change token 0. If the whole sequence is normalised, token 0 moves by
+#   0.942.
 #
 # Taught in [chapter 60](60_layers.ipynb#layer-norm): LayerNorm, BatchNorm and RMSNorm side by side.
 
@@ -251,8 +252,8 @@ assert moved == 0 and f"{np.abs(whole[0, 0]).max():.3f}" == "0.942"
 # ## 004-1.9 Attention of four words, with one head and with two
 #
 # Embeddings plus positions are the rows $a^1,\dots,a^4$; $Q=AW^q$, $K=AW^k$ and $V=AW^v$, with $A$
-# for the matrix of these rows. Then the document uses $A$ again, for the scores $QK^\top$, and $A'$
-# for the weights:
+# for the matrix of these rows. Then the document uses $A$ again to denote the scores $QK^\top$, and
+# $A'$ to denote the weights:
 #
 # $$\text{Attention}(Q,K,V)=\text{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 #
@@ -420,7 +421,7 @@ assert np.allclose(bad / good, bad_weights[0, :2].sum(), rtol=0, atol=1e-12)  # 
 # Word order carries meaning, so each position has its own vector, learned or sinusoidal, which is
 # added to the token's embedding.
 #
-# - **E-004-9.** Claim: self-attention is permutation *invariant*: if the input is shuffled, the
+# - **E-004-9.** Claim: self-attention is permutation *invariant*, so if the input is shuffled, the
 #   result does not change. Correction: it is *equivariant*. A shuffled input gives the same output
 #   vectors in shuffled order, $f(PX)=P\,f(X)$. Of the six orders of three tokens only the original
 #   leaves the output matrix as it is; all six permute it. The mean over the tokens is invariant.
@@ -476,14 +477,14 @@ assert am[:4].round(6).tolist() == [0.841471, 0.540302, 0.821856, 0.569695]
 #   frequency is $1/w_i$. For $w=100$ and $pos=3$ the phase is 0.03 rad, the frequency 0.01 rad per
 #   position. The name $\theta_i$ stands for $1/w_i$ in 004-2.7 and for $pos/w_i$ in 004-2.8.
 # - **E-004-12.** Claim: a larger $d_{model}$ makes $pos/w_i$ change more slowly, so neighbouring
-#   encodings are more similar. Correction: at a fixed $i\ge1$ it changes *faster*: for $i=8$ by 0.1
-#   rad per position at width 64, 0.316 at 128 and 0.750 at 512. Only the spacing of the frequencies
-#   becomes finer. The step from position 0 to 1, relative to the norm, only falls from 0.260 to
-#   0.232, with a limit of 0.228.
+#   encodings are more similar. Correction: at a fixed $i\ge1$ it changes *faster*. For $i=8$ it
+#   changes by 0.1 rad per position at width 64, by 0.316 at 128 and by 0.750 at 512. Only the
+#   spacing of the frequencies becomes finer. The step from position 0 to 1, relative to the norm,
+#   only falls from 0.260 to 0.232, with a limit of 0.228.
 # - **E-004-14.** Claim: the range of wavelengths serves a sequence of any length and solves the
 #   long-range forgetting of LSTMs (recurrent networks). Correction: the second is the merit of
-#   attention, which reaches every key in one step: without any encoding a key has the same weight at
-#   distance 1 and at 1000. The first contradicts the document's own "upper limit" (004-2.8).
+#   attention, which reaches every key in one step. Without any encoding a key has the same weight
+#   at distance 1 and at 1000. The first contradicts the document's own "upper limit" (004-2.8).
 # - **X-1.** The documents disagree about longer sequences: the encoding extrapolates to some degree,
 #   but poorly (001), generalises or is fair (002), somewhat and not at all (003), at any length
 #   (004). It can be *computed* everywhere, but models trained with it degrade (Press et al. 2022). In
@@ -607,9 +608,9 @@ assert f"{1 / theta[-1]:.2f}" == "9646.62" and apart == ["23.3649", "0.1475"]
 # with one set of biases $\beta^h_{i-j}$ per head. T5 sorts distances into buckets.
 #
 # - **E-004-16.** Claim: $p_i^\top W_q^\top W_kp_j=\beta_{i-j}$. Correction: the term depends on $i$
-#   and on $j$: with the matrices above and without the scale it is 7.7084, 14.8507 and 16.1620 for
-#   three neighbouring pairs. Independence does not remove the mixed terms either. Replacing the term
-#   by a trained $\beta_{i-j}$ is a modelling decision.
+#   and on $j$. With the matrices above and without the scale it is 7.7084, 14.8507 and 16.1620 for
+#   three neighbouring pairs. Independence does not remove the mixed terms either. Replacing the
+#   term by a trained $\beta_{i-j}$ is a modelling decision.
 # - **X-7.** T5's bias is written $\beta_{i,j}$ (001, 003) or $\beta_{i-j}$ (004). As an entry of the
 #   score matrix it has two indices, as a parameter one; a free number for each pair would be an
 #   absolute scheme.

@@ -479,7 +479,7 @@ def test_cache_and_left_padding_keep_what_is_in_sight(encoding, sight):
 
 
 def test_what_lies_beyond_all_windows_changes_nothing():
-    """Two layers of window 3 reach 2 * (3 - 1) = 4 tokens back, and no farther."""
+    """Two layers of window 3 reach 2 * (3 - 1) = 4 tokens back, and no further."""
     model, params, tokens = built(Rope(), mask=Window(3))
     changed = tokens.copy()
     changed[:, 2] = (changed[:, 2] + 1) % V

@@ -1,7 +1,7 @@
-"""How the prose reads: patterns that a native editor would mend, and how many a text may have.
+"""How the prose reads: patterns that a native editor would change, and how many a text may have.
 
-`python tests/book/voice.py` prints the hits of each text, `... budget` writes `voice.toml` with
-today's counts where they are below those that it holds: budgets only fall.
+`python tests/book/voice.py` prints the hits of each text, and how many sentences have more than
+30 words; with `budget` it writes `voice.toml` with today's counts where they are below its own.
 """
 
 import re
@@ -119,7 +119,7 @@ RULES = {  # pattern: what to write, and what it finds
         "two key heads",
     ),
 }
-LONG = 40  # words of a sentence
+LONG, WORDY = 40, 30  # words of a sentence: none may have more, and few should
 
 
 def texts() -> dict[str, str]:
@@ -135,45 +135,59 @@ def texts() -> dict[str, str]:
 
 
 def plain(text: str) -> str:
-    """Prose without code, formulas, the targets of links and headings; a line each."""
+    """Prose without code, formulas, links' targets, headings and needs; a line each."""
     text = re.sub(r"```.*?```|\$\$.*?\$\$", " ", text, flags=re.S)
+    text = re.sub(r"(?<=\n\n)(?: {4}.*\n)+", "\n", text)  # indented code
     text = re.sub(r"`[^`\n]*`|\$[^$]*\$", " X ", text)
     text = re.sub(r"\]\([^)]*\)|<[^>]*>", " ", text)
-    lines = [line for line in text.split("\n") if not re.match(r"\s*#", line)]
-    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.) )", "\n".join(lines).replace("|", "\n"))
+    lines = [line for line in text.split("\n") if not re.match(r"\s*#|\d+ minutes\. ", line)]
+    blocks = re.split(
+        r"\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.) )", re.sub(r"\||·", "\n\n", "\n".join(lines))
+    )
     return "\n".join(" ".join(block.split()) for block in blocks)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, without code."""
+    return re.split(r"(?<=[.!?])\s+|\n", plain(text))
+
+
+def wordy(text: str) -> int:
+    """How many sentences have more than 30 words."""
+    return sum(len(s.split()) > WORDY for s in sentences(text))
 
 
 def hits(text: str) -> dict[str, int]:
     """How often each pattern occurs, and sentences that are too long or too finely cut."""
-    prose = plain(text)
-    found = {rule: len(re.findall(rule, prose, re.M)) for rule in RULES}
-    sentences = re.split(r"(?<=[.!?])\s+|\n", prose)
-    found["long"] = sum(len(s.split()) > LONG for s in sentences)
-    found["semicolons"] = sum(s.count("; ") > 1 for s in sentences)
-    found["colons"] = sum(len(re.findall(r": (?=[a-z])", s)) > 1 for s in sentences)
+    found = {rule: len(re.findall(rule, plain(text), re.M)) for rule in RULES}
+    found["long"] = sum(len(s.split()) > LONG for s in sentences(text))
+    found["semicolons"] = sum(s.count("; ") > 1 for s in sentences(text))
+    found["colons"] = sum(len(re.findall(r": (?=[a-z])", s)) > 1 for s in sentences(text))
     return found
 
 
-def budget() -> dict[str, int]:
-    """How many hits a text may have, by its name."""
+def budget() -> dict[str, dict[str, int]]:
+    """How many hits, and how many sentences above 30 words, a text may have, by its name."""
     return tomllib.loads(BUDGET.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
     now = {name: hits(text) for name, text in texts().items()}
+    counts = {
+        "hits": {name: sum(found.values()) for name, found in now.items()},
+        "wordy": {name: wordy(text) for name, text in texts().items()},
+    }
     if sys.argv[1:] == ["budget"]:
-        old = budget() if BUDGET.exists() else {}
-        rows = {name: min(sum(h.values()), old.get(name, 10**6)) for name, h in now.items()}
-        lines = [f'"{name}" = {count}' for name, count in rows.items() if count]
-        BUDGET.write_text(
-            "# Hits that a text may have: they only fall.\n" + "\n".join(lines) + "\n"
-        )
+        lines = ["# Hits, and sentences above 30 words, that a text may have: they only fall."]
+        for kind, old in budget().items():
+            rows = {name: min(n, old.get(name, 0)) for name, n in counts[kind].items()}
+            lines += [f"\n[{kind}]", *(f'"{name}" = {n}' for name, n in rows.items() if n)]
+        BUDGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
     for name, found in now.items():
         if not sys.argv[1:] or name in sys.argv[1:]:
-            print(f"{sum(found.values()):4} {name}")
+            print(f"{counts['hits'][name]:4} {counts['wordy'][name]:4} {name}")
             if name in sys.argv[1:]:
                 for rule, count in found.items():
                     if count:
                         print(f"     {count:3} {rule}  ->  {RULES.get(rule, ('',))[0]}")
-    print(sum(sum(found.values()) for found in now.values()))
+    print(*(sum(own.values()) for own in counts.values()))
