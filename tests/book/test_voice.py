@@ -42,7 +42,7 @@ FIRST = {  # term: the chapter that introduces it, and what explains it before t
     "YaRN": ("50", "scaling"),
 }
 UNEXPLAINED = {  # they only become fewer
-    *(("00", "RoPE"), ("00", "ALiBi"), ("24", "RoPE"), ("30", "RoPE"), ("40", "xPos")),
+    *(("00", "ALiBi"), ("30", "RoPE"), ("40", "xPos")),
     *((chapter, "KV cache") for chapter in ("12", "21", "22", "26")),
     *(("41", "perplexity"), ("42", "YaRN")),
 }
