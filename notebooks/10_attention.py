@@ -550,7 +550,7 @@ assert not np.allclose(attention(q6[4:], k6, v6, by_corner)[0], full[4:], rtol=0
 # %% [markdown]
 # ## The padding mask
 #
-# Several sentences that are computed in one call are a **batch** (axis $B$). Sentences differ in length,
+# Several sentences computed in one call are a **batch** (axis $B$). Sentences differ in length,
 # but the rows of an array all have the same length. So the shorter ones are filled up with a filler word,
 # the **padding**, and a **padding mask** hides its keys. Its shape is `(B, 1, 1, S)`, one row for all
 # heads and queries of a sentence. Training code commonly pads on the right. Code that generates text pads
@@ -624,7 +624,7 @@ assert np.spacing(np.float32(1e9)) == 64 and np.spacing(1e15) == 0.125
 # all masked keys get the same share. In float64 the scores survive, and the mask has almost no effect.
 # Near $-10^{15}$ they are 0.125 apart, and the weights are wrong in the third decimal.
 #
-# Code that *replaces* the scores by $-10^9$ gets equal shares in float32 and float64. In float16 $-10^9$
+# Code that *replaces* scores by $-10^9$ gets equal shares in float32 and float64. In float16 $-10^9$
 # is $-\infty$, and the weights are NaN. In NumPy none of this raises an error. If some key of the row is
 # visible, all these weights agree: a masked one is exactly 0.
 #

@@ -486,9 +486,7 @@ plt.show()
 trained, speeds = 2048, rope_frequencies(128)
 turns = trained * speeds / (2 * np.pi)
 for c in (0, 40, 41, 63):
-    print(
-        f"pair {c:2}: {2 * np.pi / speeds[c]:9.1f} positions per rotation, {turns[c]:8.4f} rotations"
-    )
+    print(f"pair {c:2}: period {2 * np.pi / speeds[c]:9.1f}, {turns[c]:8.4f} rotations")
 reach = (trained - 1) * speeds  # the largest angles of training
 print(f"{(turns < 1).sum()} never complete a rotation; the slowest does {reach[-1]:.4f} of 6.2832")
 assert (turns < 1).sum() == 23 and f"{reach[-1]:.4f}" == "0.2364" and turns[40] > 1 > turns[41]

@@ -476,14 +476,7 @@ def shares(temperature, n):
 
 controls = {"temperature": [0.25, 0.5, 1.0, 2.0, 4.0], "number of keys": [64, 256, 1024, 4096]}
 words = ("Share of the keys, largest weight first", "Share of the weight")
-slider(
-    "Weight of the keys with the highest scores",
-    controls,
-    shares,
-    words,
-    (0, 1, 0, 1.3),
-    start=(2, 1),
-)
+slider("Weight of the largest scores", controls, shares, words, (0, 1, 0, 1.3), start=(2, 1))
 
 # %% [markdown]
 # Does the factor help? On inputs like the needle, as computed. In a language model it must be

@@ -194,10 +194,10 @@ inputs = {
 # **Predict** the number for `rope` at position 0.
 
 # %% fold="output"
-for what, (name, degenerate, decent) in inputs.items():
-    hidden, left = lets_go(name, *degenerate), lets_go(name, *decent)
+for what, (name, degenerate, well_chosen) in inputs.items():
+    hidden, left = lets_go(name, *degenerate), lets_go(name, *well_chosen)
     only_here = [mistake for mistake in hidden if mistake not in left]
-    print(f"{what:13} {name}: lets go {len(hidden)} of 10, decent {len(left)};", only_here[0])
+    print(f"{what:13} {name}: lets go {len(hidden)} of 10, well-chosen {len(left)};", only_here[0])
     assert set(left) < set(hidden)
 assert len(lets_go("rope", *inputs["position 0"][1])) == 9
 

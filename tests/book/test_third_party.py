@@ -30,7 +30,7 @@ OWN = (
     "docs/_static/favicon.svg", "docs/_static/live*.js", "docs/_static/search.js",
     "docs/_templates/*.html", "docs/print.css", "figures/[0-9][0-9]_*", "notebooks/results/*.npz",
     "pe_numpy/homework/handout/*", "pe_numpy/py.typed", "requirements/bench.txt",
-    "tests/book/reasons/*.txt",
+    "tests/book/reasons/*.txt", "tests/book/words.txt",
     "tests/answers/*/*.txt", "tests/survivors/*.txt",
 )  # fmt: skip
 NOTICE = re.compile(
