@@ -820,7 +820,7 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 #
 # assert cache_properties(XPos()).holds == "rotated keys"
 # found = cache_properties(Middle())
-# assert found.holds == "raw keys and positions" and found.chunks
+# assert found.holds == "unrotated keys and positions" and found.chunks
 # ```
 #
 # </details>
