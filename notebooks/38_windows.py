@@ -34,9 +34,10 @@ plt.show()
 # ## Two distances in a window: why one number is not enough
 #
 # Cut an image into windows of $h$ rows and $w$ columns of pixels (or of patches, small squares of
-# pixels), and let each pixel attend to the pixels of its own window. A bias may distinguish near from
-# far, as [T5's](33_t5.ipynb) does. First attempt: number the pixels row by row and take the distance
-# $i-j$ of a sentence. **Predict**, for 2 rows of 3 pixels: which pairs of pixels have $i-j=1$?
+# pixels), and let each pixel attend to the pixels of its own window. A bias may distinguish near
+# from far, as [T5's](33_t5.ipynb) does. A first attempt numbers the pixels row by row and takes the
+# distance $i-j$, as in a sentence. **Predict**, for 2 rows of 3 pixels: which pairs of pixels have
+# $i-j=1$?
 
 # %% fold="output"
 h, w = 2, 3
@@ -52,15 +53,16 @@ print(len(offsets), "distances,", len(set().union(*offsets.values())), "offsets"
 assert len(offsets) == 11 and len(set().union(*offsets.values())) == 15
 
 # %% [markdown]
-# A pixel and its right neighbour have it, and so do the last pixel of one row and the first of the
-# next: one number for two things. In an image "how far" has two parts, the **offset**
-# $(\Delta y,\Delta x) = (y-y',\,x-x')$ of the query at $(y,x)$ from the key at $(y',x')$.
+# A pixel and its right neighbour have this distance, and so do the last pixel of one row and the
+# first of the next. One number then means two things. In an image "how far" has two parts, the
+# **offset** $(\Delta y,\Delta x) = (y-y',\,x-x')$ of the query at $(y,x)$ from the key at
+# $(y',x')$.
 #
 # ## Swin's relative_position_index: numbering the offsets
 #
 # $\Delta y$ runs from $-(h-1)$ to $h-1$, so it has $2h-1$ values; $\Delta x$ has $2w-1$. Give each
-# offset a row of a table of $(2h-1)(2w-1)$ rows. Shift both parts so that they begin at 0, then count
-# in reading order, with the large steps for $\Delta y$:
+# offset its own row in a table of $(2h-1)(2w-1)$ rows. Shift both parts so that they begin at 0,
+# then count in reading order, with the large steps for $\Delta y$:
 #
 # $$I = (\Delta y+h-1)\,(2w-1)+\Delta x+w-1$$
 
@@ -83,8 +85,8 @@ plt.show()
 # $I = (0+1)\cdot 5+0+2 = 7$, the middle of 15 rows. One key to the right makes $\Delta x=-1$ and
 # $I=6$; one row down makes $\Delta y=-1$ and $I = 2$.
 #
-# Why this order and no other? A reader asked the authors,
-# [Swin-Transformer #281](https://github.com/microsoft/Swin-Transformer/issues/281). Any numbering
+# Why this order? A reader asked the authors
+# ([Swin-Transformer #281](https://github.com/microsoft/Swin-Transformer/issues/281)). Any numbering
 # would do if it distinguishes the offsets; this one lets the table be laid out as a grid. Each head
 # has its own table $b$, with one trained number per offset:
 #
@@ -104,8 +106,8 @@ for head, i in np.ndindex(H, h * w):
 # ### Symmetries of the index (second reading)
 #
 # The matrix has three regularities. Exchanging query and key negates the offset, so the two numbers
-# are equally far from the middle. Rotating the window by 180° also negates it. And an offset occurs
-# in as many pairs as the window has room for it. With $N=(2h-1)(2w-1)$:
+# are equally far from the middle. Rotating the window by 180° also negates it. Third, an offset
+# occurs once for each place where it fits into the window. With $N=(2h-1)(2w-1)$:
 #
 # $$I+I^\top=N-1,\qquad I^{\text{turned}}=I^\top,\qquad
 # \#\{I=(\Delta y,\Delta x)\}=(h-|\Delta y|)\,(w-|\Delta x|)$$
@@ -127,10 +129,10 @@ plots.windows_met(met)
 plt.show()
 
 # %% [markdown]
-# The counts also describe training: the gradient of a row of the table is the sum of the gradients of
-# all scores that read it. In each window a corner row learns from one pair, the middle row from 49.
-# Swin moves its windows by half their side in every other layer, and a mask separates pixels that are
-# not neighbours; the bias is the same.
+# The counts also describe training: the gradient of a row of the table is the sum of the gradients
+# of all scores that read it. In a window of 7 by 7 a corner row learns from one pair and the middle
+# row from 49. Swin moves its windows by half their side in every other layer, and a mask separates
+# pixels that are not neighbours. The bias does not change.
 
 # %%
 g = rng.standard_normal((H, h * w, h * w))  # gradient of the loss with respect to the scores
@@ -142,8 +144,9 @@ for head in range(H):
 # %% [markdown]
 # ### A common mistake: height for width in the index
 #
-# With the factor $2h-1$ instead of $2w-1$ a window that is wider than tall runs without an error.
-# **Predict**: how many of the 15 rows does a window of 2×3 then use? And one of 7×7, of its 169?
+# With the factor $2h-1$ instead of $2w-1$, a window that is wider than tall gives no error.
+# **Predict**: how many of its 15 rows does a window of 2×3 then use, and how many of its 169 a
+# window of 7×7?
 
 
 # %% fold="output"
@@ -168,11 +171,12 @@ plots.windows_factor(*counts)
 plt.show()
 
 # %% [markdown]
-# For 2×3 the wrong factor is 3, the width, and the index is the $i-j$ of the first attempt, plus 5. A
-# square hides the mistake. A window that is taller than wide shows it: the index runs beyond the
-# table, and NumPy raises an IndexError. In three dimensions a square does not help. nnFormer
-# multiplies by $3w-1$, $2w-1$ and 1, "not important, as long as the three dimensions can be
-# distinguished" ([#8](https://github.com/282857341/nnFormer/issues/8)). For $w=4$ they cannot.
+# For 2×3 the wrong factor is 3, the width, and the index is the $i-j$ of the first attempt, plus 5.
+# A square hides the mistake. A window that is taller than wide shows it: the index runs beyond the
+# table, and NumPy raises an IndexError. In three dimensions equal sides do not help. nnFormer
+# multiplies by $3w-1$, $2w-1$ and 1. Its issue [#8](https://github.com/282857341/nnFormer/issues/8)
+# calls this "not important, as long as the three dimensions can be distinguished". For $w=4$ they
+# cannot be.
 
 # %%
 z, y, x = np.indices((7, 7, 7))  # offsets of a window of 4 by 4 by 4, shifted to 0..6
@@ -183,15 +187,16 @@ assert (right.size, len(np.unique(theirs)), len(np.unique(right))) == (343, 115,
 # %% [markdown]
 # ## Reading the bias table through a strided view
 #
-# The index of a window of $14\times 14$ has 38,416 entries, to read 729 rows. Is it needed? Lay the
-# table of a head out as a grid $T$ of $2h-1$ rows and $2w-1$ columns. Then
+# For a window of $14\times 14$ the index has 38,416 entries, but the table has only 729 rows. Is
+# the index needed? Lay out the table of a head as a grid $T$ of $2h-1$ rows and $2w-1$ columns.
+# Then
 #
 # $$B_{(y,x),(y',x')} = T[\,y-y'+h-1,\;x-x'+w-1\,]$$
 #
-# For one query the keys fill a frame of $h\times w$ in the grid, rotated by 180°: the frame at the
-# top of this chapter. The next query has the next frame. One step of the query moves forward in
-# memory, one step of the key back. So the bias is a **view** of four axes, whose last two strides are
-# the first two, negated.
+# For one query the keys fill a frame of $h\times w$ in the grid, rotated by 180°, as in the figure
+# at the top of this chapter. The next query has the next frame. One step of the query moves forward
+# in memory, and one step of the key moves back. So the bias is a **view** of four axes, whose last
+# two strides are the first two, negated.
 
 # %%
 assert offset_index(14, 14).size == 38_416 and 27 * 27 == 729
@@ -207,11 +212,11 @@ show_source(offset_bias, windows.grid_of)
 assert windows.grid_of(T[None], h, w).strides[1:] == B.strides
 
 # %% [markdown]
-# The package makes this view in two steps that it has already: a *window* on a line
-# ([chapter 30](30_expansion.ipynb)) of columns, and one of rows. Then `reshape` to $(hw, hw)$ copies,
-# since no single stride leads from the end of a row of pixels to the next row. The bias is as large
-# as the scores in any case; only the index is saved. `_window` has a rule for its gradient, so the
-# table is trained through the view, as above.
+# The package makes this view with a function that it already has, a *window* on a line ([chapter
+# 30](30_expansion.ipynb)), first for the columns and then for the rows. Then `reshape` to
+# $(hw, hw)$ copies, since no single stride leads from the end of a row of pixels to the next row.
+# The bias is as large as the scores in any case, so only the index is saved. `_window` has a
+# gradient rule, so the table can be trained through the view, as above.
 #
 # ### Bias for the class token (BEiT)
 #
@@ -233,19 +238,19 @@ assert with_class_token(offset_index(2, 3)).max() == 15 + 3 - 1
 # %% [markdown]
 # ## Decomposed relative positions: two short tables (MViT, SAM)
 #
-# A trained *vector* per offset, like Shaw's vector per distance ([chapter 31](31_shaw.ipynb)), would
-# need $(2h-1)(2w-1)$ vectors: 16,129 for the $64\times64$ patches of SAM's global layers. MViT
-# (version 2) takes two tables of vectors, one for rows and one for columns: 254.
+# A trained *vector* per offset, like Shaw's vector per distance ([chapter 31](31_shaw.ipynb)),
+# would need $(2h-1)(2w-1)$ vectors: 16,129 for the $64\times64$ patches of SAM's global layers.
+# MViT (version 2) takes two tables, one for rows and one for columns, with 254 vectors in all.
 #
 # $$s_{ij} = \frac{q_i\cdot k_j}{\sqrt K} + q_i\cdot R_{\Delta y} + q_i\cdot C_{\Delta x}$$
 #
-# Only the first term is divided, both in the
-# [code of MViT](https://github.com/facebookresearch/mvit/blob/dfbdfdf/mvit/models/attention.py) and
-# in the code
-# [of SAM](https://github.com/facebookresearch/segment-anything/blob/dca509f/segment_anything/modeling/image_encoder.py).
-# All heads share the tables. In the listing `row_of` adds $n-1$ to the distances, which gives rows of
-# a table of $2n-1$; the branch of `add_query_products` is for pixels that fill no grid. The cell
-# works out a window by hand, with $K=1$, keys of 0, two rows and two columns:
+# Only the first term is divided, both in the [code of
+# MViT](https://github.com/facebookresearch/mvit/blob/dfbdfdf/mvit/models/attention.py) and in the
+# code [of
+# SAM](https://github.com/facebookresearch/segment-anything/blob/dca509f/segment_anything/modeling/image_encoder.py).
+# All heads share the tables. In the listing, `row_of` adds $n-1$ to the distances, which gives rows
+# of a table of $2n-1$. The branch with `add_query_products` is for pixels that do not fill a grid.
+# The cell works out a window by hand, with $K=1$, keys of 0, two rows and two columns:
 
 # %%
 show_source(decomposed_scores)
@@ -279,15 +284,15 @@ plots.windows_sum_of_two(by_row, by_column, (y, x))
 plt.show()
 
 # %% [markdown]
-# This *is* Shaw's scheme, on a table whose every vector is a sum: $R_{\Delta y}+C_{\Delta x}$. The
-# package's `shaw_scores` divides its term by $\sqrt K$, so the vectors are multiplied by it here. And
-# a sum cannot express everything. Whatever the query, the number that it adds for an offset is a
-# number of the row plus a number of the column. So for any two rows and two columns of keys
+# This *is* Shaw's scheme, with a table in which each vector is the sum $R_{\Delta y}+C_{\Delta x}$.
+# The package's `shaw_scores` divides its term by $\sqrt K$, so the cell multiplies the vectors by
+# $\sqrt K$. A sum cannot express everything. For any query, the number added for an offset is one
+# number for the row plus one for the column. So for any two rows and two columns of keys
 #
 # $$p_{y_1x_1}+p_{y_2x_2} = p_{y_1x_2}+p_{y_2x_1}$$
 #
-# A query that adds 0 for its own pixel and 1 for the neighbour above and the one beside it adds 2 for
-# the diagonal one (exercise 4).
+# If a query adds 0 for its own pixel and 1 for the neighbours above and beside it, it must add 2
+# for the diagonal neighbour between them (exercise 4).
 
 # %%
 q, k = rng.standard_normal((2, H, h * w, K))
@@ -306,8 +311,9 @@ print(round(float(np.abs(scores - divided).max()), 2))
 assert np.abs(scores - divided).max().round(2) == 3.22
 
 # %% [markdown]
-# Pixels that fill no grid (some dropped, some packed) come with the distances of all pairs, $(L, S)$,
-# and give the same scores. Each query is then multiplied by all $2h-1$ and $2w-1$ vectors.
+# If pixels do not fill a grid (some dropped, some packed), pass the distances of all pairs, with
+# shape $(L, S)$. The scores are the same. Each query is then multiplied by all $2h-1$ and $2w-1$
+# vectors.
 
 # %%
 some = [5, 0, 3]  # three pixels of the six, in any order
@@ -320,14 +326,14 @@ assert np.allclose(few, scores[:, some][:, :, some], rtol=0, atol=1e-12)
 # ### Pooled queries and keys: grids of different sizes (second reading)
 #
 # MViT pools keys, and sometimes queries, to coarser grids. Let an axis have $n_q$ queries and $n_k$
-# keys, and the table $2\max(n_q,n_k)-1$ rows. The code brings both to the finer scale; the query at
-# $y$ reads for the key at $y'$ the row
+# keys, and the table $2\max(n_q,n_k)-1$ rows. The code brings both to the finer scale. For the key
+# at $y'$ the query at $y$ reads the row
 #
 # $$r = y\,\max\!\big(\tfrac{n_k}{n_q},1\big) - y'\,\max\!\big(\tfrac{n_q}{n_k},1\big)
 # + (n_k-1)\max\!\big(\tfrac{n_q}{n_k},1\big)$$
 #
-# with its fraction cut off. **Predict**: of 7 rows for 4 queries and 2 keys, which one does the query
-# 0 read for the key 0, and which one is never read?
+# with its fraction cut off. **Predict**: 4 queries and 2 keys have a table of 7 rows. Which row
+# does query 0 read for key 0, and which row is never read?
 
 
 # %% fold="output"
@@ -346,10 +352,10 @@ assert rows_read(2, 4).tolist() == [[3, 2, 1, 0], [5, 4, 3, 2]]
 assert np.array_equal(rows_read(5, 5), relative_distance(range(5), range(5)) + 4)
 
 # %% [markdown]
-# It reads row 2, not the middle one, which is 3. With fewer keys than queries the offset 0 comes
-# $\frac{n_q}{n_k}-1$ rows before the middle (a fraction counts as one), and the last row is never
-# read. To load such weights, pass `decomposed_scores` the distance $r$ minus half the table's length,
-# cut off.
+# Query 0 reads row 2, not the middle row, which is 3. With fewer keys than queries the offset 0
+# comes $\frac{n_q}{n_k}-1$ rows before the middle (rounded up), and the last row is never read. To
+# load such weights, pass `decomposed_scores` the distance $r$ minus half the table's length,
+# rounded down.
 
 # %%
 for n_q in range(2, 12):
@@ -368,13 +374,14 @@ for (y, x), (other_y, other_x) in ((a, b) for a in np.ndindex(4, 3) for b in np.
 # %% [markdown]
 # ## Resizing a bias table for larger windows
 #
-# A model is to run on larger images, with larger windows: the table is too short, and weights don't
-# load. Swin's authors resize the grid $T$ of each head with bicubic interpolation
+# If a model is to run on larger images with larger windows, its table is too short and the weights
+# don't load. Swin's authors resize the grid $T$ of each head with bicubic interpolation
 # ([#24](https://github.com/microsoft/Swin-Transformer/issues/24),
 # [#58](https://github.com/microsoft/Swin-Transformer/issues/58)). SAM's code resizes its two tables
 # with linear interpolation ([#338](https://github.com/facebookresearch/segment-anything/issues/338)
 # and [#374](https://github.com/facebookresearch/segment-anything/issues/374) ask why the global
-# layers don't load). With the matrix $W$ of [chapter 25](25_grid.ipynb), `resize_matrix(old, new)`:
+# layers don't load). With one matrix $W$ of [chapter 25](25_grid.ipynb), `resize_matrix(old, new)`,
+# per axis, the new grid is
 #
 # $$T' = W_h\,T\,W_w^\top$$
 
@@ -391,13 +398,13 @@ print("the offsets 0, 1, 2 read what were", now[11:14].round(3).tolist())
 assert np.allclose(now[11:14], np.arange(3) * 13 / 23, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Resizing **stretches**: a step of one pixel now reads what 0.565 of a step had learned. That is
+# Resizing **stretches**: a step of one pixel now reads what 0.565 of a step had learned. This is
 # right when the same image comes with finer pixels, and wrong when a larger part of the scene comes
 # with the same pixels.
 #
 # *A common mistake* again exchanges two sides: the table is laid out as $(2w-1, 2h-1)$ before it is
-# resized. In transformers 5.23.0, `BeitRelativePositionBias` does so even for a window of its own
-# size, where nothing should change. Squares hide it.
+# resized. In transformers 5.23.0, `BeitRelativePositionBias` does so even if the window keeps its
+# size, when nothing should change. Square windows hide the mistake.
 
 # %%
 T = rng.standard_normal((3, 5))  # a head of a window of 2 by 3
@@ -409,10 +416,10 @@ assert np.abs(theirs - T).max() > 1
 # %% [markdown]
 # ## Swin-2: coordinates and a network instead of a table (continuous position bias)
 #
-# Swin-2 does not store the table; a small network makes it, from *coordinates* of the offset. So
-# another window is only another list of coordinates. They are spaced by a logarithm, since a larger
-# window should not lead the network far out of what it has seen. On each axis, with the window $P$ of
-# the *pretraining*:
+# Swin-2 does not store the table. A small network computes it from *coordinates* of the offset, so
+# another window is only another list of coordinates. They are spaced logarithmically, so that a
+# larger window does not go far beyond what the network saw in training. On each axis, with the
+# window $P$ of the *pretraining*:
 #
 # $$u(\Delta) = \mathrm{sign}(\Delta)\;\frac{\log_2\!\big(1+8\,|\Delta|/(P-1)\big)}{\log_2 8}$$
 
@@ -439,9 +446,10 @@ assert curves["window 16, $P = 8$"].max() < 1.4 and (d / 7).max() > 2.1
 # Why 1.056642 and not 1? The code divides by $\log_2 8$, but $1+8\cdot1=9$. A reader asked, and an
 # author answered that the range is $\pm7$
 # ([#224](https://github.com/microsoft/Swin-Transformer/issues/224)). In the
-# [code](https://github.com/microsoft/Swin-Transformer/blob/f82860b/models/swin_transformer_v2.py) it
-# is $\pm8$ ([#329](https://github.com/microsoft/Swin-Transformer/issues/329) asks again). It harms
-# nothing, but weights were trained with it. A window of 1 would divide 0 by 0, and is refused.
+# [code](https://github.com/microsoft/Swin-Transformer/blob/f82860b/models/swin_transformer_v2.py)
+# it is $\pm8$ ([#329](https://github.com/microsoft/Swin-Transformer/issues/329) asks again). This
+# does no harm, but weights were trained with it. A window of 1 would divide 0 by 0, so the function
+# refuses it.
 #
 # The network has 512 hidden units (here 32) and one output per head.
 
@@ -455,9 +463,9 @@ except ValueError as refused:
     print(refused)
 
 # %% [markdown]
-# Its output is squeezed into $(0, 16)$ by the logistic function $\sigma$. And the scores are cosines,
-# times a trained $\tau\le100$ of each head, which starts at 10. With $\mathrm{net}$ for a head's
-# output:
+# Swin-2 squeezes this output into $(0, 16)$ with the logistic function $\sigma$. Its scores are
+# cosines times a trained $\tau\le100$ of each head, which starts at 10. With $\mathrm{net}$ for a
+# head's output:
 #
 # $$s_{ij} = \tau\,\frac{q_i\cdot k_j}{|q_i|\,|k_j|} + 16\,\sigma\big(\mathrm{net}(u_{ij})\big)$$
 
@@ -516,17 +524,17 @@ print("neighbours:", kept[8].round(3), "with P kept,", forgot[8].round(3), "with
 assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Windows are not the only case of two distances. LayoutLMv3 reads pages: the left edges and the
-# bottom edges of the boxes around words go through T5's buckets, with one trained table each
-# ([chapter 33](33_t5.ipynb)). Two biases are added; boxes may be anywhere, so neither a view nor a
-# grid exists.
+# Windows are not the only case of two distances. LayoutLMv3 reads pages, where each word has a box
+# around it. The distances of the left edges and of the bottom edges go through T5's buckets, with
+# one trained table each ([chapter 33](33_t5.ipynb)), and the two biases are added. Boxes may be
+# anywhere, so neither a view nor a grid exists.
 
 # %% [markdown]
 # ## In short
 #
-# - **What is `relative_position_index`?** It numbers the offset from key to query, and so names the
-#   row of a trained table: $(\Delta y+h-1)(2w-1)+\Delta x+w-1$, query minus key. For 2×3 it begins
-#   `7 6 5 2 1 0`. [Numbering the offsets](#swins-relative_position_index-numbering-the-offsets).
+# - **What is `relative_position_index`?** It is the row of a trained table for each offset, query
+#   minus key: $(\Delta y+h-1)(2w-1)+\Delta x+w-1$. For 2×3 it begins `7 6 5 2 1 0`. [Numbering the
+#   offsets](#swins-relative_position_index-numbering-the-offsets).
 # - **Why $2w-1$, and not $2h-1$?** One step down must skip all offsets of a row. On squares both are
 #   equal. On 2×3 the wrong factor uses 11 of 15 rows, without an error.
 #   [Height for width](#a-common-mistake-height-for-width-in-the-index).
@@ -536,8 +544,8 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 # - **What does it cost?** Swin copies $(hw)^2$ numbers per head from a view on the table, without an
 #   index. Two tables need $L\,(h+w)$ products instead of $L\,S$. There is nothing to cache.
 #   [Strided view](#reading-the-bias-table-through-a-strided-view).
-# - **My window has grown; what now?** Resize the table: Swin bicubic on both axes, SAM linear on
-#   each. Swin-2 needs nothing if the window $P$ of its pretraining is kept.
+# - **What if my window has grown?** Resize the table, as Swin does (bicubic, on both axes) and SAM
+#   does (linear, on each). Swin-2 needs nothing if the window $P$ of its pretraining is kept.
 #   [Resizing](#resizing-a-bias-table-for-larger-windows).
 # - **Why do Swin-2's coordinates exceed 1?** The code divides by $\log_2 8$, so in a window of $P$
 #   they reach $\log_2(1+8)/\log_2 8 = 1.056642$.
@@ -551,8 +559,8 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # ### Exercise 1: A bias that cannot distinguish mirror images
 #
-# Average Swin's table over $\Delta x$ and $-\Delta x$. Show that for $q=k=v=z$ a mirrored window then
-# gets mirrored outputs, and that with the original table it does not.
+# Average Swin's table over $\Delta x$ and $-\Delta x$. Show that for $q=k=v=z$ a mirrored window
+# then has mirrored outputs, but does not with the original table.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -652,13 +660,13 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # <details><summary>Hint 2</summary>
 #
-# Or: the best sum is mean of the row + mean of the column - mean of all.
+# The best sum is the mean of the row plus the mean of the column minus the mean of all.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# It misses each diagonal neighbour by $1/9$, each direct one by $2/9$, the middle by $4/9$.
+# It misses each diagonal neighbour by $1/9$, each direct one by $2/9$ and the middle by $4/9$.
 #
 # ```python
 # cross = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0.0]])
@@ -684,8 +692,8 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #   its layers were trained with.
 # - **The index is not a weight.** It belongs to a window, not to a model: transformers 5.23.0
 #   computes Swin's `relative_position_index` again and ignores the one in an old checkpoint.
-# - **A fused kernel** that divides $q\cdot k$ by $\sqrt K$ gets the query as it is. MViT's two terms
-#   are computed before, from the same undivided query, and are passed as a bias.
+# - **A fused kernel** that divides $q\cdot k$ by $\sqrt K$ takes the undivided query. MViT's two
+#   terms are computed beforehand from the same query and passed as a bias.
 
 # %%
 scores = decomposed_scores(q, k, R, C, *sides)
