@@ -38,10 +38,10 @@ plt.show()
 # ## From ALiBi's line to T5's table: bias curves and their weights
 #
 # T5 learns 32 numbers per head, one for each bucket of distances, and the last bucket never ends
-# ([chapter 33](33_t5.ipynb)). ALiBi learns none: it has one straight line, whose slope is fixed
-# beforehand ([chapter 35](35_alibi.ipynb)). Between them are all schemes in which *the bias is a
-# function of the distance*, $b_{ij} = g(|i-j|)$ for a query at $i$ and a key at $j$, *with a few
-# numbers per head*.
+# ([chapter 33](33_t5.ipynb)). ALiBi learns none; its straight line has a fixed slope
+# ([chapter 35](35_alibi.ipynb)). Between them are all schemes in which *the bias is a function of
+# the distance*, $b_{ij} = g(|i-j|)$ for a query at $i$ and a key at $j$, *with a few numbers per
+# head*.
 #
 # What does the shape of the curve do? Let all scores be equal, so that only position decides. At
 # distance $\delta$ the weight, divided by the weight at distance 0, is
@@ -64,9 +64,9 @@ for name, law in (
 
 # %% [markdown]
 # All curves of the figure above meet at distance 64, where a key has $e^{-4}$ of the weight of the
-# nearest. Sandwich, which has no number to set, meets them nearly. **Predict**: of 1,025 equal keys,
-# which share of the weight is at distance 64 or more under the square, the line, the root and the
-# logarithm?
+# nearest. Sandwich, which has no number to set, nearly meets them. **Predict**: with 1,025 equal
+# keys, what share of the weight is at distance 64 or more for the square, the line, the root and
+# the logarithm?
 
 # %% fold="output"
 for name, bias in shapes.items():
@@ -78,10 +78,10 @@ assert shares[0] < 0.01 < shares[1] < 0.05 < shares[2] < 0.1 and min(shares[3:])
 # %% [markdown]
 # The share goes from less than 1% to more than 40%.
 #
-# ALiBi's head is a window: chapter 35 proves that all but a share $\varepsilon$ of the weight is
-# within a fixed number of keys, however long the text. Is that also true of a logarithm? The weights
-# sum to something like $\sum_\delta (1+a\delta)^{-p}$, which converges for $p > 1$ and grows without
-# end for $p\le 1$. The cell prints the share beyond 100 keys as the text grows:
+# ALiBi's head is a window. Chapter 35 proves that all but a share $\varepsilon$ of the weight is
+# within a fixed number of keys, no matter how long the text is. Is this also true of a logarithm?
+# The weights sum to something like $\sum_\delta (1+a\delta)^{-p}$, which converges for $p > 1$ and
+# grows without end for $p\le 1$. The cell prints the share beyond 100 keys as the text grows:
 
 # %%
 print("keys      ", "".join(f"{n:>10,}" for n in (1000, 10_000, 100_000, 1_000_000)))
@@ -115,9 +115,9 @@ for row in kerple_log_bias(p, a, [[0, 1, 2, 3, 4]])[:, 0] + 0.0:
     print(row.round(6).tolist())
 
 # %% [markdown]
-# Near the query ($a\delta$ small) the logarithm is a line of slope $pa$. Far away, doubling the
-# distance costs a fixed $p\ln 2$. The bend is at distance $1/a$. In the **power** form, with the
-# authors' letters, $p$ is the exponent and $a$ the factor:
+# Near the query, where $a\delta$ is small, the logarithm is a line of slope $pa$. Far away,
+# doubling the distance costs a fixed $p\ln 2$. The bend is at distance $1/a$. In the **power**
+# form, with the authors' letters, $p$ is the exponent and $a$ the factor:
 #
 # $$b_{ij} = -a\,|i-j|^{\,p}\qquad 0 < p \le 2$$
 
@@ -133,8 +133,8 @@ assert np.allclose(small, alibi_bias(a, apart), rtol=0, atol=1e-5)
 print((kerple_power_bias([0.5], [0.5], [[0, 1, 2, 3, 4]])[0, 0] + 0.0).round(6).tolist())
 
 # %% [markdown]
-# So ALiBi is the second form at $p=1$, and the limit of the first as $a\to 0$ with $pa$ fixed. In
-# code a scheme is one line, and `each_distance` evaluates it once per distance
+# So ALiBi is the power form at $p=1$, and the limit of the logarithmic form as $a\to 0$ with $pa$
+# fixed. In code a scheme is one line, and `each_distance` evaluates it once per distance
 # ([chapter 30](30_expansion.ipynb)):
 
 # %%
@@ -147,7 +147,7 @@ assert window.strides[1] == -window.strides[2] == 8  # each row is the one above
 # %% [markdown]
 # ### A common mistake: KERPLE with a constant a of 0
 #
-# How do $p$ and $a$ learn? From the slopes of the bias, with $\delta = |i-j|$:
+# $p$ and $a$ learn from the slopes of the bias. With $\delta = |i-j|$ these are
 #
 # $$\frac{\partial b}{\partial a} = -\frac{p\,\delta}{1+a\delta},\qquad \frac{\partial b}{\partial p} = -\ln(1+a\delta)$$
 
@@ -168,29 +168,29 @@ by_p, by_a = slopes_at(0.5, 1e-12, 100)
 print(f"a = 1e-12, distance 100: slope by p {by_p:.0e}, by a {by_a:.0f}")
 
 # %% [markdown]
-# Where $a = 0$ the bias is 0 at every distance, and so is its slope by $p$. Only a change of $a$ can
-# leave that point. NVIDIA's NeMo once had $a$ as a *constant* 0: the head had no position, and its
-# factor got no gradient. A first repair drew $a$ at random; a reviewer called that unstable and asked
-# for 1 ([PR 6666](https://github.com/NVIDIA-NeMo/Speech/pull/6666)).
+# If $a = 0$, the bias is 0 at every distance, and so is its slope with respect to $p$. Only a
+# change of $a$ helps. NVIDIA's NeMo once had $a$ as a *constant* 0, so the head had no position and
+# its factor got no gradient. A first repair drew $a$ at random. A reviewer called this unstable and
+# asked for 1 ([PR 6666](https://github.com/NVIDIA-NeMo/Speech/pull/6666)).
 #
 # The [authors' code](https://github.com/chijames/KERPLE/blob/25be3d7/megatron/mpu/layers.py) draws
-# $p$ from 0 to 2 and $a$ from 0 to 1, one pair per head for all layers. Before each use it sets what
-# has fallen below 0.01 to 0.01, and an exponent above 2 to 2. The class `Kerple` of this package
-# trains the logarithms of $p$ and $a$ instead, so that both remain above 0 by themselves.
+# $p$ from 0 to 2 and $a$ from 0 to 1, one pair per head for all layers. Before each use it raises
+# values below 0.01 to 0.01 and lowers exponents above 2 to 2. The class `Kerple` of this package
+# trains the logarithms of $p$ and $a$ instead, so both always remain above 0.
 #
 # ## Conditional kernels: why KERPLE's exponent stops at 2 (second reading)
 #
 # The K in KERPLE is a **kernel**. A function of two positions is a kernel if it is an inner product
-# of position vectors, $\varphi(i)\cdot\varphi(j)$. A penalty cannot be a kernel itself, because its
-# diagonal is 0, so the vectors would have no length. But a softmax ignores what is added to a whole
-# row, and a number per key is easily added. So we ask for less: an inner product up to such numbers.
+# of position vectors, $\varphi(i)\cdot\varphi(j)$. A penalty cannot be a kernel itself. Its
+# diagonal is 0, so the vectors would have length 0. But a softmax ignores a number added to a whole
+# row, and a number per key is easily added. So we ask only for an inner product up to such numbers.
 # The bias is a **conditional kernel** if, for all numbers $u_i$ with sum 0,
 #
 # $$\sum_i\sum_j u_i\,u_j\,b(i-j)\;\ge\;0\qquad\text{whenever}\quad\sum_i u_i = 0$$
 #
-# To test a matrix, subtract from each row and then from each column its mean. No eigenvalue of the
-# result may be negative. **Predict** for 12 positions: which of the exponents 0.5, 1, 1.5, 2 and 2.5
-# pass?
+# To test a matrix, subtract each row's mean from the row, then each column's mean from the column.
+# No eigenvalue of the result may be negative. **Predict** for 12 positions: which of the exponents
+# 0.5, 1, 1.5, 2 and 2.5 pass?
 
 
 # %% fold="output"
@@ -216,10 +216,10 @@ plots.distance_exponents(exponents, np.array(floor))
 plt.show()
 
 # %% [markdown]
-# All but 2.5 pass, and so does the logarithm. An equivalent condition has no "whenever": $b$ is a
-# conditional kernel if and only if $e^{t\,b}$ is a kernel for every $t>0$ (a theorem of Schoenberg).
-# So with $p\le 2$ the factor $e^{b}$ is an inner product of position vectors. The weight of a pair,
-# before it is normalised, is then content times position,
+# All but 2.5 pass, and so does the logarithm. Schoenberg's theorem gives an equivalent condition
+# without "whenever": $b$ is a conditional kernel if and only if $e^{t\,b}$ is a kernel for every
+# $t>0$. So with $p\le 2$ the factor $e^{b}$ is an inner product of position vectors. Before
+# normalisation the weight of a pair is then content times position,
 # $e^{q\cdot k/\sqrt K}\;\varphi(i)\cdot\varphi(j)$.
 
 # %%
@@ -234,16 +234,16 @@ for t in (0.01, 0.1, 1.0):
 assert np.linalg.eigvalsh(np.exp(-0.1 * away**2.5)).min() < -0.05
 
 # %% [markdown]
-# At $t=1$ these twelve positions pass with 2.5 as well, so "every $t$" is needed. A softmax itself
-# would compute $p = 2.5$ without an error: the limit comes from the kernel's meaning, not from the
-# arithmetic. `kerple_power_bias` refuses it, as the authors' code cuts it off.
+# At $t=1$ these twelve positions also pass with 2.5, so "every $t$" is needed. A softmax would work
+# with $p = 2.5$; the limit comes from the meaning of a kernel, not from the arithmetic.
+# `kerple_power_bias` refuses exponents above 2, where the authors' code sets them to 2.
 #
 # ## Sandwich: the inner product of sinusoidal encodings as a bias
 #
-# [Chapter 20](20_sinusoidal.ipynb) found that two sinusoidal encodings have an inner product that
-# depends only on the distance, a sum of cosines, largest at distance 0. Sandwich (Chi et al. 2023)
-# takes this sum and nothing else as the bias. With its own width $d$ (128; NeMo takes the width of a
-# head) and heads $h = 1, \dots, H$,
+# [Chapter 20](20_sinusoidal.ipynb) found that the inner product of two sinusoidal encodings depends
+# only on the distance. It is a sum of cosines, largest at distance 0. Sandwich (Chi et al. 2023)
+# takes only this sum as the bias. With its own width $d$ (128; in NeMo the width of a head) and
+# heads $h = 1, \dots, H$,
 #
 # $$b_{ij} = \frac{1}{8h/H}\left(\sum_{n=1}^{d/2}\cos\!\big((i-j)\,\mathrm{base}^{-2n/d}\big) - \frac d2\right)$$
 
@@ -262,7 +262,7 @@ assert np.allclose(product, third, rtol=0, atol=1e-12)
 # %% [markdown]
 # At distance 0 all cosines are 1, so $d/2$ is subtracted. Note the **1** under the sum: the
 # sinusoidal encoding begins at $n=0$, with a frequency of 1. The last lines of the cell shrink the
-# positions by that step, and find the inner product.
+# positions by this factor and so obtain the bias as an inner product.
 
 # %% alt="Sandwich's bias of the flattest head over distance, on a log axis, with a straight line. The curve follows the falling line with ripples; its first rise comes after 13."
 steps = np.arange(1, 1025)
@@ -275,12 +275,12 @@ print(f"line: {start:.2f} {slope:+.2f} ln(1 + delta); first rise from {rise} to 
 assert rise == 13 and np.corrcoef(np.log1p(steps), b)[0, 1] < -0.9
 
 # %% [markdown]
-# The curve falls about like a logarithm, with ripples that grow; from 13 to 14 it rises for the first
-# time. So sinusoids, seen as a bias, are near relatives of KERPLE's logarithm, with nothing to train.
+# The curve falls roughly like a logarithm, with growing ripples. From 13 to 14 it rises for the
+# first time. So sinusoids, used as a bias, resemble KERPLE's logarithm, with nothing to train.
 #
-# *A common mistake:* the code that we could read, NeMo's, sets distances of the future to 0 by
-# cutting a triangle out of the matrix, counted from the matrix's corner. With one query and five keys
-# the corner is in the wrong place, and the past loses its distances:
+# *A common mistake* is in NeMo's code, the only one that we could read. It sets distances of the
+# future to 0 by cutting a triangle out of the matrix, counted from the matrix's corner. With one
+# query and five keys the corner is in the wrong place, so the past loses its distances:
 
 # %%
 show_source(sandwich_bias)
@@ -290,16 +290,16 @@ print("right:", newest.tolist(), "  cut from the corner:", np.tril(newest).tolis
 # %% [markdown]
 # ## FIRE: distance as a fraction of the query's position
 #
-# In a longer text, every function so far is given distances that training never showed. FIRE (Li et
-# al. 2024) asks how far back a key is *on the way from the query to the first token*, where 0 is the
-# query and 1 is the first token.
+# In a longer text, every function so far is given distances that it never saw in training. FIRE (Li
+# et al. 2024) measures distance *as a fraction of the way from the query to the first token*, where
+# 0 is the query and 1 is the first token.
 #
 # $$b_{ij} = f\!\left(\frac{\psi(|i-j|)}{\psi(\max(i, L)) + \epsilon}\right),\qquad \psi(x) = \ln(1+|c|\,x)$$
 #
-# $f$ is a small network, from 1 number to 32 ReLUs to $H$ heads. $c$ and the threshold $L$ are also
-# trained. ($L$ is a number here, not an axis.) Without the threshold a short text would be stretched:
-# a query at 1 has two keys, and their fractions would be 0 and 1. The logarithm spreads near keys
-# over more of [0, 1].
+# Here $f$ is a small network, from 1 number to 32 ReLUs to $H$ heads. The number $c$ and the
+# threshold $L$ (here not an axis) are also trained. Without the threshold a short text would be
+# stretched. For example, a query at 1 has two keys, and their fractions would be 0 and 1. The
+# logarithm spreads near keys over more of [0, 1].
 
 # %%
 rng = np.random.default_rng(0)
@@ -317,8 +317,8 @@ for h, i, j in np.ndindex(bias.shape):
 show_source(fire_bias)
 
 # %% [markdown]
-# To see the argument of $f$, take for $f$ a network that changes nothing: one ReLU, $f(x) = x$. With
-# $c = 1$ and $L = 2$:
+# To see the argument of $f$, let $f$ be a network that changes nothing, one ReLU with $f(x) = x$.
+# The cell takes $c = 1$ and $L = 2$:
 
 # %%
 same = {"W1": [[1.0]], "b1": [0.0], "W2": [[1.0]], "b2": [0.0]}
@@ -337,10 +337,10 @@ assert np.nanmax(share) <= 1
 # %% [markdown]
 # Up to $i=L$ all rows divide by the same $\psi(L)$, so the bias is a function of the distance,
 # evaluated once per distance. **Beyond $L$ each row has its own divisor**, and a diagonal no longer
-# has one number. The matrix is not a Toeplitz matrix, and $f$ is evaluated for every pair, in blocks
-# of queries. A cache has no trouble with that. A row depends only on $i$ and $j$, so it does not
-# change when tokens follow. **Predict**: does the bias of a text change if all its positions are
-# shifted by 100 (because padding is counted, for example)?
+# has one number. The matrix is not a Toeplitz matrix, and $f$ is evaluated for every pair, in
+# blocks of queries. A cache still works. A row depends only on $i$ and $j$, so it does not change
+# when tokens follow. **Predict**: does the bias of a text change if all its positions are shifted
+# by 100 (for example, because padding is counted)?
 
 # %% fold="output"
 distances = relative_distance(range(9), range(9))
@@ -355,8 +355,8 @@ assert np.allclose(step, bias[:, 8:], rtol=0, atol=1e-14)
 assert np.array_equal(fire_bias(fire, [1, 2], [1, 2]), fire_bias(fire, [4, 5], [4, 5]))  # up to L
 
 # %% [markdown]
-# It does, as soon as a query is beyond $L$. So FIRE needs true positions, counted from the first
-# non-padding token: with left padding they start after it.
+# The bias changes as soon as a query is beyond $L$. So FIRE needs true positions, counted from the
+# first non-padding token. With left padding they start after the padding.
 #
 # ### A common mistake: FIRE's maximum along the keys
 #
@@ -378,8 +378,8 @@ assert (right[5:, 0] == 1).all() and (np.diff(wrong[5:, 0]) > 0.05).all()  # the
 #
 # ## FIRE contains KERPLE, ALiBi and T5 (second reading)
 #
-# How much can $f$ express? Take queries at $i\le L$ and $\epsilon=0$. **A straight line**, one ReLU
-# with $f(x) = -p\,\psi(L)\,x$, cancels the divisor, and the result is KERPLE's logarithm with $a=c$:
+# What can $f$ express? Take queries at $i\le L$ and $\epsilon=0$. **A straight line**, one ReLU
+# with $f(x) = -p\,\psi(L)\,x$, cancels the divisor. The result is KERPLE's logarithm with $a=c$:
 #
 # $$-p\,\psi(L)\;\frac{\psi(|i-j|)}{\psi(L)} = -p\,\ln(1+c\,|i-j|)\qquad i\le L$$
 
@@ -401,11 +401,12 @@ for c in (1e-2, 1e-4, 1e-6):
 assert np.allclose(unbent, alibi_bias([0.5, 0.125], apart), rtol=0, atol=1e-3)
 
 # %% [markdown]
-# **ALiBi** is the limit $c\to 0$, as the second half of the cell shows: then $\psi(x)\approx c\,x$.
+# **ALiBi** is the limit $c\to 0$, where $\psi(x)\approx c\,x$, as the second half of the cell
+# shows.
 #
-# **A staircase.** Two ReLUs make one step: the first rises from one distance to the next, the second
-# stops the rise. T5's causal table has 32 numbers, so 31 steps between them; $2\cdot 31 = 62$ ReLUs
-# give T5's bias, exactly, at all whole distances. FIRE's own 32 ReLUs have room for 16 steps.
+# **A staircase.** Two ReLUs make one step: the first rises from one distance to the next, and the
+# second stops the rise. T5's causal table has 32 numbers, so it has 31 steps. $2\cdot 31 = 62$
+# ReLUs give T5's bias exactly at all whole distances. FIRE's own 32 ReLUs have room for 16 steps.
 
 # %%
 N, L = 32, 400
@@ -425,12 +426,12 @@ print(stairs["W1"].shape[1], "ReLUs give T5's table, to 11 decimals:", same)
 assert same
 
 # %% [markdown]
-# Beyond $L$ the network stretches its curve. That FIRE *can* express all this is proved here; whether
+# Beyond $L$ the network stretches its curve. We proved that FIRE *can* express all this. Whether
 # training finds it is not measured.
 #
-# Which inputs reach each trained number? The threshold learns only from rows before it, $c$ only from
-# distances above 0. And the last number $b_2$ is added to all scores of a head, so a softmax is
-# unaffected by it: the class `Fire` of this package leaves it out.
+# What does each trained number learn from? The threshold learns only from rows before it, and $c$
+# only from distances above 0. The last number $b_2$ is added to all scores of a head, which does
+# not affect a softmax, so this package's class `Fire` leaves it out.
 
 # %%
 from pe_numpy.transformer.encodings import Fire, Shape
@@ -450,10 +451,11 @@ print("a layer of Fire trains:", list(Fire().layer(rng, Shape(12, 3))))
 # %% [markdown]
 # ## ALiBi in an encoder: symmetric bias, two slopes or half a step
 #
-# Every bias so far, FIRE's up to $L$, is a function of $|i-j|$. In a decoder the mask hides one side.
-# In an encoder both sides are visible, and such a bias cannot distinguish left from right: a reversed
-# sentence gets its outputs reversed ([chapter 35](35_alibi.ipynb#alibi-in-an-encoder-distance-or-difference), exercise
-# 2). Two remedies exist, neither from ALiBi's paper. One gives the future **its own slopes**:
+# Every bias so far, FIRE's up to $L$, is a function of $|i-j|$. In a decoder the mask hides one
+# side. In an encoder both sides are visible, and such a bias cannot distinguish left from right: a
+# reversed sentence gets its outputs reversed
+# ([chapter 35](35_alibi.ipynb#alibi-in-an-encoder-distance-or-difference), exercise 2). There are
+# two remedies, neither from ALiBi's paper. One gives the future **its own slopes**:
 #
 # $$b_{ij} = \begin{cases} -m_h\,|i-j| & i\ge j\\ -m'_h\,|i-j| & i<j\end{cases}$$
 
@@ -477,8 +479,8 @@ for b, blind in ((both, True), (two, False), (half, False)):
 # %% [markdown]
 # The second remedy, **half a step**, is used in
 # [Google DeepMind's encoders](https://github.com/google-deepmind/randomized_positional_encodings/blob/e8c6474/models/positional_encodings.py):
-# the past costs half a slope less, $-m\,(|i-j| - \tfrac12)$ for $i>j$. A comment calls this
-# arbitrary. Proposals of an author of ALiBi are in
+# the past costs half a slope less, $-m\,(|i-j| - \tfrac12)$ for $i>j$. A comment in the code calls
+# this arbitrary. An author of ALiBi makes proposals in
 # [issue 5](https://github.com/ofirpress/attention_with_linear_biases/issues/5). The shortcut of a
 # bias that depends only on the key fails without a mask. x-transformers changed its bias to serve
 # both directions in [PR 88](https://github.com/lucidrains/x-transformers/pull/88).
@@ -491,15 +493,16 @@ plt.show()
 # **Two relatives** have no function here. The *dynamic position bias* of
 # [x-transformers](https://github.com/lucidrains/x-transformers) is a network that reads the signed
 # distance itself (or its logarithm). It has no threshold, and it distinguishes left from right. A
-# *generalised Gaussian prior* ([arXiv:2505.22842](https://arxiv.org/abs/2505.22842)) reads KERPLE's
-# power form as a prior on distance; ALiBi is its Laplace case.
+# *generalised Gaussian prior* ([arXiv:2505.22842](https://arxiv.org/abs/2505.22842)) interprets
+# KERPLE's power form as a prior on distance. ALiBi is its Laplace case.
 
 # %% [markdown]
 # ## In short
 #
 # - **Which sign do these biases have, and where are they added?** KERPLE's and Sandwich's are 0 at
-#   distance 0 and below 0 elsewhere, the same for past and future. FIRE's network may give any sign.
-#   All are added after the division by $\sqrt K$. [KERPLE](#kerple-two-trained-numbers-per-head).
+#   distance 0 and negative elsewhere, and equal for past and future. FIRE's network may give any
+#   sign. All are added after the division by $\sqrt K$.
+#   [KERPLE](#kerple-two-trained-numbers-per-head).
 # - **Does a symmetric ALiBi tell left from right in an encoder?** No. Two slopes or half a step solve
 #   it. [ALiBi in an encoder](#alibi-in-an-encoder-symmetric-bias-two-slopes-or-half-a-step).
 # - **Which curve reaches furthest?** The logarithm: its weights fall as the power law
@@ -509,11 +512,11 @@ plt.show()
 # - **What is trained, and where may it start?** KERPLE trains $p$ and $a$ per head, both above 0. A
 #   constant $a=0$ switches the head off. Sandwich trains nothing. FIRE trains a small network, $c$
 #   and $L$. [A constant a of 0](#a-common-mistake-kerple-with-a-constant-a-of-0).
-# - **What must a cache store?** Only positions. But FIRE reads the query's own position. Beyond $L$
-#   each row is stretched differently, and a diagonal has more than one number.
+# - **What must a cache store?** Only positions. But FIRE needs the query's own position. Beyond $L$
+#   it stretches each row differently, so a diagonal has more than one number.
 #   [FIRE](#fire-distance-as-a-fraction-of-the-querys-position).
-# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm, ALiBi as the limit
-#   $c\to 0$, and, with 62 ReLUs, T5's 32 causal buckets, exactly on whole distances.
+# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm, ALiBi as the
+#   limit $c\to 0$, and T5's 32 causal buckets (with 62 ReLUs, exactly on whole distances).
 #   [FIRE contains](#fire-contains-kerple-alibi-and-t5-second-reading).
 
 # %% [markdown]
@@ -542,8 +545,9 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# $-a(i-j)^2 = 2a\,ij - a\,i^2 - a\,j^2$: $\varphi(i) = \sqrt{2a}\,i$, $r_i = -a\,i^2$. The softmax
-# needs only $2a\,ij - a\,j^2$, that is one extra component of query and key, and one number per key.
+# Since $-a(i-j)^2 = 2a\,ij - a\,i^2 - a\,j^2$, take $\varphi(i) = \sqrt{2a}\,i$ and
+# $r_i = -a\,i^2$. The softmax needs only $2a\,ij - a\,j^2$, that is, one extra component of query
+# and key and one number per key.
 #
 # ```python
 # at, strength = np.arange(12), 0.1
@@ -557,8 +561,8 @@ plt.show()
 #
 # ### Exercise 2: KERPLE's two forms in one
 #
-# NeMo joins the two forms: $-r\,\ln(1 + a\,|i-j|^{p})$, $r$ starting at ALiBi's slopes. Which numbers
-# give the logarithm, and which limit gives the power form?
+# NeMo joins the two forms as $-r\,\ln(1 + a\,|i-j|^{p})$, where $r$ starts at ALiBi's slopes. Which
+# numbers give the logarithm, and which limit gives the power form?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -568,7 +572,7 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# $\ln(1+x) \approx x$ for small $x$; keep $ra$ fixed.
+# Use $\ln(1+x) \approx x$ for small $x$, and keep $ra$ fixed.
 #
 # </details>
 #
@@ -596,7 +600,7 @@ plt.show()
 #
 # <details><summary>Hint 1</summary>
 #
-# The share falls as $p$ grows: halve an interval until it is small.
+# The share falls as $p$ grows, so halve an interval for $p$ until it is small.
 #
 # </details>
 #
@@ -608,8 +612,8 @@ plt.show()
 #
 # <details><summary>Solution</summary>
 #
-# $p$ is close to 1, the slope to $\ln 2/100$. At five thousand the power law keeps more than $e^{-9}$
-# of the nearest key's weight, ALiBi less than $e^{-34}$.
+# $p$ is close to 1, and the slope to $\ln 2/100$. At five thousand the power law keeps more than
+# $e^{-9}$ of the nearest key's weight, and ALiBi less than $e^{-34}$.
 #
 # ```python
 # delta = np.arange(10_000)
@@ -632,7 +636,7 @@ plt.show()
 #
 # <details><summary>Hint 1</summary>
 #
-# One step of the staircase above.
+# Use one step of the staircase above.
 #
 # </details>
 #
@@ -646,7 +650,7 @@ plt.show()
 # <details><summary>Solution</summary>
 #
 # At 200 the bias is $-30$ from the first whole $\delta$ with
-# $\ln(1+\delta) \ge \ln 10\cdot\ln 201/\ln 51$ on: the window has grown with the text.
+# $\ln(1+\delta) \ge \ln 10\cdot\ln 201/\ln 51$, which is 22. The window has grown with the text.
 #
 # ```python
 # a8, a9 = np.log([9, 10]) / np.log(51)
@@ -673,11 +677,11 @@ plt.show()
 # | ALiBi, half a step | DeepMind's study of positions drawn at random | no cache | nothing | the same | an encoder that must see order |
 #
 # - In version 5.23 of transformers no model has KERPLE, Sandwich or FIRE.
-# - **Fused kernels.** FlashAttention takes slopes, and so straight lines,
-#   [also symmetric ones](https://github.com/Dao-AILab/flash-attention/issues/796). A curved bias must
-#   be passed as an array, or computed in blocks. `attention_blockwise` accepts a function of a
-#   block's distances ([chapter 12](12_attention_blocks.ipynb)), so KERPLE and Sandwich need no array.
-#   FIRE beyond $L$ is not a function of the distance.
+# - **Fused kernels.** FlashAttention takes slopes and so computes straight lines,
+#   [also symmetric ones](https://github.com/Dao-AILab/flash-attention/issues/796). A curved bias
+#   must be passed as an array, or computed in blocks. `attention_blockwise` accepts a function of a
+#   block's distances ([chapter 12](12_attention_blocks.ipynb)), so KERPLE and Sandwich need no
+#   array. FIRE beyond $L$ is not a function of the distance.
 # - **In this book's Transformer**: `Kerple`, `Sandwich`, `Fire`.
 
 # %%
