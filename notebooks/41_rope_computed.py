@@ -155,23 +155,24 @@ assert equal(one_side[2, 1], one_side[0, 3])  # the same m + n
 assert not np.isclose(one_side[2, 1], one_side[3, 2], rtol=0, atol=0.01)
 
 # %% [markdown]
-# Of the five only the known answer finds it. Turning the other way is turning the right way with
-# every pair mirrored before and after, and in a score the later mirrorings cancel. So a model
-# trained with the error can do the same, and the error shows when weights move to another program.
-# Turning *one* side the wrong way is worse and easily found: the score then depends on $m + n$.
+# Of the five checks only the known answer finds the error. Turning the wrong way equals turning the
+# right way with every pair mirrored before and after, and in a score the later mirrorings cancel.
+# So a model trained with the error can do the same, and the error shows only when its weights move
+# to another program. Turning *one* side the wrong way is worse but easily found, because the score
+# then depends on $m + n$.
 #
 # ## Pass positions, not lengths
 #
 # A length says how many tokens there are. Positions say where they are. `rope(x, positions)` takes
-# positions for queries and keys separately. What follows then needs no special case.
+# positions for queries and keys separately. The cases below then need no special code.
 #
 # ### RoPE with a KV cache
 #
 # A **KV cache** (key-value cache) keeps the keys and values of earlier tokens, so that a decoder
 # computes one new query, key and value per step ([chapter 63](63_decoding.ipynb)). First we take
 # all six tokens in one call, with a causal mask. This is what the decoder must reproduce.
-# **Predict** which of three caches do: keys rotated as they arrive, unrotated keys that are rotated
-# at each step, or rotated keys that are rotated again at each step.
+# **Predict** which of three caches lets it do so: keys rotated as they arrive, unrotated keys that
+# are rotated at each step, or rotated keys that are rotated again at each step.
 
 # %% fold="output"
 rng = np.random.default_rng(0)
@@ -190,12 +191,12 @@ for kept, again in ((True, False), (False, True), (True, True)):
     assert same == (kept != again) and (same or np.abs(np.concatenate(rows, 2) - full).max() > 0.1)
 
 # %% [markdown]
-# The query is at its true position $t$, although it is the only one. A cache of rotated keys turns
-# each key once. A cache of unrotated keys can follow frequencies that change with the length of the
-# text ([chapter 50](50_scaling.ipynb)). Rotated twice, each key is at twice its position. In
-# grouped-query attention, several query heads share one **KV head**. All heads have the same
-# positions, so rotate the few keys before they are shared, a third of the work if three share one
-# ([chapter 44](44_fewer_keys.ipynb)).
+# The query is at its true position $t$, although the call has no other query. A cache of rotated
+# keys turns each key once. A cache of unrotated keys can follow frequencies that change with the
+# length of the text ([chapter 50](50_scaling.ipynb)). A key that is rotated twice is at twice its
+# position. In grouped-query attention, several query heads share one **KV head**. All heads have
+# the same positions, so rotate the few keys before they are shared. If three heads share one, this
+# is a third of the work ([chapter 44](44_fewer_keys.ipynb)).
 #
 # ### A common mistake: a cosine table as long as the queries
 #
@@ -223,15 +224,15 @@ print("one query, six keys: nothing rotated:", np.array_equal(keys, k_all))
 assert np.array_equal(keys, k_all) and np.array_equal(one_query, q_all[:, :, 5:])
 
 # %% [markdown]
-# The table has one row, for position 0, and every key is rotated by it. RoPE is off, and no error
-# says so.
+# The table has one row, for position 0, and every key is rotated by it. RoPE is off, without an
+# error.
 #
 # ### Translation tests, and cross-attention
 #
 # Scores depend only on distances, so a text may start anywhere: moving queries and keys by 100
-# positions changes no output. Moving only the keys does. This matters in cross-attention, where
-# queries count one sequence and keys another. RoPE means something there only if both count the
-# same thing, such as two tracks of one video.
+# positions changes no output. Moving only the keys changes it. This matters in cross-attention,
+# where queries and keys have positions in two different sequences. RoPE is meaningful there only if
+# both count the same thing, such as the time of two tracks of one video.
 
 # %%
 later = at + 100
@@ -263,7 +264,7 @@ for b, length in enumerate(lengths):
 
 # %% [markdown]
 # What if you forget this, and give every row the positions 0 to 4? **Predict**: is the pass over
-# the given tokens (the **prefill**) still right? And the next token, at its true position 3?
+# the given tokens (the **prefill**) still right, and is the next token, at its true position 3?
 
 # %% fold="output"
 forgot, _ = attention(rope(q_pad, places), rope(k_pad, places), v_pad, mask=mask)
@@ -302,21 +303,21 @@ breaks, none = (np.diff(p, prepend=-1) != 1 for p in (restart, running))
 assert np.array_equal(breaks.cumsum(), text) and not none.any()  # restarts tell texts apart
 
 # %% [markdown]
-# For RoPE the mask does the whole work, since within a text a running count is a shift. Restarted
-# positions without the mask leak one text into the other. Position vectors that are added to tokens
-# need both. But a library may make the mask from the restarts: transformers 5.23.0 does
+# For RoPE the mask is enough, since running positions only shift each text. Restarted positions
+# without the mask leak one text into the other. Position vectors that are added to tokens need
+# both. But a library may make the mask from the restarts. transformers 5.23.0 does so
 # ([`masking_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/masking_utils.py),
-# `find_packed_sequence_indices`), if it gets no mask and keeps no cache (by default a model keeps
+# `find_packed_sequence_indices`) if it gets no mask and keeps no cache (by default a model keeps
 # one).
 #
 # ### Partial RoPE
 #
 # **Partial RoPE** rotates the first $r$ components and leaves the others for content only. GPT-J
-# rotates 64 of 256; GPT-NeoX and Pythia a quarter of them. There are two ways to choose the
-# frequencies. $10000^{-2c/r}$ runs through the whole range within the $r$ components.
-# $10000^{-2c/K}$ takes the first $r/2$ frequencies of the full width $K$, so it has no slow pairs.
-# GPT-J, GPT-NeoX and Phi use the first. `rope` takes the frequencies, so it serves both. Half-split
-# partners are then $c$ and $c + r/2$.
+# rotates 64 of 256 components, and GPT-NeoX and Pythia rotate a quarter of them. There are two ways
+# to choose the frequencies. The first, $10000^{-2c/r}$, covers the whole range within the $r$
+# components. The second, $10000^{-2c/K}$, takes the first $r/2$ frequencies of the full width $K$,
+# so it has no slow pairs. GPT-J, GPT-NeoX and Phi use the first. `rope` takes the frequencies, so
+# it serves both. Half-split partners are then $c$ and $c + r/2$.
 
 # %%
 r, width, p = 64, 256, [5, 6, 7, 8]
@@ -334,9 +335,9 @@ for layout in ("interleaved", "half"):
 # %% [markdown]
 # ## Does the RoPE score decay with distance?
 #
-# RoFormer says in its section 3.3 that the inner product decays with distance. **Predict** for a
-# query and a key that are equal, all 128 components 1: at which distance does the score rise for
-# the first time? And where does it peak if the query is first turned *backwards* by 50?
+# RoFormer says in its section 3.3 that the inner product decays with distance. Let query and key be
+# equal, with all 128 components 1. **Predict** the distance at which the score first rises, and the
+# distance of its peak if the query is first turned *backwards* by 50.
 
 
 # %% fold="output" alt="Scores over the distance for three pairs of vectors, with the maximum marked. One oscillates without falling, equal vectors fall in waves, and a rotated query has its peak at distance 50."
@@ -356,17 +357,17 @@ plots.rope_scores_over_distance(far, dict(zip(names, (own, alike, back), strict=
 plt.show()
 
 # %% [markdown]
-# The $q$ and $k$ of the map at the top have, of the first 13 distances, the smallest score at 0.
-# The equal vectors fall from 128 to 39.13, and rise in 86 of 200 steps. The query that was turned
-# back peaks 50 tokens away, and the same construction works for any distance (Barbero et al. 2024,
-# Proposition 3.1). That is a strength, and it is not decay.
+# For the $q$ and $k$ of the map at the top, the smallest score of the first 13 distances is at 0.
+# The score of the equal vectors falls from 128 to 39.13, but rises in 86 of 200 steps. With the
+# query that was turned back it peaks 50 tokens away, and the same construction works for any
+# distance (Barbero et al. 2024, Proposition 3.1). This is a strength, but it is not decay.
 #
 # ### Unrelated queries and keys: no decay
 #
 # Let query and key have independent standard normal components. Turning a cloud of points that is
-# the same in all directions changes nothing. So at every distance the score has mean 0 (their
-# Proposition 3.2) and standard deviation $\sqrt{d}$. We draw 4000 pairs, and compare with equal
-# contents ($q = k$). To be quick, the cell computes a score as the sum over pairs,
+# the same in all directions changes nothing. So at every distance the score has mean 0 (Barbero et
+# al., Proposition 3.2) and standard deviation $\sqrt{d}$. We draw 4000 pairs and compare them with
+# equal contents ($q = k$). For speed, the cell computes a score as the sum over pairs,
 # $\mathrm{Re} \sum_c q_{[c]} k_{[c]}^* e^{\mathrm{i}\delta\theta_c}$ with $\delta = m - n$
 # ([chapter 40](40_rope_derived.ipynb)).
 
@@ -392,7 +393,7 @@ plt.show()
 
 # %% [markdown]
 # For unrelated contents the two histograms coincide, so nothing decays. For equal contents the mean
-# is the curve of the ones. Together:
+# follows the curve of the vectors of ones. In summary:
 #
 # - **Proved:** there is [a bound](#roformers-bound-on-the-score-second-reading) on the size of the
 #   score, not that it falls. Independent standard normal contents have mean 0 and deviation
@@ -432,9 +433,9 @@ for u, v in ((q, k), (ones, ones), (a, b), (worst, b)):
 assert np.isclose(size[10], bound[10], rtol=1e-12, atol=0)  # the last pair reaches it
 
 # %% [markdown]
-# Only the sum of the $|S_j|$ depends on the distance. Does it fall, and is the bound below one that
-# ignores distance, $\lVert q \rVert \lVert k \rVert$? The last example is made so that $h_c$ falls
-# in equal small steps to zero.
+# Only the sum of the $|S_j|$ depends on the distance. Does this sum fall, and is the bound below
+# $\lVert q \rVert \lVert k \rVert$, a bound that ignores distance? The last example is made so that
+# $h_c$ falls in equal small steps to zero.
 
 # %%
 mean_S = np.abs(S).mean(axis=1)
@@ -472,15 +473,15 @@ plt.show()
 
 # %% [markdown]
 # The mean of $|S_j|$ falls over blocks of 32 distances up to 256 (measured). For the first three
-# examples the bound is true and tells nothing. In a head of 128 components it is useful where $h$
-# falls slowly, pair by pair, to zero, and nothing in RoPE makes a model's $h$ do so. In very narrow
-# heads it is also useful for random contents: with four components for 199 of 200 pairs, with 128
-# for none.
+# examples the bound is true but says nothing new. In a head of 128 components it is useful where
+# $h$ falls slowly, pair by pair, to zero, and nothing in RoPE makes a model's $h$ do so. In very
+# narrow heads it is also useful for random contents. With four components it is useful for 199 of
+# 200 pairs, with 128 for none.
 #
 # ## RoPE beyond the training length: pairs that never finish a turn
 #
 # Think of the pairs as the hands of clocks. A model with 128 components per head was trained on
-# 2048 tokens. **Predict** how many of the 64 hands never came round.
+# 2048 tokens. **Predict** how many of the 64 hands never completed a turn.
 
 # %% fold="output" alt="Bars of the rotations that each of 64 pairs completes over 2048 positions, on a logarithmic axis around 1. Pairs 0 to 40 complete at least one rotation; pairs 41 to 63 complete none."
 trained, speeds = 2048, rope_frequencies(128)
@@ -500,22 +501,22 @@ plots.rope_turns(turns)
 plt.show()
 
 # %% [markdown]
-# What each of those 23 hands shows at position 2100 was not shown in training. `rope` can be
-# *computed* at any position, but it does not follow that a model reads it well. Press et al. (2022,
-# section 2.2) measured that a rotary model gains only up to 200 tokens beyond its training length
-# of 512. Chen et al. (2023) report that LLaMA read directly beyond 2048 tokens reaches a perplexity
-# (lower is better) above a thousand.
+# At position 2100 each of those 23 hands is at an angle that it never reached in training. `rope`
+# can be *computed* at any position, but this does not mean that a model reads it well. Press et al.
+# (2022, section 2.2) measured that a rotary model gains only up to 200 tokens beyond its training
+# length of 512. Chen et al. (2023) report that LLaMA, run unchanged beyond 2048 tokens, reaches a
+# perplexity (lower is better) above a thousand.
 #
 # A larger base of the frequencies, `rope_theta` in configuration files, slows every hand except the
-# first, the slowest most. The base is 10000 in the paper and 500000 in Llama 3, trained on 8192
-# tokens. [Chapter 50](50_scaling.ipynb) stretches the hands' ranges, and
+# first, and slows the slowest most. The base is 10000 in the paper and 500000 in Llama 3, trained
+# on 8192 tokens. [Chapter 50](50_scaling.ipynb) stretches the hands' ranges, and
 # [chapter 71](71_study.ipynb) measures trained models.
 #
 # ### Do unseen distances return to the trained range? (second reading)
 #
-# Each pair is periodic, but do all come round *together*? The **phase vector** $z(o)$ of an offset
-# (relative position) $o$ consists of all its $e^{\mathrm{i} o \theta_c}$. How far two of them are
-# apart depends only on the difference of the offsets:
+# Each pair is periodic, but do all pairs return *together*? The **phase vector** $z(o)$ of an
+# offset (relative position) $o$ consists of all its $e^{\mathrm{i} o \theta_c}$. The distance
+# between two phase vectors depends only on the difference of the offsets:
 #
 # $$\lVert z(o) - z(p) \rVert^2 = \sum_{c=0}^{d/2-1} \bigl(2 - 2\cos((o - p)\,\theta_c)\bigr)$$
 
@@ -541,15 +542,15 @@ plt.show()
 # %% [markdown]
 # Neighbouring offsets are 1.95 apart. Where phases have nothing to do with each other, 11.31 is
 # typical. At offset 2100 the nearest trained phases are 7.71 away, and up to 8192 the curve does
-# not come back. This describes the input of attention, not what a model makes of it.
+# not come closer again. This describes the input of attention, not what a model makes of it.
 #
 # ## Precision: RoPE angles in bfloat16, float16 and float32
 #
 # At position one million the first pair's angle is one million radians. A floating-point number has
 # a fixed count of digits. The more of them are before the point, the fewer remain after it, and the
-# cosine needs those. **bfloat16** keeps 8 significant bits, **float16** 11, **float32** 24,
-# **float64** 53. NumPy has no bfloat16. It is the upper half of a float32, so we round the lower
-# half away.
+# cosine needs those. **bfloat16** keeps 8 significant bits, **float16** 11, **float32** 24 and
+# **float64** 53. NumPy has no bfloat16. A bfloat16 is the upper half of a float32, so we round the
+# lower half away.
 
 
 # %%
@@ -571,14 +572,14 @@ assert f"{exact[1857, 1]:.4f}" == "1044.2678" and half[1857, 1] == 1045
 
 # %% [markdown]
 # In bfloat16 position 257 becomes 256, before any angle is computed. The angle in the cell is from
-# a report to GPT-NeoX ([#1003](https://github.com/EleutherAI/gpt-neox/issues/1003)). It is off by
-# less than one in a thousand, and its cosine has the wrong sign. A cosine needs the *absolute*
-# error of its angle small, but a format keeps only the *relative* error small. So `rope` computes
-# angles in float64, whatever the dtype of `x`, and casts the finished table.
+# a report to GPT-NeoX ([#1003](https://github.com/EleutherAI/gpt-neox/issues/1003)). In float16 it
+# is off by less than one in a thousand, but its cosine has the wrong sign. A cosine needs the
+# *absolute* error of its angle small, but a format keeps only the *relative* error small. So `rope`
+# computes angles in float64, whatever the dtype of `x`, and casts the finished table.
 #
 # The next cell computes the *angles* in each format and the rest exactly. The error is the distance
-# between the two points $e^{\mathrm{i} m\theta_c}$ on the circle, largest over all pairs and
-# positions so far. At 2 they are opposite.
+# between the computed and the exact $e^{\mathrm{i} m\theta_c}$ on the circle, the largest over all
+# pairs and positions so far. At an error of 2 they are opposite.
 
 # %%
 p = np.append(np.arange(1, 6000), np.geomspace(6000, 1_000_000, 300).astype(int))
@@ -610,8 +611,8 @@ plt.show()
 
 # %% [markdown]
 # bfloat16 comes within 0.1 of the largest possible error at position 542, float16 at 2913. A
-# float32 table loses a digit for every ten times the length. `rope` keeps the rounding error of
-# float32 itself. Whatever precision the *data* can bear, the *angles* need more.
+# float32 table loses a digit for every ten times the length. `rope` has only the rounding error of
+# float32 itself. Whatever precision is enough for the *data*, the *angles* need more.
 
 # %% [markdown]
 # ## In short
@@ -626,14 +627,14 @@ plt.show()
 #   dtype of the data. In bfloat16 position 257 does not exist.
 #   [Precision](#precision-rope-angles-in-bfloat16-float16-and-float32).
 # - **How does partial RoPE divide the exponent?** GPT-J, GPT-NeoX and Phi divide by the width $r$
-#   that rotates, $10000^{-2c/r}$. Divided by the full width, slow pairs are missing.
+#   that rotates, $10000^{-2c/r}$. If you divide by the full width, slow pairs are missing.
 #   [Partial RoPE](#partial-rope).
 # - **Does the score fall with distance?** For equal contents it does on average, in waves. For
 #   unrelated ones it does not fall at all. A query can have its largest score at any distance.
 #   [Decay](#does-the-rope-score-decay-with-distance).
 # - **What is `rope_theta`, and does RoPE work beyond the training length?** It is the base, 10000
-#   in the paper. Larger ones slow all pairs except the first. At head dimension 128, trained on
-#   2048 positions, 23 of 64 pairs reach new angles beyond.
+#   in the paper. A larger base slows all pairs except the first. At head dimension 128, trained on
+#   2048 positions, 23 of 64 pairs reach new angles further on.
 #   [Training length](#rope-beyond-the-training-length-pairs-that-never-finish-a-turn).
 
 # %% [markdown]
@@ -673,7 +674,7 @@ plt.show()
 # ### Exercise 2: A query that looks back
 #
 # For a random key of 128 numbers build a query whose score is largest at distance 20. How large is
-# it?
+# that score?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -711,8 +712,8 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# Take logarithms, solve for $c$, and count the integers from there to $d/2 - 1$. There are never
-# fewer than 0 nor more than $d/2$.
+# Take logarithms, solve for $c$, and count the integers from there to $d/2 - 1$. The count is never
+# below 0 nor above $d/2$.
 #
 # </details>
 #
@@ -739,7 +740,7 @@ plt.show()
 # [gibberish](https://github.com/karpathy/llama2.c/pull/286).
 # [Chapter 40](40_rope_derived.ipynb#converting-llama-weights-between-the-layouts) converts them.
 #
-# **Precision.** Angles in half precision have been reported as bugs, also in
+# **Precision.** Angles in half precision have been reported as bugs, for example in
 # [transformers #29285](https://github.com/huggingface/transformers/pull/29285).
 #
 # **Padding.** Left padding with positions counted from the padding is a classic error
@@ -752,13 +753,13 @@ plt.show()
 # **Cache.** State whether cached keys are rotated. When rows are evicted, the number of remaining
 # rows is no longer the position of the next token.
 #
-# **Cross-attention.** x-transformers leaves RoPE out there unless positions of the context are
+# **Cross-attention.** x-transformers leaves RoPE out of it unless positions of the context are
 # given ([#303](https://github.com/lucidrains/x-transformers/issues/303)).
 #
 # **Speed.** Make the table once for queries and keys. Interleaved pairs are complex numbers in
-# memory, so they need one product and no copy. A table of consecutive positions needs few sines:
-# with $m = m_0 + us + t$ two tables of about $\sqrt{L}$ rows give all $L$ rows by multiplication,
-# as `rope` does from 64 positions on.
+# memory, so they need one product and no copy. A table of consecutive positions needs few sines.
+# With $m = m_0 + us + t$ two tables of about $\sqrt{L}$ rows give all $L$ rows by multiplication,
+# as in `rope` from 64 positions on.
 
 # %%
 coarse = np.exp(1j * (5 + 10 * np.arange(10))[:, None] * theta)  # m_0 = 5, s = 10
