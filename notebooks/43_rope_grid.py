@@ -38,8 +38,8 @@ plt.show()
 #
 # What is the position of a patch? Number the patches row by row, $i=wy+x$ for the patch in row $y$
 # and column $x$ of an image $w$ patches wide, and rotate by that number
-# ([chapter 40](40_rope_derived.ipynb)). **Predict**, for 2 rows of 3 patches: which neighbour does
-# the first patch of row 1 take the last patch of row 0 for?
+# ([chapter 40](40_rope_derived.ipynb)). **Predict**, for 2 rows of 3 patches: which kind of
+# neighbour does the last patch of row 0 seem to be for the first patch of row 1?
 
 # %% fold="output"
 h, w = 2, 3
@@ -57,7 +57,8 @@ assert np.isclose(neighbour, line_end, rtol=0, atol=1e-12)
 assert not np.isclose(neighbour, score_by_number((1, 0), (0, 0)), rtol=0, atol=0.1)
 
 # %% [markdown]
-# For its left neighbour. One number mixes two distances that have nothing to do with each other.
+# It seems to be a left neighbour. One number mixes two distances that have nothing to do with each
+# other.
 #
 # ## 2-D RoPE: one angle from two coordinates
 #
@@ -68,9 +69,9 @@ assert not np.isclose(neighbour, score_by_number((1, 0), (0, 0)), rtol=0, atol=0
 # $$\alpha_c=\sum_a p_a\,\Omega_{ac},\qquad \alpha=p\,\Omega$$
 #
 # and the pair turns counter-clockwise, as in ordinary RoPE. That is the whole function,
-# `rope_nd(q, coordinates, Omega)`. The patches of an image, counted row by row, take a shortcut,
-# because $e^{i(y\omega_y+x\omega_x)}=e^{iy\omega_y}e^{ix\omega_x}$ and few $y$ and $x$ make up all of
-# them.
+# `rope_nd(q, coordinates, Omega)`. For the patches of an image, counted row by row, it takes a
+# shortcut, because $e^{i(y\omega_y+x\omega_x)}=e^{iy\omega_y}e^{ix\omega_x}$ and there are few
+# different $y$ and $x$.
 
 # %%
 show_source(rope_nd)
@@ -86,7 +87,7 @@ for i, (y, x) in enumerate(np.ndindex(h, w)):
         assert np.allclose(turned[i, 2 * c : 2 * c + 2], pair, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Work it out by hand with head dimension $K=4$. There are two pairs, the first for the row, the
+# Work it out by hand with head dimension $K=4$. There are two pairs, the first for the row and the
 # second for the column, both with frequency 1. The image has 2 rows and 3 columns of patches, and
 # each has the same vector $(1,0,1,0)$, two clock hands that point to the right.
 
@@ -130,9 +131,9 @@ assert np.allclose(by_number, rope(q, range(6)), rtol=0, atol=1e-12)
 #
 # ## Axial RoPE: each pair has its axis
 #
-# Half of the pairs turn with the row, half with the column, so each column of $\Omega$ has one entry
-# that is not 0. Each half has its own **ladder** of frequencies, from 1 down towards $1/b$, where $b$
-# is the base:
+# Half of the pairs turn with the row and half with the column, so each column of $\Omega$ has one
+# entry that is not 0. Each half has its own **ladder** of frequencies, from 1 down towards $1/b$,
+# where $b$ is the base:
 #
 # $$\Omega=\begin{pmatrix}\theta&0\\0&\theta\end{pmatrix},\qquad \theta_c=b^{-4c/K},\quad c=0,\dots,K/4-1$$
 
@@ -166,9 +167,9 @@ assert round(16 * axial_frequencies(64, base=100)[0, 15], 3) == 0.213
 #
 # $$s_{y_1x_1}+s_{y_2x_2}=s_{y_1x_2}+s_{y_2x_1}$$
 #
-# So three scores fix the fourth. The score of the diagonal neighbour is the score of the patch above,
-# plus the score of the patch on the left, minus the score of the head's own patch. Hence the cross in
-# the first figure. **Predict**: does the equation hold for a random $\Omega$?
+# So three scores fix the fourth. The score of the diagonal neighbour is the score of the patch
+# above, plus the score of the patch on the left, minus the score of the head's own patch. This is
+# why the first figure has a cross. **Predict**: does the equation hold for a random $\Omega$?
 
 # %% fold="output"
 y1, x1, y2, x2 = 1, 2, 4, 7
@@ -182,10 +183,11 @@ for name, choice in (("axial", Omega), ("random", rng.standard_normal((2, 4)))):
 # %% [markdown]
 # ## Mixed RoPE: trained directions
 #
-# To reach the diagonals, let each pair turn along its own direction, and train it: $\Omega$ becomes a
-# parameter of each head. The authors' code
+# To reach the diagonals, let each pair turn along its own direction, and train the directions.
+# $\Omega$ becomes a parameter of each head. The authors' code
 # ([rope-vit](https://github.com/naver-ai/rope-vit/blob/ce85c2e/models/vit_rope.py)) begins with two
-# directions at right angles. It draws an angle $\varphi$ for each head. For $c=0,\dots,K/4-1$
+# directions at right angles. It draws an angle $\varphi$ for each head and sets, for
+# $c=0,\dots,K/4-1$,
 #
 # $$\Omega_c=b^{-4c/K}\begin{pmatrix}\cos\varphi\\\sin\varphi\end{pmatrix},\qquad
 # \Omega_{c+K/4}=b^{-4c/K}\begin{pmatrix}-\sin\varphi\\\cos\varphi\end{pmatrix},\qquad b=10$$
@@ -229,10 +231,10 @@ print("range of 1 and of 12 heads, 200 draws:", average, "on average, at most", 
 assert average == {1: 0.2, 12: 0.05} and largest[12] == 0.13
 
 # %% [markdown]
-# Together, these twelve heads attend to a round neighbourhood: their mean score is nearly the same in
-# all directions. Not every twelve do. Of 200 draws, the range on this ring is 0.05 on average and
-# 0.13 at most; for one head it is 0.2 on average. Training then moves each column. `rope_nd` takes
-# the matrices of all heads, $(H, 2, K/2)$.
+# Together, these twelve heads attend to a round neighbourhood: their mean score is nearly the same
+# in all directions. Not every draw of twelve heads does so. Over 200 draws, the range on this ring
+# is 0.05 on average and 0.13 at most. For one head it is 0.2 on average. Training then moves each
+# column. `rope_nd` takes the matrices of all heads, $(H, 2, K/2)$.
 #
 # ## Seven implementations of 2-D RoPE: axis order, base, pairs
 #
@@ -262,9 +264,9 @@ assert np.allclose(at @ alternate, [1, 0.01, 0.2, 0.002], rtol=0, atol=1e-15)
 assert np.allclose(at @ hundred, [1, 0.1, 2, 0.2], rtol=0, atol=1e-15)  # for the next cell
 
 # %% [markdown]
-# Equal angles can still apply to different components. The next cell rotates the vector 1, ..., 8 by
-# 1, 0.1, 2, 0.2 in three layouts. The last layout pairs halves *within* the four components of each
-# axis, as Gemma 4 does. It is the half layout seen through a permutation.
+# Equal angles can still apply to different components. The next cell rotates the vector 1, ..., 8
+# by 1, 0.1, 2, 0.2 in three layouts. The last layout pairs halves *within* the four components of
+# each axis, as Gemma 4 does. This is the half layout with permuted components.
 
 # %%
 one_to_eight, order = np.arange(1.0, 9.0)[None], [0, 1, 4, 5, 2, 3, 6, 7]
@@ -282,11 +284,11 @@ assert np.allclose(blocks, np.hstack(by_axis), rtol=0, atol=1e-14)
 # %% [markdown]
 # ### A common mistake: swapped height and width
 #
-# The coordinates are made for $(w,h)$, and the patches come from $(h,w)$. On a square nothing
-# happens, so no test on squares can show the mistake. timm's
+# Suppose the coordinates are made for $(w,h)$, but the patches come from $(h,w)$. On a square
+# nothing changes, so no test on squares can show the mistake. timm's
 # [#2541](https://github.com/huggingface/pytorch-image-models/pull/2541) fixed the order for
-# column-first models and images that are not square. **Predict** what happens to the coordinates of a
-# 2 by 3 image.
+# column-first models and images that are not square. **Predict** what happens to the coordinates of
+# a 2 by 3 image.
 
 # %% fold="output"
 right, wrong = patch_coordinates(2, 3), patch_coordinates(3, 2)
@@ -299,11 +301,12 @@ assert np.abs(good - bad).max() > 1
 # %% [markdown]
 # ## 2-D RoPE for images of another size
 #
-# A model trained on 14 by 14 patches is given 20 by 20. Three answers are in use. The first continues
-# to count (Qwen2-VL, Pixtral). Then fast pairs are fine, and slow pairs reach new angles, as with
-# longer texts. The second squeezes the count by trained over present size (EVA-02; timm's
-# `ref_feat_shape`). The third measures the middle of patch $i$ of $N$ from -1 to 1, and puts a factor
-# $2\pi$ into $\Omega$ (DINOv3). With $N_0$ patches in training, the second and the third are
+# A model trained on 14 by 14 patches is given 20 by 20. Three answers are in use. The first
+# continues to count (Qwen2-VL, Pixtral). Then fast pairs are fine, but slow pairs reach new angles,
+# as with longer texts. The second squeezes the count by the trained over the present size (EVA-02;
+# timm's `ref_feat_shape`). The third measures the middle of patch $i$ of $N$ from -1 to 1 and puts
+# a factor $2\pi$ into $\Omega$ (DINOv3). With $N_0$ patches in training, the second and the third
+# positions are
 #
 # $$i\,\frac{N_0}{N}\qquad\text{and}\qquad \frac{2\,(i+\tfrac12)}{N}-1$$
 
@@ -329,13 +332,13 @@ plt.show()
 assert (twenty > 13).sum() == 6 and (ways["squeezed"][1] > 13).sum() == 1
 
 # %% [markdown]
-# Squeezing keeps the image's size, not the patch's: one step to the right now counts 0.7. That is
-# right if the same image comes with finer patches ([chapter 25](25_grid.ipynb) has the same choice
-# for tables).
+# Squeezing keeps the image's size, not the patch's, so one step to the right now counts 0.7. This
+# is right if the same image comes with finer patches ([chapter 25](25_grid.ipynb) has the same
+# choice for tables).
 #
 # A class token, like DINOv3's registers (extra tokens without a patch), has no position and is not
-# rotated. It then *is at the origin*: for counted patches in the upper left corner, for centred ones
-# in the middle of the image.
+# rotated. It then *is at the origin*, which is the upper left corner for counted patches and the
+# middle of the image for centred ones.
 
 # %%
 assert np.allclose(np.diff(patch_coordinates(20, 20, trained=14)[:20, 1]), 0.7, rtol=0, atol=1e-12)
@@ -348,11 +351,11 @@ assert patch_coordinates(15, 15, "centred")[112].tolist() == [0, 0]  # row 7, co
 # ## M-RoPE: text and images in one sequence
 #
 # A chat contains words, images and videos. **M-RoPE** (multimodal RoPE, Qwen2-VL) gives every token
-# three coordinates: time, row and column. Text has all three equal. An image begins at the next free
-# number $n$. Its time is $n$, and its rows and columns count from $n$. What follows begins one after
-# the largest number so far. All counts are in tokens, and Qwen2-VL merges 2 by 2 patches into one. A
-# token's **slot** is its index in the sequence, and so its row in the KV cache. The example has two
-# words, an image of 2 by 3 tokens and a word:
+# three coordinates: time, row and column. For text all three are equal. An image begins at the next
+# free number $n$. Its time is $n$, and its rows and columns count from $n$. What follows begins one
+# after the largest number so far. All counts are in tokens, and Qwen2-VL merges 2 by 2 patches into
+# one. A token's **slot** is its index in the sequence, and so its row in the KV cache. The example
+# has two words, an image of 2 by 3 tokens and a word:
 
 # %%
 show_source(mrope_positions)
@@ -404,8 +407,9 @@ assert (shares["Qwen3-VL"][60:] == 0).all()
 # %% [markdown]
 # For text the three coordinates are equal, so each pair turns as in ordinary RoPE, no matter which
 # axis owns it. The last assertion about `text` above shows this. Therefore a model for images can
-# begin with the weights of one for text. In blocks, time has the fast pairs. In turn, each axis has
-# fast and slow ones. (VideoRoPE comes [below](#videorope-and-liere-second-reading).)
+# begin with the weights of one for text. In blocks, time has the fast pairs. If pairs are assigned
+# in turn, each axis has fast and slow ones. (VideoRoPE comes
+# [below](#videorope-and-liere-second-reading).)
 #
 # ### M-RoPE by hand: a small image
 #
@@ -439,8 +443,8 @@ assert np.isclose(scores[8, 7], (cos(3) + cos(0.2) + cos(0.01)) / np.sqrt(6), rt
 assert np.isclose(scores[7, 2], (1 + cos(0.1) + cos(0.02)) / np.sqrt(6), rtol=0, atol=1e-14)
 
 # %% [markdown]
-# The hand of time does not turn. All patches of an image share one time, so its pair shows how far
-# away the image is, and nothing within it.
+# The hand of time does not turn. All patches of an image share one time, so this pair shows how far
+# away the image is, but nothing within it.
 #
 # ### A common mistake: two meanings of interleaved in M-RoPE
 #
@@ -483,18 +487,19 @@ print(f"score with the last patch: {right:.3f}, without delta {wrong:.3f}")
 assert not np.isclose(right, wrong, rtol=0, atol=0.4)
 
 # %% [markdown]
-# Without $\delta$ the first answer token would be 240 positions too far from everything it has read.
-# The prompt is computed correctly, so only the answer suffers: "the the the" in
-# [mlx-vlm #1619](https://github.com/Blaizzy/mlx-vlm/issues/1619), where its tokens were at 0 and then
-# at their slots. The delta belongs to a sequence, not to a model. If it is kept on the model, a later
-# request can overwrite it ([mlx-vlm #1415](https://github.com/Blaizzy/mlx-vlm/issues/1415)).
+# Without $\delta$ the first answer token would be 240 positions too far from everything it has
+# read. The prompt is computed correctly, so only the answer suffers: "the the the" in
+# [mlx-vlm #1619](https://github.com/Blaizzy/mlx-vlm/issues/1619), where the answer's tokens were at
+# 0 and then at their slots. The delta belongs to a sequence, not to a model. If it is kept on the
+# model, a later request can overwrite it
+# ([mlx-vlm #1415](https://github.com/Blaizzy/mlx-vlm/issues/1415)).
 #
 # ### Text positions after a video in M-RoPE
 #
 # Where does the text after a video continue? With $F$ frames of $h\times w$, it continues at
 # $n+\max(F,h,w)$ here and in transformers, version 4.57, and at $n+\max(h,w)$ in 5.23.0.
-# ([#45381](https://github.com/huggingface/transformers/issues/45381) reports wrong video positions in
-# version 5.3.0.) They differ once there are more frames than rows and columns.
+# ([#45381](https://github.com/huggingface/transformers/issues/45381) reports wrong video positions
+# in version 5.3.0.) The two rules differ once there are more frames than rows and columns.
 
 # %%
 film, _ = mrope_positions([2, (6, 2, 3), 1])
@@ -519,9 +524,9 @@ print(diagonal[:6].tolist(), "then text at", t.max() + 1)
 assert (diagonal[:, 0] + 1 == diagonal[:, 2]).sum() == 4 and t.max() + 1 == 5
 
 # %% [markdown]
-# **LieRE** ([arXiv:2406.10322](https://arxiv.org/abs/2406.10322)) lets a coordinate rotate more than
-# pairs: $R(p)=\exp(\sum_a p_aG_a)$ with trained matrices, $G_a^\top=-G_a$. If these don't commute,
-# scores depend on more than the difference. STRING
+# **LieRE** ([arXiv:2406.10322](https://arxiv.org/abs/2406.10322)) lets a coordinate rotate more
+# than pairs, by $R(p)=\exp(\sum_a p_aG_a)$ with trained matrices $G_a^\top=-G_a$. If these don't
+# commute, scores depend on more than the difference. STRING
 # ([arXiv:2502.02562](https://arxiv.org/abs/2502.02562)) requires that they commute. Then one change
 # of basis turns all of them into pairs, and the result is mixed RoPE again. The next cell takes two
 # pairs of patches, both one row and one column apart:
@@ -551,8 +556,8 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 # - **Axial or mixed RoPE?** Axial RoPE turns each pair with the row or with the column and trains
 #   nothing. Mixed RoPE trains a direction for each pair in each head.
 #   [Axial](#axial-rope-each-pair-has-its-axis), [mixed](#mixed-rope-trained-directions).
-# - **Row or column first, which base, which pairs?** Libraries chose differently, and a table has
-#   seven of them. The base is 100 or 10,000. Test with an image that is higher than wide.
+# - **Row or column first, which base, which pairs?** Libraries differ, as a table of seven shows.
+#   The base is 100 or 10,000. Test with an image that is higher than wide.
 #   [Seven implementations](#seven-implementations-of-2-d-rope-axis-order-base-pairs).
 # - **What about a larger image?** Continue to count, squeeze the count into the trained range
 #   (EVA-02), or measure from -1 to 1 (DINOv3). [Other sizes](#2-d-rope-for-images-of-another-size).
@@ -572,13 +577,13 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 #
 # ### Exercise 1: load rope-vit
 #
-# Its axial heads rotate by the column first. You have its weights, and code that expects rows first.
-# Which components of each head do you reorder, so that `rope_nd` with `axial_frequencies` gives its
-# scores?
+# The axial heads of rope-vit rotate by the column first. You have its weights and code that expects
+# rows first. Which components of each head do you reorder, so that `rope_nd` with
+# `axial_frequencies` gives its scores?
 #
 # <details><summary>Hint 1</summary>
 #
-# Pairs are interleaved; the first half of the components belongs to columns.
+# Pairs are interleaved, and the first half of the components belongs to columns.
 #
 # </details>
 #
@@ -647,7 +652,7 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 #
 # <details><summary>Solution</summary>
 #
-# The head with $\varphi=-\pi/2$, or $\pi/2$ for the other direction.
+# It is the head with $\varphi=-\pi/2$, or $\pi/2$ for the other direction.
 #
 # ```python
 # T = np.array([[0, -1], [1, 0]])
@@ -672,10 +677,10 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 # - **Write $\Omega$ down.** Its rows are the angles of the patches (1, 0) and (0, 1), counted from 0.
 #   One rotated vector 1, ..., $K$ then shows the pairs. Test with an image that has two different
 #   sides.
-# - **Find out how your video counts time.** Qwen2.5-VL counts seconds times a factor, Qwen2-VL counts
-#   frames. Tests with single images pass either way.
-# - **Make the causal mask from slots.** All patches of an image share one time, so a mask made of
-#   times lets them see later ones.
+# - **Find out how your video counts time.** Qwen2.5-VL counts seconds times a factor, and Qwen2-VL
+#   counts frames. Tests with single images pass either way.
+# - **Make the causal mask from slots.** All patches of an image share one time, so a mask made from
+#   times would let a patch see later ones.
 #
 # ## Further reading
 #
