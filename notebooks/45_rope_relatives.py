@@ -56,8 +56,8 @@ for i, j in ((0, 0), (7, 2), (2, 7), (900, 100)):
 
 # %% [markdown]
 # No hand ever stops. At a distance of 1,000 the fast ones are still spinning, and two neighbouring
-# keys there can get quite different scores. If you take that for noise, let each hand grow shorter
-# with the distance. That is xPos (Sun et al. 2022).
+# keys there can get quite different scores. If you regard this as noise, let each hand grow shorter
+# with the distance. This is the idea of xPos (Sun et al. 2022).
 
 # %%
 for name, s in (("RoPE", steady), ("xPos", fading)):
@@ -121,8 +121,8 @@ assert score(11, 7) > score(10, 7)  # n = 4 above n = 3
 # What falls is the *length* of each hand, so a bound on the score falls.
 #
 # Rotating and fading by one step is one matrix $G$, and $n$ steps are $G^n$. Therefore only the
-# difference remains, $G^{i}G^{-j}=G^{i-j}$. The key needs the opposite exponent because a rotation is
-# undone by its transpose, and a shrinking is not.
+# difference remains, $G^{i}G^{-j}=G^{i-j}$. The key needs the opposite exponent because a rotation
+# is undone by its transpose, but a shrinking is not.
 
 # %%
 G = rope_matrix(1, theta) @ np.diag(np.repeat(zeta ** (1 / 512), 2))
@@ -144,9 +144,10 @@ assert np.isclose(score(2, 0), score(1002, 1000), rtol=0, atol=1e-9)
 assert both_fade.item() < 0.5 * score(2, 0)
 
 # %% [markdown]
-# *Another* is to rotate pairs $(2c,2c+1)$ and scale pairs $(c,c+K/2)$. Then the two parts of a pair
-# fade at different speeds, and the score depends on absolute positions again. rotary-embedding-torch
-# did this until [#34](https://github.com/lucidrains/rotary-embedding-torch/pull/34).
+# *Another mistake* is to rotate pairs $(2c,2c+1)$ but scale pairs $(c,c+K/2)$. Then the two parts
+# of a pair fade at different speeds, and the score depends on absolute positions again.
+# rotary-embedding-torch did this until
+# [#34](https://github.com/lucidrains/rotary-embedding-torch/pull/34).
 
 
 # %%
@@ -163,9 +164,10 @@ assert wrong[1] > 1.9 * wrong[0]  # the same distance
 # %% [markdown]
 # ## xPos overflow and the KV cache: fix the centre
 #
-# A key at $j=40{,}000$ is multiplied by $\zeta_0^{-78}$, more than float32 can represent, and the
-# query's factor is as small. So positions are counted from a **centre** $\mu$. It cancels in the
-# score, as any shift does: $(i-\mu)-(j-\mu)=i-j$. The package refuses factors that would not fit.
+# A key at $j=40{,}000$ is multiplied by $\zeta_0^{-78}$, which is more than float32 can represent,
+# and a query's factor is equally small. So positions are counted from a **centre** $\mu$. It
+# cancels in the score, as any shift does: $(i-\mu)-(j-\mu)=i-j$. The package refuses factors that
+# would not fit.
 
 # %%
 try:
@@ -185,10 +187,11 @@ assert np.allclose(2 * 64 * limit, [9000, 1150], rtol=0.02, atol=0)  # as report
 # fp16 above about 1150 ([#14](https://github.com/lucidrains/local-attention/issues/14)). bfloat16 has
 # float32's range.
 #
-# Where is the centre? torchscale takes half of length plus offset, rounded up. rotary-embedding-torch
-# and x-transformers take half the length of the current call. Within one call their scores agree. As
-# a text grows, the centre moves. In a cache of rotated keys, a query whose centre has moved by
-# $\Delta\mu$ is then compared with keys of an old centre. Their terms get
+# Where is the centre? torchscale takes half of length plus offset, rounded up.
+# rotary-embedding-torch and x-transformers take half the length of the current call. Within one
+# call their scores agree. As a text grows, the centre moves. In a cache of rotated keys, a query
+# whose centre has moved by $\Delta\mu$ is then compared with keys of an old centre. Each term of
+# the score then has the factor
 #
 # $$\zeta_c^{-\Delta\mu/\sigma}\cdot\zeta_c^{n/\sigma}$$
 
@@ -202,17 +205,17 @@ for shift in (0, 30, 2000):
 assert round(score(2, 0), 6) == 1.810423
 
 # %% [markdown]
-# A centre moved by 30 means 60 tokens later, and the score is two per cent too high. With a centre
-# moved by 2,000 even the sign is wrong. If you cache rotated keys, fix $\mu$ for good, as the class
-# `XPos` of this package does. torchscale and x-transformers cache unrotated keys and rotate all of
-# them at each step, which is also safe.
+# The centre has moved by 30 after 60 more tokens, and the score is then two per cent too high. With
+# a centre moved by 2,000 even the sign is wrong. If you cache rotated keys, fix $\mu$ for good, as
+# the class `XPos` of this package does. torchscale and x-transformers cache unrotated keys and
+# rotate all of them at each step, which is also safe.
 #
 # rotary-embedding-torch has a function for cached keys, requested in
 # [#27](https://github.com/lucidrains/rotary-embedding-torch/issues/27). In its
 # [code of January 2026](https://github.com/lucidrains/rotary-embedding-torch/blob/8bb4643/rotary_embedding_torch/rotary_embedding_torch.py)
 # the centre of the queries is half the number of *queries*, and the centre of the keys is half the
-# number of keys. **Predict** what this does to one new query at 1,000, which has itself and 1,000
-# keys before it.
+# number of keys. **Predict** what this does to one new query at 1,000, which attends to itself and
+# to 1,000 keys before it.
 
 # %% fold="output"
 last = xpos(one, [1000], centre=1 // 2)
@@ -227,7 +230,8 @@ for n in (0, 2, 64):
 #
 # ### xPos is not for bidirectional attention
 #
-# What fades for $n>0$ grows for $n<0$. **Predict** the score of ones at $n=-2000$; at 0 it is 2.828.
+# Terms that fade for $n>0$ grow for $n<0$. **Predict** the score of vectors of ones at $n=-2000$.
+# At 0 it is 2.828.
 
 # %% fold="output" alt="Scores of RoPE and xPos over distances from -1,500 to 1,500. Both agree near 0. In the past xPos becomes smooth; in the future it oscillates more and more, far beyond RoPE."
 print(f"{score(0, 2000):.6f}", f"{score(0, 64):.6f}")
@@ -240,16 +244,16 @@ plt.show()
 assert np.abs(sides[1][both < -1000]).max() > 5 * np.abs(sides[0][both < -1000]).max()
 
 # %% [markdown]
-# Under a causal mask no query sees that side. An encoder would. x-transformers 2.31.10 refuses xPos
-# there ("not compatible with bidirectional attention").
+# Under a causal mask no query sees keys with $n<0$. In an encoder it would. x-transformers 2.31.10
+# refuses xPos there ("not compatible with bidirectional attention").
 #
 # ## Rotated values: rotary_value and DeepSeek-V4
 #
-# RoPE rotates queries and keys. Values pass unrotated, so an output depends only through the weights
-# on where it comes from. What if values were rotated as well? RoFormer in transformers has an option
+# RoPE rotates queries and keys. Values pass unrotated, so an output depends on positions only
+# through the weights. What if values were rotated as well? RoFormer in transformers has an option
 # for it, `rotary_value`, off by default. It computes $\sum_j a_{ij}R_jv_j$, with the attention
-# weights $a_{ij}$ and the rotation $R_j$ of position $j$. That depends on the absolute $j$. Rotate
-# the sum back by the query's position, and only distances remain:
+# weights $a_{ij}$ and the rotation $R_j$ of position $j$. This depends on the absolute $j$. If the
+# sum is rotated back by the query's position, only distances remain:
 #
 # $$o_i=R_{-i}\sum_j a_{ij}\,R_j\,v_j=\sum_j a_{ij}\,R_{j-i}\,v_j$$
 
@@ -262,10 +266,10 @@ for row, i in enumerate((4, 5, 9)):
     assert np.allclose(got[row], turned, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# One rotation of each value and one of each sum replace one rotation per query and key. By hand, take
-# one pair of components, $\theta=1$ and three tokens. The cell also makes *the common mistake*, the
-# rotation back forgotten. **Predict** what changes in each if the text begins a hundred positions
-# later.
+# One rotation of each value and one of each sum replace one rotation per query and key. By hand,
+# take one pair of components, $\theta=1$ and three tokens. The cell also makes *the common mistake*
+# of forgetting the rotation back. **Predict** what changes in each case if the text begins a
+# hundred positions later.
 
 # %% fold="output"
 rows, at = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]]), np.arange(3)
@@ -278,16 +282,17 @@ assert np.allclose(right[0], right[1], rtol=0, atol=1e-13)
 assert round(np.abs(forgotten[1] - forgotten[0]).max(), 3) == 0.506
 
 # %% [markdown]
-# DeepSeek-V4 has no choice. Its one KV head uses the keys *as* values, so values arrive rotated, and
-# the code rotates the output back with the opposite sine. "What is the explanation" for that
+# DeepSeek-V4 has no choice. Its one KV head uses the keys *as* values, so values arrive rotated,
+# and the code rotates the output back with the opposite sine. "What is the explanation" for that
 # rotation, a maintainer asked when it was ported
 # ([llama.cpp #24162](https://github.com/ggml-org/llama.cpp/pull/24162)). The formula above is the
-# explanation. Rotate back with the base of the forward rotation: DeepSeek-V4 has two, by layer
+# explanation. Rotate back with the base of the forward rotation, because DeepSeek-V4 has two bases,
+# depending on the layer
 # ([transformers #45910](https://github.com/huggingface/transformers/issues/45910)).
 #
-# What does the rotation do to the sum? Say that 64 keys have the same value and get equal weights.
-# Unrotated, the value comes through whole. Rotated by their distances, the copies of a fast pair
-# point everywhere and cancel:
+# What does the rotation do to the sum? Suppose that 64 keys have the same value and equal weights.
+# Without rotation the sum is this value. With rotation by the distances, the copies of a fast pair
+# point in all directions and cancel:
 
 # %% alt="Length of the sum of equal values under equal weights, over the number of keys, for the four pairs of 8 components. The fast pair drops below a quarter within six keys, the next two about ten times later each. The slowest keeps four fifths to the end."
 lengths = np.unique(np.logspace(0, 3.3, 150).astype(int))
@@ -304,8 +309,8 @@ print("64 keys:", (np.hypot(same[::2], same[1::2]) / 2**0.5).round(3).tolist())
 assert left[5][0] < 0.25 and lengths[5] == 6 and left[-1][3] > 0.8
 
 # %% [markdown]
-# So a rotated mean over many tokens keeps the slow pairs and loses the fast ones. That is a property
-# of the formula; no trained model was measured.
+# So a rotated mean over many tokens keeps the slow pairs and loses the fast ones. This is a
+# property of the formula. No trained model was measured.
 #
 # ## PoPE: content as radius
 #
@@ -319,10 +324,10 @@ for n in (0, 3, 900):
     assert np.isclose((rope(q, [n]) @ rope(k, [0]).T).item(), parts.sum(), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# *What* and *where* share one angle, so other content has its highest score at another distance. PoPE
-# (Gopalakrishnan et al. 2025) leaves the angle to position. Each component becomes a radius,
-# $\rho(x)=\ln(1+e^x)$, which is never negative. Keys also get a learned phase $\delta_c$, clamped to
-# $-2\pi\dots0$:
+# *What* and *where* share one angle, so different contents have their highest scores at different
+# distances. In PoPE (Gopalakrishnan et al. 2025) content does not set the angle of a query or a
+# key. Each component becomes a radius, $\rho(x)=\ln(1+e^x)$, which is never negative. Keys also get
+# a learned phase $\delta_c$, clamped to $-2\pi\dots0$:
 #
 # $$\sqrt K\,s(n)=\sum_{c=0}^{K-1}\rho(q_c)\,\rho(k_c)\,\cos(n\theta_c-\delta_c),\qquad\theta_c=10000^{-c/K}$$
 #
@@ -339,8 +344,8 @@ for i, j in ((0, 0), (7, 2), (2, 900)):
     assert np.isclose((pope(q, [i]) @ pope(k, [j], bias=delta).T).item(), total, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# In this package PoPE is RoPE after all. It makes pairs $(\rho,0)$, a vector twice as wide, and
-# rotates them as interleaved pairs; the phase rotates a key's pairs before. By hand, take
+# This package computes PoPE with RoPE. It makes pairs $(\rho,0)$, a vector twice as wide, and
+# rotates them as interleaved pairs. The phase rotates a key's pairs beforehand. Work out by hand
 # $x=(0,1,-1)$ at position 2, and the score of $q=(0,1,-1)$ at 5 with $k=(1,0,2)$ at 3:
 
 # %%
@@ -387,9 +392,9 @@ print("theta 0.1, phase 0.7 - 2 pi: highest at n =", int(seven[:40, 0].argmax())
 assert seven[:40, 0].argmax() == 7
 
 # %% [markdown]
-# *Two common mistakes.* A phase on queries as well cancels, because the same angle on both sides has
-# no effect. And a query of zeros is not neutral, since $\rho(0)=\ln2$. In RoPE it scores all keys 0,
-# in PoPE it doesn't.
+# There are *two common mistakes*. A phase on queries as well as keys cancels, because the same
+# angle on both sides has no effect. A query of zeros is not neutral, since $\rho(0)=\ln2$. It
+# scores all keys 0 in RoPE, but not in PoPE.
 
 # %%
 with_both = pope(q, [5], bias=delta) @ pope(k, [3], bias=delta).T
@@ -400,8 +405,8 @@ assert abs(silent.item()) > 0.1 and (rope(0 * q, [5]) @ rope(k, [3]).T).item() =
 
 # %% [markdown]
 # The scale is $1/\sqrt K$, with the $K$ of the input, in PoPE-pytorch and in x-transformers'
-# `polar_pos_emb`. An attention function that reads the width from what it gets divides by
-# $\sqrt{2K}$. x-transformers puts all cosines before all sines, which gives the same scores from
+# `polar_pos_emb`. An attention function that takes the width from its inputs divides by $\sqrt{2K}$
+# instead. x-transformers puts all cosines before all sines, which gives the same scores from
 # different keys.
 #
 # The price is keys of $2K$ numbers in the cache, and $2K$ products per score. The paper reports
@@ -414,9 +419,9 @@ assert abs(silent.item()) > 0.1 and (rope(0 * q, [5]) @ rope(k, [3]).T).item() =
 # change if a third token is taken away. Position is made from content, as in
 # [chapter 37](37_content.ipynb).
 #
-# In **PaTH** (Yang et al. 2025) each token writes a matrix $H_t=I-\beta_tw_tw_t^\top$ with $|w_t|=1$
-# and $\beta_t$ between 0 and 2. It is a reflection at 2 and a projection at 1. The path from key to
-# query is their product:
+# In **PaTH** (Yang et al. 2025) each token defines a matrix $H_t=I-\beta_tw_tw_t^\top$ with
+# $|w_t|=1$ and $\beta_t$ between 0 and 2. It is a reflection if $\beta_t$ is 2 and a projection if
+# it is 1. The path from key to query is their product:
 #
 # $$s_{ij}=q_i^\top H_iH_{i-1}\cdots H_{j+1}\,k_j/\sqrt K$$
 
@@ -451,16 +456,18 @@ for t in range(3):
 assert np.allclose(cache @ q3[2] / 2**0.5, s[2], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# With $\beta=0$ it is attention without positions. The last four lines are its cache. Each new token
-# rewrites every old key, $k\leftarrow k-\beta\,(k^\top w)\,w$, so no key in it is final.
+# With $\beta=0$ PaTH is attention without positions. The last four lines of the cell are its cache.
+# Each new token rewrites every old key, $k\leftarrow k-\beta\,(k^\top w)\,w$, so no key in it is
+# final.
 #
-# **Selective RoPE** (Movahedi et al. 2025) is RoPE in which each token $x_u$ says how far the clock
-# advances:
+# **Selective RoPE** (Movahedi et al. 2025) is RoPE in which each token $x_u$ decides how far the
+# clock advances:
 #
 # $$\text{angle of pair }c\text{ at }t=\tau_c\sum_{u\le t}\varphi_c(x_u)$$
 #
-# $\varphi$ is a projection of the token, in the code mixed over the last four tokens, and $\varphi=1$
-# is RoPE with frequencies $\tau_c$. A key's angle is fixed once it is written, so the cache is safe.
+# $\varphi$ is a projection of the token, which the code mixes over the last four tokens. With
+# $\varphi=1$ the scheme is RoPE with frequencies $\tau_c$. A key's angle is fixed once it is
+# written, so the cache is safe.
 
 # %%
 phi = np.array([1, 0, 2, 1.0])  # one pair, tau = 1
@@ -495,8 +502,8 @@ plots.rope_relatives_paths(counts, path, swing)
 plt.show()
 
 # %% [markdown]
-# PaTH multiplies the part along $w$ by $1-\beta$ each time, here by 0.3, and the rest remains. A
-# rotation comes round again.
+# PaTH multiplies the part along $w$ by $1-\beta$ each time, here by 0.3, and the rest remains. The
+# rotation of Selective RoPE comes round again.
 
 # %% [markdown]
 # ## In short
@@ -504,22 +511,23 @@ plt.show()
 # - **What does xPos add to RoPE, with which sign?** Queries are multiplied by $\zeta_c^{i/512}$ and
 #   keys by $\zeta_c^{-j/512}$, pair by pair, with $\zeta_c=(2c/K+0.4)/1.4$. So score terms get
 #   $\zeta_c^{(i-j)/512}$, and fast pairs fade first. [xPos](#xpos-rope-with-decay).
-# - **Why does xPos overflow, above all in half precision?** Far from the *centre* of positions, keys'
-#   factors are huge. Centred in the middle, float16 reaches about 9,000 positions, float32 and
-#   bfloat16 eight times as many. Raise the 512 for more.
+# - **Why does xPos overflow, above all in half precision?** Far from the *centre* of positions,
+#   keys' factors are huge. With the centre in the middle, float16 reaches about 9,000 positions,
+#   and float32 and bfloat16 eight times as many. Raise the 512 for more.
 #   [Centre](#xpos-overflow-and-the-kv-cache-fix-the-centre).
-# - **May a KV cache keep rotated keys, and may an encoder use xPos?** PoPE's keys and rotated values
-#   may be kept, xPos's keys only with a *fixed* centre. No encoder should use xPos, because terms
-#   grow without bound for $i<j$. [Cache](#xpos-overflow-and-the-kv-cache-fix-the-centre),
+# - **May a KV cache keep rotated keys, and may an encoder use xPos?** PoPE's keys and rotated
+#   values may be kept, but xPos's keys only with a *fixed* centre. No encoder should use xPos,
+#   because terms grow without bound for $i<j$.
+#   [Cache](#xpos-overflow-and-the-kv-cache-fix-the-centre),
 #   [encoder](#xpos-is-not-for-bidirectional-attention).
-# - **Should values rotate?** In RoPE they don't. If they do, rotate the output back by the *query's*
-#   position. RoFormer's option `rotary_value` doesn't rotate back, DeepSeek-V4 does.
+# - **Should values rotate?** In RoPE they don't. If they do, rotate the output back by the
+#   *query's* position. RoFormer's option `rotary_value` doesn't rotate back, but DeepSeek-V4 does.
 #   [Rotated values](#rotated-values-rotary_value-and-deepseek-v4).
 # - **What is PoPE?** Each component becomes a radius, $\ln(1+e^x)$, and only position sets its angle.
 #   Queries and keys become $2K$ wide, scores are divided by $\sqrt K$, and only keys have a learned
 #   phase. [PoPE](#pope-content-as-radius).
-# - **What do PaTH and Selective RoPE change?** Each token after the key moves it. In PaTH it does so
-#   along its own direction, in Selective RoPE it advances a clock.
+# - **What do PaTH and Selective RoPE change?** Each token after the key moves the key. In PaTH the
+#   token does so along its own direction. In Selective RoPE it advances a clock.
 #   [PaTH and Selective RoPE](#path-and-selective-rope-tokens-between-move-the-key-second-reading).
 
 # %% [markdown]
@@ -534,7 +542,7 @@ plt.show()
 #
 # <details><summary>Hint 1</summary>
 #
-# $\zeta_3^{2000/\sigma}=1/2$: take logarithms.
+# Take logarithms of $\zeta_3^{2000/\sigma}=1/2$.
 #
 # </details>
 #
@@ -597,7 +605,7 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# Subtract $2\pi$: from $-2\pi$ to 0 there is every angle.
+# Subtract $2\pi$. Every angle occurs between $-2\pi$ and 0.
 #
 # </details>
 #
