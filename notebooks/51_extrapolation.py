@@ -33,17 +33,17 @@ plt.show()
 # ## Numbers as network inputs: digits in a base
 #
 # Training on long texts is expensive: the number of scores grows with the square of the length.
-# **Length extrapolation** means that a model trained on at most $L_0$ tokens serves well on longer
+# **Length extrapolation** means that a model trained on at most $L_0$ tokens works well on longer
 # texts, if possible without more training. $L_0$ is the training context length. The figure above
-# belongs to the second half of the chapter. It shows how evenly attention is spread over $n$ keys. On
-# the left the scores are normal random numbers; on the right one score is high, the *needle*. A
+# belongs to the second half of the chapter. It shows how evenly attention is spread over $n$ keys.
+# On the left the scores are normal random numbers; on the right one score is high, the *needle*. A
 # higher entropy means a more even spread.
 #
-# A position is a number, so we ask in the simplest form: how can a network be given an integer from 0
-# to 999? As one number, 749, it is far beyond the inputs near 1 that networks handle well. Divided by
-# 1000, neighbours are hard to tell apart. With several components there is a solution that everybody
-# knows: *digits*. The digit $c$ of the number $p$, counted from the units, $c = 0$, is in base
-# $\beta$
+# A position is a number, so we ask in the simplest form: how can a network be given an integer from
+# 0 to 999? The number 749 itself is far beyond the inputs near 1 that networks handle well. If we
+# divide by 1000, neighbours are hard to tell apart. With several components there is a solution
+# that everybody knows: *digits*. In base $\beta$, digit $c$ of the number $p$, counted from the
+# units at $c = 0$, is
 #
 # $$\mathrm{digit}_c(p) = \Big\lfloor \frac{p}{\beta^c} \Big\rfloor \bmod \beta$$
 #
@@ -81,9 +81,9 @@ plt.show()
 # ### Direct extrapolation: one more digit
 #
 # Keep a fourth digit, reserved from the beginning. In training it is always 0; now it becomes 1.
-# **Predict**: what has the network learned about that digit? The smallest network can answer: a
-# weighted sum $\hat p = \sum_c u_c x_c$ of the digits $x_c$ that should return the number. Training
-# moves a weight against the gradient of the mean squared error,
+# **Predict**: what has the network learned about that digit? The smallest network can answer this.
+# It is a weighted sum $\hat p = \sum_c u_c x_c$ of the digits $x_c$ that should return the number.
+# Training moves a weight against the gradient of the mean squared error,
 #
 # $$\frac{\partial}{\partial u_c}\; \mathrm{mean}\,(\hat p - p)^2
 # = 2\;\mathrm{mean}\,\big((\hat p - p)\,x_c\big)$$
@@ -113,8 +113,9 @@ assert np.allclose(u[1:], [100, 10, 1], rtol=0, atol=1e-3) and slopes[0] == 0 an
 #
 # ### Interpolation: squeeze the range
 #
-# Divide by 2. Then three digits suffice for 0 to 1999, if the last may be a half: 1749 becomes 874.5,
-# with the digits [8, 7, 4.5]. The encoding that used to mean 749 now stands for 1498.
+# Divide by 2. Then three digits suffice for 0 to 1999, if the last one may have a half. For
+# example, 1749 becomes 874.5, with the digits [8, 7, 4.5]. The encoding that used to mean 749 now
+# stands for 1498.
 
 # %%
 halved = to_digits(np.arange(2000) / 2, 10, 3)
@@ -125,8 +126,8 @@ for place, name in enumerate(("hundreds", "tens", "units")):
     print(f"{name:9} smallest step {steps[steps > 0].min()}, {values:2} different values")
 
 # %% [markdown]
-# The whole squeeze falls on the finest digit: the units take 20 values where they took 10. The
-# network must learn this digit again, and so interpolation is usually followed by some training.
+# The whole squeeze falls on the finest digit: the units take 20 values instead of 10. The network
+# must learn this digit again, so interpolation is usually followed by some training.
 #
 # ### Base conversion: raise the base
 #
@@ -149,13 +150,13 @@ for base in (10, 13, 16):
     assert by_places == (pairs[:, 0] < pairs[:, 1]).tolist()
 
 # %% [markdown]
-# 13 would do. One thing carries over to every base: the larger of two numbers is larger at the first
-# digit from the left where they differ. A network that *compares* in this way still works. This is
-# Su's argument (2023) for the change of base, which was proposed for use without training. Our
-# network *adds*, and for it the ranking is the reverse: 874.5 is right up to the factor 2, and 735.0
-# is not. The catch is that the digits 10 to 15 are new. For RoPE this need not be a flaw, since its
-# "digits" are angles on a circle, and a clock hand that has been all the way round meets no new
-# angles.
+# Base 13 would do. One thing carries over to every base: the larger of two numbers is larger at the
+# first digit from the left where they differ. A network that *compares* in this way still works.
+# This is Su's argument (2023) for the change of base, which was proposed for use without training.
+# Our network *adds*, and for it the ranking is reversed: 874.5 is right up to the factor 2, but
+# 735.0 is not. The catch is that the digits 10 to 15 are new. For RoPE this need not be a flaw,
+# since its "digits" are angles on a circle, and a clock hand that has been all the way round meets
+# no new angles.
 #
 # ## RoPE is a number system
 #
@@ -203,10 +204,10 @@ print(f"base of the number system: {beta:.4f}, stretched by {s}: {wider:.4f}")
 # ### Four ways compared: digits and RoPE angles
 #
 # Let 27 positions be trained, in base 3 with three digits, and let 54 be needed. A fourth way, "by
-# parts", keeps the lower digits and interpolates only the first, as NTK-by-parts does with RoPE. RoPE
-# with three pairs and $\beta = 3$ has the frequencies 1, 1/3 and 1/9; its slowest hand doesn't come
-# round within 27 positions. The figure marks each value: seen in training at this digit, a half step
-# between whole digits, or new.
+# parts", keeps the lower digits and interpolates only the first, as NTK-by-parts does with RoPE.
+# RoPE with three pairs and $\beta = 3$ has the frequencies 1, 1/3 and 1/9. Its slowest hand doesn't
+# come round within 27 positions. The figure marks each value as seen in training at this digit, as
+# a half step between whole digits, or as new.
 
 # %% alt="Encodings of 54 positions in four ways, above as digits, below as RoPE angles. Direct extrapolation has new values in the highest digit. Interpolation puts the units closer together. A new base brings new digits but no new angles."
 p = np.arange(54)
@@ -232,17 +233,18 @@ for name, f in by_angles.items():
     assert new.sum() == (name == "direct")
 
 # %% [markdown]
-# *Direct*: the leading digit and the slowest pair show new values. *Interpolation*: no value is new,
-# but the units take half steps. Among the angles *every* pair takes finer steps, since an angle is
-# not rounded. *Change of base*: every digit takes a new value (above), but no angle is new (below).
-# With one slow pair that is easy: of the 23 slow pairs in chapter 50, 22 still meet new angles. *By
-# parts*: only the leading digit changes.
+# In *direct* extrapolation the leading digit and the slowest pair show new values. In
+# *interpolation* no value is new, but the units take half steps. Among the angles *every* pair
+# takes finer steps, since an angle is not rounded. After a *change of base* every digit takes a new
+# value (above), but no angle is new (below). With one slow pair this is easy. Of the 23 slow pairs
+# in chapter 50, 22 still meet new angles. *By parts*, only the leading digit changes.
 #
 # ## Two problems of long texts: new positions and more keys
 #
 # A long text brings **positions that were never seen**. It also brings **attention that is more
-# scattered** (has a higher entropy), because there are more keys. Stretching positions cannot change
-# the number of keys. Which encodings suffer from the first problem? Train to 64 positions, read 256:
+# scattered** (has a higher entropy), because there are more keys. Stretching positions cannot
+# change the number of keys. Which encodings suffer from the first problem? Suppose that 64
+# positions were trained and a text has 256:
 
 # %%
 short, long = np.arange(64), np.arange(256)
@@ -262,10 +264,10 @@ lowest_near, lowest_far = (alibi_bias(alibi_slopes(8), x).min() for x in (near, 
 assert slow == 23 and lowest_far < lowest_near
 
 # %% [markdown]
-# Sinusoidal encodings and RoPE have nothing to train, and yet their values are inputs on which the
-# layers above have been trained. T5's last bucket takes all distances from the maximum on, so nothing
-# is new if the maximum is at most the training length. ALiBi's bias falls below any value seen; there
-# a lower value only means "even less weight".
+# Sinusoidal encodings and RoPE have nothing to train, but the layers above have been trained on
+# their values. T5's last bucket takes all distances from the maximum on, so nothing is new if the
+# maximum is at most the training length. ALiBi's bias falls below any value seen in training, but a
+# lower value only means "even less weight".
 #
 # ## Attention entropy grows with length
 #
@@ -276,7 +278,7 @@ assert slow == 23 and lowest_far < lowest_near
 # $$H = -\sum_{j=1}^n w_j \ln w_j$$
 #
 # It is 0 if one key has all the weight. Its largest value is $\ln n$, if all keys have the same
-# weight. $e^H$ is a number of keys: $e^H$ equal weights have the entropy $H$.
+# weight. $e^H$ can be read as a number of keys, since $e^H$ equal weights have the entropy $H$.
 
 # %%
 show_source(attention_entropy)
@@ -346,8 +348,8 @@ for n in (512, 2048, 8192):
 #
 # The lead must grow with $\ln n$, since $n-1$ rivals together get as much weight as one rival with
 # the score $\ln(n-1)$. We can't raise only the needle's score, because the layer doesn't know which
-# key it is. We can multiply all scores by a factor $\lambda_n$, chosen to be 1 at the training
-# length. This is **log-n scaling**:
+# key is the needle. We can multiply all scores by a factor $\lambda_n$, chosen to be 1 at the
+# training length. This is **log-n scaling**:
 #
 # $$\lambda_n = \frac{\ln n}{\ln L_0}$$
 
@@ -361,7 +363,7 @@ for n in (512, 2048, 8192):
     print(f"{n:5} keys: lead needed {g:.2f}, lead times factor {lead * factor:.2f}, {weight:.3f}")
 
 # %% [markdown]
-# When does it work? Write the lead in units of $\ln L_0$, $g = a \ln L_0$. Then
+# When does this work? Write the lead in units of $\ln L_0$ as $g = a \ln L_0$. Then
 # $e^{\lambda_n g} = n^a$, and with the factor
 #
 # $$w = \frac{n^a}{n^a + n - 1} \;\longrightarrow\;
@@ -399,7 +401,7 @@ assert by_log < 0.05 and by_root > 0.9
 #
 # ## Log-n scaling in code
 #
-# `log_n_scale` is the factor, never below 1, so that short texts stay as they were.
+# `log_n_scale` computes the factor. It is never below 1, so nothing changes for short texts.
 
 # %%
 show_source(log_n_scale)
@@ -411,10 +413,11 @@ print("\nfactors:", dict(zip(ns, log_n_scale(ns, 512).round(3).tolist(), strict=
 # %% [markdown]
 # ### A common mistake: dividing scores by log n
 #
-# "Attention scatters, so divide the scores by $\log n$": this flattens the softmax, the opposite of
-# the aim. The first preprint of YaRN also had the direction of this effect backwards, as its authors
+# "Attention scatters, so divide the scores by $\log n$" is wrong. Division flattens the softmax,
+# the opposite of the aim. The first preprint of YaRN also had the direction of this effect
+# backwards, as its authors
 # [said](https://github.com/jquesnelle/yarn/blob/349d569839247a6a6ee9184cba070b1777fe2052/Errata.md).
-# That a larger factor sharpens is true for all scores. Multiply them by $\lambda$: as above,
+# A larger factor sharpens any scores. Multiply them by $\lambda$. As above,
 # $H = \ln Z - \lambda\,\bar z$, with the weighted mean $\bar z = \sum_j w_j z_j$. The derivative of
 # $\ln Z$ is $\bar z$. The derivative of $\bar z$ is the weighted variance
 # $\mathrm{Var}_w = \sum_j w_j z_j^2 - \bar z^2$, since $dw_j/d\lambda = w_j(z_j - \bar z)$. So
@@ -433,15 +436,16 @@ for factor in (0.2, 1.0, 3.0):
 # %% [markdown]
 # ### Which factor keeps the entropy (second reading)
 #
-# The figure at the top has both kinds of scores. On its right, a needle, the factor turns a steep
-# rise into a slow fall. On its left, normal scores, it bends the curve and doesn't stop it. The
-# formula for normal scores explains why. With the factor, $\sigma$ becomes $\lambda\sigma$, so
+# The figure at the top has both kinds of scores. For the needle, on its right, the factor turns a
+# steep rise into a slow fall. For normal scores, on its left, it bends the curve but doesn't stop
+# its rise. The formula for normal scores explains why. With the factor, $\sigma$ becomes
+# $\lambda\sigma$, so
 #
 # $$H \approx \ln n - \frac{\lambda^2\sigma^2}{2}, \qquad\text{constant if}\qquad
 # \lambda^2 = 1 + \frac{2}{\sigma^2}\,\ln\frac{n}{L_0}$$
 #
 # Here the factor that keeps the entropy constant grows like $\sqrt{\ln n}$, with a larger constant.
-# So "multiply by $\log n$" has the right direction for any scores. How much is right depends on how
+# So "multiply by $\log n$" has the right direction for any scores. The right amount depends on how
 # the scores of the rivals are spread.
 
 # %%
@@ -460,8 +464,8 @@ for kind, rows in curves.items():  # the figure at the top, beyond 512 keys
     assert (np.diff(times) > 0).all() if kind == "normal scores" else (np.diff(times) < 0).all()
 
 # %% [markdown]
-# The factor is one over a temperature, by which scores are divided. Before you move anything: at
-# which temperature do 16 times as many keys add the most to the entropy of normal scores?
+# The factor is one over a temperature, by which scores are divided. Before you move a slider, guess
+# at which temperature 16 times as many keys add the most to the entropy of normal scores.
 
 
 # %%
@@ -479,14 +483,15 @@ words = ("Share of the keys, largest weight first", "Share of the weight")
 slider("Weight of the largest scores", controls, shares, words, (0, 1, 0, 1.3), start=(2, 1))
 
 # %% [markdown]
-# Does the factor help? On inputs like the needle, as computed. In a language model it must be
-# measured: a factor that sharpens every head also sharpens those that should attend to many keys.
-# [Chapter 71](71_study.ipynb) turns to trained models.
+# Does the factor help? On inputs like the needle it does, as computed above. In a language model
+# this must be measured, because a factor that sharpens every head also sharpens those that should
+# attend to many keys. [Chapter 71](71_study.ipynb) turns to trained models.
 #
 # ### One factor per query, and the KV cache
 #
 # Under a causal mask query $i$ sees $i + 1$ keys, so each row has its own factor. You may multiply
-# the scores or the query by it. It depends only on the query, so a KV cache is not affected.
+# the scores or the query by it. The factor depends only on the query, so a KV cache is not
+# affected.
 
 # %%
 rng = np.random.default_rng(0)
@@ -519,17 +524,18 @@ for factor in (1, 2, 4, 16):
     print(f"s = {factor:2}: YaRN {fitted:.3f}, log n {derived:.3f}")
 
 # %% [markdown]
-# They answer the same need, so use one of them. YaRN's factor is one number for all queries, and it
-# also applies to short texts.
+# Both factors answer the same need, so use only one of them. YaRN's factor is one number for all
+# queries, and it also applies to short texts.
 #
 # ### Llama 4's iRoPE: temperature on layers without RoPE (second reading)
 #
 # Llama 4 mixes two kinds of layers (**iRoPE**, known from its
 # [code](https://github.com/meta-llama/llama-models/tree/a9c89c4)). Three of four have RoPE, and a
 # query sees its own chunk of 8192 tokens ([chapter 12](12_attention_blocks.ipynb)). The fourth sees
-# all tokens and has no encoding at all ([NoPE](11_why_position.ipynb#nope-a-causal-mask-can-count-positions)), so no
-# angle is new there, at any length. The second problem remains. Only in these layers the query at
-# position $i$ gets a factor that rises by steps of $T = 8192$ tokens:
+# all tokens and has no encoding at all
+# ([NoPE](11_why_position.ipynb#nope-a-causal-mask-can-count-positions)), so no angle is new there,
+# at any length. The second problem remains. Therefore, only in these layers, the query at position
+# $i$ gets a factor that rises once every $T = 8192$ tokens:
 #
 # $$\mu_i = 1 + 0.1\,\ln\Big(1 + \Big\lfloor \frac{i + 1}{T} \Big\rfloor\Big)$$
 
@@ -547,13 +553,14 @@ slope = 1 / math.log(8192)  # of the log n factor, over ln n
 print(f"for each ln n: 0.1, or {slope:.3f} with L0 = 8192")
 
 # %% [markdown]
-# The code calls it a temperature; it multiplies, so it is one over a temperature. At distant
-# positions both factors grow with $\ln n$, at nearly the same rate. It belongs to the query, so keys
-# are cached as they are.
+# The code calls this factor a temperature, but it multiplies, so it is one over a temperature. At
+# distant positions both factors grow with $\ln n$, at nearly the same rate. The factor belongs to
+# the query, so keys are cached as they are.
 #
-# Read other code with care. In transformers 5.23.0 Ministral 3 uses $i$ instead of $i + 1$, on layers
-# that have RoPE. Inkling has no steps, $1 + 0.1\,\ln\max(n/T, 1)$ with $n = i + 1$, and also
-# multiplies its bias. Each has its own $T$. Around the first step, with the same $T$ for all:
+# Read other code with care. In transformers 5.23.0 Ministral 3 uses $i$ instead of $i + 1$, on
+# layers that have RoPE. Inkling has no steps, $1 + 0.1\,\ln\max(n/T, 1)$ with $n = i + 1$, and also
+# multiplies its bias. Each has its own $T$. The cell compares the three around the first step, with
+# the same $T$ for all:
 
 # %%
 at = np.arange(8190, 8194)
@@ -567,11 +574,11 @@ rope_in_layer = [int((layer + 1) % 4 != 0) for layer in range(8)]
 print("no_rope_layers:", rope_in_layer)
 
 # %% [markdown]
-# *A common mistake*: the last line is what the setting `no_rope_layers` contains, and its 1 means
-# that the layer *has* RoPE
-# ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 also has
-# this setting. Cohere 2, and EXAONE 4 if it has windows, have RoPE in the layers with a window and
-# none in the others.
+# *A common mistake* is to misread the setting `no_rope_layers`. It contains the last line, and a 1
+# means that the layer *has* RoPE
+# ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 also
+# has this setting. Cohere 2, and EXAONE 4 if it has windows, have RoPE in the layers with a window
+# and none in the others.
 #
 # ## Sliding windows bound distance and entropy
 #
@@ -613,11 +620,11 @@ plots.window_reach(reaches)
 plt.show()
 
 # %% [markdown]
-# "Can travel" is not "does". Nor is a window added after training as harmless as the bounds suggest.
-# Xiao et al. (2023) found that models trained without one fail when the first tokens leave it. They
-# keep these tokens as *attention sinks*
-# ([chapter 12](12_attention_blocks.ipynb#attention-sinks-streamingllm)). ALiBi's steep slopes are a soft
-# window ([chapter 35](35_alibi.ipynb)).
+# "Can travel" does not mean "does travel". A window added after training is also not as harmless as
+# the bounds suggest. Xiao et al. (2023) found that models trained without a window fail when the
+# first tokens leave the window. They keep these tokens as *attention sinks*
+# ([chapter 12](12_attention_blocks.ipynb#attention-sinks-streamingllm)). ALiBi's steep slopes are a
+# soft window ([chapter 35](35_alibi.ipynb)).
 
 # %% [markdown]
 # ## In short
@@ -626,17 +633,17 @@ plt.show()
 #   [Direct extrapolation](#direct-extrapolation-one-more-digit) leaves the trained range of values.
 #   [Interpolation](#interpolation-squeeze-the-range) stays inside, but squeezes neighbours together.
 #   [A larger base](#base-conversion-raise-the-base) keeps the gap and brings new digits.
-# - **What have digits to do with RoPE?** The angle of pair $c$ at position $p$ is a digit without the
-#   rounding, in base $\beta = b^{2/d}$. Linear scaling is interpolation, NTK-aware scaling a larger
-#   base. [RoPE is a number system](#rope-is-a-number-system)
+# - **What do digits have to do with RoPE?** The angle of pair $c$ at position $p$ is a digit
+#   without the rounding, in base $\beta = b^{2/d}$. Linear scaling is interpolation, and NTK-aware
+#   scaling is a larger base. [RoPE is a number system](#rope-is-a-number-system)
 # - **Why does attention scatter on long texts?** There are more keys. For normal scores the entropy
 #   is about $\ln n - \sigma^2/2$, so each doubling adds $\ln 2$. Stretching positions doesn't change
 #   that. [Attention entropy](#attention-entropy-grows-with-length)
 # - **Multiply or divide by $\log n$?** Multiply all scores by $\ln n/\ln L_0$, where the query sees
 #   $n$ keys. Up to $n = L_0$ the factor is 1. Dividing flattens the softmax.
 #   [Dividing is a mistake](#a-common-mistake-dividing-scores-by-log-n)
-# - **Does log-n scaling always work?** No. It keeps a needle visible whose lead is above $\ln L_0$.
-#   For normal scores it bends the growth of the entropy and doesn't stop it.
+# - **Does log-n scaling always work?** No. It keeps a needle visible if its lead is above
+#   $\ln L_0$. For normal scores it slows the growth of the entropy but doesn't stop it.
 #   [Why the logarithm](#log-n-scaling-why-the-logarithm)
 # - **Can I combine log-n scaling with YaRN?** Use only one, since YaRN's attention factor answers the
 #   same need. [YaRN and log n](#yarns-attention-factor-and-log-n)
@@ -721,7 +728,7 @@ plt.show()
 #
 # <details><summary>Hint 1</summary>
 #
-# At distance $r$: rotate the query by $r$ and leave the key.
+# At distance $r$, rotate the query by $r$ and leave the key unrotated.
 #
 # </details>
 #
@@ -748,13 +755,14 @@ plt.show()
 #
 # ### Exercise 4: A sliding window or log-n scaling
 #
-# One head has a window of 32; the other sees everything, with the factor $\log n$. A needle is at a
-# random position among $n$ keys, with $a = 1.25$ and $L_0 = 512$. On average, which head puts more
-# weight on the needle, for $n = 512$ and $n = 8192$?
+# One head has a window of 32, and the other sees everything, with the factor $\log n$. A needle is
+# at a random position among $n$ keys, with $a = 1.25$ and $L_0 = 512$. On average, which head puts
+# more weight on the needle, for $n = 512$ and $n = 8192$?
 #
 # <details><summary>Hint 1</summary>
 #
-# The windowed head finds the needle with probability $32/n$, and then with the weight among 32 keys.
+# The needle is in the window with probability $32/n$, and then it has the weight of a needle among
+# 32 keys.
 #
 # </details>
 #
@@ -781,8 +789,8 @@ plt.show()
 # - **Count the keys that are seen.** In a padded batch, $n$ is the number of non-padding keys, not
 #   the padded length. With a window of $r \le L_0$ keys the factor stays 1.
 # - **Any logarithm will do**, since only the ratio of two enters.
-# - **Training decides.** A model may also be *trained* with the factor $\ln n$; then it must be run
-#   with it.
+# - **Training decides.** A model that was *trained* with the factor $\ln n$ must also be run with
+#   it.
 # - **Don't combine** YaRN's factor and $\log n$ without thinking: the product sharpens twice.
 
 # %%
