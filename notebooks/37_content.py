@@ -32,38 +32,38 @@ plt.show()
 
 # %% [markdown]
 # The figure shows a text as its last word sees it. Above are the shares of attention, its
-# **weights**, when all scores are equal, for ALiBi and for FoX. Below are two kinds of position: the
-# distance $i - j$ from the query, at position $i$, to each key, at position $j$, and a count of full
-# stops, as CoPE can make it.
+# **weights**, when all scores are equal, for ALiBi and for FoX. Below are two kinds of position.
+# One is the distance $i - j$ from the query, at position $i$, to each key, at position $j$. The
+# other is a count of full stops, as CoPE can make it.
 #
 # ## Where distance biases fail: the sentence before
 #
-# ALiBi ([chapter 35](35_alibi.ipynb)) lets each token fade with its distance. But what makes a token
-# old? In the text of the figure, *mat* and *dog* are six words apart, and two sentences. A reader who
-# asks "what happened in the sentence before?" needs different distances each time.
+# ALiBi ([chapter 35](35_alibi.ipynb)) lets each token fade with its distance. But what makes a
+# token old? In the text of the figure, *mat* and *dog* are six words and two sentences apart. A
+# reader who asks "what happened in the sentence before?" needs different distances each time.
 
 # %%
 sentence = np.cumsum(stop) - stop  # a full stop belongs to the sentence that it ends
 before = {}
 for i in (words.index("slept"), words.index("dog"), words.index("barked")):
     before[words[i]] = (i - at[sentence == sentence[i] - 1]).tolist()
-    print(f"{words[i]:7} the sentence before stands at the distances {before[words[i]]}")
+    print(f"{words[i]:7} the sentence before is at the distances {before[words[i]]}")
 assert 5 in before["slept"] and 5 not in before["dog"]  # a distance bias cannot depend on this
 assert words.index("dog") - words.index("mat") == 6 and sentence[11] - sentence[5] == 2
 
 # %% [markdown]
-# No function of only the distance can favour just these keys: 5 must count for *slept* and not for
-# *dog*. Two ideas let the text decide: tokens say what is to be *forgotten* (FoX), or the query says
-# what is to be *counted* (CoPE).
+# No function of only the distance can favour just these keys, because distance 5 must count for
+# *slept* and not for *dog*. Two ideas let the text decide: tokens say what is to be *forgotten*
+# (FoX), or the query says what is to be *counted* (CoPE).
 #
 # ## FoX: a forget gate per token
 #
 # FoX, the Forgetting Transformer (Lin et al. 2025,
-# [arXiv:2503.02130](https://arxiv.org/abs/2503.02130)), takes the forget gate of recurrent networks.
-# Token $t$ has the vector $x_t$. From it each head computes a number $f_t = \sigma(w\cdot x_t + b)$
-# between 0 and 1, with the logistic function $\sigma$: the share that the token keeps of all that
-# came before. When query $i$ attends to key $j$, the gates of all tokens after $j$, up to $i$ itself,
-# apply. So the weight gets the factor
+# [arXiv:2503.02130](https://arxiv.org/abs/2503.02130)), takes the forget gate of recurrent
+# networks. Token $t$ has the vector $x_t$. From it each head computes a number
+# $f_t = \sigma(w\cdot x_t + b)$ between 0 and 1, with the logistic function $\sigma$. It is the
+# share that the token keeps of all that came before. When query $i$ attends to key $j$, the gates
+# of all tokens after $j$, up to $i$ itself, apply. So the weight gets the factor
 #
 # $$F_{ij} = f_{j+1}\, f_{j+2} \cdots f_i, \qquad F_{ii} = 1$$
 #
@@ -94,8 +94,8 @@ assert np.array_equal(kept_by_loops(other), kept)
 #
 # $$\ln F_{ij} = c_i - c_j, \qquad c_i = \ln f_0 + \ln f_1 + \cdots + \ln f_i$$
 #
-# That is the whole bias. The caller computes the sums, and the package's function subtracts. It
-# refuses sums that rise, since they mean a gate above 1.
+# This difference is the whole bias. The caller computes the sums, and the package's function
+# subtracts. It refuses sums that rise, since they mean a gate above 1.
 
 # %%
 from pe_numpy.book.show import show_source
@@ -115,13 +115,14 @@ plots.content_kept(words, {"ALiBi, slope 1/4": np.exp(line + hidden), "FoX": np.
 plt.show()
 
 # %% [markdown]
-# ALiBi's diagonals are constant. FoX has bright triangles, one per sentence. A full stop forgets what
-# came before it, so it is at the head of the next triangle. Here the gates were set by hand, 0.1 at a
-# full stop and 0.95 elsewhere. In a model they are trained, and may find other borders, or none.
+# ALiBi's diagonals are constant. FoX has bright triangles, one per sentence. A full stop forgets
+# what came before it, so it is at the head of the next triangle. Here the gates were set by hand,
+# 0.1 at a full stop and 0.95 elsewhere. In a model the gates are trained, and they may find other
+# borders or none.
 #
-# *A common mistake* is the product from $j$ on, the key's own gate included. A full stop would then
-# forget itself. Another is to leave out the mask: above the diagonal $c_i - c_j$ is positive and
-# rewards the future.
+# *A common mistake* is to take the product from $j$ on, with the key's own gate. A full stop would
+# then forget itself. Another is to leave out the mask: above the diagonal $c_i - c_j$ is positive
+# and rewards the future.
 
 # %%
 own_too = c[:, None] - np.append(0, c[:-1])  # c_i - c_(j-1)
@@ -130,10 +131,10 @@ print("query 0 without a mask:", softmax(table[0]).round(3).tolist())
 assert softmax(table[0]).argmax() == 3 and table[0, 3] > 2.3
 
 # %% [markdown]
-# An encoder has no mask. The paper's scheme is causal; x-transformers
+# An encoder has no mask. The paper's scheme is causal. The code of x-transformers
 # ([9252ed7](https://github.com/lucidrains/x-transformers/blob/9252ed7/x_transformers/x_transformers.py))
-# computes a second set of gates for the future. Our class for encoders takes $-|c_i - c_j|$, with one
-# set, which on the past is the same bias.
+# computes a second set of gates for the future. Our class for encoders takes $-|c_i - c_j|$ with
+# one set of gates. On the past this is the same bias.
 #
 # ## ALiBi and CABLE as forget gates
 #
@@ -151,14 +152,14 @@ for b in (0.0, 5.0):
     print(f"b = {b}: gate {f:.4f}, ALiBi's slope {-np.log(f):.4f}, 99 % within {reach:.0f} keys")
 
 # %% [markdown]
-# The result is a straight line again: ALiBi with the slope $-\ln f$. At $b = 0$ that is 0.6931,
-# steeper than the steepest (0.5) of ALiBi's eight heads. At equal scores 7 keys have 99% of the
-# weight, so an untrained FoX has to learn to remember. x-transformers starts with $b = 5$, which
-# reaches about a hundred times further.
+# The result is a straight line again: ALiBi with the slope $-\ln f$. At $b = 0$ this slope is
+# 0.6931, steeper than the steepest (0.5) of ALiBi's eight heads. At equal scores 7 keys have 99% of
+# the weight, so an untrained FoX has to learn to remember. x-transformers starts with $b = 5$,
+# which reaches about a hundred times further.
 #
 # CABLE ([arXiv:2503.08067](https://arxiv.org/abs/2503.08067),
 # [code](https://github.com/axiomlab/Cable)) sums $-\mathrm{softplus}(u)$, where softplus is
-# $\ln(1 + e^u)$. That is the same bias, because
+# $\ln(1 + e^u)$. This is the same bias, because
 #
 # $$-\ln(1 + e^{u}) = \ln \sigma(-u)$$
 #
@@ -198,8 +199,9 @@ left_side = q @ k.T / np.sqrt(K) + forgetting_bias(c, c)
 assert np.allclose(wide_q @ wide_k.T, left_side, rtol=0, atol=1e-11)
 
 # %% [markdown]
-# A kernel divides by the square root of the width that it is given, here $K + 2 = 8$. So multiply by
-# that square root first. **Predict**: what becomes of the slope of the bias if you forget to?
+# A kernel divides by the square root of the width that it is given, here $K + 2 = 8$. So multiply
+# the query by that square root first. **Predict**: what happens to the slope of the bias if you
+# forget this?
 
 # %% fold="output"
 expected = attention(q, k, v, mask, forgetting_bias(c, c))[0]
@@ -213,13 +215,15 @@ assert np.allclose(forgotten, flatter, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # One of the two components can go: a softmax is unaffected by $c_i$, which all keys of a row share
-# ([chapter 35](35_alibi.ipynb#key-only-bias-a-constant-for-each-row)). A bias $-c_j$ that depends only on the key
-# is enough (exercise 1). But it grows with the length of the text, and that has a price.
+# ([chapter 35](35_alibi.ipynb#key-only-bias-a-constant-for-each-row)). A bias $-c_j$ that depends
+# only on the key is enough (exercise 1). But this bias grows with the length of the text, and that
+# has a price.
 #
 # ## Precision: cumulative sums in half precision
 #
 # A sum of 20,000 logarithms is large, and each step is small. Take gates $\sigma(u)$ with $u$ drawn
-# around 3, most of them above 0.9. **Predict**: where do the sums end, in float64 and in float16?
+# around 3, so that most gates are above 0.9. **Predict**: where do the sums end, in float64 and in
+# float16?
 
 # %% fold="output"
 steps = -np.logaddexp(0, -np.random.default_rng(0).normal(3, 1, 20_000))  # ln f
@@ -235,11 +239,12 @@ assert 0.2 < pace < 0.3
 assert f"{exact[-1]:.0f}" == "-1492" and half[-1] == -716.5
 
 # %% [markdown]
-# At the end the float16 sum moves at about a quarter of the right pace: a step below half the
-# distance to the next number is rounded away. Where the sum does not move, nothing is forgotten. Nor
-# is it enough to sum in float64 and *store* in float16. There is another solution besides float32:
-# only differences count, so subtract the newest sum from all before you store them. Then the large
-# numbers, with their coarse rounding, belong to keys that are almost forgotten.
+# At the end the float16 sum moves at about a quarter of the right pace, because a step below half
+# the distance to the next number is rounded away. Where the sum does not move, nothing is
+# forgotten. It is also not enough to sum in float64 and *store* in float16. There is another
+# solution besides float32. Only differences count, so subtract the newest sum from all sums before
+# you store them. Then the large numbers, with their coarse rounding, belong to keys that are almost
+# forgotten.
 
 # %% alt="Left: sums of 20,000 logarithms; float64 falls along a line, and float16 flattens. Right: weights of the last 40 keys. Exact weights fall from key to key; float16 sums give flat steps."
 newest = exact[-1]
@@ -270,7 +275,8 @@ plt.show()
 #
 # $$\frac{\partial \mathcal L}{\partial \ln f_t} = \sum_{i \ge t}\ \sum_{j < t} G_{ij}$$
 #
-# No double sum is needed: it is a cumulative sum, from the end, of row sums minus column sums.
+# No double sum is needed. The gradient is a cumulative sum, from the end, of row sums minus column
+# sums.
 
 # %%
 rng = np.random.default_rng(3)
@@ -291,14 +297,14 @@ assert np.allclose(by_sums, pairs, rtol=0, atol=1e-12)
 # %% [markdown]
 # ## FoX with a KV cache
 #
-# In generation each step has one query, the newest token's, and all keys. Its sum is the *last* of
-# the keys' sums, so the cache keeps $\ln f$ (or $c$) beside $k$ and $v$. In flash-linear-attention
-# one-token steps once gave outputs of a wrong shape
+# In generation each step has one query, the newest token's, and all keys. The query's sum is the
+# *last* of the keys' sums, so the cache keeps $\ln f$ (or $c$) beside $k$ and $v$. In
+# flash-linear-attention one-token steps once gave outputs of a wrong shape
 # ([#355](https://github.com/fla-org/flash-linear-attention/issues/355)). Taking the wrong sum is
 # worse: the shape is right, so no error appears.
-# [Chapter 35](35_alibi.ipynb#a-common-mistake-with-a-kv-cache-the-position-of-the-newest-token) shows this mistake
-# with positions. Old tokens may be dropped, and the sum may start again after them, because only
-# differences count.
+# [Chapter 35](35_alibi.ipynb#a-common-mistake-with-a-kv-cache-the-position-of-the-newest-token)
+# shows this mistake with positions. Old tokens may be dropped, and the sum may start again after
+# them, because only differences count.
 
 # %%
 held = np.cumsum(np.log(four))
@@ -379,8 +385,8 @@ plt.show()
 
 # %% [markdown]
 # Between two rows the slope is the upper row minus the lower one. That is how a gate learns. At a
-# whole count floor and ceiling coincide, so the released rule gives 0 there, as beyond the last row;
-# the line itself has a kink.
+# whole count floor and ceiling coincide, so the released rule gives the slope 0 there, as beyond
+# the last row. The line itself has a kink.
 
 # %%
 h = 1e-6
@@ -413,9 +419,9 @@ assert np.allclose(cope_bias(q5, s5, e5, five)[five], by_loops[five], rtol=0, at
 # %% [markdown]
 # ## CoPE counts sentences
 #
-# Open the gates only at full stops, and the position of a key is the number of full stops from it to
-# the query: sentences back. A table that favours row 1 then gives a head that looks at the sentence
-# before, at any distance.
+# If the gates open only at full stops, the position of a key is the number of full stops from it to
+# the query. It counts sentences back. A table that favours row 1 then gives a head that looks at
+# the sentence before, at any distance.
 
 # %% alt="Left: for each pair of words, the number of full stops from key to query, in blocks from 0 to 3. Right: weights of the head that favours count 1. Each word attends to the whole sentence before its own, if there is one; a full stop attends to its own sentence."
 seen = causal_mask(at, at)
@@ -442,8 +448,8 @@ print("distances [3, 2, 1, 0] have the counts", open_gates[-1, -4:].astype(int).
 assert np.array_equal(open_gates[seen], (at[:, None] - at + 1)[seen])
 
 # %% [markdown]
-# It is $d + 1$, because the key itself counts. So CoPE contains a table of relative positions, read
-# at row $d + 1$, and row 0 is for keys behind shut gates.
+# The count is $d + 1$, because the key itself counts. So CoPE contains a table of relative
+# positions, read at row $d + 1$, and row 0 is for keys behind shut gates.
 #
 # ### A common mistake: masking CoPE's gates after the sum
 #
@@ -468,9 +474,9 @@ assert np.abs(late - z)[three].min() > 0.5
 # The score becomes $(q\cdot k + z)/\sqrt K$ in the released code
 # ([RAM e6f051f](https://github.com/facebookresearch/RAM/blob/e6f051f/projects/cope/src/cope/context_position.py)),
 # unless a flag, `cope-nodiv`, says otherwise. It is $q\cdot k/\sqrt K + z$ in the listing of the
-# paper's appendix B, which x-transformers follows. In both codes the gates have the scaled scores. So
-# the two forms differ by a factor $\sqrt K$ on the table. A model can learn either, but weights of
-# one don't serve the other. Our function leaves the scale to the caller.
+# paper's appendix B, which x-transformers follows. In both codes the gates have the scaled scores.
+# So the two forms differ by a factor $\sqrt K$ on the table. A model can learn either, but weights
+# trained with one don't fit the other. Our function leaves the scale to the caller.
 
 # %%
 x = np.random.default_rng(5).standard_normal((5, 4))
@@ -483,16 +489,16 @@ assert np.abs(code - listing)[five].max() > 0.5
 # %% [markdown]
 # ## Stick-breaking attention (second reading)
 #
-# A third answer has neither bias nor softmax. **Stick-breaking**
+# A third method has neither bias nor softmax. **Stick-breaking**
 # ([arXiv:2410.17980](https://arxiv.org/abs/2410.17980)) walks back from the query along a stick of
-# length 1: each key $t$ takes the share $\beta_{it} = \sigma(s_{it})$ of what remains, where $s_{it}$
-# is its score.
+# length 1. Each key $t$ takes the share $\beta_{it} = \sigma(s_{it})$ of what remains, where
+# $s_{it}$ is its score.
 #
 # $$A_{ij} = \beta_{ij} \prod_{j < t < i} (1 - \beta_{it})$$
 #
-# The query itself takes no part; the rest of the stick goes to its own value, or nowhere. Equal
-# scores contain no position, yet the weights are geometric, in the ratios of ALiBi with the slope
-# $-\ln(1 - \beta)$.
+# The query itself takes no part. The rest of the stick goes to the query's own value, or nowhere.
+# Equal scores contain no position, but the weights are geometric, with the ratios of ALiBi with the
+# slope $-\ln(1 - \beta)$.
 
 
 # %%
@@ -513,18 +519,20 @@ assert len(equal) == 15  # all keys before the query
 assert np.allclose(equal[:-1] / equal[1:], np.exp(-np.logaddexp(0, -1.0)), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Here are two more, in a sentence each. DAPE ([arXiv:2405.14722](https://arxiv.org/abs/2405.14722))
+# Here are two more schemes in brief. DAPE ([arXiv:2405.14722](https://arxiv.org/abs/2405.14722))
 # feeds a pair's scores and biases, of all heads, to a small network and adds its output. Inkling, a
-# model of 2026 (transformers' folder `inkling`), adds $\rho_i\cdot P[d]$ for distances up to a limit:
-# Shaw's idea ([chapter 31](31_shaw.ipynb)) with a second, narrow query $\rho$ of 16 numbers per head.
+# model of 2026 (transformers' folder `inkling`), adds $\rho_i\cdot P[d]$ for distances up to a
+# limit. This is Shaw's idea ([chapter 31](31_shaw.ipynb)) with a second, narrow query $\rho$ of 16
+# numbers per head.
 #
 # ## What FoX and CoPE cost
 #
-# FoX adds one gate per token and head, and two components to $K$ when it is folded in. CoPE needs $N$
-# products for each query, and a sigmoid, a sum and a lookup for each pair. Its sum runs back from the
-# query: blocks of keys would have to come newest first and carry the count (exercise 3), whereas
-# `attention_blockwise` sweeps forward. A thread that asks how to join CoPE with a fused kernel
-# ([flash-attention #1062](https://github.com/Dao-AILab/flash-attention/issues/1062)) was closed.
+# FoX adds one gate per token and head, and two components to $K$ when it is folded in. CoPE needs
+# $N$ products for each query, and a sigmoid, a sum and a lookup for each pair. Its sum runs back
+# from the query, so blocks of keys would have to come newest first and carry the count (exercise
+# 3). But `attention_blockwise` sweeps forward. A thread that asks how to join CoPE with a fused
+# kernel ([flash-attention #1062](https://github.com/Dao-AILab/flash-attention/issues/1062)) was
+# closed.
 
 # %%
 size, width, table_rows = 4096, 64, 64
@@ -537,9 +545,9 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 # %% [markdown]
 # ## In short
 #
-# - **What does FoX add to a score, and where?** $c_i - c_j$, after the division by $\sqrt K$, under a
-#   causal mask. $c$ is the cumulative sum of $\ln f$. A key keeps the product of the gates after it,
-#   the query's included. [FoX](#fox-a-forget-gate-per-token).
+# - **What does FoX add to a score, and where?** It adds $c_i - c_j$ after the division by
+#   $\sqrt K$, under a causal mask. $c$ is the cumulative sum of $\ln f$. A key keeps the product of
+#   the gates after it, the query's included. [FoX](#fox-a-forget-gate-per-token).
 # - **How do ALiBi and CABLE compare?** A constant gate $f$ is ALiBi with slope $-\ln f$. CABLE is FoX
 #   with the opposite sign inside the gate. [ALiBi and CABLE](#alibi-and-cable-as-forget-gates).
 # - **Does FoX run in FlashAttention, and in half precision?** Yes in FlashAttention: two extra
@@ -548,14 +556,14 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #   [FlashAttention](#fox-in-flashattention-two-extra-components-instead-of-a-bias),
 #   [precision](#precision-cumulative-sums-in-half-precision).
 # - **What must a cache store?** FoX stores keys, values and $\ln f$, one number per token and head.
-#   The queries are the *last* of the keys. CoPE stores keys and values.
+#   The queries' sums are the *last* of the keys' sums. CoPE stores keys and values.
 #   [FoX with a KV cache](#fox-with-a-kv-cache).
-# - **What is a position in CoPE?** It is the query's count, from the key up to itself, of keys whose
-#   gates are open. A fraction is read between two rows of a table. Mask the gates *before* the sum.
-#   [CoPE](#cope-contextual-position-encoding),
+# - **What is a position in CoPE?** It is the number of open gates that the query counts, from the
+#   key up to itself. A fraction is read between two rows of a table. Mask the gates *before* the
+#   sum. [CoPE](#cope-contextual-position-encoding),
 #   [mask](#a-common-mistake-masking-copes-gates-after-the-sum).
 # - **Is CoPE's term inside or outside the scale?** The released code has $(q\cdot k + z)/\sqrt K$,
-#   the paper's listing $q\cdot k/\sqrt K + z$. A trained table serves only one of them.
+#   and the paper's listing $q\cdot k/\sqrt K + z$. A trained table serves only one of them.
 #   [The scale](#copes-term-inside-or-outside-the-scale).
 
 # %% [markdown]
@@ -605,7 +613,8 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #
 # <details><summary>Hint 2</summary>
 #
-# It is the gate of the first token of the second text. A gate of 0 has no logarithm; $10^{-12}$ has.
+# It is the gate of the first token of the second text. A gate of 0 has no logarithm, but $10^{-12}$
+# has one.
 #
 # </details>
 #
@@ -622,7 +631,7 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 # assert np.allclose(softmax(bias)[5:, 5:], softmax(first), rtol=0, atol=1e-6)
 # ```
 #
-# The price is a sum that jumps by $12 \ln 10$: see the section on half precision.
+# The price is a sum that jumps by $12 \ln 10$ (see the section on half precision).
 #
 # </details>
 #
@@ -639,7 +648,7 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #
 # <details><summary>Hint 2</summary>
 #
-# The newest block comes first; carry the sum of its gates.
+# The newest block comes first. Carry the sum of its gates.
 #
 # </details>
 #
@@ -671,7 +680,7 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 #
 # <details><summary>Hint 2</summary>
 #
-# Put a row of zeros in front of $R$; the last row serves the rest.
+# Put a row of zeros in front of $R$. The last row serves all larger distances.
 #
 # </details>
 #
@@ -696,19 +705,20 @@ assert width * table_rows * size < 2 * pairs_seen  # the table is cheap: pairs a
 # | CoPE | research models, x-transformers | nothing | $N$ rows per layer, shared by heads | a sigmoid and a lookup per pair | counts things, at the price of speed |
 # | stick-breaking | research models | nothing | nothing | suffix sums of each row | order without a position |
 #
-# - **Gates in float32**, and also their sums. If sums must be stored in less, subtract the newest
-#   first.
-# - **Start.** $b = 0$ forgets half at each token, $b = 5$ nearly nothing. There are also variants
-#   with fixed gates and with only $b$
+# - **Gates in float32**, and also their sums. If sums must be stored in a smaller format, subtract
+#   the newest first.
+# - **Start.** $b = 0$ forgets half at each token, and $b = 5$ nearly nothing. There are also
+#   variants with fixed gates and with only $b$
 #   ([code](https://github.com/zhixuan-lin/forgetting-transformer/tree/883f260)).
 # - **Padding.** Set $\ln f$ of padding to 0 (a gate of 1), and mask it. In CoPE a masked key has the
 #   gate 0.
 # - **CABLE's scale.** One version of its code divides scores by the square root of the *model's*
-#   width (commit 087c3a1), another by 1 (2d7410b): compare weights with the code that made them.
+#   width (commit 087c3a1), and another by 1 (2d7410b). Compare weights with the code that made
+#   them.
 # - **CoPE's table** has by default one row more than the context has tokens, since a count of 0 is
-#   possible; a small $N$, such as 64, makes it a clipped count.
+#   possible. A small $N$, such as 64, makes it a clipped count.
 # - **Stick-breaking** once gave NaN as gradients
-#   ([#5](https://github.com/shawntan/stickbreaking-attention/issues/5) reports it): work in log
+#   ([#5](https://github.com/shawntan/stickbreaking-attention/issues/5) reports it). Work in log
 #   space, and let `where` choose before the logarithm ([chapter 61](61_autodiff.ipynb)).
 # - **In this package**: `Forgetting` and `Cope` in `pe_numpy.transformer.encodings` put both into the
 #   Transformer of [chapter 62](62_model.ipynb).
