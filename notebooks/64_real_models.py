@@ -29,13 +29,13 @@ plt.show()
 # ## Checkpoint files: config.json and safetensors
 #
 # The figure above shows which of ten parts each supported model has. "A number per distance" is a
-# distance bias, "vectors per distance" are relative position vectors. A "shift" is the bias that a norm
-# adds. A "gate" belongs to the feed-forward network, and "windows" are sliding windows. "Norms
-# behind, too" also come after a sublayer.
+# distance bias, and "vectors per distance" are relative position vectors. A "shift" is the bias
+# that a norm adds. A "gate" belongs to the feed-forward network, and "windows" are sliding windows.
+# "Norms behind, too" means norms that also come after a sublayer.
 #
-# A released model is two files: `config.json`, its sizes and choices, and `model.safetensors`, its
-# numbers. The second begins with eight bytes, the length $n$ of a header. Then come $n$ bytes of
-# JSON, and then the numbers of one tensor after another.
+# A released model has two files. `config.json` contains its sizes and choices, and
+# `model.safetensors` its numbers. The second begins with eight bytes, the length $n$ of a header.
+# Then come $n$ bytes of JSON, and then the numbers of one tensor after another.
 
 # %%
 from dataclasses import replace
@@ -66,9 +66,9 @@ assert np.array_equal(tensors[name], numbers) and list(tensors) == list(header)
 show_source(load_weights)
 
 # %% [markdown]
-# `load_weights` does this for one file or for an index of several, and avoids copies where it can:
-# such arrays are views of the file. It refuses a file that does not fit to the byte. **bfloat16**,
-# which NumPy does not support, is the upper half of a float32:
+# `load_weights` reads one file, or several that an index lists, and avoids copies where it can.
+# Such arrays are views of the file. It refuses a file whose size is not right to the byte.
+# **bfloat16**, which NumPy does not support, is the upper half of a float32:
 #
 # $$\text{float32 bits} = 2^{16}\cdot\text{bfloat16 bits}$$
 
@@ -82,12 +82,12 @@ for b, x in zip(bits.tolist(), wide, strict=True):
 
 # %% [markdown]
 # Nothing in the file says which function its numbers belong to. PyTorch's linear layers are stored
-# (out, in), so $W$ must be transposed; GPT-2's are (in, out), as ours. `load_model` reads both files
-# and asks the module of the model's family, its `page`, where each tensor goes. Each tensor is used
-# once and each parameter is filled once, or it raises. A page may name tensors to ignore, such as
-# stored masks. In `MAY_LACK` it names output heads that may be absent because they are tied to the
-# embedding. A file without any head has no logits; its `hidden` gives the vectors that a head would
-# read.
+# (out, in), so $W$ must be transposed. GPT-2's are (in, out), like ours. `load_model` reads both
+# files and asks the module of the model's family, its `page`, where each tensor goes. Each tensor
+# must be used once and each parameter filled once, or the function raises an error. A page may name
+# tensors to ignore, such as stored masks. In `MAY_LACK` it names output heads that may be absent
+# because they are tied to the embedding. A model without any head has no logits, but its `hidden`
+# gives the vectors that a head would read.
 
 # %%
 show_source(load_model)
@@ -96,9 +96,9 @@ show_source(load_model)
 # ## Quantized weights: a GGUF file (second reading)
 #
 # llama.cpp keeps a whole model in one **GGUF** file: configuration, tokenizer and weights. The
-# weights are **quantized**: they come in blocks, and the numbers of a block share a scale. In a block
-# of the type Q8_0 32 numbers share the scale $d$, a float16, and each is a whole number $q_n$ of 8
-# bits:
+# weights are **quantized**: they come in blocks, and the numbers of a block share a scale. In a
+# block of type Q8_0, 32 numbers share the scale $d$, a float16, and each is stored as a whole
+# number $q_n$ of 8 bits:
 #
 # $$x_n\approx d\,q_n,\qquad d=\frac{\max_n|x_n|}{127},\qquad q_n=\text{round}(x_n/d)$$
 #
@@ -117,8 +117,8 @@ assert block.size == 34 and np.array_equal(back, d.astype(np.float32) * q)
 assert np.abs(back - x).max() <= 0.501 * d  # half a step; d itself is rounded
 
 # %% [markdown]
-# Q4_K has 144 bytes for 256 numbers: eight groups, $x=d\,s\,q-m\,t$, where $q$ has 4 bits, and each
-# group has a scale $s$ and a minimum $t$ of 6 bits.
+# Q4_K has 144 bytes for 256 numbers in eight groups. A number is $x=d\,s\,q-m\,t$, where $q$ has 4
+# bits, and each group has a scale $s$ and a minimum $t$ of 6 bits.
 
 # %%
 show_source(q8_0, q4_k)
@@ -126,10 +126,11 @@ print(f"Q4_K: {8 * 144 / 256} bits per number")
 assert q4_k(np.zeros((1, 144), np.uint8)).shape == (1, 256)
 
 # %% [markdown]
-# The file is not merely the checkpoint in other bytes. For LLaMA, llama.cpp's converter reorders the
-# rows of $W_q$ and $W_k$, because it rotates neighbours ([chapter 40](40_rope_derived.ipynb)). For
-# Gemma it stores the gains as $1+w$; for GPT-2 it transposes matrices. `load_model` undoes this for
-# five families; `pe_numpy/models/llama_cpp.py` names each converter by commit.
+# A GGUF file is not merely the checkpoint in another format. For LLaMA, llama.cpp's converter
+# reorders the rows of $W_q$ and $W_k$, because it rotates neighbours
+# ([chapter 40](40_rope_derived.ipynb)). For Gemma it stores the gains as $1+w$, and for GPT-2 it
+# transposes matrices. `load_model` undoes this for five families. `pe_numpy/models/llama_cpp.py`
+# names each converter by commit.
 
 # %%
 folder, file = load_model(SHELF / "llama"), load_model(SHELF.parent / "gguf" / "llama.gguf")
@@ -145,7 +146,7 @@ for name in ("W_q", "W_v"):
 # Take the `Model` of [chapter 62](62_model.ipynb), with the choices of 2017 as far as a decoder can
 # have them without an encoder. Fill it with the weights of a GPT-2, and compare its logits with the
 # logits that the transformers library computed. Our GPT-2 has 2 layers and random weights. The
-# architecture is GPT-2's; the released numbers are half a gigabyte.
+# architecture is GPT-2's, but the released weights are half a gigabyte.
 
 
 # %%
@@ -174,8 +175,9 @@ stack = {"layers": layers, "shared": {}}
 ours = {"embedding": gpt2.parameters["embedding"]}  # no "output": the embedding serves, too
 
 # %% [markdown]
-# Now change one choice after another. Two of them bring parameters along: a table of positions, and
-# the norm that ends a stack with the norm first. **Predict**: does the error fall a little with each?
+# Now change one choice after another. Two of them bring parameters along: the table of positions,
+# and the final norm of a stack in which the norm comes first. **Predict**: does the error fall a
+# little with each?
 
 # %% fold="output"
 model = Model(3, Sinusoidal(), norm="post")
@@ -192,17 +194,17 @@ for name, change in to_gpt2.items():
 assert steps[-1][1] < 1e-12 < 1e-5 < steps[-2][1]
 
 # %% [markdown]
-# It does not: until the norm comes first, the logits are off by more than the largest of them. A
-# model that is nearly GPT-2 computes something else. The last step, the form of GELU, is the one that
-# a careless test would miss.
+# It does not. Until the norm comes first, the error is larger than the largest logit. A model that
+# is nearly GPT-2 computes something else. The last step, the form of GELU, is the one that a
+# careless test would miss.
 #
 # ## From this book's Transformer to LLaMA
 #
-# Now do the same with a LLaMA of 4 query heads and 2 KV heads (`num_key_value_heads`), whose
-# frequencies are stretched in bands as LLaMA 3.1 does ([chapter 50](50_scaling.ipynb)). What the
-# parameters show is changed in the parameters. LLaMA's norms have no bias, and without a bias ours
-# are RMS norms; in the first step zeros replace the biases. Without an "output" the embedding serves
-# as output head.
+# Now do the same with a LLaMA of 4 query heads and 2 KV heads (`num_key_value_heads`). Its
+# frequencies are stretched in bands, as in LLaMA 3.1 ([chapter 50](50_scaling.ipynb)). Where a
+# choice shows in the parameters, we change the parameters. LLaMA's norms have no bias, and our
+# norms without a bias are RMS norms. In the first step zeros replace the biases. Without an
+# "output" the embedding serves as output head.
 
 # %%
 llama_model, h = load_model(SHELF / "llama", np.float64), recorded("llama")
@@ -257,18 +259,18 @@ plt.show()
 
 # %% [markdown]
 # The `Model` of this book can also be LLaMA, including the bands. These two, and families that
-# `Model` cannot be, are the **supported models**. Each family has one module of plain functions
-# without options, written with the functions of the chapters before. This is all that LLaMA's module
-# computes:
+# `Model` cannot represent, are the **supported models**. Each family has one module of plain
+# functions without options, written with the functions of earlier chapters. This is all that
+# LLaMA's module computes:
 
 # %%
 show_source(llama.hidden, llama.logits)
 assert error(llama_model.logits(h["tokens"]), h["logits"]) < 1e-6
 
 # %% [markdown]
-# `turn` is `rope` with what `config.json` says about it ([chapter 42](42_rope_in_models.ipynb)). The
-# context knows the positions and which tokens are padding; a KV cache is a context that remembers,
-# here as in [chapter 63](63_decoding.ipynb).
+# `turn` is `rope` with the settings of `config.json` ([chapter 42](42_rope_in_models.ipynb)). The
+# context contains the positions and which tokens are padding. A KV cache is a context that
+# remembers, as in [chapter 63](63_decoding.ipynb).
 #
 # ## Supported models: what each family changes
 #
@@ -308,8 +310,8 @@ assert (q.tolist(), k.tolist(), v.tolist()) == ([0, 1], [2], [3])
 show_source(split_fused)
 
 # %% [markdown]
-# *A common mistake:* reading GPT-NeoX and BLOOM as if they were GPT-2. Every shape is right. Give the
-# module a matrix whose columns are in GPT-2's order, and look at the logits:
+# *A common mistake* is to read GPT-NeoX and BLOOM as if they were GPT-2. Every shape is right. Give
+# the module a matrix whose columns are in GPT-2's order, and look at the logits:
 
 # %%
 for name in ("gpt_neox", "bloom"):
@@ -329,7 +331,7 @@ for name in ("gpt_neox", "bloom"):
 #
 # $$x' = x + \mathrm{attention}(\mathrm{norm}_1(x)) + \mathrm{network}(\mathrm{norm}_2(x))$$
 #
-# Both can be computed in parallel. It is a different function from one after the other:
+# Both can be computed in parallel. The result differs from computing one after the other:
 
 # %%
 m, own = load_model(SHELF / "gpt_neox", np.float64), recorded("gpt_neox")
@@ -341,13 +343,13 @@ assert error(m.logits(own["tokens"]), own["logits"]) < 1e-6
 # %% [markdown]
 # ### Soft-capped scores and the embedding scale (Gemma 2)
 #
-# Gemma 2 bends its scores, after the scale and before the mask, and its logits: none exceeds the cap
-# $c$.
+# Gemma 2 bends its scores (after the scale and before the mask) and its logits, so that none
+# exceeds the cap $c$.
 #
 # $$\mathrm{cap}(s) = c\,\tanh\frac sc$$
 #
-# Its embedding is multiplied by $\sqrt D$, as in the paper of 2017 ($D$ is the width of the model),
-# but rounded to the dtype of the weights, mostly the few bits of bfloat16:
+# Its embedding is multiplied by $\sqrt D$, as in the paper of 2017 ($D$ is the width of the model).
+# But the factor is rounded to the dtype of the weights, mostly the few bits of bfloat16:
 
 # %%
 from pe_numpy.models.page import rounded
@@ -365,9 +367,9 @@ for D, as_used in ((640, 25.25), (1152, 34.0), (2304, 48.0), (3072, 55.5)):
 # %% [markdown]
 # ### Scores without a scale (T5)
 #
-# T5 does not divide its scores. That loses nothing, because $W_q$ may contain the factor. But if you
-# divide anyway, you get a different model. The same is true if you forget the $1/\sqrt D$ in front of
-# a tied head:
+# T5 does not divide its scores. This loses nothing, because $W_q$ may contain the factor. But if
+# you divide anyway, you get a different model. The same is true if you forget the $1/\sqrt D$ in
+# front of a tied head:
 
 # %%
 m, own = load_model(SHELF / "t5", np.float64), recorded("t5")
@@ -415,15 +417,16 @@ for name, e in mistakes.items():
 assert all(e > 1e-5 for e in mistakes.values()) and moved("qwen3") < 1e-6
 
 # %% [markdown]
-# The eps, then the form of GELU. This Qwen's eps is $10^{-4}$; between the usual $10^{-5}$ and
-# $10^{-6}$ the difference is smaller still. A comparison that allows $10^{-3}$ detects neither. That
-# is why all of these are compared to $10^{-5}$ of the largest logit, with the sums in float64.
+# The eps moves them least, then the form of GELU. This Qwen's eps is $10^{-4}$. Between the usual
+# $10^{-5}$ and $10^{-6}$ the difference is smaller still. A comparison that allows $10^{-3}$
+# detects neither mistake. This is why all of these are compared to $10^{-5}$ of the largest logit,
+# with the sums in float64.
 #
 # ## Running a model with wrong positions
 #
-# You can give a supported model other positions than the true ones, while its masks stay right:
-# `model.replace(places=function)`. **Predict**, if all positions grow by 7: which logits change,
-# GPT-2's, LLaMA's or BLOOM's?
+# With `model.replace(places=function)` you can give a supported model different positions from the
+# true ones, while its masks stay right. **Predict**: if all positions grow by 7, which logits
+# change, GPT-2's, LLaMA's or BLOOM's?
 
 # %% fold="output"
 ways = {"shifted by 7": lambda p: p + 7, "all zero": np.zeros_like, "reversed": lambda p: 8 - p}
@@ -439,9 +442,9 @@ for name in ("gpt2", "llama", "bloom"):
     assert np.isclose(e[1], e[3], rtol=1e-9, atol=0) == (name != "gpt2")
 
 # %% [markdown]
-# Only GPT-2's: it has learned a separate vector for each row. The other two depend on differences.
-# For them all zero *is* no encoding; for GPT-2 row 0 has a meaning. The same works from the command
-# line, with a folder as it is downloaded:
+# Only GPT-2's logits change, because it has learned a separate vector for each row. The other two
+# models depend on differences. For them all zeros *are* no encoding. In GPT-2 row 0 has a meaning.
+# You can do the same from the command line, with a folder as it is downloaded:
 #
 # ```
 # python -m pe_numpy run FOLDER "Once upon a time" --steps 50 --temperature 0.8 --top-k 40
@@ -450,7 +453,7 @@ for name in ("gpt2", "llama", "bloom"):
 # python -m pe_numpy run FOLDER "Once upon a time" --rope-theta 1e6 --scaling yarn:4
 # ```
 #
-# The tiny models here have no words, so `--ids` gives them numbers; 2 ends a text:
+# The tiny models here have no words, so `--ids` gives them numbers. The number 2 ends a text:
 
 # %%
 from pe_numpy.__main__ import main
@@ -461,8 +464,8 @@ for options in ([], ["--positions", "shift=100"], ["--positions", "reverse"]):
 # %% [markdown]
 # ## Comparison with reference implementations (second reading)
 #
-# Every model module, and the functions counted below, were compared with other people's code. Those
-# tests themselves write a table of the results, `ledger.csv`, and a test compares it with the
+# Every model module, and the functions counted below, were compared with other people's code. The
+# tests write a table of the results, `ledger.csv`, and a further test compares it with the
 # committed one. Errors are relative to the largest number that a test compares.
 
 # %%
@@ -493,21 +496,21 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 # %% [markdown]
 # ## In short
 #
-# - **How far is the Transformer of this book from GPT-2?** Four choices: norm first, positions from a
-#   table, an unscaled embedding, GELU in its tanh form. With them our `Model` gives GPT-2's logits.
-#   [To GPT-2](#from-this-books-transformer-to-gpt-2)
-# - **And from LLaMA?** Six more: RMS norm, no biases, a gate with SiLU, half-split RoPE, often fewer
-#   KV heads, mostly an output head that is not tied.
+# - **How far is the Transformer of this book from GPT-2?** Four choices differ: norm first,
+#   positions from a table, an unscaled embedding, and GELU in its tanh form. With them our `Model`
+#   gives GPT-2's logits. [To GPT-2](#from-this-books-transformer-to-gpt-2)
+# - **And from LLaMA?** Six more differ: RMS norm, no biases, a gate with SiLU, half-split RoPE,
+#   often fewer KV heads, and mostly an output head that is not tied.
 #   [To LLaMA](#from-this-books-transformer-to-llama)
-# - **In which order do fused projections store q, k, v?** GPT-2, Phi-3 and MPT store all queries, all
-#   keys, all values. GPT-NeoX and BLOOM go head by head. The wrong order has the right shapes.
-#   [Fused QKV projections](#fused-qkv-projections-the-order-of-queries-keys-values)
+# - **In which order do fused projections store q, k, v?** GPT-2, Phi-3 and MPT store all queries,
+#   then all keys, then all values. GPT-NeoX and BLOOM go head by head. The wrong order has the
+#   right shapes. [Fused QKV projections](#fused-qkv-projections-the-order-of-queries-keys-values)
 # - **Which models do not divide scores by $\sqrt K$?** T5 divides by nothing, Gemma 2 and 3 by
-#   $\sqrt{\texttt{query\_pre\_attn\_scalar}}$ (mostly $K$ itself), DeBERTa by $\sqrt{3K}$. DeepSeek
-#   also multiplies by a factor from YaRN.
+#   $\sqrt{\texttt{query\_pre\_attn\_scalar}}$ (mostly $K$ itself), and DeBERTa by $\sqrt{3K}$.
+#   DeepSeek also multiplies by a factor from YaRN.
 #   [Supported models](#supported-models-what-each-family-changes)
-# - **How small a difference is a mistake?** The wrong form of GELU moves logits by $2\cdot10^{-4}$ of
-#   the largest, the wrong eps by less than half of that. Compare to $10^{-5}$, in float64.
+# - **How small a difference is a mistake?** The wrong form of GELU moves logits by $2\cdot10^{-4}$
+#   of the largest, and the wrong eps by less than half of that. Compare to $10^{-5}$, in float64.
 #   [Wrong settings](#how-small-the-error-of-a-wrong-setting-is)
 # - **Can I run a released model?** Yes, with `python -m pe_numpy run FOLDER "text"`, also with wrong
 #   positions. [Running a model](#running-a-model-with-wrong-positions)
@@ -555,9 +558,9 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # ### Exercise 2: The attention scale in the weights
 #
-# T5's scores are not divided, LLaMA's are. Change LLaMA's parameters so that a module without the
-# division gives its logits. By which factor do you multiply, and which matrix? RoPE comes between;
-# does it matter?
+# T5's scores are not divided, but LLaMA's are. Change LLaMA's parameters so that a module without
+# the division gives its logits. Which matrix do you multiply, and by which factor? Does it matter
+# that RoPE comes between?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -573,7 +576,7 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # <details><summary>Solution</summary>
 #
-# Multiply $W_q$ or $W_k$ by $1/\sqrt K$; $W_v$ won't do. RoPE does not matter.
+# Multiply $W_q$ or $W_k$, but not $W_v$, by $1/\sqrt K$. RoPE does not matter.
 #
 # ```python
 # from functools import partial
@@ -598,7 +601,7 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # <details><summary>Hint 1</summary>
 #
-# Keys *and* values for LLaMA.
+# Count keys *and* values for LLaMA.
 #
 # </details>
 #
@@ -632,15 +635,16 @@ assert worst < 1e-5 and seen <= set(pe_numpy.__all__)
 #
 # - **A file that does not fit its model's module** raises an error with the first three names. The
 #   cause is a wrong family, a missing shard or a bias that the module does not expect.
-# - **Tied heads**: `load_model` uses the file's own head if there is one, else the embedding, unless
-#   `tie_word_embeddings` is false. Where this setting is not written, each family has its default.
-# - **Padding**: give positions that count non-padding tokens, or pad nothing. A bare forward of GPT-2
-#   in transformers counts padding, unless it is given `position_ids`; `generate` computes them from
-#   the mask.
-# - **What was run** here: we ran the architectures with random weights, to the errors in the ledger.
-#   `make real` fetches two trained models, all-MiniLM-L6-v2 and (under Gemma's terms) Gemma 3 270M;
-#   `make test-real` compares them with other libraries, and
-#   `python -m pe_numpy run gemma "The history of the Roman Empire began"` writes.
+# - **Tied heads**: `load_model` uses the file's own head if there is one, and otherwise the
+#   embedding, unless `tie_word_embeddings` is false. Where this setting is not written, each family
+#   has its default.
+# - **Padding**: give positions that count non-padding tokens, or pad nothing. A bare forward of
+#   GPT-2 in transformers counts padding, unless it is given `position_ids`, which `generate`
+#   computes from the mask.
+# - **What was run**: here we ran the architectures with random weights, and the ledger has the
+#   errors. `make real` fetches two trained models, all-MiniLM-L6-v2 and (under Gemma's terms) Gemma
+#   3 270M. `make test-real` compares them with other libraries, and
+#   `python -m pe_numpy run gemma "The history of the Roman Empire began"` writes a text.
 #
 # ## Further reading
 #
