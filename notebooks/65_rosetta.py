@@ -29,9 +29,9 @@ plt.show()
 # ## Convention table: RoPE, relative positions, masks, weights
 #
 # When you move weights, tables or masks, ask for each row what the other code does. Here $i$ is the
-# position of a query, $j$ the position of a key and $K$ the width of a head (`head_dim`). The figure
-# above shows eight of these conventions; the strips of a group are two or three ways to order or
-# write the same thing.
+# position of a query, $j$ the position of a key and $K$ the width of a head (`head_dim`). The
+# figure above shows eight of these conventions. The strips of a group are two or three ways to
+# order or write the same thing.
 #
 # | row | here, and in | elsewhere | conversion |
 # |---|---|---|---|
@@ -152,7 +152,8 @@ plots.forgotten_conventions(first, list(shares.values()))
 plt.show()
 
 # %% [markdown]
-# Blue is right, red forgot. Rows are queries; the numbers count both heads and both texts.
+# Blue maps have the right convention, and red maps forgot it. Rows are queries. The shares are
+# means over both heads and both texts.
 #
 # ## Each conversion with a test
 #
@@ -175,9 +176,9 @@ print(f"keys left as they were: {moved(right['pairs of RoPE'], one_alone):.0%}")
 # ### Sinusoids: the order of sines and cosines
 #
 # The same permutation converts the paper's order to sines first. Reorder the table and keep the
-# weights, or keep the table and reorder all that is combined with the sum: here the tokens and the
-# rows of two matrices. Tensor2tensor's **timing signal** also has different speeds, and no order
-# fixes that: it is the paper's encoding with another base.
+# weights, or keep the table and reorder everything that is combined with it, here the tokens and
+# the rows of two matrices. Tensor2tensor's **timing signal** also has different speeds, and no
+# order fixes this. It is the paper's encoding with another base:
 #
 # $$b = 10000^{D/(D-2)}$$
 
@@ -195,9 +196,9 @@ assert not close(np.sort(timing[1]), np.sort(sines_first[1]))  # in no order
 # ### Relative shift or gather
 #
 # Products with the encodings of all distances, the largest first, must be assigned to their pairs
-# $(i,j)$. A **gather** looks them up; a **shift** (or skew) pads and reshapes. With columns from
-# $L-1$ down to $1-L$ both are right everywhere. With columns for only the past, the shift needs a
-# causal mask.
+# $(i,j)$. A **gather** looks them up, and a **shift** (or skew) pads and reshapes. With columns
+# from $L-1$ down to $1-L$ both are right everywhere. With columns for only the past, the shift
+# needs a causal mask.
 
 # %%
 show_source(relative_gather)
@@ -213,10 +214,10 @@ assert moved(unmasked, weigh(content + shifted)) > 0.05
 # %% [markdown]
 # ### The position-to-content distance of DeBERTa
 #
-# `deberta_scores` has an argument for the position-to-content term (p2c): `p2c_distance=distance` for
-# the released code. To run such weights in code of the other kind, flip the table. Row 0, which
-# serves only $i-j\le-m$, has no mirror image. **Predict**: for which distances is the flipped table
-# exact?
+# The argument `p2c_distance` of `deberta_scores` is for the position-to-content term (p2c). Pass
+# `p2c_distance=distance` for the released code. To run such weights in code of the other kind, flip
+# the table. Row 0, which serves only $i-j\le-m$, has no mirror image. **Predict**: for which
+# distances is the flipped table exact?
 
 # %% fold="output"
 flipped = deberta_scores(q, k, flip_table(p2c, "deberta"), c2p, distance, distance)
@@ -231,9 +232,9 @@ assert np.array_equal(same, np.abs(distance) < 4)
 # %% [markdown]
 # ### Relative position tables: i-j or j-i
 #
-# A table of $2m+1$ rows that is read at $i-j$ is upside down where $j-i$ is counted. An encoder then
-# takes left for right. Under a causal mask all distances except 0 read rows that training did not
-# use.
+# A table of $2m+1$ rows that is read at $i-j$ is upside down for code that counts $j-i$. An encoder
+# then takes left for right. Under a causal mask all distances except 0 read rows that training did
+# not use.
 
 # %%
 show_source(flip_table)
@@ -248,10 +249,10 @@ assert close(shaw_scores(q, k, even, distance), shaw_scores(q, k, even, -distanc
 #
 # ### T5 buckets: which half is the past
 #
-# T5's code is fed $j-i$, ours $i-j$. In both the past has the lower half of the $N$ buckets, so **the
-# table stays as it is**. Only if you feed one code the other's sign must you exchange the halves, all
-# except rows 0 (the query itself) and $N/2$ (which serves no distance). In a decoder all rows serve
-# the past: with the other sign it reads only row 0, and no table helps.
+# T5's code takes $j-i$, and ours takes $i-j$. In both the past has the lower half of the $N$
+# buckets, so **the table stays as it is**. Only if you feed one code the other's sign must you
+# exchange the halves, all except rows 0 (the query itself) and $N/2$ (which serves no distance). In
+# a decoder all rows serve the past. With the other sign it reads only row 0, and no table helps.
 
 # %%
 assert close(weigh(content + t5_bias(flip_table(t5, "t5"), -distance, 20)), right["halves of T5"])
@@ -264,8 +265,8 @@ assert close(t5_bias(t5, -distance, 20, bidirectional=False)[:, past], t5[0][:, 
 # %% [markdown]
 # ### ALiBi by key position: BLOOM and MPT
 #
-# BLOOM adds $s\,j$ for every query, where $s$ is a head's slope. **Predict**: what is equal to ALiBi
-# by distance, scores or weights?
+# BLOOM adds $s\,j$ for every query, where $s$ is a head's slope. **Predict**: which of the two is
+# the same as in ALiBi by distance, the scores or the weights?
 #
 # $$s\,j = -s\,(i-j) + s\,i$$
 
@@ -281,8 +282,8 @@ print(f"without the mask {lost:.0%} of the weight moves")
 assert lost == shares["ALiBi by key"]
 
 # %% [markdown]
-# A softmax ignores $s\,i$, one number for the whole row. But the equality needs a causal mask: beyond
-# the query $-s|i-j|$ falls where $s\,j$ rises.
+# A softmax ignores $s\,i$, one number for the whole row. But the equality needs a causal mask,
+# because beyond the query $-s|i-j|$ falls where $s\,j$ rises.
 #
 # ### Attention masks: may attend or blocked
 #
@@ -305,8 +306,8 @@ assert not softmax(content + convert_mask(whole_row, "additive", "additive"))[..
 # ### Batch first or time first
 #
 # `np.swapaxes(x, 0, 1)` converts in both directions. *A common mistake*, measured above, is
-# `reshape`: it gives the same shape, with mixed texts. If it is not converted, $(T, B, D)$ lets the
-# tokens of one position attend to each other across texts.
+# `reshape`, which gives the same shape, with mixed texts. An array $(T, B, D)$ that is not
+# converted lets the tokens of one position attend to each other across texts.
 
 # %%
 back = np.swapaxes(late, 0, 1)
@@ -321,9 +322,9 @@ assert not close(one, both)
 # %% [markdown]
 # ### Weight matrices: (in, out) or (out, in)
 #
-# torch stores (out, in) and computes `x @ W.T`; GPT-2's file and this book have (in, out). A matrix
-# of $D\times 4D$ in the wrong order raises an error. A square one, such as most $W_q$ and $W_o$, does
-# not. Biases do not change.
+# torch stores (out, in) and computes `x @ W.T`. GPT-2's file and this book have (in, out). A matrix
+# of $D\times 4D$ in the wrong order raises an error. A square one, such as most $W_q$ and $W_o$,
+# does not. Biases do not change.
 
 # %%
 theirs_q, theirs_k = W_q.T, W_k.T
@@ -334,9 +335,9 @@ assert close(by_hand, x[0] @ theirs_q.T) and not close(by_hand, x[0] @ theirs_q)
 # %% [markdown]
 # ### Fused QKV projections: all of q first, or head by head
 #
-# `split_fused` takes a projection apart, `join_fused` makes one, along the last axis; a file's (out,
-# in) is transposed first. Here `"3HK"` is `"q|k|v"`, and `"H3K"` goes head by head. Falcon-40B has a
-# third order: each group's queries, key, value.
+# `split_fused` takes a projection apart and `join_fused` makes one, along the last axis. A matrix
+# (out, in) of a file is transposed first. Here `"3HK"` is `"q|k|v"`, and `"H3K"` goes head by head.
+# Falcon-40B has a third order, each group's queries, key and value.
 
 # %%
 show_source(join_fused)
@@ -348,8 +349,9 @@ assert close(join_fused(W_q, W_k, W_v, "3HK", H), ours)  # MPT's word for the sa
 # %% [markdown]
 # ### Norm gains: stored as g or as w
 #
-# Gemma 1 to 3 store $w$ and multiply by $1+w$; LLaMA and Gemma 3n store $g$. They begin at 0 or at 1.
-# Their mean shows which of the two it is until training moves it, as in these random models.
+# Gemma 1 to 3 store $w$ and multiply by $1+w$. LLaMA and Gemma 3n store $g$. Before training $w$ is
+# 0 and $g$ is 1, so the mean shows which of the two is stored, as in these random models. Training
+# moves it.
 
 # %%
 from pathlib import Path
@@ -370,8 +372,8 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 # - **How do I convert interleaved RoPE weights into half-split ones?** Call
 #   `rope_convert_weights(W_q, H)`, and for $W_k$ with its own number of heads. In each head the even
 #   rows (from 0) come first. [RoPE pairs](#rope-pairs-interleaved-or-half-split)
-# - **What do I do if T5's table is read with the other sign?** Change the sign, or the table:
-#   `flip_table(table, "t5")`. For a decoder's only the sign helps.
+# - **What do I do if T5's table is read with the other sign?** Change the sign, or flip the table
+#   with `flip_table(table, "t5")`. For a decoder's table only the sign helps.
 #   [T5 buckets](#t5-buckets-which-half-is-the-past)
 # - **Does a wrong convention raise an error?** No, none of these twelve mistakes does, since every
 #   shape is right. Between a quarter and all of the attention goes to other keys.
@@ -380,9 +382,9 @@ assert close(weigh(dots(*heads(by_hand, W_q, W_k)), past), right["gains"])
 #   [DeBERTa's table](#the-position-to-content-distance-of-deberta) has no mirror image.
 #   [ALiBi by key](#alibi-by-key-position-bloom-and-mpt) needs a causal mask. An
 #   [additive mask](#attention-masks-may-attend-or-blocked) of $-10^9$ does not block a whole row.
-# - **What must I compare?** Weights or outputs, of random numbers, at many positions. At distance 0
-#   RoPE's layouts agree ([exercise 1](#exercise-1-a-layout-test-that-cant-fail)). A symmetric table
-#   hides its sign. [Tables](#relative-position-tables-i-j-or-j-i)
+# - **What must I compare?** Compare weights or outputs, of random numbers, at many positions. At
+#   distance 0 RoPE's layouts agree ([exercise 1](#exercise-1-a-layout-test-that-cant-fail)). A
+#   symmetric table hides its sign. [Tables](#relative-position-tables-i-j-or-j-i)
 
 # %% [markdown]
 # ## Exercises
