@@ -40,8 +40,8 @@ plt.show()
 # T5 learns 32 numbers per head, one for each bucket of distances, and the last bucket never ends
 # ([chapter 33](33_t5.ipynb)). ALiBi learns none; its straight line has a fixed slope
 # ([chapter 35](35_alibi.ipynb)). Between them are all schemes in which *the bias is a function of
-# the distance*, $b_{ij} = g(|i-j|)$ for a query at $i$ and a key at $j$, *with a few numbers per
-# head*.
+# the distance with a few numbers per head*. For a query at $i$ and a key at $j$ it is
+# $b_{ij} = g(|i-j|)$.
 #
 # What does the shape of the curve do? Let all scores be equal, so that only position decides. At
 # distance $\delta$ the weight, divided by the weight at distance 0, is
@@ -515,9 +515,9 @@ plt.show()
 # - **What must a cache store?** Only positions. But FIRE needs the query's own position. Beyond $L$
 #   it stretches each row differently, so a diagonal has more than one number.
 #   [FIRE](#fire-distance-as-a-fraction-of-the-querys-position).
-# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm, ALiBi as the
-#   limit $c\to 0$, and T5's 32 causal buckets (with 62 ReLUs, exactly on whole distances).
-#   [FIRE contains](#fire-contains-kerple-alibi-and-t5-second-reading).
+# - **How general is FIRE?** For queries up to $L$ it contains KERPLE's logarithm and ALiBi as the
+#   limit $c\to 0$. With 62 ReLUs it also contains T5's 32 causal buckets, exactly on whole
+#   distances. [FIRE contains](#fire-contains-kerple-alibi-and-t5-second-reading).
 
 # %% [markdown]
 # ## Exercises

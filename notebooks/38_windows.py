@@ -33,9 +33,9 @@ plt.show()
 #
 # ## Two distances in a window: why one number is not enough
 #
-# Cut an image into windows of $h$ rows and $w$ columns of pixels (or of patches, small squares of
-# pixels), and let each pixel attend to the pixels of its own window. A bias may distinguish near
-# from far, as [T5's](33_t5.ipynb) does. A first attempt numbers the pixels row by row and takes the
+# Cut an image into windows of $h$ rows and $w$ columns of pixels, or of patches (small squares of
+# pixels). Let each pixel attend to the pixels of its own window. A bias may distinguish near from
+# far, as [T5's](33_t5.ipynb) does. A first attempt numbers the pixels row by row and takes the
 # distance $i-j$, as in a sentence. **Predict**, for 2 rows of 3 pixels: which pairs of pixels have
 # $i-j=1$?
 

@@ -116,8 +116,8 @@ assert equal(R_3 @ q, turn(q, 3)) and equal(q @ R_3, turn(q, -3))
 # ### A common mistake: queries and keys rotated the wrong way
 #
 # Suppose a program turns queries *and* keys clockwise. Which of five checks find it? The cell
-# checks that lengths are kept, that position 0 is unchanged, that two turns add up, that scores
-# depend only on $m - n$, and that one vector gets its known answer.
+# checks that lengths are kept, position 0 is unchanged, two turns add up, scores depend only on
+# $m - n$, and one vector gets its known answer.
 
 
 # %%
@@ -170,9 +170,9 @@ assert not np.isclose(one_side[2, 1], one_side[3, 2], rtol=0, atol=0.01)
 #
 # A **KV cache** (key-value cache) keeps the keys and values of earlier tokens, so that a decoder
 # computes one new query, key and value per step ([chapter 63](63_decoding.ipynb)). First we take
-# all six tokens in one call, with a causal mask. This is what the decoder must reproduce.
-# **Predict** which of three caches lets it do so: keys rotated as they arrive, unrotated keys that
-# are rotated at each step, or rotated keys that are rotated again at each step.
+# all six tokens in one call, with a causal mask. This is what the decoder must reproduce. The cache
+# may keep keys that were rotated on arrival, unrotated keys that are rotated at each step, or
+# rotated keys that are rotated again. **Predict** which are right.
 
 # %% fold="output"
 rng = np.random.default_rng(0)

@@ -6,12 +6,12 @@
 # 30 minutes. Needs [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** RoPE rotates queries and keys, its scores do not fade with distance, and values
-# pass unrotated. Each variant here changes one of these. xPos makes scores fade: it multiplies a
-# query by a factor that shrinks with its position and a key by one that grows, so that their product
-# falls with the distance. You also meet rotated values, PoPE, PaTH and Selective RoPE. At the end you know
-# what each variant may keep in a KV cache, where xPos overflows, and which mistakes make a score
-# depend on absolute positions again.
+# **In this chapter.** RoPE rotates queries and keys, its scores do not fade with distance, and
+# values pass unrotated. Each variant here changes one of these. xPos makes scores fade. It
+# multiplies a query by a factor that shrinks with its position and a key by one that grows, so
+# their product falls with the distance. You also meet rotated values, PoPE, PaTH and Selective
+# RoPE. At the end you know what each variant may keep in a KV cache, where xPos overflows, and
+# which mistakes make a score depend on absolute positions again.
 
 # %% fold="input" alt="Left: the scores of RoPE and xPos over distances up to 1,500. RoPE's score keeps oscillating; xPos falls and becomes smooth. Right: one attention output while the text moves. Rotated values give an output that rotates; if it is rotated back, it stays."
 import matplotlib.pyplot as plt
@@ -37,9 +37,9 @@ plt.show()
 # output of attention as the text moves, first with rotated values ("turned"), then with their sum
 # rotated back as well. The chapter builds both.
 #
-# Write each pair of a query or key as one complex number, $q_c$ and $k_c$. The score $s$ of RoPE for
-# a query at $i$ and a key at $j$, with $n=i-j$ and $K$ components per head, is a sum of clock hands,
-# each with its own frequency $\theta_c$ ([chapter 40](40_rope_derived.ipynb)):
+# Write each pair of a query or key as one complex number, $q_c$ and $k_c$. Let the query be at $i$
+# and the key at $j$, with $n=i-j$ and $K$ components per head. RoPE's score $s$ is a sum of clock
+# hands, each with its own frequency $\theta_c$ ([chapter 40](40_rope_derived.ipynb)):
 #
 # $$\sqrt K\,s(n)=\mathrm{Re}\sum_c q_c\,\overline{k_c}\;e^{in\theta_c}$$
 

@@ -155,8 +155,8 @@ for base in (10, 13, 16):
 # This is Su's argument (2023) for the change of base, which was proposed for use without training.
 # Our network *adds*, and for it the ranking is reversed: 874.5 is right up to the factor 2, but
 # 735.0 is not. The catch is that the digits 10 to 15 are new. For RoPE this need not be a flaw,
-# since its "digits" are angles on a circle, and a clock hand that has been all the way round meets
-# no new angles.
+# since its "digits" are angles on a circle. A clock hand that has been all the way round meets no
+# new angles.
 #
 # ## RoPE is a number system
 #
