@@ -48,8 +48,9 @@ plt.show()
 #
 # $$\frac{w(\delta)}{w(0)} = e^{\,g(\delta)}\qquad\text{with}\quad g(0)=0$$
 #
-# A line $-m\delta$ becomes a geometric sequence $(e^{-m})^\delta$, a square $-a\delta^2$ becomes the
-# bell of Gauss, and a logarithm $-p\ln(1+a\delta)$ becomes a **power law**, $(1+a\delta)^{-p}$.
+# A line $-m\delta$ becomes a geometric sequence $(e^{-m})^\delta$, a square $-a\delta^2$ becomes a
+# Gaussian bell curve, and a logarithm $-p\ln(1+a\delta)$ becomes a **power law**,
+# $(1+a\delta)^{-p}$.
 
 # %%
 delta = far[0]
@@ -63,7 +64,7 @@ for name, law in (
     assert np.isclose(w[64] / w[0], np.exp(-4), rtol=0, atol=1e-14)  # where the curves meet
 
 # %% [markdown]
-# All curves of the figure above meet at distance 64, where a key has $e^{-4}$ of the weight of the
+# Four curves of the figure above meet at distance 64, where a key has $e^{-4}$ of the weight of the
 # nearest. Sandwich, which has no number to set, nearly meets them. **Predict**: with 1,025 equal
 # keys, what share of the weight is at distance 64 or more for the square, the line, the root and
 # the logarithm?
@@ -169,9 +170,9 @@ print(f"a = 1e-12, distance 100: slope by p {by_p:.0e}, by a {by_a:.0f}")
 
 # %% [markdown]
 # If $a = 0$, the bias is 0 at every distance, and so is its slope with respect to $p$. Only a
-# change of $a$ helps. NVIDIA's NeMo once had $a$ as a *constant* 0, so the head had no position and
-# its factor got no gradient. A first repair drew $a$ at random. A reviewer called this unstable and
-# asked for 1 ([PR 6666](https://github.com/NVIDIA-NeMo/Speech/pull/6666)).
+# change of $a$ can leave this point. NVIDIA's NeMo once had $a$ as a *constant* 0, so the head had
+# no position and its factor got no gradient. A first repair drew $a$ at random. A reviewer called
+# this unstable and asked for 1 ([PR 6666](https://github.com/NVIDIA-NeMo/Speech/pull/6666)).
 #
 # The [authors' code](https://github.com/chijames/KERPLE/blob/25be3d7/megatron/mpu/layers.py) draws
 # $p$ from 0 to 2 and $a$ from 0 to 1, one pair per head for all layers. Before each use it raises
@@ -262,7 +263,7 @@ assert np.allclose(product, third, rtol=0, atol=1e-12)
 # %% [markdown]
 # At distance 0 all cosines are 1, so $d/2$ is subtracted. Note the **1** under the sum: the
 # sinusoidal encoding begins at $n=0$, with a frequency of 1. The last lines of the cell shrink the
-# positions by this factor and so obtain the bias as an inner product.
+# positions by $\mathrm{base}^{-2/d}$, and so obtain the bias as an inner product.
 
 # %% alt="Sandwich's bias of the flattest head over distance, on a log axis, with a straight line. The curve follows the falling line with ripples; its first rise comes after 13."
 steps = np.arange(1, 1025)
@@ -499,9 +500,9 @@ plt.show()
 # %% [markdown]
 # ## In short
 #
-# - **Which sign do these biases have, and where are they added?** KERPLE's and Sandwich's are 0 at
-#   distance 0 and negative elsewhere, and equal for past and future. FIRE's network may give any
-#   sign. All are added after the division by $\sqrt K$.
+# - **Which sign do these biases have, and where are they added?** KERPLE's and Sandwich's biases
+#   are 0 at distance 0 and negative elsewhere, and equal for past and future. FIRE's network may
+#   give any sign. All are added after the division by $\sqrt K$.
 #   [KERPLE](#kerple-two-trained-numbers-per-head).
 # - **Does a symmetric ALiBi tell left from right in an encoder?** No. Two slopes or half a step solve
 #   it. [ALiBi in an encoder](#alibi-in-an-encoder-symmetric-bias-two-slopes-or-half-a-step).

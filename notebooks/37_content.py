@@ -200,8 +200,8 @@ assert np.allclose(wide_q @ wide_k.T, left_side, rtol=0, atol=1e-11)
 
 # %% [markdown]
 # A kernel divides by the square root of the width that it is given, here $K + 2 = 8$. So multiply
-# the query by that square root first. **Predict**: what happens to the slope of the bias if you
-# forget this?
+# the query, with its extra components, by that square root first. **Predict**: what happens to the
+# slope of the bias if you forget this?
 
 # %% fold="output"
 expected = attention(q, k, v, mask, forgetting_bias(c, c))[0]
@@ -420,8 +420,8 @@ assert np.allclose(cope_bias(q5, s5, e5, five)[five], by_loops[five], rtol=0, at
 # ## CoPE counts sentences
 #
 # If the gates open only at full stops, the position of a key is the number of full stops from it to
-# the query. It counts sentences back. A table that favours row 1 then gives a head that looks at
-# the sentence before, at any distance.
+# the query. This position counts sentences back. A table that favours row 1 then gives a head that
+# looks at the sentence before, at any distance.
 
 # %% alt="Left: for each pair of words, the number of full stops from key to query, in blocks from 0 to 3. Right: weights of the head that favours count 1. Each word attends to the whole sentence before its own, if there is one; a full stop attends to its own sentence."
 seen = causal_mask(at, at)
@@ -474,7 +474,7 @@ assert np.abs(late - z)[three].min() > 0.5
 # The score becomes $(q\cdot k + z)/\sqrt K$ in the released code
 # ([RAM e6f051f](https://github.com/facebookresearch/RAM/blob/e6f051f/projects/cope/src/cope/context_position.py)),
 # unless a flag, `cope-nodiv`, says otherwise. It is $q\cdot k/\sqrt K + z$ in the listing of the
-# paper's appendix B, which x-transformers follows. In both codes the gates have the scaled scores.
+# paper's appendix B, which x-transformers follows. In both codes the gates use the scaled scores.
 # So the two forms differ by a factor $\sqrt K$ on the table. A model can learn either, but weights
 # trained with one don't fit the other. Our function leaves the scale to the caller.
 

@@ -106,7 +106,7 @@ for head, i in np.ndindex(H, h * w):
 # ### Symmetries of the index (second reading)
 #
 # The matrix has three regularities. Exchanging query and key negates the offset, so the two numbers
-# are equally far from the middle. Rotating the window by 180° also negates it. Third, an offset
+# are equally far from the middle. Rotating the window by 180° also negates it. Finally, an offset
 # occurs once for each place where it fits into the window. With $N=(2h-1)(2w-1)$:
 #
 # $$I+I^\top=N-1,\qquad I^{\text{turned}}=I^\top,\qquad
@@ -532,15 +532,16 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 # %% [markdown]
 # ## In short
 #
-# - **What is `relative_position_index`?** It is the row of a trained table for each offset, query
-#   minus key: $(\Delta y+h-1)(2w-1)+\Delta x+w-1$. For 2×3 it begins `7 6 5 2 1 0`. [Numbering the
-#   offsets](#swins-relative_position_index-numbering-the-offsets).
-# - **Why $2w-1$, and not $2h-1$?** One step down must skip all offsets of a row. On squares both are
-#   equal. On 2×3 the wrong factor uses 11 of 15 rows, without an error.
+# - **What is `relative_position_index`?** It gives each offset, query minus key, its row in a
+#   trained table: $(\Delta y+h-1)(2w-1)+\Delta x+w-1$. For 2×3 it begins `7 6 5 2 1 0`.
+#   [Numbering the offsets](#swins-relative_position_index-numbering-the-offsets).
+# - **Why $2w-1$, and not $2h-1$?** One step down must skip all offsets of a row. On squares both
+#   factors are equal. On 2×3 the wrong factor uses 11 of 15 rows, without an error.
 #   [Height for width](#a-common-mistake-height-for-width-in-the-index).
-# - **What is divided by $\sqrt K$?** In Swin, MViT and SAM only $q\cdot k$. Position terms are added
-#   after that, and the terms of MViT and SAM use the undivided query. Swin-2 has cosines and no
-#   $\sqrt K$. [Two short tables](#decomposed-relative-positions-two-short-tables-mvit-sam).
+# - **What is divided by $\sqrt K$?** In Swin, MViT and SAM only $q\cdot k$ is divided. Position
+#   terms are added after that, and the terms of MViT and SAM use the undivided query. Swin-2 has
+#   cosines and no $\sqrt K$.
+#   [Two short tables](#decomposed-relative-positions-two-short-tables-mvit-sam).
 # - **What does it cost?** Swin copies $(hw)^2$ numbers per head from a view on the table, without an
 #   index. Two tables need $L\,(h+w)$ products instead of $L\,S$. There is nothing to cache.
 #   [Strided view](#reading-the-bias-table-through-a-strided-view).
@@ -560,7 +561,7 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 # ### Exercise 1: A bias that cannot distinguish mirror images
 #
 # Average Swin's table over $\Delta x$ and $-\Delta x$. Show that for $q=k=v=z$ a mirrored window
-# then has mirrored outputs, but does not with the original table.
+# then has mirrored outputs. Show also that with the original table it does not.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -624,7 +625,7 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # <details><summary>Hint 1</summary>
 #
-# `np.abs(np.arange(1 - n, n))` for each axis, then an outer sum.
+# Take `np.abs(np.arange(1 - n, n))` for each axis, then an outer sum.
 #
 # </details>
 #
@@ -654,7 +655,7 @@ assert abs(forgot[8] - kept[8]) > 0.5 and np.isclose(forgot[-1], small[-1], rtol
 #
 # <details><summary>Hint 1</summary>
 #
-# `np.linalg.lstsq` with six columns, one for each row and one for each column of a grid of 3×3.
+# Use `np.linalg.lstsq` with six columns, one for each row and one for each column of a grid of 3×3.
 #
 # </details>
 #

@@ -97,10 +97,10 @@ print(f"m = 10, n = 0: {scores[10, 0]:.6f}, with the wrong sign {q @ turn(k, 10)
 
 # %% [markdown]
 # The figure at the top shows this product for all positions from 0 to 26. Its 729 scores fall on 53
-# values, one for each distance $m - n$. It is not symmetric. A key 10 positions in the past and one
-# 10 positions in the future get different scores, and $R_{m-n}k$ instead of $R_{n-m}k$ exchanges
-# the two. A row vector *times* $R_m$ also turns the wrong way, because the matrix belongs to the
-# left of a column.
+# values, one for each distance $m - n$. The map is not symmetric. A key 10 positions in the past
+# and one 10 positions in the future get different scores, and $R_{m-n}k$ instead of $R_{n-m}k$
+# exchanges the two. A row vector *times* $R_m$ also turns the wrong way, because the matrix belongs
+# to the left of a column.
 
 # %%
 for distance in range(-26, 27):
@@ -138,7 +138,7 @@ def checks_passed(sign):
 
 
 # %% [markdown]
-# **Predict** the column of the wrong way.
+# **Predict** the column "wrong way".
 
 # %% fold="output"
 right, wrong = checks_passed(1), checks_passed(-1)
@@ -230,9 +230,9 @@ assert np.array_equal(keys, k_all) and np.array_equal(one_query, q_all[:, :, 5:]
 # ### Translation tests, and cross-attention
 #
 # Scores depend only on distances, so a text may start anywhere: moving queries and keys by 100
-# positions changes no output. Moving only the keys changes it. This matters in cross-attention,
-# where queries and keys have positions in two different sequences. RoPE is meaningful there only if
-# both count the same thing, such as the time of two tracks of one video.
+# positions changes no output. Moving only the keys changes the output. This matters in
+# cross-attention, where queries and keys have positions in two different sequences. RoPE is
+# meaningful there only if both count the same thing, such as the time of two tracks of one video.
 
 # %%
 later = at + 100

@@ -165,9 +165,9 @@ assert wrong[1] > 1.9 * wrong[0]  # the same distance
 # ## xPos overflow and the KV cache: fix the centre
 #
 # A key at $j=40{,}000$ is multiplied by $\zeta_0^{-78}$, which is more than float32 can represent,
-# and a query's factor is equally small. So positions are counted from a **centre** $\mu$. It
-# cancels in the score, as any shift does: $(i-\mu)-(j-\mu)=i-j$. The package refuses factors that
-# would not fit.
+# and a query's factor there is correspondingly small. So positions are counted from a **centre**
+# $\mu$. It cancels in the score, as any shift does: $(i-\mu)-(j-\mu)=i-j$. The package refuses
+# factors that would not fit.
 
 # %%
 try:
@@ -548,7 +548,7 @@ plt.show()
 #
 # <details><summary>Hint 2</summary>
 #
-# $\sigma=2000\,\ln\zeta_3/\ln\tfrac12$.
+# The result is $\sigma=2000\,\ln\zeta_3/\ln\tfrac12$.
 #
 # </details>
 #

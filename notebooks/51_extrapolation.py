@@ -113,9 +113,9 @@ assert np.allclose(u[1:], [100, 10, 1], rtol=0, atol=1e-3) and slopes[0] == 0 an
 #
 # ### Interpolation: squeeze the range
 #
-# Divide by 2. Then three digits suffice for 0 to 1999, if the last one may have a half. For
-# example, 1749 becomes 874.5, with the digits [8, 7, 4.5]. The encoding that used to mean 749 now
-# stands for 1498.
+# Divide by 2. Then three digits suffice for 0 to 1999, if the last one may be a multiple of one
+# half. For example, 1749 becomes 874.5, with the digits [8, 7, 4.5]. The encoding that used to mean
+# 749 now stands for 1498.
 
 # %%
 halved = to_digits(np.arange(2000) / 2, 10, 3)
@@ -417,7 +417,7 @@ print("\nfactors:", dict(zip(ns, log_n_scale(ns, 512).round(3).tolist(), strict=
 # the opposite of the aim. The first preprint of YaRN also had the direction of this effect
 # backwards, as its authors
 # [said](https://github.com/jquesnelle/yarn/blob/349d569839247a6a6ee9184cba070b1777fe2052/Errata.md).
-# A larger factor sharpens any scores. Multiply them by $\lambda$. As above,
+# A larger factor sharpens the softmax of any scores. Multiply the scores by $\lambda$. As above,
 # $H = \ln Z - \lambda\,\bar z$, with the weighted mean $\bar z = \sum_j w_j z_j$. The derivative of
 # $\ln Z$ is $\bar z$. The derivative of $\bar z$ is the weighted variance
 # $\mathrm{Var}_w = \sum_j w_j z_j^2 - \bar z^2$, since $dw_j/d\lambda = w_j(z_j - \bar z)$. So
@@ -554,8 +554,8 @@ print(f"for each ln n: 0.1, or {slope:.3f} with L0 = 8192")
 
 # %% [markdown]
 # The code calls this factor a temperature, but it multiplies, so it is one over a temperature. At
-# distant positions both factors grow with $\ln n$, at nearly the same rate. The factor belongs to
-# the query, so keys are cached as they are.
+# distant positions it grows with $\ln n$, at nearly the same rate as the log-n factor. The factor
+# belongs to the query, so keys are cached as they are.
 #
 # Read other code with care. In transformers 5.23.0 Ministral 3 uses $i$ instead of $i + 1$, on
 # layers that have RoPE. Inkling has no steps, $1 + 0.1\,\ln\max(n/T, 1)$ with $n = i + 1$, and also
@@ -574,8 +574,8 @@ rope_in_layer = [int((layer + 1) % 4 != 0) for layer in range(8)]
 print("no_rope_layers:", rope_in_layer)
 
 # %% [markdown]
-# *A common mistake* is to misread the setting `no_rope_layers`. It contains the last line, and a 1
-# means that the layer *has* RoPE
+# *A common mistake* is to misread the setting `no_rope_layers`. The last line of the output is what
+# it contains, and a 1 means that the layer *has* RoPE
 # ([transformers #43756](https://github.com/huggingface/transformers/issues/43756)). SmolLM3 also
 # has this setting. Cohere 2, and EXAONE 4 if it has windows, have RoPE in the layers with a window
 # and none in the others.

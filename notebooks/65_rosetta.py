@@ -152,8 +152,8 @@ plots.forgotten_conventions(first, list(shares.values()))
 plt.show()
 
 # %% [markdown]
-# Blue maps have the right convention, and red maps forgot it. Rows are queries. The shares are
-# means over both heads and both texts.
+# Blue maps use the right convention, and red maps use the other one. Rows are queries. The shares
+# are means over both heads and both texts.
 #
 # ## Each conversion with a test
 #
@@ -349,9 +349,9 @@ assert close(join_fused(W_q, W_k, W_v, "3HK", H), ours)  # MPT's word for the sa
 # %% [markdown]
 # ### Norm gains: stored as g or as w
 #
-# Gemma 1 to 3 store $w$ and multiply by $1+w$. LLaMA and Gemma 3n store $g$. Before training $w$ is
-# 0 and $g$ is 1, so the mean shows which of the two is stored, as in these random models. Training
-# moves it.
+# Gemma 1 to 3 store $w$ and multiply by $1+w$. LLaMA and Gemma 3n store $g$. $w$ begins at 0 and
+# $g$ at 1. Until training moves them, their mean shows which of the two is stored, as in these
+# random models.
 
 # %%
 from pathlib import Path
