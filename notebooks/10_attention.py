@@ -264,9 +264,9 @@ plt.show()
 
 # %% [markdown]
 # The standard deviation is $\sqrt{d_k}$. After division by $\sqrt{d_k}$ it is 1 for every width. With
-# $d_k = 64$, the head dimension in "Attention is all you need" (Vaswani et al. 2017, below "the paper"),
-# raw scores have a standard deviation of 8. *Predict*: with 16 keys and such scores, how large is the
-# largest weight?
+# $d_k = 64$, the head dimension in "Attention is all you need" (Vaswani et al. 2017, called "the paper"
+# below), raw scores have a standard deviation of 8. *Predict*: with 16 keys and such scores, how large is
+# the largest weight?
 
 # %% fold="output"
 normal = rng.standard_normal((2000, 16))
@@ -393,7 +393,7 @@ assert looks == ["love", "I"]
 
 # %% [markdown]
 # Do two small matrices give a different model from one large $W^q$ whose result is cut in two? Column $c$
-# of $XW$ depends only on column $c$ of $W$, so both are the same arithmetic:
+# of $XW$ depends only on column $c$ of $W$, so both do the same arithmetic:
 #
 # $$
 # X\,[\,W^{q,1} \;\; W^{q,2}\,] = [\,XW^{q,1} \;\; XW^{q,2}\,]
@@ -628,7 +628,8 @@ assert np.spacing(np.float32(1e9)) == 64 and np.spacing(1e15) == 0.125
 # is $-\infty$, and the weights are NaN. In NumPy none of this raises an error. If some key of the row is
 # visible, all these weights agree: a masked one is exactly 0.
 #
-# In the package a masked row is zero, in weights and output. The other rows are as without padding.
+# In the package a fully masked row is zero, in weights and output. The other rows are the same as without
+# padding.
 
 # %%
 with np.errstate(over="ignore", invalid="ignore"):

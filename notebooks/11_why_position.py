@@ -7,10 +7,10 @@
 
 # %% [markdown]
 # **In this chapter.** "Dog bites man" and "man bites dog" consist of the same words. Without information
-# about positions, a **positional encoding**, an attention layer cannot tell the two sentences apart. You
-# prove this, and you see that with a mask which hides later words it can. Then you find the four places
-# in a layer where position can enter, test eight simple encodings, and measure which layers can answer
-# "who bites?". At the end you can say why and where a Transformer needs positions.
+# about positions, which a **positional encoding** gives, an attention layer cannot tell the two sentences
+# apart. You prove this, and you see that a layer with a mask which hides later words can. Then you find
+# the four places in a layer where position can enter, test eight simple encodings, and measure which
+# layers can answer "who bites?". At the end you can say why and where a Transformer needs positions.
 
 # %% fold="input" alt="Heat maps of the outputs for dog bites man and for man bites dog, with their means below. Lines lead each word to its place in the other order. Each word keeps its row of eight numbers, and the two means are equal."
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ plt.show()
 #
 # "Dog bites man" is not news; "man bites dog" is. The figure at the top feeds both to an attention layer
 # with random matrices. Each row is the output for one word, a vector of eight numbers. Each word keeps
-# its output, so the dog that bites and the dog that is bitten are one vector.
+# its output, so the dog that bites and the dog that is bitten get the same vector.
 #
 # To prove this for every reordering, write reorderings as matrices. A **permutation matrix** $P$ has a
 # single 1 in each row and in each column, and zeros elsewhere. $PX$ has the rows of $X$ in a different
@@ -141,8 +141,8 @@ plt.show()
 
 # %% [markdown]
 # Every word now has a different output in the other sentence, and the two means differ. The words move
-# but the mask stays in place. In first position "dog" attends only to itself. In last position it attends
-# to the whole sentence.
+# but the mask stays in place. In the first position "dog" attends only to itself. In the last position it
+# attends to the whole sentence.
 #
 # How much does an output row show of the order? It is a weighted sum over the tokens up to its own. So
 # after one layer it depends on *which* words came before, and not *in which order*. We swap the first two
@@ -258,7 +258,7 @@ for name, door in doors.items():
 # added at place 1. It is **relative** if a score depends on positions only through the distance of query
 # and key, as with the bias above. RoPE, the rotation at place 2, is both: each vector is rotated by its
 # own position, yet the scores depend only on the distance ([chapter 40](40_rope_derived.ipynb)). A vector
-# at place 1 is mostly added only once, before the first layer. Places 2 to 4 are inside attention, so
+# at place 1 is usually added just once, before the first layer. Places 2 to 4 are inside attention, so
 # there position enters again in every layer that uses it.
 #
 # ### Why there are no other places (second reading)

@@ -42,7 +42,7 @@ plt.show()
 #
 # **The idea** is called **online softmax**. Keep the largest score *so far*, $m$, and take both sums
 # relative to it: $\ell = \sum e^{s_j - m}$, $o = \sum e^{s_j - m} v_j$. When a larger score arrives, both
-# sums were taken with the wrong $m$, but wrong by a known factor:
+# sums were taken with the wrong $m$, and are off by a known factor:
 # $e^{s_j - m'} = e^{s_j - m}\, e^{m - m'}$. So multiply and continue:
 #
 # $$
@@ -299,8 +299,8 @@ for layers in (1, 2, 3, 4):
 # %% [markdown]
 # Sinks do not lengthen the reach: they come first, so they see no later token. Layers of chunks never
 # reach beyond their chunk, no matter how many there are. Llama 4 puts a layer that sees everything after
-# every three ([chapter 51](51_extrapolation.ipynb)). All this is what *can* travel. How much of it
-# arrives, training decides.
+# every three ([chapter 51](51_extrapolation.ipynb)). All this says how far information *can* travel. How
+# much of it arrives, training decides.
 #
 # ## Evicting keys from the KV cache
 #
@@ -488,8 +488,8 @@ for sink in (0, 20):
     assert np.array_equal(got, without) == (sink == 0)
 
 # %% [markdown]
-# With such scores a kernel that ignores the sink passes a test with 0. In TransformerEngine a form for
-# several devices refused learned sinks, and behind that refusal it ignored them. It gave the output
+# With such scores a kernel that ignores the sink passes a test with 0. In TransformerEngine a version for
+# several devices refused learned sinks, and the code behind that check ignored them. It gave the output
 # without a sink, and a gradient of exactly 0
 # ([#3551](https://github.com/NVIDIA/TransformerEngine/pull/3551)). Test with a sink as high as the
 # scores, here 20.

@@ -684,8 +684,8 @@ plt.show()
 #   variance $1/D$ are multiplied by $\sqrt D$ first.
 #   [Adding the encoding](#adding-the-encoding-to-scaled-token-embeddings).
 # - **Does it work beyond the training length, and in 16 bits?** It can be computed everywhere. What a
-#   model learned about it need not hold there. Only the finished encoding may be 16 bits: bfloat16
-#   mixes up positions from 257 on. [Beyond the training
+#   model learned about it need not hold there. Only the finished encoding may be rounded to 16
+#   bits: positions in bfloat16 are mixed up from 257 on. [Beyond the training
 #   length](#sinusoidal-encodings-beyond-the-training-length),
 #   [precision](#precision-float16-and-bfloat16).
 

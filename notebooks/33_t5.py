@@ -254,7 +254,7 @@ assert spans["decoder"] == f"{alone} {near} {far}".split()
 # 16, 23, 32, 46, 64 and 91. In the decoder, 0 to 15 have their own buckets, and further buckets
 # open at 16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99 and 113.
 #
-# The figure at the top draws them. On its logarithmic axis the steps from $e$ on are about equally
+# The figure at the top shows them. On its logarithmic axis the steps from $e$ on are about equally
 # wide. Except for rounding, their edges lie on the dashed line $e+(h-e)\ln(n/e)/\ln(M/e)$.
 #
 # ### max_distance is not a cut-off
@@ -359,7 +359,7 @@ print("\nshapes:", six.shape, looked_up.shape, heads_first.shape[1:], heads_firs
 assert np.array_equal(heads_first[0], t5_bias(table, six)) and heads_first.shape == (1, 3, 6, 6)
 
 # %% [markdown]
-# The matrix of bucket numbers is the same after each training step, and the bias is not. If you
+# The matrix of bucket numbers is the same after each training step, but the bias is not. If you
 # cache one of the two, cache the bucket numbers.
 #
 # ## What 32 buckets can express
@@ -823,7 +823,7 @@ assert np.allclose(by_blocks, attention(q, k, v, bias=t5_bias(table, six))[0], r
 # %% [markdown]
 # ### T5's bias in other models: MPNet, UMT5, LayoutLMv3, WavLM
 #
-# All of these have our buckets, fed with $j-i$:
+# All of these have our buckets, computed from $j-i$:
 #
 # | where | what differs from `t5_bias` with divided scores |
 # |---|---|

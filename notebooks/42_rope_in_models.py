@@ -6,10 +6,10 @@
 # 30 minutes. Needs [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
-# **In this chapter.** Released models that use RoPE differ in what they rotate: all components of a head or a part, paired
-# in one of two layouts, at different speeds in different layers, or not at all in some. A wrong choice raises no error,
-# and the text often stays fluent. Most choices are written in a file, config.json, in words that differ from model to
-# model. You compute each variant, learn which test finds which mistake, and read a configuration with one function.
+# **In this chapter.** Released models that use RoPE differ in what they rotate: all components of a head or only some,
+# paired in one of two layouts, at different speeds in different layers, or not at all in some. A wrong choice raises no
+# error, and the text often stays fluent. Most choices are written in a file, config.json, in words that differ from model
+# to model. You compute each variant, learn which test finds which mistake, and read a configuration with one function.
 
 # %% fold="input" alt="The 16 components of a head, half of them rotated in four ways, with pairs joined by arcs and coloured by frequency. Partial pairs stay in the first half of the head. Proportional pairs of the half layout reach across the head and rotate faster."
 import matplotlib.pyplot as plt
@@ -32,8 +32,8 @@ plt.show()
 # ## Partial RoPE and proportional RoPE (p-RoPE)
 #
 # RoPE rotates pair $c$ of a head of head dimension $K$ by the angle $i\,\theta_c$ at position $i$, with
-# $\theta_c = b^{-2c/K}$ and the base $b$, in configurations `rope_theta` ([chapter 40](40_rope_derived.ipynb)). Many models
-# leave a part of each head unrotated: those components carry content without position. GPT-J rotates 64 of 256
+# $\theta_c = b^{-2c/K}$ and the base $b$, called `rope_theta` in configurations ([chapter 40](40_rope_derived.ipynb)). Many
+# models leave a part of each head unrotated: those components carry content without position. GPT-J rotates 64 of 256
 # components, GPT-NeoX a quarter. The figure shows heads of 16 components, half of them rotated. An arc joins the two
 # components of a pair, and its colour shows the frequency $\theta_c$ in radians per position.
 #
@@ -171,13 +171,13 @@ print("without d off by", np.abs(head_scores(*forgot, "half") - expected).max().
 # %% [markdown]
 # ## QK-norm before or after RoPE
 #
-# Qwen 3 and Gemma 3 divide each head's query and key by their root mean square and multiply with a trained gain
-# (**QK-norm**), *before* they rotate. Llama 4 Scout divides *after* the rotation, without a gain, only in its layers with
-# RoPE. Maverick does not divide at all
+# Qwen 3 and Gemma 3 divide each head's query and key by their root mean square and multiply them by a trained gain
+# (**QK-norm**), *before* they rotate. Llama 4 Scout divides *after* the rotation, without a gain, and only in its layers
+# with RoPE. Maverick does not divide at all
 # ([code](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/llama4/modeling_llama4.py#L331)).
-# HunYuan divides after the rotation, with a gain. Does the order matter? A rotation $R$ keeps the length of a
-# vector, so the division commutes with it. A gain $g$ has one number per component and multiplies component by component,
-# written $g\circ x$. It commutes if it is equal on both components of each pair, here in the half layout:
+# HunYuan divides after the rotation, with a gain. Does the order matter? A rotation $R$ keeps the length of a vector, so
+# the division commutes with it. A gain $g$ has one number per component and multiplies component by component, written
+# $g\circ x$. It commutes if it is equal on both components of each pair, here in the half layout:
 #
 # $$R\,(g\circ x) = g\circ(R\,x)\quad\text{for all } x, R\qquad\Longleftrightarrow\qquad g_c = g_{c+n}$$
 
@@ -264,9 +264,9 @@ plt.show()
 #
 # *A common mistake* is to use one factor for all layers. Gemma 3's 4B model says
 # `"rope_scaling": {"rope_type": "linear", "factor": 8.0}`, and means only the global layers. llama.cpp was reported to
-# use it for both ([issue 14367](https://github.com/ggml-org/llama.cpp/issues/14367)), mlxcel for none
-# ([issue 1340](https://github.com/lablup/mlxcel/issues/1340), where "Output stays fluent").
-# **Predict** $\theta_0$ of layers 4 and 5.
+# use it for both ([issue 14367](https://github.com/ggml-org/llama.cpp/issues/14367)), mlxcel for neither ([issue
+# 1340](https://github.com/lablup/mlxcel/issues/1340), which says "Output stays fluent"). **Predict** $\theta_0$ of layers 4
+# and 5.
 
 # %% fold="output"
 gemma3 = {"model_type": "gemma3_text", "rope_scaling": {"rope_type": "linear", "factor": 8.0}}
@@ -465,8 +465,8 @@ assert np.allclose(a2 * plain - mine, (a2 - 1) * rest, rtol=0, atol=1e-12)  # co
 # Without $a$ the rotated part counts half of what it should. With $a$ on everything the other part counts twice.
 #
 # If the RoPE parameters contain a config key that the function doesn't know, it refuses and names the key: a wrong guess
-# would be fluent and wrong. About a model's code it knows what the lists in its module say. Look up what another model
-# does beside its configuration.
+# would be fluent and wrong. About a model's code it knows only what the lists in its module say. For any other model, look
+# up what its code does beyond the configuration.
 
 # %%
 for config in (
@@ -508,8 +508,8 @@ for config in (
 #   Llama 4 and DeepSeek interleave. So do Meta's files of LLaMA. The configuration seldom says.
 #   [Table of layouts](#interleaved-or-half-layout-which-model-has-which).
 # - **Is QK-norm before or after RoPE?** Before in Qwen 3 and Gemma 3, whose gain must be permuted. Without
-#   a gain (Llama 4 Scout) the order makes no difference. With a gain afterwards (HunYuan) more than the distance counts.
-#   [QK-norm](#qk-norm-before-or-after-rope).
+#   a gain (Llama 4 Scout) the order makes no difference. With a gain afterwards (HunYuan) scores depend on more than the
+#   distance. [QK-norm](#qk-norm-before-or-after-rope).
 # - **Which test finds a wrong RoPE?** Compare scores at a distance, because at distance 0 wrong partners, bases and layouts
 #   agree. Compare layer by layer, with a model that has each kind of layer.
 #   [Wrong partners](#partial-rope-and-proportional-rope-p-rope),

@@ -29,13 +29,13 @@ plt.show()
 # %% [markdown]
 # ## Grouped-query attention (GQA): query heads share keys
 #
-# A decoder keeps the keys and values of all tokens before
-# ([chapter 63](63_decoding.ipynb#kv-cache-size-bytes-per-token)). In the figure $K$ is the head dimension
-# (`head_dim`), the number of components of one key. On the left each query head has its own key and value. Must it?
-# In **grouped-query attention** (GQA) $H$ query heads share $G$ KV heads (`num_key_value_heads`), in groups of $H/G$
-# neighbours. $G=1$ is **multi-query attention** (MQA), and $G=H$ is the usual attention. The panel on the right, with
-# $c$ and $k^R$, is MLA and comes [later](#multi-head-latent-attention-mla-one-short-vector-for-all-heads). With $R_i$
-# for RoPE's rotation at position $i$, query head $h$ at $i$ gives the key at $j$ the score
+# A decoder keeps the keys and values of all earlier tokens ([chapter 63](63_decoding.ipynb#kv-cache-size-bytes-per-token)).
+# In the figure $K$ is the head dimension (`head_dim`), the number of components of one key. On the left each query head has
+# its own key and value. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ KV heads
+# (`num_key_value_heads`), in groups of $H/G$ neighbours. $G=1$ is **multi-query attention** (MQA), and $G=H$ is the usual
+# attention. The panel on the right, with $c$ and $k^R$, shows MLA, which comes
+# [later](#multi-head-latent-attention-mla-one-short-vector-for-all-heads). With $R_i$ for RoPE's rotation at position $i$,
+# query head $h$ at $i$ gives the key at $j$ the score
 #
 # $$s_{hij} = \frac{(R_i\,q_{hi})\cdot(R_j\,k_{gj})}{\sqrt K},\qquad g=\Big\lfloor\frac{hG}{H}\Big\rfloor$$
 

@@ -383,10 +383,10 @@ for name, f in schemes.items():
 assert score(wide, delta, schemes["linear"]).argmax() == 4000
 
 # %% [markdown]
-# Under the last three no distance fits all pairs any more. Ten tokens back costs almost nothing, and from 1000
-# on about a third or more is lost. Linear scaling is the only one of the four that merely renames distances
-# (exercise 4). But three heads made by hand are not a language model: they show what each scheme does to the input of
-# attention, not which one reads best. [Chapter 71](71_study.ipynb) has trained models.
+# Under the last three no distance fits all pairs any more. Ten tokens back almost nothing of the score is lost, and from
+# 1000 on about a third or more. Linear scaling is the only one of the four that merely renames distances (exercise 4). But
+# three heads made by hand are not a language model: they show what each scheme does to the input of attention, not which one
+# reads best. [Chapter 71](71_study.ipynb) has trained models.
 #
 # ## YaRN's attention factor: sharper scores
 #
@@ -632,7 +632,7 @@ assert np.allclose(others, 32, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # It divides by 64.81, about twice the growth of the text. At pair 15, which YaRN keeps, the list already divides by 5.49.
-# These numbers do not say which curve reads best. Phi-3 was trained with its own.
+# These numbers do not say which curve reads best. Phi-3 was trained with its own list.
 #
 # One more token comes: do the scores of the old ones change? **Predict** it for four schemes with $L_0 = 8$.
 
@@ -691,8 +691,9 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #   so the last is divided by $s$. YaRN and Llama 3 keep fast pairs and divide slow ones. LongRoPE
 #   searches divisors. [All](#all-rope-scalings-compared), [NTK](#ntk-aware-scaling-change-the-base),
 #   [LongRoPE](#longrope-a-divisor-for-each-pair).
-# - **What is Llama 3's rule?** Pairs of more than 4 turns (`high_freq_factor`) in the trained length 8192 are kept. Less
-#   than 1 (`low_freq_factor`): divided by the factor, 8. The rest: mixed linearly. [Llama 3](#llama-3s-rope-scaling).
+# - **What is Llama 3's rule?** Pairs of more than 4 turns (`high_freq_factor`) in the trained length 8192 are kept. Pairs of
+#   less than 1 (`low_freq_factor`) are divided by the factor, 8; the rest are mixed linearly. [Llama
+#   3](#llama-3s-rope-scaling).
 # - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on rotated queries and keys, so its square on the
 #   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores.
 #   [YaRN's factor](#yarns-attention-factor-sharper-scores).

@@ -40,7 +40,7 @@ plt.show()
 # turn a number $x$ into something as simple as its absolute value $|x|$. If a later layer needs such a number,
 # another part must compute it. So each token also goes through a small network, the same for all tokens: the
 # **feed-forward network**, or **MLP** (multilayer perceptron). Its simplest part is a **linear** layer. It multiplies
-# the token, a row of $D$ numbers, by a matrix of weights, and adds a row of numbers called **bias**.
+# the token, a row of $D$ numbers, by a matrix of weights, and adds a row of numbers, the **bias**.
 #
 # $$y_f=\sum_{d} x_d\,W_{df}+b_f$$
 
@@ -741,8 +741,8 @@ show_source(original.embed, original.encode, original.decode)
 #   block also has cross-attention, and hides the future. Dropout acts on each sublayer's output.
 #   [The encoder block](#the-encoder-block), [the decoder's code](#the-transformer-of-2017-on-one-page).
 # - **Why a residual connection?** It keeps a path open around each layer: the derivative is $I+J$. Without it, 24
-#   layers turn two random tokens into nearly one direction (by Xavier's rule a cosine of 0.965, with it 0.687).
-#   [Residual connections](#residual-connections).
+#   layers turn two random tokens into nearly one direction: by Xavier's rule their cosine is 0.965, and with the
+#   connection 0.687. [Residual connections](#residual-connections).
 # - **Xavier or He?** Xavier (Glorot) for layers that are linear near 0: variance $2/(D+F)$ for $D$ inputs and $F$
 #   outputs. He after a ReLU: $2/D$, because ReLU removes half of the mean square.
 #   [Weight initialisation](#weight-initialisation-xavier-and-he-second-reading).
@@ -992,8 +992,8 @@ show_source(init_params)
 # ### The gradient in a whole Transformer
 #
 # Is the law also true with attention, and in a decoder with a third sublayer, cross-attention to the encoder's output
-# ([chapter 62](62_model.ipynb))? We measure at initialisation, with 12 blocks on each side, random texts and without
-# GPT-2's factor. The loss is the mean surprise at the next word.
+# ([chapter 62](62_model.ipynb))? We measure at initialisation, with 12 blocks on each side and random texts, and
+# without GPT-2's factor. The loss is the mean surprise at the next word.
 
 
 # %%

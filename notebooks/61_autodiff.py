@@ -75,7 +75,7 @@ assert by_hand == [64, 32] and np.allclose(differences, by_hand, rtol=0, atol=1e
 #
 # The machine must be checked by something that is not itself, and finite differences are right for that. Differences
 # taken from both sides are called **central**. In float64, central differences with a step near $10^{-5}$ are good to
-# ten digits, in float32 at its best step to about four. So **check gradients in float64**
+# ten digits; in float32, at the best step, to about four. So **check gradients in float64**
 # ([why](#how-exact-is-a-finite-difference)).
 #
 # And you need not move each parameter by itself. Move all of them in one step along a random direction $d$: the loss
@@ -695,7 +695,7 @@ plt.show()
 #   [broadcasting](#from-numbers-to-arrays-vector-jacobian-products).
 # - **Where is decay in AdamW, and what does clipping do?** Decay is subtracted beside Adam's step. Inside, it would be
 #   divided like the gradient, and parameters with large gradients would barely shrink. Clipping shortens all gradients
-#   together to a largest norm. [Weight decay and clipping](#weight-decay-and-clipping).
+#   together so that their norm stays within a limit. [Weight decay and clipping](#weight-decay-and-clipping).
 # - **How can NumPy differentiate my function as it stands?** NumPy asks an unknown argument what `np.exp` of it is,
 #   by `__array_ufunc__` and `__array_function__`. A `Tensor` answers, and records what was done.
 #   [Hooking into NumPy](#hooking-into-numpy-__array_ufunc__), [the walk back](#reverse-mode-a-tape-for-single-numbers).
@@ -865,7 +865,7 @@ plt.show()
 # %% [markdown]
 # From left to right, from large steps to small, each curve falls along its Taylor term, then rises as rounding takes
 # over. (A dot far below the line is luck: two roundings that cancel.) In float64 central differences with a step near
-# $10^{-5}$ are good to ten digits, in float32 at its best step to about four.
+# $10^{-5}$ are good to ten digits; in float32, at the best step, to about four.
 #
 # ## In practice
 #

@@ -634,8 +634,8 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 #   of the means of unequal pieces is a different loss. [The loss](#the-loss-cross-entropy),
 #   [sum or mean](#sum-or-mean-over-tokens).
 # - **Why is accuracy high and writing bad?** Accuracy is measured after the true prefix, but the model writes after
-#   its own. Half-trained, 91.7% of the tokens are right against 86.1%.
-#   [Exposure bias](#exposure-bias-what-teacher-forcing-hides).
+#   its own. Half-trained, it gets 91.7% of the tokens right after the true prefix, 86.1% after its own. [Exposure
+#   bias](#exposure-bias-what-teacher-forcing-hides).
 
 # %% [markdown]
 # ## Exercises

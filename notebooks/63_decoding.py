@@ -664,8 +664,8 @@ print("renumbered:", (len(kept) - np.arange(4)).tolist())
 #   written? If not, does it if keys are kept unrotated and rotated again at each step? Once there are gaps, does the
 #   row change if keys have their slots for positions?
 # - *What may be done.* The sequence comes in pieces. It follows after seven tokens of padding. Three tokens are
-#   removed, and the others keep their positions. Or the others move up, which must look like a sequence in which the
-#   three had never been.
+#   removed, and the others keep their positions. Or the others move up, and the result must look like a sequence that never
+#   had the three.
 #
 # Predict: which encodings cannot move up, even with unrotated keys? Which one needs the three removed tokens, no matter
 # what is kept of the others?

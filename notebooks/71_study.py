@@ -909,11 +909,11 @@ print(f"with the slopes of the study they would weigh {1 / np.prod(1 - fitted) -
 #
 # ### Newer encodings: KERPLE, FIRE, FoX, CoPE, xPos (second reading)
 #
-# How do later encodings do ([chapter 36](36_distance_functions.ipynb), [37](37_content.ipynb),
-# [42](42_rope_in_models.ipynb), [45](45_rope_relatives.ipynb); random positions
-# [26](26_counting.ipynb)), at 32 and 256 tokens, with budget 4? The cell prints losses in nats and
-# shares of right answers. `rope_half` rotates half of the pairs, and `rope_nope` has two layers,
-# the second without an encoding. **Predict** which of them keep all four results.
+# How do these later encodings fare ([chapter 36](36_distance_functions.ipynb),
+# [37](37_content.ipynb), [42](42_rope_in_models.ipynb), [45](45_rope_relatives.ipynb); random
+# positions [26](26_counting.ipynb)), at 32 and 256 tokens, with budget 4? The cell prints losses in
+# nats and shares of right answers. `rope_half` rotates half of the pairs, and `rope_nope` has two
+# layers, the second without an encoding. **Predict** which of them keep all four results.
 
 # %% fold="output"
 newer = "kerple sandwich fire fox cope xpos rope_half sinusoidal_random".split()
@@ -935,9 +935,9 @@ for task in ("markov", "text"):
 # - **CoPE**, which counts to 16 tokens of the right kind, keeps all four results.
 # - **KERPLE** keeps its loss flat, finds the needles, and gets nine in ten right at the offset;
 #   **FoX** gets more right at the offset and finds fewer needles.
-# - **FIRE** divides the distance by the query's position once that is beyond a threshold, so "three
-#   back" is a different number at every position there. FIRE fails at the offset, and its loss
-#   rises.
+# - **FIRE** divides the distance by the query's position once that position is beyond a threshold,
+#   so "three back" is a different number at every position there. FIRE fails at the offset, and its
+#   loss rises.
 # - **xPos** keeps its loss flat, at the cost of the needles.
 # - **Partial RoPE.** Rotating half of the pairs, or every second layer, does not keep RoPE's loss
 #   from jumping at this size. But a model that rotates half of the pairs finds three times as many

@@ -1014,8 +1014,8 @@ assert (len(compared), len(alike), len(hold)) == (25, 18, 6)
 # and RoPE's above ALiBi's at four times. At the trained length RoPE's loss is below ALiBi's on the
 # Markov language and below the sinusoids' on text. The other verdicts, among them all on tuned
 # models, dynamic NTK and the base 10,000, are hints from few seeds. The list has only comparisons
-# that this chapter reports; more were looked at while it was written, so this is the least
-# correction. Nor is the border sharp: two verdicts on dynamic NTK miss .05 by less than 0.01.
+# that this chapter reports; more were looked at while it was written, so a full correction would be
+# stricter. Nor is the border sharp: two verdicts on dynamic NTK miss .05 by less than 0.01.
 #
 # ## Further reading
 #

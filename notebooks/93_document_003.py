@@ -812,8 +812,8 @@ assert all(book.compare(task, "alibi", "rope", 4) == "lower" for task in ("marko
 #
 # Positions are compared to numbers written in digits (after Su 2023), with the example 1749:
 #
-# - **A representation in a base.** Three decimal digits show the numbers up to 999 without large inputs. Smaller bases
-#   need more digits: 1749 has 4, 4, 5 and 11 in the bases 10, 8, 6 and 2 (N-003-6; the document prints none).
+# - **A representation in a base.** Three decimal digits represent the numbers up to 999 without large inputs. Smaller bases need
+#   more digits: 1749 has 4, 4, 5 and 11 in the bases 10, 8, 6 and 2 (N-003-6; the document prints none).
 # - **Direct extrapolation.** A leading digit, always 0 in training, becomes 1. It is untrained, so results are poor.
 # - **Linear interpolation.** Halved, 1749 becomes 874.5, with the digits 8, 7 and 4.5, and 7, 4, 9 now mean 1498 (N-003-7).
 #   Neighbours differ by 0.5, in the last digit only, so fine-tuning is needed.
