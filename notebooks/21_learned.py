@@ -31,9 +31,9 @@ plt.show()
 # %% [markdown]
 # ## A position embedding is a row of a table
 #
-# A **table** $E$ has $N$ rows of width $D$. These are $ND$ numbers that training sets, in BERT
-# $512\cdot768$, nearly four hundred thousand. Row $k$ is the **position embedding** of position
-# $k$. It is added to the vector of the token at this position:
+# A **table** $E$ has $N$ rows of width $D$. Training sets these $ND$ numbers. BERT has
+# $512\cdot768$ of them, nearly four hundred thousand. Row $k$ is the **position embedding** of
+# position $k$. It is added to the vector of the token at this position:
 #
 # $$p_k = E_k,\qquad x'_k = x_k + E_k$$
 #
@@ -60,7 +60,7 @@ assert np.array_equal(words + learned(table, np.arange(3)), add_rows_by_loops(wo
 # %% [markdown]
 # The package's function takes positions of any shape. A look-up is a matrix product in disguise:
 # row $k$ is the **one-hot vector** $e_k$ (a 1 in component $k$, 0 elsewhere) times a trained
-# matrix, $E_k = e_k^\top E$. What follows about the rows follows from that.
+# matrix, $E_k = e_k^\top E$. Everything below about the rows follows from this product.
 #
 # ## Gradients: which rows learn from which texts
 #
@@ -70,8 +70,8 @@ assert np.array_equal(words + learned(table, np.arange(3)), add_rows_by_loops(wo
 #
 # $$\frac{\partial \ell}{\partial E_k} = \sum_b \frac{\partial \ell}{\partial x'_{b,k}}$$
 #
-# We check it on a small loss, with gradients by the package ([chapter 61](61_autodiff.ipynb)).
-# **Predict** which of the 8 rows get a gradient from texts of 5 tokens.
+# We check this on a small loss. The package computes the gradients ([chapter
+# 61](61_autodiff.ipynb)). **Predict** which of the 8 rows get a gradient from texts of 5 tokens.
 
 
 # %% fold="output"
@@ -92,19 +92,20 @@ assert np.allclose(by_row[:5], by_sum.sum(axis=0), rtol=0, atol=1e-14)
 print("rows with a gradient:", np.flatnonzero(by_row.any(axis=1)).tolist())
 
 # %% [markdown]
-# Late rows learn only from long texts. The authors of BERT planned for it (Devlin et al. 2019,
+# Late rows learn only from long texts. The authors of BERT planned for this (Devlin et al. 2019,
 # appendix A.2): 90% of the steps use 128 tokens, to save time, and the last 10% use 512, "to learn
-# the positional embeddings". So three quarters of the rows get a gradient in one step in ten.
+# the positional embeddings". So three quarters of the rows get a gradient in one step out of ten.
 #
 # ### Positions are names, not numbers
 #
 # Does a table encode that 5 and 6 are neighbours? Give the positions other names: a permutation
-# $\pi$ sends $k$ to $\pi(k)$. If the rows move along, each token gets the same vector as before:
+# $\pi$ sends $k$ to $\pi(k)$. If the rows move with them, each token gets the same vector as
+# before:
 #
 # $$E'_{\pi(k)} = E_k \;\Rightarrow\; x_k + E'_{\pi(k)} = x_k + E_k$$
 #
-# Every loss, every gradient and every step of training is then the same. Whatever order the rows
-# show after training was put there by the task (and by the causal mask).
+# Every loss, every gradient and every step of training is then the same. Any order that the rows
+# show after training comes from the task (and from the causal mask).
 
 # %%
 pi = rng.permutation(8)
@@ -116,9 +117,9 @@ print("new names:", pi.tolist(), "  same sums: True")
 # %% [markdown]
 # ## Are neighbouring position embeddings similar?
 #
-# For trained models like BERT and GPT-2, people plot the similarity of each row with each other and
-# find a bright diagonal: neighbouring rows are alike. It is tempting to read that as "the table has
-# discovered order, and this is how the model knows positions". Let us train some and see.
+# For trained models like BERT and GPT-2, people plot the similarity of each row with every other
+# row and find a bright diagonal: neighbouring rows are alike. It is tempting to read that as "the
+# table has discovered order, and this is how the model knows positions". Let us train some and see.
 #
 # We take two tasks, a table of 32 rows, one layer of attention and four heads. In **three back**
 # the model reads random symbols and names the one three positions before. In **text** it guesses
@@ -172,8 +173,8 @@ for task, size, steps in (("three back", 0.5, 200), ("three back", 0.02, 200), (
     print(f"size of the rows {size} to {table_of(runs[task, size]).std():.2f}")
 
 # %% [markdown]
-# **Predict** for each of the three the similarities, that is, the cosines of the angles between
-# rows. Will neighbours be alike? Will rows that are three apart?
+# **Predict** the similarities for each of the three tables, that is, the cosines of the angles
+# between rows. Will neighbours be alike? Will rows that are three apart be alike?
 
 
 # %% fold="output" alt="Cosines of all pairs of 32 rows, for sines and three trained tables. Sines give a smooth band. A table that starts at 0.5 shows only the diagonal, one from 0.02 a texture, and the one trained on text a soft, smooth block."
@@ -192,13 +193,13 @@ plots.row_similarities(similar)
 plt.show()
 
 # %% [markdown]
-# - **Three back, from 0.5**: on average the rows are not similar. They look as random as on the
-#   first day, and the model makes almost no mistakes (next cell).
+# - **Three back, from 0.5**: on average the rows are not similar. They look as random as before
+#   training, and the model makes almost no mistakes (next cell).
 # - **Three back, from 0.02**: the rows have grown to ten times their size, so nearly everything you
-#   see was put there by the task. It is a texture, not a smooth band.
+#   see comes from the task. You see a texture, not a smooth band.
 # - **Text, from 0.02**: neighbours are alike, as in the plots of large models.
 #
-# How can random rows serve? The score of two positions is not the dot product of their rows. It
+# How can random rows work? The score of two positions is not the dot product of their rows. It
 # contains $E_m W_Q W_K^\top E_n^\top$, and training also sets $W_Q$ and $W_K$. Look at the
 # attention weights.
 
@@ -219,14 +220,14 @@ plots.three_back_weights(weights)
 plt.show()
 
 # %% [markdown]
-# Both have built a line, three below the diagonal, out of unlike tables. Where the left one has
-# gaps, other heads look three back. So a model can use positions without similar rows. Wang and
-# Chen (2020) study what the tables of BERT, RoBERTa and GPT-2 have learned.
+# Both models have learned a line three below the diagonal, from very different tables. Where the
+# left map has gaps, other heads look three back. So a model can use positions without similar rows.
+# Wang and Chen (2020) study what the tables of BERT, RoBERTa and GPT-2 have learned.
 #
 # ### Any independent rows can serve (second reading)
 #
-# That *any* independent rows are enough is quickly proved. Take as many rows as components, so that
-# $E$ has an inverse, and any table of scores $S = AB^\top$. Choose $W_Q = E^{-1}A$ and
+# A short proof shows that *any* independent rows are enough. Take as many rows as components, so
+# that $E$ has an inverse, and any table of scores $S = AB^\top$. Choose $W_Q = E^{-1}A$ and
 # $W_K = E^{-1}B$. Then
 #
 # $$(E\,W_Q)\,(E\,W_K)^\top = A\,B^\top = S$$
@@ -295,11 +296,11 @@ assert np.isclose(np.linalg.norm(between(np.eye(2), np.array([0.5]))), 0.5**0.5,
 # %% [markdown]
 # ### align_corners: corners or cell centres?
 #
-# To stretch $N$ rows to $N'$, new row $k$ must get a place $t_k$ in the old table. There are two
+# To stretch $N$ rows to $N'$, each new row $k$ needs a place $t_k$ in the old table. There are two
 # conventions, which PyTorch names `align_corners=True` and `False`. In the first, rows are
 # **points**, and the first and the last do not move. In the second, rows are **cells** of equal
-# width, and the new cells divide the same stretch. A centre that falls outside the old ones is
-# moved to the nearest.
+# width, and the new cells divide the same total width. A centre that falls outside the old centres
+# is moved to the nearest one.
 #
 # $$t_k = k\,\frac{N-1}{N'-1}\qquad\text{or}\qquad t_k = \Big(k+\frac12\Big)\frac N{N'}-\frac12$$
 
@@ -329,8 +330,8 @@ assert apart < 0.2
 # $$\begin{aligned}E(r+s,\,c+w)={}&(1-s)(1-w)\,E_{r,c}+(1-s)\,w\,E_{r,c+1}\\
 #   &+s\,(1-w)\,E_{r+1,c}+s\,w\,E_{r+1,c+1}\end{aligned}$$
 #
-# This is one interpolation along the rows, then one along the columns, so two matrices make all
-# patches.
+# This is one interpolation along the rows, then one along the columns, so multiplying by two
+# matrices gives all patches.
 
 
 # %%
@@ -368,18 +369,20 @@ assert resize(small, 4, 4)[1, :, 0].tolist() == [1.75, 2, 2.5, 2.75]
 # **Which one do programs use?** The released code of the vision transformer
 # (google-research/vision_transformer, commit
 # [2ecbc73](https://github.com/google-research/vision_transformer/blob/2ecbc73207056d8fcbd7513ab43cd417a0b385b3/vit_jax/checkpoint.py),
-# `interpolate_posembed`) calls `scipy.ndimage.zoom` with `order=1`, which is bilinear, with points.
-# The library timm (huggingface/pytorch-image-models, commit
+# `interpolate_posembed`) calls `scipy.ndimage.zoom` with `order=1`. This is bilinear, and rows are
+# points. The library timm (huggingface/pytorch-image-models, commit
 # [aa4b585](https://github.com/huggingface/pytorch-image-models/blob/aa4b5850c1543fa488abf260f18390eda46cf85d/timm/layers/pos_embed.py),
 # `resample_abs_pos_embed`) calls PyTorch's `interpolate`, bicubic (over 16 neighbours) with
-# smoothing. It leaves `align_corners` at its default, cells. MAE (facebookresearch/mae, commit
+# smoothing. It leaves `align_corners` at its default, so rows are cells. MAE (facebookresearch/mae,
+# commit
 # [be47fef](https://github.com/facebookresearch/mae/blob/be47fef7a727943547afb0c670cf1b26034c3c89/util/pos_embed.py))
-# does the same without smoothing. [Chapter 25](25_grid.ipynb#interpolating-a-position-table-for-larger-images) has the matrices of
-# all of them.
+# does the same without smoothing. [Chapter
+# 25](25_grid.ipynb#interpolating-a-position-table-for-larger-images) has the matrices of all of
+# them.
 #
 # **The class token.** Many tables begin with a row for a token that is not a patch. All three
-# programs take it off, resize the rest, and put it back unchanged. With a grid of 14 by 14 that
-# makes 197 rows:
+# programs remove it, resize the rest, and put it back unchanged. With a grid of 14 by 14 that makes
+# 197 rows:
 
 
 # %%
@@ -398,14 +401,14 @@ print(f"mean length of unrelated rows falls to {lengths[1] / lengths[0]:.2f} of 
 assert np.allclose(resize_table(vit, (14, 14), (14, 14)), vit, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Means of unrelated rows are shorter; means of similar rows barely. That is why the authors of DeiT
-# resize bicubically ([pytorch-image-models
+# Means of unrelated rows are shorter than the rows; means of similar rows are barely shorter. That
+# is why the authors of DeiT resize bicubically ([pytorch-image-models
 # #750](https://github.com/huggingface/pytorch-image-models/pull/750) quotes them).
 #
 # ## Hierarchical decomposition: two digits per position (second reading)
 #
 # A text grows at its end, not between its words, so rows are missing *after* the last. Su Jianlin
-# (2020) makes them from the existing rows. Write the position with two digits in base $N$,
+# (2020) computes these from the existing rows. Write the position with two digits in base $N$,
 # $k = iN + j$ with $0 \le i, j < N$, and ask for three things (**hierarchical decomposition**):
 #
 # 1. the encoding is a weighted sum of one vector for each digit, with weights $\alpha$ and
@@ -414,7 +417,7 @@ assert np.allclose(resize_table(vit, (14, 14), (14, 14)), vit, rtol=0, atol=1e-1
 # 3. the first $N$ positions keep their rows, so that short texts are read as before.
 #
 # For $k=j<N$ the leading digit is 0, so $\alpha u_0 + (1-\alpha)\,u_j = E_j$. At $j = 0$ this says
-# $u_0 = E_0$. Put that in and solve for $u_j$. Then put $u$ into $p$, with
+# $u_0 = E_0$. Substitute that and solve for $u_j$. Then substitute $u$ into $p$, with
 # $\beta=\frac{\alpha}{1-\alpha}$:
 #
 # $$\begin{gathered}p_{iN+j} = \alpha\,u_i + (1-\alpha)\,u_j,\qquad u_j = \frac{E_j - \alpha\,E_0}{1-\alpha}\\[1ex]
@@ -454,15 +457,16 @@ for alpha in (0.25, 0.4, 0.5, 0.75):
 
 # %% [markdown]
 # **$\alpha = 1/2$ gives two positions one encoding**: the digits 1, 2 and 2, 1 share it. And with
-# $\alpha=0.4$ a step of $N$ positions is $\beta=2/3$ of a step between rows. Where steps are about
-# equal, $k+N$ is nearer to $k$ than $k+1$ is.
+# $\alpha=0.4$ a step of $N$ positions is $\beta=2/3$ of a step between rows. Where all steps are
+# about equally long, position $k+N$ is nearer to $k$ than $k+1$ is.
 #
 # ## Extending a position table to longer texts
 #
-# Four models that look three back, from different random starts, are trained on 32 positions and
-# get texts of 64. Each table is lengthened in four ways: by random rows, by the same rows repeated,
-# by [two digits](#hierarchical-decomposition-two-digits-per-position-second-reading) per position,
-# and by interpolation. Then each may learn on, 20 steps on texts of 64 tokens, with all rows free
+# Four models that look three back start from different random numbers. They are trained on 32
+# positions and then get texts of 64. Each table is lengthened in four ways: by random rows, by the
+# same rows repeated, by [two
+# digits](#hierarchical-decomposition-two-digits-per-position-second-reading) per position, and by
+# interpolation. Then each model trains for 20 more steps on texts of 64 tokens, with all rows free
 # to move. Only the last 16 answers count.
 
 
@@ -503,8 +507,8 @@ for params in models:
         later.setdefault(name, []).append(percent(more, 2 * N))
 
 # %% [markdown]
-# **Predict**: which table serves best immediately ("at once" in the cell), and which after 20
-# steps? And how far back does a model look whose table was interpolated?
+# **Predict**: which table works best immediately ("at once" in the cell), and which after 20 steps?
+# And how far back does a model with an interpolated table look?
 
 # %% fold="output" alt="Correct answers at 64 positions, four models each, for four ways to lengthen a table of 32 rows. Without training none exceeds one half; after 20 steps, repeated rows and two digits are far above the others."
 print("per cent of four models  at once          elsewhere        after 20 steps")
@@ -520,14 +524,15 @@ plt.show()
 # %% [markdown]
 # - **Immediately, none works.** Chance is 6%. *Elsewhere* counts answers that name the symbol 35
 #   positions back (the same row or last digit, one block earlier). For the interpolated tables it
-#   counts the symbol *six* back, which most answers name, because three rows are now six tokens. In
-#   an image that is right, since the same image is cut finer. In a text distances count words.
+#   counts the symbol *six* back, which most answers name, because three rows are now six tokens.
+#   For an image that is right, since the same image is cut into finer patches. In a text, distances
+#   count words.
 # - **After 20 steps** repeated rows give more than three fifths of the answers, two digits more
 #   than two fifths, and the others less than three tenths.
 #
 # This is one small task. It does not refute what Su reports for BERT. It shows what to ask about
-# such a report: whether it works immediately or after how much training, over how many models, and
-# compared with what.
+# such a report. Does the method work immediately, or after how much training? Over how many models
+# was it measured, and compared with what?
 
 # %% [markdown]
 # ## In short
@@ -545,9 +550,9 @@ plt.show()
 #   the class token's row. Rows are points (`align_corners=True`, the first vision transformer) or
 #   cells (`False`, timm, MAE). Keep the convention of the training.
 #   [Resizing](#resizing-the-position-embeddings-of-a-vision-transformer-vit).
-# - **How do I lengthen the table of a text model?** Not by interpolation: by two, it makes models
-#   that look three back look six back. Of four ways none worked immediately. Rows repeated or made
-#   by two digits learned quickly. [Longer texts](#extending-a-position-table-to-longer-texts).
+# - **How do I lengthen the table of a text model?** Not by interpolation: doubling the rows made
+#   models that look three back look six back. None of four ways worked immediately. Repeated rows
+#   and two-digit rows learned quickly. [Longer texts](#extending-a-position-table-to-longer-texts).
 # - **What are two digits for a position?** Position $iN+j$ gets the encoding
 #   $E_j+\beta\,(E_i-E_0)$. This makes $N^2$ positions from $N$ rows.
 #   [Hierarchical decomposition](#hierarchical-decomposition-two-digits-per-position-second-reading).
@@ -661,7 +666,7 @@ assert not np.allclose(learned(E, np.arange(5))[2:], learned(E, np.arange(3)), r
 # rows for 512 tokens ([transformers #1363](https://github.com/huggingface/transformers/issues/1363)
 # asks why). A program that counts from 0 reads the wrong rows.
 #
-# **Too long on a GPU.** There an index beyond the table ends in a message about a "device-side
+# **Too long on a GPU.** On a GPU, an index beyond the table ends in a message about a "device-side
 # assert", far from its cause ([fairseq
 # #757](https://github.com/facebookresearch/fairseq/issues/757)). Run the same batch on the CPU, or
 # check the positions first.
