@@ -36,7 +36,7 @@ plt.show()
 # The figure shows one number per query (row) and key (column). Red is positive and blue is
 # negative. The four maps on the left add up to the scores on the right. In each, the query and the
 # key bring their word or their *place*, that is, their position in the sentence. Nothing in this
-# chapter is trained, so words and matrices are random, in this figure also.
+# chapter is trained, so words and matrices are random, also in this figure.
 #
 # "The dog saw the cat." Put twenty words before it, and the sentence still means the same: the dog
 # is one word before "saw". But every word has a different position.
@@ -45,8 +45,8 @@ plt.show()
 # encoding $p_i$ of about the same length. The encoding is *added* to the word. Such a scheme is
 # called **absolute**, because the encoding means "position 7" and not "three words back". Two
 # matrices $W_Q$ and $W_K$ compute queries and keys with head dimension $K=16$. The score of query
-# $i$ and key $j$ is their product over $\sqrt K$. Vectors are rows, so a transposed vector is a
-# column:
+# $i$ and key $j$ is their product divided by $\sqrt K$. Vectors are rows, so a transposed vector is
+# a column:
 #
 # $$s_{ij}=\frac{\big((x_i+p_i)W_Q\big)\big((x_j+p_j)W_K\big)^\top}{\sqrt K}$$
 #
@@ -80,8 +80,8 @@ for start in (0, 5, 20):
 # At school you split $11\cdot23$ into $(10+1)(20+3)$: two brackets with two parts each give four
 # products. The same works here, because a matrix product is linear. Each bracket splits into a part
 # from the word (**content**) and a part from the position. Then each part of the query is
-# multiplied by each part of the key. With $(x_jW_K)^\top=W_K^\top x_j^\top$ the order of the
-# factors is reversed:
+# multiplied by each part of the key. Transposing reverses the order of the factors,
+# $(x_jW_K)^\top=W_K^\top x_j^\top$:
 #
 # $$\begin{aligned}\sqrt K\,s_{ij}={}
 # &(x_iW_Q+p_iW_Q)\,(W_K^\top x_j^\top+W_K^\top p_j^\top)\\
@@ -127,8 +127,8 @@ assert np.allclose(sum(terms), absolute_scores(np.arange(L)), rtol=0, atol=1e-12
 #
 # The four maps at the top are a table with two rows and two columns. In its upper row the query
 # contributes its word, and equal words have equal rows. In its left column the key contributes its
-# word, and equal words have equal columns. In the lower right map, no word takes part. In the sum
-# all this is mixed. Read "like" as "point the same way, after $W_Q$ and $W_K$":
+# word, and equal words have equal columns. In the lower right map, no word takes part. The sum
+# mixes all of this. In the table, "like" means "point the same way, after $W_Q$ and $W_K$":
 #
 # | term | what it asks |
 # |---|---|
@@ -153,12 +153,12 @@ for name, term, other, later in zip(names, terms, other_words, moved, strict=Tru
     assert reacts == ["content" in name, "position" in name]
 
 # %% [markdown]
-# Three of the four terms depend on the positions, and with them on the order. Does one of them
-# depend on the *distance*? That is the next question.
+# Three of the four terms depend on the positions, and so on the order. The next question is whether
+# one of them depends on the *distance*.
 #
 # The expansion is exact in the **first layer**, where the input is a word plus an encoding. In
-# deeper layers the two are mixed already. The relative schemes below give positions to every layer
-# again, and their $x_i$ is whatever comes in.
+# deeper layers the two are already mixed. The relative schemes below give positions to every layer
+# again, and their $x_i$ is the input of the layer.
 #
 # ## Which term depends only on the distance?
 #
@@ -193,12 +193,12 @@ plt.show()
 #   ignores a number that is added to a whole row.
 # - position-position depends on $i$ and on $j$, and not only on $i-j$, since $W_QW_K^\top$ is
 #   between the two encodings. [Chapter 20](20_sinusoidal.ipynb) finds the few matrices with which
-#   it would depend on $i-j$, and exercise 2 builds one.
+#   the term depends only on $i-j$, and exercise 2 builds one.
 #
-# *A common mistake* reaches the distance by a short cut: "if words and positions are independent,
-# the mixed terms vanish". They vanish **on average** over many words at one position, if words have
-# mean 0. In a single sentence they are typically as large as content-content. To drop them, or to
-# replace the last term with a function of $i-j$, is a designer's *decision*.
+# *A common mistake* is a short cut to the distance: "if words and positions are independent, the
+# mixed terms vanish". They vanish **on average** over many words at one position, if words have
+# mean 0. In a single sentence they are typically as large as content-content. Dropping them, or
+# replacing the last term with a function of $i-j$, is a designer's *decision*.
 
 # %%
 many = np.random.default_rng(4).standard_normal((100_000, D))  # random words
@@ -232,7 +232,7 @@ assert distance.tolist() == [[i - j for j in at] for i in at]
 # A NumPy array is a piece of memory with one **stride** per axis, the number of bytes to the next
 # entry along it. A step of *minus* one number along the keys reads the line backwards. The matrix
 # is therefore a *view* of the line, without a copy; this book calls it a **window**.
-# `relative_distance` returns one whenever positions count up by 1:
+# `relative_distance` returns a window whenever positions count up by 1:
 #
 # $$\text{window}_{ij}=\text{line}_{\,i-j+S-1}$$
 #
@@ -249,10 +249,10 @@ plots.line_and_window(line, L=4, S=6)
 plt.show()
 
 # %% [markdown]
-# A score that depends only on the distance is computed once for each distance and spread over the
-# pairs; `each_distance` returns a window on the results. The package's T5 and ALiBi do this. Where
-# a vector for the distance is multiplied by the query, [chapter 31](31_shaw.ipynb) spreads the
-# products.
+# A score that depends only on the distance is computed once for each distance and then copied to
+# all pairs. `each_distance` does this by returning a window on the results, and the package's T5
+# and ALiBi use it. Where a vector for the distance is multiplied by the query, [chapter
+# 31](31_shaw.ipynb) spreads the products over the pairs.
 
 # %%
 from pe_numpy.relative.distance import each_distance
@@ -309,8 +309,8 @@ edits = {"absolute": terms, "Shaw": (content, query_distance, None, None)}
 #
 # In the second and fourth term ([chapter 32](32_transformer_xl.ipynb)), $p_j$ becomes the
 # sinusoidal encoding $R_{i-j}$ of the *distance*, with its own projection $W_{K,R}$. In the third
-# and fourth, $p_iW_Q$ becomes a learned vector, $u$ and $v$, the same for every position. XLNet
-# uses the same terms.
+# and fourth, $p_iW_Q$ becomes a learned vector, $u$ or $v$, which is the same for every position.
+# XLNet uses the same terms.
 #
 # $$\begin{gathered}\sqrt K\,s_{ij}=q_i\cdot k_j+q_i\cdot r_{i-j}+u\cdot k_j+v\cdot r_{i-j}\\
 #   r_d=R_dW_{K,R}\end{gathered}$$
@@ -333,9 +333,9 @@ edits["Transformer-XL"] = tuple(xl)
 # ### T5: one number for each bucket
 #
 # Both mixed terms are dropped ([chapter 33](33_t5.ipynb)). The position-position term becomes a
-# learned *number* for each **bucket** of distances: $f$ gives each near distance its own bucket and
-# lets distant ones share. Each head has its own numbers, added after the division. T5 itself leaves
-# out $\sqrt K$ and starts with smaller matrices instead.
+# learned *number* for each **bucket** of distances. The function $f$ gives each small distance its
+# own bucket and lets large ones share. Each head has its own numbers, which are added after the
+# division. T5 itself leaves out $\sqrt K$ and starts with smaller matrices instead.
 #
 # $$s_{ij}=\frac{q_i\cdot k_j}{\sqrt K}+b_{f(i-j)}$$
 
@@ -366,9 +366,9 @@ assert equal(edits["TUPE"][0] + edits["TUPE"][3], got[0])
 # ### DeBERTa: both mixed terms
 #
 # DeBERTa is the mirror image of T5 ([chapter 34](34_deberta.ipynb)). The mixed terms remain, with
-# learned vectors for distances instead of $p_j$ *and* of $p_i$; the position-position term is
+# learned vectors for distances instead of $p_j$ *and* of $p_i$. The position-position term is
 # dropped. The tables $K^r$ and $Q^r$ have $2m$ rows; row $\delta(i,j)=\max(0,\min(2m-1,\,i-j+m))$
-# serves a distance.
+# belongs to the distance $i-j$.
 #
 # $$s_{ij}=\frac{q_i\cdot k_j+q_i\cdot K^r_{\delta(i,j)}+k_j\cdot Q^r_{\delta(j,i)}}{\sqrt{3K}}$$
 
@@ -389,9 +389,9 @@ assert equal(sum(edits["DeBERTa"][:3]), got[0])
 # %% [markdown]
 # ### ALiBi: a straight line
 #
-# ALiBi changes the same terms as T5, with nothing learned ([chapter 35](35_alibi.ipynb)). The
-# number for a distance is the distance itself, times a fixed slope $m_h$ for each head. The paper's
-# models look back only, where $|i-j|=i-j$.
+# ALiBi changes the same terms as T5, but learns nothing ([chapter 35](35_alibi.ipynb)). Its penalty
+# for a distance is the distance itself, times a fixed slope $m_h$ for each head. The paper's models
+# only look back, where $|i-j|=i-j$.
 #
 # $$s_{ij}=\frac{q_i\cdot k_j}{\sqrt K}-m_h\,|i-j|$$
 
@@ -406,7 +406,7 @@ edits["ALiBi"] = (content, None, None, penalty)
 #
 # RoPE adds nothing and *changes the first term*. A query at $i$ is rotated by the matrix
 # $\mathcal R_i$, a key at $j$ by $\mathcal R_j$. Since
-# $\mathcal R_i^\top\mathcal R_j=\mathcal R_{j-i}$, only the distance remains between them
+# $\mathcal R_i^\top\mathcal R_j=\mathcal R_{j-i}$, only the distance remains between query and key
 # ([chapter 40](40_rope_derived.ipynb) derives it).
 #
 # $$s_{ij}=\frac{q_i\,\mathcal R_{j-i}\,k_j^\top}{\sqrt K}$$
@@ -434,9 +434,9 @@ edits["RoPE"] = (turned, None, None, None)
 # | RoPE 2021 | $q_i\,\mathcal R_{j-i}\,k_j^\top$ | – | – | – | $\sqrt K$ | nothing |
 # | ALiBi 2022 | kept | – | – | $-m_h\lvert i-j\rvert$ | $\sqrt K$, before the bias | nothing |
 #
-# The next figure shows the same. Rows are queries, columns are keys, red is positive, and blue is
-# negative. A coloured frame marks a term that the scheme fills in its own way, and a grey frame a
-# term that is kept (paler, where the divisor is larger).
+# The next figure shows the same terms as heat maps. Rows are queries, columns are keys, red is
+# positive, and blue is negative. A coloured frame marks a term that the scheme fills in its own
+# way. A grey frame marks a term that is kept (in paler colours, where the divisor is larger).
 
 # %%
 _ = "dropped"  # keeps the rows short
@@ -470,7 +470,7 @@ plt.show()
 # stripes of Shaw, Transformer-XL and DeBERTa are broken, because the number for a distance depends
 # on the query's word. The second of the rows marked "cat" contains the numbers of the first, moved
 # by three positions, as the word is. Transformer-XL's $u\cdot k_j$ in the third column contains no
-# position at all. It shows how much a word is liked by all queries.
+# position at all. It shows how much all queries like a word.
 
 # %%
 for name in ("Shaw", "Transformer-XL", "DeBERTa"):
@@ -485,9 +485,10 @@ assert equal(edits["Transformer-XL"][2], edits["Transformer-XL"][2][0])
 # ### One scale for all terms: why more terms need a larger divisor
 #
 # Why do the divisors differ? An undivided product of two vectors is a sum of $K$ products of
-# numbers. If these are independent with mean 0 and variance 1, the sum has the variance $K$, and
-# undivided one key takes most of the weight ([chapter 10](10_attention.ipynb)). Variances of
-# independent products add up, so a sum of $n$ products of vectors has the variance $nK$:
+# numbers. If these products are independent with mean 0 and variance 1, the sum has the variance
+# $K$. Without a division, one key takes most of the weight ([chapter 10](10_attention.ipynb)).
+# Variances of independent products add up, so a sum of $n$ products of vectors has the variance
+# $nK$:
 #
 # $$\operatorname{Var}\Big(\frac1{\sqrt{nK}}\sum_{t=1}^n q_t\cdot k_t\Big)=1$$
 #
@@ -545,17 +546,17 @@ for name, score in score_at.items():
 # %% [markdown]
 # Six of the eight are **relative**: a shift of all positions changes nothing. TUPE belongs to the
 # family because it changes the same four terms, not because of this property. With a relative
-# scheme, a pair at a *known* distance has a known score at any position. What a model does with new
-# distances, [chapter 71](71_study.ipynb) measures.
+# scheme, a pair at a *known* distance has a known score at any position. [Chapter
+# 71](71_study.ipynb) measures what a model does with new distances.
 #
 # ## What relative scores cannot distinguish: a repeated word
 #
-# Take the sentence that repeats one word again, "the the the the". *Predict*: with a relative
+# Take again the sentence that repeats one word, "the the the the". *Predict*: with a relative
 # scheme, do the outputs of its words differ? Their distances to the borders do.
 #
-# Position can enter at the score, and it can also enter at the values. An absolute encoding is in
-# the values also. The schemes of this chapter drop the last sum; only Shaw keeps it, with a learned
-# vector for the distance instead of $p_jW_V$:
+# Position can enter at the score and also at the values. An absolute encoding enters at both. The
+# other schemes of this chapter drop the last sum below. Only Shaw keeps it, with a learned vector
+# for the distance instead of $p_jW_V$:
 #
 # $$o_i=\sum_jw_{ij}\,(x_j+p_j)W_V=\sum_jw_{ij}\,x_jW_V+\sum_jw_{ij}\,p_jW_V$$
 
@@ -580,8 +581,8 @@ for name, score in score_at.items():
 #
 # $$\sum_jw_{ij}\,v=v\sum_jw_{ij}=v$$
 #
-# The next layer receives equal words again. No depth helps, nor does a causal mask, since its
-# weights also sum to 1. What helps is Shaw's value term:
+# The next layer receives equal words again. More layers do not help, nor does a causal mask, since
+# its weights also sum to 1. What helps is Shaw's value term:
 
 # %%
 s = score_at["Shaw"](the_word @ W_Q, the_word @ W_K, at)
@@ -596,17 +597,17 @@ assert not np.allclose(with_term, with_term[0], rtol=0, atol=0.1)
 # %% [markdown]
 # Luo et al. 2022 start here. They prove that there are functions of a sequence that a Transformer
 # with relative positions in its scores cannot approximate, no matter how deep and wide it is. In
-# practice sequences have different words ([chapter 11](11_why_position.ipynb) lets a layer count by
-# one that is special).
+# practice sequences have different words ([chapter 11](11_why_position.ipynb) lets a layer count
+# with the help of one special word).
 #
 # ## What relative encodings cost (second reading)
 #
 # A product of two vectors takes $K$ multiplications and $K-1$ additions; with the scale, an
-# ordinary score takes $2K$ operations. A further product that is added to it also takes $2K$, and a
-# bias takes 1. What is done once for each of $L$ queries or keys is shared by $L$ pairs.
-# Transformer-XL adds $u$ and $v$ to a query, $2K$ operations. RoPE needs two multiplications and
-# one addition for each component of a query and of a key, $6K$. The cell prints the extra
-# operations for each score at $K=64$ and 512 positions, when the vectors are ready:
+# ordinary score takes $2K$ operations. A further product that is added to the score also takes
+# $2K$, and a bias takes 1. Operations done once for each of $L$ queries or keys are shared by $L$
+# pairs. Transformer-XL adds $u$ and $v$ to a query, $2K$ operations. RoPE needs two multiplications
+# and one addition for each component of a query and of a key, $6K$. The cell prints the extra
+# operations for each score at $K=64$ and 512 positions, when the vectors have been computed:
 
 # %%
 width, length = 64, 512
@@ -730,10 +731,10 @@ for name, (n_products, biases, shared) in extra.items():
 #
 # ### Exercise 3: Two texts packed into one row
 #
-# To save padding, two texts of three and two words are put into one row, with the positions 0 1 2 0 1.
-# Is `relative_distance` of them a window, that is, a
-# [strided view](#the-distance-matrix-as-a-strided-view-second-reading)? What is wrong with the
-# scores, and how do you fix them?
+# To save padding, two texts of three and two words share one row, with the positions 0 1 2 0 1. Is
+# the `relative_distance` of these positions a window, that is, a [strided
+# view](#the-distance-matrix-as-a-strided-view-second-reading)? What is wrong with the scores, and
+# how do you fix them?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -749,8 +750,8 @@ for name, (n_products, biases, shared) in extra.items():
 #
 # <details><summary>Solution</summary>
 #
-# It is not a window: the matrix has an ordinary copy of each entry. The second text attends to the
-# first as if both were one. Distances do not show where a text ends, and only a mask stops that.
+# It is not a window: the matrix stores each of its entries. The second text attends to the first as
+# if both were one. Distances do not show where a text ends. Only a mask keeps the texts apart.
 #
 # ```python
 # packed = np.array([0, 1, 2, 0, 1])
