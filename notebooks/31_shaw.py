@@ -37,12 +37,13 @@ plt.show()
 # as by keys.
 #
 # In the figure at the top queries have two components: the first means "I look back", the second "I
-# look ahead". An article has the query $(0,2)$, a noun $(2,0)$, the verb $(1.5,1.5)$. The distance
-# of query $i$ and key $j$ is $i-j$: $1$ means "one word back", $-1$ "the next word". Distance $1$
-# has the vector $R_1=(3,0)$, distance $-1$ has $R_{-1}=(0,3)$, and all others have zeros. All keys
-# are also zeros, to show only positions. The score of a pair is then $q_i\cdot R_{i-j}/\sqrt2$. The
-# left map shows which distances each word likes, and the right map shows its weights. One table
-# serves three kinds of word, and "the" at both of its positions.
+# look ahead". An article has the query $(0,2)$, a noun has $(2,0)$, and the verb has $(1.5,1.5)$.
+# The distance of query $i$ and key $j$ is $i-j$: $1$ means "one word back", $-1$ "the next word".
+# Distance $1$ has the vector $R_1=(3,0)$, distance $-1$ has $R_{-1}=(0,3)$, and all others have
+# zeros. All keys are zero vectors too, so the scores show only positions. The score of a pair is
+# then $q_i\cdot R_{i-j}/\sqrt2$. The left map shows which distances each word likes, and the right
+# map shows its weights. One table works for three kinds of word, and for "the" at both of its
+# positions.
 
 # %%
 vector = dict(zip(range(-2, 3), R, strict=True))
@@ -56,10 +57,10 @@ assert np.isclose(weights[2, 1], weights[2, 3], rtol=0, atol=1e-12) and weights[
 # ## Why a vector per distance, and not a number?
 #
 # Why is $R_{i-j}$ not added to the score? Because it is not a number. You look at a person because
-# you have something in common, and also because that person sits near you; both are judged from
-# your point of view. Suppose that we do add a number $b_{i-j}$ for each distance (this is T5's
-# scheme, [chapter 33](33_t5.ipynb)). If the contents contribute nothing, every word then likes the
-# same distances. For two queries $i$, $i'$ that look over one distance $d=i-j=i'-j'$:
+# you have something in common, and also because that person sits near you. You judge both from your
+# point of view. Suppose that we do add a number $b_{i-j}$ for each distance (this is T5's scheme,
+# [chapter 33](33_t5.ipynb)). If the contents contribute nothing, every word then likes the same
+# distances. For two queries $i$, $i'$ that look over the same distance $d=i-j=i'-j'$:
 #
 # $$\begin{aligned}\text{number: } s_{ij}-s_{i'j'}&=0\\
 #   \text{vector: } s_{ij}-s_{i'j'}&=\frac{(q_i-q_{i'})\cdot R_d}{\sqrt K}\end{aligned}$$
@@ -85,8 +86,8 @@ assert abs(difference) > 1
 # The left form shows what it means: seen from $i$, the vector of the distance is added to the key
 # of $j$. The right form shows how to compute it. A program keeps the vectors in a table with one
 # row for each distance. Rows have numbers from 0, so a constant $m$ is added: row $d+m$ serves the
-# distance $d$. (The loops also let distances beyond $m$ read the row of $m$; the next section
-# explains why.)
+# distance $d$. (The loops also let distances beyond $m$ read the row of $m$. The section on
+# clipping explains why.)
 
 
 # %%
@@ -107,10 +108,10 @@ right_form = [[(q5[i] @ k5[j] + q5[i] @ table[i - j + 6]) / 2 for j in range(7)]
 assert np.allclose(shaw_by_loops(q5, k5, table, m=6), right_form, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The package's function looks like the right form. `_clipped_table` finds the row that serves a
-# distance; the end of this chapter explains how `add_query_products` finds its term. A table may
-# also have a part for each head, $(H, 2m+1, K)$. The paper's base model has a table for each layer
-# *and* head, its big model one for each layer.
+# The package's function follows the right form. `_clipped_table` finds the row that serves a
+# distance. [The skew trick](#the-skew-trick-is-a-reshape) explains how `add_query_products` finds
+# its term. A table may also have a part for each head, $(H, 2m+1, K)$. The paper's base model has a
+# table for each layer *and* head, and its big model has one for each layer.
 
 # %%
 from pe_numpy.book.show import show_source
@@ -146,8 +147,8 @@ assert too_long.max() == 7 and too_long.min() == -1 and len(key_table) == 7
 # A distance that is too large raises an error. One that is too *negative* (here by up to 7) reads a
 # row from the other end of the table, without an error. (PyTorch's embedding refuses both.) The
 # paper's solution is **clipping** (section 3.2): distances beyond $m$ read the row of $m$, and
-# $2m+1$ vectors serve any length. It gives as its first reason a hypothesis, that "precise relative
-# position information is not useful beyond a certain distance".
+# $2m+1$ vectors serve any length. Its first reason is a hypothesis, that "precise relative position
+# information is not useful beyond a certain distance".
 #
 # $$c(d)=\max(-m,\min(m,d)),\quad \text{row}=c(i-j)+m$$
 
@@ -172,8 +173,9 @@ plt.show()
 #
 # ### What clipping gains: any length, and rows that are trained more often
 #
-# Clipping serves any length. It also improves training: without it, a sentence of 20 words reads
-# the row of the distance 19 once, by its last word. A row that is read rarely is trained rarely.
+# Clipping serves any length. It also improves training. Without it, a sentence of 20 words reads
+# the row of the distance 19 only once, for its last word. A row that is read rarely is trained
+# rarely.
 
 # %%
 twenty = relative_distance(np.arange(20), np.arange(20))
@@ -186,13 +188,13 @@ assert reads[38] == 1 and clipped_reads.min() >= 17 and reads.sum() == clipped_r
 # ### What clipping loses: position beyond the clipping distance
 #
 # Beyond $m$ the *position* cannot distinguish one word from the next. Look back from word $i$,
-# under a causal mask, with contents that are all alike. The number of words at distance $m$ or more
-# is $i-m+1$, they have equal scores, and all weights sum to 1. So for any table,
+# under a causal mask, with contents that are all alike. There are $i-m+1$ words at distance $m$ or
+# more. They have equal scores, and all weights sum to 1. So for any table,
 #
 # $$w_{ij}\le\frac1{i-m+1}\qquad\text{for }i-j\ge m$$
 #
-# A table that gives all nearer words very low scores comes as near to it as you like; it is the
-# last one in the cell.
+# A table that gives all nearer words very low scores comes as near to the bound as you like. The
+# last table in the cell does this.
 
 # %%
 from pe_numpy import attend, causal_mask
@@ -234,16 +236,16 @@ plots.published_ablations(by_clip, by_term)
 plt.show()
 
 # %% [markdown]
-# From $m=2$ on, for $m$ of 2, 4, 16, 64 and 256, all are 25.8 or 25.9. At $m=0$ all pairs read one
-# row, and the scheme encodes no order. These are results of one model and one language pair,
-# without error bars: don't read the last digit.
+# For $m$ of 2, 4, 16, 64 and 256, all results are 25.8 or 25.9. At $m=0$ all pairs read one row,
+# and the scheme encodes no order. These are results of one model and one language pair, without
+# error bars, so ignore the last digit.
 #
 # ## Sign of the distance: which end of the table is the past?
 #
 # Here row 0 is the far future and row $2m$ the far past, since $i-j$ grows into the past. The paper
-# counts $j-i$, as do tensor2tensor (commit bafdc1b) and NEZHA (0598f02). For training it makes no
-# difference, because a learned table is only written upside down. For *loading* a table it does. By
-# rows:
+# counts $j-i$, as do tensor2tensor (commit bafdc1b) and NEZHA (0598f02). For training the sign
+# makes no difference, because the same table is learned upside down. For *loading* a table it does.
+# Row by row:
 #
 # $$R_{c(i-j)+m}=R'_{c(j-i)+m}\qquad\text{with } R'_r=R_{2m-r}$$
 #
@@ -269,8 +271,8 @@ for way, stored in (("upside down", key_table[::-1]), ("as it is", key_table)):
 #
 # $$o_i=\sum_j w_{ij}\,(v_j+R^V_{c(i-j)})$$
 #
-# It may be left out: in the bars above, only keys do as well as both, and the authors conclude that
-# the score "may be sufficient, but further work is needed".
+# This term may be left out. In the bars above, vectors only in the keys do as well as vectors in
+# both, and the authors conclude that the score "may be sufficient, but further work is needed".
 
 
 # %%
@@ -290,14 +292,14 @@ got = shaw_values(weights, v, value_table, distance)
 assert np.allclose(got, values_by_loops(weights, v, value_table, m=1), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# What does it contribute? Split the sum. Its second part collects the weights of all keys that read
-# one row:
+# What does this term contribute? Split the sum. Its second part collects the weights of all keys
+# that read the same row:
 #
 # $$\sum_jw_{ij}\,R^V_{c(i-j)}=\sum_{r=0}^{2m}\omega_{ir}\,R^V_{r-m},\quad
 #   \omega_{ir}=\sum_{j:\;c(i-j)+m=r}w_{ij}$$
 #
 # $\omega_{ir}$ is the weight that word $i$ has put on the distance of row $r$, no matter which
-# words are there. *Predict* for the hand-made head and $m=1$ the three numbers of "saw".
+# words are there. *Predict* the three numbers of "saw" for the hand-made head and $m=1$.
 
 # %% fold="output"
 m = 1
@@ -327,8 +329,8 @@ assert np.ptp(plain, axis=0).max() < 1e-12 and np.ptp(with_report, axis=0).max()
 # ## Memory: the gathered array of all pairs' vectors
 #
 # The direct way *gathers* the vectors of all pairs in an array of shape $(L, S, K)$. It grows with
-# the *square* of the length, times $K$. The paper shares it over the sequences of a batch, and over
-# heads where these have one table (section 3.3). For one sequence of 2,048 words and $K=64$, in
+# the *square* of the length, times $K$. The paper shares this array over the sequences of a batch,
+# and over heads that have one table (section 3.3). For one sequence of 2,048 words and $K=64$, in
 # float32 (4 bytes per number), it takes a gigabyte:
 
 # %%
@@ -341,11 +343,11 @@ assert 4 * sizes["gathered"] == 2**30
 # %% [markdown]
 # ### One product per distance, not per pair
 #
-# Huang et al. (2018) generated music, a minute in one piece, and found a way without the array.
+# Huang et al. (2018) generated music, a minute in one piece, and found a way without this array.
 # Query $i$ is multiplied by the vector of a distance, not of a pair. Write the distances that occur
 # in descending order, the past first: $L-1, \dots, 0, \dots, -(S-1)$. There are $W=L+S-1$ of them,
-# and all products of queries and distances are one matrix product $P$. It contains everything that
-# we need, in the wrong columns. Word $i$ and key $j$ have the distance $i-j$, which is in column
+# and all products of queries and distances are one matrix product $P$. $P$ contains everything that
+# we need, but in the wrong columns. The distance $i-j$ of word $i$ and key $j$ is in column
 # $a=L-1-i+j$.
 #
 # $$\begin{gathered}P_{ia}=q_i\cdot R_{L-1-a},\qquad a=0,\dots,W-1\\
@@ -376,9 +378,9 @@ for i, a in np.ndindex(L, W):
 # $$iW+(L-1-i)=(L-1)+i\,(W-1)$$
 #
 # The right side shows that the first piece begins at $L-1$, and each next one $W-1$ entries later.
-# These steps are equal. So cut off the first $L-1$ entries and the last, write the rest in rows of
-# $W-1$, and keep the first $S$ columns. (A single query needs no skew.) No number is moved, because
-# this is only another reading of the same memory. This is called **skewing**.
+# All steps are equal. So cut off the first $L-1$ entries and the last one, write the rest in rows
+# of $W-1$, and keep the first $S$ columns. (A single query needs no skew.) No number is moved,
+# because only the shape of the same memory changes. This is called **skewing**.
 
 # %% alt="A product of three queries and six distances, the same numbers as one line of eighteen cells, and as rows of five. The wanted pieces begin at the entries 2, 7 and 12 and are below each other in the last panel."
 for i in range(L):
@@ -390,13 +392,13 @@ plots.skew_in_steps(L, S)
 plt.show()
 
 # %% [markdown]
-# The numbers in the cells are distances; in the black frame they are $i-j$, row by row.
+# The numbers in the cells are distances. In the black frame they are $i-j$, row by row.
 #
 # The package does this in blocks of 64 queries and adds each block to the scores. If positions
-# don't count up by 1 (packed or padded rows), it takes one product for each row of the table and
-# picks. For the values, `spread_sums` reverses the steps: each weight is written into a skewed view
-# of zeros, which puts it into the column of its distance. Here the largest memory that the scores
-# take beyond the arguments stays below 1.5 times the result:
+# don't count up by 1 (packed or padded rows), it computes one product for each row of the table and
+# picks the ones it needs. For the values, `spread_sums` reverses the steps: each weight is written
+# into a skewed view of zeros, which puts it into the column of its distance. Here the largest
+# memory that the scores take beyond the arguments stays below 1.5 times the result:
 
 # %%
 import tracemalloc
@@ -420,8 +422,8 @@ assert np.allclose(mixed, softmax(fast[200]) @ (big + at_200), rtol=0, atol=1e-4
 #
 # Huang et al. had a causal model, so they needed only the distances $L-1$ to $0$, that is, $L$
 # columns for $L$ queries. To skew them they put a column of zeros in front, wrote the result in
-# rows of $L$, and dropped the first row. Where the key is not ahead, that is the same piece of each
-# row:
+# rows of $L$, and dropped the first row. Where the key is not ahead, this gives the same piece of
+# each row:
 #
 # $$\mathrm{skew}(P)_{ij}=P_{i,\;L-1-i+j}=q_i\cdot R_{i-j}\qquad\text{for }j\le i$$
 #
@@ -446,11 +448,11 @@ assert all(skew(nine)[i, j] == nine[i, 2 - i + j] for i, j in np.argwhere(np.tri
 assert unskew(skew(nine)).tolist() == [[0, 0, 3], [4, 5, 6], [7, 8, 9]]
 
 # %% [markdown]
-# A zero, and then the next row's numbers: the future gets scores that belong to other queries. A
-# mask must hide them. In [magenta #1486](https://github.com/magenta/magenta/issues/1486) a reader
-# found that the function itself has none; the caller passes the mask in, as `bias`.
-# Transformer-XL's `relative_shift` takes the same three steps, and
-# [chapter 32](32_transformer_xl.ipynb) draws them.
+# Above the diagonal are a zero and then the next row's numbers, so the future gets scores that
+# belong to other queries. A mask must hide them. In [magenta
+# #1486](https://github.com/magenta/magenta/issues/1486) a reader found that the function itself has
+# no mask. The caller passes it in, as `bias`. Transformer-XL's `relative_shift` takes the same
+# three steps, and [chapter 32](32_transformer_xl.ipynb) draws them.
 #
 # The inverse, `unskew`, is also the path of the gradient: the gradient of pair $(i,j)$ goes to the
 # query and to the distance that made it. The cell compares three ways to one term:
@@ -482,8 +484,8 @@ assert np.array_equal(unskew(by_skew)[met], (q6 @ E.T)[met])
 # $$s_{ij}=\frac{q_i\cdot k_j+q_i\cdot r+k_j\cdot r}{\sqrt K}
 #   =\frac{(q_i+r)\cdot(k_j+r)-r\cdot r}{\sqrt K}$$
 #
-# The right form shows that the vector of the distance is added to both words; its product with
-# itself is then subtracted again.
+# The right form adds the vector of the distance to both query and key, and then subtracts its
+# product with itself.
 
 # %%
 from pe_numpy import relative_key_query_scores
@@ -499,9 +501,9 @@ for i, j in np.ndindex(L, S):
     assert np.isclose(got[i, j], both_take_it, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Seen from the key, the distance is $j-i$. So the new term is Shaw's once more, with roles
-# exchanged and the table upside down, $\bar R$. By hand, for three words of width 2, with $d$ for
-# all distances:
+# Seen from the key, the distance is $j-i$. So the new term is again Shaw's, with the roles
+# exchanged and the table upside down, $\bar R$. With $d$ for the matrix of all distances, and three
+# words of width 2 that you can check by hand:
 #
 # $$s=\mathrm{Shaw}(q,k,R,d)+\mathrm{Shaw}(k,q,\bar R,-d^\top)^\top-\frac{qk^\top}{\sqrt K}$$
 
@@ -516,12 +518,12 @@ assert np.allclose(both_forms, key_form + exchanged - q3 @ k3.T / np.sqrt(2), rt
 assert both_forms[2].round(6).tolist() == [5.16188, 2.12132, 1.626346]
 
 # %% [markdown]
-# One vector serves both words; DeBERTa ([chapter 34](34_deberta.ipynb)) makes two of each row of
-# its table, by two projections.
+# Here one vector serves both query and key. DeBERTa ([chapter 34](34_deberta.ipynb)) makes two from
+# each row of its table, with two projections.
 #
 # *A common mistake*, in Transformers until 2022, took the distances `[[0]]` of *one* word for all
-# keys of a KV cache ([chapter 30](30_expansion.ipynb#in-practice)). *Predict* which distances the
-# third word then has to its keys.
+# keys of a KV cache ([chapter 30](30_expansion.ipynb#in-practice)). *Predict* the distances that
+# the third word then has to its keys.
 
 # %% fold="output"
 for name, d in (("right", relative_distance([2], range(3))), ("restarted", np.zeros((1, 3), int))):
@@ -535,13 +537,13 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# All keys seem to be at its own position. The last line shows the other limit: past its $N$ words
-# the table has no row ([#17026](https://github.com/huggingface/transformers/issues/17026) reports
-# an index error; a proposal to clip,
-# [PR #9164](https://github.com/huggingface/transformers/pull/9164), was not merged). Both options
-# are gone in version 5, "barely used"
-# ([PR #41170](https://github.com/huggingface/transformers/pull/41170)). The key form is still used
-# in speech: Wav2Vec2-BERT clips at 64 back and 8 ahead.
+# All keys seem to be at the query's own position. The last line shows the other limit. Beyond $N$
+# words the table has no row ([#17026](https://github.com/huggingface/transformers/issues/17026)
+# reports an index error; a proposal to clip, [PR
+# #9164](https://github.com/huggingface/transformers/pull/9164), was not merged). Both options are
+# gone in version 5, "barely used" ([PR
+# #41170](https://github.com/huggingface/transformers/pull/41170)). The key form is still used in
+# speech: Wav2Vec2-BERT clips at 64 back and 8 ahead.
 #
 # ## NEZHA: sinusoids instead of learned vectors (second reading)
 #
@@ -566,8 +568,8 @@ four = relative_distance(np.arange(4), np.arange(4))
 print(shaw_scores(q4, np.zeros((4, 4)), nezha_table(1, 4), four)[[0, 3]].round(6).tolist())
 
 # %% [markdown]
-# The positions run from 0 to $2m$; none is negative. Does it matter that the source code does not
-# write $\mathrm{PE}(j-i)$, as you would expect? No, because a shift of positions is a rotation
+# The positions run from 0 to $2m$, so none is negative. Does it matter that the source code does
+# not write $\mathrm{PE}(j-i)$, as you would expect? No, because a shift of positions is a rotation
 # $M(m)$ ([chapter 20](20_sinusoidal.ipynb)), which can move to the other side of the product,
 #
 # $$q\cdot\mathrm{PE}(m+p)=q\cdot M(m)\,\mathrm{PE}(p)=\big(M(m)^\top q\big)\cdot\mathrm{PE}(p)$$
@@ -590,13 +592,13 @@ assert np.array_equal(lost[[0, 1, 2]], lost[[6, 5, 4]])
 assert np.array_equal(signed[[0, 1, 2], ::2], -signed[[6, 5, 4], ::2])  # the sines tell
 
 # %% [markdown]
-# What would matter is to lose the sign: then past and future read the same rows (last lines). A
-# speech library did that to the sines of its Transformer-XL encodings
-# ([speechbrain #3070](https://github.com/speechbrain/speechbrain/issues/3070)).
+# Losing the sign would matter: past and future would then read the same rows (last lines of the
+# cell). A speech library did that to the sines of its Transformer-XL encodings ([speechbrain
+# #3070](https://github.com/speechbrain/speechbrain/issues/3070)).
 #
 # NEZHA's PyTorch code gathers the vectors of 512 words once, so its texts end there in spite of the
-# clipping ([PR #111](https://github.com/huawei-noah/Pretrained-Language-Model/pull/111)). With
-# positions as arguments there is nothing to prepare:
+# clipping ([PR #111](https://github.com/huawei-noah/Pretrained-Language-Model/pull/111)). A
+# function that takes positions as arguments needs no prepared array:
 
 # %%
 fixed_table = nezha_table(64, 8)
@@ -634,8 +636,8 @@ assert 16 * one_table == 33_792
 #   a word has looked. In the authors' translations only keys did as well as both.
 #   [Values](#relative-vectors-on-the-values).
 # - **How do I avoid the array of $L\cdot S\cdot K$ numbers?** Compute one product for each query
-#   and *distance*. A reshape, the skew, puts each at its pair.
-#   [The skew trick](#the-skew-trick-is-a-reshape).
+#   and *distance*. A reshape, the skew, moves each product to its pair. [The skew
+#   trick](#the-skew-trick-is-a-reshape).
 # - **What does BERT's `relative_key_query` add?** It adds $k_j\cdot R_{i-j}$, inside the scale.
 #   Neither it nor `relative_key` clips: row $i-j+N-1$ of $2N-1$ serves a distance.
 #   [BERT](#berts-relative_key-and-relative_key_query).
@@ -659,7 +661,7 @@ assert 16 * one_table == 33_792
 #
 # <details><summary>Hint 2</summary>
 #
-# To read row 0 a word needs 16 words after it; to read row 32 it needs 16 before it.
+# To read row 0 a word needs 16 words after it. To read row 32 it needs 16 before it.
 #
 # </details>
 #
@@ -679,9 +681,9 @@ assert 16 * one_table == 33_792
 #
 # ### Exercise 2: Pick products instead of skewing
 #
-# Clipped, the table has only $2m+1$ different vectors. Write the position term with $2m+1$ products
-# for each query: first `q @ table.T`, then pick. It must work for a batch with heads, and for
-# positions that are not consecutive.
+# With clipping, the table has only $2m+1$ different vectors. Write the position term with $2m+1$
+# products for each query: first `q @ table.T`, then pick. It must work for a batch with heads, and
+# for positions that are not consecutive.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -697,8 +699,8 @@ assert 16 * one_table == 33_792
 #
 # <details><summary>Solution</summary>
 #
-# For 1,024 words and $m=16$ that is thirty times less multiplying than a product for each pair. In
-# NumPy it was no gain where we measured: picking a million numbers by index took longer than the
+# For 1,024 words and $m=16$ this takes thirty times fewer multiplications than a product for each
+# pair. In NumPy we measured no gain: picking a million numbers by index took longer than the
 # product that it saves.
 #
 # ```python
@@ -761,7 +763,7 @@ assert 16 * one_table == 33_792
 # | Music Transformer | $0$ to $L-1$ | one table, a part per head | causal models |
 # | NEZHA | clipped at 64 | nothing | Shaw without parameters |
 #
-# All of them cache keys, values and positions as they are; the row of one new query needs no skew.
+# All of them cache keys, values and positions unchanged. The row of one new query needs no skew.
 #
 # **The gathered array in real code.** A project for reinforcement learning counts it in
 # [issue #143](https://github.com/entity-neural-network/incubator/issues/143): keys and values for
@@ -769,7 +771,7 @@ assert 16 * one_table == 33_792
 # differ from sequence to sequence, so no array can be shared, and the skew does not apply.)
 #
 # **A causal model has idle rows.** Under a causal mask no pair looks ahead, so the rows 0 to $m-1$
-# have no influence. A table without them has $m+1$ rows, and different row numbers.
+# have no influence. A table without these rows has $m+1$ rows, with different numbers.
 
 # %%
 assert f"{2 * 8192 * 32 * 32 * 64 * 4 / 1e9:.1f}" == "4.3"
