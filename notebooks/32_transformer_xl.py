@@ -36,15 +36,15 @@ plt.show()
 # (its colour) with one distance (its number); grey cells are added zeros.
 #
 # A novel has more words than a model can read in one call, so it is read in pieces, **segments**.
-# While the model reads one, it keeps the vectors of the last as its **memory**: the queries come
-# from the new segment, the keys from memory and segment together. What positions should the kept
-# words have?
+# While the model reads one segment, it keeps the vectors of the previous one as its **memory**. The
+# queries come from the new segment, and the keys from memory and segment together. What positions
+# should the kept words have?
 #
 # Take segments of four words. In the first attempt, each segment counts 0, 1, 2, 3. The same word
-# is at position 1 of both, 6 and 2 words before the last word, which attends to them. In the second
-# attempt, we continue to count. The last word and the word two before it are at 7 and 5; a segment
-# earlier, the same pair would be at 3 and 1. **Predict** for each attempt: are its two scores
-# equal?
+# is at position 1 of both segments, 6 and 2 words before the last word, which attends to both. In
+# the second attempt, we continue to count. The last word and the word two before it are at 7 and 5.
+# A segment earlier, the same pair would be at 3 and 1. **Predict** for each attempt: are its two
+# scores equal?
 
 # %% fold="output"
 rng = np.random.default_rng(0)
@@ -65,15 +65,16 @@ assert abs(first[1] - first[5]) < 1e-12 and abs(second[0] - second[1]) > 0.1
 
 # %% [markdown]
 # In the first attempt the model cannot distinguish now from a segment ago. In the second, every
-# segment shows the model the same pairs under new numbers, and soon under numbers that it never saw
-# in training. What should not change is the distance $i-j$.
+# segment shows the model the same pairs at new positions, and soon at positions that it never saw
+# in training. Only the distance $i-j$ should matter.
 #
 # ## The four terms of Transformer-XL's score
 #
 # Write the score of a query at position $i$ and a key at position $j$ with the position vectors
 # $p_i$, $p_j$ in it. Vectors are rows; $W_Q$ and $W_K$ are the projections. Expanding the product
 # gives the four terms of [chapter 30](30_expansion.ipynb). Each is divided by $\sqrt K$, the square
-# root of the head dimension. The paper leaves that out of its formula, and its code has it.
+# root of the head dimension. The paper leaves this division out of its formula, but its code has
+# it.
 #
 # $$\begin{gathered}(x_i+p_i)W_Q\,\big((x_j+p_j)W_K\big)^\top\\
 # {}= \underbrace{x_iW_QW_K^\top x_j^\top}_{(a)} + \underbrace{x_iW_QW_K^\top p_j^\top}_{(b)}
@@ -95,12 +96,12 @@ assert not np.allclose(diagonal, diagonal[0], rtol=0, atol=0.1)
 #
 # 1. **The key's position becomes a distance.** In (b) and (d) replace $p_j$ with $R_{i-j}$, the
 #    sinusoidal encoding of the *distance*. It is defined for any distance, with no table to train.
-# 2. **Distances have their own projection.** $W_K$ was made for words, so $R_{i-j}$ has its own
+# 2. **Distances have their own projection.** $W_K$ is trained for words, so $R_{i-j}$ has its own
 #    trained matrix: $r_{i-j} = R_{i-j}W_{K,R}$.
 # 3. **The query's position is dropped.** (c) and (d) still contain $p_iW_Q$. The score should not
-#    depend on the query's position. So it becomes one trained vector, the same for every $i$: $u$
-#    in (c), and another, $v$, in (d). No $W_Q$ remains beside them, because $u$ and $v$ replace the
-#    *product* $p_iW_Q$.
+#    depend on the query's position. So $p_iW_Q$ becomes a trained vector that is the same for every
+#    $i$: $u$ in (c), and another, $v$, in (d). No $W_Q$ remains beside them, because $u$ and $v$
+#    replace the *product* $p_iW_Q$.
 #
 # With $q_i=x_iW_Q$ and $k_j=x_jW_K$ the four new terms are
 #
@@ -125,8 +126,8 @@ print("positions 3, 1:", f"{score(3, 1):.4f}   positions 7, 5: {score(7, 5):.4f}
 assert score(3, 1) == score(7, 5) == score(1003, 1001)
 
 # %% [markdown]
-# Every pair at the distance 2 has the same number, in every segment. This is section 3.3 of
-# "Transformer-XL" (Dai et al. 2019). The terms have these meanings:
+# A pair of words at the distance 2 has the same score in every segment. This score is from section
+# 3.3 of "Transformer-XL" (Dai et al. 2019). The terms have these meanings:
 #
 # | term | depends on | meaning |
 # |---|---|---|
@@ -161,9 +162,9 @@ assert fours[1, 0] == 4 / 2 * ((2 + 1) * 3 + (2 + 2))
 assert fours[0, 1] == 4 / 2 * ((1 + 1) * 5 + (1 + 2) * 0.5)
 
 # %% [markdown]
-# The package's function does it for all heads in one call. Its `r` contains one row for each
-# distance, from the least to the largest; `add_query_products` adds the second half of the formula
-# ([chapter 31](31_shaw.ipynb) explains how).
+# The package's function computes this for all heads in one call. Its `r` contains one row for each
+# distance, in ascending order. `add_query_products` adds the second half of the formula ([chapter
+# 31](31_shaw.ipynb) explains how).
 
 # %%
 show_source(transformer_xl_scores)
@@ -200,20 +201,20 @@ plots.xl_terms(dict(zip(names, [*abcd, total], strict=True)))
 plt.show()
 
 # %% [markdown]
-# (c) has equal rows, (d) constant diagonals. In (b) each row is a curve over the distance, and each
-# query has a different one.
+# (c) has equal rows, and (d) has constant diagonals. In (b) each row is a curve over the distance,
+# and each query has a different one.
 #
 # ## What a head can express about distance: even and odd curves
 #
-# Term (d) is a curve over the distance $d=i-j$. Put in the encoding, which has a sine and a cosine
-# of each frequency $\theta_n$, and call $w = W_{K,R}\,v$:
+# Term (d) is a curve over the distance $d=i-j$. Substitute the encoding, which has a sine and a
+# cosine of each frequency $\theta_n$, and write $w = W_{K,R}\,v$:
 #
 # $$v\cdot r_d = R_d\,W_{K,R}\,v = \sum_{n} \big(w_{2n}\sin\theta_n d + w_{2n+1}\cos\theta_n d\big)$$
 #
 # So a head has $D$ numbers to draw a curve with, the entries of $w$. Cosines are **even**,
 # $\cos(-x)=\cos x$, so they cannot distinguish the past from the future. Sines are **odd**,
-# $\sin(-x)=-\sin x$. All information about *direction* is in a head's sines. The raw encoding
-# compared with itself has lost it, because every sine of $R_0$ is 0:
+# $\sin(-x)=-\sin x$. All information about *direction* is in a head's sines. The product of two raw
+# encodings loses it, because every sine of $R_0$ is 0:
 #
 # $$R_0\cdot R_d=\sum_n\cos\theta_n d = R_0\cdot R_{-d}$$
 
@@ -233,14 +234,14 @@ three_back = R @ sinusoidal(3, D)
 assert np.allclose(three_back[3:], even[:-3], rtol=0, atol=1e-12) and d[three_back.argmax()] == 3
 
 # %% [markdown]
-# So direction must be trained: $w$ may weight sines and cosines freely. For example, $w=R_3$ is the
-# even curve moved to 3, and finds the word three back. (Direction matters where a model looks both
-# ways, as XLNet does.) Term (b) is the same with $q_i$ instead of $v$: the query's word chooses the
-# curve.
+# So direction must be trained: $w$ may weight sines and cosines freely. For example, $w=R_3$ gives
+# the even curve moved to 3, so the head finds the word three back. (Direction matters where a model
+# looks both ways, as XLNet does.) Term (b) has $q_i$ instead of $v$, so the query's word chooses
+# the curve.
 #
-# What happens *beyond* the distances of the training? We let a head learn a straight penalty,
-# $-|d|/4$, from the distances -32 to 32, by least squares with a small penalty on the size of $w$,
-# and ask at 96. **Predict**: does the curve continue as it should?
+# What happens *beyond* the distances of the training? We fit a head to a linear penalty, $-|d|/4$,
+# at the distances -32 to 32, by least squares with a small penalty on the size of $w$. Then we
+# compute its curve up to 96. **Predict**: does the curve continue as it should?
 
 # %% fold="output" alt="Left: three curves of a head over the distance: an even peak at 0, the same peak at 3, and an odd curve that is positive in the past. Right: a fitted linear penalty that follows its target within the distances of training and bends up outside."
 far = np.arange(-96, 97)
@@ -259,15 +260,16 @@ plt.show()
 
 # %% [markdown]
 # Inside the grey band the head has learned its penalty. Outside, a word at 64 has a higher score
-# than a word at 24. That the encoding is *defined* everywhere doesn't mean that a head *behaves*
-# everywhere. This is one head by least squares; [chapter 71](71_study.ipynb) trains models.
+# than a word at 24. The encoding is *defined* everywhere, but this doesn't mean that a head
+# *behaves* everywhere. This is one head by least squares; [chapter 71](71_study.ipynb) trains
+# models.
 #
 # ## The relative shift: score each distance once
 #
-# The formula asks for $r_{i-j}$ at every pair: $LS$ vectors. But there are only $L+S-1$ distances.
-# The fast way computes $R_{i-j}W_{K,R}$ once for each distance, then multiplies all queries by all
-# distances in one matrix product. The cell counts the multiplications of one head for the terms
-# with $r$:
+# The formula needs $r_{i-j}$ at every pair, which makes $LS$ vectors. But there are only $L+S-1$
+# distances. The fast way computes $R_{i-j}W_{K,R}$ once for each distance, then multiplies all
+# queries by all distances in one matrix product. The cell counts the multiplications of one head
+# for the terms with $r$:
 
 # %%
 L, S, width, K = 512, 512, 512, 64
@@ -280,28 +282,29 @@ assert slow == 8_606_711_808 and fast == 67_043_328
 # %% [markdown]
 # The products of query $i$ with all distances are in a row *ordered by distance*. The scores need
 # them *ordered by key*. The figure at the top has three queries, at the positions 2, 3, 4, and five
-# keys. Its row 2 is in place; row 1 must move left by 1, row 0 by 2. In general row $i$ moves left
-# by $L-1-i$. With $N$ distances in the list, the **relative shift** does that without a loop:
+# keys. Its row 2 is in place. Row 1 must move left by 1, and row 0 by 2. In general row $i$ moves
+# left by $L-1-i$. With $N$ distances in the list, the **relative shift** moves all rows without a
+# loop:
 #
 # 1. put one column of zeros on the left;
 # 2. read the $L\times(N+1)$ numbers in the same order as a matrix of $(N+1) \times L$;
 # 3. drop the first row;
 # 4. read the numbers in the same order as an $L\times N$ matrix again.
 #
-# The list of encodings must *descend*, the largest distance first, because keys are listed from the
-# most distant past on. With one encoding for each key it must end at 0: the last query is
-# multiplied by distance 0 in the last column.
+# The list of encodings must *descend*, with the largest distance first, because keys are listed
+# from the most distant past on. With one encoding for each key, the list must end at 0, because the
+# last query needs distance 0 in the last column.
 #
 # ### Why the relative shift works
 #
 # Number the entries from 0 in reading order. After the padding, the product in row $i$, column $m$
 # has the number $i(N+1)+m+1$. Dropping the first row of the reshaped matrix subtracts $L$. Now read
-# in rows of $N$:
+# the numbers in rows of $N$:
 #
 # $$i(N+1)+m+1-L \;=\; iN + \big[m-(L-1-i)\big]$$
 #
-# So it lands in row $i$, moved left by $L-1-i$, as long as the bracket is not negative. Otherwise,
-# with $L\le N$, it lands at the end of the row *above* (or, in row 0, is dropped).
+# So the product lands in row $i$, moved left by $L-1-i$, as long as the bracket is not negative.
+# Otherwise, with $L\le N$, it lands at the end of the row *above* (or, in row 0, is dropped).
 
 # %%
 for L, N in ((6, 7), (3, 5), (6, 6)):
@@ -320,17 +323,17 @@ show_source(relative_shift)
 # %% [markdown]
 # ### A common mistake: no mask after the relative shift
 #
-# In the last matrix of the figure two cells of row 0 and one of row 1 are not theirs: zeros, and
-# the first product of the *next query*. The list of encodings ends at distance 0, so for keys in
-# the future there was nothing to put. Under a causal mask it does no harm, because these entries
-# get the weight 0. Without a mask they are wrong numbers that look like any others, $L(L-1)/2$ of
-# them for $L=S$. Speech encoders, which have no causal mask, took the causal shift over and used it
-# in this way (espnet issue #2684 and OpenTransformer issue #25). Nothing crashes. In the test on
-# one corpus espnet's error rate was the same before and after a first fix (pull request #2816).
+# In the last matrix of the figure, two cells of row 0 and one of row 1 do not belong there. They
+# contain zeros and the first product of the *next query*. The list of encodings ends at distance 0,
+# so it has nothing for keys in the future. Under a causal mask these entries do no harm, because
+# they get the weight 0. Without a mask they are wrong numbers that look like any others. There are
+# $L(L-1)/2$ of them for $L=S$. Speech encoders, which have no causal mask, have used the causal
+# shift in this way (espnet issue #2684 and OpenTransformer issue #25). Nothing crashes. In the test
+# on one corpus espnet's error rate was the same before and after a first fix (pull request #2816).
 #
-# **The fix.** Let the list continue to the far future: distances $S-1, \dots, 0, \dots, -(L-1)$,
-# that is $L+S-1$ encodings. Then every cell finds its own product, and of the shifted rows the
-# first $S$ columns are kept:
+# **The fix.** Let the list continue to the far future, with the distances
+# $S-1, \dots, 0, \dots, -(L-1)$. These are $L+S-1$ encodings. Then every cell finds its own
+# product, and we keep the first $S$ columns of the shifted rows:
 #
 # $$\text{shifted}_{ij}=q_i\cdot r_{\,i+S-L-j}\qquad\text{for all } i<L,\; j<S$$
 
@@ -348,15 +351,15 @@ assert np.array_equal(not_its_own, np.triu(np.ones((S, S), bool), 1))
 assert not_its_own.sum() == S * (S - 1) // 2
 
 # %% [markdown]
-# XLNet, which predicts words in random orders, does it with one extra encoding (exercise 1). The
-# order is in its mask, and distances still count positions in the text, so a key may be ahead.
+# XLNet, which predicts words in random orders, shifts with one extra encoding (exercise 1). The
+# random order is in its mask. Distances still count positions in the text, so a key may be ahead.
 #
 # ### A common mistake: counting query positions from the corner
 #
 # With a memory $S > L$, and the *last* query is at the *last* key. `np.tril(np.ones((L, S)))` puts
 # query 0 at key 0, and so does a bias indexed by `arange(L)[:, None] - arange(S)`. Both run without
-# an error, and for $L=S$ both are right. **Predict** what a single new word ($L=1$) sees of a
-# memory of four.
+# an error, and for $L=S$ both are right. **Predict** which of $S=5$ keys a single new word ($L=1$)
+# sees after a memory of four.
 
 # %% fold="output"
 L, S = 1, 5
@@ -367,16 +370,16 @@ print("distance from positions:  ", relative_distance([4], np.arange(5)).tolist(
 assert causal_mask([4], np.arange(5)).all() and relative_distance([4], np.arange(5))[0, 0] == 4
 
 # %% [markdown]
-# It sees only the oldest word, and takes it for itself. The wrong bias happened in public code,
-# beside a right mask: x-transformers, pull request #103, "the keys in mem are past keys so the
-# positional biases have to be shifted". In this package positions are arguments, so the offset is
-# not guessed.
+# The new word sees only the oldest word, and takes it for itself. The wrong bias occurred in public
+# code, together with a correct mask: x-transformers, pull request #103, "the keys in mem are past
+# keys so the positional biases have to be shifted". In this package positions are arguments, so no
+# function guesses the offset.
 #
 # ## Segment-level recurrence: how far the memory reaches
 #
-# Here is one layer. Its queries come from the segment, its keys and values from memory and segment.
-# Only distances enter. A stack keeps for each layer the last $M$ inputs as its memory. (In training
-# no gradient flows into it.)
+# Here is one layer. Its queries come from the segment, and its keys and values from memory and
+# segment. Positions enter only as distances. A stack keeps for each layer the last $M$ inputs as
+# its memory. (In training no gradient flows into it.)
 
 # %%
 D, SEGMENT = 8, 4
@@ -415,11 +418,11 @@ assert np.allclose(read(text, M=16), at_once, rtol=0, atol=1e-9)
 
 # %% [markdown]
 # With a memory of 16 vectors the result is the same as reading the whole text in one call. With
-# distances for positions a segment cannot tell that it isn't the first.
+# distances instead of positions, nothing shows that a segment isn't the first.
 #
 # Large memories cost time and space, so take $M=4$, one segment. In layer 1 the last word sees its
-# own segment and the one before; in layer 2 it sees vectors that have looked back a segment
-# themselves. To measure this, we change one word, read again, and note whose outputs change.
+# own segment and the one before. In layer 2 it sees vectors that have themselves looked back a
+# segment. To measure this, we change one word, read again, and note whose outputs change.
 
 
 # %% alt="Four grids of which output depends on which input word. Without a memory there are four separate triangles. With memory, each layer adds one segment of four words to the left."
@@ -440,7 +443,7 @@ plt.show()
 
 # %% [markdown]
 # The last word sees 4 words without a memory, then 8, 12 and 16: each layer adds one segment (the
-# paper's section 3.2). Without a memory depth does not help.
+# paper's section 3.2). Without a memory, more layers do not help.
 #
 # ## No relative term for the values (second reading)
 #
@@ -459,11 +462,11 @@ added = layer(same + sinusoidal(np.arange(6), D), same[:0], 0)
 print(f"with absolute encodings they differ by up to {np.ptp(added, axis=0).max():.1f}")
 
 # %% [markdown]
-# The weights differ, but the outputs are equal.
-# [Chapter 30](30_expansion.ipynb#what-relative-scores-cannot-distinguish-a-repeated-word) proves
-# that no scheme that changes only the scores can distinguish equal words. (One different word
-# breaks the tie.) With absolute encodings the value is $(x_j+p_j)W_V$, so a layer can report
-# *where* it looked. Shaw's term for the values ([chapter 31](31_shaw.ipynb)) can do so; exercise 3
+# The weights differ, but the outputs are equal. [Chapter
+# 30](30_expansion.ipynb#what-relative-scores-cannot-distinguish-a-repeated-word) proves that no
+# scheme that changes only the scores can distinguish equal words. (One different word breaks the
+# tie.) With absolute encodings the value is $(x_j+p_j)W_V$, so a layer can report *where* it
+# looked. Shaw's term for the values ([chapter 31](31_shaw.ipynb)) also reports this, and exercise 3
 # adds it.
 
 # %% [markdown]
@@ -495,8 +498,8 @@ print(f"with absolute encodings they differ by up to {np.ptp(added, axis=0).max(
 #
 # ### Exercise 1: XLNet's relative shift
 #
-# XLNet's code (zihangdai/xlnet, commit bbaa3a6) has no padding. Its list starts one further than
-# any pair needs, at the distance $S$, and ends at $-(L-1)$. It reshapes the products from
+# XLNet's code (zihangdai/xlnet, commit bbaa3a6) has no padding. Its list starts at the distance
+# $S$, one further than any pair needs, and ends at $-(L-1)$. It reshapes the products from
 # $L\times(L+S)$ to $(L+S)\times L$, drops the first row, reshapes to $L\times(L+S-1)$ and keeps $S$
 # columns. Write it, test it against `relative_shift`, and explain why no zeros are needed.
 #
@@ -543,13 +546,13 @@ print(f"with absolute encodings they differ by up to {np.ptp(added, axis=0).max(
 #
 # <details><summary>Hint 2</summary>
 #
-# *What a head can express about distance* has the direction of $v$; only the factor is missing.
+# *What a head can express about distance* has the direction of $v$. Only the factor is missing.
 #
 # </details>
 #
 # <details><summary>Solution</summary>
 #
-# Take $v=40\,R_2$; mind the division by $\sqrt{32}$.
+# Take $v=40\,R_2$, because the scores are divided by $\sqrt{32}$.
 #
 # ```python
 # from pe_numpy import softmax
@@ -564,9 +567,9 @@ print(f"with absolute encodings they differ by up to {np.ptp(added, axis=0).max(
 #
 # ### Exercise 3: Count equal words with a value term
 #
-# Six times the same word gave six equal outputs. Add Shaw's term for the values (`shaw_values`,
-# with a table of 11 rows for the distances -5 to 5) to causal weights. Are the outputs different
-# now? What if all rows of the table are equal?
+# Six copies of one word gave six equal outputs. Add Shaw's term for the values (`shaw_values`, with
+# a table of 11 rows for the distances -5 to 5) to causal weights. Are the outputs different now?
+# What if all rows of the table are equal?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -583,7 +586,7 @@ print(f"with absolute encodings they differ by up to {np.ptp(added, axis=0).max(
 # <details><summary>Solution</summary>
 #
 # The output now contains the mean encoding of the distances that the query attends to, which
-# differs from row to row. With equal rows it is one constant again.
+# differs from row to row. With equal rows, all outputs are one constant again.
 #
 # ```python
 # from pe_numpy import shaw_values
@@ -603,13 +606,13 @@ print(f"with absolute encodings they differ by up to {np.ptp(added, axis=0).max(
 # ## In practice
 #
 # **The order of components.** The authors' code (kimiyoung/transformer-xl, commit 44781ed) puts all
-# sines first and all cosines after them. It makes no difference, because the trained $W_{K,R}$ has
-# its rows in a different order.
+# sines first and all cosines after them. This makes no difference, because the trained $W_{K,R}$
+# then has its rows in a different order.
 #
-# **An ascending list.** Reverse the list, $-(L-1)$ first, and for $L=S$ the shift gives $j-i$ for
-# $i-j$: past and future change places. All shapes fit, and a model trained in this way loses
-# nothing, since $W_{K,R}$ can reverse the signs of the sines. Weights loaded from elsewhere go
-# wrong. With a memory each distance is also off by $S-L$.
+# **An ascending list.** If the list is reversed, with $-(L-1)$ first, then for $L=S$ the shift
+# gives $j-i$ for $i-j$. Past and future change places. All shapes fit, and a model trained in this
+# way loses nothing, since $W_{K,R}$ can reverse the signs of the sines. Weights loaded from
+# elsewhere give wrong scores. With a memory each distance is also off by $S-L$.
 
 # %%
 blocks = sinusoidal(span, 16, layout="concatenated")
@@ -622,8 +625,8 @@ for L, S in ((6, 6), (3, 5)):
     assert np.array_equal(relative_shift(up)[:, :S], S - L - right)
 
 # %% [markdown]
-# **One pair for all layers, or a pair for each.** In the PyTorch half of the same code one $u$ and
-# one $v$ serve all layers (each head has its own part). Its option `clamp_len` gives all distances
+# **One pair for all layers, or a pair for each.** In the PyTorch half of the same code all layers
+# share one $u$ and one $v$ (each head has its own part). The option `clamp_len` gives all distances
 # beyond a limit the encoding of the limit. Check both before you load weights.
 # %% [markdown]
 # ## Further reading
