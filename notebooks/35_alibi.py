@@ -32,11 +32,11 @@ plt.show()
 # one head's weight that is on the $n$ nearest keys. The number on the curve is the head's *slope*,
 # which this section introduces.
 #
-# The next word of a text depends mostly on the last few. How can an attention layer be told so,
+# The next word of a text depends mostly on the last few. How can an attention layer prefer them,
 # without a table and without training? Take six keys, with the query at the last of them, and let
 # all six scores be equal, so that only position can make a difference.
 #
-# A first attempt is a hard window, which we call a **wall**: the query sees the last three keys,
+# A first attempt is a hard window, which we call a **wall**. The query sees the last three keys,
 # and the others are hidden. **Predict**: if two keys *inside* the window change places, together
 # with their values, does the output change?
 
@@ -69,7 +69,7 @@ plt.show()
 # %% [markdown]
 # ## The ALiBi formula
 #
-# Real queries and keys have their own scores. ALiBi (attention with linear biases, Press et al.
+# Actual queries and keys have their own scores. ALiBi (attention with linear biases, Press et al.
 # 2022) adds its penalty to them. For query $i$, key $j$ and a head $h$ of head dimension $K$ with
 # slope $m_h$:
 #
@@ -97,11 +97,12 @@ assert np.allclose(by_loops[4], last_row, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # The penalty is in an exponent, so it is a factor on the weight: each step away from the query
-# costs a key the factor $e^{-m}$. For two neighbouring keys of the past
+# costs a key the factor $e^{-m}$. For two neighbouring keys of the past,
 #
 # $$\frac{w_{i,j-1}}{w_{i,j}} = e^{-m}\; e^{\,s_{i,j-1}-s_{i,j}}$$
 #
-# where $s_{ij}$ is the scaled score. The first factor is position, the second is content.
+# where $s_{ij}$ is the scaled score. The first factor comes from the position, the second from the
+# content.
 
 # %%
 s = q @ k.T / np.sqrt(8)  # (L, S)
@@ -145,7 +146,7 @@ plt.show()
 #
 # $$m_h = 2^{-8h/H}$$
 #
-# This is a geometric sequence: neighbours have the same ratio, $1/2$ for 8 heads.
+# This is a geometric sequence. Neighbours have the same ratio, $1/2$ for 8 heads.
 
 
 # %%
@@ -162,11 +163,11 @@ assert np.allclose(slopes_by_formula(16), [2 ** (-h / 2) for h in range(1, 17)],
 # %% [markdown]
 # ### Slopes for 12 heads: when H is not a power of two
 #
-# If $H$ is not a power of two, `get_slopes` in the
-# [authors' code](https://github.com/ofirpress/attention_with_linear_biases/blob/4b92f28/fairseq/models/transformer.py#L742)
+# If $H$ is not a power of two, `get_slopes` in the [authors'
+# code](https://github.com/ofirpress/attention_with_linear_biases/blob/4b92f28/fairseq/models/transformer.py#L742)
 # does something else. Let $p$ be the largest power of two below $H$. Take all slopes of $p$ heads.
-# For the remaining heads take every other one of the slopes of $2p$ heads, from the first. For 12
-# heads the formula of the paper begins 0.62996, 0.39685; the code gives 0.5, 0.25, ... and after
+# For the remaining heads take every other slope of $2p$ heads, starting with the first. For 12
+# heads the formula of the paper begins 0.62996, 0.39685. The code gives 0.5, 0.25, ... and after
 # the eighth slope 0.7071, 0.3536, 0.1768, 0.0884. The package follows the code, because trained
 # models do.
 
@@ -191,16 +192,16 @@ plots.alibi_slope_rules({H: (np.array(slopes_by_formula(H)), alibi_slopes(H)) fo
 plt.show()
 
 # %% [markdown]
-# The four extra slopes, heads 9 to 12, are on the steep half, and the list is not in falling order.
-# If you sort it, you give the heads of a trained model each other's slopes.
+# The four extra slopes, of heads 9 to 12, are in the steep half, and the list is not in descending
+# order. If you sort it, you give the heads of a trained model each other's slopes.
 #
 # ## Is the bias added inside or outside the scale?
 #
-# The scores are divided by $\sqrt K$; the bias is not. The paper's footnote 10 says so. *A common
-# mistake* is $\mathrm{softmax}\big((QK^\top + B)/\sqrt K\big)$, which divides every slope by
+# The scores are divided by $\sqrt K$, but the bias is not. The paper's footnote 10 says so. *A
+# common mistake* is $\mathrm{softmax}\big((QK^\top + B)/\sqrt K\big)$, which divides every slope by
 # $\sqrt K$. Here are 16 keys of width 64, the slope 0.5, a random query and random keys.
-# **Predict**: how far back does the query look on average, with the bias outside, inside, and
-# without it?
+# **Predict**: how far back does the query look on average, with the bias outside, with it inside,
+# and without it?
 
 # %% fold="output"
 away = np.arange(15, -1, -1)  # distances of 16 keys
@@ -213,13 +214,13 @@ print("slope that acts inside:", 0.5 / np.sqrt(64), "  mean distance attended to
 assert list(mean.values()) == [2.13, 5.70, 6.66]
 
 # %% [markdown]
-# Inside, the bias barely matters.
+# Inside the scale, the bias barely matters.
 #
 # ## ALiBi in an encoder: distance or difference?
 #
 # For keys of the past $-m\,|i-j|$ and $-m\,(i-j)$ are equal. For a key of the future $i-j$ is
 # negative, and $-m\,(i-j)$ becomes a *reward* that grows with the distance. Six equal keys surround
-# a query at position 3; the mask decides whether the two forms differ.
+# a query at position 3. The mask decides whether the two forms differ.
 
 # %%
 i, keys = 3, np.arange(6)
@@ -271,8 +272,8 @@ plots.alibi_row_constants(-m * (at5[:, None] - at5) * triangle, m * at5 * triang
 plt.show()
 
 # %% [markdown]
-# This works because the penalty is a straight line (exercise 3), and only under a causal mask:
-# without one the last of equal keys has the largest weight for every query.
+# This works because the penalty is a straight line (exercise 3), and only under a causal mask.
+# Without a mask, the last of equal keys has the largest weight for every query.
 #
 # ### The key-only bias in bfloat16 (second reading)
 #
@@ -304,16 +305,16 @@ plots.alibi_rounded_rows(exact[-12:], {name: softmax(b)[-12:] for name, b in sto
 plt.show()
 
 # %% [markdown]
-# With $m\,j$ the last four keys get one weight: the head has lost its sense of order where it needs
-# it most. A report on the ALiBi models of the Falcon family describes an engine that computes the
-# distance in float32 and so does not reproduce a reference that rounds the key-only form to
-# bfloat16 ([issue 667](https://github.com/NVIDIA/TensorRT-Model-Connect/issues/667)).
+# With $m\,j$ the last four keys get the same weight, so the head cannot distinguish order where
+# this matters most. A report on the ALiBi models of the Falcon family describes an engine that
+# computes the distance in float32 and so does not reproduce a reference that rounds the key-only
+# form to bfloat16 ([issue 667](https://github.com/NVIDIA/TensorRT-Model-Connect/issues/667)).
 #
 # ## A common mistake with a KV cache: the position of the newest token
 #
 # Decoding with a KV cache has one query and all the keys ([chapter 63](63_decoding.ipynb)). The
-# bias needs the true position of that query. A program that builds it from the query's own window
-# gets one zero for all keys. The zero broadcasts, and ALiBi is off without an error
+# bias needs the true position of that query. A program that builds the bias from the query's own
+# window gets one zero for all keys. The zero is broadcast, and ALiBi is off without an error
 # ([keras-hub #2977](https://github.com/keras-team/keras-hub/pull/2977)). To test this, check that a
 # cached step equals the last row of the whole pass.
 
@@ -364,13 +365,13 @@ assert flattest > 1024 > next_one > 512
 
 # %% [markdown]
 # The figure at the top shows all eight: one curve, shifted by a factor of 2 each time. Seven of the
-# heads see at most some 590 keys; the eighth needs 1178.9.
+# heads have 99% of their weight within some 590 keys. The eighth needs 1178.9.
 #
 # ### Bounded scores: a head is a window (second reading)
 #
-# Real scores differ. Suppose that they all lie between $-c$ and $c$. In the worst case the far keys
-# have $c$ and the near ones $-c$. Then each term of the tail is at most $e^{c - md}$, each term of
-# the whole sum at least $e^{-c-md}$, and for a text of any length
+# Actual scores differ. Suppose that they all lie between $-c$ and $c$. In the worst case the far
+# keys have $c$ and the near ones $-c$. Then each term of the tail is at most $e^{c - md}$, and each
+# term of the whole sum is at least $e^{-c-md}$. For a text of any length,
 #
 # $$\sum_{d\ge n} w_d \;\le\; e^{2c}\,e^{-mn}$$
 #
@@ -397,9 +398,9 @@ for length in (64, 512, 4096):
 # ### One high-scoring key (second reading)
 #
 # The way out is a large score. Let the score of one key be $g$ above the scores of all the others,
-# which are equal. How far away may it be and still get half of the weight? It has $e^{g-md}$. The
-# others have $\frac{1}{1-e^{-m}}$ without the share of its position, $e^{-md}$. Set both equal and
-# solve for $d$:
+# which are equal. How far away may this key be and still get half of the weight? Its exponential is
+# $e^{g-md}$. The others sum to $\frac{1}{1-e^{-m}}$ without the term of its position, $e^{-md}$.
+# Set both equal and solve for $d$:
 #
 # $$d_{1/2} = \frac{\ln(1+e^{g}) + \ln(1-e^{-m})}{m}$$
 
@@ -426,22 +427,22 @@ plots.alibi_loud_key(
 plt.show()
 
 # %% [markdown]
-# Each curve has a peak. Left of it the many unpunished keys outweigh the high-scoring one; right of
-# it the distance does. For small $m$ the reach is nearly $(g + \ln m)/m$, which is largest at
-# $m = e^{1-g}$, with the value $e^{g-1}$ (exercise 4). So a head with slope $m$ sees about $1/m$
-# keys with equal scores, and at most about $g/m$ for one whose score is $g$ higher. A trained model
-# can make its scores larger.
+# Each curve has a peak. To its left, the many barely penalized keys outweigh the high-scoring one.
+# To its right, the distance outweighs its score. For small $m$ the reach is nearly $(g + \ln m)/m$,
+# which is largest at $m = e^{1-g}$, with the value $e^{g-1}$ (exercise 4). So a head with slope $m$
+# sees about $1/m$ keys with equal scores, and at most about $g/m$ for one whose score is $g$
+# higher. A trained model can make its scores larger.
 #
 # ## Why ALiBi extrapolates: position or window?
 #
-# ALiBi is known for being trained on short texts and run on longer ones. Is that due to *position*,
-# because the penalty is meaningful at distances that did not occur in training? Or is it due to a
-# *window*, because the far text is not seen? Put a hard wall in front of trained models, and see.
-# Three small language models read Newton's *Opticks* letter by letter and guess the next one. They
-# have one layer and four heads, and are trained on 32 letters (chapters [61](61_autodiff.ipynb) and
-# [62](62_model.ipynb) explain how). ALiBi's slopes are four times the authors', because over 32
-# letters the flattest, $1/256$, would subtract 1/8 only. RoPE's base is 500, because its slowest
-# pair must rotate through some of its circle within 32 positions.
+# ALiBi models are known for training on short texts and running on longer ones. Is that due to
+# *position*, because the penalty is meaningful at distances that did not occur in training? Or is
+# it due to a *window*, because the model ignores distant text? A hard wall in front of trained
+# models can show this. Three small language models read Newton's *Opticks* letter by letter and
+# guess the next one. They have one layer and four heads, and are trained on 32 letters (chapters
+# [61](61_autodiff.ipynb) and [62](62_model.ipynb) explain how). ALiBi's slopes are four times the
+# authors', because over 32 letters the flattest, $1/256$, would subtract 1/8 only. RoPE's base is
+# 500, because its slowest pair must rotate through some of its circle within 32 positions.
 
 # %%
 from dataclasses import dataclass
@@ -479,8 +480,8 @@ for name, model in models.items():
     print(f"{name:10} loss at the start {losses[0]:.1f}, at the end {np.mean(losses[-20:]):.1f}")
 
 # %% [markdown]
-# The test is on text kept out of training. The models guess the *same* 16 letters, with 32, 64, 128
-# or 256 letters of text up to there, so any rise comes only from the length.
+# The test is on text kept out of training. The models guess the *same* 16 letters, at the end of
+# 32, 64, 128 or 256 letters of text, so any rise comes only from the length.
 
 
 # %%
@@ -518,9 +519,9 @@ assert np.ptp(open_view["ALiBi"]) < 0.02 and open_view["RoPE"][-1] > open_view["
 assert open_view["sinusoidal"][1] > open_view["sinusoidal"][0] + 0.2
 
 # %% [markdown]
-# At 32 letters the straight line does as well as RoPE. ALiBi is flat up to eight times its length;
-# RoPE and the sinusoidal encoding break. Now take the same models, not trained any further, behind
-# a wall of 16 keys. **Predict** each of the three lines.
+# At 32 letters the straight line does as well as RoPE. ALiBi's loss is flat up to eight times the
+# training length, but RoPE and the sinusoidal encoding fail. Now take the same models, not trained
+# any further, behind a wall of 16 keys. **Predict** each of the three lines.
 
 # %% fold="output" alt="Loss on the same letters over the length of the given text, for ALiBi, RoPE and sinusoidal encodings, with all keys and with a hard window. The window makes RoPE as flat as ALiBi. Sinusoidal encodings fail with and without it."
 behind_wall = {name: [loss_at(name, n, 16) for n in lengths] for name in models}
@@ -534,11 +535,11 @@ plt.show()
 
 # %% [markdown]
 # 1. ALiBi loses nothing, because it gained nothing from the letters beyond 16.
-# 2. RoPE becomes as flat as ALiBi. With a relative encoding and one layer that is certain:
-#    regardless of the length, the 16 letters attend to the same keys at the same distances. The
+# 2. RoPE becomes as flat as ALiBi. With a relative encoding and one layer this is certain, because
+#    the 16 letters attend to the same keys at the same distances, regardless of the length. The
 #    price of the wall is measured, and it is zero.
-# 3. The sinusoidal encoding is not saved. Its position enters at the token vector, so letter 200
-#    has an encoding that was never seen, with or without a wall.
+# 3. The wall does not help the sinusoidal encoding. Its position enters at the token vector, so
+#    letter 200 has an encoding that was never seen, with or without a wall.
 #
 # So what carries a model beyond its length, here, is *relative position and a window*; ALiBi is
 # both in one term. How near may the wall come? And which share of each head's weight, at 256
@@ -560,8 +561,8 @@ assert beyond[0] < 0.001 < 0.5 < beyond[3]
 # %% [markdown]
 # Four letters are enough, so this toy cannot show whether ALiBi *could* use more. And the flattest
 # head puts more than half of its weight on distances that did not occur in training, without harm
-# to the loss. For the steep heads "window" is right. For the flat one the honest sentence is that
-# its penalty continues as it began, and that nothing depended on it.
+# to the loss. For the steep heads "window" is right. For the flat one we can only say that its
+# penalty continues as it began, and that nothing depended on it.
 #
 # One more trap concerns long test texts. If such a text is cut into pieces of $n$ tokens, the first
 # tokens of each piece have little context. Therefore the mean over all tokens falls with $n$ even
@@ -582,8 +583,8 @@ assert cut[32] - cut[256] > 2 * np.ptp(open_view["ALiBi"])  # more than the same
 # beyond the trained length ALiBi "might not be using contexts longer than the ones it was trained
 # on". Two things are settled. With bounded scores a head is a window (proved). The loss is flat up
 # to 8 times the length, and a wall of 16 changes nothing (measured here, one seed, one small
-# model). None of this shows that a far token can be found when it is needed.
-# [Chapter 71](71_study.ipynb) tests it.
+# model). None of this shows that a model finds a far token when it needs it. [Chapter
+# 71](71_study.ipynb) tests that.
 
 # %% [markdown]
 # ## In short
