@@ -73,8 +73,8 @@ assert halved[1] > 0 and (1 + halved == 1).all()
 show_source(recurrent)
 
 # %% [markdown]
-# Halving forgets: after 30 steps the encoding is so small that float32 loses it beside a 1. Doubling
-# explodes. The rotation keeps its length.
+# Halving forgets. After 30 steps the encoding is so small that adding it to 1 in float32 changes
+# nothing. Doubling explodes. The rotation keeps its length.
 #
 # ### Which linear steps neither vanish nor explode
 #
@@ -120,7 +120,7 @@ for gain in (1.0, 1.1):
     assert gain == 1.1 or 2 < sizes[1] / sizes[2] < 4  # about the square root of ten
 
 # %% [markdown]
-# It vanishes slowly. An encoding that looks fine on the first positions can fade later.
+# The encoding vanishes slowly. One that looks fine on the first positions can fade later.
 #
 # Every step that depends only on the encoding has another weakness. If two positions get the same
 # encoding, everything after them is the same:
@@ -163,8 +163,8 @@ growth = math.log(wrong[10_000] / wrong[100]) / math.log(100)  # 1: in proportio
 assert 0.9 < growth < 1.2 and wrong[10] < 2e-6 and wrong[10_000] > 1e-4
 
 # %% [markdown]
-# Each step inherits the rounding errors of the steps before it, and they add up: in float32 the error
-# grows about in proportion to the position. The formula of chapter 20 has no such history.
+# Each step inherits the rounding errors of the steps before it, and these add up. In float32 the
+# error grows about in proportion to the position. The formula of chapter 20 has no such history.
 #
 # ### Sequential cost, and doubling for linear steps (second reading)
 #
@@ -190,17 +190,17 @@ assert np.allclose(doubled, exact, rtol=0, atol=1e-10) and rounds == math.ceil(m
 
 # %% [markdown]
 # The parallel scans of linear recurrent models rest on the same idea. With a $\tanh$ between the
-# steps it no longer works.
+# steps, this product no longer works.
 #
 # ### Learning a linear step by least squares
 #
 # Suppose that we are shown the encodings of positions 0 to 31 and asked to continue. For a linear
-# step this is least squares: the matrix $A$ with the least $\sum_k\lVert p_{k+1}-Ap_k\rVert^2$. At
-# the best $A$ the errors are orthogonal to the encodings:
+# step this is least squares: find the matrix $A$ with the least
+# $\sum_k\lVert p_{k+1}-Ap_k\rVert^2$. At this $A$ the errors are orthogonal to the encodings:
 #
 # $$\sum_k(p_{k+1}-A\,p_k)\,p_k^\top=0$$
 #
-# **Predict** how far the learned step carries, with exact encodings and with one per cent of noise.
+# **Predict** how far the learned step works, with exact encodings and with one per cent of noise.
 
 
 # %% fold="output"
@@ -228,12 +228,12 @@ assert wrong[[31, 100, 1000]].round(2).tolist() == [0.03, 0.31, 0.84]
 #
 # ## FLOATER: a differential equation for positions
 #
-# FLOATER (Liu et al. 2020) takes the idea to its limit. Why should the encoding jump? Let it flow:
-# $p(t)$ exists for every real $t$, and a function $h$ gives the direction and speed of its movement.
-# The step becomes a **differential equation**, $dp/dt=h(p,t)$. The encoding of position $k$ is
-# $p(k\,\Delta)$ with some fixed $\Delta$. In the paper $h$ is a small trained network (a *neural
-# differential equation*). We start with a known $h$. Take one pair, $(\sin\theta t,\cos\theta t)$,
-# and differentiate:
+# FLOATER (Liu et al. 2020) takes the idea to its limit. Why should the encoding jump? Let it flow,
+# so that $p(t)$ exists for every real $t$. A function $h$ gives the direction and speed of its
+# movement. The step becomes a **differential equation**, $dp/dt=h(p,t)$. The encoding of position
+# $k$ is $p(k\,\Delta)$ with some fixed $\Delta$. In the paper $h$ is a small trained network (a
+# *neural differential equation*). We start with a known $h$. Take one pair,
+# $(\sin\theta t,\cos\theta t)$, and differentiate:
 #
 # $$\frac{d}{dt}\begin{pmatrix}\sin\theta t\\\cos\theta t\end{pmatrix}=\begin{pmatrix}\theta\cos\theta t\\-\theta\sin\theta t\end{pmatrix}=\begin{pmatrix}0&\theta\\-\theta&0\end{pmatrix}\begin{pmatrix}\sin\theta t\\\cos\theta t\end{pmatrix}$$
 #
@@ -263,10 +263,10 @@ print("1 + G + G^2/2 + G^3/6 + ... = M_1: after one unit of time the flow is the
 # %% [markdown]
 # ### Euler's method, and how it fails
 #
-# For a general $h$ we have no formula. We go in small straight lines: from $p$, move for a time
-# $\varepsilon$ in the direction $h$. This is **Euler's method**, $p\leftarrow p+\varepsilon\,h(p,t)$.
-# For one pair with $\theta=1$ a step adds a vector of length $\varepsilon\lVert p\rVert$ at a right
-# angle to $p$. By Pythagoras:
+# For a general $h$ we have no formula. Instead we take small straight steps: from $p$, move for a
+# time $\varepsilon$ in the direction $h$. This is **Euler's method**,
+# $p\leftarrow p+\varepsilon\,h(p,t)$. For one pair with $\theta=1$ a step adds a vector of length
+# $\varepsilon\lVert p\rVert$ at a right angle to $p$. By Pythagoras:
 #
 # $$\lVert p+\varepsilon G\,p\rVert^2=(1+\varepsilon^2)\,\lVert p\rVert^2$$
 #
@@ -286,13 +286,13 @@ clock = sinusoidal(6400 * math.atan(1 / 64), 2)  # it rotates a little less than
 assert np.allclose(p / np.linalg.norm(p), clock, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# Even with 64 steps per position the length doubles on the way to 100.
+# Even with 64 steps per position, the length doubles by position 100.
 #
 # ### The Runge-Kutta method (second reading)
 #
 # **Runge and Kutta**'s classical method computes the slope four times before it moves. It takes $a$
-# at the start, $b$ in the middle of the step, $c$ there again with a better guess, and $d$ at its
-# end. It moves along the mean of the four, with the middle counted double:
+# at the start of the step, $b$ in the middle, $c$ in the middle again with a better guess, and $d$
+# at the end. Then it moves along the mean of the four, with the middle counted double:
 #
 # $$\begin{gathered}\begin{aligned}a&=h(p,t)&b&=h\big(p+\tfrac\varepsilon2a,\,t+\tfrac\varepsilon2\big)\\c&=h\big(p+\tfrac\varepsilon2b,\,t+\tfrac\varepsilon2\big)&d&=h(p+\varepsilon c,\,t+\varepsilon)\end{aligned}\\[1ex]
 #   p(t+\varepsilon)\approx p+\tfrac\varepsilon6\,(a+2b+2c+d)\end{gathered}$$
@@ -381,11 +381,12 @@ plots.two_equations(families, every=8)
 plt.show()
 
 # %% [markdown]
-# With a slope by place the circle becomes twice as large; with a slope by time it moves up. So "the
-# sinusoidal code is a special case of FLOATER" needs two conditions: the right $h$, *and the right
-# start*. (FLOATER gives each layer of the model its own start and lets all layers share $h$.)
+# If the slope depends on the place, the circle becomes twice as large. If it depends on the time,
+# the circle moves up. So "the sinusoidal code is a special case of FLOATER" needs two conditions:
+# the right $h$, *and the right start*. (FLOATER gives each layer of the model its own start and
+# lets all layers share $h$.)
 #
-# More general also means that it can be worse. Compare three flows over 60 positions: a small
+# A more general encoding can also be worse. Compare three flows over 60 positions: a small
 # untrained network, the sinusoidal flow, and a rotation with a term that pulls the encoding towards
 # length 2, the sinusoidal length for $D=8$. All start a fifth too long. **Predict** which of them
 # recovers from that.
@@ -409,7 +410,7 @@ plt.show()
 
 # %% [markdown]
 # The network runs into a fixed point, and from there on all positions have the same encoding. The
-# rotation keeps its error. The third flow forgets it: an error of the length heals there.
+# rotation keeps its error. The third flow corrects the error, because it pulls the length back.
 #
 # ## Multiplicative position encodings
 #
@@ -457,8 +458,8 @@ assert (exact[0] * x[0, :D])[:4].tolist() == [0, x[0, 1], 0, x[0, 3]]  # the fir
 # $$\begin{gathered}u\sin m\theta\sin n\theta+v\cos m\theta\cos n\theta\\[1ex]
 #   {}=\frac{u+v}2\cos(m-n)\theta+\frac{v-u}2\cos(m+n)\theta\end{gathered}$$
 #
-# The second term depends on the *sum* of the positions: the same two words at the same distance score
-# differently further on in the text. It cancels for all positions only when $u=v$.
+# The second term depends on the *sum* of the positions, so the same two words at the same distance
+# score differently further on in the text. The term cancels for all positions only when $u=v$.
 
 # %%
 xm, xn = np.random.default_rng(4).standard_normal((2, D))
@@ -470,15 +471,15 @@ for m, n in ((0, 0), (3, 1), (2, 7), (40, 41)):
     assert math.isclose((xm * pm) @ (xn * pn), waves.sum(), abs_tol=1e-12)
 
 # %% [markdown]
-# In one kind of product it always cancels. Take the pair as one complex number and multiply by the
-# complex number $e^{\mathrm{i}m\theta}=\cos m\theta+\mathrm{i}\sin m\theta$. Now the product rotates
-# the pair instead of squeezing it. The score is the real part of the following, where a bar changes
-# the sign of $\mathrm{i}$:
+# In one kind of product this term always cancels. Take the pair as one complex number and multiply
+# by the complex number $e^{\mathrm{i}m\theta}=\cos m\theta+\mathrm{i}\sin m\theta$. Now the product
+# rotates the pair instead of squeezing it. The score is the real part of the following, where a bar
+# changes the sign of $\mathrm{i}$:
 #
 # $$\big(x_m\,e^{\mathrm{i}m\theta}\big)\,\overline{\big(x_n\,e^{\mathrm{i}n\theta}\big)}=x_m\overline{x_n}\;e^{\mathrm{i}(m-n)\theta}$$
 #
 # Only the difference remains. This is RoPE ([chapter 40](40_rope_derived.ipynb)), a multiplicative
-# encoding with the right product; Complex Order ([chapter 24](24_complex_order.ipynb)) multiplies
+# encoding with the right product. Complex Order ([chapter 24](24_complex_order.ipynb)) multiplies
 # word vectors in the same way.
 
 # %%
@@ -507,8 +508,8 @@ plots.product_maps(maps)
 plt.show()
 
 # %% [markdown]
-# Stripes along the diagonals mean that only the distance decides. The third panel has crossing waves,
-# of $m-n$ and of $m+n$.
+# Stripes along the diagonals mean that only the distance decides. The third panel has crossing
+# waves, in $m-n$ and in $m+n$.
 
 # %% [markdown]
 # ## In short
@@ -630,8 +631,8 @@ plt.show()
 # saves sines, but errors add up. Start afresh every hundred steps, or store the angle and not the
 # encoding.
 #
-# **A length, not positions.** `recurrent` and `floater` go the whole way to a position. With a KV
-# cache, keep the last encoding; with left padding, begin at the first non-padding token.
+# **A length, not positions.** `recurrent` and `floater` compute every step up to a position. With a
+# KV cache, keep the last encoding. With left padding, begin at the first non-padding token.
 #
 # **Count the calls.** A solver that chooses its own steps makes training time depend on the weights.
 # With a fixed number of steps, as here, the cost is known in advance.
