@@ -49,7 +49,7 @@ plt.show()
 # depend on the words.
 #
 # The softmax takes exponentials, so a bias becomes a factor. If $w_{ij}$ are the weights without
-# it, the weights with it are
+# the bias, the weights with it are
 #
 # $$w'_{ij}=\frac{w_{ij}\exp b_{ij}}{\sum_{j'}w_{ij'}\exp b_{ij'}}$$
 #
@@ -70,14 +70,15 @@ assert np.allclose(after, product / product.sum(), rtol=0, atol=1e-12)
 assert np.allclose(seven, after, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Nothing changes, because the factor $\exp 7$ appears above and below the line.
+# Nothing changes, because the factor $\exp 7$ appears in the numerator and in the denominator.
 #
 # ## One number per distance, and why distances share
 #
 # A number for each pair of positions would be a table as long and as wide as the text. Therefore
-# let it depend only on the distance: "the previous word" should mean the same everywhere. In this
-# book the distance is $i-j$, so the past is positive. In T5's code
-# ([tensorflow/mesh, da90793](https://github.com/tensorflow/mesh/blob/da907937e68aa421186f1178d71eb5f736fcb069/mesh_tensorflow/transformer/transformer_layers.py))
+# let the number depend only on the distance, since "the previous word" should mean the same
+# everywhere. In this book the distance is $i-j$, so the past is positive. In T5's code
+# ([tensorflow/mesh,
+# da90793](https://github.com/tensorflow/mesh/blob/da907937e68aa421186f1178d71eb5f736fcb069/mesh_tensorflow/transformer/transformer_layers.py))
 # it is $j-i$, and the past is negative. Count how many pairs of a text share a distance.
 
 # %%
@@ -95,12 +96,12 @@ assert distance[3, 0] == 3  # query 3, key 0: the past is positive
 # number. One idea solves both problems: let long distances share. The previous word and the word
 # two before play different parts in a sentence. Whether a word is 103 or 104 positions back barely
 # matters. That is a belief about language. A group of distances with one number is called a
-# **bucket**. Near buckets contain one distance, distant ones many.
+# **bucket**. Near buckets contain one distance, and distant ones contain many.
 #
 # ## T5 buckets: the rule, derived
 #
 # Take only the past, with distances $n=0,1,2,\dots$ Let there be $h$ buckets for it, numbered $0$
-# to $h-1$. The first $e=h/2$ contain one distance each. In T5's encoder $h=16$ and $e=8$; in its
+# to $h-1$. The first $e=h/2$ contain one distance each. In T5's encoder $h=16$ and $e=8$. In its
 # decoder, which needs no buckets for the future, $h=32$ and $e=16$.
 #
 # From $e$ on, each bucket should be wider than the one before by the same *factor* $r$. So the
@@ -211,10 +212,10 @@ for h, M in ((16, 128), (32, 128), (32, 256), (160, 800)):  # T5, LayoutLMv3 and
 # logarithms are rounded to nearest. If you choose other sizes, a model that was trained with one
 # rule and runs with the other reads a different number at such a distance.
 #
-# The package's function gives the exact bucket for whole arrays; `half` is our $h$, `exact` is $e$.
-# It counts the edges $e\,r^t$ that a distance reaches. It compares powers only where an edge is so
-# near to a whole number that rounding could decide. (`each_distance` computes each distance once,
-# [chapter 30](30_expansion.ipynb).)
+# The package's function gives the exact bucket for whole arrays. There `half` is our $h$, and
+# `exact` is $e$. It counts the edges $e\,r^t$ that a distance reaches. It compares powers only
+# where an edge is so near to a whole number that rounding could decide. (`each_distance` computes
+# each distance once, [chapter 30](30_expansion.ipynb).)
 
 # %%
 from pe_numpy.relative.distance import edges_reached, first_beyond
@@ -259,12 +260,12 @@ assert spans["decoder"] == f"{alone} {near} {far}".split()
 #
 # ### max_distance is not a cut-off
 #
-# That dashed line reaches $h$ exactly at 128. But bucket $h$ does not exist. The last is $h-1$, and
-# it opens one factor $r$ earlier, at 91 in the encoder and at 113 in the decoder. The paper says
-# that the ranges grow "up to an offset of 128 beyond which we assign all relative positions to the
-# same embedding". **A common mistake** is to leave out the cap. Then the distance 128 falls into
-# bucket 16, which is not the past any more, and 182 reads the number of the *next word*.
-# huggingface/candle had to add the cap (PR #1312).
+# That dashed line reaches $h$ exactly at 128. But bucket $h$ does not exist. The last bucket is
+# $h-1$, and it opens one factor $r$ earlier, at 91 in the encoder and at 113 in the decoder. The
+# paper says that the ranges grow "up to an offset of 128 beyond which we assign all relative
+# positions to the same embedding". **A common mistake** is to leave out the cap. Then the distance
+# 128 falls into bucket 16, which is not the past any more, and 182 reads the number of the *next
+# word*. huggingface/candle had to add the cap (PR #1312).
 
 # %%
 far = (90, 91, 127, 128, 182)
@@ -294,13 +295,14 @@ assert not t5_bucket(-past, bidirectional=False).any()  # a decoder's future: bu
 # %% [markdown]
 # Row 16 would be the future at distance 0, and there is no such thing. So the encoder uses 31 of
 # its 32 numbers: rows 0 to 15 for the past and the token itself, rows 17 to 31 for the future. The
-# decoder puts its whole future into bucket 0; its causal mask hides it.
+# decoder puts its whole future into bucket 0, which its causal mask hides.
 #
 # ### A common mistake: the wrong sign puts all keys in one bucket
 #
-# A formula that T5 wrote for $j-i$ is given $i-j$, or the other way round. In the encoder past and
-# future change places. In the decoder every key that the query may see lands in bucket 0. What
-# remains of the bias is one number $b_0$ for all visible keys of a row, and that does nothing:
+# The mistake is to give $i-j$ to a formula that T5 wrote for $j-i$, or the other way round. In the
+# encoder, past and future then change places. In the decoder every key that the query may see lands
+# in bucket 0. What remains of the bias is one number $b_0$ for all visible keys of a row, and that
+# does nothing:
 #
 # $$\mathrm{softmax}_j\,(s_{ij}+b_0)=\mathrm{softmax}_j\,(s_{ij})$$
 #
@@ -396,18 +398,18 @@ plots.wishes_and_fits(n, wishes, fits)
 plt.show()
 
 # %% [markdown]
-# The logarithm is the function that these buckets are made for. The line is followed with growing
-# steps. "Exactly three back" is exact, and "exactly forty back" is out of reach, because 40 shares
-# its bucket with 41 to 45. That is less of a loss than it seems. The paper notes that later layers
-# can tell far distances apart "by combining local information from previous layers"; exercise 3
-# does it.
+# The logarithm is the function that these buckets are made for. The buckets follow the line in
+# growing steps. "Exactly three back" is exact, and "exactly forty back" is out of reach, because 40
+# shares its bucket with 41 to 45. That is less of a loss than it seems. The paper notes that later
+# layers can tell far distances apart "by combining local information from previous layers";
+# exercise 3 does it.
 #
 # ## Gradients of shared buckets
 #
 # How does a shared number learn? Train one head without content: its scores are 0, and only the
 # bias decides. It should attend to the previous word. The loss of query $i$ is $-\ln w_{i,i-1}$,
 # the surprise at the word before. A number that appears in many scores collects a gradient from all
-# of them; the chain rule gives
+# of them. The chain rule gives
 #
 # $$\frac{\partial\,\text{loss}}{\partial b_a}=\sum_{(i,j):\ \text{bucket}(i-j)=a}\frac{\partial\,\text{loss}}{\partial s_{ij}}$$
 #
@@ -443,10 +445,10 @@ print("rows that no step has changed:", untouched)
 assert weight > 0.95 and learned.argmax() == 1 and untouched == [14, 15, 16, 30, 31]
 
 # %% [markdown]
-# Row 16 we know. But texts of 64 tokens do not contain distances of 64 and more, so rows 14, 15, 30
-# and 31 keep their initial values. A text of 200 tokens still reads them all. So **T5's bias is
-# defined for every length, and trained only if the training texts reach the last bucket**, 91 in
-# the encoder, 113 in the decoder. T5 was trained on 512 tokens.
+# We know row 16 already. But texts of 64 tokens do not contain distances of 64 and more, so rows
+# 14, 15, 30 and 31 keep their initial values. A text of 200 tokens still reads them all. So **T5's
+# bias is defined for every length, and trained only if the training texts reach the last bucket**,
+# 91 in the encoder, 113 in the decoder. T5 was trained on 512 tokens.
 #
 # The next figure counts how many pairs train each number in the decoder.
 
@@ -489,8 +491,8 @@ assert np.allclose(divided, folded, rtol=0, atol=1e-12)
 assert math.isclose(spreads[2], 1, abs_tol=0.1)
 
 # %% [markdown]
-# At the start the two are one function. Training differs, because a step of equal size moves a
-# small $W_q$ more, relatively. And trained weights must not be exchanged between the two. Put T5's
+# At the start the two are the same function. Training differs, because a step of equal size moves a
+# small $W_q$ relatively more. And trained weights must not be exchanged between the two. Put T5's
 # matrices into attention that divides, and all products shrink by $\sqrt K=8$ while the bias does
 # not change, so position outweighs the words. Multiply their $W_q$ by $\sqrt K$, or give the
 # package's `attention` the scale 1.
@@ -541,11 +543,11 @@ assert np.array_equal(
 # %% [markdown]
 # ## Length extrapolation with T5's bias
 #
-# Bucket 31 contains all keys that are 113 or more positions back: at the end of 128 tokens 15 keys,
-# at the end of a hundred thousand nearly all. Take a head whose scores are all equal except for the
-# bias, with the table that comes nearest to ALiBi's line $-n/32$ over the distances 0 to 159. How
-# much of its weight goes to keys at 113 and beyond? With $Z$ for the sum of $\exp b$ over the 113
-# nearer keys, and a query at the end of $L$ tokens:
+# Bucket 31 contains all keys that are 113 or more positions back. These are 15 keys at the end of
+# 128 tokens, and nearly all keys at the end of a hundred thousand. Take a head whose scores are all
+# equal except for the bias, with the table that comes nearest to ALiBi's line $-n/32$ over the
+# distances 0 to 159. How much of its weight goes to keys at 113 and beyond? With $Z$ for the sum of
+# $\exp b$ over the 113 nearer keys, and a query at the end of $L$ tokens:
 #
 # $$\text{far share}=\frac{(L-113)\,\exp b_{31}}{Z+(L-113)\,\exp b_{31}}\xrightarrow{\,L\to\infty\,}1$$
 #
@@ -572,7 +574,7 @@ plt.show()
 # What is proved here is small: with *equal* scores the far keys win in the end, no matter how low
 # their number. With real contents the dot products matter too. As long as they are bounded, the
 # limit is the same. Press et al. 2022 (sections 2 and 4) measured trained models. Trained short and
-# tested long, T5's bias extrapolated better than sinusoids and RoPE, but worse than ALiBi; its
+# tested long, T5's bias extrapolated better than sinusoids and RoPE, but worse than ALiBi. Its
 # training took at least twice as long as with sinusoids. [Chapter 71](71_study.ipynb) trains all of
 # them.
 #
@@ -604,7 +606,7 @@ show_source(tupe_scores)
 # With T5's bias added the paper calls it TUPE-R (relative), without it TUPE-A (absolute). The
 # position term is the same for every text, so it is computed once and shared by all layers, like
 # T5's table. It is *not* constant along diagonals, because it depends on where a pair is, not only
-# on how far apart it is. And it is a product of narrow matrices, so its rank is at most $K$; T5's
+# on how far apart it is. And it is a product of narrow matrices, so its rank is at most $K$. T5's
 # bias has no such limit.
 
 # %%
@@ -654,8 +656,8 @@ plots.tupe_parts(dict(zip(names, (words, position, relative, reset), strict=True
 plt.show()
 
 # %% [markdown]
-# The numbers are random; only the structure means anything. Like every table of positions, TUPE's
-# is undefined beyond its last vector ([chapter 21](21_learned.ipynb)).
+# The numbers are random, so only the structure matters. Like every table of positions, TUPE's is
+# undefined beyond its last vector ([chapter 21](21_learned.ipynb)).
 
 # %% [markdown]
 # ## In short
@@ -810,9 +812,9 @@ assert bfloat16(1 + 2**-8) == 1 and round(100 * 2**-8, 1) == 0.4  # per cent
 
 # %% [markdown]
 # **Long texts.** A bias of shape $(H,L,S)$ is as large as the scores. FlashAttention 2 takes no
-# bias except ALiBi's; in Transformers T5 runs in other fused kernels
-# ([PR #47014](https://github.com/huggingface/transformers/pull/47014)). Attention in blocks asks
-# for it block by block: `attention_blockwise` ([chapter 12](12_attention_blocks.ipynb)) takes a
+# bias except ALiBi's; in Transformers T5 runs in other fused kernels ([PR
+# #47014](https://github.com/huggingface/transformers/pull/47014)). Attention in blocks computes the
+# bias block by block: `attention_blockwise` ([chapter 12](12_attention_blocks.ipynb)) takes a
 # function of distances.
 
 # %%
