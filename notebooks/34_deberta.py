@@ -31,17 +31,17 @@ plots.deberta_rows(rows)
 plt.show()
 
 # %% [markdown]
-# The figure shows six tokens. Each cell is a pair of a query (row) and a key (column), and its number
-# is the row that the pair reads in a table of vectors, one per distance. In c2p, *content to
-# position*, the query is multiplied by that vector. In p2c, *position to content*, the key is, and
-# there the paper and the released code differ.
+# The figure shows six tokens. Each cell is a pair of a query (row) and a key (column), and its
+# number is the row that the pair reads in a table of vectors, one per distance. In c2p, *content to
+# position*, the query is multiplied by that vector. In p2c, *position to content*, the key is
+# multiplied by the vector. There the paper and the released code differ.
 #
 # ## Content to position and position to content: why one number per distance is not enough
 #
-# Write $d=i-j$ for the distance from query $i$ to key $j$; the past is positive. T5 adds to the
+# Write $d=i-j$ for the distance from query $i$ to key $j$, so the past is positive. T5 adds to the
 # product of the query vector $q$ and the key vector $k$ a trained number for the distance:
-# $s(q,k,d)=q\cdot k+\beta_d$. It has one number per *group* of distances; neither that nor a scale
-# changes anything here. Move a key from distance $d$ to $d'$:
+# $s(q,k,d)=q\cdot k+\beta_d$. T5 has one number per *group* of distances, but neither the groups
+# nor a scale change anything here. Move a key from distance $d$ to $d'$:
 #
 # $$s(q,k,d)-s(q,k,d')=\beta_d-\beta_{d'}$$
 #
@@ -124,18 +124,18 @@ for name, term in {"c2c": c2c, "c2p": c2p, "p2c": p2c, "p2p": p2p}.items():
     assert constant == (name == "p2p")
 
 # %% [markdown]
-# p2p is one number per distance and nothing more, a bias like T5's. DeBERTa **drops p2p**; the paper
-# says that with relative positions it adds little. So T5 keeps the first term and the last, and
-# DeBERTa keeps the first three.
+# p2p is one number per distance and nothing more, a bias like T5's. DeBERTa **drops p2p**. The
+# paper says that with relative positions it adds little. So T5 keeps the first term and the last,
+# and DeBERTa keeps the first three.
 #
-# Then come the projections. Contents have $W_{q,c}$ and $W_{k,c}$, and positions have their own,
-# $W_{q,r}$ and $W_{k,r}$. Later versions made this an option: in DeBERTa-v3 `share_att_key` is true,
-# and positions go through the projections of the contents. All layers share one table $P$ of $2m$
-# rows, and each layer projects it again: $Q^r=PW_{q,r}$, $K^r=PW_{k,r}$.
+# The projections follow. Contents have $W_{q,c}$ and $W_{k,c}$, and positions have their own,
+# $W_{q,r}$ and $W_{k,r}$. Later versions made this an option: in DeBERTa-v3 `share_att_key` is
+# true, and positions go through the projections of the contents. All layers share one table $P$ of
+# $2m$ rows, and each layer projects it again: $Q^r=PW_{q,r}$, $K^r=PW_{k,r}$.
 #
 # ## The function delta: which row of the table a pair reads
 #
-# A function $\delta$ gives the row for each pair, equation (3) of the paper. (What we call $m$ the
+# A function $\delta$ gives the row for each pair (equation (3) of the paper). (What we call $m$ the
 # paper calls $k$.) Which distances don't share their row, for $m=3$?
 #
 # $$\delta(i,j)=\begin{cases}0 & i-j\le -m\\ 2m-1 & i-j\ge m\\ i-j+m & \text{otherwise}\end{cases}$$
@@ -248,17 +248,17 @@ print(f"v1 at its start: variance / K = {entry**2:.2f} of c2c, {entry * table:.0
 # of terms. If you switch p2c off, you must divide by $\sqrt{2K}$.
 #
 # The released models do not start as assumed. In v1 the matrices and the table begin with standard
-# deviation 0.02, so c2p and p2c are almost nothing beside c2c. v3 puts a LayerNorm
-# ([chapter 60](60_layers.ipynb)) on the table, which makes the three alike.
+# deviation 0.02, so c2p and p2c are almost zero compared with c2c. v3 puts a LayerNorm ([chapter
+# 60](60_layers.ipynb)) on the table, which makes the three terms similar in size.
 #
 # ## p2c in the paper and in the released code
 #
-# In c2p the row is $\delta(i,j)$, in p2c it is $\delta(j,i)$. The query asks "where are you, seen
-# from me?", and the key answers "where are you, seen from *me*?" This is the paper's definition. The
-# released code differs.
+# In c2p the row is $\delta(i,j)$, and in p2c it is $\delta(j,i)$. The query asks "where are you,
+# seen from me?", and the key answers "where are you, seen from *me*?" This is the paper's
+# definition. The released code differs.
 # [Microsoft's](https://github.com/microsoft/DeBERTa/blob/2c5b6b2/DeBERTa/deberta/disentangled_attention.py)
-# until March 2023, and
-# [Hugging Face's port](https://github.com/huggingface/transformers/blob/0038a3c/src/transformers/models/deberta_v2/modeling_deberta_v2.py),
+# until March 2023, and [Hugging Face's
+# port](https://github.com/huggingface/transformers/blob/0038a3c/src/transformers/models/deberta_v2/modeling_deberta_v2.py),
 # compute p2c in five steps:
 #
 # 1. multiply all keys with all rows: entry $(j, p)$ is $k_j\cdot Q^r_p$;
@@ -299,10 +299,10 @@ for i, j in np.ndindex(6, 6):
 # one is row $2m-p$ of the other. Only row 0 has no twin. And $Q^r$ and $K^r$ come from one table $P$,
 # so flipping one and not the other gives a slightly different model.
 #
-# **A common mistake** is to load weights and read them as the paper does: then scores off the
-# diagonal are wrong. Readers of the code have asked about it (microsoft/DeBERTa issues #47 and #162).
-# One port copied step 3 and not step 5, which corrupted every score off the diagonal (nntrainer, pull
-# request #3982).
+# **A common mistake** is to load weights and read them as the paper does. Then scores off the
+# diagonal are wrong. Readers of the code have asked about it (microsoft/DeBERTa issues #47 and
+# #162). One port copied step 3 and not step 5, which corrupted every score off the diagonal
+# (nntrainer, pull request #3982).
 
 # %%
 mirrored = tables[0][:, [0, 5, 4, 3, 2, 1]]  # row p takes row 2m - p; row 0 stays
@@ -317,17 +317,17 @@ assert np.array_equal(np.isclose(paper, code, rtol=0, atol=1e-9), six == 0)
 # %% [markdown]
 # ## Log buckets in DeBERTa-v2 and v3 (second reading)
 #
-# DeBERTa-v2 and v3 put distances into groups, **buckets**, before they read the table. There are $b$
-# buckets on each side; write $h=b/2$. Up to $h$ each distance has its own number. Beyond $h$, equal
-# *ratios* of distances get equal numbers of buckets, up to the distance $D_{\max}-1$.
+# DeBERTa-v2 and v3 put distances into groups, **buckets**, before they read the table. There are
+# $b$ buckets on each side. Write $h=b/2$. Up to $h$ each distance has its own number. Beyond $h$,
+# equal *ratios* of distances get equal numbers of buckets, up to the distance $D_{\max}-1$.
 #
 # $$\begin{gathered}\mathrm{bucket}(d)=\begin{cases}d & |d|\le h\\
 # \mathrm{sign}(d)\,(h+\lceil t\,\rceil) & |d|>h\end{cases}\\[4pt]
 # t=\frac{\ln(|d|/h)}{\ln\big((D_{\max}-1)/h\big)}\,(h-1)\end{gathered}$$
 #
-# Read $t$ first. The fraction is 0 at $|d|=h$ and 1 at $|d|=D_{\max}-1$; times $h-1$, rounded up, it
-# numbers the far buckets. In v3 $b=256$ (`position_buckets`) and $D_{\max}=512$. The buckets replace
-# the distances; then a table of $2b$ rows is read as before.
+# Read $t$ first. The fraction is 0 at $|d|=h$ and 1 at $|d|=D_{\max}-1$. Multiplied by $h-1$ and
+# rounded up, it numbers the far buckets. In v3 $b=256$ (`position_buckets`) and $D_{\max}=512$. The
+# buckets replace the distances, and then a table of $2b$ rows is read as before.
 
 
 # %%
@@ -372,11 +372,11 @@ for d in (-600, -512, -511, 511, 512, 600):
 assert deberta_bucket(-9999, 256, 512) + 256 == 1  # ours never reads row 0
 
 # %% [markdown]
-# Only in the far future. There the growing buckets reach row 0. In the past the clip stops both at
-# the last row, 511. Up to 512 tokens the two agree, and **row 0 is never read, so no such text trains
-# it**. If you run such a port on longer texts, the far future reads that untrained row; the package
-# gives it row 1, which was trained. The table of v1 has the same gap: with $m=512$ row 0 is only for
-# the distance -512.
+# It makes a difference only in the far future. There the growing buckets reach row 0. In the past
+# the clip stops both at the last row, 511. Up to 512 tokens the two agree, and **row 0 is never
+# read, so no such text trains it**. If you run such a port on longer texts, the far future reads
+# that untrained row. The package gives it row 1, which was trained. The table of v1 has the same
+# gap: with $m=512$ row 0 is only for the distance -512.
 
 # %% alt="Left: a small staircase of buckets against distance, exact near 0, then with wider and wider steps, and flat at the ends. Right: the released size. Beyond the largest distance, one curve stays flat and one continues to grow."
 small, large = np.arange(-80, 81), np.arange(0, 1024)
@@ -386,17 +386,19 @@ plots.deberta_staircase(small, *stairs, grown)
 plt.show()
 
 # %% [markdown]
-# T5's buckets ([chapter 33](33_t5.ipynb)) are of the same kind with other details. T5 rounds *down*,
-# has 16 for each direction instead of 256, and a bucket yields a number, not a row of vectors.
+# T5's buckets ([chapter 33](33_t5.ipynb)) are of the same kind with other details. T5 rounds
+# *down*, has 16 buckets for each direction instead of 256, and a bucket gives a number, not a row
+# of vectors.
 #
 # ## Enhanced mask decoder: absolute positions before the last layer
 #
 # The paper gives an example for absolute positions. In "a new *store* opened beside the new *mall*"
-# both words in italics are hidden and must be guessed. Both follow "new", but "store" is the subject,
-# and English subjects tend to come early. According to the paper, relative positions do not suffice
-# here. But the distances to "opened" tell the two apart. A relative model is not blind here; the
-# absolute position can make the task *easier*. A relative model is blind in a text of equal words
-# ([chapter 32](32_transformer_xl.ipynb)). So we test with six copies of the same hidden word.
+# both words in italics are hidden and must be guessed. Both follow "new", but "store" is the
+# subject, and English subjects tend to come early. According to the paper, relative positions do
+# not suffice here. But the distances to "opened" tell the two apart. A relative model is not blind
+# here, but the absolute position can make the task *easier*. A relative model is blind in a text of
+# equal words ([chapter 32](32_transformer_xl.ipynb)). So we test with six copies of the same hidden
+# word.
 
 # %%
 weights = np.random.default_rng(7).standard_normal((12, 3, 8, 8)) / math.sqrt(8)  # W_q, W_k, W_v
@@ -474,8 +476,8 @@ assert t5_bucket(1) != t5_bucket(-1)
 
 # %% [markdown]
 # T5 has a table of 32 buckets and 12 heads. v1 has the table $P$ and two matrices in each of 12
-# layers, biases not counted. v3 has the table and its LayerNorm, because projections are shared with
-# the contents.
+# layers, without counting biases. v3 has the table and its LayerNorm, because projections are
+# shared with the contents.
 
 # %% [markdown]
 # ## In short
