@@ -410,7 +410,7 @@ plt.show()
 
 # %% [markdown]
 # The network runs into a fixed point, and from there on all positions have the same encoding. The
-# rotation keeps its error. The third flow corrects the error, because it pulls the length back.
+# rotation keeps its error. The third flow corrects an error of the length.
 #
 # ## Multiplicative position encodings
 #

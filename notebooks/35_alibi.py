@@ -538,7 +538,7 @@ plt.show()
 # 2. RoPE becomes as flat as ALiBi. With a relative encoding and one layer this is certain, because
 #    the 16 letters attend to the same keys at the same distances, regardless of the length. The
 #    price of the wall is measured, and it is zero.
-# 3. The wall does not help the sinusoidal encoding. Its position enters at the token vector, so
+# 3. The wall does not save the sinusoidal encoding. Its position enters at the token vector, so
 #    letter 200 has an encoding that was never seen, with or without a wall.
 #
 # So what carries a model beyond its length, here, is *relative position and a window*; ALiBi is
