@@ -13,11 +13,15 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 
 def text() -> str:
-    """The table: a line a chapter, with the heading above the cell that shows each function."""
+    """The table: a line a chapter, with the heading above the cell that shows each function.
+
+    A function that no cell shows has the heading above the words "the name `function`".
+    """
     found: dict[int, list[str]] = defaultdict(list)
     for exercise in sorted(EXERCISES.values(), key=lambda e: e.chapter):
         (chapter,) = NOTEBOOKS.glob(f"{exercise.chapter:02}_*.py")
-        shows = re.compile(rf"show_(source|short)\([^)]*\b{exercise.name}\b")
+        named = rf"the name `{exercise.name}`"
+        shows = re.compile(rf"show_(source|short)\([^)]*\b{exercise.name}\b|{named}")
         before, shown, _ = _parted(chapter.read_text(encoding="utf-8"), shows)
         headings = re.findall(r"^# ###? (.+)$", before, re.M)
         if shown and headings:
