@@ -3,7 +3,7 @@
 #
 # *What if the table is trained, do its rows become alike, and where does it end?*
 #
-# 35 minutes. Needs [11 Why attention needs positional encoding](11_why_position.ipynb), [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
+# 30 minutes. Needs [11 Why attention needs positional encoding](11_why_position.ipynb), [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** The simplest positional encoding is a table with one vector per position,

@@ -3,7 +3,7 @@
 #
 # *What if each word has its own function of the position, and why are complex numbers the answer?*
 #
-# 30 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
+# 35 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Most encodings add the same vector to every word at a position. Complex Order

@@ -3,7 +3,7 @@
 #
 # *What if a position is not the index of a token but random, counted inside a number, or a node of a graph?*
 #
-# 35 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [21 Learned position embeddings](21_learned.ipynb). Looking for an answer? [In short](#in-short).
+# 40 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [21 Learned position embeddings](21_learned.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A position need not be the index of a token. It can be drawn at random, so

@@ -3,7 +3,7 @@
 #
 # *Which components does a released model rotate, how fast, in which layers, and which config keys say so?*
 #
-# 30 minutes. Needs [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
+# 35 minutes. Needs [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Released models that use RoPE differ in what they rotate: all components of a head or only some,

@@ -3,7 +3,7 @@
 #
 # *Which encodings work beyond the training length, at which task, and which claims do small models confirm?*
 #
-# 60 minutes. Needs [35 ALiBi: attention with linear biases](35_alibi.ipynb), [51 Length extrapolation: why models fail past their training length](51_extrapolation.ipynb), [62 Training an encoder-decoder Transformer](62_model.ipynb). Looking for an answer? [In short](#in-short).
+# 65 minutes. Needs [35 ALiBi: attention with linear biases](35_alibi.ipynb), [51 Length extrapolation: why models fail past their training length](51_extrapolation.ipynb), [62 Training an encoder-decoder Transformer](62_model.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** Papers claim that some positional encodings let a model read texts longer
