@@ -32,8 +32,8 @@ plt.show()
 # %% [markdown]
 # ## Token embeddings: four words become four vectors
 #
-# The figure above shows one attention layer. The sections below compute its matrices in order. If your
-# homework is softmax, RoPE and causal attention, it is on [one page at the end of chapter
+# The sections below compute the matrices of the figure above, in order. If your homework is softmax,
+# RoPE and causal attention, it is on [one page of chapter
 # 60](60_layers.ipynb#the-homework-on-one-page-softmax-rope-and-causal-multi-head-attention). The sentence
 # is "I love to learn". Models read **tokens**, which are words or parts of words; here each word is one
 # token. A model has a fixed vocabulary, in which each word has a number. The simplest vector for word
@@ -83,7 +83,7 @@ print("outputs that changed:", dict(zip(words, changed.tolist(), strict=True)))
 assert changed.tolist() == [False, False, False, True]
 
 # %% [markdown]
-# Only the output of the changed word changes. No matter how many such layers we stack, the output for
+# Only that word's output changes. However many such layers we stack, the output for
 # "love" never depends on "learn". The output for one word must combine it with the others, in amounts
 # that depend on the words themselves.
 #
@@ -815,7 +815,8 @@ print(f"length 16,384: {16_384**2:,} scores, in float32 {4 * 16_384**2:,} bytes 
 #   [Softmax](#from-scores-to-weights-the-softmax),
 #   [fully masked rows](#fully-masked-rows-nan-or-zeros-second-reading).
 # - **How is one projection cut into heads?** Reshape `(L, D)` to `(L, H, K)`, then swap the first two
-#   axes. A reshape straight to `(H, L, K)` runs and is wrong.
+#   axes. A reshape straight to `(H, L, K)` runs and is wrong. Heads attend differently, and $W^O$ mixes
+#   their outputs.
 #   [Multi-head attention](#multi-head-attention-two-heads).
 # - **What does it cost?** Each head takes $LS\,(d_k + d_v)$ multiplications and stores $LS$ scores, with
 #   $d_v$ for the width of the values. The projections come on top.

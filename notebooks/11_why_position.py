@@ -3,7 +3,7 @@
 #
 # *Does attention see the order of its words, and where can position enter?*
 #
-# 35 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb). Looking for an answer? [In short](#in-short).
+# 40 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** "Dog bites man" and "man bites dog" consist of the same words. Without information
@@ -604,8 +604,8 @@ plt.show()
 # ## In short
 #
 # - **Does attention know the order of its words?** Not without positions or a mask. If you reorder the
-#   input, it returns the same outputs, reordered. It is *equivariant*, and only the mean of its outputs
-#   is invariant. [Permutation equivariance](#attention-is-permutation-equivariant),
+#   input, it returns the same outputs, reordered. It is *equivariant*, at any depth, and only the mean of
+#   its outputs is invariant. [Permutation equivariance](#attention-is-permutation-equivariant),
 #   [equivariant or invariant](#equivariant-is-not-invariant).
 # - **How well can a layer without positions do?** Asked "who bites?" of sentences and their reversals,
 #   it is right in at most 50%, with any classifier. [The probe](#the-word-order-probe).
@@ -616,7 +616,8 @@ plt.show()
 #   weighted sum. An encoding is relative if scores depend on positions only through the distance.
 #   [The four places](#the-four-places-where-position-enters).
 # - **Why add a vector, and not the number, and not concatenate?** From position 10 on the number
-#   outweighs the word. A projection adds concatenated parts too, $[x;p]\,W = xW_1 + pW_2$.
+#   outweighs the word. A projection adds concatenated parts too, $[x;p]\,W = xW_1 + pW_2$. In a wide space the
+#   sum need not mix up the two.
 #   [Number](#two-simple-encodings-that-fail-raw-number-and-one-hot),
 #   [adding](#why-position-vectors-are-added-not-concatenated).
 # - **What makes a positional encoding good?** Six properties can be tested. Of eight simple encodings

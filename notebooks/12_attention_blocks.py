@@ -500,7 +500,7 @@ for sink in (0, 20):
 # - **How much memory do the scores take?** $L \cdot S$ numbers per head if all are stored, which is
 #   268,435,456 at a length of 16,384. In blocks of 256 queries and keys, 65,536 at any length.
 #   [Memory](#memory-and-skipped-blocks).
-# - **Does a window of $w$ count the query?** Yes: $0 \le i - j < w$. FlashAttention wants
+# - **Does a window of $w$ count the query?** Yes: True, may attend, for $0 \le i - j < w$. FlashAttention wants
 #   `window_size=(w - 1, 0)`. $N$ layers reach $N(w-1)$ tokens back.
 #   [Sliding window](#sliding-window-attention-off-by-one),
 #   [receptive field](#the-receptive-field-of-stacked-windows).

@@ -670,12 +670,13 @@ plt.show()
 #   [shift matrix](#the-shift-matrix-one-rotation-for-every-position),
 #   [uniqueness](#is-the-encoding-unique).
 # - **Which component is which?** In the paper, pair $i=0,\dots,D/2-1$ has the angle
-#   $pos/10000^{2i/D}$. Its sine is component $2i$, its cosine $2i+1$. $D$ is even.
+#   $pos/10000^{2i/D}$. Its sine is component $2i$, its cosine $2i+1$. $D$ is even. Positions
+#   count from 0. Fast pairs tell neighbours apart, and slow pairs distant positions.
 #   [Formula](#the-sinusoidal-formula), [other layouts](#interleaved-or-concatenated-layout).
 # - **Why 10000?** The paper gives no reason. The base $b$ bounds the wavelengths, $2\pi$ to below
 #   $2\pi b$. On average encodings grow less alike up to distances of about $b$. Twice or half
 #   changes little. [Why 10000](#why-10000-second-reading).
-# - **Does it encode relative positions?** Yes. $PE(m)\cdot PE(n)$ depends only on $m-n$, and falls
+# - **Does it encode relative positions?** Yes. $PE(m)\cdot PE(n)$ depends only on $|m-n|$, and falls
 #   on average but not at every step. With $W_QW_K^\top$ between them it does so exactly when this
 #   matrix rotates and scales each pair separately.
 #   [Dot product](#the-dot-product-depends-only-on-distance),

@@ -204,13 +204,15 @@ slider("A query and a key, rotated by their positions", controls, arrows, axes, 
 #
 # ## The RoPE formula: one frequency per pair
 #
-# Cut the $d$ components of a query or key into $d/2$ pairs, and let pair $c$ turn at its own
-# **frequency** $\theta_c$, in radians per position. ([Chapter 20](20_sinusoidal.ipynb) calls the
+# Split the heads first: $d$ is the width of one head, an even number, and all heads have the same
+# frequencies. Cut the $d$ components of a query or key into $d/2$ pairs, and let pair $c$ turn at
+# its own **frequency** $\theta_c$, in radians per position. ([Chapter 20](20_sinusoidal.ipynb) calls the
 # pair $i$ and the width $D$. Code of this book mostly calls the width of a head `K`.) Together the
 # pairs make the matrix $R_m$ with $2 \times 2$ blocks (RoFormer, Su et al. 2021, equation (15)).
 # This is **rotary position embedding**. The wish is met with any frequencies. RoFormer takes the
 # frequencies of the [sinusoidal encoding](20_sinusoidal.ipynb). Configuration files call the base
-# 10000 `rope_theta` ([chapter 50](50_scaling.ipynb) changes it).
+# 10000 `rope_theta`. A larger base slows down every pair except the first, and the later ones more
+# ([chapter 50](50_scaling.ipynb)).
 #
 # $$\begin{gathered}\theta_c = 10000^{-2c/d}, \qquad c = 0, 1, \dots, d/2 - 1\\[4pt]
 # R_m = \begin{pmatrix} B_0 & & \\ & \ddots & \\ & & B_{d/2-1}\end{pmatrix}, \qquad
@@ -230,6 +232,7 @@ def matrix_by_loops(m, d):
 
 frequencies = rope_frequencies(8)
 assert frequencies.round(4).tolist() == [1.0, 0.1, 0.01, 0.001]
+assert (np.diff(frequencies / rope_frequencies(8, base=500_000)) > 0).all()
 assert np.allclose(matrix_by_loops(3, 8), rope_matrix(3, frequencies), rtol=0, atol=1e-15)
 show_source(rope_frequencies, rope_matrix)
 
@@ -741,10 +744,11 @@ print("the clocks inside a random orthogonal matrix:", found.round(4).tolist())
 # - **Why a rotation?** If scores depend only on distance and position 0 changes nothing, one
 #   function for queries and keys is a power of one orthogonal matrix. In the plane it rotates by
 #   $m\theta$ or reflects at odd $m$. [Real inner
-#   products](#real-inner-products-in-any-number-of-dimensions).
+#   products](#real-inner-products-in-any-number-of-dimensions), [lengths are
+#   kept](#step-1-norms-are-preserved).
 # - **What is the formula?** At position $m$ the pair $(a, b)$ becomes
 #   $(a\cos m\theta_c - b\sin m\theta_c,\; a\sin m\theta_c + b\cos m\theta_c)$, with
-#   $\theta_c = 10000^{-2c/d}$ radians, $c = 0, \dots, d/2 - 1$.
+#   $\theta_c = 10000^{-2c/d}$ radians, $c = 0, \dots, d/2 - 1$, in heads of width $d$.
 #   [Four forms](#four-forms-of-one-rotation-matrix-complex-interleaved-rotate_half).
 # - **Which sign?** Positive positions turn counter-clockwise. The score is $q^\top R_{n-m} k$, key
 #   minus query. [The RoPE score](#the-rope-score-key-position-minus-query-position).

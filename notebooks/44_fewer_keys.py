@@ -3,7 +3,7 @@
 #
 # *How can heads share keys, how large is the KV cache then, and why does latent attention need a separate rotated key?*
 #
-# 30 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb), [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
+# 35 minutes. Needs [10 Attention by hand: scores, softmax, heads, masks](10_attention.ipynb), [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A decoder keeps a key and a value of every earlier token for every head, and this KV cache can
@@ -33,7 +33,8 @@ plt.show()
 # In the figure $K$ is the head dimension (`head_dim`), the number of components of one key. On the left each query head has
 # its own key and value. Must it? In **grouped-query attention** (GQA) $H$ query heads share $G$ KV heads
 # (`num_key_value_heads`), in groups of $H/G$ neighbours. $G=1$ is **multi-query attention** (MQA), and $G=H$ is the usual
-# attention. The panel on the right, with $c$ and $k^R$, shows MLA, which comes
+# attention, which LLaMA's configuration means if that key is missing. The panel on the right, with $c$ and $k^R$, shows
+# MLA, which comes
 # [later](#multi-head-latent-attention-mla-one-short-vector-for-all-heads). With $R_i$ for RoPE's rotation at position $i$,
 # query head $h$ at $i$ gives the key at $j$ the score
 #
@@ -446,7 +447,8 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 #   Llama 3 8B: 65,536 numbers in all layers, twice as many bytes. Latent attention (MLA): $r+d_r$, in DeepSeek-V3 $512+64=576$.
 #   [KV-cache bytes](#kv-cache-bytes-per-token-in-released-models).
 # - **Which KV head does query head $h$ read?** With $H$ query heads and $G$ KV heads it is number
-#   $\lfloor hG/H\rfloor$: each KV head is repeated in place, `0 0 1 1`.
+#   $\lfloor hG/H\rfloor$: each KV head is repeated in place, `0 0 1 1`. If LLaMA's configuration
+#   does not say $G$, it is $H$.
 #   [GQA](#grouped-query-attention-gqa-query-heads-share-keys).
 # - **Which scale and which layout does DeepSeek have?** The scale is $1/\sqrt{d_n+d_r}$, here $1/\sqrt{192}$, also for the
 #   576 wide absorbed query. Pairs are interleaved. Rows of `kv_b_proj` come *head by head*, keys before values.

@@ -695,8 +695,8 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #   less than 1 (`low_freq_factor`) are divided by the factor, 8; the rest are mixed linearly. [Llama
 #   3](#llama-3s-rope-scaling).
 # - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on rotated queries and keys, so its square on the
-#   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores.
-#   [YaRN's factor](#yarns-attention-factor-sharper-scores).
+#   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores. Its ramp lies between 1 and 32 turns.
+#   [YaRN's factor](#yarns-attention-factor-sharper-scores), [ramp](#ntk-by-parts-keep-divide-and-mix-between).
 # - **Does a KV cache work with each scaling?** Yes, if the frequencies are fixed. With `dynamic` or
 #   LongRoPE rotated keys in a cache go stale. Cache unrotated ones, but even so a second layer differs from a whole pass.
 #   [KV cache](#dynamic-ntk-with-a-kv-cache-rotated-or-unrotated-keys).

@@ -161,7 +161,7 @@ plt.show()
 #
 # ### Gated feed-forward networks: SwiGLU
 #
-# In many recent models the activation does not replace the hidden numbers but *multiplies* them. A second
+# In many recent models, such as LLaMA, the activation does not replace the hidden numbers but *multiplies* them. A second
 # linear layer computes a **gate** for each hidden number.
 #
 # $$\bigl(\mathrm{SiLU}(x W_g)\odot(x W_1)\bigr)\,W_2$$
@@ -706,7 +706,8 @@ show_source(original.attention, original.feed_forward)
 # sinusoidal encoding. In each layer of `encode` the source attends to itself, then each token passes through the
 # network. Each result is added to its input, and the sum is normalised, which is post-norm. `decode` does the same with
 # the target, but hides the future. Between attention and network it also attends to the memory, which is what `encode`
-# returned. The last line compares each row with the vector of every word, which gives the logits.
+# returned. The last line compares each row with the vector of every word, which gives the logits. So the table of
+# embeddings is also the output matrix: these weights are **tied**.
 
 # %%
 model = Model(2, Sinusoidal(), norm="post")
@@ -727,9 +728,10 @@ show_source(original.embed, original.encode, original.decode)
 # ## In short
 #
 # - **What is the feed-forward network, and how many weights has a layer?** Two linear layers with an activation
-#   between them, applied to each token: $\max(0,xW_1+b_1)W_2+b_2$, usually $F=4D$. With attention a layer has $12D^2$
-#   weights. GELU, SiLU and SwiGLU are other activations. [Feed-forward network](#feed-forward-network-mlp),
-#   [GELU and SiLU](#gelu-and-silu-smooth-activations), [SwiGLU](#gated-feed-forward-networks-swiglu).
+#   between them, applied to each token: $\max(0,xW_1+b_1)W_2+b_2$, usually $F=4D$. It computes what a mean
+#   cannot. With attention a layer has $12D^2$ weights. GELU, SiLU and SwiGLU are other activations.
+#   [Feed-forward network](#feed-forward-network-mlp), [GELU and SiLU](#gelu-and-silu-smooth-activations),
+#   [SwiGLU](#gated-feed-forward-networks-swiglu).
 # - **Pre-norm or post-norm?** Pre-norm, $x+F(\mathrm{norm}(x))$. It trains without warm-up (Xiong and others, 2020) and
 #   has one more norm after the last layer. Post-norm is $\mathrm{norm}(x+F(x))$.
 #   [Pre-norm and post-norm](#pre-norm-and-post-norm), [how gradients differ](#gradients-by-hand).
@@ -739,13 +741,15 @@ show_source(original.embed, original.encode, original.decode)
 #   [RMS norm](#rms-norm-without-the-mean).
 # - **What has a decoder block more, and where is dropout?** An encoder block has attention and feed-forward. A decoder
 #   block also has cross-attention, and hides the future. Dropout acts on each sublayer's output.
-#   [The encoder block](#the-encoder-block), [the decoder's code](#the-transformer-of-2017-on-one-page).
+#   [The encoder block](#the-encoder-block), [the decoder's code](#the-transformer-of-2017-on-one-page),
+#   [with RoPE](#the-homework-on-one-page-softmax-rope-and-causal-multi-head-attention).
 # - **Why a residual connection?** It keeps a path open around each layer: the derivative is $I+J$. Without it, 24
 #   layers turn two random tokens into nearly one direction: by Xavier's rule their cosine is 0.965, and with the
 #   connection 0.687. [Residual connections](#residual-connections).
 # - **Xavier or He?** Xavier (Glorot) for layers that are linear near 0: variance $2/(D+F)$ for $D$ inputs and $F$
 #   outputs. He after a ReLU: $2/D$, because ReLU removes half of the mean square.
-#   [Weight initialisation](#weight-initialisation-xavier-and-he-second-reading).
+#   [Weight initialisation](#weight-initialisation-xavier-and-he-second-reading),
+#   [deep models](#gpt-2s-initialisation-smaller-output-projections).
 
 # %% [markdown]
 # ## Exercises

@@ -369,9 +369,9 @@ assert abs(rate - (ends[0] - ends[1]) / 2e-5) < 1e-9
 # ## Gradients of softmax, layer norm, cross-entropy and RoPE
 #
 # Rules for single steps would be enough, but some functions are worth a separate rule. **Softmax**:
-# [chapter 10](10_attention.ipynb) derived $\partial w_j/\partial x_m=w_j(\delta_{jm}-w_m)$. **Layer norm**:
-# [chapter 60](60_layers.ipynb) has the Jacobian of $z=s\,(x-\bar x)$, where $s$ is one over the standard deviation.
-# The Jacobian is symmetric, so pulling back means multiplying by it.
+# [chapter 10](10_attention.ipynb) derived $\partial w_j/\partial x_m=w_j(\delta_{jm}-w_m)$. A masked score has the weight 0,
+# so its gradient is 0 as well. **Layer norm**: [chapter 60](60_layers.ipynb) has the Jacobian of $z=s\,(x-\bar x)$,
+# where $s$ is one over the standard deviation. The Jacobian is symmetric, so pulling back means multiplying by it.
 #
 # $$\text{softmax:}\quad\frac{\partial L}{\partial x_m}=\sum_j g_j\,w_j(\delta_{jm}-w_m)
 #   =w_m\Bigl(g_m-\sum_j g_jw_j\Bigr)$$
@@ -386,6 +386,9 @@ by_loops = [sum(g[j] * w[j] * ((j == m) - w[m]) for j in range(6)) for m in rang
 _, slope = value_and_grad(lambda x: np.sum(g * softmax(x)))(x)
 assert np.allclose(slope, by_loops, rtol=0, atol=1e-12)
 assert np.allclose(slope, w * (g - np.sum(g * w)), rtol=0, atol=1e-12)
+seen = np.arange(6) < 4
+_, slope = value_and_grad(lambda x: np.sum(g * softmax(np.where(seen, x, -np.inf))))(x)
+assert (slope[~seen] == 0).all() and (slope[seen] != 0).all()  # masked scores
 one, zero = np.ones(6), np.zeros(6)
 z, s = layer_norm(x, one, zero), 1 / math.sqrt(x.var() + 1e-5)
 _, slope = value_and_grad(lambda x: np.sum(g * layer_norm(x, one, zero)))(x)
@@ -877,8 +880,8 @@ plt.show()
 # outside. At a constant rate both give the same path. When the rate changes, they differ: ours carries on old
 # velocities, theirs rescales them.
 #
-# **Defaults differ.** Kingma and Ba suggest $\beta_2=0.999$ and $\epsilon=10^{-8}$; "Attention is all you need" has
-# $0.98$ and $10^{-9}$, which are the defaults here. The first remembers a thousand steps, the second fifty. Some
+# **Defaults differ.** With $\beta_1=0.9$, Kingma and Ba suggest $\beta_2=0.999$ and $\epsilon=10^{-8}$; "Attention is
+# all you need" has $0.98$ and $10^{-9}$, which are the defaults here. The first remembers a thousand steps, the second fifty. Some
 # libraries decay every parameter. Here biases and gains, arrays of one axis, do not decay unless you ask for it.
 
 # %%
@@ -892,7 +895,7 @@ for rates in ([0.02] * 40, [0.02] * 20 + [0.002] * 20):
 
 # %%
 defaults = inspect.signature(adamw).parameters
-assert (defaults["betas"].default[1], defaults["eps"].default) == (0.98, 1e-9)
+assert (defaults["betas"].default, defaults["eps"].default) == ((0.9, 0.98), 1e-9)
 for beta, steps in ((0.999, 1000), (0.98, 50)):  # the shares of older gradients, all together
     own, state = {"w": np.zeros(1)}, adamw_state({"w": np.zeros(1)})
     _, state = adamw(own, {"w": np.ones(1)}, state, 0.1, (0.9, beta))

@@ -133,7 +133,8 @@ show_source(encode, stack)
 # $$o_t=\sum_{j=0}^{S-1} w_{tj}\;m_j W^v,\qquad
 #   w_{tj}=\operatorname{softmax}_j\frac{(r_t W^q)\cdot(m_j W^k)}{\sqrt K}$$
 #
-# It has no causal mask: the whole source is known before the first letter is written.
+# It has no causal mask: the whole source is known before the first letter is written. Most language models of today
+# are **decoder-only**: they have no encoder and no second step, and continue one text ([chapter 64](64_real_models.ipynb)).
 
 # %%
 p = weights["decoder"]["layers"]["0"]["cross"]
@@ -616,7 +617,7 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 # ## In short
 #
 # - **What passes from the encoder to the decoder?** One vector *for each source token*, $(B, S, D)$. The
-#   decoder's queries attend to its keys and values, without a causal mask. One vector for all lowers exact match
+#   decoder's queries attend to its keys and values, with only a padding mask. One vector for all lowers exact match
 #   from 100% to 40%. [Cross-attention](#the-decoder-causal-self-attention-and-cross-attention),
 #   [the fixed-vector bottleneck](#the-fixed-vector-bottleneck).
 # - **Why are the decoder's inputs shifted right?** Row $t$ sees inputs up to $t$, so input $t$ must be
@@ -628,6 +629,7 @@ print(f"after a mistake: {100 * given:.0f} % with the true prefix, {100 * free:.
 #   [Training](#training-warm-up-dropout-the-loop), [checkpoints](#checkpoints-save-load-and-resume).
 # - **When does writing stop, and do longer strings or no positions work?** It stops at `$`. Strings of 11 or 12 letters
 #   fail after at most 10 in training. Without positions on both sides 4% are right.
+#   Cross-attention uses no positions.
 #   [Writing](#training-warm-up-dropout-the-loop), [no positions](#ablations-memory-and-positions),
 #   [longer strings](#in-practice).
 # - **What should the first loss be?** About $\log V$, here 3.37 for 29 tokens. A leak does not show in it. The mean

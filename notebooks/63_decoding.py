@@ -3,7 +3,7 @@
 #
 # *What may a decoder cache, what does that save, how much memory does it need, and how is the next token chosen?*
 #
-# 55 minutes. Needs [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [62 Training an encoder-decoder Transformer](62_model.ipynb). Looking for an answer? [In short](#in-short).
+# 60 minutes. Needs [40 Rotary position embedding (RoPE): the derivation](40_rope_derived.ipynb), [62 Training an encoder-decoder Transformer](62_model.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A language model writes one token at a time, and without help it reads the whole text again for
@@ -736,7 +736,7 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 #   Pad on the left, and hide the padding. [Newest token](#the-position-of-the-newest-token),
 #   [left padding](#left-padding-in-batched-generation)
 # - **How is the next token chosen?** Greedy takes the largest logit. Sampling divides by the temperature, then
-#   applies top-k, then top-p, and draws. Beam search keeps several texts.
+#   applies top-k, then top-p (the fewest tokens that reach $p$), and draws. Beam search keeps several texts.
 #   [Temperature and top-k](#greedy-decoding-temperature-and-top-k-sampling),
 #   [top-p](#exercise-3-top-p-nucleus-sampling), [beams](#beam-search-and-the-length-penalty)
 # - **What does a KV cache store, and is the result the same?** Keys (RoPE: rotated) and values of all tokens. T5 and
