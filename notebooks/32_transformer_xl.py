@@ -126,8 +126,8 @@ print("positions 3, 1:", f"{score(3, 1):.4f}   positions 7, 5: {score(7, 5):.4f}
 assert score(3, 1) == score(7, 5) == score(1003, 1001)
 
 # %% [markdown]
-# A pair of words at the distance 2 has the same score in every segment. This score is from section
-# 3.3 of "Transformer-XL" (Dai et al. 2019). The terms have these meanings:
+# A pair of words at the distance 2 has the same score in every segment. This score is from
+# section 3.3 of "Transformer-XL" (Dai et al. 2019). The terms have these meanings:
 #
 # | term | depends on | meaning |
 # |---|---|---|

@@ -692,7 +692,7 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 #   searches divisors. [All](#all-rope-scalings-compared), [NTK](#ntk-aware-scaling-change-the-base),
 #   [LongRoPE](#longrope-a-divisor-for-each-pair).
 # - **What is Llama 3's rule?** Pairs of more than 4 turns (`high_freq_factor`) in the trained length 8192 are kept. Pairs of
-#   less than 1 (`low_freq_factor`) are divided by the factor, 8; the rest are mixed linearly. [Llama
+#   less than 1 (`low_freq_factor`) are divided by the factor, 8. The rest are mixed linearly. [Llama
 #   3](#llama-3s-rope-scaling).
 # - **What is YaRN's attention factor?** $0.1 \ln s + 1$ on rotated queries and keys, so its square on the
 #   scores. For $s = 4$ that is 1.1386, and 1.2965 on the scores. Its ramp lies between 1 and 32 turns.

@@ -16,7 +16,7 @@ import pe_numpy
 from pe_numpy.homework import runner
 from pe_numpy.homework.registry import check
 from pe_numpy.homework.runner import check_file, check_files
-from pe_numpy.homework.submission import ANOTHERS
+from pe_numpy.homework.submission import NOT_HERE
 from pe_numpy.homework.worker import pack
 
 ROOT = Path(__file__).parents[1]
@@ -426,7 +426,7 @@ def test_a_neighbours_answers_get_a_flag_and_are_not_there_if_they_are_checked_t
     (tmp_path / "other.py").write_text(OWN)
     text = "from other import rope_frequencies as f\nrope_frequencies = f\n"
     result = report(tmp_path, text)
-    flag = f"{ANOTHERS}: it imports other.py beside it, which has rope_frequencies"
+    flag = f"{NOT_HERE}: it imports other.py beside it, which has rope_frequencies"
     assert result.passed and result.flags == [flag]
     _, result = check_files([tmp_path / "other.py", tmp_path / "answers.py"])
     assert not result.passed and result.flags == [flag]

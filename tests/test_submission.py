@@ -12,7 +12,7 @@ import pytest
 from pe_numpy.copy.copy import copy
 from pe_numpy.homework import submission
 from pe_numpy.homework.submission import (
-    ANOTHERS,
+    NOT_HERE,
     StrangeFileError,
     code_of,
     defined_in,
@@ -206,7 +206,7 @@ def test_the_package_and_a_neighbours_answers_are_flagged(tmp_path):
     inside = "def f():\n    from pe_numpy.rotary import rope\n"
     assert flags(tmp_path, inside) == [FLAG + "imports pe_numpy in line 2"]
     assert flags(tmp_path, "import numpy, pe_numpy as p") == [FLAG + "imports pe_numpy in line 1"]
-    other = [f"{ANOTHERS}: it imports other.py beside it, which has rope_frequencies"]
+    other = [f"{NOT_HERE}: it imports other.py beside it, which has rope_frequencies"]
     assert flags(tmp_path, "from other import f") == other
 
 

@@ -25,7 +25,7 @@ from pe_numpy.homework.registry import EXERCISES
 
 LARGEST_FILE = 2**24  # bytes that are read of an answer
 OWN = "uses the package's own function"
-ANOTHERS = "uses a function of another file"
+NOT_HERE = "uses a function of another file"
 LICENCE = b"The pe_numpy authors"  # in the notice of `pe_numpy copy`
 _PARSER = threading.Lock()
 
@@ -239,7 +239,7 @@ def flags_of(text: bytes, tree: ast.AST, path: Path) -> list[str]:
     for name in sorted(name for name in imported if not _is_elsewhere(name, path.parent)):
         beside = path.parent / f"{name}.py"
         if name != path.stem and (answers := _answers(beside)):
-            flags.append(f"{ANOTHERS}: it imports {beside.name} beside it, which has {answers[0]}")
+            flags.append(f"{NOT_HERE}: it imports {beside.name} beside it, which has {answers[0]}")
     return flags
 
 
