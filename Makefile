@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: real test-real all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants kills bench study study-quick lint lock clean
+.PHONY: real real-book real-tables test-real all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants kills bench study study-quick lint lock clean
 
 all: notebooks book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -96,6 +96,12 @@ test-book: .venv/browser book  ## open every page of the web book in a headless 
 MODELS ?= minilm gemma
 real: .venv/ok  ## fetch two trained models (322 MB; Gemma's terms: GEMMA=accept, or MODELS=minilm alone) into weights/
 	@$(BIN)/python -m pe_numpy fetch $(MODELS) $(if $(filter accept,$(GEMMA)),--accept-gemma-terms)
+
+real-book: .venv/ok  ## execute the chapters that need trained models, of those that are there
+	@$(BIN)/python notebooks/build.py --real
+
+real-tables: .venv/ok  ## measure the trained models where a table is out of date; writes notebooks/results/real.csv
+	@$(BIN)/python notebooks/results/real.py
 
 test-real: .venv/ok  ## what the trained models show, of those that are there
 	@$(BIN)/python -m pytest -q -c tests/real/pytest.ini tests/real

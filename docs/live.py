@@ -27,6 +27,8 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
+import toc
+
 from pe_numpy.files import write_whole
 
 HERE = Path(__file__).parent
@@ -42,6 +44,7 @@ BOOK = (
     "notebooks/results/*.*",
     "tests/golden/models/**/*.*",
 )
+OFFER = r"<script[^>]*live-cells\.js[^>]*></script>"  # what puts buttons at a page's cells
 SECONDS = 120  # to wait for one source
 
 # ---- fetch --------------------------------------------------------------------------------------
@@ -168,6 +171,15 @@ def lay(site: Path) -> None:
     write_script(target / "book.js", {"book.zip": book(), "live-worker.js": worker})
     licences(target / "licences")
     tell(site)
+    offer_none(site)
+
+
+def offer_none(site: Path) -> None:
+    """Take the buttons from cells that need trained weights, which a page has not."""
+    for stem in toc.trained():
+        page = site / "chapters" / f"{stem}.html"
+        text = page.read_text(encoding="utf-8")
+        page.write_text(re.sub(OFFER, "", text), encoding="utf-8")
 
 
 def said() -> list[dict[str, str]]:

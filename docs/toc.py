@@ -31,6 +31,19 @@ def chapters() -> dict[str, dict[str, Any]]:
     return {chapter["stem"]: chapter for part in read()["part"] for chapter in part["chapter"]}
 
 
+def needs_weights(stem: str) -> list[str]:
+    """The trained models that a chapter loads, by their names in `make real`; of most, none.
+
+    Only `make real-book` executes such a chapter; all else takes it as it is committed.
+    """
+    return chapters().get(stem, {}).get("weights", [])
+
+
+def trained() -> list[str]:
+    """The chapters that need trained weights."""
+    return [stem for stem in chapters() if needs_weights(stem)]
+
+
 def title(stem: str) -> str:
     """The title of a chapter, from its first line."""
     first = (NOTEBOOKS / f"{stem}.py").read_text(encoding="utf-8").split("\n", 2)[1]
@@ -47,6 +60,8 @@ def head(stem: str) -> str:
     chapter = chapters()[stem]
     needs = ", ".join(link(other) for other in chapter["needs"])
     last = f"{chapter['minutes']} minutes." + (f" Needs {needs}." if needs else "")
+    if chapter.get("weights"):
+        last += " To run it, fetch trained weights: `make real`."
     if stem[0] != DOCUMENTS:
         last += " Looking for an answer? [In short](#in-short)."
     return f"# {int(stem[:2])}. {title(stem)}\n\n*{chapter['question']}*\n\n{last}"

@@ -1,19 +1,23 @@
 """Build the book: from each reviewed source NN_stem.py its notebook NN_stem.ipynb and its figures.
 
 Usage: python notebooks/build.py [STEM ...]   execute chapters, write their notebooks and figures
+       python notebooks/build.py --real       those that need trained weights, where these are
 
-All chapters without a stem, two at a time. A source is a text file in percent format; it is the one
-place where the data of a chapter's figures are made. Each chapter runs once: its kernel draws every
-figure that it shows a second time, as SVG. What is written depends on sources and results alone: no
-time stamps, no random cell ids; so a second run leaves the files as they are.
+Without a stem all chapters, two at a time, except those that need trained weights. A source is a
+text file in percent format; it is the one place where the data of a chapter's figures are made.
+Each chapter runs once: its kernel draws every figure that it shows a second time, as SVG. What is
+written depends on sources and results alone: no time stamps, no random cell ids; so a second run
+leaves the files as they are.
 """
 
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import io
 import multiprocessing
+import os
 import re
 import sys
 import tempfile
@@ -31,12 +35,18 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
+from pe_numpy.book.fetch import FOLDER, found, weights_folder
 from pe_numpy.book.show import ignore_settings, same_drawing
 from pe_numpy.files import write_whole
 from pe_numpy.book.plots import decoding, rope_derived
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent / "docs"))
+import toc
+
 FIGURES = HERE.parent / "figures"
+TABLES = HERE / "results" / "real.csv"  # what `make real-tables` measured
+RECORD = HERE / "results" / "real_chapters.csv"  # what chapters with weights were made of
 # Moving pictures: chapter, function that draws the n-th frame, frames, milliseconds each.
 MOVING = (
     ("40", rope_derived.turning_clocks, 40, 120),
@@ -224,22 +234,85 @@ def as_gif(figures: Iterable[Figure], duration: int) -> bytes:
     return out.getvalue()
 
 
-def main(arguments: list[str]) -> None:
-    """Build the chapters with the given stems, or all of them."""
-    unknown = set(arguments) - {path.stem for path in sources()}
-    if unknown:
+# ---- chapters that need trained weights ---------------------------------------------------------
+
+
+def missing(stem: str) -> str:
+    """Why the trained models of a chapter can't be loaded, or nothing."""
+    try:
+        for name in toc.needs_weights(stem):
+            found(name)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def made_of(path: Path) -> dict[str, str]:
+    """Hashes of a chapter's source, of the rows of `TABLES` that it names, and of what it gave."""
+    text = path.read_text(encoding="utf-8")
+    lines = TABLES.read_text(encoding="utf-8").splitlines() if TABLES.exists() else []
+    rows = [x for x in lines if x[:1] != "#" and re.search(rf"\b{x.split(',')[0]}\b", text)]
+    given = [*HERE.glob(f"{path.stem}.ipynb"), *sorted(FIGURES.glob(f"{path.stem[:2]}_*"))]
+    parts = {"source": text.encode(), "tables": "\n".join(rows).encode()}
+    parts["outputs"] = b"".join(file.read_bytes() for file in given)
+    hashes = {name: hashlib.sha256(part).hexdigest()[:16] for name, part in parts.items()}
+    return {"chapter": path.stem, **hashes}
+
+
+def recorded() -> dict[str, dict[str, str]]:
+    """What each chapter with weights was made of when it was executed, by its stem."""
+    text = RECORD.read_text(encoding="utf-8") if RECORD.exists() else ""
+    return {row["chapter"]: row for row in csv.DictReader(text.splitlines())}
+
+
+def record(path: Path) -> None:
+    """Write down what a chapter was made of; forget those that are no longer there."""
+    rows = recorded() | {path.stem: made_of(path)}
+    kept = [list(rows[stem].values()) for stem in toc.trained() if stem in rows]
+    lines = [",".join(row) for row in (made_of(path), *kept)]  # first the names of the columns
+    write_whole(RECORD, "".join(f"{line}\n" for line in lines).encode())
+
+
+# ---- which chapters -----------------------------------------------------------------------------
+
+
+def choose(arguments: list[str]) -> tuple[list[Path], list[str]]:
+    """The chapters to execute, and a line for each that stays as it is committed."""
+    everything = {path.stem: path for path in sources()}
+    real = arguments == ["--real"]
+    asked = [] if real else arguments
+    if unknown := set(asked) - everything.keys():
         raise SystemExit(f"no such chapter: {', '.join(sorted(unknown))}")
-    chosen = [path for path in sources() if not arguments or path.stem in arguments]
+    if refused := [f"{stem} needs weights; {why}" for stem in asked if (why := missing(stem))]:
+        raise SystemExit("\n".join(refused))
+    chosen, lines = [], []
+    for stem, path in everything.items():
+        needs = bool(toc.needs_weights(stem))
+        if stem in asked or (not asked and needs == real and not missing(stem)):
+            chosen.append(path)
+        elif needs and not asked:
+            way = "needs weights: make real" if missing(stem) else "make real-book executes it"
+            lines.append(f"{stem}.ipynb: as committed ({way})")
+    return chosen, lines
+
+
+def main(arguments: list[str]) -> None:
+    """Build the chapters with the given stems, or all of them that need no trained weights."""
+    chosen, lines = choose(arguments)
+    os.environ[FOLDER] = str(weights_folder().resolve())  # a kernel runs in another folder
     start = time.perf_counter()
     ignore_settings()
     with ProcessPoolExecutor(2) as pool:
         try:
-            for line in pool.map(write, chosen):
+            for path, line in zip(chosen, pool.map(write, chosen), strict=True):
                 print(line, flush=True)
+                if toc.needs_weights(path.stem):
+                    record(path)
         except KeyboardInterrupt:  # nbclient would wait for an answer of the kernel, 120 seconds
             for worker in multiprocessing.active_children():
                 worker.kill()
             raise SystemExit("interrupted: chapters that were written are whole") from None
+    print(*lines, sep="\n", end="\n" if lines else "")
     print(f"{len(chosen)} chapters in {time.perf_counter() - start:.0f} s")
 
 

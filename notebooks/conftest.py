@@ -24,6 +24,8 @@ from pe_numpy.book.show import ignore_settings, same_drawing
 build = script("notebooks/build.py")
 ignore_settings()
 collect_ignore_glob = ["*.py"]  # the reviewed sources are not test modules
+# Those that need trained weights run if they are named: `make matrix ROWS=--weights` does so.
+collect_ignore = [f"{stem}.ipynb" for stem in build.toc.trained()]
 KIND = "svg" if SAME_BYTES else "png"  # in which figures are compared
 BEFORE = """\
 __import__("warnings").simplefilter("error")

@@ -1,6 +1,6 @@
 """Test the assertions of the chapters: change the code below a formula, one thing at a time.
 
-Usage: python tests/formula_mutants.py [STEM ...]     (all chapters without a stem)
+Usage: python tests/formula_mutants.py [STEM ...]     (without a stem: all that need no weights)
 
 For each code cell that follows a displayed formula: run the chapter up to it, then the cell with
 one thing changed: + and -, * and /, sin and cos, max and min, sum and mean ... swapped, a minus
@@ -13,6 +13,7 @@ what it prints must change. A survivor is a claim that nothing tests, or stands 
     + the line as the mutant has it
 
 What only makes inputs or pictures is left alone: random generators, plots, sizes, tolerances.
+Cells above run once for all mutants: where a model is large, it runs in a cell above the formula.
 """
 
 from __future__ import annotations
@@ -251,12 +252,16 @@ def report(stem: str) -> tuple[str, int, list[str]]:
 
 def main(stems: list[str]) -> None:
     """Try chapters, two at a time, and report what nothing tests."""
-    known = [path.stem for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.py"))]
+    build = script("notebooks/build.py")
+    known = [path.stem for path in build.sources()]
     if unknown := set(stems) - set(known):
         raise SystemExit(f"no such chapter: {', '.join(sorted(unknown))}")
+    if why := "\n".join(filter(None, map(build.missing, stems))):
+        raise SystemExit(why)
+    chosen = stems or [stem for stem in known if not build.toc.needs_weights(stem)]
     total = mend = 0
     with ProcessPoolExecutor(2, max_tasks_per_child=1) as pool:
-        for stem, tried, lines in pool.map(report, stems or known):
+        for stem, tried, lines in pool.map(report, chosen):
             print(*lines, sep="\n", end="\n" if lines else "")
             left = f"{len(lines)} to mend" if lines else "no unexplained survivor"
             print(f"{stem}: {tried} mutants of formulas, {left}", flush=True)

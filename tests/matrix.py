@@ -1,6 +1,9 @@
 """All chapters, figures included, on other machines than this one: `make matrix`.
 
-Usage: python tests/matrix.py [ROW ...]    all rows, or those whose names begin so
+Usage: python tests/matrix.py [--weights] [ROW ...]    all rows, or those whose names begin so
+
+With `--weights` (`make matrix ROWS="--weights without"`) it runs what is left out otherwise: the
+chapters that need trained weights, of the models that are there, and the tests of `make test-real`.
 
 Some rows take features from this processor; others have environments of their own, which the
 Makefile makes (`.venv-oldest-book`, `.venv-newest`); the last is ARM, where the variable
@@ -20,6 +23,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scripts import script
+
+from pe_numpy.book.fetch import FOLDER, weights_folder
 
 ROOT = Path(__file__).parent.parent
 WIDE = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
@@ -43,15 +49,27 @@ CHAPTERS = (
     "-m pytest -q -n 2 --dist loadscope -p no:cacheprovider --nbval --nbval-current-env "
     "--nbval-cell-timeout=1200 notebooks"
 )
+REAL = "-m pytest -c tests/real/pytest.ini tests/real"
 VERSIONS = (
     "from platform import machine, python_version; import matplotlib, numpy; "
     "print(machine(), python_version(), numpy.__version__, matplotlib.__version__)"
 )
 
 
+def with_weights() -> list[str]:
+    """Commands for what needs trained weights, of the models that are there."""
+    build = script("notebooks/build.py")
+    stems = [stem for stem in build.toc.trained() if not build.missing(stem)]
+    chapters = " ".join(f"notebooks/{stem}.ipynb" for stem in stems)
+    return [*([CHAPTERS.replace("notebooks", chapters)] if stems else []), REAL]
+
+
 def main(names: list[str]) -> int:
     """Run the rows and print their table; 1 if one of them failed."""
-    failed = False
+    failed, commands = False, [CHAPTERS]
+    if "--weights" in names:
+        names, commands = [name for name in names if name != "--weights"], with_weights()
+        os.environ[FOLDER] = str(weights_folder().resolve())  # a kernel runs in another folder
     print(f"{'row':18} {'machine':8} {'Python':8} {'NumPy':7} {'mpl':7} result", flush=True)
     for name, (python, variables) in ROWS.items():
         if names and not any(name.startswith(wanted) for wanted in names):
@@ -61,16 +79,17 @@ def main(names: list[str]) -> int:
             continue
         env = {**os.environ, **variables, "PYTHONPATH": str(ROOT)}
         versions = run(python, "-c", VERSIONS, env=env).stdout.split()
-        start = time.time()
-        done = run(python, *CHAPTERS.split(), env=env)
-        failed |= done.returncode != 0
-        last = (done.stdout.strip() or done.stderr.strip() or "nothing").splitlines()[-1]
-        said = re.sub(r" in [\d.]+s.*|=", "", last).strip()
-        machine, *others = (*versions, *"????")[:4]
-        words = f"{machine:8} {others[0]:8} {others[1]:7} {others[2]:7}"
-        print(f"{name:18} {words} {said}, {time.time() - start:.0f} s", flush=True)
-        if done.returncode:
-            print(*re.findall(r"^(?:FAILED|ERROR) .*$", done.stdout, re.M)[:20], sep="\n")
+        for command in commands:
+            start = time.time()
+            done = run(python, *command.split(), env=env)
+            failed |= done.returncode != 0
+            last = (done.stdout.strip() or done.stderr.strip() or "nothing").splitlines()[-1]
+            said = re.sub(r" in [\d.]+s.*|=", "", last).strip()
+            machine, *others = (*versions, *"????")[:4]
+            words = f"{machine:8} {others[0]:8} {others[1]:7} {others[2]:7}"
+            print(f"{name:18} {words} {said}, {time.time() - start:.0f} s", flush=True)
+            if done.returncode:
+                print(*re.findall(r"^(?:FAILED|ERROR) .*$", done.stdout, re.M)[:20], sep="\n")
     return int(failed)
 
 

@@ -74,6 +74,12 @@ def test_the_last_words_of_make_are_lines_that_work(tmp_path):
     assert " rope " in done.stdout and lines[-1].startswith("source .venv/bin/activate && ")
 
 
+def test_the_targets_that_help_lists_are_no_files():
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.*)$", text, re.M)[1].split()
+    assert set(re.findall(r"^([a-z-]+):.*## ", text, re.M)) <= set(phony)
+
+
 # ---- make.py, where there is no make ------------------------------------------------------------
 
 

@@ -1,6 +1,10 @@
 """The tool that tests the chapters' assertions is alive: it kills, and it sees a tautology."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import formula_mutants
 import pytest
+import toc
 from formula_mutants import ROOT, SURVIVORS, explained, mutants, report, survivors
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
@@ -55,6 +59,21 @@ def test_two_chapters_have_no_unexplained_survivor(stem):
     _, tried, lines = report(stem)
     assert tried > 50
     assert lines == []
+
+
+def test_chapters_that_need_weights_are_left_out_unless_they_are_named(monkeypatch, tmp_path):
+    tried = []
+    monkeypatch.setattr(toc, "needs_weights", lambda stem: ["gemma"] * (stem[0] == "2"))
+    monkeypatch.setattr(formula_mutants, "report", lambda stem: tried.append(stem) or (stem, 0, []))
+    monkeypatch.setattr(
+        formula_mutants, "ProcessPoolExecutor", lambda n, **_: ThreadPoolExecutor(n)
+    )
+    with pytest.raises(SystemExit, match="False"):
+        formula_mutants.main([])
+    assert {stem[0] for stem in tried} >= {"1", "3"} and "2" not in {stem[0] for stem in tried}
+    monkeypatch.setenv("PE_NUMPY_WEIGHTS", str(tmp_path))
+    with pytest.raises(SystemExit, match="fetch: gemma is not in"):
+        formula_mutants.main(["21_learned"])
 
 
 def test_each_list_of_survivors_belongs_to_a_chapter_and_gives_reasons():

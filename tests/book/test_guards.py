@@ -11,6 +11,7 @@ import sys
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
+import toc
 from reading import NOTEBOOKS, ROOT, SAME_BYTES
 
 
@@ -61,13 +62,14 @@ def warn(notebook):
 
 def smallest():
     """The chapter with the shortest file, of those with exercises that read no other file."""
-    texts = {path: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
+    paths = [path for path in NOTEBOOKS if not toc.needs_weights(path.stem)]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
     alone = [p for p, t in texts.items() if "with open(" not in t and "<summary>Solution" in t]
     return min(alone, key=lambda p: p.stat().st_size)
 
 
 NEEDED = ("pyproject.toml", "requirements/dev.lock", "notebooks/conftest.py", "notebooks/build.py")
-NEEDED += ("tests/scripts.py", "tests/book/reading.py")
+NEEDED += ("notebooks/contents.toml", "docs/toc.py", "tests/scripts.py", "tests/book/reading.py")
 
 
 @pytest.fixture
@@ -111,6 +113,21 @@ def test_own_settings_of_a_reader_change_nothing(copy, tmp_path):
         "PYTHONSTARTUP": str(tmp_path / "mine.py"),
     }
     assert failures(copy, settings) == []
+
+
+def collected(path, root):
+    """The cells that pytest finds in a chapter, or in a folder."""
+    command = [sys.executable, "-m", "pytest", "-q", "--nbval", "--collect-only", str(path)]
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    return re.findall(r"::Cell \d+", run.stdout)
+
+
+def test_a_chapter_that_needs_weights_runs_only_if_it_is_named(copy):
+    folder, root = copy.parent, copy.parent.parent
+    assert collected(folder, root) != []
+    contents, row = copy.with_name("contents.toml"), f'stem = "{copy.stem}"\n'
+    contents.write_text(contents.read_text().replace(row, f'{row}weights = ["minilm"]\n'))
+    assert collected(copy, root) != [] == collected(folder, root)
 
 
 def test_what_is_changed_fails(copy):

@@ -133,6 +133,16 @@ def test_what_is_said_of_cells_is_said_of_cells_that_are_there(tmp_path):
         assert f'data-seconds="{row["seconds"]}"' in tag[1] or not row["seconds"]
 
 
+def test_cells_that_need_weights_have_no_buttons(tmp_path, monkeypatch):
+    script = '<script defer="defer" src="../_static/live-cells.js?v=1"></script>'
+    page = tmp_path / "chapters" / "80_x.html"
+    page.parent.mkdir()
+    page.write_text(f'<script src="live.js"></script>\n{script}\n<script src="book.js"></script>')
+    monkeypatch.setattr(live.toc, "trained", lambda: ["80_x"])
+    live.offer_none(tmp_path)
+    assert page.read_text() == '<script src="live.js"></script>\n\n<script src="book.js"></script>'
+
+
 # ---- cells --------------------------------------------------------------------------------------
 
 

@@ -62,7 +62,9 @@ def main(stems):
         page.set_default_timeout(0)
         page.goto(f"http://127.0.0.1:{server.server_address[1]}/chapters/00_how_to_read.html")
         for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
-            if not stems or path.stem in stems:
+            page_of = SITE / "chapters" / f"{path.stem}.html"
+            offered = "live-cells.js" in page_of.read_text(encoding="utf-8")
+            if offered and (not stems or path.stem in stems):
                 for row in rows(page, path):
                     print(row, flush=True)
         browser.close()
