@@ -3,7 +3,7 @@
 #
 # *What did training write into a real table of 512 position embeddings, and what does the model do with it?*
 #
-# 40 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [21 Learned position embeddings](21_learned.ipynb). Looking for an answer? [In short](#in-short).
+# 40 minutes. Needs [20 Sinusoidal positional encoding](20_sinusoidal.ipynb), [21 Learned position embeddings](21_learned.ipynb). To run it, fetch trained weights: `make real`. Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** A learned position table starts as random numbers, and nobody says what its
@@ -40,7 +40,7 @@ plt.show()
 # **The model.** all-MiniLM-L6-v2 is a BERT with six layers ([chapter
 # 64](64_real_models.ipynb#supported-models-what-each-family-changes)) that computes one vector for
 # a sentence. `python -m pe_numpy fetch minilm` fetches it (84 MB, Apache-2.0). Without it you can
-# still read on, because the outputs are stored. By its model card it began as a
+# still read on, since the outputs are stored. By its model card it began as a
 # [model](https://huggingface.co/nreimers/MiniLM-L6-H384-uncased) that keeps every second layer of a
 # [distilled one](https://huggingface.co/microsoft/MiniLM-L12-H384-uncased). Then it was fine-tuned
 # on pairs of sentences, cut off at 128 tokens.
@@ -229,7 +229,7 @@ assert [len(x) for (name, *_), x in control.items() if name == "MiniLM"] == [5, 
 # less than one full turn (next figure), so we cannot see it come back. We count **four rotations
 # and a slow hand**.
 #
-# ## Four rotations, geared by three, and a slow hand
+# ## Four rotations, gears of three, and a slow hand
 #
 # Here are the hands, a dot per row. The dark dots are the first eight rows.
 
@@ -475,9 +475,9 @@ questions = int(real["longer_texts", "questions", where])
 print(f"{'':25} found   cosine, of {questions} questions")
 for way in ways:
     found_it = float(real["longer_texts", f"{way}, found", where])
-    cosine = real.get(("longer_texts", f"{way}, cosine", where), "")
+    cosine = real.get(("longer_texts", f"{way}, cosine", where))
     error = (found_it * (1 - found_it) / questions) ** 0.5
-    print(f"{way:25} {found_it:.2f} ({error:.2f}) {cosine:>5}")
+    print(f"{way:25} {found_it:.2f} ({error:.2f})", f"{float(cosine):5.2f}" if cosine else "")
 
 # %% [markdown]
 # The number in brackets is a standard error, at least, because 13 questions share a text. So most
@@ -569,12 +569,12 @@ assert (right > wrong).mean() < 1 / 3
 # - **Is there a shift matrix in a learned table?** Yes, for [short
 #   shifts](#one-matrix-for-a-step-of-one-position). One matrix of ten by ten makes each row from the
 #   one before. A [head](#a-head-that-attends-to-the-previous-token) attends to the previous token.
-# - **Does that prove sinusoids?** No. Smooth random rows give as good a matrix. A proof needs
-#   wavelengths that do not depend on the part of the table, or a fixed ratio of phases.
+# - **Does that prove sinusoids?** No. Smooth random rows give as good a matrix. Better evidence is
+#   that wavelengths do not grow with the number of rows, and that phases keep a ratio.
 #   [A control](#a-control-do-smooth-random-rows-rotate-as-well).
-# - **Which wavelengths are there?** About 6, 18, 53 and 161, geared by three. A fifth wave is too
-#   long for the table to show a full turn. [Four
-#   rotations](#four-rotations-geared-by-three-and-a-slow-hand).
+# - **Which wavelengths are there?** About 6, 18, 53 and 161. The first three are geared by three.
+#   A fifth wave is too long for the table to show a full turn. [Four
+#   rotations](#four-rotations-gears-of-three-and-a-slow-hand).
 # - **Can I use more than 512 positions?** Most ways of adding rows are about as good as two halves.
 #   Cutting the text off is clearly worse. [Beyond 512 positions](#beyond-512-positions).
 # - **Does a sentence vector know who bites whom?** Not in our tests. It depends on word order, but
