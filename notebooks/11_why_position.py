@@ -121,7 +121,8 @@ assert not np.allclose(Y_reversed, Y, rtol=0, atol=0.1)  # not invariant
 # %% [markdown]
 # So "dog bites man" and "man bites dog" *have the same* pooled output. A classifier that reads it gives
 # both the same answer, and at least one of its two answers to "who bites?" is wrong, no matter how long
-# it was trained.
+# it was trained. Even with trained positions the two are almost alike ([chapter
+# 80](80_real_table.ipynb#what-word-order-does-to-a-sentence-vector)).
 #
 # ## A causal mask already carries position
 #

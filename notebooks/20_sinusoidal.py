@@ -499,7 +499,9 @@ assert np.linalg.matrix_rank(sinusoidal(np.arange(6000), 8)) == 8
 #
 # The score is largest at $n=m-k$, and it *has* a direction. That is the paper's reason for sines
 # and cosines: "we hypothesized it would allow the model to easily learn to attend by relative
-# positions". It shows what a model *can* learn, not what it does learn.
+# positions". It shows what a model *can* learn, not what it does learn. A trained encoder, MiniLM, has
+# such a head for one position back ([chapter
+# 80](80_real_table.ipynb#a-head-that-attends-to-the-previous-token)).
 
 # %% alt="Three heat maps of scores, query position against key position. The unprojected encodings give a band on the diagonal, a random matrix gives no band, and the shift matrix gives a band shifted by three."
 p = sinusoidal(np.arange(24), 64)

@@ -197,7 +197,9 @@ plt.show()
 #   training, and the model makes almost no mistakes (next cell).
 # - **Three back, from 0.02**: the rows have grown to ten times their size, so nearly everything you
 #   see comes from the task. You see a texture, not a smooth band.
-# - **Text, from 0.02**: neighbours are alike, as in the plots of large models.
+# - **Text, from 0.02**: neighbours are alike, as in the plots of large models. In the table of a
+#   trained encoder, MiniLM, rows 6 apart are more alike than rows 3 apart. The band has waves ([chapter
+#   80](80_real_table.ipynb#a-table-of-512-rows-that-training-wrote)).
 #
 # How can random rows work? The score of two positions is not the dot product of their rows. It
 # contains $E_m W_Q W_K^\top E_n^\top$, and training also sets $W_Q$ and $W_K$. Look at the
@@ -550,9 +552,10 @@ plt.show()
 #   the class token's row. Rows are points (`align_corners=True`, the first vision transformer) or
 #   cells (`False`, timm, MAE). Keep the convention of the training.
 #   [Resizing](#resizing-the-position-embeddings-of-a-vision-transformer-vit).
-# - **How do I lengthen the table of a text model?** Not by interpolation: doubling the rows made
-#   models that look three back look six back. None of four ways worked immediately. Repeated rows
-#   and two-digit rows learned quickly. [Longer texts](#extending-a-position-table-to-longer-texts).
+# - **How do I lengthen the table of a text model?** Doubling the rows made small models that look
+#   three back look six back. None of four ways worked immediately. Repeated rows and two-digit
+#   rows learned quickly. An [encoder](80_real_table.ipynb#beyond-512-positions) tolerates more.
+#   [Longer texts](#extending-a-position-table-to-longer-texts).
 # - **What are two digits for a position?** Position $iN+j$ gets the encoding
 #   $E_j+\beta\,(E_i-E_0)$. This makes $N^2$ positions from $N$ rows.
 #   [Hierarchical decomposition](#hierarchical-decomposition-two-digits-per-position-second-reading).

@@ -478,6 +478,21 @@ plt.show()
 # narrow heads it is also useful for random contents. With four components it is useful for 199 of
 # 200 pairs, with 128 for none.
 #
+# Can training make the score fall? In Gemma 3 270M it did. In each layer with a window, one pair of
+# 128 has almost no content and scores $-A\sin(d\theta)$. That falls with the distance $d$ over about
+# half of the window or more ([chapter
+# 81](81_real_rope.ipynb#the-largest-pair-makes-about-half-a-turn-in-training)). The cell reads what
+# happens to the loss if this pair, or a random one, does not rotate.
+
+# %%
+from pe_numpy.book.trained import changes
+
+for setting in ("stopped", "a random pair stopped"):
+    measured = changes("one_pair", setting)  # nats per token, on three texts
+    print(f"{setting:22}", *(f"{x:+.2f}" if abs(x) > 0.02 else "below .02" for x in measured))
+    assert (min(measured) > 0.2) == (setting == "stopped") and len(measured) == 3
+
+# %% [markdown]
 # ## RoPE beyond the training length: pairs that never finish a turn
 #
 # Think of the pairs as the hands of clocks. A model with 128 components per head was trained on
@@ -630,8 +645,8 @@ plt.show()
 #   that rotates, $10000^{-2c/r}$. If you divide by the full width, slow pairs are missing.
 #   [Partial RoPE](#partial-rope).
 # - **Does the score fall with distance?** For equal contents it does on average, in waves. For
-#   unrelated ones it does not fall at all. A query can have its largest score at any distance.
-#   [Decay](#does-the-rope-score-decay-with-distance).
+#   unrelated ones it does not. A query can have its largest score anywhere. Training made one pair
+#   of Gemma's local layers fall. [Decay](#does-the-rope-score-decay-with-distance).
 # - **What is `rope_theta`, and does RoPE work beyond the training length?** It is the base, 10000
 #   in the paper. A larger base slows all pairs except the first. At head dimension 128, trained on
 #   2048 positions, 23 of 64 pairs reach new angles further on.

@@ -285,6 +285,24 @@ assert all(rope_from_config(gemma3, layer).frequencies[0] == 1 for layer in rang
 #
 # In Llama 4, SmolLM3, Cohere 2, and EXAONE 4 with windows, every fourth layer has no encoding. It still gets rough
 # positions from its causal mask, and has no longest distance. The layers with RoPE tell near from far.
+# What would Gemma 3 270M lose if its three global layers had no encoding? It was not trained so. On
+# three texts little, but most of its skill to copy random words is lost ([chapter
+# 81](81_real_rope.ipynb#local-and-global-layers)):
+
+# %%
+from pe_numpy.book.trained import changes, results
+
+for where in ("local", "global"):
+    text, copies = changes("kinds", f"{where}: no rotation"), results("copying")
+    copied = [copies[f"{where}: no rotation", f"seed {n}"] for n in range(3)]
+    print(f"no rotation in {where:6} layers: text", *(f"{x:+.1f}" for x in text), end=", ")
+    print("loss of copied words", *(f"{x:.0f}" for x in copied))
+    assert (max(text) < 0.25) == (where == "global") and min(copied) > 6
+own = [copies["as it is", f"seed {n}"] for n in range(3)]
+print("as trained, loss of copied words", *(f"{x:.1f}" for x in own))
+assert max(own) < 0.5
+
+# %% [markdown]
 # Llama 4 multiplies the queries of the layers without RoPE with a temperature that grows with the
 # position: `attention_temperature` ([chapter 51](51_extrapolation.ipynb)).
 #

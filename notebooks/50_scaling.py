@@ -3,7 +3,7 @@
 #
 # *What does each scaling of RoPE do to each pair of components, and what does it cost?*
 #
-# 45 minutes. Needs [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
+# 50 minutes. Needs [41 RoPE in code: signs, layouts, caches, precision](41_rope_computed.ipynb). Looking for an answer? [In short](#in-short).
 
 # %% [markdown]
 # **In this chapter.** RoPE rotates each pair of components at its own speed. On a text longer than in training the
@@ -182,7 +182,8 @@ show_source(ntk_scaling)
 assert np.allclose(ntk_scaling(d, s), ntk_by_loops(d, s, base), rtol=1e-12, atol=0)
 
 # %% [markdown]
-# It was proposed for use *without* training. LLaMA 2 Long (Xiong et al. 2023) raises the base from 10,000 to
+# It was proposed for use *without* training. A [later section](#the-same-schemes-in-a-trained-model-gemma-3-270m) tries
+# that on a trained model. LLaMA 2 Long (Xiong et al. 2023) raises the base from 10,000 to
 # 500,000 *and continues training* with long texts, which is another recipe.
 #
 # ### What NTK-aware scaling does not do
@@ -350,8 +351,6 @@ near_scores = {name: score(near, small, f) for name, f in schemes.items()}
 far_scores = {name: score(far, delta[::16], f) for name, f in schemes.items()}
 plots.two_heads(small, near_scores, delta[::16], far_scores, trained=L0)
 plt.show()
-
-# %%
 print("            near, best at   far, lowest   pairs with new angles")
 for name, f in schemes.items():
     y, old = score(near, np.arange(64), f), score(far, delta, f)
@@ -386,7 +385,28 @@ assert score(wide, delta, schemes["linear"]).argmax() == 4000
 # Under the last three no distance fits all pairs any more. Ten tokens back almost nothing of the score is lost, and from
 # 1000 on about a third or more. Linear scaling is the only one of the four that merely renames distances (exercise 4). But
 # three heads made by hand are not a language model: they show what each scheme does to the input of attention, not which one
-# reads best. [Chapter 71](71_study.ipynb) has trained models.
+# reads best. [Chapter 71](71_study.ipynb) has small models trained for this book.
+#
+# ### The same schemes in a trained model: Gemma 3 270M
+#
+# In the local layers of Gemma 3 270M a query attends to the last 512 tokens. Widen this window to 1150, scale the
+# rotations of these layers, train nothing, and read the loss of the tokens from 600 on ([chapter
+# 81](81_real_rope.ipynb#a-longer-window-without-training)):
+
+# %%
+from pe_numpy.book.trained import changes
+
+rows = ("nothing else", "linear", "NTK", "YaRN", "pairs 64 to 79 slower", "pairs 80 to 127 slower")
+cost = {name: np.array(changes("window", f"1,150, {name}")) for name in rows}
+for name, nats in cost.items():
+    print(f"{name:22}", *(f"{x:+.2f}" for x in nats), "nats on three texts")
+assert (cost["YaRN"] < 0.2).all() and (cost["linear"] < cost["NTK"]).all()
+assert (cost["pairs 64 to 79 slower"] < 0.2).all() and (cost["pairs 80 to 127 slower"] > 2).all()
+
+# %% [markdown]
+# YaRN is best, and linear scaling costs less than NTK-aware scaling on each text. Pairs 80 to 127 meet new angles, too, but
+# slowing them repairs nothing. Slowing pairs 64 to 79 repairs most. So a new angle need not do harm: in this model
+# it depends on what training put into the pair. It is one model, in 4 to 8 bits.
 #
 # ## YaRN's attention factor: sharper scores
 #

@@ -152,7 +152,7 @@ for base in (10, 13, 16):
 # %% [markdown]
 # Base 13 would do. One thing carries over to every base: the larger of two numbers is larger at the
 # first digit from the left where they differ. A network that *compares* in this way still works.
-# This is Su's argument (2023) for the change of base, which was proposed for use without training.
+# This is Su's argument (2023) for the change of base, proposed for use without training.
 # Our network *adds*, and for it the ranking is reversed: 874.5 is right up to the factor 2, but
 # 735.0 is not. The catch is that the digits 10 to 15 are new. For RoPE this need not be a flaw,
 # since its "digits" are angles on a circle. A clock hand that has been all the way round meets no
@@ -314,8 +314,20 @@ for sigma in (0.5, 1.0, 1.5):
 # %% [markdown]
 # As long as $\sigma^2/2$ is well below $\ln n$, every doubling of the text adds $\ln 2$: the same
 # head attends to twice as many keys. With a larger $\sigma$ a few keys dominate, and the growth is
-# slower.
-#
+# slower. So it is in the layers without a window of Gemma 3 270M ([chapter
+# 82](82_real_cache.ipynb#entropy-by-length-in-a-trained-head)):
+
+# %%
+from pe_numpy.book.trained import changes
+
+for layer in (5, 11, 17):
+    name = f"layer {layer}, %d tokens"
+    start, end = (np.array(changes("entropy_by_length", name % n)) for n in (40, 1150))
+    rise = (end - start) / np.log2(1150 / 40)
+    print(f"{layer:2}: a doubling adds", *(f"{x:.2f}" for x in rise), f"nats, not {np.log(2):.2f}")
+    assert (rise > 0.2).all() and (rise < 0.6).all()
+
+# %% [markdown]
 # ### The needle: one key among many
 #
 # Scattering hurts where a head looks for one key among all. Let this **needle** have the score $g$
@@ -637,7 +649,7 @@ plt.show()
 #   without the rounding, in base $\beta = b^{2/d}$. Linear scaling is interpolation, and NTK-aware
 #   scaling is a larger base. [RoPE is a number system](#rope-is-a-number-system)
 # - **Why does attention scatter on long texts?** There are more keys. For normal scores the entropy
-#   is about $\ln n - \sigma^2/2$, so each doubling adds $\ln 2$. Stretching positions doesn't change
+#   is about $\ln n - \sigma^2/2$: each doubling adds $\ln 2$, in Gemma less. Stretching positions doesn't change
 #   that. [Attention entropy](#attention-entropy-grows-with-length)
 # - **Multiply or divide by $\log n$?** Multiply all scores by $\ln n/\ln L_0$, where the query sees
 #   $n$ keys. Up to $n = L_0$ the factor is 1. Dividing flattens the softmax.

@@ -324,6 +324,22 @@ assert alike == (["ReRoPE", "Self-Extend"], ["ReRoPE", "dual chunks"])
 # unchanged: a system prompt of another length moves the borders for all that follows. That is why
 # padding must be left out of positions.
 #
+# Does a trained model tolerate such distances? In Gemma 3 270M the windows of the local layers were
+# widened from 512 to 1150 tokens without training ([chapter
+# 81](81_real_rope.ipynb#all-scalings-on-the-same-window)):
+
+# %%
+from pe_numpy.book.trained import changes
+
+for name in ("nothing else", "YaRN", "ReRoPE 256", "Self-Extend 256, groups of 4"):
+    nats = changes("window", f"1,150, {name}")
+    print(f"{name:29}", *(f"{x:+.2f}" for x in nats), "nats on three texts")
+    assert (max(nats) < 0.06) == (name.split()[0] in ("ReRoPE", "Self-Extend"))
+
+# %% [markdown]
+# It does. On two texts both cost less than YaRN, and on the third the three are within the noise. It
+# is one model.
+#
 # ## StreamingLLM: cache slots instead of positions
 #
 # A text without end needs a cache of limited size. **StreamingLLM** (Xiao et al. 2023) keeps the
@@ -418,7 +434,8 @@ for name, rule in rules.items():
 #   [Two roundings](#a-common-mistake-two-roundings-in-self-extend-second-reading)
 # - **How far does it reach without training?** Self-Extend stays within $L_0$ distances up to
 #   $(L_0-w)\,g+w$ tokens, leaky ReRoPE with $s$ for $g$. ReRoPE, dual chunks and streaming work at
-#   any length. [Self-Extend](#self-extend-distances-counted-in-groups)
+#   any length. Gemma 3 270M [tolerates](#what-each-scheme-cannot-distinguish) two of them.
+#   [Self-Extend](#self-extend-distances-counted-in-groups)
 # - **What is lost?** Among distant keys, ReRoPE loses order, Self-Extend order within a group, dual
 #   chunks the chunk. Streaming loses what left the cache. Shifting a text changes Self-Extend and
 #   dual chunks. [Not distinguished](#what-each-scheme-cannot-distinguish)

@@ -444,6 +444,19 @@ for name in ("gpt2", "llama", "bloom"):
 # %% [markdown]
 # Only GPT-2's logits change, because it has learned a separate vector for each row. The other two
 # models depend on differences. For them all zeros *are* no encoding. In GPT-2 row 0 has a meaning.
+# Those models are tiny and random. What a trained one loses, Gemma 3 270M, is in [chapter
+# 81](81_real_rope.ipynb#wrong-position-ids):
+
+# %%
+from pe_numpy.book.trained import changes
+
+for way in ("all equal", "reversed", "in a random order", "times 2.0"):
+    print(
+        f"positions {way:18}", *(f"{x:+.1f}" for x in changes("told", way)), "nats on three texts"
+    )
+    assert min(changes("told", way)) > 0.5
+
+# %% [markdown]
 # You can do the same from the command line, with a folder as it is downloaded:
 #
 # ```

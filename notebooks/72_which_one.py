@@ -517,6 +517,18 @@ tuned = [f"RoPE {name} tuned" for name in ("ntk", "dynamic_ntk", "yarn")]
 assert at_eight == [*vectors, *places] and at_four == ["t5", *at_eight, *tuned]
 
 # %% [markdown]
+# In Gemma 3 270M, with windows widened from 512 to 1150 tokens, ReRoPE and Self-Extend lead, too ([chapter
+# 81](81_real_rope.ipynb#all-scalings-on-the-same-window)):
+
+# %%
+from pe_numpy.book.trained import changes
+
+tried = ("ReRoPE 256", "Self-Extend 256, groups of 4", "YaRN", "linear", "NTK", "nothing else")
+loss = {name: np.mean(changes("window", f"1,150, {name}")) for name in tried}
+print("mean of three texts, nats:", ", ".join(f"{name} {x:+.2f}" for name, x in loss.items()))
+assert sorted(loss, key=loss.get) == [*tried]
+
+# %% [markdown]
 # The book has more schemes than these fifteen, and several are one formula seen from another side.
 # [Chapter 70](70_algebra.ipynb#equivalences-of-encodings-second-reading) lists which of them are
 # equal and when, and asserts each equality.

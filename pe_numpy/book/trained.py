@@ -182,3 +182,9 @@ def results(experiment: str) -> dict[tuple[str, str], float]:
             for row in rows
             if row["experiment"] == experiment and row["setting"] != "source"
         }
+
+
+def changes(experiment: str, setting: str) -> list[float]:
+    """Give what an experiment measured for a setting, in the order of `TEXTS`."""
+    rows = results(experiment)
+    return [rows[setting, text] for text in TEXTS]
