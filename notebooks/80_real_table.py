@@ -8,9 +8,9 @@
 # %% [markdown]
 # **In this chapter.** A learned position table starts as random numbers, and nobody says what its
 # rows should become. So what do they become in a model that people use? You open the table of
-# all-MiniLM-L6-v2, a small BERT that turns sentences into vectors. Its rows are similar in waves.
-# You find rotations behind the waves, test whether they are real, and change the table to see what
-# the sentence vectors notice. It is one model. Others may differ.
+# all-MiniLM-L6-v2, a small BERT that turns sentences into vectors. The similarity of its rows rises
+# and falls in waves. You find rotations behind the waves, test whether they are real, and change
+# the table to see what the sentence vectors notice. It is one model. Others may differ.
 
 # %% fold="input" alt="Left, cosines of rows 128 to 175 of MiniLM's table: stripes beside the diagonal, six rows apart. Right, the mean cosine by distance. MiniLM's curve falls, rises again at 6, 12 and 18, and is still rising and falling at 60. The sinusoidal curve falls slowly."
 import csv
@@ -34,13 +34,13 @@ plt.show()
 #
 # The left panel compares rows of the table with each other, as in [chapter
 # 21](21_learned.ipynb#are-neighbouring-position-embeddings-similar). There a small model trained on
-# text gave a soft, smooth block. Here are stripes. A row is more similar to the row six positions
-# on than to the row three positions on. Nothing in the model's code asks for this.
+# text gave a soft, smooth block. Here are stripes. On average, a row is more similar to the row six
+# positions on than to the row three positions on. Nothing in the model's code asks for this.
 #
 # **The model.** all-MiniLM-L6-v2 is a BERT with six layers ([chapter
 # 64](64_real_models.ipynb#supported-models-what-each-family-changes)) that computes one vector for
 # a sentence. `python -m pe_numpy fetch minilm` fetches it (84 MB, Apache-2.0). Without it you can
-# still read on, since the outputs are stored. By its model card it began as a
+# read on, since the outputs are stored. By its model card it began as a
 # [model](https://huggingface.co/nreimers/MiniLM-L6-H384-uncased) that keeps every second layer of a
 # [distilled one](https://huggingface.co/microsoft/MiniLM-L12-H384-uncased). Then it was fine-tuned
 # on pairs of sentences, cut off at 128 tokens.
@@ -52,10 +52,10 @@ print("the table:", E.shape, "that is", f"{E.size:,} numbers")
 assert E.shape == (model.config["max_position_embeddings"], model.settings.D) == (512, 384)
 
 # %% [markdown]
-# "Absolute" means a table: row $p$ is added to the token at position $p$. By the configuration, new
-# numbers are drawn with a standard deviation of 0.02. No sine is mentioned. We leave out row 0,
-# which always belongs to the token `[CLS]`. The right panel above shows the mean cosine of two rows
-# by their distance $d$:
+# "Absolute" means a table: row $p$ is added to the embedding of the token at position $p$. By the
+# configuration, weights start as random numbers with a standard deviation of 0.02. No sine is
+# mentioned. We leave out row 0, which always belongs to the token `[CLS]`. The right panel above
+# shows the mean cosine of two rows by their distance $d$:
 #
 # $$c(d)=\frac1{511-d}\sum_{p=1}^{511-d}\frac{E_p\cdot E_{p+d}}{\lVert E_p\rVert\,\lVert E_{p+d}\rVert}$$
 
@@ -77,9 +77,9 @@ assert (abs(nearest - np.arange(511)) == 1).all()  # for each row a direct neigh
 print(f"least cosine of a row with it: {square['MiniLM'][np.arange(511), nearest].min():.2f}")
 
 # %% [markdown]
-# As in the plots that people make of BERT's table, the diagonal is bright. For each row from 1 on,
-# the most similar of the others is a direct neighbour. But beside the diagonal you see waves, not a
-# smooth band. What makes them?
+# As in the plots that people make of BERT's table, neighbours are alike. For each row from 1 on,
+# the most similar of the others is a direct neighbour. But further from the diagonal you see waves,
+# not a smooth band. What makes them?
 #
 # ## Ten components of 384
 #
@@ -108,8 +108,8 @@ for name, rows in tables.items():
 
 # %% [markdown]
 # MiniLM's 511 rows have 95% of their variance in 11 of 384 components. A sinusoidal table of this
-# size needs 84, a random one 265. And the first ten are of similar size, then there is a drop. Ten
-# could be five pairs, like the pairs of sine and cosine in [chapter
+# size needs 84, a random one 265. And the first ten have 13% to 7% each, the next 3%. Ten could be
+# five pairs, like the pairs of sine and cosine in [chapter
 # 20](20_sinusoidal.ipynb#the-sinusoidal-formula).
 #
 # ## One matrix for a step of one position
@@ -144,8 +144,9 @@ def planted(wavelengths, rows, seed=0):
 
 
 # %% [markdown]
-# If $M$ rotates a plane by the angle $\alpha$ per step, it has an eigenvalue $\mu$ with this angle.
-# If also $\rho=1$, the plane's hand keeps its length, and its wavelength is $\lambda$:
+# If $M$ rotates a plane by the angle $\alpha$ per step and scales it by $\rho$, it has the
+# eigenvalue $\mu$ below. The **hand** of row $p$ points from the plane's centre to the row's place
+# in it. It needs $\lambda$ rows for a full turn. If $\rho=1$, it keeps its length:
 #
 # $$z_{p+1}\approx M z_p+b,\qquad \mu=\rho\,e^{i\alpha},\qquad \lambda=\frac{2\pi}{\alpha}$$
 
@@ -159,8 +160,8 @@ turned = np.abs(hands[:, 1:] - mu[:, None] * hands[:, :-1])
 assert (turned < 1e-6).all()  # each hand turns by its eigenvalue
 
 # %% [markdown]
-# The method finds what was planted. Now MiniLM, without the first 128 rows and the last two, which
-# are [special](#row-norms-show-how-the-model-was-trained).
+# The method finds what was planted. Now MiniLM, without rows 0 to 127 and the last two, which
+# [differ](#row-norms-show-how-the-model-was-trained) from the rest.
 
 # %%
 steady = E[128:510]  # rows 128 to 509
@@ -175,16 +176,16 @@ assert explained > 0.995 and len(mu) == 5 and (abs(abs(mu) - 1) < 0.005).all()
 assert (abs(wavelengths[1:4] / wavelengths[:3] - 3) < 0.05).all()
 
 # %% [markdown]
-# One matrix of 10 by 10 makes the components of each row from the ones before, and explains 0.997
-# of their variance. Its eigenvalues are within 0.005 of the unit circle. It looks like five clocks:
-# wavelengths of about 6, 18, 53, 161 and 576 positions, each three times the one before except for
-# the last. We seem to have found chapter 20's shift matrix inside chapter 21's table.
+# One matrix of 10 by 10, with $b$, nearly makes the ten components of each row from the row before.
+# It explains 0.997 of their variance. Its eigenvalues are within 0.005 of the unit circle. It looks
+# like five clocks: wavelengths of about 6, 18, 53, 161 and 576 positions, each about three times
+# the one before except for the last. We seem to have found chapter 20's kind of shift matrix inside
+# a learned table.
 #
 # ### A control: do smooth random rows rotate as well?
 #
-# Before we believe it, we ask what else would look like this. **Predict** what the same method
-# finds in random rows that are merely smooth: independent random numbers, averaged over
-# neighbouring rows.
+# What else would look like this? **Predict** what the same method finds in random rows that are
+# merely smooth: independent random numbers, averaged over neighbouring rows.
 
 
 # %% fold="output"
@@ -204,11 +205,12 @@ for name, table in (("MiniLM", E), ("smooth", smooth_rows(512))):
         print(*(f"{x:6.1f}" for x in control[name, first, last]))
 
 # %% [markdown]
-# Random rows pass the test as well. One matrix explains them, and its eigenvalues are near the unit
-# circle. So *neither number proves a clock*. The principal components of smooth data tend to look
-# like waves, which Shinn (2023) calls "phantom oscillations". Two differences remain. The random
-# table has no wave as short as 6. And its waves depend on how many rows you look at: in half as
-# many, they are little more than half as long. MiniLM's first four change by less than a tenth.
+# Smooth random rows pass the test as well. One matrix explains them, and its eigenvalues are near
+# the unit circle. So *neither number proves a clock*. The principal components of smooth data tend
+# to look like waves, which Shinn (2023) calls "phantom oscillations". Two differences remain. With
+# this much smoothing, the random table has no wave as short as 6. And its waves depend on how many
+# rows you look at: in half as many, they are little more than half as long. MiniLM's first four
+# change by less than a tenth.
 
 
 # %%
@@ -231,7 +233,7 @@ assert [len(x) for (name, *_), x in control.items() if name == "MiniLM"] == [5, 
 #
 # ## Four rotations, gears of three, and a slow hand
 #
-# Here are the hands, a dot per row. The dark dots are the first eight rows.
+# Here are the hands, a dot per row, around their centres. Dark dots are the first eight rows.
 
 # %% alt="Five planes with a dot for each of the rows 128 to 509. In the first four, the dots lie close to a circle around the centre. The fastest hand goes around in six rows. In the fifth plane the dots cover about two thirds of a circle."
 plots.rotations(hands, wavelengths, 128)
@@ -243,10 +245,11 @@ print("length changes by (std):", *(f"{x:4.0%}" for x in length))
 assert length.max() < 0.1 and phases[4, -1] - phases[4, 0] < 0.7
 
 # %% [markdown]
-# They go around in circles. But do they keep time, as chapter 20's clocks do? Take the phase
-# $\varphi_j(p)$ of rotation $j$ at row $p$, in turns, and subtract a constant speed. The fastest
-# runs more than half a turn ahead and behind. If these errors were independent, the ratio of 3
-# would hold only on average. Instead
+# They go around in circles. (These coordinates would make an ellipse a circle too.) But do they
+# keep time, as chapter 20's clocks do? Take the phase $\varphi_j(p)$ of rotation $j$ at row $p$, in
+# turns, and subtract a constant speed. The fastest runs more than half a turn ahead and behind
+# (figure below). If these errors were independent, the ratio of 3 would hold only on average.
+# Instead
 #
 # $$\varphi_j(p)=3\,\varphi_{j+1}(p)+\text{const}\qquad\text{nearly, at each row } p,\ j=1,2,3$$
 
@@ -267,8 +270,8 @@ assert (slip[:3] < 0.035).all() and slip[3] > 0.08
 assert (own[:2] / slip[:2] > 5).all()
 
 # %% [markdown]
-# Does the fit itself gear what is independent? We plant three hands that wander as much, but each
-# in its own way, and look again.
+# Does the fit itself make such ratios? We plant three hands that wander about as much, but each in
+# its own way.
 
 # %%
 p = np.arange(382)
@@ -281,6 +284,10 @@ for j in range(2):
     print(f"independent {j + 1}: from a constant speed {own[j]:.2f} turns,", end=" ")
     print(f"from three times the next {slip[j]:.2f}")
 assert (slip > own).all()
+
+# %% [markdown]
+# Not here: a constant speed fits better. Back to MiniLM. If its ratio of 3 holds, three curves
+# coincide.
 
 # %% alt="Turns that three rotations run ahead of a constant speed, over rows 128 to 509. The fastest, three times the second and nine times the third give almost the same curve. It rises by about a turn, falls by more than one and rises again."
 rows, lead = np.arange(128, 510), {}
@@ -295,15 +302,15 @@ for a, last in ((128, 255), (256, 383), (384, 509)):
     print(f"rows {a} to {last}: wavelengths", *(f"{x:5.1f}" for x in (last - a) / steps))
 
 # %% [markdown]
-# The first three speed up and slow down together, like wheels with 3 to 1 gears. The fastest needs
-# 5.8 rows per turn, then 6.4, then 5.6, and the others follow. Hands that wander independently do
-# not, so this is our strongest evidence that the rotations are real. (Rotation 3 also fits three
-# times the fourth, but its own error is not much larger than what remains.) Why three, and why the
-# speed changes, we do not know. The model was trained to imitate the attention of a larger one,
-# which we have not seen.
+# The first three speed up and slow down together, like wheels with 3 to 1 **gears**. The fastest
+# needs 5.8 rows per turn, then 6.4, then 5.6, and the others follow. Hands that wander
+# independently do not, so this is our strongest evidence that the rotations are real. (Rotation 3
+# also fits three times the fourth, but its own error is not much larger than what remains.) Why
+# three, and why the speed changes, we do not know. The distilled model that it began with was
+# trained to imitate the attention of a larger one, which we have not seen.
 #
-# That the speed changes has a price. A shift by one position is nearly one matrix, $M$. A shift by
-# 64 is not $M^{64}$:
+# With a changing speed, one matrix should not serve long shifts. A shift by one position is nearly
+# $M$. A shift by 64 is not $M^{64}$:
 
 # %%
 whole = np.block([[M, b[:, None]], [np.zeros(10), np.ones(1)]])  # M and b in one matrix
@@ -315,7 +322,8 @@ for k in (1, 8, 64):
     assert (share > 0.9) == (k < 64)
 
 # %% [markdown]
-# So the table behaves like chapter 20's encoding over short distances only.
+# So with the powers of one matrix, the table behaves like chapter 20's encoding over short
+# distances only.
 #
 # Others have seen such waves. We read only the abstracts. A paper at EMNLP 2023 ([*Absolute
 # Position Embedding Learns Sinusoid-like Waves*](https://openreview.net/forum?id=zpayaLaUhL))
@@ -325,10 +333,11 @@ for k in (1, 8, 64):
 #
 # ## A head that attends to the previous token
 #
-# Chapter 20 shows that a head [can look three back](20_sinusoidal.ipynb#a-head-that-looks-three-back)
-# at every position, because one matrix shifts all encodings. It adds that this is what a model *can*
-# learn. Has this one? We give it random tokens, so that only the positions can guide a head. Of the
-# 72 heads we show the best two: head 2 of layer 0 and head 8 of layer 1, counted from 0.
+# Chapter 20 shows that a head [can look three
+# back](20_sinusoidal.ipynb#a-head-that-looks-three-back) at every position, because one matrix
+# shifts all encodings. It adds that this is what a model *can* learn. Has this one? We give it
+# random tokens, which do not tell a head their order. Of the 72 heads we have picked two: head 2 of
+# layer 0 and head 8 of layer 1, counted from 0.
 
 # %%
 rng = np.random.default_rng(0)
@@ -364,16 +373,16 @@ assert looks["as trained"][0] > 0.98 and looks["rows 200 later"][0] > 0.98
 assert max(looks["zeros"] + looks["rows shuffled"]) < 0.1
 
 # %% [markdown]
-# Head 2 of layer 0 gives 0.99 of its weight to the previous token, whatever the tokens are. It does
-# the same 200 rows later. With only the ten components, it still gives 0.96. With zeros, or with
-# the model's own rows in a random order, almost nothing remains. So this head has learned what
-# chapter 20 shows to be possible, and it finds the positions in the ten components. The other head
-# attends to the next token, with about half of its weight.
+# Head 2 of layer 0 gives on average 0.99 of its weight to the previous token. It does the same 200
+# rows later. With only the ten components, it still gives 0.96. With zeros, or with the rows
+# shuffled, almost nothing remains. So this head has learned what chapter 20 shows to be possible,
+# and the ten components are nearly enough for it. The other head gives the next token 0.57 of its
+# weight, and 0.41 with the ten components.
 #
 # ## Row norms show how the model was trained
 #
-# **Predict** which of the 512 rows are longer than the others. Each text begins with `[CLS]` and
-# ends with `[SEP]`.
+# **Predict** which of the 512 rows have a larger norm than the others. Each text begins with
+# `[CLS]` and ends with `[SEP]`.
 
 # %% fold="output" alt="Norm of each of the 512 rows. Nearly all are between 0.4 and 0.6. Row 0 is at 2.36. Rows 127, 510 and 511 also rise above their neighbours."
 norms = np.linalg.norm(E, axis=1)
@@ -391,13 +400,14 @@ assert set(np.argsort(-norms)[:4].tolist()) == set(named)
 # - **Row 127** is the last position of a text that was cut off at 128 tokens, where the token is
 #   always `[SEP]`. The card reports this length, and the table agrees.
 # - **Row 511** is the last position of a text that fills the table. Presumably an earlier training
-#   had many. Why row 510 is long as well, we do not know.
+#   had many. Why row 510 has a large norm as well, we do not know.
 #
 # The norm does not show whether a row was trained, because a row as drawn has a norm of 0.39, near
 # the others. The cosines show it. Independent random rows have cosines near 0, and each row from 1
-# on has a neighbour with a cosine of at least 0.52 ([above](#a-table-of-512-rows-that-training-wrote)).
-# The boundary at 128 is visible in the gears as well. Put all rows into the planes of rows 128
-# to 509, and look at $\varphi_j-3\,\varphi_{j+1}$ again.
+# on has a neighbour with a cosine of at least 0.52
+# ([above](#a-table-of-512-rows-that-training-wrote)). The boundary at 128 is visible in the gears
+# as well. Put all rows into the planes of rows 128 to 509. How much does
+# $\varphi_j-3\,\varphi_{j+1}$ vary there (std)?
 
 # %%
 values, planes = np.linalg.eig(M.T)
@@ -412,16 +422,18 @@ for first, last in ((1, 63), (64, 126), (128, 254), (255, 381), (382, 509)):
     assert (slip.max() < 0.1) == (first >= 128)
 
 # %% [markdown]
-# Before row 127 the gears slip. Those rows were also trained in the fine-tuning, which cut the texts
-# off at 128 tokens. That it loosened the gears is our guess, not a proof.
+# Before row 127 the gears slip, at least in these planes. Those rows were also trained in the
+# fine-tuning, which cut the texts off at 128 tokens. That it loosened the gears is our guess.
 #
 # ## Replacing, shifting, shuffling and resizing the table
 #
-# What does the model need of its table? We change the table, and measure the cosine between a text's
-# vector before and after. The texts are 20 sentences (listed
+# What does the model need of its table? We change it, and measure the cosine between a text's
+# vector before and after. The texts are 20 sentences (the first two of each line
 # [below](#what-word-order-does-to-a-sentence-vector)) and 16 passages of 128 tokens from Newton's
-# *Opticks*. So without a shift only rows 0 to 127 are tested. Row 0 is kept, except where noted and
-# with zeros. The long measurements are in `results/real.csv`, made by the functions of
+# *Opticks*. So the unchanged model uses only rows 0 to 127. Row 0 is kept, except where noted and
+# with zeros. The sinusoidal and the random rows have the mean and the spread of the real ones.
+# *Interpolated by two* puts means between rows, *every second row* gives position $p$ row $2p$, and
+# *reversed* counts backwards. The long measurements are in `results/real.csv`, made by
 # `results/real_minilm.py`.
 
 # %%
@@ -447,11 +459,12 @@ inside, variance = components(E[1:])[1][:10] ** 2, E[1:].var(axis=0)
 print(f"random rows inside the ten components: {(inside @ variance).sum() / variance.sum():.0%}")
 
 # %% [markdown]
-# - **Eleven components are enough**, and ten nearly.
-# - **The mean row for all positions gives 0.83 and 0.85.** So most of such a vector does not depend
-#   on positions. Zeros, which also replace row 0, are worse.
-# - **Shifts by 1 or 10 change little, a shift by 300 much.** A shift by 100 changes less than the
-#   reversed order does. If row 0 moves too, the change is larger.
+# - **Eleven components are enough** for these texts, and ten nearly.
+# - **The mean row for all positions from 1 on gives 0.83 and 0.85.** So most of such a vector does
+#   not depend on positions. Zeros, which also replace row 0, are worse.
+# - **Shifts by 1 or 10 change little, a shift by 300 much.** So it matters where the words stand,
+#   not only their order. A shift by 100 changes less than the reversed order does. If row 0 moves
+#   too, the change is larger.
 # - **Random rows are about as good as the mean row.** They are almost entirely outside the ten
 #   components. The model seems to ignore what is there.
 # - **The model's own rows in a random order are worse.** They are inside the components and point
@@ -463,10 +476,11 @@ print(f"random rows inside the ten components: {(inside @ variance).sum() / vari
 #
 # A text of 900 tokens needs rows that do not exist. [Chapter
 # 21](21_learned.ipynb#extending-a-position-table-to-longer-texts) tried four ways on small models,
-# and none worked immediately. Here are six ways on 16 texts of 900 tokens from *Opticks*. The last
-# way lets the rotations [continue](#one-matrix-for-a-step-of-one-position) from row 509 on. We ask
-# two things. Given 30 tokens from a text's second half, is that text's vector the nearest of 16?
-# And how similar are tokens 520 to 879 to themselves when the second half is read by itself?
+# and none worked immediately. Here are six ways on 16 texts of 900 tokens from *Opticks*, after two
+# that need no new rows: read it in two halves, or cut it off. The last way lets the rotations
+# [continue](#one-matrix-for-a-step-of-one-position) from row 509 on. Given 30 tokens from a text's
+# second half, is that text's vector the nearest of 16? And how similar are tokens 520 to 879 to
+# themselves when the second half is read by itself?
 
 # %%
 where = "16 texts of 900 tokens, Opticks"
@@ -480,12 +494,12 @@ for way in ways:
     print(f"{way:25} {found_it:.2f} ({error:.2f})", f"{float(cosine):5.2f}" if cosine else "")
 
 # %% [markdown]
-# The number in brackets is a standard error, at least, because 13 questions share a text. So most
-# ways are about as good as two halves read by themselves, and none is clearly better. Only two are
-# clearly worse: to cut off the text, which loses what is asked for, and to give all later tokens
-# the last row. For the tokens themselves, the rows repeated and the rotations continued are the
-# nearest. This refines what chapter 21 found. Its models had to look exactly three back, where a
-# wrong row is a wrong answer. A mean over 900 tokens is a milder judge.
+# In brackets is the standard error for independent questions, perhaps too small, because 13 share a
+# text. So most ways are about as good as two halves read by themselves, and none is clearly better.
+# Only two are clearly worse: cutting off the text, which loses nearly all that is asked for, and
+# row 509 for all later tokens. For the tokens themselves, the rows repeated and the rotations
+# continued are the nearest. This refines what chapter 21 found. Its models had to look exactly
+# three back, where a wrong row is a wrong answer. A mean over 900 tokens is a milder judge.
 #
 # ## What word order does to a sentence vector
 #
@@ -515,7 +529,7 @@ assert np.allclose(v, w, rtol=0, atol=1e-5) and np.allclose((v**2).sum(1), 1, rt
 # %% [markdown]
 # With zeros for positions the ten pairs have equal vectors, up to rounding. With the trained table,
 # **predict** which is more similar to the first sentence: the second, which says something else, or
-# the third, which says the same?
+# the third, which says about the same?
 
 # %% fold="output"
 v, w, u = (model.embed(list(texts)) for texts in (own, exchanged, paraphrase))
@@ -528,8 +542,8 @@ assert (swap > say).all()
 
 # %% [markdown]
 # In 10 of 10 pairs the exchanged sentence is nearer. Does the vector ignore word order then? A
-# paraphrase has other words, so this is not a fair comparison. Let us give both sentences the same
-# words, and ask which is nearer to "The dog chased the man."
+# paraphrase has other words, so this is not fair. Give both sentences the same words. Which is
+# nearer to "The dog chased the man."?
 #
 # - "The man was chased by the dog." is the same event.
 # - "The dog was chased by the man." is the opposite event.
@@ -553,39 +567,44 @@ print(f"the same event is nearer in {(right > wrong).sum()} of {len(active)}")
 assert (right > wrong).mean() < 1 / 3
 
 # %% [markdown]
-# Only 30 of 120 are right, less than a coin would get. The vector does depend on word order: it
-# prefers the sentence in which the nouns appear *in the same order*, which here means the opposite.
-# So positions reach the vector, but as the order of words, not as roles. Nikolaev and Padó (2023,
-# abstract) report of several sentence models that the nouns count, and that their functions "are
-# largely irrelevant". The six pairs of nouns and ten verbs share one pattern. Other patterns may
-# give other numbers.
+# Only 30 of 120 are right, fewer than a coin would get. The vector does depend on word order: it
+# mostly prefers the sentence in which the nouns appear *in the same order*, which here means the
+# opposite. So positions reach the vector, but here as the order of words, not as roles. Nikolaev
+# and Padó (2023, abstract) report for several sentence models that the nouns count, and that their
+# functions "are largely irrelevant". The six pairs of nouns and ten verbs share one pattern. Other
+# patterns may give other numbers.
 
 # %% [markdown]
 # ## In short
 #
-# - **What do MiniLM's position embeddings look like?** Their similarity falls and rises in waves of
-#   six rows. Eleven of 384 components have 95% of their variance.
-#   [Ten components](#ten-components-of-384).
-# - **Is there a shift matrix in a learned table?** Yes, for [short
-#   shifts](#one-matrix-for-a-step-of-one-position). One matrix of ten by ten makes each row from the
-#   one before. A [head](#a-head-that-attends-to-the-previous-token) attends to the previous token.
-# - **Does that prove sinusoids?** No. Smooth random rows give as good a matrix. Better evidence is
-#   that wavelengths do not grow with the number of rows, and that phases keep a ratio.
-#   [A control](#a-control-do-smooth-random-rows-rotate-as-well).
-# - **Which wavelengths are there?** About 6, 18, 53 and 161. The first three are geared by three.
-#   A fifth wave is too long for the table to show a full turn. [Four
+# - **What do MiniLM's position embeddings look like?** Their similarity rises and falls in waves of
+#   about six rows. Eleven of 384 components have 95% of their variance. Rows 0, 127, 510 and 511
+#   have the largest norms. [Ten components](#ten-components-of-384),
+#   [norms](#row-norms-show-how-the-model-was-trained).
+# - **Is there a shift matrix in a learned table?** Nearly, for [short
+#   shifts](#one-matrix-for-a-step-of-one-position). One of ten by ten makes each row from the one
+#   before. That does not prove sinusoids, because [smooth random
+#   rows](#a-control-do-smooth-random-rows-rotate-as-well) give as good a matrix. A
+#   [head](#a-head-that-attends-to-the-previous-token) attends to the previous token.
+# - **Which wavelengths are there, and are they real?** About 6, 18, 53 and 161, also in half of the
+#   rows. Our strongest evidence: the first three phases keep a ratio of three where their speed
+#   changes. A fifth wave shows no full turn. [Four
 #   rotations](#four-rotations-gears-of-three-and-a-slow-hand).
-# - **Can I use more than 512 positions?** Most ways of adding rows are about as good as two halves.
-#   Cutting the text off is clearly worse. [Beyond 512 positions](#beyond-512-positions).
+# - **What does the model need of its table?** Eleven components give nearly the same vectors. The
+#   mean row for all positions but 0 gives cosines of 0.83 and 0.85, the model's own rows shuffled
+#   0.64 and 0.75. [Replacing](#replacing-shifting-shuffling-and-resizing-the-table).
+# - **Can I use more than 512 positions?** Most ways of adding rows are about as good as two halves
+#   read separately, for finding a text. Cutting it off or repeating the last row is clearly worse.
+#   [Beyond 512 positions](#beyond-512-positions).
 # - **Does a sentence vector know who bites whom?** Not in our tests. It depends on word order, but
-#   a sentence with exchanged roles is nearer than a paraphrase. [Word
+#   in all ten examples the sentence with exchanged roles is nearer than a paraphrase. [Word
 #   order](#what-word-order-does-to-a-sentence-vector).
 
 # %% [markdown]
 # ## Exercises
 #
-# All but the last need no weights, only the functions `components`, `step_matrix`, `planted` and
-# `smooth_rows` from the cells above.
+# All but the last need no weights, only `components`, `step_matrix`, `planted` and `smooth_rows`
+# from above.
 #
 # ### Exercise 1: Planted rotations
 #
@@ -764,7 +783,8 @@ assert (right > wrong).mean() < 1 / 3
 # </details>
 # <details><summary>Solution</summary>
 #
-# The others, although row 0 is one row of eight that such a sentence uses.
+# The others, although row 0 has by far [the largest
+# norm](#row-norms-show-how-the-model-was-trained).
 #
 # ```python
 # def cosine_after(rows):
@@ -782,8 +802,8 @@ assert (right > wrong).mean() < 1 / 3
 # ## In practice
 #
 # **Three lengths.** The table has 512 rows. The folder's own setting cuts texts at 256 tokens
-# (`max_seq_length`), and the fine-tuning used 128. A longer text loses its end without a message.
-# Two halves and the mean of their tokens keep it ([above](#beyond-512-positions)).
+# (`max_seq_length`), and the fine-tuning used 128. Beyond 256 a text loses its end without a
+# message. Two halves and the mean of their tokens keep it ([above](#beyond-512-positions)).
 
 # %%
 ids = list(range(2000, 2400))  # 400 tokens
@@ -792,8 +812,8 @@ print("cosine of the vectors of 402 tokens and of its first 256:", round(float(w
 assert np.allclose(whole, cut, rtol=0, atol=1e-5)
 
 # %% [markdown]
-# **Compare by the question, not by the number.** A cosine of 0.99 looks like "the same meaning". In
-# this model it can be the opposite. Try exchanged roles on your own sentences before you trust a
+# **Do not read meaning off a cosine.** A cosine of 0.99 looks like "the same meaning". In this
+# model it can be the opposite. Try exchanged roles on your own sentences before you trust a
 # threshold.
 #
 # ## Further reading
