@@ -95,7 +95,7 @@ def row_norms(norms: np.ndarray, named: Sequence[int], start: float) -> Figure:
 @in_style
 def changed_tables(near: dict[str, tuple[float, float]], labels: Sequence[str]) -> Figure:
     """Draw the mean cosine with the true vector, for two sets of texts, by change of the table."""
-    figure, axes = plt.subplots(figsize=(WIDTH, 0.21 * len(near) + 0.7))
+    figure, axes = plt.subplots(figsize=(WIDTH, 0.21 * len(near) + 1))
     for y, values in enumerate(reversed(near.values())):
         axes.axhline(y, color="#E8E8E8", lw=0.8, zorder=0)
         for n, value in enumerate(values):
@@ -111,5 +111,5 @@ def changed_tables(near: dict[str, tuple[float, float]], labels: Sequence[str]) 
     axes.set_yticks(range(len(near)), list(reversed(near)))
     axes.set(xlim=(0.6, 1.01), xlabel="mean cosine with the vector that the trained table gives")
     axes.tick_params(axis="y", length=0)
-    axes.legend(loc=(0.02, 0.42))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure
