@@ -28,7 +28,7 @@ OWN = (
     ".ci/*", ".github/*", ".gitattributes", ".gitignore", "CITATION.cff", "LICENSE", "Makefile",
     "docs/_static/book.css", "docs/_static/book.js", "docs/_static/explore.js",
     "docs/_static/favicon.svg", "docs/_static/live*.js", "docs/_static/search.js",
-    "docs/_templates/*.html", "docs/print.css", "figures/[0-9][0-9]_*", "notebooks/results/*.npz",
+    "docs/_templates/*.html", "docs/print.css", "figures/[0-9][0-9]_*", "notebooks/results/*.npz", "notebooks/results/real_book.txt",
     "pe_numpy/homework/handout/*", "pe_numpy/py.typed", "requirements/bench.txt",
     "tests/book/reasons/*.txt", "tests/book/words.txt",
     "tests/answers/*/*.txt", "tests/survivors/*.txt",
