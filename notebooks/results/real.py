@@ -168,7 +168,7 @@ def main(arguments: list[str]) -> None:
         )
 
 
-SAMPLE = ()  # what `make test-real` measures anew: one experiment of each kind, in a few minutes
+SAMPLE = ("clocks", "word_order", "largest_pair", "first_token")  # what `make test-real` measures anew: one experiment of each kind, in a few minutes
 
 if __name__ == "__main__":
     main(sys.argv[1:])
