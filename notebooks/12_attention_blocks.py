@@ -420,7 +420,8 @@ assert np.flatnonzero(row).tolist() == [0, 1, 2, 3, 6, 7, 8, 9]
 #
 # ## Learned attention sinks
 #
-# If a head only needs a place to put its weight, no token is needed. Give each head a trained number
+# If a head only needs a place to put its weight, no token is needed. (In Gemma 3 270M the token's [value
+# counts](82_real_cache.ipynb#the-sinks-value-vector-is-the-shortest), too.) Give each head a trained number
 # $\alpha_h$, as gpt-oss does. It is an extra logit in the softmax's denominator, without a key and
 # without a value. The weights $A_{ij}$ of the keys then sum to less than 1:
 #

@@ -75,7 +75,8 @@ plt.show()
 #
 # $$w_{ij} = \mathrm{softmax}_j\!\left(\frac{q_i\cdot k_j}{\sqrt K} - m_h\,|i-j|\right)$$
 #
-# Nothing is added to token vectors, queries, keys or values.
+# Nothing is added to token vectors, queries, keys or values. A model with RoPE can build nearly the
+# same penalty itself ([chapter 81](81_real_rope.ipynb#stop-it-remove-it-replace-it-by-alibi)).
 
 
 # %%

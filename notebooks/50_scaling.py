@@ -63,7 +63,8 @@ plt.show()
 # %% [markdown]
 # 41 pairs have come round, so whatever angle they take later has been seen. The other 23 have shown only an arc of
 # their circle, and the long text goes beyond it. Peng et al. 2023 build on the reading that these pairs are the cause of
-# the failure. The reading is likely, not proved.
+# the failure. The reading is likely, not proved. In one trained model it is [half
+# right](#the-same-schemes-in-a-trained-model-gemma-3-270m).
 #
 # ## What new angles do to attention: three heads built by hand
 #
@@ -720,7 +721,7 @@ assert np.array_equal(read_type("dynamic"), dynamic_ntk_scaling(d, 10_000, s * L
 # - **Does a KV cache work with each scaling?** Yes, if the frequencies are fixed. With `dynamic` or
 #   LongRoPE rotated keys in a cache go stale. Cache unrotated ones, but even so a second layer differs from a whole pass.
 #   [KV cache](#dynamic-ntk-with-a-kv-cache-rotated-or-unrotated-keys).
-# - **What breaks when a context is longer than trained?** Most likely the slow pairs. With 64 pairs, base 10,000 and 2048
+# - **What breaks when a context is longer than trained?** Most likely some of the slow pairs. With 64 pairs, base 10,000 and 2048
 #   trained positions, 23 pairs never came round, and a longer text shows them new angles.
 #   [New angles](#beyond-the-context-length-angles-that-training-did-not-show).
 

@@ -748,7 +748,7 @@ assert cache_properties(later) == tried["rope"] != cache_properties(later, lengt
 # - **Does speculative decoding change the text's distribution?** No. Refused drafts are redrawn from what the small
 #   model gave too little of. Drafts that are cheap and mostly right save time.
 #   [Speculative decoding](#speculative-decoding-a-small-model-drafts)
-# - **May I throw old rows away?** Yes, but large models need the first few. The rest keep their positions, or
+# - **May I throw old rows away?** Yes, but many models need the first few, Gemma 3 270M only `<bos>`. The rest keep their positions, or
 #   all get new ones. New ones are never possible with encodings in token vectors.
 #   [Cache eviction](#cache-eviction-and-streamingllm)
 
@@ -888,7 +888,8 @@ for layers in (1, 2):
 # first layer computed with the frequencies of an earlier length.
 #
 # **Caches in fewer bits, in pages, or shared between texts with the same beginning** all change how the two
-# lists are stored (fewer bits round them). What belongs in the lists stays as it is here.
+# lists are stored (fewer bits round them). What belongs in the lists stays as it is here, except that keys round best
+# before RoPE ([chapter 82](82_real_cache.ipynb#keys-in-4-3-and-2-bits)).
 
 # %% [markdown]
 # ## Further reading

@@ -251,7 +251,7 @@ def made_of(path: Path) -> dict[str, str]:
     """Hashes of a chapter's source, of the rows of `TABLES` that it names, and of what it gave."""
     text = path.read_text(encoding="utf-8")
     lines = TABLES.read_text(encoding="utf-8").splitlines() if TABLES.exists() else []
-    rows = [x for x in lines if x[:1] != "#" and re.search(rf"\b{x.split(',')[0]}\b", text)]
+    rows = [x for x in lines if x[:1] != "#" and f'"{x.split(",")[0]}"' in text]
     given = [*HERE.glob(f"{path.stem}.ipynb"), *sorted(FIGURES.glob(f"{path.stem[:2]}_*"))]
     parts = {"source": text.encode(), "tables": "\n".join(rows).encode()}
     parts["outputs"] = b"".join(file.read_bytes() for file in given)
