@@ -287,7 +287,7 @@ assert all(rope_from_config(gemma3, layer).frequencies[0] == 1 for layer in rang
 # positions from its causal mask, and has no longest distance. The layers with RoPE tell near from far.
 # What would Gemma 3 270M lose if its three global layers had no encoding? It was not trained so. On
 # three texts little, but most of its skill to copy random words is lost ([chapter
-# 81](81_real_rope.ipynb#local-and-global-layers)):
+# 81](81_real_rope.ipynb#local-and-global-layers-a-mean-loss-hides-a-skill)):
 
 # %%
 from pe_numpy.book.trained import changes, results

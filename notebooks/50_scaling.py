@@ -392,7 +392,7 @@ assert score(wide, delta, schemes["linear"]).argmax() == 4000
 #
 # In the local layers of Gemma 3 270M a query attends to the last 512 tokens. Widen this window to 1150, scale the
 # rotations of these layers, train nothing, and read the loss of the tokens from 600 on ([chapter
-# 81](81_real_rope.ipynb#a-longer-window-without-training)):
+# 81](81_real_rope.ipynb#a-longer-window-without-training-the-sine-comes-up-again)):
 
 # %%
 from pe_numpy.book.trained import changes

@@ -445,7 +445,7 @@ for name in ("gpt2", "llama", "bloom"):
 # Only GPT-2's logits change, because it has learned a separate vector for each row. The other two
 # models depend on differences. For them all zeros *are* no encoding. In GPT-2 row 0 has a meaning.
 # Those models are tiny and random. What a trained one loses, Gemma 3 270M, is in [chapter
-# 81](81_real_rope.ipynb#wrong-position-ids):
+# 81](81_real_rope.ipynb#wrong-position-ids-a-shift-is-free-wrong-order-is-expensive):
 
 # %%
 from pe_numpy.book.trained import changes
