@@ -594,8 +594,8 @@ plt.show()
 #
 # ## Fully masked rows: NaN or zeros? (second reading)
 #
-# A row of scores is **fully masked** if its query may attend to no key. What should the softmax of a fully
-# masked row return? The formula gives 0/0, which is NaN. Three conventions are in use:
+# A **fully masked row** of scores belongs to a query that may attend to no key. What should its softmax
+# return? The formula gives 0/0, which is **NaN**. Three conventions are in use:
 #
 # - **zeros** (this package)
 # - a **large negative number** such as $-10^9$, added to masked scores
