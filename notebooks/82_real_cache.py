@@ -8,7 +8,7 @@
 # %% [markdown]
 # **In this chapter.** The KV cache of a trained model can be cut to a window, rounded to a few bits, or reused
 # in another text. What does each cost? You measure it on Gemma 3 270M, a small language model that runs in
-# NumPy, by its loss on three texts. One token turns out to matter most: the first. You hide it, layer by layer,
+# NumPy, by its loss on three texts. One token turns out to matter a lot: the first. You hide it, layer by layer,
 # and ask what it does. Then you count bytes, round keys and move a prefix. It is one model, so its numbers are
 # not laws.
 
@@ -64,7 +64,8 @@ assert len(live) == 129 and abs(live.mean() - results("bos_hidden")["as it is", 
 # %% [markdown]
 # **How we measure.** A *change* is the mean over some 129 tokens (each third) of how much their loss rises,
 # compared token by token with the model as it is. After ± comes its standard error over these tokens. "Below
-# .02" says that the mean is smaller than that in size. A change below two standard errors may be chance. Long
+# .02" says that the mean is smaller than that in size. A change below two standard errors may be chance. (The
+# error counts tokens as independent, so it is perhaps too small. Two tables are of other tokens, as said there.) Long
 # measurements are read from `notebooks/results/real.csv`, and `real_cache.py` beside it is their code.
 
 
@@ -102,8 +103,8 @@ table("first_token", "no <bos>", "a word instead of <bos>", "<bos> twice")
 
 # %% [markdown]
 # No. RoPE's scores depend only on distances ([chapter 40](40_rope_derived.ipynb)), so a shift of all positions
-# changes nothing but the rounding. By the same argument, leaving `<bos>` out equals hiding it from everyone. An
-# ordinary word ("The") at the front does not replace it, so what matters is the token, not its position. The
+# changes nothing but the rounding. By the same argument, leaving `<bos>` out equals hiding it from everyone. The
+# one ordinary word that we tried at the front ("The") does not replace it, so being first is not enough. The
 # opposite error costs less. If the tokenizer and a chat template both add `<bos>`, the loss rises by 0.13 on
 # `opticks`, and on the other texts by amounts that may be chance.
 #
@@ -117,8 +118,8 @@ table("first_token", "no <bos>", part=", last third")
 # ## The sink's value vector is the shortest
 #
 # A token that gets 7 to 54% of the weight is worth a look. Xiao et al. (2023) call first tokens with much
-# weight and little meaning **attention sinks**. The model's page reads `opticks` into a KV cache, which gives
-# us keys and values. The runner of this chapter notes weights, scores and outputs.
+# weight and little meaning **attention sinks**. The model's page (its module in the package) reads `opticks` into
+# a KV cache, which gives us keys and values. `gemma`, this chapter's runner, notes weights, scores and outputs.
 
 # %%
 from pe_numpy import Cache, softmax
@@ -144,9 +145,9 @@ x = gemma.but(**watched).hidden(tokens)
 assert np.allclose(x, gemma.model.hidden([tokens])[0], rtol=0, atol=1e-3)  # the page agrees
 
 # %% [markdown]
-# In each of the 18 layers, the value vector of `<bos>` is the shortest of all 388. It looks as if weight on it
-# went nowhere. With $a_i$ for the weight of query $i$ on `<bos>`, $v_0$ for its value, and $\bar o_i$ for the
-# head's output if `<bos>` is hidden from it:
+# In each of the 18 layers, the value vector of `<bos>` is the shortest of all 388 of `opticks`. It looks as if
+# weight on it went nowhere. With $a_i$ for the weight of query $i$ on `<bos>`, $v_0$ for its value, and
+# $\bar o_i$ for the head's output if `<bos>` is hidden from it:
 #
 # $$o_i = a_i\,v_0 + (1 - a_i)\,\bar o_i$$
 
@@ -160,11 +161,11 @@ part = (a[..., 0] * lengths[5, 0] / np.linalg.norm(o[:, 1:], axis=-1)).mean()
 print(f"layer 5: mean weight on <bos> {a.mean():.2f}; its part of the output's length {part:.1f}")
 
 # %% [markdown]
-# The first term is one vector, times the weight. Here it is on average half as long as the output, since the
-# values that a query mixes partly cancel. The second term is the gate of a [learned
-# sink](12_attention_blocks.ipynb#a-learned-sink-is-a-gate-on-the-output-second-reading). The usual explanation
-# is that a head puts its weight on the sink if it has nothing to say. Then $v_0$ should not matter, and $a_i$
-# should differ from query to query.
+# The first term is one vector, times the weight. Here it is on average half as long as the output. Half of the
+# weight is on it, and the other values that a query mixes may partly cancel. The second term is the gate of a
+# [learned sink](12_attention_blocks.ipynb#a-learned-sink-is-a-gate-on-the-output-second-reading). The usual
+# explanation is that a head puts its weight on the sink if it has nothing to say. Then $v_0$ should not matter,
+# and $a_i$ should differ from query to query.
 #
 # *Predict*: first count $v_0$ as zero and leave the weights as they are. Then keep $v_0$, and give all queries
 # the same weight $a$ on `<bos>`, the head's mean over the text. Which of the two costs more?
@@ -175,10 +176,11 @@ print()
 table("sink_constant", "layer 5", "all layers")
 
 # %% [markdown]
-# Without its value the sink is worth nothing. The loss rises about as much as if `<bos>` were hidden (next
-# section). With one weight for all queries it barely rises in layer 5. So this layer's sink is mainly a
-# constant. Each head adds a fixed multiple of one vector, and scales the rest by a fixed factor. What the heads
-# decide from query to query is worth about 0.2 nats in all layers together.
+# Without its value the sink is worth almost nothing. The loss rises about as much as if `<bos>` were hidden
+# (next section). With one weight per head for all queries it barely rises in layer 5. So for the loss, this
+# layer's sink is mainly a constant. Each head might as well add a fixed multiple of one vector, and scale the
+# rest by a fixed factor. What the heads decide about this weight from query to query is worth about 0.2 nats in
+# all layers together.
 #
 # Is it only the norm? Behind attention Gemma divides the output by its root mean square, so a missing part
 # makes the rest larger. We leave out $v_0$ again, but divide by the number that includes it:
@@ -187,9 +189,9 @@ table("sink_constant", "layer 5", "all layers")
 table("sink_value_in_norm", "layer 5")
 
 # %% [markdown]
-# That is worse, so the vector itself is needed. Gu et al. (2024) write of other models that a sink acts "more
-# like key biases", which may "not contribute to the value computation". In this model it is also a bias of the
-# output.
+# That is worse, so in layer 5 the vector itself is needed. Gu et al. (2024) write of other models that a sink
+# acts "more like key biases", which may "not contribute to the value computation". In layer 5 of this model it
+# is also a bias of the output.
 #
 # ## Which layers need a sink
 #
@@ -206,20 +208,22 @@ worst = [max(one[f"layer {n}", text] for n in gemma.local) for text in TEXTS]
 print("hidden from one local layer, the largest change:", *(f"{x:+.2f}" for x in worst))
 
 # %% [markdown]
-# The three global layers need it three to four times as much as the fifteen local ones, and most of that is
+# The three global layers need it some three to four times as much as the fifteen local ones, and most of that is
 # layer 5. No local layer by itself loses more than 0.09 nats. But layers do not simply add up. If all except
-# layer 5 do without, 0.16 to 0.30 nats are lost.
+# layer 5 do without, 0.16 to 0.30 nats are lost. Added to the loss of layer 5 itself, that
+# is still less than all layers lose together.
 #
 # So weight is not need. Layers 11 and 13 put about as much weight on `<bos>` as layer 5 (the figure at the
-# top), and do almost as well without it. A plot of attention weights would have named the wrong layers. Chapter
-# 81 asks where the local sinks come from.
+# top), and each by itself does almost as well without it. A plot of attention weights would have named these
+# layers too. [Chapter 81](81_real_rope.ipynb#the-attention-sink-the-penalty-spares-bos) asks where the local
+# sinks come from.
 #
 # ## Windows with and without a sink
 #
 # Now every layer gets a window of 96 tokens, so that the cache of a long text stays small. A sink is kept
 # beside it, as in [StreamingLLM](12_attention_blocks.ipynb#attention-sinks-streamingllm). It is one token
-# (`<bos>`) or four, at true positions or in the *slots* of a cache of that size. The last two rows give the
-# window to only some layers, without a sink.
+# (`<bos>`) or four, at true positions or in the *slots* of a cache of that size: there positions count places in
+# the cache. The last two rows give the window to only some layers, without a sink.
 
 # %%
 table("window_96", "all layers", "all layers, 1 sink", "all layers, 4 sinks",
@@ -234,25 +238,26 @@ print(f"the four ways to keep sinks differ by at most {np.ptp(kinds, axis=1).max
 
 # %% [markdown]
 # Without a sink the window costs 0.7 to 0.8 nats, with one it costs 0.2. So `<bos>` is enough. StreamingLLM
-# keeps four tokens, but this model expects `<bos>` in front and needs no more. If only some layers keep it, the
-# global ones are the better choice.
+# keeps four tokens. This model does not need more than one, perhaps because it expects `<bos>` in front. If
+# only some layers keep it, the global ones are the better choice.
 #
-# Nor do slots matter here. RoPE has met these distances: at 388 tokens, `<bos>` is nearer than the 512 that
-# local layers see in training, and far nearer than the 32,768 of the global ones. So we put it further away
-# than local layers have ever seen it. These are the losses from token 600 on, in texts of 1,150 tokens, again
-# with windows of 96.
+# Nor do slots matter here. RoPE should know these distances: at 388 tokens, `<bos>` is nearer than the 512
+# that local layers see in training, far nearer than the 32,768 of the global ones. So we put it further
+# away than local layers have ever seen it. These are the changes from token 600 on (each third token), in texts
+# of 1,150 tokens, again with windows of 96 against the model as it is.
 
 # %%
 table("distant_sink", "no sink", "<bos> at its true position", "<bos> in slot 0")
 
 # %% [markdown]
-# Now slots are better on all three texts, by 0.08 to 0.29 nats. So StreamingLLM's advice holds here as well,
-# once true distances leave the trained range. Within it, slots change nothing that we can measure.
+# Now slots are better on all three texts, by 0.08 to some 0.3 nats. So StreamingLLM's advice holds here as well,
+# once true distances leave the trained range. Within it, slots change nothing that we can measure. But even in
+# slots the short window now costs 0.18 to 0.63 nats.
 #
 # ## KV cache size with obeyed windows
 #
 # Dropped keys save memory. A local layer needs only the keys and values of its window. The package's
-# `Cache` knows each layer's window, and makes room for all tokens when the first one arrives:
+# `Cache` knows each layer's window, and makes all its room when the first token arrives:
 
 # %%
 long = Cache(1, 32_768)
@@ -328,34 +333,37 @@ for layer, by_text in curves.items():
 print(f"ln 2 = {np.log(2):.2f}")
 
 # %% [markdown]
-# On average over these lengths a doubling adds 0.28 to 0.52 nats, always less than $\ln 2 = 0.69$. These heads
-# attend to more keys in a longer text, but not to twice as many. In chapter 51's formula, scores are
-# independent and of one spread, and a large spread makes the growth slower. Trained scores also depend on each
-# other. Meanwhile the weight on `<bos>` falls in all nine cases, so the entropy of all weights grows for two
-# reasons. The curves are uneven, because each point is the last quarter of one beginning of one text.
+# On average over these lengths a doubling adds 0.28 to 0.52 nats, in all nine curves less than $\ln 2 = 0.69$,
+# though single steps of a curve are steeper. On average these heads attend to more keys in a longer text, but
+# not to twice as many. In chapter 51's formula, scores are independent and of one spread, and a large spread
+# makes the growth slower. Trained scores also depend on each other. Meanwhile the weight on `<bos>` is lower at
+# 1,150 tokens than at 40 in all nine cases, so the entropy of all weights grows for two reasons. The curves are
+# uneven: each point is a mean over the last quarter of one beginning of one text.
 #
 # ## A flat optimum at temperature 1
 #
-# If scattering hurt at this length, sharper scores would help. We multiply all scores of all layers by a number
-# (one over a temperature):
+# If it hurt at this length that weights scatter over many keys, sharper scores would help. We multiply all
+# scores of all layers by a number (one over a temperature):
 
 # %%
 table("score_factor", "times 0.8", "times 0.9", "times 1.1", "times 1.25")
 
 # %% [markdown]
-# None of the four factors helps measurably. A tenth more or less costs at most 0.04 nats: the optimum is flat.
-# A quarter more, or a fifth less, costs up to 0.13. So at this length no common factor is missing.
+# None of the four factors helps measurably on the texts of 388 tokens. A tenth more or less costs at most 0.04
+# nats: the optimum is flat. A quarter more, or a fifth less, costs up to 0.13. So at this length no common
+# factor is missing.
 #
 # ## Keys in 4, 3 and 2 bits
 #
-# A cache can also be rounded. With $b$ bits a number becomes one of $2^b$ values between the least and the
-# largest of its group:
+# A cache can also be rounded. We round the keys, and leave the values as they are. With $b$ bits a number
+# becomes one of $2^b$ values between the least and the largest of its group:
 #
 # $$\hat x = x_{\min} + \Delta\,\operatorname{round}\Big(\frac{x - x_{\min}}{\Delta}\Big),\qquad
 # \Delta = \frac{x_{\max} - x_{\min}}{2^b - 1},\qquad |\hat x - x| \le \frac{\Delta}{2}$$
 #
-# What is a group? *Per token* takes all 256 channels of one key. *Per channel* takes one channel of all keys.
-# And keys may be rounded before RoPE rotates them, or after.
+# What is a group? *Per token* takes all 256 channels of one key. *Per channel* takes one channel of all keys,
+# here also of keys that come later (a cache that grows can't know these). And keys may be rounded before RoPE
+# rotates them, or after.
 
 
 # %%
@@ -400,13 +408,14 @@ table("rounded_keys", *(
 
 # %% [markdown]
 # Per channel and before RoPE, 4 bits cost nothing that we can measure, 3 bits 0.04 to 0.11 nats, 2 bits 0.20 to
-# 0.36. After RoPE each costs more, at 3 and 2 bits several times as much. The figure shows why. RoPE mixes the
-# two channels of a pair, so that each of them ranges over what both had. For fast pairs the
-# range grows by 40 to 70%. The slowest barely turn in 388 tokens, and their range does not change. This is a reason to cache keys before the rotation, as
-# KVQuant does (Hooper et al. 2024). A caution: rounding is chaotic. A different last digit somewhere redraws
-# all later rounding, so expect such means to differ by a few hundredths on another processor.
+# 0.36. After RoPE each costs more, at 3 and 2 bits several times as much. The figure suggests why. RoPE mixes
+# the two channels of a pair, so that each of them ranges over what both had. For fast pairs the range grows by
+# 40 to 70% (single pairs more than double). The slowest barely turn in 388 tokens, and their range does not
+# change. This is a reason to cache keys before the rotation, as KVQuant does (Hooper et al. 2024). A caution:
+# rounding is chaotic. A different last digit somewhere redraws all later rounding, so such means may differ by
+# a few hundredths on another processor.
 #
-# Per token, 4 bits already cost 1.2 to 2.2 nats. A few large channels set the step for all 256. Which? [Liu et
+# Per token, 4 bits already cost 1.2 to 2.2 nats. If a few large channels set the step for all 256, which? [Liu et
 # al.](https://zirui-ray-liu.github.io/projects/mlsys-numerics/kivi/) (KIVI, 2024) report a few fixed outlier
 # channels. *Predict*: in each local layer one pair of channels dominates $|q||k|$ ([chapter
 # 81](81_real_rope.ipynb#the-largest-pair-makes-about-half-a-turn-in-training)). Leave that pair
@@ -431,8 +440,9 @@ table("rounded_keys", token, *(f"{token}, {pair} apart" for pair in (
 
 # %% [markdown]
 # It does not. The dominant pair has the largest keys in only half of the layers, and without it the damage
-# falls by about a fifth at most. (A random pair shows how large chance is.) Without the four largest pairs it is far
-# less, but even 16 of 128 pairs leave 0.2 nats on two texts.
+# falls by about a fifth at most. (A random pair shows how large chance is. Pairs are
+# ordered by their size on `opticks`.) Without the four largest pairs it is far less, but even 16 of 128 pairs
+# leave 0.2 nats on two texts. With 8 bits per token we can't measure any damage.
 #
 # Most of this has one origin. Before RoPE, Gemma divides each key by its root mean square and multiplies it by
 # a *gain* per channel, a trained number. So round the key before its gains, and multiply afterwards. That needs
@@ -442,7 +452,7 @@ table("rounded_keys", token, *(f"{token}, {pair} apart" for pair in (
 # ## A prefix reused at another offset
 #
 # A document is read once and its keys and values are stored. Later it appears in another prompt, 129 tokens
-# further on. Need it be read again? Here the middle third of `opticks` is stored behind `<bos>`.
+# further on. Need it be read again? Here the document is the middle third of `opticks`, stored behind `<bos>`.
 
 # %%
 bos, first, kept, rest = np.split(tokens, (1, 130, 259))
@@ -482,16 +492,20 @@ table("reused_prefix", *(
 
 # %% [markdown]
 # Layer 0 is exact, because its keys depend only on their own token and its position. Above it, a right key
-# would depend on the text before. The stored key doesn't, and is off by 6 to 30% of its length. In layers 5
-# and 11 the rotation barely matters, because nearly all of a key's length is in pairs that turn slowly.
+# would depend on the text before. The stored key doesn't, and is off by 6 to 30% of the right keys' length. In
+# layers 5 and 11 the rotation barely changes the distance, probably because nearly all of a key's length is in
+# pairs that turn slowly.
 #
-# Yet on all texts the next 128 tokens lose at most 0.02 ± 0.01 nats. To forget the rotation costs 0.14 to 0.28.
-# Computing the first 32 tokens of the document again changes nothing that we can measure.
+# In the table the text before the document is the beginning of the same text (own) or of another. The change is
+# the mean over the next 128 tokens, against reading all again. On all texts they lose at most 0.02 ± 0.01 nats.
+# To forget the rotation costs 0.14 to 0.28. Computing the first 32 tokens of the document again changes nothing
+# that we can measure.
 #
-# This does not prove that stored documents are safe. Leaving the other text out altogether costs at most 0.15
-# nats, so there was little to lose. If a document needs what comes before it, say a definition, its stored
-# values lack that, and a mean loss barely shows it. Exact reuse needs the same tokens from the beginning of the
-# text on ([old rows never change](63_decoding.ipynb#why-a-kv-cache-is-exact-old-rows-never-change)).
+# This does not prove that stored documents are safe. Leaving out the text before the document (*left out*)
+# costs at most 0.15 nats, so there was little to lose. If a document needs what comes before it, say a
+# definition, its stored values lack that, and a mean loss barely shows it. Exact reuse needs the same tokens
+# from the beginning of the text on ([old rows never
+# change](63_decoding.ipynb#why-a-kv-cache-is-exact-old-rows-never-change)).
 #
 # ## Drafts from n-grams
 #
@@ -531,7 +545,8 @@ assert written[0] == written[6]
 print(load_pieces(found("gemma")).decode(written[6][150:]))
 
 # %% [markdown]
-# The tokens are the same, with fewer calls. Each call gives the accepted tokens and one more:
+# The tokens are the same, with fewer calls. (In the next table, `code` is three short Python functions.) Each
+# call gives the accepted tokens and one more:
 #
 # $$\text{tokens} = \text{calls} + \text{accepted}$$
 
@@ -548,11 +563,11 @@ for text in (*TEXTS, "code"):
 # %% [markdown]
 # On `opticks` 11 calls write what 39 wrote. Is that three times as fast? Not in NumPy. A call with one token
 # multiplies a vector by each matrix, and reads the matrix once. With two tokens this becomes a product of two
-# matrices, which BLAS computes by another routine that first rearranges the large one. On our machine (the one
-# of `notebooks/results/bench_real.md`, one thread) a call with a draft took more than three times as long as a
-# call with one token. The last column is the ratio at which drafting gains nothing. So the drafts saved about a
-# third of the time on `opticks`, a tenth on `pydocs`, less on `code`, and nothing on `book`. (Seconds change
-# from run to run, so none are printed.)
+# matrices, which BLAS may compute by another routine that first rearranges the large one. On our machine (the
+# one of `notebooks/results/bench_real.md`, one thread), timed apart, a call with a draft took more than three
+# times as long as a call with one token. The last column is the ratio at which drafting gains nothing. The
+# drafts saved about a third of the time on `opticks`, a tenth on `pydocs`, less on `code`, and nothing on
+# `book`. (Seconds change from run to run, so none are printed.)
 #
 # A processor that waits for its weights, not for its arithmetic, reads seven tokens in little more than the
 # time of one. There the calls decide. That is the premise of speculative decoding, so measure it before you
@@ -563,17 +578,20 @@ for text in (*TEXTS, "code"):
 #
 # - **What does a missing BOS token cost?** On three texts 0.51 to 1.31 nats per token, as if it were hidden
 #   from everyone. Counting positions from 1 does not help. [BOS](#what-a-missing-bos-token-costs)
-# - **Does an attention sink do nothing?** Not here. Its value vector is the shortest, but without it the loss rises as
-#   if `<bos>` were hidden. With one fixed weight the sink in layer 5 works almost as well.
+# - **Does an attention sink do nothing?** Not here. Its value vector is the shortest, but without it the loss rises
+#   about as if `<bos>` were hidden. With one fixed weight per head the sink in layer 5 works almost as well.
 #   [The sink's value](#the-sinks-value-vector-is-the-shortest)
-# - **Which layers need it?** Mainly one of 18, the global layer 5. Others put as much weight on `<bos>` and can do without.
+# - **Which layers need it?** Mainly one of 18, the global layer 5. Others put about as much weight
+#   on `<bos>`, and can do without, one at a time.
 #   [Which layers](#which-layers-need-a-sink)
-# - **How many sinks, and at which positions?** One, `<bos>`. True positions are as good as slots until distances leave
-#   the trained range. [Windows](#windows-with-and-without-a-sink)
+# - **How many sinks, and at which positions?** One, `<bos>`: with it a window of 96 costs 0.2 nats, without
+#   it 0.7 to 0.8. True positions are as good as slots until distances leave the trained range.
+#   [Windows](#windows-with-and-without-a-sink)
 # - **How should I round cached keys?** Per channel, before RoPE: 4 bits changed the mean loss by less than 0.02 nats. Per
 #   token, 4 bits cost over a nat, mostly because of the gains of the norm. [Keys](#keys-in-4-3-and-2-bits)
 # - **Can I reuse cached keys at another offset?** Yes, rotated by the shift. That is exact in the first layer and an
-#   approximation above, which cost at most 0.02 ± 0.01 nats here. [Reuse](#a-prefix-reused-at-another-offset)
+#   approximation above, which cost at most 0.02 ± 0.01 nats here, where little could be lost.
+#   [Reuse](#a-prefix-reused-at-another-offset)
 
 # %% [markdown]
 # ## Exercises
