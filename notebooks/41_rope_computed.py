@@ -402,7 +402,6 @@ plt.show()
 #   to 20.55 at 1000.
 # - **False:** "the further, the smaller", even for equal contents.
 # - **Not settled here:** whether a trained model makes use of the fall for equal contents.
-#   The end of this section looks into one.
 #
 # ### RoFormer's bound on the score (second reading)
 #

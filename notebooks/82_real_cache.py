@@ -311,7 +311,7 @@ for n in gemma.all_see:
     h = -a * np.log(a) - (1 - a) * np.log(1 - a)
     assert np.allclose(entropy(w), h + (1 - a) * entropy(rest), rtol=0, atol=1e-5)
 
-# %% alt="Entropy without the first token in the three global layers for 40 to 1,150 tokens on a logarithmic axis, a curve per text. All curves rise from about 2.5 to between 3.8 and 5.1 nats, more slowly than the dashed line that rises by ln 2 per doubling."
+# %% alt="Entropy without the first token in the three global layers for 40 to 1,150 tokens on a logarithmic axis, a curve per text. The curves rise from between 2.2 and 2.7 to between 3.8 and 5.1 nats, on the whole more slowly than the dashed line that rises by ln 2 per doubling."
 at, rows = (40, 80, 160, 320, 640, 1150), results("entropy_by_length")
 curves = {
     f"layer {n}": {
@@ -567,11 +567,7 @@ for text in (*TEXTS, "code"):
 # one of `notebooks/results/bench_real.md`, one thread), timed apart, a call with a draft took more than three
 # times as long as a call with one token. The last column is the ratio at which drafting gains nothing. The
 # drafts saved about a third of the time on `opticks`, a tenth on `pydocs`, less on `code`, and nothing on
-# `book`. (Seconds change from run to run, so none are printed.)
-#
-# A processor that waits for its weights, not for its arithmetic, reads seven tokens in little more than the
-# time of one. There the calls decide. That is the premise of speculative decoding, so measure it before you
-# rely on it.
+# `book`.
 
 # %% [markdown]
 # ## In short
@@ -645,7 +641,7 @@ for text in (*TEXTS, "code"):
 # <details><summary>Solution</summary>
 #
 # A doubling adds $\ln 2$ to $H_{\text{rest}}$ and $(1-a)\ln 2$ to $H$. If $a$ falls, $H$ grows faster, because
-# more of $\ln n$ counts. So the plain entropy of a head with a sink mixes two effects.
+# more of $\ln n$ counts.
 #
 # ```python
 # def spread(a, n):
@@ -678,7 +674,7 @@ for text in (*TEXTS, "code"):
 # <details><summary>Solution</summary>
 #
 # Per token the error is about 0.5, per channel 0.1. The step per token grows with the one channel, up to the
-# point at which all others are rounded to the same value. Per channel, the constant channel costs nothing.
+# point at which all others are rounded to the same value.
 #
 # ```python
 # k = np.random.default_rng(0).standard_normal((400, 256))
