@@ -52,7 +52,8 @@ def rotations(hands: np.ndarray, wavelengths: Sequence[float], first: int) -> Fi
     """Draw the hand (rotations, rows) of each plane, a dot per row; the first eight are joined."""
     figure, panels = plt.subplots(1, len(hands), figsize=(WIDTH, 1.75), sharex=True, sharey=True)
     for axes, z, wavelength in zip(panels, hands, wavelengths, strict=True):
-        z = z / np.abs(z).mean()
+        z = z * np.abs(z[0]) / z[0]  # where an eigenvector begins is arbitrary: on the right
+        z = np.round(z / np.abs(z).mean(), 2)
         axes.plot(z.real, z.imag, ".", ms=1.5, color=COLOURS["learned"])
         axes.plot(z[:8].real, z[:8].imag, ".-", ms=5, lw=0.8, color=COLOURS["sinusoidal"])
         axes.plot(0, 0, "+", color="#999999")
