@@ -115,6 +115,27 @@ def test_matrix_product_of_views_that_are_not_contiguous():
     check(lambda x, y: np.swapaxes(x @ y, -1, -2) @ x, data(2, 3, 4), data(4, 3, seed=1))
 
 
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((2, 1, 3, 3), (4, 3, 2))],
+)
+def test_solution_of_a_system_by_matrix_and_columns(a, b):
+    matrix = data(*a) + 5 * np.eye(3)
+    check(np.linalg.solve, matrix, data(*b, seed=1))
+    for n in (0, 1):
+        small = [matrix.astype(np.float32), data(*b).astype(np.float32)]
+
+        def number(x, n=n, small=small):
+            return np.sum(np.linalg.solve(*(x if m == n else y for m, y in enumerate(small))))
+
+        assert value_and_grad(number)(small[n])[1].dtype == np.float32
+
+
+def test_a_vector_is_no_column_of_a_system():
+    with pytest.raises(NotImplementedError, match=r"solve needs columns: write b\[:, None\]"):
+        value_and_grad(lambda b: np.sum(np.linalg.solve(np.eye(3), b)))(np.ones(3))
+
+
 # ---- functions against finite differences -------------------------------------------------------
 
 X = data(2, 3, 4)

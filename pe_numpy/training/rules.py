@@ -4,6 +4,7 @@ Source: any book of calculus; for matrices Magnus and Neudecker 1988, chapter 8:
 
     z = x y        dx = g y,    dy = g x          z = x @ y   dx = g @ y^T,   dy = x^T @ g
     z = x / y      dx = g / y,  dy = -g z / y     z = sum(x)  dx = g, everywhere
+    z = x^-1 y     dy = x^-T g, dx = -dy z^T
     z = x[index]   dx = g where x was read, 0 elsewhere; what was read twice gets both
 
 Axes: any.
@@ -193,6 +194,17 @@ def _transpose(z: Array, x: Array, axes: Any = None) -> tuple:
     return (lambda g: np.transpose(g, back),)
 
 
+def _solve(z: Array, a: Array, b: Array) -> tuple:
+    """For columns b: a z = b, so that a dz = db - da z."""
+    if b.ndim == 1:
+        raise TypeError("solve needs columns: write b[:, None]")
+
+    def pull_b(g: Array) -> Array:
+        return np.linalg.solve(np.swapaxes(a, -1, -2), g)
+
+    return lambda g: -pull_b(g) @ np.swapaxes(z, -1, -2), pull_b
+
+
 def cast(x: Array, dtype: Any) -> Array:
     """Change the floating dtype."""
     if np.dtype(dtype).kind != "f":
@@ -245,6 +257,7 @@ FUNCTIONS: dict[Callable, Rule] = {
         None,
     ),
     np.pad: _padded,
+    np.linalg.solve: _solve,
     np.einsum: _einsum,
     item: _item,
     join: _join,
