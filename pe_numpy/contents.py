@@ -41,6 +41,7 @@ PLACES = {
         36: "kerple_log_bias kerple_power_bias sandwich_bias fire_bias",
         37: "forgetting_bias cope_bias",
         38: "offset_index offset_bias decomposed_scores log_cpb_coordinates",
+        39: "retention gated_linear_attention delta_rule",
         52: "rotary_distance_scores rerope_distance self_extend_distance chunk_distance "
         "streaming_distance",
     },

@@ -506,6 +506,8 @@ def test_the_reference_passes_its_own_exercise(name):
 # Parameters whose specification in the exercise leaves them out, or that several calls carry.
 LEFT_OUT = {
     "attention_blockwise": {"mask"},
+    "gated_linear_attention": {"chunk"},
+    "delta_rule": {"chunk"},
     "multi_head_attention": {
         *("encoding", "places", "q_positions", "k_positions", "remember", "real"),
     },

@@ -28,9 +28,11 @@ from pe_numpy import (
     deberta_bucket,
     deberta_scores,
     decomposed_scores,
+    delta_rule,
     detr_sine,
     forgetting_bias,
     fourier_features,
+    gated_linear_attention,
     laplacian_encoding,
     log_cpb_coordinates,
     merge_heads,
@@ -48,6 +50,7 @@ from pe_numpy import (
     relative_shift,
     relu,
     resize_matrix,
+    retention,
     rms_norm,
     rope,
     rope_frequencies,
@@ -75,7 +78,7 @@ from pe_numpy.rotary.scaling import (
 )
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
-LIBRARIES = ("torch", "transformers", "timm", "segment_anything", "x_transformers", "networkx")
+LIBRARIES = "torch transformers timm segment_anything x_transformers networkx fla".split()
 SAME = 1e-13  # the library computed in float64 throughout
 NEAR = 1e-6  # somewhere inside, the library rounds to float32
 H, L, S, K = 3, 5, 7, 6
@@ -828,6 +831,37 @@ def test_cope_is_that_of_x_transformers_whose_mask_is_in_the_scores():
     assert_allclose(z, g["cope"], rtol=0, atol=SAME)
     without = cope_bias(g["q"], np.where(mask, g["scores"], 0), g["table"])
     assert np.abs(without - g["cope"]).max() > 0.1
+
+
+# ---- linear attention with a state --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "atol"),
+    [
+        *((name, NEAR) for name in "simple_gla gla gated_delta_rule kda".split()),
+        ("delta_rule", SAME),
+    ],
+)
+def test_states_and_outputs_are_fla_s_which_scales_queries(name, atol):
+    g = golden("recurrence")
+    q, k, v = g["q"] / math.sqrt(K), g["k"], g["v"]
+    decay = g["decays"] if name in ("gla", "kda") else g["decay"][..., None]
+    if name.endswith("gla"):
+        output, state = gated_linear_attention(q, k, v, decay, g["state"], chunk=3)
+    elif name == "delta_rule":
+        output, state = delta_rule(q, k, v, g["beta"], chunk=3)
+    else:
+        output, state = delta_rule(q, k, v, g["beta"], decay, g["state"], chunk=3)
+    assert_allclose(output, g[name], rtol=0, atol=atol)
+    assert_allclose(state, g[name + "_state"], rtol=0, atol=atol)
+
+
+def test_retention_is_fla_s_with_the_decays_of_the_paper():
+    g = golden("recurrence")
+    decay = 1 - 2.0 ** (-5 - np.arange(H))
+    output = retention(g["q"] / math.sqrt(K), g["k"], g["v"], decay)
+    assert_allclose(output, g["retention"], rtol=0, atol=NEAR)
 
 
 # ---- graphs -------------------------------------------------------------------------------------

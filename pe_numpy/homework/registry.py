@@ -11,9 +11,9 @@ from pe_numpy.homework.cases import Exercise, run
 from pe_numpy.homework.check import Verdict, judge
 
 ROOMS = (
-    "absolute grid counting relative distance_functions content windows rotary rope_in_models "
-    "rope_relatives rope_grid fewer_keys length new_places attention transformer real_models "
-    "rosetta algebra scaling blocks conversions gradients training decoding"
+    "absolute grid counting relative distance_functions content windows recurrence rotary "
+    "rope_in_models rope_relatives rope_grid fewer_keys length new_places attention transformer "
+    "real_models rosetta algebra scaling blocks conversions gradients training decoding"
 )
 EXERCISES: dict[str, Exercise] = {
     e.name: e

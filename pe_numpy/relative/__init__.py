@@ -8,6 +8,7 @@ from pe_numpy.relative.expansion import four_terms
 from pe_numpy.relative.fire import fire_bias
 from pe_numpy.relative.forgetting import forgetting_bias
 from pe_numpy.relative.kerple import kerple_log_bias, kerple_power_bias
+from pe_numpy.relative.recurrence import delta_rule, gated_linear_attention, retention
 from pe_numpy.relative.sandwich import sandwich_bias
 from pe_numpy.relative.shaw import nezha_table, relative_key_query_scores, shaw_scores, shaw_values
 from pe_numpy.relative.t5 import t5_bias, t5_bucket
@@ -27,9 +28,11 @@ __all__ = [
     "deberta_bucket",
     "deberta_scores",
     "decomposed_scores",
+    "delta_rule",
     "fire_bias",
     "forgetting_bias",
     "four_terms",
+    "gated_linear_attention",
     "kerple_log_bias",
     "kerple_power_bias",
     "log_cpb_coordinates",
@@ -39,6 +42,7 @@ __all__ = [
     "relative_distance",
     "relative_key_query_scores",
     "relative_shift",
+    "retention",
     "sandwich_bias",
     "shaw_scores",
     "shaw_values",

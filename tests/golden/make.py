@@ -20,6 +20,8 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from importlib import metadata
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -1116,6 +1118,47 @@ def pope(PolarEmbedding, apply_polar_pos_emb):
     return dict(q=q, k=k, bias=polar.learned_bias.data, **made)
 
 
+# ---- linear attention with a state --------------------------------------------------------------
+
+FLA = "fla.ops."
+
+
+@golden(
+    NEW,
+    120,
+    FLA + "retention.naive:naive_retention",
+    FLA + "simple_gla.naive:naive_recurrent_simple_gla",
+    FLA + "gla.naive:naive_recurrent_gla",
+    FLA + "delta_rule.naive:delta_rule_chunkwise",
+    FLA + "gated_delta_rule.naive:naive_recurrent_gated_delta_rule",
+    FLA + "kda.naive:naive_recurrent_kda",
+)
+def recurrence(retention, simple_gla, gla, delta_rule, gated_delta_rule, kda):
+    """Reference forms behind a state, in float32; two of them without one, DeltaNet in float64."""
+    q, k, v = randn(B, H, S, K), randn(B, H, S, K), randn(B, H, S, L)
+    k = torch.nn.functional.normalize(k, dim=-1)
+    beta, decay, decays = torch.rand(B, H, S), -torch.rand(B, H, S), -torch.rand(B, H, S, K)
+    state = randn(B, H, K, L)
+
+    def by_token(function, *arrays):
+        """In their layout, (B, S, H, ...), and back."""
+        theirs = (x.transpose(1, 2) for x in arrays)
+        output, last = function(*theirs, initial_state=state.clone(), output_final_state=True)
+        return output.transpose(1, 2), last
+
+    pairs = dict(
+        simple_gla=by_token(simple_gla, q, k, v, decay),
+        gla=by_token(gla, q, k, v, decays),
+        delta_rule=delta_rule(q, k, v, beta, chunk_size=S),
+        gated_delta_rule=by_token(gated_delta_rule, q, k, v, beta, decay),
+        kda=by_token(kda, q, k, v, decays, beta),
+    )
+    made = {name: output for name, (output, _) in pairs.items()}
+    made |= {f"{name}_state": last for name, (_, last) in pairs.items()}
+    made["retention"] = retention(q, k, v)
+    return dict(q=q, k=k, v=v, beta=beta, decay=decay, decays=decays, state=state, **made)
+
+
 # ---- graphs -------------------------------------------------------------------------------------
 
 
@@ -1138,11 +1181,14 @@ def graph_laplacians(normalized_laplacian_matrix, laplacian_matrix):
 
 def provenance(name: str, seed: int, sources: tuple[str, ...]) -> str:
     """JSON text: which code of which versions made this file, from which seed."""
+    library = sources[0].partition(".")[0]
+    own = {"fla": metadata.version("fla-core")} if library == "fla" else {}
     return json.dumps(
         {
             "file": f"{name}.npz",
-            "library": sources[0].partition(".")[0],
+            "library": library,
             "code": sources,
+            **own,
             "transformers": transformers.__version__,
             "torch": torch.__version__,
             "numpy": np.__version__,
@@ -1150,6 +1196,19 @@ def provenance(name: str, seed: int, sources: tuple[str, ...]) -> str:
             "seed": seed,
         }
     )
+
+
+def code_of(source: str) -> Callable:
+    """What a name stands for; of fla its file alone, since the packages around it import Triton."""
+    module, _, name = source.partition(":")
+    if not module.startswith("fla."):
+        return resolve_name(source)
+    (folder,) = find_spec("fla").submodule_search_locations
+    path = Path(folder, *module.split(".")[1:]).with_suffix(".py")
+    spec = spec_from_file_location(module, path)
+    file = module_from_spec(spec)
+    spec.loader.exec_module(file)
+    return getattr(file, name)
 
 
 def main() -> None:
@@ -1164,7 +1223,7 @@ def main() -> None:
     for name, (function, _, seed, sources) in chosen.items():
         torch.manual_seed(seed)
         with torch.no_grad():
-            arrays = function(*map(resolve_name, sources))
+            arrays = function(*map(code_of, sources))
         arrays = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
         path = Path(__file__).with_name(f"{name}.npz")
         np.savez_compressed(path, provenance=provenance(name, seed, sources), **arrays)
