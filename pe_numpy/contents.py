@@ -52,11 +52,13 @@ PLACES = {
     "the positions themselves": {
         26: "random_positions digit_positions",
         43: "patch_coordinates mrope_positions",
+        66: "pack tree_positions zigzag",
     },
     "and around them: attention": {
         10: "attention attend softmax log_softmax causal_mask padding_mask split_heads merge_heads",
         12: "attention_blockwise window_mask chunk_mask",
         64: "split_fused",
+        66: "document_mask tree_mask partial_attention merge_attention",
     },
     "and beyond the trained length": {
         51: "to_digits from_digits log_n_scale attention_temperature attention_entropy",

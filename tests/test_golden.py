@@ -30,11 +30,13 @@ from pe_numpy import (
     decomposed_scores,
     delta_rule,
     detr_sine,
+    document_mask,
     forgetting_bias,
     fourier_features,
     gated_linear_attention,
     laplacian_encoding,
     log_cpb_coordinates,
+    merge_attention,
     merge_heads,
     mla_scores,
     mrope_frequencies,
@@ -42,7 +44,9 @@ from pe_numpy import (
     nezha_table,
     offset_bias,
     offset_index,
+    pack,
     padding_mask,
+    partial_attention,
     patch_coordinates,
     pope,
     relative_distance,
@@ -67,6 +71,7 @@ from pe_numpy import (
     transformer_xl_scores,
     window_mask,
     xpos,
+    zigzag,
 )
 from pe_numpy.models.rope_config import rope_from_config
 from pe_numpy.rotary.rope import rope_convert_weights
@@ -674,6 +679,45 @@ def test_attention_is_scaled_dot_product_attention_of_torch(case):
         assert_allclose(output, g[case], rtol=0, atol=SAME)
     if case == "masked":
         assert not g["masked"][0, :, 2].any()
+
+
+# ---- packed rows, parts of one attention, ranks -------------------------------------------------
+
+
+def test_documents_masks_and_borders_are_what_transformers_derives_from_positions():
+    g = golden("packed_rows")
+    for n in range(2):
+        borders = g[f"borders_{n}"]
+        positions, documents, mask = pack(np.diff(borders))
+        assert_array_equal(positions, g["positions"][n])
+        assert_array_equal(documents, g["documents"][n])
+        assert_array_equal(document_mask(documents, documents), g["mask"][n])
+        assert_array_equal(mask, g["mask"][n] & causal_mask(range(9), range(9)))
+
+
+def test_parts_and_their_merging_are_torch_s_which_writes_0_where_nothing_is_seen():
+    g = golden("torch_context_parallel")
+    parts = []
+    for n in range(3):
+        keys = slice(n * S, (n + 1) * S)
+        mask = g["mask"][..., keys]
+        outputs, log_sums = partial_attention(g["q"], g["k"][:, :, keys], g["v"][:, :, keys], mask)
+        assert_allclose(outputs, g["outputs"][n], rtol=0, atol=SAME)
+        nothing = ~mask.any(axis=-1)
+        assert_array_equal(log_sums == -np.inf, nothing)
+        assert_allclose(np.where(nothing, 0, log_sums), g["log_sums"][n], rtol=0, atol=SAME)
+        parts.append((outputs, log_sums))
+    outputs, log_sums = merge_attention(*zip(*parts, strict=True))
+    assert_allclose(outputs, g["output"], rtol=0, atol=SAME)
+    assert_allclose(log_sums, g["log_sum"], rtol=0, atol=SAME)
+    as_written = merge_attention(g["outputs"], g["log_sums"])[0]  # with the zeros
+    assert np.abs(as_written - outputs).max() > 0.01
+
+
+def test_zigzag_is_torch_s_head_and_tail():
+    g = golden("torch_context_parallel")
+    for n, (length, ranks) in enumerate(g["sizes"].tolist()):
+        assert_array_equal(zigzag(length, ranks).reshape(1, -1), g[f"zigzag_{n}"])
 
 
 # ---- sinusoids ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pe_numpy.homework.check import Verdict, judge
 ROOMS = (
     "absolute grid counting relative distance_functions content windows recurrence rotary "
     "rope_in_models rope_relatives rope_grid fewer_keys length new_places attention transformer "
-    "real_models rosetta algebra scaling blocks conversions gradients training decoding"
+    "real_models rosetta algebra scaling blocks conversions gradients training decoding serving"
 )
 EXERCISES: dict[str, Exercise] = {
     e.name: e

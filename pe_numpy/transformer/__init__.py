@@ -36,6 +36,15 @@ from pe_numpy.transformer.length import (
     to_digits,
 )
 from pe_numpy.transformer.model import Model, decode, encode, multi_head_attention
+from pe_numpy.transformer.serving import (
+    document_mask,
+    merge_attention,
+    pack,
+    partial_attention,
+    tree_mask,
+    tree_positions,
+    zigzag,
+)
 
 __all__ = [
     "Cache",
@@ -51,6 +60,7 @@ __all__ = [
     "causal_mask",
     "chunk_mask",
     "decode",
+    "document_mask",
     "dropout",
     "embed_tokens",
     "encode",
@@ -63,9 +73,12 @@ __all__ = [
     "linear",
     "log_n_scale",
     "log_softmax",
+    "merge_attention",
     "merge_heads",
     "multi_head_attention",
+    "pack",
     "padding_mask",
+    "partial_attention",
     "relu",
     "rms_norm",
     "sample",
@@ -75,5 +88,8 @@ __all__ = [
     "split_fused",
     "split_heads",
     "to_digits",
+    "tree_mask",
+    "tree_positions",
     "window_mask",
+    "zigzag",
 ]

@@ -14,8 +14,8 @@ section 2.2. Each function names the code that was read.
 Axes: L queries, S keys or packed tokens, N nodes of a tree, R parts or ranks, K width of queries
 and keys, V width of values.
 Symbols: l_r is the log-sum-exp of a row of scores, called `softmax_lse` in FlashAttention.
-Convention: masks are boolean, True = may attend. What sees nothing has the output 0 and the
-log-sum -inf, so that it may be merged like any other part.
+Convention: masks are boolean, True = may attend. A query that sees nothing has the output 0 and
+the log-sum -inf, so that it merges like any other.
 """
 
 from __future__ import annotations
@@ -234,7 +234,9 @@ def partial_attention(
     -----
     Source: the two results of FlashAttention at 0251105, `out` and `softmax_lse` in
     `flash_attn/flash_attn_interface.py`. For a query that sees nothing its second version writes
-    +inf (`csrc/flash_attn/src/softmax.h`), its third -inf (`hopper/softmax.h`), as here.
+    +inf (`csrc/flash_attn/src/softmax.h`), its third -inf (`hopper/softmax.h`), as here. PyTorch
+    2.13.0 writes 0 on the CPU, in `_scaled_dot_product_flash_attention_for_cpu`: merged as it is,
+    such a part would count.
 
     Examples
     --------

@@ -737,6 +737,58 @@ def torch_scaled_dot_product(attention):
     )
 
 
+# ---- packed rows, parts of one attention, ranks -------------------------------------------------
+
+
+@golden(
+    NEW,
+    121,
+    "transformers.masking_utils:find_packed_sequence_indices",
+    "transformers.masking_utils:packed_sequence_mask_function",
+    "transformers.modeling_flash_attention_utils:prepare_fa_kwargs_from_position_ids",
+)
+def packed_rows(find_packed_sequence_indices, packed_sequence_mask_function, prepare_fa_kwargs):
+    """What is derived from positions that restart, for two rows of documents."""
+    positions = torch.tensor([[0, 1, 2, 0, 1, 0, 0, 1, 2], [0, 0, 1, 2, 3, 4, 5, 6, 0]])
+    documents = find_packed_sequence_indices(positions)
+    b, q, k = arange(B)[:, None, None], arange(9)[:, None], arange(9)
+    mask = packed_sequence_mask_function(documents)(b, 0, q, k)
+    made = {f"borders_{n}": prepare_fa_kwargs(row)[0][0] for n, row in enumerate(positions)}
+    return dict(positions=positions, documents=documents, mask=mask, **made)
+
+
+CONTEXT_PARALLEL = "torch.distributed.tensor.experimental._context_parallel."
+
+
+@golden(
+    NEW,
+    122,
+    CONTEXT_PARALLEL + "_load_balancer:_HeadTailLoadBalancer",
+    CONTEXT_PARALLEL + "_attention:_SDPAMerger",
+    "torch:ops.aten._scaled_dot_product_flash_attention_for_cpu",
+)
+def torch_context_parallel(HeadTailLoadBalancer, SDPAMerger, flash_attention):
+    """Attention over three parts of the keys, merged; in one part a query sees nothing."""
+    q, k, v = randn(B, H, L, K), randn(B, H, 3 * S, K), randn(B, H, 3 * S, K)
+    mask = torch.rand(B, H, L, 3 * S) < 0.6
+    mask[0, 0, 2, S : 2 * S] = False
+    parts, merger = [], SDPAMerger(convert_to_f32=False, seq_dim=2)
+    for n in range(3):
+        keys = slice(n * S, (n + 1) * S)
+        seen = mask[..., keys]
+        bias = torch.zeros(seen.shape).masked_fill(~seen, -torch.inf)
+        output, log_sum = flash_attention(q, k[:, :, keys], v[:, :, keys], attn_mask=bias)
+        parts.append((output, log_sum))
+        merger.step(output, log_sum.masked_fill(~seen.any(-1), -torch.inf), partial=False)
+    output, log_sum = merger.results()
+    made = dict(outputs=torch.stack([x for x, _ in parts]), output=output, log_sum=log_sum)
+    sizes = np.array([(8, 2), (12, 3), (40, 4), (6, 1)])
+    for n, (length, ranks) in enumerate(sizes.tolist()):
+        made[f"zigzag_{n}"] = HeadTailLoadBalancer(length, ranks, "cpu")._generate_indices()
+    log_sums = torch.stack([x for _, x in parts])
+    return dict(q=q, k=k, v=v, mask=mask, sizes=sizes, log_sums=log_sums, **made)
+
+
 # ---- sinusoids ----------------------------------------------------------------------------------
 
 
