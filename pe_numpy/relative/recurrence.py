@@ -22,8 +22,8 @@ Convention: the decay acts on the old state before the token is added, and befor
 reads it. Nothing is scaled, normalized or rotated: the caller does that to q and k. Decays come as
 logarithms, so that a product of many is a sum. `chunk` 1 is the recurrence, `chunk` L the parallel
 form, anything between them the chunked form: the results are equal.
-Differs from fla-org/flash-linear-attention, commit bc3b101, files fla/ops/*/naive.py: it multiplies
-q by K^-0.5, and computes in float32. Its axes are (B, L, H, K), here (..., L, K).
+Differs from fla-org/flash-linear-attention, commit bc3b101, `naive.py` in the folders of `fla/ops`:
+it multiplies q by K^-0.5, and computes in float32. Its axes are (B, L, H, K), here (..., L, K).
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def delta_rule(
     Parameters
     ----------
     q, k : (..., L, K) arrays
-        Models make keys of length 1. Where beta_t |k_t|^2 is above 2, the state can grow.
+        Models make keys of length 1. Where beta_t (k_t . k_t) is above 2, the state can grow.
     v : (..., L, V) array
     beta : (..., L) array
         The share of the old value that is replaced by the new one: 0 leaves the state, 1 replaces.
