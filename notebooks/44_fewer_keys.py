@@ -140,37 +140,22 @@ assert right == [("Llama 2 70B", "G"), ("Llama 2 70B", "H/G"), ("TinyLlama", "G"
 
 # %% [markdown]
 # Since $64/8=8$, the large model hid the mistake, and a small one with $32/4$ showed it. No error is raised as long as
-# the count divides the rows into parts of even length. What does the mistake do to scores?
-
-
-# %%
-def converted_scores(heads_of_k, Wq, Wk):
-    """Half-split scores after W_q was converted with H heads and W_k with the given number."""
-    half_q = rope_convert_weights(Wq, n_heads=H)
-    half_k = rope_convert_weights(Wk, n_heads=heads_of_k) if heads_of_k else Wk
-    q, k = split_heads(x @ half_q.T, H), split_heads(x @ half_k.T, G)
-    q, k = rope(q, at, layout="half"), rope(k, at, layout="half")
-    return q @ np.repeat(k, width, axis=0).swapaxes(-1, -2)
-
+# the count divides the rows into parts of even length. But scores are wrong even at distance 0, where rotations cancel:
 
 # %%
 Wq = rng.standard_normal((H * K, D))
-q0, k0 = rope(split_heads(x @ Wq.T, H), at), rope(split_heads(x @ Wk.T, G), at)
-original = q0 @ np.repeat(k0, width, axis=0).swapaxes(-1, -2)
-for count in (G, 2 * G, None):
-    gap = np.abs(converted_scores(count, Wq, Wk) - original)
-    here = np.diagonal(gap, axis1=1, axis2=2).max()
-    print(f"{count or 'no':4} heads: largest error {gap.max():6.2f}, at distance 0 {here:6.2f}")
-    assert (gap.max() < 1e-12) == (here < 1e-12) == (count == G)
+before = (split_heads(x @ Wq.T, H) * few).sum(axis=-1)  # (H, L), at distance 0
+for count in (G, 2 * G):
+    q, k = x @ rope_convert_weights(Wq, n_heads=H).T, x @ rope_convert_weights(Wk, n_heads=count).T
+    after = (split_heads(q, H) * np.repeat(split_heads(k, G), width, axis=0)).sum(axis=-1)
+    print(f"{count} heads: largest error {np.abs(after - before).max():.2f}")
+    assert np.allclose(after, before, rtol=0, atol=1e-12) == (count == G)
 
 # %% [markdown]
-# The scores are wrong even at distance 0, where rotations cancel.
-#
 # ## KV-cache bytes per token in released models
 #
-# A layer keeps a key and a value of head dimension $K$ for each KV head, so $2GK$ numbers per token. Released models
-# also differ in width and in number of layers. Below, DeepSeek-V3's number is the one of MLA, explained in the next
-# sections. Each layer keeps $r+d_r$ numbers instead of keys of $128+64$ and values of 128 for each of 128 heads.
+# A layer keeps a key and a value of head dimension $K$ for each KV head, so $2GK$ numbers per token.
+# DeepSeek-V3 has MLA, explained in the next sections. Each layer keeps $r+d_r$ numbers instead of keys of $128+64$ and values of 128 for each of 128 heads.
 
 # %%
 MODELS = {  # layers, query heads, KV heads, head dimension
@@ -203,15 +188,15 @@ plt.show()
 
 # %% [markdown]
 # Qwen 3 with 0.6 billion parameters keeps as much per layer as Llama 3 with 8 billion, and in all more
-# than nine times as much as Qwen 2.5 with 0.5 billion. A layer of DeepSeek-V3 keeps 576 numbers for its 128 heads.
-# Their keys and values would take 71 times as many. All its 61 layers need little more than half of the memory of Llama 3's
+# than nine times as much as Qwen 2.5 with 0.5 billion. DeepSeek-V3's 576 numbers per layer replace 71 times as many.
+# All its 61 layers need little more than half of the memory of Llama 3's
 # 32. The last column counts all tokens in all layers, but in Gemma 2 every second layer attends only to a sliding window,
 # and in Gemma 3 five of six layers do
 # ([chapter 12](12_attention_blocks.ipynb#sliding-window-attention-off-by-one)).
 #
 # ## Multi-head latent attention (MLA): one short vector for all heads
 #
-# GQA makes fewer keys. **Multi-head latent attention** (MLA, DeepSeek-V2) compresses keys and values. It keeps a key for
+# **Multi-head latent attention** (MLA, DeepSeek-V2) compresses keys and values. It keeps a key for
 # each head, but makes all of them from one short vector: the *latent vector* $c_j = W_d\,x_j$ of width $r$, where $x_j$ is
 # the token's vector. Head
 # $h$'s key is $k_{hj} = W_{uk,h}\,c_j$, of width $d_n$, and its value $W_{uv,h}\,c_j$. The index $d$ is for down, $u$ for
@@ -277,9 +262,6 @@ R1 = rope_matrix(1, theta)
 print("det(R_1 - I) =", f"{np.linalg.det(R1 - np.eye(4)):.3e}")
 assert np.isclose(np.linalg.det(R1 - np.eye(4)), np.prod(2 - 2 * np.cos(theta)), rtol=1e-10, atol=0)
 assert np.prod(2 - 2 * np.cos(theta)) > 0
-queries = [W.T @ rope_matrix(n, theta) @ query for n in range(4)]
-print("absorbed queries of distances 0 to 3:", np.round(queries, 3).tolist())
-assert min(np.linalg.norm(a - b) for a in queries for b in queries if a is not b) > 0.4
 
 # %% [markdown]
 # Can we cache rotated keys, then? The keys of all heads, side by side in rows of $H\,d_n$ numbers, have rank $r$
@@ -345,24 +327,12 @@ assert np.allclose(made, kept @ Wuv.swapaxes(-1, -2), rtol=0, atol=1e-12)
 cache = np.concatenate([c, rope(k_R, at)], axis=-1)  # (S, r + d_r)
 newest = mla_scores(q_C[:, -1:], q_R[:, -1:], cache[:, :r], cache[:, r:], Wuk, [S - 1], np.zeros(S))
 assert np.allclose(newest, scores[:, -1:], rtol=0, atol=1e-12)
-moved = mla_scores(q_C, q_R, c, k_R, Wuk, at + 1000, at + 1000)
-assert np.allclose(moved, scores, rtol=0, atol=1e-10)  # only distances count
 
 # %% [markdown]
 # In another light this is [partial RoPE](41_rope_computed.ipynb#partial-rope): of each head's $d_n+d_r$ components
-# $d_r$ rotate. Two things are special. The rotated part of the key is shared, as in MQA, and the unrotated part has rank
+# $d_r$ rotate. But the rotated part of the key is shared, as in MQA, and the unrotated part has rank
 # $r$ at most over all heads.
-
-# %%
-whole_q = np.concatenate([q_R, q_C], axis=-1)  # the rotated part first, as `rope` has it
-shared = np.broadcast_to(k_R, (H, S, d_r))
-whole_k = np.concatenate([shared, np.einsum("hnr,sr->hsn", Wuk, c)], axis=-1)
-turns = rope_frequencies(d_r)
-partial = rope(whole_q, at, turns) @ rope(whole_k, at, turns).swapaxes(-1, -2)
-partial /= (d_n + d_r) ** 0.5
-assert np.allclose(partial, scores, rtol=0, atol=1e-12)
-
-# %% [markdown]
+#
 # ### Absorbed MLA is multi-query attention (second reading)
 #
 # With absorption, latent attention is multi-query attention. Its single KV head is $[c_j;\,R_j k^R_j]$ of width $r+d_r$,
@@ -433,12 +403,86 @@ plt.show()
 # [inference code](https://github.com/deepseek-ai/DeepSeek-V3/blob/9b4e978/inference/model.py) has
 # both, `naive` and `absorb`. transformers 5.23.0 caches $c$ and makes all keys again at each step.
 
+# %% [markdown]
+# ## Sparse attention (DSA): DeepSeek's lightning indexer (second reading)
+#
+# With MLA each query still scores all tokens. **DeepSeek sparse attention** (DSA, in DeepSeek-V3.2-Exp) reads only the $k$
+# best (`index_topk`, 2048). A **lightning indexer** ranks them. It has its own query $q_{tj}$ for each of 64 heads $j$, one
+# key $k_s$ for all heads, and weights $w_{tj}$ made from the query's token
+# ([report](https://github.com/deepseek-ai/DeepSeek-V3.2-Exp/blob/3b99a53/DeepSeek_V3_2.pdf), equation 1):
+#
+# $$I_{ts}=\sum_j w_{tj}\,\mathrm{ReLU}(q_{tj}\cdot k_s)$$
+
 # %%
-S = 4096
-by_keys = S * H * d_n * r + S * S * head
-by_absorbing = S * H * d_n * r + S * S * long
-print(f"a prompt of {S} tokens: absorbing takes {by_absorbing / by_keys:.2f} times the products")
-assert 2.9 > by_absorbing / by_keys > 1.9
+draw, J, N = np.random.default_rng(44), 4, 128  # J heads of width 16, N tokens
+at, turns = np.arange(N), rope_frequencies(8)  # components 0 to 7 rotate
+q_I, k_I, w = (draw.standard_normal(shape) for shape in ((J, N, 16), (N, 16), (N, J)))
+halves = [rope(x, at, turns, layout="half") for x in (q_I, k_I)]
+index = np.einsum("tj,jts->ts", w, np.maximum(halves[0] @ halves[1].T, 0))
+expected = np.zeros((20, 20))
+for t, s, j in np.ndindex(20, 20, J):
+    a, b, angle = q_I[j, t], k_I[s], (t - s) * turns
+    pairs = (a[:4] + 1j * a[4:8]) * (b[:4] - 1j * b[4:8]) * np.exp(1j * angle)
+    expected[t, s] += w[t, j] * max(pairs.real.sum() + a[8:] @ b[8:], 0)
+assert np.allclose(index[:20, :20], expected, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# Selecting is a mask. Where $k$ covers all visible keys, the output is exact, so up to 2048 tokens DSA changes nothing:
+
+# %%
+seen, k = causal_mask(at, at), 16
+scores, values = draw.standard_normal((3, N, N)), draw.standard_normal((N, 8))  # of MLA, say
+
+
+def select(index):
+    order = np.argsort(np.where(seen, -index, np.inf), axis=-1, kind="stable")
+    best = np.zeros_like(seen)
+    np.put_along_axis(best, order[:, :k], True, axis=-1)
+    return best & seen
+
+
+# %%
+dense, sparse = (attend(scores, values, mask)[0] for mask in (seen, select(index)))
+for t in range(N):
+    best = sorted(range(t + 1), key=lambda s: -index[t, s])[:k]
+    only = softmax(scores[:, t, best]) @ values[best]
+    assert np.allclose(sparse[:, t], only, rtol=0, atol=1e-12)
+    assert np.allclose(sparse[:, t], dense[:, t], rtol=0, atol=1e-12) == (t < k)
+
+# %% [markdown]
+# Which components rotate? Of the indexer's 128 the *first* 64, with MLA's frequencies, paired by halves. In MLA's own
+# queries the *last* 64 of 192 do, in interleaved pairs. DeepSeek's first
+# [code](https://github.com/deepseek-ai/DeepSeek-V3.2-Exp/blob/2305c7e/inference/model.py) interleaved both. A note of 17
+# November 2025 in its README corrects that (commit 8631a81, says
+# [mlx-lm #512](https://github.com/ml-explore/mlx-lm/pull/512)). In transformers 5.23.0 the indexer of GLM-5
+# (`glm_moe_dsa`, [#46842](https://github.com/huggingface/transformers/pull/46842)) interleaves its first 64, and Hy4's
+# (`hy_v4`) rotates its last 64 by halves. **Predict**: which queries select wrong keys with the wrong layout?
+
+# %% fold="output"
+q, k_woven = (rope(x, at, turns, layout="interleaved") for x in (q_I, k_I))
+woven = np.einsum("tj,jts->ts", w, np.maximum(q @ k_woven.T, 0))
+lost = (select(index) & ~select(woven)).sum(axis=1)
+for first in (0, 16, 112):
+    print(f"queries {first} to {first + 15}: {lost[first : first + 16].mean():.1f} of {k} wrong")
+assert not lost[:k].any() and lost[-k:].mean() > 2 * lost[k : 2 * k].mean() > 0
+print(f"products per pair, indexer to absorbed MLA: 1/{128 * (512 + 64) / (64 * 128):.0f}")
+
+# %% [markdown]
+# The first 16 queries have no more than 16 keys to choose from. In mlx-lm the text stayed coherent and got worse with
+# length ([#1431](https://github.com/ml-explore/mlx-lm/pull/1431)). Test with more than `index_topk` tokens. The indexer
+# itself still scores every pair, with a ninth of the products.
+#
+# After RoPE, DeepSeek multiplies the indexer's queries and keys by a **Hadamard matrix**, divided by $\sqrt{128}$, and
+# rounds them to 8 bits. The matrix is orthogonal, so before rounding no product changes, and transformers omits it. It
+# spreads one large component over all:
+
+# %%
+hadamard = np.ones((1, 1))
+for _ in range(4):
+    hadamard = np.block([[hadamard, hadamard], [hadamard, -hadamard]]) / 2**0.5
+q, kept = (x @ hadamard for x in halves)
+assert np.allclose(q @ kept.T, halves[0] @ halves[1].T, rtol=0, atol=1e-12)
+print("a component of 8 becomes 16 of", np.unique(np.abs(8 * hadamard[3]).round(12)))
 
 # %% [markdown]
 # ## In short
@@ -446,24 +490,22 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 # - **How large is the cache per token?** $2GK$ numbers per layer for $G$ KV heads (`num_key_value_heads`), mostly of 2 bytes.
 #   Llama 3 8B: 65,536 numbers in all layers, twice as many bytes. Latent attention (MLA): $r+d_r$, in DeepSeek-V3 $512+64=576$.
 #   [KV-cache bytes](#kv-cache-bytes-per-token-in-released-models).
-# - **Which KV head does query head $h$ read?** With $H$ query heads and $G$ KV heads it is number
-#   $\lfloor hG/H\rfloor$: each KV head is repeated in place, `0 0 1 1`. If LLaMA's configuration
-#   does not say $G$, it is $H$.
-#   [GQA](#grouped-query-attention-gqa-query-heads-share-keys).
+# - **Which KV head does query head $h$ read?** Number $\lfloor hG/H\rfloor$: each KV head is repeated in place, `0 0 1 1`
+#   ([GQA](#grouped-query-attention-gqa-query-heads-share-keys)). To
+#   [convert](#a-common-mistake-converting-gqa-weights-with-the-wrong-number-of-heads-second-reading) RoPE layouts, reorder
+#   $W_k$ as $G$ heads. To make groups, [average heads](#exercise-1-average-the-kv-heads-of-a-trained-model) and train on.
 # - **Which scale and which layout does DeepSeek have?** The scale is $1/\sqrt{d_n+d_r}$, here $1/\sqrt{192}$, also for the
 #   576 wide absorbed query. Pairs are interleaved. Rows of `kv_b_proj` come *head by head*, keys before values.
 #   [MQA](#absorbed-mla-is-multi-query-attention-second-reading), [names](#in-practice).
-# - **How do I convert a checkpoint?** Between RoPE layouts, reorder $W_k$ as $G$ heads. With $H$ or $H/G$, a
-#   converter may run and give wrong scores
-#   ([converting GQA weights](#a-common-mistake-converting-gqa-weights-with-the-wrong-number-of-heads-second-reading)).
-#   To turn full heads into groups, average each group and train on
-#   ([exercise 1](#exercise-1-average-the-kv-heads-of-a-trained-model)).
 # - **Why does MLA not rotate its whole keys?** With RoPE the absorbed query would be $W_{uk}^\top R_{\Delta}\,q$, a
 #   different query for each distance. So $d_r$ components rotate separately, on one key that all heads share.
 #   [Why RoPE is in the way](#why-rope-is-in-the-way-of-mla).
 # - **Absorb, or make the keys?** Make them for a prompt: absorbing takes up to 3 times the products of scores.
 #   Absorb for each new token: keys recomputed take some hundred times as many.
 #   [Weight absorption](#weight-absorption-when-it-pays).
+# - **How does DeepSeek's sparse attention (DSA) select keys?** An indexer with one key for all heads scores every token,
+#   and attention reads the best 2048. The first 64 of its 128 components rotate, paired by halves.
+#   [Lightning indexer](#sparse-attention-dsa-deepseeks-lightning-indexer-second-reading).
 
 # %% [markdown]
 # ## Exercises
@@ -609,10 +651,8 @@ assert 2.9 > by_absorbing / by_keys > 1.9
 # - **All are safe with a cache** of rotated keys, and nothing is trained for positions.
 # - **Names in DeepSeek's files.** `kv_a_proj_with_mqa` makes $[c;k^R]$, and $c$ is cached *after* its norm
 #   (`kv_a_layernorm`). `kv_b_proj` has rows of keys, then of values, *head by head*.
-# - **Interleaved pairs** are used in V2 and V3. The indexer of V3.2, which picks keys to read, pairs by halves
-#   ([mlx-lm #512](https://github.com/ml-explore/mlx-lm/pull/512)). With the wrong layout the text stayed coherent and
-#   got worse with length ([#1431](https://github.com/ml-explore/mlx-lm/pull/1431)). The indexer
-#   of GLM-5, otherwise the same, interleaves ([transformers #46842](https://github.com/huggingface/transformers/pull/46842)).
+# - **Interleaved pairs** are used in V2 and V3, but not by
+#   [V3.2's indexer](#sparse-attention-dsa-deepseeks-lightning-indexer-second-reading).
 # - **Test with $1<G<H$**, with $H/G\ne G$, and at two distances.
 
 # %%
