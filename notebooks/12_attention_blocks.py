@@ -108,21 +108,14 @@ for cut in range(1, 32):
     assert np.allclose(joined, summary(s_row, v_row), rtol=0, atol=1e-12)
 assert np.isclose(joined[2] / joined[1], softmax(s_row) @ v_row, rtol=0, atol=1e-12)
 
-# %%
-start = -np.inf, 0.0, 0.0  # before the first score
-assert merge(start, summary(s_row, v_row)) == summary(s_row, v_row)  # finite: it takes no part
-assert np.isnan(merge(start, start)[1:]).all()  # masked: care
-
 # %% [markdown]
 # All 31 ways to cut 32 keys in two give the same result. So we may cut the keys into as many blocks as we
 # like, and merge the blocks even on different machines.
 #
 # ## Blockwise attention, the algorithm of FlashAttention
 #
-# The package's `attention_blockwise` takes blocks of queries as well as blocks of keys. Read it in three
-# portions.
+# The package's `attention_blockwise` takes blocks of queries as well as blocks of keys.
 #
-# - **Preparation** sets shapes, scale, and the positions for a causal mask or a distance bias.
 # - **`scores_of`** computes the scores of one block, a small square, with scale, bias and mask. A bias
 #   may be a *function* of the distances in that square, so no $(L, S)$ array is needed for it either.
 # - **The sweep** goes from `output = ...` on. Here `top` is $m$, `total` is $\ell$, `mixed` is $o$, and
@@ -138,8 +131,8 @@ from pe_numpy.book.show import show_source
 show_source(attention_blockwise)
 
 # %% [markdown]
-# The test takes blocks that do and don't divide the length. It also takes a causal mask and a distance
-# bias for the last 20 of 50 positions, as with a KV cache.
+# The test takes blocks that do and don't divide the length, and a causal mask with a distance bias for the
+# last 20 of 50 positions.
 
 # %%
 from pe_numpy import attention, causal_mask, padding_mask
@@ -155,14 +148,13 @@ for block in (1, 7, 16, 50, 256):
     assert np.allclose(hidden, attention(late, k, v, see, bias)[0], rtol=0, atol=1e-12)
     empty = attention_blockwise(q, k, v, mask=padding_mask([50, 0], 50), block=block)
     assert (empty[1] == 0).all()  # nothing to look at: zeros here, too
-print("largest difference below 1e-14:", bool(np.abs(free - attention(q, k, v)[0]).max() < 1e-14))
 
 # %% [markdown]
 # ## Memory and skipped blocks
 #
 # The bias function is called once for each block, so it can count. Here `spy` notes the size of the block
 # and adds nothing. With $n = L/\text{block}$ blocks on each side, a causal sweep visits the blocks on and
-# below the diagonal, in the order of the numbers in the figure at the top:
+# below the diagonal:
 #
 # $$
 # \text{blocks visited} = \frac{n(n + 1)}{2}, \qquad \text{scores held} = \text{block}^2
@@ -193,9 +185,8 @@ assert 64 * 64 == 4_096 and 64 * 64 - 64 * 65 // 2 == 2_016  # blocks, and those
 #
 # ## Sliding-window attention: off by one
 #
-# To save more, leave something out. In many language models some layers let a query attend to near keys
-# only. This is **sliding-window attention**. Such a layer needs no new attention, only a different mask.
-# With $i$ and $j$ for the *positions* of query and key:
+# In many language models some layers let a query attend to near keys only. This is **sliding-window
+# attention**. It needs only a different mask. With $i$ and $j$ for the *positions* of query and key:
 #
 # $$
 # \begin{aligned}
@@ -220,8 +211,6 @@ for i, j in np.ndindex(6, 6):
     assert chunks[i, j] == (0 <= i - j and i // 3 == j // 3)
 padded = window_mask(p - 2, p - 2, 2, sinks=1)[5]  # positions -2 .. 3: two tokens of padding
 assert np.flatnonzero(padded).tolist() == [2, 4, 5]  # the sink stands at 0
-for name, mask in (("window of 3", window), ("window of 2, 1 sink", sink), ("chunks of 3", chunks)):
-    print(f"{name:20} rows 3 and 5:", *("".join(map(str, row)) for row in mask[[3, 5]].astype(int)))
 
 # %% alt="Four masks of six tokens: a triangle; a band three wide; a band two wide with a full first column; and two triangles of three. Rows of the sliding window see 1, 2, 3, 3, 3 and 3 keys."
 plots.masks({"causal": causal_mask(p, p), "window of 3": window,
@@ -299,8 +288,7 @@ for layers in (1, 2, 3, 4):
 # %% [markdown]
 # Sinks do not lengthen the reach: they come first, so they see no later token. Layers of chunks never
 # reach beyond their chunk, no matter how many there are. Llama 4 puts a layer that sees everything after
-# every three ([chapter 51](51_extrapolation.ipynb)). All this says how far information *can* travel. How
-# much of it arrives, training decides.
+# every three ([chapter 51](51_extrapolation.ipynb)). How much arrives, training decides.
 #
 # ## Evicting keys from the KV cache
 #
@@ -320,7 +308,6 @@ for i in range(50):
     one, _ = attention(q[..., [i], :], k[..., cache, :], v[..., cache, :])
     assert np.allclose(one, whole[..., [i], :], rtol=0, atol=1e-12)
     assert len(cache) == window_mask([i], at, w, z).sum() == min(i + 1, w + z)
-print("kept by query 49:", cache)
 
 # %% [markdown]
 # A masked key has the weight 0, so masking and dropping give the same output. A layer of chunks may empty
@@ -342,9 +329,7 @@ def visited(length, block, w):
 x = np.random.default_rng(7).standard_normal((512, 2))
 for block, w in ((64, 1), (64, 64), (64, 65), (64, 66), (32, 100)):
     sizes = []
-    near = attention_blockwise(x, x, x, bias=spy, block=block, causal=True, window=w)
-    expected = attention(x, x, x, window_mask(np.arange(512), np.arange(512), w))[0]
-    assert np.allclose(near, expected, rtol=0, atol=1e-12)
+    attention_blockwise(x, x, x, bias=spy, block=block, causal=True, window=w)
     assert len(sizes) == visited(512, block, w)
 for w in (128, 4096):
     seen = visited(16_384, 256, w)
@@ -387,8 +372,6 @@ plots.cache_slots(steps, 4)
 plt.show()
 
 # %% [markdown]
-# Once the cache is full, each step moves three tokens one slot to the left.
-#
 # ### Rotated keys in the slots of a cache (second reading)
 #
 # RoPE ([chapter 40](40_rope_derived.ipynb)) rotates a key by its position, $R_j k$. With RoPE, store the
@@ -401,16 +384,10 @@ plt.show()
 # %%
 from pe_numpy import rope
 
-kept, slots = np.array([0, 1, 2, 3, 6, 7, 8]), np.arange(8)  # after 9 tokens: 4 sinks, 3 recent
+kept, slots = np.array([0, 1, 2, 3, 6, 7, 8]), np.arange(7)  # after 9 tokens: 4 sinks, 3 recent
 key = np.random.default_rng(8).standard_normal((7, 8))
-turned_on = rope(rope(key, kept), slots[:7] - kept)
-assert np.allclose(turned_on, rope(key, slots[:7]), rtol=0, atol=1e-12)
-for token in (9, 999):
-    kept[4:] = [token - 3, token - 2, token - 1]
-    print(f"token {token} in slot 7: distances {(7 - slots[:7]).tolist()},",
-          f"in the text {(token - kept).tolist()}")  # fmt: skip
-row = window_mask([9], np.arange(10), window=4, sinks=4)[0]  # 3 recent tokens and the query
-assert np.flatnonzero(row).tolist() == [0, 1, 2, 3, 6, 7, 8, 9]
+turned_on = rope(rope(key, kept), slots - kept)
+assert np.allclose(turned_on, rope(key, slots), rtol=0, atol=1e-12)
 
 # %% [markdown]
 # *A common mistake* is made in a cache that keeps *rotated* keys. It must rotate all three back by one at
@@ -448,7 +425,7 @@ for name, sink in (("plain", None), ("sink ln 5", [np.log(5)])):
 # %% [markdown]
 # ### A learned sink is a gate on the output (second reading)
 #
-# All weights of a row shrink by one factor, in this example 0.375. The factor is the keys' share of the
+# All weights of a row shrink by one factor, in this example 0.375. It is the keys' share of the
 # sum, $e^{\lambda_i}/(e^{\lambda_i} + e^{\alpha_h})$, with $\lambda_i$ for the log of the keys' sum
 # (log-sum-exp). Divide by $e^{\lambda_i}$. With $\bar o_i$ for the output without the sink:
 #
@@ -461,37 +438,24 @@ for name, sink in (("plain", None), ("sink ln 5", [np.log(5)])):
 shown = np.where(seen, scores, -np.inf)
 lam = np.log(np.exp(shown).sum(axis=-1))  # (H, L)
 share = 1 / (1 + np.exp(alpha[:, None] - lam))
-by_sums = np.exp(lam - np.logaddexp(lam, alpha[:, None]))  # the other way to write it
 plain, _ = attend(scores, values, seen)
 assert np.allclose(output, share[..., None] * plain, rtol=0, atol=1e-12)
-assert np.allclose(share, by_sums, rtol=0, atol=1e-12)
 of_small = attend(small, np.ones((2, 1)), sink=[np.log(5)])[1].sum()
-assert np.isclose(of_small, 1 / (1 + np.exp(np.log(5) - np.log(3))), rtol=0, atol=1e-12)
 assert np.isclose(of_small, 0.375, rtol=0, atol=1e-12)
+up, down = (attend(scores, values, seen, sink=alpha + d)[0] for d in (1e-5, -1e-5))
+assert np.allclose((up - down) / 2e-5, -(1 - share)[..., None] * output, rtol=0, atol=1e-9)
 none = attend(scores, values, np.zeros((5, 5), bool), sink=alpha)[0]
 assert (none == 0).all()  # a row without a key: the sink takes all
 assert np.allclose(attend(scores, values, seen, sink=alpha - 1000)[0], plain, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# So a sink is a gate on the output, all but closed where $\lambda_i$ is far below the sink. Two programs
-# may write it as a sigmoid or by log-sum-exps. A
-# [proposed change](https://github.com/pytorch/torchtitan/pull/2211) calls the sigmoid wrong and replaces
-# it by the sums, and the two are the same number. A sink far below all scores changes nothing. A row that
-# may attend to nothing gets 0 and needs no special case.
+# So a sink is a gate on the output, all but closed where $\lambda_i$ is far below the sink. A
+# [proposed change](https://github.com/pytorch/torchtitan/pull/2211) calls the sigmoid wrong and divides sums
+# instead, but the two are equal. A sink far below all scores changes nothing. A row that
+# may attend to nothing gets 0.
+# Its derivative in $\alpha_h$ is $-\big(1 - \sigma(\lambda_i - \alpha_h)\big)\, o_i$: the sink learns
+# from the output that it takes away.
 #
-# The sink learns from the output that it takes away:
-#
-# $$
-# \frac{\partial o_i}{\partial \alpha_h} = -\big(1 - \sigma(\lambda_i - \alpha_h)\big)\; o_i
-# $$
-
-# %%
-step = 1e-5
-up, down = (attend(scores, values, seen, sink=alpha + d)[0] for d in (step, -step))
-slope = -(1 - share)[..., None] * output
-assert np.allclose((up - down) / (2 * step), slope, rtol=0, atol=1e-9)
-
-# %% [markdown]
 # *A common mistake* is to test a sink at its start value 0. **Predict**: the scores are near 20, in half
 # precision. Does a sink of 0 change the output? Does one of 20?
 
@@ -504,11 +468,87 @@ for sink in (0, 20):
     assert np.array_equal(got, without) == (sink == 0)
 
 # %% [markdown]
-# With such scores a kernel that ignores the sink passes a test with 0. In TransformerEngine a version for
-# several devices refused learned sinks, and the code behind that check ignored them. It gave the output
-# without a sink, and a gradient of exactly 0
+# With such scores a kernel that ignores the sink passes a test with 0. In TransformerEngine, code for
+# several devices ignored it, behind a check that refused learned sinks, and the gradient was exactly 0
 # ([#3551](https://github.com/NVIDIA/TransformerEngine/pull/3551)). Test with a sink as high as the
 # scores, here 20.
+
+# %% [markdown]
+# ## Native sparse attention (NSA): compressed, selected and near keys (second reading)
+#
+# In **native sparse attention** (NSA, [Yuan et al. 2025](https://arxiv.org/abs/2502.11089)) a query attends
+# three times. **Compressed** keys and values are one per block, read once the whole block is past (equation
+# 7). A learned function makes them, here the mean. **Selected** are all keys of the $n$ best blocks, by the
+# weights of the compressed keys (8 to 12). The query's own block is always one of them (section 4.1 has the
+# first and two near ones). The third branch is a **window**. Here all three use the same keys, in the paper
+# their own (3.3.3):
+
+# %%
+Q, K, V, at, size, w = q[0, 0], k[0, 0], v[0, 0], np.arange(50), 5, 8  # 10 blocks of 5 tokens
+blocks, own, past = np.arange(10), at[:, None] // size, causal_mask(at, at)
+short_K, short_V = (x.reshape(10, size, -1).mean(axis=1) for x in (K, V))
+compressed, weights = attention(Q, short_K, short_V, (blocks + 1) * size <= at[:, None] + 1)
+near, _ = attention(Q, K, V, window_mask(at, at, w))
+
+
+def select(n):
+    best = np.argsort(np.where(blocks == own, -1, -weights), kind="stable")[:, :n]
+    chosen = (best[..., None] == own.T).any(axis=1)  # is the key's block one of them?
+    return attention(Q, K, V, chosen & past)[0]
+
+
+# %% [markdown]
+# The outputs are added, with gates $g$ from 0 to 1 that are made from the query's token (equation 5):
+#
+# $$
+# o_t = \sum_c g^c_t\; \mathrm{attention}(q_t, K^c_t, V^c_t), \qquad
+# c \in \{\text{compressed}, \text{selected}, \text{window}\}
+# $$
+
+# %%
+gates = np.random.default_rng(12).random((3, 50, 1))
+output = (gates * [compressed, select(3), near]).sum(axis=0)
+for t in range(size, 50):
+    whole = [b for b in blocks if b * size + size - 1 <= t]
+    older = sorted(set(whole) - {t // size}, key=lambda b: -Q[t] @ short_K[b])
+    chosen = [j for j in range(t + 1) if j // size in (*older[:2], t // size)]
+    newest = range(max(0, t - w + 1), t + 1)
+    kept = (short_K, short_V, whole), (K, V, chosen), (K, V, newest)
+    three = [softmax(Q[t] @ x[keys].T / 8**0.5) @ y[keys] for x, y, keys in kept]
+    assert np.allclose(output[t], gates[:, t].T @ three, rtol=0, atol=1e-12)
+assert np.allclose(select(10), attention(Q, K, V, past)[0], rtol=0, atol=1e-12)
+reads = (65_536 - 32) // 16 + 1, 16 * 64, 512
+print("keys read of 65,536:", *reads, "together", sum(reads))
+
+# %% [markdown]
+# If $n$ covers all blocks, the selected branch is exact. The output has the sizes of the paper's section 4.1:
+# blocks of 32 tokens, one every 16, then 16 selected blocks of 64, and a window of 512.
+# [MoBA](https://arxiv.org/abs/2502.13189) (equations 4 to 6) has only selected blocks, ranked by their mean keys.
+#
+# **What position does a compressed key have?** The paper's function encodes positions *inside* the block. Its
+# section 3.3 does not say where RoPE comes, and programs differ.
+# [Lai's](https://github.com/XunhaoLai/native-sparse-attention-triton/blob/2d6ffee/native_sparse_attention/module/native_sparse_attention.py)
+# rotates a compressed key by its block's first position,
+# [lucidrains'](https://github.com/lucidrains/native-sparse-attention-pytorch/blob/83fa271/native_sparse_attention_pytorch/native_sparse_attention.py)
+# rotates neither it nor its query, and
+# [fla-org's](https://github.com/fla-org/native-sparse-attention/blob/bd67af5/native_sparse_attention/modeling_nsa.py)
+# averages rotated keys. If these were all $k$ before RoPE, their mean is $k$ rotated to the middle of the
+# block, each pair times a factor $\rho$ of its frequency $\theta$:
+#
+# $$
+# \frac{1}{l} \sum_{j=a}^{a+l-1} R_j\, k = \rho\; R_{a+(l-1)/2}\, k, \qquad
+# \rho = \frac{\sin(l\theta/2)}{l \sin(\theta/2)}
+# $$
+
+# %%
+from pe_numpy import rope_frequencies
+
+theta, one, l, a = rope_frequencies(128), rng.standard_normal((1, 128)), 32, 48
+mean = rope(np.repeat(one, l, axis=0), a + np.arange(l)).mean(axis=0)
+rho = np.sin(l * theta / 2) / (l * np.sin(theta / 2))
+middle = rope(one, [a + (l - 1) / 2])[0]
+assert np.allclose(mean, np.repeat(rho, 2) * middle, rtol=0, atol=1e-12)
+print(f"of 64 pairs {(rho > 0.9).sum()} keep 90%, {(abs(rho) < 0.1).sum()} less than 10%")
 
 # %% [markdown]
 # ## In short
@@ -672,12 +712,10 @@ for sink in (0, 20):
 #
 # ## In practice
 #
-# - **FlashAttention** and other fused GPU kernels run this sweep inside one kernel. They copy blocks of
-#   queries, keys and values from the large memory of the processor into a small fast one, and do not
-#   write the scores back. For the gradient they keep the statistics of each row, $m$ and $\ell$ or
-#   $m + \log \ell$, and compute the scores of each block again.
-# - **No weights.** What is not stored cannot be returned. Neither this function nor a fused kernel gives
-#   the weights. To look at attention maps, use standard attention.
+# - **FlashAttention** and other fused GPU kernels keep blocks in a small fast memory. For the gradient they
+#   store $m$ and $\ell$ of each row, or $m + \log \ell$, and compute the scores of each block again.
+# - **No weights** are returned, by this function or a fused kernel. To look at attention maps, use standard
+#   attention.
 # - **Which models leave out what**, from their code:
 #
 # | mask | used by | the cache needs | trained | cost | verdict |
@@ -693,9 +731,8 @@ for sink in (0, 20):
 #   [arXiv:1805.02867](https://arxiv.org/abs/1805.02867). Algorithm 3 is the running maximum and the
 #   rescaled sum.
 # - M. Rabe and C. Staats, "Self-attention does not need O(n²) memory", 2021,
-#   [arXiv:2112.05682](https://arxiv.org/abs/2112.05682). It applies the same idea to the weighted sum.
-# - I. Beltagy and others, "Longformer", 2020, [arXiv:2004.05150](https://arxiv.org/abs/2004.05150). It
-#   has the sliding window, to both sides.
+#   [arXiv:2112.05682](https://arxiv.org/abs/2112.05682).
+# - I. Beltagy and others, "Longformer", 2020, [arXiv:2004.05150](https://arxiv.org/abs/2004.05150).
 # - G. Xiao and others, "Efficient streaming language models with attention sinks", 2023,
 #   [arXiv:2309.17453](https://arxiv.org/abs/2309.17453). Section 3.2 has the slots.
 # - T. Dao and others, "FlashAttention", 2022, [arXiv:2205.14135](https://arxiv.org/abs/2205.14135).

@@ -329,9 +329,8 @@ newest = mla_scores(q_C[:, -1:], q_R[:, -1:], cache[:, :r], cache[:, r:], Wuk, [
 assert np.allclose(newest, scores[:, -1:], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# In another light this is [partial RoPE](41_rope_computed.ipynb#partial-rope): of each head's $d_n+d_r$ components
-# $d_r$ rotate. But the rotated part of the key is shared, as in MQA, and the unrotated part has rank
-# $r$ at most over all heads.
+# This is [partial RoPE](41_rope_computed.ipynb#partial-rope): of each head's $d_n+d_r$ components $d_r$ rotate. But the
+# rotated part of the key is shared, as in MQA, and the unrotated part has rank $r$ at most over all heads.
 #
 # ### Absorbed MLA is multi-query attention (second reading)
 #
@@ -468,9 +467,9 @@ assert not lost[:k].any() and lost[-k:].mean() > 2 * lost[k : 2 * k].mean() > 0
 print(f"products per pair, indexer to absorbed MLA: 1/{128 * (512 + 64) / (64 * 128):.0f}")
 
 # %% [markdown]
-# The first 16 queries have no more than 16 keys to choose from. In mlx-lm the text stayed coherent and got worse with
-# length ([#1431](https://github.com/ml-explore/mlx-lm/pull/1431)). Test with more than `index_topk` tokens. The indexer
-# itself still scores every pair, with a ninth of the products.
+# The first 16 queries have no choice. In mlx-lm the text stayed coherent and got worse with length
+# ([#1431](https://github.com/ml-explore/mlx-lm/pull/1431)). Test with more than `index_topk` tokens. The indexer itself
+# still scores every pair, with a ninth of absorbed MLA's products.
 #
 # After RoPE, DeepSeek multiplies the indexer's queries and keys by a **Hadamard matrix**, divided by $\sqrt{128}$, and
 # rounds them to 8 bits. The matrix is orthogonal, so before rounding no product changes, and transformers omits it. It
