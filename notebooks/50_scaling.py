@@ -46,8 +46,6 @@ plt.show()
 # %% fold="output"
 import math
 
-from pe_numpy.book.slider import slider
-
 turns = L0 * theta / (2 * np.pi)  # (d/2,)
 assert np.allclose(turns, L0 / (2 * np.pi * base ** (2 * np.arange(64) / d)), rtol=1e-13, atol=0)
 for i in (0, 40, 41, 63):
@@ -323,27 +321,6 @@ assert (rounded / real).argmax() == 17
 # stretches every wavelength by 4. The new base stretches them along a curve that reaches 4 only at the last pair. YaRN
 # leaves pairs 0 to 16, stretches those from 41 on by 4, and mixes between. Llama 3 does the same in ten pairs.
 #
-# Before you move the slider below: how does each of the four curves change when the factor becomes 32, and which ends
-# stay?
-
-
-# %%
-def stretched(factor):
-    found = {
-        "NTK-aware": ntk_scaling(d, factor), "linear": linear_scaling(theta, factor),
-        "direct": theta, "YaRN": yarn_scaling(d, factor, L0)[0],
-        "Llama 3": llama3_scaling(theta, factor, L0),
-    }  # fmt: skip
-    curves = {name: (np.arange(d // 2), np.log2(theta / f)) for name, f in found.items()}
-    return curves, f"all but direct stretch the last pair by {factor}"
-
-
-slider(
-    "Doublings of the wavelength of each pair", {"factor s": [1, 2, 4, 8, 16, 32]}, stretched,
-    ("pair", "doublings"), limits=(0, 63, -0.2, 8), start=(2,),
-)  # fmt: skip
-
-# %% [markdown]
 # What do the schemes do to the heads?
 
 # %% alt="Scores of the near and the far head under five schemes. For the near head, linear scaling moves the peak to 12 and the others leave it at 3. For the far head, only direct extrapolation rises again."
@@ -409,6 +386,51 @@ assert (cost["pairs 64 to 79 slower"] < 0.2).all() and (cost["pairs 80 to 127 sl
 # slowing them repairs nothing. Slowing pairs 64 to 79 repairs most. So a new angle need not do harm: in this model
 # it depends on what training put into the pair. It is one model, in 4 to 8 bits.
 #
+# ## How large must the base (rope_theta) be? (second reading)
+#
+# A head that looks for keys like its query gets $q^\top R_m\,q$ from such a key at distance $m$. If all components of $q$ are
+# 1 or -1 (or independent of variance 1, on average), that is
+#
+# $$q^\top R_m\,q = B(m), \qquad B(m) = 2\sum_i \cos m\theta_i$$
+#
+# A random key gets 0 on average. So where $B(m)$ is negative, the wanted key scores *below* a random one. [Men et al.
+# 2024](https://arxiv.org/abs/2405.14591) ask of a base that $B(m)\ge 0$ up to the context length. **Predict**: does a base of a million
+# serve longer texts than one of 500,000?
+
+
+# %% fold="output"
+def score_of_equals(width, base, distance):
+    return 2 * np.cos(np.outer(distance, rope_frequencies(width, base))).sum(axis=1)
+
+
+signs = np.random.default_rng(50).choice([-1.0, 1.0], d)
+by_rope = rope(np.tile(signs, (4096, 1)), np.arange(4096), theta) @ signs
+assert np.allclose(by_rope, score_of_equals(d, base, np.arange(4096)), rtol=0, atol=1e-9)
+negative = {"LLaMA": L0, "Llama 3": 8192}  # trained lengths, and where B is negative first
+for case in [(width, b) for width in (64, 128) for b in (10_000, 500_000, 1_000_000)]:
+    negative[case] = int((score_of_equals(*case, np.arange(30_000)) < 0).argmax())
+print(negative)
+order = [(64, 10**4), (128, 10**4), "LLaMA", (64, 10**6), "Llama 3", (64, 500_000)]
+assert sorted(negative, key=negative.get) == [*order, (128, 500_000), (128, 10**6)]
+
+# %% [markdown]
+# With 128 components yes, with 64 no: the first negative distance does not always grow with the base. The first LLaMA was trained beyond
+# its own, 2048 over 1707. Llama 3, with base 500,000 and 8192 positions, stays below. The authors call this an "absolute lower
+# bound" (abstract). But the formula is about content that no training chose.
+#
+# Training does choose. In Gemma 3 270M [fast pairs tell position and slow ones
+# content](81_real_rope.ipynb#fast-pairs-for-position-slow-pairs-for-content), which Barbero et al. 2024 suspect of Gemma 7B. So
+# [p-RoPE](42_rope_in_models.ipynb#partial-rope-and-proportional-rope-p-rope) stops the slow ones. **DroPE**
+# ([Gelberg et al. 2025](https://arxiv.org/abs/2512.12167), abstract) removes all rotations after training, then trains briefly at the old length. That
+# training is needed:
+
+# %%
+for experiment, row in (("bands", "all: the slowest 32 stopped"), ("kinds", "all: no rotation")):
+    print(f"{row:28}", *(f"{x:+.2f}" for x in changes(experiment, row)), "nats, untrained")
+assert max(map(abs, changes("bands", "all: the slowest 32 stopped"))) < 0.05
+assert min(changes("kinds", "all: no rotation")) > 1
+
+# %% [markdown]
 # ## YaRN's attention factor: sharper scores
 #
 # Peng et al. also found that perplexity (a measure of surprise, lower is better) falls if all scores are
@@ -441,6 +463,12 @@ assert difference[0] == 0 and (difference[1:] > 0.001).all()
 # 1 for every factor. A program that had left out such a factor of DeepSeek's agreed with the reference
 # "almost exactly" there ([report](https://github.com/onnxruntime/mobius/pull/548)).
 #
+# **Static YaRN on short prompts.** The factor and the slowed pairs act on every text, also on one that fits into $L_0$. Qwen's
+# [model cards](https://huggingface.co/Qwen/Qwen2-72B-Instruct/commit/f346172a0ddccccd0e87b8a47d7ef82e0ec1451f) therefore advise
+# to add `rope_scaling` only where long texts are read. Qwen 3's add: set `factor` to the length that you need over the
+# trained one ([quoted](https://github.com/turboderp-org/exllamav3/issues/29)). A short text
+# has the same 1.2965 on its scores for $s=4$, and its slow pairs turn at a fourth of their speed.
+#
 # ### DeepSeek's mscale and mscale_all_dim (second reading)
 #
 # DeepSeek-V2 and V3 rotate only 64 of the 192 components of a query or key ([chapter 44](44_fewer_keys.ipynb)), and the
@@ -468,22 +496,8 @@ for mu, nu in ((0.707, 0.707), (1, 1), (1, 0.5)):
     assert np.isclose(found.score_factor, right**2, rtol=1e-12, atol=0)
 
 # %% [markdown]
-# A score times $A^2$ is the score of queries and keys that are multiplied by $A$ in *all* components. **Predict**:
-# is it the same to multiply by $A$ only what rotates, as YaRN does?
-
-# %% fold="output"
-q, k = rng.standard_normal((2, 6, 192))  # 128 unrotated components, 64 rotated
-f, _, _, right = read(1, 1)
-times = yarn_attention_factor(40)
-q, k = (np.hstack([y[:, :128], rope(y[:, 128:], at, f)]) for y in (q, k))
-stay, turned = q[:, :128] @ k[:, :128].T, q[:, 128:] @ k[:, 128:].T
-assert np.allclose((times * q) @ (times * k).T, right * (stay + turned), rtol=0, atol=1e-10)
-off = np.abs(right * (stay + turned) - (stay + times**2 * turned)) / 192**0.5
-print(f"scores differ by up to {off.max():.2f}")
-assert off.max() > 0.5
-
-# %% [markdown]
-# It is not the same. All these variants have the same angles, so compare *scores*, not tables of angles. In
+# The right one acts on *all* components, YaRN's factor only on those that rotate. The angles of both are the same, so compare
+# *scores*. In
 # [DeepSeek's own code](https://github.com/deepseek-ai/DeepSeek-V3/blob/9b4e978/inference/model.py) neither the scale
 # nor the frequencies are stretched if the longest text it is set up for fits into $L_0$. In transformers they always
 # are.
