@@ -14,12 +14,10 @@
 # %% fold="input" alt="The 16 components of a head, half of them rotated in four ways, with pairs joined by arcs and coloured by frequency. Partial pairs stay in the first half of the head. Proportional pairs of the half layout reach across the head and rotate faster."
 import matplotlib.pyplot as plt
 import numpy as np
-from pe_numpy import Model, Sizes, decode, init_params, mrope_frequencies, proportional_frequencies
-from pe_numpy import rms_norm, rope, rope_convert_weights, rope_frequencies, rope_from_config
-from pe_numpy import rope_permutation
+from pe_numpy import attend, load_model, proportional_frequencies, rms_norm, rope
+from pe_numpy import rope_convert_weights, rope_frequencies, rope_from_config, rope_permutation
 from pe_numpy.book.show import show_source
 from pe_numpy.book.plots import rope_in_models as plots
-from pe_numpy.transformer.masks import Causal, Window
 
 part, whole = rope_frequencies(8), proportional_frequencies(16, 0.5)
 kinds = {"partial": part, "proportional": whole}
@@ -34,8 +32,8 @@ plt.show()
 # RoPE rotates pair $c$ of a head of head dimension $K$ by the angle $i\,\theta_c$ at position $i$, with
 # $\theta_c = b^{-2c/K}$ and the base $b$, called `rope_theta` in configurations ([chapter 40](40_rope_derived.ipynb)). Many
 # models leave a part of each head unrotated: those components carry content without position. GPT-J rotates 64 of 256
-# components, GPT-NeoX a quarter. The figure shows heads of 16 components, half of them rotated. An arc joins the two
-# components of a pair, and its colour shows the frequency $\theta_c$ in radians per position.
+# components, GPT-NeoX a quarter. In the figure half of 16 components rotate. An arc joins the two components of a pair, and
+# its colour shows the frequency $\theta_c$ in radians per position.
 #
 # **Partial RoPE** treats the first $r = pK$ components as a separate head, where $p$ is the part that rotates
 # (`partial_rotary_factor`):
@@ -89,14 +87,13 @@ assert changed["proportional", "half"] == [0, 1, 4, 5]
 assert all(c == [0, 1, 2, 3] for key, c in changed.items() if key != ("proportional", "half"))
 
 # %% [markdown]
-# The results are four different vectors. The first pair rotates alike in both interleaved rows, since its frequency is 1
-# in any list. All other rotated numbers differ.
+# All four differ. The first pair rotates alike in both interleaved rows, since its frequency is 1 in any list.
 #
 # *A common mistake* is to take the right frequencies and the wrong partners: the list of proportional RoPE without its
-# zeros, given to code for partial RoPE. This happened in Megatron-Bridge with Gemma 4
+# zeros, given to code for partial RoPE. It happened in Megatron-Bridge with Gemma 4
 # ([issue 4195](https://github.com/NVIDIA-NeMo/Megatron-Bridge/issues/4195)). The 64 values agreed with the
-# reference, but the list was 64 long where 256 were needed, and the errors of each global layer added up. Here are
-# the scores of one head with Gemma 4's numbers: $K = 512$, $p = 1/4$, $b = 10^6$.
+# reference, but the list must have 256. Here are the scores of one head with Gemma 4's numbers: $K = 512$, $p = 1/4$,
+# $b = 10^6$.
 
 # %%
 gemma4 = proportional_frequencies(512, 0.25, 1e6)
@@ -115,8 +112,7 @@ for name, f in {"right": gemma4, "no zeros": gemma4[:64], "partial": partial4}.i
 assert np.allclose(np.diagonal(scores["no zeros"] - scores["right"]), 0, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# At distance 0 the two rotations cancel, so a test with one token passes. Elsewhere these scores change by
-# more than a half on average.
+# At distance 0 the two rotations cancel, so a test with one token passes.
 #
 # ### Proportional RoPE is partial RoPE with another base
 #
@@ -125,7 +121,7 @@ assert np.allclose(np.diagonal(scores["no zeros"] - scores["right"]), 0, rtol=0,
 # $$b^{-2c/K} = \big(b^{\,p}\big)^{-2c/(pK)}$$
 #
 # **Proportional RoPE is partial RoPE with the base $b^p$**, on other components. In the interleaved layout even the
-# components are the same ones. **Predict**: which base would Gemma 4 need as a model with partial RoPE?
+# components are the same. **Predict**: which base would Gemma 4 need with partial RoPE?
 
 # %% fold="output"
 print(f"base {1e6**0.25:.1f}")
@@ -148,8 +144,8 @@ assert np.allclose(moved, results["proportional", "half"][order], rtol=0, atol=1
 # | interleaved, $2c$ and $2c+1$ | GPT-J (64 of 256), RoFormer, CodeGen, Cohere and Cohere 2, GLM, GLM-4 and GLM-4V, Helium, ERNIE 4.5, Llama 4 and DeepSeek-V2 (as complex numbers), DeepSeek-V3 (`rope_interleave`) |
 # | half, $c$ and $c+n$ | LLaMA to Llama 3, Qwen and Qwen-VL, Gemma, Phi, GPT-NeoX, StableLM, Persimmon, gpt-oss, SmolLM3, ModernBERT, GLM-4.5 |
 #
-# Meta's own files of LLaMA are interleaved. In the files of Hugging Face the rows of each head were reordered for the
-# half layout. `rope_convert_weights` does that. With partial RoPE, tell it how many components rotate:
+# Meta's own files of LLaMA are interleaved. Hugging Face's have the rows of each head reordered, as by
+# `rope_convert_weights`. With partial RoPE, tell it how many components rotate:
 
 # %%
 H = 3  # heads of width 8, of which 4 components are rotated
@@ -171,13 +167,19 @@ print("without d off by", np.abs(head_scores(*forgot, "half") - expected).max().
 # %% [markdown]
 # ## QK-norm before or after RoPE
 #
-# Qwen 3 and Gemma 3 divide each head's query and key by their root mean square and multiply them by a trained gain
-# (**QK-norm**), *before* they rotate. Llama 4 Scout divides *after* the rotation, without a gain, and only in its layers
-# with RoPE. Maverick does not divide at all
-# ([code](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/llama4/modeling_llama4.py#L331)).
-# HunYuan divides after the rotation, with a gain. Does the order matter? A rotation $R$ keeps the length of a vector, so
-# the division commutes with it. A gain $g$ has one number per component and multiplies component by component, written
-# $g\circ x$. It commutes if it is equal on both components of each pair, here in the half layout:
+# **QK-norm** (`q_norm`, `k_norm`) divides queries and keys by their root mean square and multiplies them by a trained
+# gain. In transformers 5.23.0:
+#
+# | mean over | gain | order | models |
+# |---|---|---|---|
+# | a head | for all heads | norm, RoPE | Qwen 3, Gemma 3, EXAONE 4, GLM-4.5 (`use_qk_norm`) |
+# | the projection | per component | norm, RoPE | OLMo 2 and 3, MiniMax-M2 |
+# | a head | for all heads | RoPE, norm | HunYuan ([exercise 3](#exercise-3-a-gain-after-the-rotation): not only distances count) |
+# | a head | none | RoPE, norm | Llama 4 Scout's layers with RoPE, not [Maverick](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/llama4/modeling_llama4.py#L331) |
+#
+# Does the order matter? A rotation $R$ keeps the length of a vector, so the division commutes with it. A gain $g$
+# multiplies component by component, written $g\circ x$. It commutes if it is equal on both components of each pair, here in
+# the half layout:
 #
 # $$R\,(g\circ x) = g\circ(R\,x)\quad\text{for all } x, R\qquad\Longleftrightarrow\qquad g_c = g_{c+n}$$
 
@@ -198,45 +200,104 @@ for c in range(8):  # one component unlike its partner
     assert both_orders(np.where(np.arange(8) == c, 5, alike)) > 1e-3
 
 # %% [markdown]
-# *A common mistake* follows from both sections: if you reorder the rows of $W_q$ for another layout, you
-# must reorder the gain as well. OLMo 2, OLMo 3 and MiniMax-M2 norm the components of all heads together, with one long
-# gain. It is reordered head by head, as the rows are.
+# *A common mistake* is to reorder the rows of $W_q$ and $W_k$ for another layout, but not the gain. Here [the package's
+# Qwen 3](64_real_models.ipynb), tiny and with random weights, goes from the half layout to the interleaved one:
 
 # %%
-swap = rope_permutation(8)
-right = rope(rms_norm(y[:, swap], g[0, swap]), m, layout="half")
-stale = rope(rms_norm(y[:, swap], g[0]), m, layout="half")
-wanted = rope(rms_norm(y, g[0]), m)[:, swap]
-assert np.allclose(right, wanted, rtol=0, atol=1e-12)
-print("gain left as it was: off by", np.abs(stale - wanted).max().round(1))
-assert np.abs(stale - wanted).max() > 1
+from pathlib import Path
+
+folder = Path("../tests/golden/models/qwen3").resolve()
+half, other = (load_model(folder, np.float64) for _ in range(2))
+s, layers, ids = other.settings, other.parameters["layers"].values(), [[3, 1, 4, 1, 5]]
+s.rope = s.rope._replace(layout="interleaved")
+for layer in layers:
+    for name, heads in (("W_q", s.H), ("W_k", s.G)):  # our matrices have heads in their columns
+        layer[name] = rope_convert_weights(layer[name].T, heads, "interleaved").T
+print("gain left as it was: off by", np.abs(other.logits(ids) - half.logits(ids)).max().round(1))
+for layer in layers:
+    for name in ("norm_q", "norm_k"):
+        layer[name] = rope_convert_weights(layer[name], 1, "interleaved")
+assert np.allclose(other.logits(ids), half.logits(ids), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ### QK-norm over the whole projection, and tensor parallelism
+#
+# In OLMo 2 and 3 and MiniMax-M2 the gain is as long as the projection. It is reordered head by head, as the rows are:
 
 # %%
-flat, long = np.random.default_rng(7).standard_normal((2, 5, H * 8))  # all heads side by side
-gain, by_head = long[0], rope_convert_weights(long[0], H)  # one row
+flat = tokens @ (np.repeat([1, 2, 4], 8) * W_q.T)  # queries of three heads of different lengths
+gain, rows = np.random.default_rng(7).standard_normal(24), rope_convert_weights(np.arange(24), H)
 
 
 def turned_heads(normed, layout):
     return rope(normed.reshape(5, H, 8), m[:, None], layout=layout)
 
 
-wanted = turned_heads(rms_norm(flat, gain), "interleaved")[..., swap]
-rows = rope_convert_weights(np.arange(H * 8), H)
-assert np.allclose(
-    turned_heads(rms_norm(flat[:, rows], by_head), "half"), wanted, rtol=0, atol=1e-12
-)
-at_once = gain[rope_permutation(H * 8)]  # as if it were one wide head
-assert np.abs(turned_heads(rms_norm(flat[:, rows], at_once), "half") - wanted).max() > 1
+wanted = turned_heads(rms_norm(flat, gain), "interleaved")[..., rope_permutation(8)]
+for order in (rows, rope_permutation(24)):  # the second: as if it were one wide head
+    got = turned_heads(rms_norm(flat[:, rows], gain[order]), "half")
+    assert (order is rows) == np.allclose(got, wanted, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# With **tensor parallelism** each rank has some of the heads, and the mean is a sum over ranks, one number per token:
+#
+# $$\frac1{HK}\sum_{c}q_c^2 = \frac1{HK}\sum_{\text{ranks}}\;\sum_{c\text{ of the rank}}q_c^2$$
+
+# %%
+ranks = np.split(flat, 3, axis=1)  # one head each
+squares = sum((x**2).sum(axis=1, keepdims=True) for x in ranks)  # the all-reduce
+right = [x / np.sqrt(squares / (H * 8) + 1e-6) for x in ranks]
+assert np.allclose(np.hstack(right), rms_norm(flat, np.ones(24)), rtol=0, atol=1e-12)
+alone = [rms_norm(x, np.ones(8)) for x in ranks]  # without the sum: a norm per head
+times = [np.linalg.norm(x) / np.linalg.norm(y) for x, y in zip(alone, right, strict=True)]
+print("without the sum, queries are too long by", np.round(times, 1).tolist())
+assert not np.allclose(alone, right, rtol=0.2, atol=0)
+
+# %% [markdown]
+# Without the sum, ranks of one head take means per head, as Qwen 3 does. Up to the gain, all heads' queries become equally
+# long. A closed [proposal](https://github.com/vllm-project/vllm/pull/39298) for vLLM called MiniMax-M2's sum unnecessary,
+# and exllamav3 [added it](https://github.com/turboderp-org/exllamav3/pull/141). vllm-metal took means per head in OLMo 3,
+# where [the gain did not fit](https://github.com/vllm-project/vllm-metal/issues/691).
+#
+# ### QK-norm and long contexts
+#
+# With a norm per head, gains $g^q$ and $g^k$ and the scale $1/\sqrt K$, no score exceeds a bound:
+#
+# $$|s_{ij}|\le\sqrt K\;\max_c|g^q_c|\;\max_c|g^k_c|$$
+
+# %%
+for gains in np.random.default_rng(8).uniform(-1, 1, (50, 2, 64)):
+    gains[:, 3] = 1, 2  # both are largest at component 3
+    x = np.vstack([rng.standard_normal((9, 64)), np.eye(64)[3]])
+    q, k = (rope(rms_norm(x, gain), np.arange(10)) for gain in gains)
+    bound = 8 * np.prod(np.abs(gains).max(axis=1))  # the last token reaches it
+    assert np.isclose(np.abs(q @ k.T).max() / 8, bound, rtol=1e-4, atol=0)
+for gain in (1, 1.5):
+    row = [[8 * gain**2, *np.zeros(128_000)]]  # the best key against others that score 0
+    print(f"gains {gain}: weight {attend(row, np.ones((128_001, 1)))[1].max():.3f}")
+
+# %% [markdown]
+# Without gains, at $K=64$, the best key gets 0.023 of the weight beside 128,000 keys that score 0. Yang et al. (2025,
+# [arXiv:2501.18795](https://arxiv.org/abs/2501.18795)) compare three models of 8B. We know sections 2.2 and 3 from
+# quotations: the one with QK-norm was the worst at finding a sentence among 65k tokens. Its weights were flatter, with less
+# on the first ten tokens. Their hybrid has no QK-norm, nor has Cohere 2. But QK-norm does not exclude sinks. Gemma 3 270M
+# has [both](82_real_cache.ipynb#entropy-by-length-in-a-trained-head):
+
+# %%
+from pe_numpy.book.trained import results
+
+on_bos = [x for (row, _), x in results("entropy_by_length").items() if "1150 tokens, weight" in row]
+print(f"weight on <bos>, 3 global layers, 3 texts: {min(on_bos):.2f} to {max(on_bos):.2f}")
+assert len(on_bos) == 9 and min(on_bos) > 0.1
 
 # %% [markdown]
 # ## The base of each layer: local and global layers
 #
-# In a short window slow pairs barely rotate. In a long sequence they must tell large distances from larger ones
-# ([chapter 50](50_scaling.ipynb)). So Gemma 3 gives its layers two sets of frequencies: five **local** layers with base
-# 10,000, then a **global** one with base $10^6$, whose frequencies the larger models also divide by 8. In ModernBERT the
-# first layer and every third after it are global. Others leave RoPE out of some layers. The cell prints twelve layers of
-# six models, as `rope_from_config` reads them where a file says nothing. These are the defaults of transformers, which
-# the files of single models may change:
+# In a short window slow pairs barely rotate. In a long sequence they must tell large distances apart
+# ([chapter 50](50_scaling.ipynb)). So Gemma 3 gives five **local** layers base 10,000, then a **global** one base $10^6$,
+# with frequencies that the larger models also divide by 8. In ModernBERT the first layer and every third after it are
+# global. Others leave RoPE out of some layers. The cell prints twelve layers of six models, as `rope_from_config` reads
+# transformers' defaults, which the files of single models may change:
 
 # %%
 types = {"LLaMA": "llama", "Gemma 3": "gemma3_text", "ModernBERT": "modernbert",
@@ -259,8 +320,7 @@ plots.layers_of_models(bases)
 plt.show()
 
 # %% [markdown]
-# The windows belong to the masks ([chapter 12](12_attention_blocks.ipynb)): a local layer of Gemma 3 attends to
-# distances $0 \le i-j < w$.
+# Windows are masks ([chapter 12](12_attention_blocks.ipynb#sliding-window-attention-off-by-one)).
 #
 # *A common mistake* is to use one factor for all layers. Gemma 3's 4B model says
 # `"rope_scaling": {"rope_type": "linear", "factor": 8.0}`, and means only the global layers. llama.cpp was reported to
@@ -279,30 +339,13 @@ assert np.allclose(wide, 1e6 ** (-np.arange(128) / 128) / 8, rtol=1e-13, atol=0)
 assert all(rope_from_config(gemma3, layer).frequencies[0] == 1 for layer in range(5))
 
 # %% [markdown]
-# A test model with two layers does not reveal the second mistake, because the first global layer is number 5.
-#
 # ### Layers without RoPE
 #
 # In Llama 4, SmolLM3, Cohere 2, and EXAONE 4 with windows, every fourth layer has no encoding. It still gets rough
 # positions from its causal mask, and has no longest distance. The layers with RoPE tell near from far.
-# What would Gemma 3 270M lose if its three global layers had no encoding? It was not trained so. On
-# three texts little, but most of its skill to copy random words is lost ([chapter
-# 81](81_real_rope.ipynb#local-and-global-layers-a-mean-loss-hides-a-skill)):
-
-# %%
-from pe_numpy.book.trained import changes, results
-
-for where in ("local", "global"):
-    text, copies = changes("kinds", f"{where}: no rotation"), results("copying")
-    copied = [copies[f"{where}: no rotation", f"seed {n}"] for n in range(3)]
-    print(f"no rotation in {where:6} layers: text", *(f"{x:+.1f}" for x in text), end=", ")
-    print("loss of copied words", *(f"{x:.0f}" for x in copied))
-    assert (max(text) < 0.25) == (where == "global") and min(copied) > 6
-own = [copies["as it is", f"seed {n}"] for n in range(3)]
-print("as trained, loss of copied words", *(f"{x:.1f}" for x in own))
-assert max(own) < 0.5
-
-# %% [markdown]
+# Without an encoding in its three global layers, Gemma 3 270M loses little on three texts, but most of its skill to copy
+# random words ([chapter 81](81_real_rope.ipynb#local-and-global-layers-a-mean-loss-hides-a-skill)). It was not trained so.
+#
 # Llama 4 multiplies the queries of the layers without RoPE with a temperature that grows with the
 # position: `attention_temperature` ([chapter 51](51_extrapolation.ipynb)).
 #
@@ -315,38 +358,14 @@ print([base_of(listed, layer) for layer in range(8)])
 assert [base_of(listed, n) for n in range(8)] == [base_of(configs["Llama 4"], n) for n in range(8)]
 
 # %% [markdown]
-# In this book's `Model` ([chapter 62](62_model.ipynb)) such a pattern is a tuple, of encodings or of masks. The layers take
-# its entries in turn, again and again. Here is a small Cohere 2: a window of 4 instead of 4096, and four query heads that
-# share two KV heads ([chapter 44](44_fewer_keys.ipynb)). Llama 4 would have `Tempered()` for `Encoding()` and
-# `Chunk` for `Window`. **Predict**: token 0 changes. Which of 16 positions change through four windows, and which through
-# three windows and a full layer?
-
-# %% fold="output"
-from pe_numpy.transformer.encodings import Encoding, Rope
-
-pattern = tuple(Rope() if use else Encoding() for use in listed["no_rope_layers"][:4])
-text = rng.integers(0, 11, (1, 16))
-other = text.copy()
-other[0, 0] = (text[0, 0] + 1) % 11
-near, sizes = Window(4), Sizes(11, 16, 32, n_layers=4, n_kv_heads=2)
-for windows, last in ((4, 12), (3, 15)):
-    model = Model(4, pattern, near if windows == 4 else (near, near, near, Causal()))
-    params = init_params(sizes, model, rng)
-    change = decode(params, model, text) - decode(params, model, other)  # (1, 16, 11)
-    heard = np.flatnonzero(np.abs(change).max(axis=(0, 2)))
-    print(f"{windows} windows of 4: heard at", heard.tolist())
-    assert heard.tolist() == list(range(last + 1))
-assert params["decoder"]["layers"]["3"]["attention"]["W_k"].shape == (16, 8)
-
-# %% [markdown]
-# Each window carries the change over three tokens, and four windows carry it over twelve. The full layer carries it to
-# all later ones.
+# In this book's `Model` ([chapter 62](62_model.ipynb)) such a pattern is a tuple of encodings, `(Rope(), Rope(), Rope(),
+# Encoding())`, or of masks, `(Window(4096),) * 3 + (Causal(),)`. The layers take its entries in turn, again and again. These
+# two together are Cohere 2. Llama 4 has `Tempered()` for `Encoding()` and `Chunk` for `Window`.
 #
 # ## From config.json to RoPE functions
 #
-# A configuration is a dictionary, `config.json`. Its config keys for RoPE have two spellings. The old one has the base on
-# top and the rest in `rope_scaling`. The new one has everything in `rope_parameters`, or one such dictionary for each of
-# the `layer_types`. `rope_from_config(config, layer, length)` reads both. It returns frequencies, the factor of queries and
+# In `config.json` the config keys for RoPE have two spellings. The old one has the base on top and the rest in
+# `rope_scaling`. The new one has everything in `rope_parameters`, or one such dictionary for each of the `layer_types`. `rope_from_config(config, layer, length)` reads both. It returns frequencies, the factor of queries and
 # keys, the layout and a factor of the scores.
 
 # %%
@@ -388,29 +407,15 @@ assert rope_from_config(nested, 1).frequencies[0] == 1
 # | `sliding_window`, `attention_chunk_size` | `window_mask`, `chunk_mask`; `mask=Window(w)` and `Chunk(c)` of `Model` |
 # | `num_key_value_heads` | `n_kv_heads` of `Sizes` |
 # | `attn_temperature_tuning`, `floor_scale`, `attn_scale` (Llama 4) | `attention_temperature`; `Tempered` |
-# | `use_qk_norm` (Llama 4, GLM-4.5), no config key in Qwen 3, Gemma 3, HunYuan, OLMo 2 | `rms_norm`, after `rope` in Llama 4 (no gain, where RoPE is used) and HunYuan, else before |
+# | `use_qk_norm` (Llama 4, GLM-4.5, Cohere), no config key in Qwen 3, Gemma 3, HunYuan, OLMo 2 | `rms_norm` ([order](#qk-norm-before-or-after-rope)) |
 # | `query_pre_attn_scalar` (Gemma 2 and 3) | its square root instead of $\sqrt K$; Gemma 4 has 1, without a config key |
 #
 # `mrope_section` counts pairs among those that *rotate*. GLM-4V rotates half of 128 components, Qwen3.5 a quarter of
 # 256, and both deal 32 pairs out to time, row and column. Mind the word *interleaved*: in `mrope_interleaved` it refers to
-# the axes, in a layout to the components, and these two models have opposite answers to both.
-
-# %%
-dealt = {}
-for model, width, fraction in (("glm4v_text", 128, 1 / 2), ("qwen3_5_text", 256, 1 / 4)):
-    config = {"model_type": model, "head_dim": width, "partial_rotary_factor": fraction}
-    f, _, layout, _ = rope_from_config(config)
-    dealt[model] = "".join("trc"[a] for a in f.argmax(axis=0))
-    print(f"{model:12} {f.shape} {layout:11} {dealt[model]}")
-    assert np.allclose(f.sum(axis=0), rope_frequencies(64), rtol=1e-14, atol=0)
-    assert ((f > 0).sum(axis=0) == 1).all()  # each pair has one axis
-assert dealt["glm4v_text"] == "t" * 8 + "r" * 12 + "c" * 12
-assert dealt["qwen3_5_text"] == ("trc" * 11)[:32]
-assert np.allclose(f, mrope_frequencies((11, 11, 10), interleaved=True), rtol=1e-14, atol=0)
-
-# %% [markdown]
-# The five scaling formulas are in [chapter 50](50_scaling.ipynb). The function gives them the layer's parameters
-# and width:
+# the axes, in a layout to the components, and these two models have opposite answers to both
+# ([chapter 43](43_rope_grid.ipynb#a-common-mistake-two-meanings-of-interleaved-in-m-rope)).
+#
+# The function gives the five scaling formulas of [chapter 50](50_scaling.ipynb) the layer's parameters and width:
 
 # %% fold="output"
 show_source(rope_from_config)
@@ -418,19 +423,10 @@ show_source(rope_from_config)
 # %% [markdown]
 # ### Factors of queries, keys and scores (second reading)
 #
-# DeepSeek-V3 has a separate factor for its scores:
-
-# %%
-deepseek = {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_theta": 1e4,
-            "rope_scaling": {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096,
-                             "mscale": 1.0, "mscale_all_dim": 1.0}}  # fmt: skip
-found = rope_from_config(deepseek)
-print(found.frequencies.shape, found.attention_factor, found.layout, round(found.score_factor, 6))
-assert np.isclose(found.score_factor, (0.1 * np.log(40) + 1) ** 2, rtol=1e-14, atol=0)
-
-# %% [markdown]
-# To use all four results, take a small Phi-4-mini: three quarters of the components rotate, with LongRoPE (a list of
-# divisors for short sequences, one for long ones) and its factor $a$.
+# DeepSeek-V3 has a separate factor for its scores ([chapter
+# 50](50_scaling.ipynb#deepseeks-mscale-and-mscale_all_dim-second-reading)). To use all four results, take a small
+# Phi-4-mini. Three quarters of the components rotate, with LongRoPE (a list of divisors for short sequences, one for long
+# ones) and its factor $a$.
 
 # %%
 phi = {"model_type": "phi3", "head_dim": 8, "partial_rotary_factor": 0.75, "rope_theta": 1e4,
@@ -468,28 +464,15 @@ for i, j in ((8, 8), (8, 3), (0, 5)):  # by hand, pair by pair
 
 # %% [markdown]
 # *A common mistake* is to multiply all components by $a$. For proportional RoPE that is right, since its zeros count as
-# rotated. Here it is not. Another mistake is to forget $a$, as code does that takes only the frequencies. **Predict**: what
-# does each mistake do to the two parts of a score, when $a^2 = 2$?
-
-# %% fold="output"
-plain = scores_of(q, k, found._replace(attention_factor=1.0))
-rest = q[:, 6:] @ k[:, 6:].T / np.sqrt(8)  # the part of the score that is not rotated
-for name, wrong in {"a forgotten": plain, "a on everything": a2 * plain}.items():
-    print(f"{name:16} off by {np.abs(wrong - mine).max():.2f}; scores have {mine.std():.2f}")
-assert np.allclose(plain - rest, (mine - rest) / a2, rtol=0, atol=1e-12)  # rotated: half
-assert np.allclose(a2 * plain - mine, (a2 - 1) * rest, rtol=0, atol=1e-12)  # content: twice
-
-# %% [markdown]
-# Without $a$ the rotated part counts half of what it should. With $a$ on everything the other part counts twice.
+# rotated. Here the content would count $a^2 = 2$ times. Code that takes only the frequencies forgets $a$.
 #
-# If the RoPE parameters contain a config key that the function doesn't know, it refuses and names the key: a wrong guess
-# would be fluent and wrong. About a model's code it knows only what the lists in its module say. For any other model, look
-# up what its code does beyond the configuration.
+# A config key that the function doesn't know is refused by name: a wrong guess would be fluent and wrong. About a model's
+# code it knows only what the lists in its module say. For any other model, look up what its code does beyond the
+# configuration.
 
 # %%
 for config in (
     {**old, "rope_scaling": {"type": "dynamic", "factor": 2, "alpha": 1000.0}},
-    {**old, "rope_scaling": {"type": "axial"}},
     {"head_dim": 8, "model_type": "unknown"},
     phi,
 ):
@@ -497,6 +480,65 @@ for config in (
         rope_from_config(config)
     except ValueError as error:
         print(error)
+
+# %% [markdown]
+# ### gpt-oss: YaRN in windowed layers (second reading)
+#
+# [gpt-oss](https://github.com/openai/gpt-oss/blob/7b58334/gpt_oss/torch/model.py) has 64 query heads and 8 KV heads, no
+# QK-norm, [a learned sink](12_attention_blocks.ipynb#learned-attention-sinks) per head, a window of 128 in even layers, and
+# [YaRN](50_scaling.ipynb#yarns-ramp-paper-and-code) in all. **Predict**: how far do the pairs that YaRN divides by 32
+# rotate within a window?
+
+# %% fold="output"
+gpt_oss = {"model_type": "gpt_oss", "head_dim": 64, "rope_theta": 150_000,
+           "layer_types": ["sliding_attention", "full_attention"] * 12, "rope_scaling": {
+               "rope_type": "yarn", "factor": 32, "original_max_position_embeddings": 4096,
+               "beta_fast": 32, "beta_slow": 1, "truncate": False}}  # fmt: skip
+(f, a, layout, _), full = (rope_from_config(gpt_oss, layer) for layer in (0, 1))
+assert np.array_equal(f, full.frequencies)  # YaRN in both kinds of layers
+once = rope_frequencies(64, 150_000)  # without YaRN
+slow = np.isclose(f, once / 32, rtol=1e-9, atol=0)
+for name, of in {"kept": f == once, "between": (f != once) & ~slow, "divided by 32": slow}.items():
+    n = np.flatnonzero(of)
+    print(f"{name:13} pairs {n[0]:2} to {n[-1]:2}, radians in a window: {127 * f[n[0]]:8.4f}",
+          f"(before YaRN {127 * once[n[0]]:8.4f}), in the context: {131_071 * f[n[0]]:9.2f}")  # fmt: skip
+assert [sum(f == once), sum(slow)] == [9, 14] and 131_071 * f[slow].max() < 2 * np.pi
+print(f"{layout} layout, attention factor {a:.4f}")
+
+# %% [markdown]
+# These 14 pairs rotate by at most 0.0049 radians in a window, where they barely depend on the distance. Even at position
+# 131,071 none has completed a turn. A window needs no longer context: `Olmo3Config` and Gemma 3 scale only full layers. In
+# gpt-oss the attention factor also sharpens windowed layers.
+
+# %% [markdown]
+# ### Gated attention and sinks: Qwen3-Next (second reading)
+#
+# Weights sum to 1, so a head outputs a mean of values even if no key matters. Three things let it output almost 0: a sink
+# token with the value 0, a learned sink $\alpha$ in the softmax (gpt-oss), or a gate. **Gated attention** (Qiu et al. 2025,
+# [arXiv:2505.06708](https://arxiv.org/abs/2505.06708)) multiplies each head's output by a sigmoid, which mitigates
+# attention sinks, its abstract says. In
+# [Qwen3-Next](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/qwen3_next/modular_qwen3_next.py)
+# `q_proj` also makes the gate, a number per component. These layers, one in four, have QK-norm and rotate a quarter of
+# 256 components. The others are [gated DeltaNet](39_recurrence.ipynb). With $\lambda=\log\sum_j e^{s_j}$ and $\bar o$ for
+# plain attention, all three agree at one gate:
+#
+# $$\frac{e^{\alpha}\cdot 0+\sum_j e^{s_j}v_j}{e^{\alpha}+\sum_j e^{s_j}} = \sigma(\lambda-\alpha)\,\bar o$$
+
+# %%
+s, v = rng.standard_normal((1, 6)), 1 + rng.random((6, 4))  # no value is near 0
+(plain, weights), lam = attend(s, v), np.log(np.exp(s).sum())
+assert np.isclose(weights.sum(), 1, rtol=0, atol=1e-12)
+for alpha in (0.0, 20.0):
+    token = attend([[*s[0], alpha]], np.vstack([v, np.zeros(4)]))[0]
+    sink = attend(s[None], v, sink=[alpha])[0][0]
+    gate = 1 / (1 + np.exp(alpha - lam))
+    assert np.allclose([token, sink], gate * plain, rtol=0, atol=1e-12)
+    print(f"alpha {alpha:2.0f}: gate {gate:.1e}, largest output {token.max():.1e}")
+
+# %% [markdown]
+# They differ in what opens them. Scores decide about a sink, for all components alike. The query's token decides about each
+# component of a gate. A sink token also needs a place in the cache, a window that keeps it, and the value 0, which
+# [Gemma's has not](82_real_cache.ipynb#the-sinks-value-vector-is-the-shortest).
 
 # %% [markdown]
 # ### Where transformers reads a configuration differently (second reading)
@@ -525,9 +567,9 @@ for config in (
 # - **Which layout does a model have?** In Hugging Face's code half, $c$ with $c+n$, but GPT-J, Cohere, GLM-4 (not GLM-4.5),
 #   Llama 4 and DeepSeek interleave. So do Meta's files of LLaMA. The configuration seldom says.
 #   [Table of layouts](#interleaved-or-half-layout-which-model-has-which).
-# - **Is QK-norm before or after RoPE?** Before in Qwen 3 and Gemma 3, whose gain must be permuted. Without
-#   a gain (Llama 4 Scout) the order makes no difference. With a gain afterwards (HunYuan) scores depend on more than the
-#   distance. [QK-norm](#qk-norm-before-or-after-rope).
+# - **Is QK-norm before or after RoPE, and over what?** Per head before RoPE in Qwen 3 and Gemma 3. Over the whole projection
+#   in OLMo 2 and MiniMax-M2. After RoPE in HunYuan and Llama 4 Scout. A gain is reordered with the rows.
+#   [QK-norm](#qk-norm-before-or-after-rope).
 # - **Which test finds a wrong RoPE?** Compare scores at a distance, because at distance 0 wrong partners, bases and layouts
 #   agree. Compare layer by layer, with a model that has each kind of layer.
 #   [Wrong partners](#partial-rope-and-proportional-rope-p-rope),
@@ -641,15 +683,12 @@ for config in (
 # | proportional | global layers of Gemma 4 (1/4) and LFM3 (1/2) | same | same | partial RoPE with base $b^p$: no slow pairs |
 # | two bases | Gemma 3 and 4, ModernBERT | same; a local layer of a decoder needs only its last $w$ keys | two tables of angles | short and long range, each with its own frequencies |
 # | none in every fourth | Llama 4, SmolLM3, Cohere 2, EXAONE 4 with windows | same | less | no longest distance |
-# | QK-norm | Qwen 3 and Gemma 3 (before, gain), OLMo 2 (all heads together), HunYuan (after, gain), Llama 4 Scout (after, no gain) | a gain | two norms per layer | permute the gain with the weights |
 #
-# - **Give lengths**: `dynamic` and `longrope` have no frequencies without one.
 # - DeepSeek-V4 rotates the *last* 64 of 512 components, and the function refuses it.
 #
 # ## Further reading
 #
 # - Barbero et al. 2024, p-RoPE, [arXiv:2410.06205](https://arxiv.org/abs/2410.06205).
-# - The mix of Cohere 2, windows with RoPE and full layers without: [arXiv:2501.18795](https://arxiv.org/abs/2501.18795).
 # - transformers,
 #   [`modeling_rope_utils.py`](https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/modeling_rope_utils.py),
 #   and [google-deepmind/gemma](https://github.com/google-deepmind/gemma/tree/7691fd4).
