@@ -642,8 +642,8 @@ plt.show()
 #
 # So far only the encoding mattered. The task does, too. **RASP-L** (Zhou et al. 2023) is a small language for
 # what a Transformer computes. Its authors' conjecture (abstract): a model tends to generalise in length
-# if a *short* program in it solves the task at all lengths. For **C-RASP** Huang et al. 2024 prove
-# it of an idealised training with absolute positions (abstract). Two tasks of [chapter
+# if a *short* program in it solves the task at all lengths. Huang et al. 2024 prove for an idealised training with learned
+# absolute positions that many tasks do (abstract). Their language **C-RASP** counts. Two tasks of [chapter
 # 71](71_study.ipynb#diagnostic-tasks-exact-distance-and-needle-in-a-haystack) need one selection each: the *needle* selects by
 # content, the *offset* the token three back. Models of one layer, trained on 32 tokens, tested on 256:
 
