@@ -213,7 +213,7 @@ s.rope = s.rope._replace(layout="interleaved")
 for layer in layers:
     for name, heads in (("W_q", s.H), ("W_k", s.G)):  # our matrices have heads in their columns
         layer[name] = rope_convert_weights(layer[name].T, heads, "interleaved").T
-print("gain left as it was: off by", np.abs(other.logits(ids) - half.logits(ids)).max().round(1))
+print("gain as it was: off by", np.abs(other.logits(ids) - half.logits(ids)).max().round(1))
 for layer in layers:
     for name in ("norm_q", "norm_k"):
         layer[name] = rope_convert_weights(layer[name], 1, "interleaved")
@@ -254,7 +254,7 @@ print("without the sum, queries are too long by", np.round(times, 1).tolist())
 assert not np.allclose(alone, right, rtol=0.2, atol=0)
 
 # %% [markdown]
-# Without the sum, ranks of one head take means per head, as Qwen 3 does. Up to the gain, all heads' queries become equally
+# Without the sum, ranks of one head take means per head, as Qwen 3 does. Before the gain, all heads' queries are equally
 # long. A closed [proposal](https://github.com/vllm-project/vllm/pull/39298) for vLLM called MiniMax-M2's sum unnecessary,
 # and exllamav3 [added it](https://github.com/turboderp-org/exllamav3/pull/141). vllm-metal took means per head in OLMo 3,
 # where [the gain did not fit](https://github.com/vllm-project/vllm-metal/issues/691).
@@ -536,9 +536,9 @@ for alpha in (0.0, 20.0):
     print(f"alpha {alpha:2.0f}: gate {gate:.1e}, largest output {token.max():.1e}")
 
 # %% [markdown]
-# They differ in what opens them. Scores decide about a sink, for all components alike. The query's token decides about each
-# component of a gate. A sink token also needs a place in the cache, a window that keeps it, and the value 0, which
-# [Gemma's has not](82_real_cache.ipynb#the-sinks-value-vector-is-the-shortest).
+# The scores decide about a sink, for all components alike. The query's token decides about each component of a gate. A
+# sink token also needs a place in the cache, a window that keeps it, and the value 0, which [Gemma's has
+# not](82_real_cache.ipynb#the-sinks-value-vector-is-the-shortest).
 
 # %% [markdown]
 # ### Where transformers reads a configuration differently (second reading)
