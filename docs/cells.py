@@ -1,19 +1,21 @@
 """What a live page does with a cell: run it as a notebook does, and hand on what it shows.
 
 It runs inside the browser, and needs nothing beside Python; figures need matplotlib. What a cell
-shows goes to `emit(kind, data)` as soon as it is there: "text", "html", "figure" (a PNG as base64)
-or "error".
+shows goes to `emit(kind, data)` as soon as it is there: "text", "html", "figure" (a PNG as base64),
+"held" (which assertions held), "wrong" (the line that failed, in a few words) or "error".
 """
 
 from __future__ import annotations
 
 import ast
 import base64
+import builtins
 import copy
 import io
 import json
 import linecache
 import os
+import reprlib
 import sys
 import time
 import traceback
@@ -27,6 +29,9 @@ HOME = os.getcwd()  # the folder of the chapters
 _calls: dict[str, Any] = {}
 _before: dict[int, dict[str, Any]] = {}  # the names before each cell that ran
 _emit: Emit = lambda kind, data: None  # noqa: E731
+_held: set[tuple[str, int]] = set()  # cell and line of each assertion that held in this run
+_asserts: set[int] = set()  # lines of the assertions in the cell that runs
+builtins.__held__ = lambda file, line: _held.add((file, line))  # type: ignore[attr-defined]
 
 
 class Printed(io.TextIOBase):
@@ -91,6 +96,8 @@ def run(code: str, number: int, emit: Emit) -> bool:
     # Kept, so that an error shows its line and `inspect` finds the source of a function.
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     done = True
+    _held.clear()
+    _asserts.clear()
     with redirect_stdout(_printed), redirect_stderr(_printed):
         try:
             value = execute(code, file, names)
@@ -101,9 +108,14 @@ def run(code: str, number: int, emit: Emit) -> bool:
             done = False
             show()
             _printed.flush()
+            line, words = verdict(error)
+            _emit("wrong", json.dumps({"line": line, "words": words}))
             _emit("error", explain(error))
         show()
         _printed.flush()
+        held = sorted(f"{of}, line {line}" for of, line in _held)
+        if held or _asserts:
+            _emit("held", json.dumps({"held": held, "all": len(_asserts)}))
     return done
 
 
@@ -124,12 +136,84 @@ def kept(value: Any) -> Any:
 
 def execute(code: str, file: str, names: dict[str, Any]) -> Any:
     """Execute statements; return the value of the last one if it is an expression."""
-    tree = ast.parse(code, file)
+    tree = Noted(file).visit(ast.parse(code, file))
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
     exec(compile(tree, file, "exec"), names)
     return eval(compile(last, file, "eval"), names) if last is not None else None
+
+
+class Noted(ast.NodeTransformer):
+    """Let each assertion be noted when it has held."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
+        """`assert x` becomes `assert x; __held__(cell, line)`."""
+        _asserts.add(node.lineno)
+        note = ast.parse(f"__held__({self.file!r}, {node.lineno})").body[0]
+        for part in ast.walk(note):
+            ast.copy_location(part, node)
+        return [node, note]
+
+
+def verdict(error: BaseException) -> tuple[int, str]:
+    """Say in which line of the cell an error arose, and what was false there."""
+    if isinstance(error, SyntaxError):
+        return error.lineno or 0, f"SyntaxError: {error.msg}"
+    frames = [(trace.f_code.co_filename, line, trace) for trace, line in _frames(error)]
+    own = [frame for frame in frames if frame[0].startswith("<cell")]
+    if not own:
+        return 0, _first(error)
+    file, line, frame = own[-1]
+    if not isinstance(error, AssertionError):
+        return line, f"{type(error).__name__}: {_first(error)}"
+    code = "".join(linecache.getlines(file))
+    wrong = [
+        node
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Assert) and node.lineno <= line <= (node.end_lineno or line)
+    ]
+    if not wrong or frames[-1] != own[-1]:  # a function of a library asserts
+        return line, _first(error)
+    return wrong[-1].lineno, _sides(wrong[-1].test, frame) or _first(error) or "it is false"
+
+
+def _frames(error: BaseException) -> Any:
+    return traceback.walk_tb(error.__traceback__)
+
+
+def _first(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+
+
+def _sides(test: ast.expr, frame: types.FrameType) -> str:
+    """What stands left and right of a comparison, computed again where it failed."""
+    pair: list[ast.expr] = []
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        pair = [test.left, test.comparators[0]]
+    elif isinstance(test, ast.Call) and len(test.args) > 1:
+        name = ast.unparse(test.func).rpartition(".")[2]
+        pair = test.args[:2] if name in ("allclose", "array_equal", "isclose") else []
+    try:
+        left, right = [
+            eval(ast.unparse(side), frame.f_globals, dict(frame.f_locals)) for side in pair
+        ]
+        return f"left {short(left)}, right {short(right)}"
+    except Exception:
+        return ""
+
+
+def short(value: Any) -> str:
+    """Return a value in one short line."""
+    shape = getattr(value, "shape", ())
+    if shape and value.size > 6:
+        return f"an array of shape {shape}"
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return f"{value:.6g}" if isinstance(value, float) else reprlib.repr(value)
 
 
 def display(value: Any) -> None:

@@ -68,6 +68,7 @@ addEventListener("DOMContentLoaded", () => {
         }
         event.preventDefault();
       });
+      area.addEventListener("input", () => area.classList.remove("live-wrong"));
       this.area = area;
       this.pre.hidden = true;
       this.pre.after(area);
@@ -87,8 +88,10 @@ addEventListener("DOMContentLoaded", () => {
       this.pre.hidden = this.edit.hidden = false;
       if (this.held) this.output.replaceChildren(...this.held);
       if (this.made) this.output.remove();
-      this.held = this.made = this.output = undefined;
+      this.held = this.made = this.output = this.result = undefined;
       this.reset_.hidden = true;
+      this.mark();
+      this.box.classList.remove("live-old");
       this.say(changed ? "as in the book; the next run uses this code again" : "");
       this.play.focus();
     }
@@ -104,6 +107,25 @@ addEventListener("DOMContentLoaded", () => {
       if (kind === "text") this.result.text += data;
       if (kind === "figure") this.result.figures += 1;
       if (kind === "error") this.result.error = data;
+      if (kind === "wrong") this.result.wrong = JSON.parse(data);
+      if (kind === "held") Object.assign(this.result, JSON.parse(data));
+    }
+
+    // What its assertions said, in a few words.
+    get verdict() {
+      const { wrong, held } = this.result ?? {};
+      if (!held) return "";
+      if (wrong) return `✗ ${wrong.line ? `line ${wrong.line}: ` : ""}${wrong.words}`;
+      const own = held.filter((place) => place.startsWith(`<cell ${this.number}>`)).length;
+      return own ? `✓ ${own === 1 ? "1 assertion holds" : `${own} assertions hold`}` : "";
+    }
+
+    // Mark the line that failed.
+    mark() {
+      for (const code of [this.pre, this.area]) {
+        code?.classList.toggle("live-wrong", Boolean(this.result?.wrong?.line));
+        code?.style.setProperty("--line", this.result?.wrong?.line ?? 0);
+      }
     }
 
     // Clear the place where output goes; the book's own is kept for `reset`.
@@ -144,7 +166,7 @@ addEventListener("DOMContentLoaded", () => {
           again.textContent = script.textContent;
           script.replaceWith(again);
         }
-      } else {
+      } else if (kind === "error") {
         const failed = /^AssertionError/m.test(data);
         const box = this.add("output live-error");
         box.append(make("p", "", failed ? "An assertion failed." : "The cell stopped with an error."));
@@ -178,8 +200,32 @@ addEventListener("DOMContentLoaded", () => {
       const words = cell.seconds >= LONG ? [lasting(cell.seconds)] : [];
       if (first >= LONG) words.push(`${lasting(first)} for the cells above`);
       const takes = words.length ? `takes ${words.join(", and ")}` : "";
-      cell.say([takes, cell.note].filter(Boolean).join("; "));
+      const old = cell.box.matches(".live-old") ? "ran before a cell above was changed: run it again" : "";
+      cell.say([old || cell.verdict, takes, cell.note].filter(Boolean).join("; "));
     }
+  };
+
+  // What the cells below have shown came from names that are no more.
+  const age = (n) => {
+    for (const cell of cells.slice(n)) {
+      if (!cell.result) continue;
+      cell.box.classList.add("live-old");
+    }
+  };
+
+  // At the end: how many assertions of the chapter held, of those that can hold in a page.
+  const end = make("p", "live-end");
+  end.setAttribute("role", "status");
+  const conclude = () => {
+    if (ran.length < cells.length || cells.some((cell) => cell.box.matches(".live-old"))) {
+      end.textContent = "";
+      return;
+    }
+    const able = cells.filter((cell) => !cell.note);
+    const all = able.reduce((sum, cell) => sum + cell.result.all, 0);
+    const held = new Set(cells.flatMap((cell) => cell.result.held)); // some by a cell further down
+    const own = [...held].filter((place) => able.some((cell) => place.startsWith(`<cell ${cell.number}>`)));
+    end.textContent = `${own.length} of the ${all} assertions that can run here held.`;
   };
 
   // Run a cell and show what it gives. One above that shows what the book shows is left alone.
@@ -187,7 +233,7 @@ addEventListener("DOMContentLoaded", () => {
     const book = cells.slice(0, cell.number).every((one) => one.code === one.committed);
     const quiet = book && !asked && !cell.held;
     const parts = [];
-    cell.result = { text: "", figures: 0, error: null };
+    cell.result = { text: "", figures: 0, error: null, wrong: null, held: [], all: 0 };
     if (!quiet) cell.clear();
     if (asked) cell.output.closest("details")?.setAttribute("open", "");
     const part = (one) => {
@@ -200,6 +246,8 @@ addEventListener("DOMContentLoaded", () => {
       cell.clear();
       for (const one of parts) cell.show(one);
     }
+    cell.mark();
+    cell.box.classList.remove("live-old");
     return error;
   };
 
@@ -219,13 +267,15 @@ addEventListener("DOMContentLoaded", () => {
         const one = cells[n];
         const long = one.seconds >= LONG ? `, ${lasting(one.seconds)}` : "";
         cell.say(one === cell ? `running${long} …` : `running cell ${n + 1} of ${cell.number}${long} …`);
+        if (ran[n] !== undefined && ran[n] !== one.code) age(n + 1);
         ran.length = n;
         const error = await show(one, one === cell);
         if (error && one !== cell) words = `cell ${n + 1}, above, stopped with an error`;
         if (error && one.code !== one.committed) break;
         ran[n] = one.code; // the book's own code may fail here alone (see its note): go on
       }
-      words ||= cell.note || `ran in ${((performance.now() - start) / 1000).toFixed(1)} s`;
+      const took = `ran in ${((performance.now() - start) / 1000).toFixed(1)} s`;
+      words ||= [cell.verdict, cell.note || took].filter(Boolean).join(" · ");
     } catch (error) {
       const why = error.message === "stopped" ? "stopped" : `Python ended (${error.message})`;
       words = `${why}: all names are gone, and the next run begins with the cells above`;
@@ -237,6 +287,7 @@ addEventListener("DOMContentLoaded", () => {
     cell.play.setAttribute("aria-label", `Run cell ${cell.number}`);
     foretell();
     cell.say(words);
+    conclude();
     dispatchEvent(new Event("resize")); // what is wide is marked: see `book.js`
   };
 
@@ -245,5 +296,6 @@ addEventListener("DOMContentLoaded", () => {
     .filter((box) => box.querySelector(".cell_input pre"))
     .map((box, index) => new Cell(box, index));
   peLive.cells = cells;
+  cells.at(-1)?.input.querySelector(".live").after(end);
   foretell();
 });

@@ -177,11 +177,47 @@ def test_the_last_expression_is_shown_as_ipython_does(cell):
 def test_an_error_shows_the_line_of_the_cell_alone(cell):
     text, shown = cell("print('before')\nassert 1 == 2, 'not so'", 7)
     assert text == "before\n"
-    [(kind, trace)] = shown
+    _, (kind, trace), _ = shown
     assert kind == "error" and trace.endswith("AssertionError: not so")
     assert 'File "<cell 7>", line 2' in trace and "assert 1 == 2" in trace
     assert "cells.py" not in trace
-    assert cell("def f(:")[1][0][1].endswith("SyntaxError: invalid syntax")
+    assert cell("def f(:")[1][1][1].endswith("SyntaxError: invalid syntax")
+
+
+def test_assertions_that_held_are_named_by_cell_and_line(cell):
+    code = "def f(x):\n    assert x > 0, 'small'\n    return x\nassert True\nif f(1) == 2:\n    assert 1"
+    _, [(_, told)] = cell(code, 3)
+    first, second = "<cell 3>, line 2", "<cell 3>, line 4"
+    assert json.loads(told) == {"held": [first, second], "all": 3}, "the last was not reached"
+    code = "assert f(2) == 2; assert all(x for x in [1])\nfor n in range(3):\n    assert n < 2"
+    kind, told = cell(code, 4)[1][-1]
+    assert kind == "held"
+    held = [first, "<cell 4>, line 1", "<cell 4>, line 3"]
+    assert json.loads(told) == {"held": held, "all": 2}
+    assert cell("print(1)", 5) == ("1\n", [])
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        ("x = 3\n\nassert x == 2 + 2", 3, "left 3, right 4"),
+        ("assert (\n    0.1 + 0.2\n    == 0.25\n), 'no'", 1, "left 0.3, right 0.25"),
+        ("import numpy as np\nassert np.allclose([1, 2], 1)", 2, "left [1, 2], right 1"),
+        ("import numpy as np\nassert (np.eye(3) == 1).all()", 2, "it is false"),
+        ("import numpy as np\nassert np.array_equal(np.eye(3), 1)", 2, "left an array of shape (3, 3), right 1"),
+        ("assert not 1, 'not so'", 1, "not so"),
+        ("def f(x):\n    assert x < 1\n\nf(5)", 2, "left 5, right 1"),
+        ("y = [1]\ny[4]", 2, "IndexError: list index out of range"),
+        ("import numpy as np\n\nnp.testing.assert_equal(1, 2)", 3, "Items are not equal:"),
+        ("x = 1\nx = = 2", 2, "SyntaxError: invalid syntax"),
+        ("import pe_numpy\npe_numpy.softmax('a')", 2, "ValueError: softmax: "),
+    ],
+)
+def test_what_failed_is_said_in_a_few_words(cell, code, line, words):
+    (kind, told), (last, _) = [one for one in cell(code, 2)[1] if one[0] != "held"]
+    assert (kind, last) == ("wrong", "error")
+    told = json.loads(told)
+    assert told["line"] == line and told["words"].startswith(words)
 
 
 def test_a_cell_that_runs_again_sees_the_names_before_it(cell):
@@ -190,7 +226,7 @@ def test_a_cell_that_runs_again_sees_the_names_before_it(cell):
     cell("x = 'lost'", 3)
     assert cell("x += 1\nprint(x, rng.integers(10**9))", 2) == first
     assert cell("print(x)", 3) == ("2\n", [])
-    assert cell("x = 5", 1) and "NameError" in cell("rng", 2)[1][0][1]
+    assert cell("x = 5", 1) and "NameError" in cell("rng", 2)[1][-1][1]
 
 
 def test_the_time_of_the_processor_does_not_end_in_a_page(cell, monkeypatch):
