@@ -88,7 +88,8 @@ addEventListener("DOMContentLoaded", () => {
       this.pre.hidden = this.edit.hidden = false;
       if (this.held) this.output.replaceChildren(...this.held);
       if (this.made) this.output.remove();
-      this.held = this.made = this.output = this.result = undefined;
+      this.held = this.made = this.output = undefined;
+      if (changed) this.result = undefined;
       this.reset_.hidden = true;
       this.mark();
       this.box.classList.remove("live-old");

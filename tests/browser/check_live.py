@@ -1,5 +1,6 @@
 """Cells that run in the page: what they print is what the book has printed."""
 
+import ast
 import csv
 import re
 from pathlib import Path
@@ -58,8 +59,22 @@ def test_cells_print_and_draw_live_what_the_book_has_printed(stem, reader):
     run(page, len(committed) - 1)
     results = page.evaluate("peLive.cells.map(c => c.result)")
     for cell, result in zip(committed, results, strict=True):
-        same = result == {"text": printed(cell), "figures": drawn(cell), "error": None}
+        told = {key: result[key] for key in ("text", "figures", "error")}
+        same = told == {"text": printed(cell), "figures": drawn(cell), "error": None}
         assert same == (cell.id not in DIFFERENT), (cell.id, cell.source, printed(cell), result)
+    asserts = [
+        sum(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(cell.source)))
+        for cell in committed
+    ]
+    for n, cell in enumerate(committed):
+        said = page.locator(".live-status").nth(n).text_content()
+        holds = re.match(r"✓ (\d+) assertions? holds?", said)
+        if cell.id not in DIFFERENT:
+            assert bool(holds) == bool(asserts[n]), (cell.source, said)
+    assert sum(asserts) > 20
+    able = sum(n for n, cell in zip(asserts, committed, strict=True) if cell.id not in DIFFERENT)
+    end = f"{able} of the {able} assertions that can run here held."
+    assert page.locator(".live-end").inner_text() == end
     assert not reader.wrong
 
 
@@ -101,9 +116,11 @@ def test_a_cell_is_edited_stopped_and_reset_by_the_keyboard(reader):
     press("Edit cell 2")
     assert page.evaluate("document.activeElement.value") == cells("33_t5")[1].source
     edit_and_run("x = [7.5]\nassert x == 1, 'not so'")
-    ended(" s")
+    ended("✗ line 2: left [7.5], right 1")
     assert cell.locator(".live-error").inner_text().startswith("An assertion failed.")
     assert "line 2" in cell.locator(".live-error").inner_text()
+    marked = code.evaluate("e => [e.matches('.live-wrong'), getComputedStyle(e).backgroundPositionY]")
+    assert marked[0] and marked[1] != "0px", "the second line is marked"
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for scheme in ("light", "dark"):
@@ -147,8 +164,13 @@ def test_a_cell_below_runs_again_when_one_above_was_edited(reader):
     assert texts() == ["first", "2", "last 2"]
     run(page, 1)
     assert texts()[1] == "2", "it sees the names before it"
+    assert page.locator(".live-old").count() == 0, "nothing above the third cell was changed"
     page.evaluate("peLive.cells[0].area.value = 'n = 10'")
+    run(page, 1)
+    assert page.locator("div.cell:has(.live)").nth(2).evaluate("e => e.matches('.live-old')")
+    assert "ran before a cell above" in page.locator(".live-status").nth(2).inner_text()
     run(page, 2)
+    assert page.locator(".live-old").count() == 0
     assert texts() == ["", "11", "last 11"]
     page.evaluate("peLive.cells[0].area.value = 'assert n < 10'")
     assert run(page, 2) == "cell 1, above, stopped with an error"
