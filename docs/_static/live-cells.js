@@ -24,7 +24,8 @@ addEventListener("DOMContentLoaded", () => {
       this.seconds = Number(box.dataset.seconds ?? 0);
       this.note = box.dataset.note ?? ""; // why it differs here from the book
       this.button("play", "▶ Run", `Run cell ${this.number}`, () => (running ? stop() : run(this)));
-      this.play.title = `Python runs in this page; ${peLive.size} MB come with the book, at the first run`;
+      this.input.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && this.warm());
+      this.input.addEventListener("focusin", () => this.warm());
       this.button("edit", "Edit", `Edit cell ${this.number}`, () => this.open());
       this.button("reset", "Reset", `Reset cell ${this.number}`, () => this.reset()).hidden = true;
       this.status = make("span", "live-status");
@@ -44,6 +45,11 @@ addEventListener("DOMContentLoaded", () => {
 
     get code() {
       return this.area?.value ?? this.committed;
+    }
+
+    // Whoever is near a cell may run it: start Python, where that costs the reader nothing.
+    warm() {
+      if (!peLive.started()) peLive.warm(cells.slice(0, this.number).some((cell) => peLive.draws(cell.code)));
     }
 
     say(text) {
@@ -202,7 +208,8 @@ addEventListener("DOMContentLoaded", () => {
       if (first >= LONG) words.push(`${lasting(first)} for the cells above`);
       const takes = words.length ? `takes ${words.join(", and ")}` : "";
       const old = cell.box.matches(".live-old") ? "ran before a cell above was changed: run it again" : "";
-      cell.say([old || cell.verdict, takes, cell.note].filter(Boolean).join("; "));
+      const fetches = peLive.started() ? "" : `the first run fetches ${peLive.size} MB`;
+      cell.say([old || cell.verdict, takes, cell.note].filter(Boolean).join("; ") || fetches);
     }
   };
 

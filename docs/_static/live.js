@@ -1,9 +1,11 @@
 // Python in the page. `peLive` is what cells and figures share:
 //   available         whether the runtime was built into this site; size: its megabytes
+//   started()         whether Python is there; draws(code): whether it needs matplotlib
 //   ready()           a promise: Python has started (the first call starts it)
 //   run(code, {fresh, number, part})  a promise of {text, figures, error}; fresh: without earlier
 //                     names; number: of a cell, which sees the names before it; part: told at once
 //   call(expression)  a promise of its value as JSON; knows `np` and `pe_numpy`
+//   warm(draws)       starts Python, and fetches matplotlib, before it is asked for
 //   begin()           forgets the names of all cells
 //   stop()            ends Python: all names are gone
 (() => {
@@ -12,6 +14,7 @@
   const packs = {}; // name of a script in `live/`: its files
   const fetching = {};
   let worker, started, drawing;
+  let spare; // a promise of a second worker, so that the next run after `stop` need not wait
   let asked = 0;
   let era = 0; // how often Python was ended
   let waiting = new Map(); // what the worker was asked: id to promise
@@ -35,11 +38,11 @@
       document.head.append(script);
     }));
 
-  const ask = (task, more = {}, part = () => {}) =>
+  const ask = (task, more = {}, part = () => {}, one = worker) =>
     new Promise((resolve, reject) => {
       asked += 1;
-      waiting.set(asked, { resolve, reject, part });
-      worker.postMessage({ id: asked, task, ...more });
+      waiting.set(asked, { resolve, reject, part, one });
+      one.postMessage({ id: asked, task, ...more });
     });
 
   const heard = ({ data }) => {
@@ -54,28 +57,52 @@
   const fail = (why) => {
     era += 1;
     worker?.terminate();
+    for (const [id, { reject, one }] of waiting) {
+      if (one !== worker) continue;
+      waiting.delete(id);
+      reject(new Error(why));
+    }
     worker = started = drawing = undefined;
-    const left = [...waiting.values()];
-    waiting = new Map();
-    for (const { reject } of left) reject(new Error(why));
     say("");
   };
 
-  const start = async () => {
-    const mine = era;
-    say("fetching Python …");
+  // A worker in which Python has started.
+  const launch = async (said, failed) => {
+    said("fetching Python …");
     const [python, numpy, book] = await Promise.all(["python", "numpy", "book"].map(fetchPack));
     const { "live-worker.js": code, ...rest } = book;
     const text = await new Response(
       (await fetch(`data:;base64,${code}`)).body.pipeThrough(new DecompressionStream("gzip")),
     ).blob();
-    if (mine !== era) throw new Error("stopped");
-    worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-    worker.onmessage = heard;
-    worker.onerror = (event) => fail(event.message || "the worker could not start");
-    say("starting Python …");
-    await ask("start", { given: { ...python, ...numpy, ...rest } });
+    const one = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+    one.onmessage = heard;
+    one.onerror = (event) => failed(one, event.message || "the worker could not start");
+    said("starting Python …");
+    const ready = ask("start", { given: { ...python, ...numpy, ...rest } }, undefined, one);
+    ready.catch(() => {}); // whoever waits for it is told
+    return [one, ready];
+  };
+
+  const start = async () => {
+    const mine = era;
+    const failed = (one, why) => one === worker && fail(why);
+    let ready = spare && (await spare);
+    spare = undefined;
+    ready ??= await launch(say, failed);
+    if (mine !== era) {
+      ready[0].terminate();
+      throw new Error("stopped");
+    }
+    worker = ready[0];
+    await ready[1];
     say("");
+  };
+
+  // While a cell runs long, the reader may stop it. Memory for two is asked of a machine with a
+  // pointer that does not say that it is small.
+  const roomy = () => matchMedia("(hover: hover)").matches && !(navigator.deviceMemory < 8);
+  const addSpare = () => {
+    if (!spare && roomy()) spare = launch(() => {}, () => { spare = undefined; }).catch(() => undefined);
   };
 
   const draws = /\bmatplotlib\b|\bplots\b|\bplt\b/;
@@ -88,6 +115,8 @@
   window.peLive = {
     available: Number(here.dataset.live) > 0,
     size: Number(here.dataset.live),
+    draws: (code) => draws.test(code),
+    started: () => Boolean(worker),
     state: () => state,
     take: (name, files) => (packs[name] = files),
     ready() {
@@ -99,6 +128,16 @@
       });
       return started;
     },
+    // On a metered or slow line nothing is fetched before it is asked for.
+    warm(draws) {
+      const { saveData, type, effectiveType = "4g" } = navigator.connection ?? {};
+      if (!this.available || saveData || type === "cellular" || effectiveType !== "4g") return;
+      const ahead = async () => {
+        await this.ready();
+        if (draws) await (drawing ??= addFigures());
+      };
+      ahead().catch(() => {}); // a run that fails says why
+    },
     // Forget the names of all cells.
     async begin() {
       await this.ready();
@@ -109,12 +148,13 @@
       if (draws.test(code)) await (drawing ??= addFigures());
       if (fresh) await this.begin();
       const result = { text: "", figures: [], error: null };
+      const long = setTimeout(addSpare, 2000);
       await ask("run", { code, number }, (one) => {
         if (one.kind === "text") result.text += one.data;
         if (one.kind === "figure") result.figures.push(`data:image/png;base64,${one.data}`);
         if (one.kind === "error") result.error = one.data;
         part(one);
-      });
+      }).finally(() => clearTimeout(long));
       return result;
     },
     async call(expression) {
