@@ -120,7 +120,7 @@ def answers(page: nodes.document) -> dict[str, str]:
             for link in item.findall(nodes.reference):
                 target = slugs.get(link.get("refid"), link.get("refid"))
                 if target and text not in found.get(target, ""):
-                    found[target] = f"{found.get(target, '')} {text}".strip()
+                    found[target] = f"{found.get(target, '')}\n{text}".strip()
     return found
 
 
@@ -223,9 +223,22 @@ def collect(app: Sphinx) -> list[dict[str, Any]]:
     return found
 
 
+def named(found: list[dict[str, Any]]) -> None:
+    """Give sections the names of names.csv: who types one of them, and no more, wants its place."""
+    known = {letters(record["url"]): record for record in found}
+    with (Path(__file__).parent / "names.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            stem, _, anchor = row["place"].partition("#")
+            url = letters(f"chapters/{stem}.html" + (f"#{anchor}" if anchor else ""))
+            if url not in known:
+                raise ValueError(f"names.csv: no section {row['place']}: its heading was renamed?")
+            known[url]["names"] = row["names"]
+
+
 def write(app: Sphinx) -> None:
     """Write all records as a script, so that pages without a server can load them, too."""
     found = collect(app)
+    named(found)
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     target = Path(app.outdir) / "_static" / "sections.js"
     stemmers = Path(search.__file__).parent / "minified-js"

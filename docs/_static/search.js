@@ -7,7 +7,7 @@ const peSearch = (() => {
   const ASKS = new Set("how what when where which why".split(" ")); // in a title they tell, in a text they don't
   // Weights, found on 180 questions: of the fields, and of what is added below.
   const W = { home: 1, more: 0.3, label: 0.4, whole: 0.5, asks: 0.4, rare: 0.5, common: 40, cover: 0.5, part: 1.5, least: 0.75,
-    loose: 0.7, named: 1.5 };
+    loose: 0.7, named: 1.5, answers: 0.8 };
   const FIELDS = { title: 2.2, bold: 1, asked: 5, said: 5, around: 0.5, page: 4, text: 0.8, code: 0.3 };
 
   // Words, and the parts of compound ones: rope_theta is also rope and theta, LayerNorm layer and norm;
@@ -60,6 +60,12 @@ const peSearch = (() => {
       const says = `${name} ${s.text.replace(/\(chapter \d+\)$/, "")}`;
       return [name, ...short].map((term) => ({ term, place: s.place, says }));
     });
+    // Names of things lead to the place that explains them, before all ranking.
+    const key = (words) => words.map(stem).filter(Boolean).join(" ");
+    const bare = (text) => split(text).filter((w) => !ASKS.has(w));
+    const named = new Map();
+    for (const [id, { names }] of sections.entries()) for (const name of names?.split("; ") ?? []) named.set(key(split(name)), id);
+    const place = (query) => named.get(key(split(query))) ?? named.get(key(bare(query))) ?? -1;
     const stream = (text) => ` ${split(text).map(stem).filter(Boolean).join(" ")} `;
 
     for (const g of glossary) g.stems = stream(g.term).trim();
@@ -72,13 +78,29 @@ const peSearch = (() => {
       }
       return streams.get(id);
     };
+    // The short answer that has most of what was asked: of the first three sections, for one word of the first.
+    const answer = (hits, all) => {
+      const said = hits.slice(0, all.length > 1 ? 3 : 1).flatMap((hit) => (hit.asked ? hit.asked.split("\n") : []).map((text) => ({ hit, text })));
+      const share = ({ hit, text }) => {
+        const own = new Set(split(`${text} ${hit.title}`).map(stem));
+        return mass(all.filter((word) => own.has(word))) / mass(all);
+      };
+      const [best] = said.map((one) => ({ ...one, share: share(one) })).sort((a, b) => b.share - a.share);
+      return best?.share >= W.answers ? best : undefined;
+    };
+    // Words that no section has, nor one that begins like them.
+    const stems_ = [...count.keys()].filter(Boolean).sort();
+    const unknown = (query) => query.split(/\s+/).filter((word) => {
+      const parts = split(word).filter((w) => !STOP.has(w));
+      return parts.length && !parts.some((w) => count.has(stem(w)) || stems_.some((known) => known.startsWith(w)));
+    });
     return (query, limit = 20) => {
       const asked = [...new Set(split(query).filter((w) => !STOP.has(w)).flatMap(apart))];
       const found = index.search(asked.join(" "), {
         boost: FIELDS,
         bm25: { k: 1.2, b: 0.9, d: 0.5 },
         boostTerm: (word) => ((ASKS.has(word) ? W.asks : 1) * rare(word) ** W.rare),
-        fuzzy: (word) => (word.length > 4 && !count.has(word) ? 0.2 : false),
+        fuzzy: (word) => (word.length > 5 && !count.has(word) ? 0.2 : false),
         prefix: (word, n, all) => n === all.length - 1 && word.length > 2 && !count.has(word),
         boostDocument: (id) => sections[id].weight,
       });
@@ -118,11 +140,18 @@ const peSearch = (() => {
       const rated = found.map((hit) => ({ id: hit.id, terms: hit.terms, score: base(hit) })).sort((a, b) => b.score - a.score);
       const best = rated.slice(0, 80).map((hit) => ({ ...hit, score: hit.score * near(hit.id) }))
         .sort((a, b) => b.score - a.score).slice(0, limit);
+      const first = place(query);
+      if (first >= 0) {
+        const at = best.findIndex((hit) => hit.id === first);
+        best.unshift(at < 0 ? { id: first, terms: key(bare(query)).split(" ") } : best.splice(at, 1)[0]);
+        best.length = Math.min(best.length, limit);
+      }
       const told = new Set([...ASKS].map(stem));
-      return best.map(({ id, terms }) => {
+      const hits = best.map(({ id, terms }) => {
         const telling = terms.filter((term) => term.length > 1 && !told.has(term));
         return { ...sections[id], terms: telling.length ? telling : terms };
       });
+      return Object.assign(hits, { answer: answer(hits, all), unknown: unknown(query) });
     };
   }
   return { build };
@@ -182,28 +211,44 @@ const peSearch = (() => {
     return li;
   }
 
+  // A short answer, and where it is shown.
+  function told({ hit, text }) {
+    const [file, anchor] = hit.url.split("#");
+    const said = Object.assign(document.createElement("p"), { textContent: text });
+    const href = new URL(`${file}${anchor ? `#${anchor}` : ""}`, root);
+    const link = Object.assign(document.createElement("a"), { href, textContent: hit.title });
+    const where = document.createElement("p");
+    where.append("Shown in ", link);
+    return [said, where];
+  }
+
   // What a form finds stands below it: eight results in the window, thirty on the page of the search.
   function serve(form) {
     const input = form.querySelector("input");
     const onPage = !form.closest("dialog");
-    const box = document.getElementById(onPage ? "search-results" : "none") ?? document.createElement("div");
+    const box = (onPage && document.getElementById("search-results")) || document.createElement("div");
     if (!box.id) form.after(box);
     const status = Object.assign(document.createElement("p"), { role: "status", className: "search-status" });
+    const short = Object.assign(document.createElement("div"), { className: "search-answer", hidden: true });
     const list = document.createElement("ol");
     box.classList.add("search-found");
-    box.append(status, list);
+    box.append(status, short, list);
     let last = 0;
     const answer = async () => {
       const turn = ++last, query = input.value.trim();
-      if (!query) return list.replaceChildren(), status.textContent = "";
+      if (!query) return list.replaceChildren(), short.hidden = true, status.textContent = "";
       if (!window.sections) status.textContent = "Reading the book …";
       try {
         const find = await ready();
         if (turn !== last) return; // more was typed meanwhile
         const hits = find(query, onPage ? 30 : 8);
         list.replaceChildren(...hits.map(item));
+        short.hidden = !hits.answer;
+        if (hits.answer) short.replaceChildren(...told(hits.answer));
         list.dataset.query = query;
-        status.textContent = hits.length ? `${hits.length} sections, the best first` : "No section has these words.";
+        const none = hits.unknown.map((word) => `“${word}”`).join(", ");
+        const found = hits.length ? `${hits.length} sections, the best first` : "";
+        status.textContent = [none ? `No section has ${none}.` : "", found].filter(Boolean).join(" ") || "No section has these words.";
       } catch {
         status.textContent = "The search could not be loaded.";
       }

@@ -254,7 +254,53 @@ relative position bias swin -> 38_windows#, 38_windows#swins
 length extrapolation -> 51_extrapolation#, 51_extrapolation#extrapolation-interpolation,
     33_t5#length-extrapolation
 """
-ASKED = (GIVEN, OWN, LATER, PLAIN, LAST, FIELD)
+# Names and plain questions; written before the first run: 22 of 40 were right then, 28 among three.
+NAMES = """
+rope -> 40_rope_derived#
+rotary embedding -> 40_rope_derived#
+apply_rotary_pos_emb -> 40_rope_derived#, 40_rope_derived#interleaved-or-half,
+    40_rope_derived#four-forms, 65_rosetta#rope-pairs, 40_rope_derived#a-common-mistake,
+    41_rope_computed#
+positional encoding -> 11_why_position#, 20_sinusoidal#
+temperature -> 63_decoding#greedy-decoding-temperature
+attention -> 10_attention#
+transformer -> 62_model#, 60_layers#
+softmax -> 10_attention#from-scores-to-weights
+flash attention -> 12_attention_blocks#, 12_attention_blocks#blockwise-attention
+alibi -> 35_alibi#
+t5 relative position bias -> 33_t5#
+yarn -> 50_scaling#yarns-ramp
+ntk -> 50_scaling#ntk-aware-scaling
+bert position embeddings -> 21_learned#, 21_learned#a-position-embedding
+gpt2 -> 64_real_models#from-this-books-transformer-to-gpt, 64_real_models#
+llama -> 64_real_models#from-this-books-transformer-to-llama, 64_real_models#
+gqa -> 44_fewer_keys#grouped-query, 44_fewer_keys#
+mla -> 44_fewer_keys#multi-head-latent, 44_fewer_keys#
+relative position -> 30_expansion#, 31_shaw#
+token embedding -> 10_attention#token-embeddings, 62_model#the-input
+causal attention mask -> 10_attention#the-causal-mask-hide
+multi head attention -> 10_attention#multi-head-attention
+encoder decoder transformer -> 62_model#
+backpropagation -> 61_autodiff#, 61_autodiff#reverse-mode, 61_autodiff#the-cost-of
+layer norm -> 60_layers#layer-norm
+adam optimizer -> 61_autodiff#gradient-descent
+swin transformer -> 38_windows#, 38_windows#swins
+vit position embedding -> 21_learned#resizing-the-position, 25_grid#, 25_grid#interpolating
+nope -> 11_why_position#nope
+qwen2-vl mrope -> 43_rope_grid#m-rope
+query key value -> 10_attention#queries-keys-values
+why divide by sqrt(d_k) -> 10_attention#why-divide
+how do transformers know word order -> 11_why_position#
+what is a positional encoding -> 11_why_position#, 20_sinusoidal#
+max_position_embeddings -> 21_learned#beyond-the-last, 50_scaling#beyond-the-context,
+    42_rope_in_models#, SYMPTOMS#index-out, 50_scaling#
+rope_theta -> 42_rope_in_models#, 42_rope_in_models#the-base, 41_rope_computed#
+long context -> 50_scaling#, 51_extrapolation#, 52_new_places#
+which positional encoding should i use -> 72_which_one#, 72_which_one#guide
+dropout -> 62_model#training-warm
+cross entropy loss -> 62_model#the-loss
+"""
+ASKED = (GIVEN, OWN, LATER, PLAIN, LAST, FIELD, NAMES)
 
 
 def table(text):
@@ -307,8 +353,9 @@ def found(reader):
         (PLAIN, 23, 28),
         (LAST, 8, 14),
         (FIELD, 18, 19),
+        (NAMES, 36, 38),
     ],
-    ids=["given", "own", "later", "plain", "last", "field"],
+    ids=["given", "own", "later", "plain", "last", "field", "names"],
 )
 def test_the_right_section_stands_first(text, first, among_three, found):
     places = {}
@@ -371,6 +418,34 @@ def test_terms_of_the_glossary_are_found_in_both_languages(reader):
         assert any("GLOSSARY.html" in url for url in ask(page, term)), term
     assert ask(page, "zzqqxx") == []
     assert "No section" in page.locator("article .search-status").inner_text()
+
+
+def test_a_short_answer_stands_on_top(reader):
+    page = reader.open("search.html")
+    ask(page, "why divide by the square root of the head dimension")
+    box = page.locator("article .search-answer")
+    assert "standard deviation" in box.inner_text() or "variance" in box.inner_text()
+    assert "10_attention.html#" in box.locator("a").get_attribute("href")
+    ask(page, "zzqqxx")
+    assert not box.is_visible()
+
+
+def test_a_word_that_no_section_has_is_named(reader):
+    page = reader.open("search.html")
+    assert ask(page, "qwertyuiop rope")
+    said = page.locator("article .search-status").inner_text()
+    assert said.startswith("No section has “qwertyuiop”.")
+    assert ask(page, "sofmax"), "a slip of the finger is forgiven"
+
+
+def test_the_search_in_the_window_works_on_a_page_with_an_id_none(reader):
+    page = reader.open("chapters/CARDS.html")
+    assert page.locator("#none").count() == 1
+    page.keyboard.press("Control+k")
+    page.keyboard.type("rope")
+    page.wait_for_function("document.querySelector('#pst-search-dialog ol')?.dataset.query == 'rope'")
+    first = page.locator("#pst-search-dialog .search-found ol a").first
+    assert "40_rope_derived.html" in first.get_attribute("href")
 
 
 def test_both_spellings_find_the_same(reader):
