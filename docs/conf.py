@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `web` and `live`
+sys.path.insert(0, str(Path(__file__).parent))  # for `maths`, `web` and `live`
 
 import live
 
@@ -12,7 +12,7 @@ author = "The pe_numpy authors"
 copyright = f"2026, {author}"
 version = release = "0.2.0"
 
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "web"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "maths", "web"]
 nb_execution_mode = "off"  # the outputs are stored, and tested
 nb_merge_streams = True
 nb_code_prompt_show = "Show the {type}"
@@ -25,10 +25,7 @@ add_module_names = False
 smartquotes = False  # "half" in a docstring is Python
 default_role = "py:obj"  # `rope` in a docstring is a link
 autodoc_typehints = "none"  # the docstrings say more than the annotations
-mathjax_path = "mathjax/startup.js"  # copied by `web`: no page asks another server
-mathjax3_config = {
-    "loader": {"load": ["core", "input/tex", "output/chtml", "a11y/assistive-mml"]},
-}
+html_math_renderer = "mathml"  # of `maths`
 
 html_theme = "sphinx_book_theme"
 html_title = "pe_numpy: a textbook that runs"
@@ -38,7 +35,7 @@ html_static_path = [str(HERE / "_static"), *(str(HERE.parent / "figures" / f) fo
 templates_path = [str(HERE / "_templates")]
 html_additional_pages = {"search": "search.html"}
 html_favicon = str(HERE / "_static" / "favicon.svg")
-html_css_files = ["book.css"]
+html_css_files = ["book.css", "maths.css"]
 html_js_files = [
     ("live.js", {"defer": "defer", "data-live": str(live.megabytes())}),
     ("live-cells.js", {"defer": "defer"}),

@@ -128,9 +128,8 @@ def pages_of(pdf: bytes) -> dict[str, int]:
 def book(stems: list[str], pages: dict[str, int]) -> str:
     """The page of some chapters, or of all."""
     page = (SITE / "chapters" / "00_how_to_read.html").read_text(encoding="utf-8")
-    maths = re.search(r"<script>window\.MathJax = .*?</script>", page)
     style = re.search(r'href="\.\./(_static/pygments\.css[^"]*)"', page)
-    assert maths is not None and style is not None
+    assert style is not None
     solutions = ['<h1 id="solutions">Hints and solutions</h1>']
     stems = stems or [*toc.chapters(), *EXTRA]
     body = [f'<div class="chapter" id="{stem}">{chapter(stem, solutions)}</div>' for stem in stems]
@@ -140,8 +139,8 @@ def book(stems: list[str], pages: dict[str, int]) -> str:
             "<title>pe_numpy: a textbook that runs</title>",
             f'<link rel="stylesheet" href="html/{style[1]}">',
             '<link rel="stylesheet" href="html/_static/book.css">',
-            f"<style>{STYLE.read_text(encoding='utf-8')}</style>{maths[0]}",
-            '<script defer src="html/_static/mathjax/startup.js"></script></head><body>',
+            '<link rel="stylesheet" href="html/_static/maths.css">',
+            f"<style>{STYLE.read_text(encoding='utf-8')}</style></head><body>",
             '<h1 class="book">pe_numpy: a textbook that runs</h1>',
             "<p>Positional encodings and the Transformer, in pure NumPy. MIT licence.</p>",
             contents(pages),

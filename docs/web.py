@@ -1,11 +1,10 @@
-"""What the web book adds to Sphinx: MathJax from a wheel, and links between code and chapters."""
+"""What the web book adds to Sphinx: links between code and chapters, folds, a lighter site."""
 
 from __future__ import annotations
 
 import ast
 import base64
 import hashlib
-import importlib.util
 import json
 import re
 import shutil
@@ -22,16 +21,6 @@ from sphinx.application import Sphinx
 import pe_numpy
 from pe_numpy.contents import chapter_of, functions_of
 
-# What TeX needs, and MathML for those who listen: a twentieth of the whole. The menu is left out,
-# since most of what it offers would have to be fetched from elsewhere.
-MATHJAX = (
-    "startup.js",
-    "core.js",
-    "input/tex.js",
-    "output/chtml.js",
-    "output/chtml/fonts",
-    "a11y/assistive-mml.js",
-)
 # Icons come from the theme's font; the script that draws them once more has 1.5 MB.
 ICON_SCRIPT = re.compile(
     r'\s*<!--[^>]*custom icons -->\s*<script defer src="[^"]*fontawesome.js[^>]*>'
@@ -47,15 +36,11 @@ UNUSED = (
     "**/*.map",
     "*.html",
 )
-# The side bars are landmarks; and a page without formulas needs no MathJax.
+# The side bars are landmarks.
 BARS = {
     '<div id="pst-primary-sidebar"': ' role="navigation" aria-label="The book"',
     '<div id="pst-secondary-sidebar"': ' role="navigation" aria-label="This page"',
 }
-MATHJAX_SCRIPTS = re.compile(
-    r"\s*<script>window\.MathJax = .*?</script>"
-    r"|\s*<script[^>]*mathjax/startup\.js\"></script>"
-)
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 FULL_NAMES = {n: f"{getattr(pe_numpy, n).__module__}.{n}" for n in pe_numpy.__all__}
 # Names, operators and blanks look like plain code in both styles: no need to mark each of them.
@@ -63,9 +48,8 @@ PLAIN = re.compile(r'<span class="(?:n|p|w|o|nn|kn)">([^<]*)</span>')
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Copy MathJax, so that no page asks another server for it; take out what no reader needs."""
+    """Write what the search reads and the notebooks to fetch; take out what no reader needs."""
     if error is None:
-        copy_mathjax(Path(app.outdir))
         sections.write(app)
         sections.write_moved(app)
         slim(Path(app.outdir))
@@ -75,20 +59,6 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def no_own_search(app: Sphinx) -> None:
     """Write no index of Sphinx's own search: `sections` writes another."""
     app.builder.search = False
-
-
-def copy_mathjax(out: Path) -> None:
-    """Copy the parts of MathJax that the pages load."""
-    spec = importlib.util.find_spec("sphinx-mathjax-offline")
-    assert spec is not None and spec.origin is not None
-    for part in MATHJAX:
-        source = Path(spec.origin).parent / "static" / "mathjax" / part
-        target = out / "_static" / "mathjax" / part
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, dirs_exist_ok=True)
-        else:
-            shutil.copy(source, target)
 
 
 def slim(out: Path) -> None:
@@ -101,8 +71,6 @@ def slim(out: Path) -> None:
         text = ICON_SCRIPT.sub("", text).replace(ARROW, f'<summary aria-label="Unfold">{ARROW[9:]}')
         for bar, landmark in BARS.items():
             text = text.replace(bar, bar + landmark)
-        if 'class="math ' not in text and "data-tex" not in text:
-            text = MATHJAX_SCRIPTS.sub("", text)
         path.write_text(text, encoding="utf-8")
     for path in (out / "_images").glob("*.png"):
         with Image.open(path) as picture:
@@ -267,7 +235,6 @@ def add_chapter(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Join Sphinx's build."""
-    app.set_html_assets_policy("always")  # titles with formulas stand in every side bar
     app.connect("doctree-read", link_functions)
     app.connect("doctree-read", link_papers)
     app.connect("doctree-read", fold_sources)

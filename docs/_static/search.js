@@ -284,7 +284,7 @@ const peSearch = (() => {
       const pattern = like(words.split(" ")), ranges = [];
       const walk = document.createTreeWalker(within, NodeFilter.SHOW_TEXT);
       while (walk.nextNode()) {
-        if (walk.currentNode.parentElement.closest("mjx-container, script, pre")) continue;
+        if (walk.currentNode.parentElement.closest("math, script, pre")) continue;
         for (const hit of walk.currentNode.data.matchAll(pattern)) {
           const range = new Range();
           range.setStart(walk.currentNode, hit.index);
@@ -302,8 +302,7 @@ const peSearch = (() => {
     });
     let moved = false;
     addEventListener("wheel", () => { moved = true; }, { once: true, passive: true });
-    addEventListener("load", async () => {
-      await window.MathJax?.startup?.promise;
+    addEventListener("load", () => {
       mark();
       if (!moved) target?.scrollIntoView();
     });

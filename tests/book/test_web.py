@@ -14,12 +14,14 @@ import urllib.parse
 from fnmatch import fnmatchcase
 from html.parser import HTMLParser
 
+import maths
 import nbformat
 import pdf
 import pytest
 import sections
 from bs4 import BeautifulSoup
-from reading import NOTEBOOKS, ROOT, prose_of, tables
+from fontTools.ttLib import TTFont
+from reading import NOTEBOOKS, ROOT, prose_of, tables, without_code
 from scripts import script
 from web import split_source
 
@@ -241,14 +243,35 @@ def test_every_file_of_others_has_a_row_among_the_third_parties(site, pages):
     assert "third_party.html" in pages["index.html"].text
 
 
-def test_formulas_load_mathjax_and_other_pages_do_not(pages):
-    counts = {True: 0, False: 0}
-    for name, page in pages.items():
-        maths = 'class="math ' in page.text
-        scripts = [src for src in page.all("script", "src") if "mathjax" in src]
-        assert bool(scripts) == maths, name
-        counts[maths] += 1
-    assert min(counts.values()) > 10
+def formulas_of(path):
+    """The formulas of a chapter as they are written, and whether each stands by itself."""
+    cells = nbformat.read(path, as_version=4).cells
+    text = without_code("\n\n".join(prose_of(cells)))
+    found = re.findall(r"(?<!\\)\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$", text, re.S)
+    return [(" ".join((own or line).split()), bool(own)) for own, line in found]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_formula_of_a_chapter_is_on_its_page(path, pages):
+    article = BeautifulSoup(pages[f"chapters/{path.stem}.html"].text, "html.parser").article
+    found = []
+    for formula in article.select("math"):
+        tex = formula.select_one("annotation").extract().get_text()
+        found.append((" ".join(tex.split()), formula.get("display") == "block"))
+        assert formula.get_text(strip=True), tex
+    assert found == formulas_of(path)
+    for code in article.select("pre, code, script, .output"):
+        code.extract()
+    assert re.findall(r"\$|\\[a-zA-Z{(\[]+", article.get_text()) == []
+
+
+def test_the_font_has_what_the_formulas_draw(pages, site):
+    with TTFont(site / "_static" / "maths.woff") as font:
+        known = set(font.getBestCmap())
+    formulas = re.findall(r"<math.*?</math>", "".join(p.text for p in pages.values()), re.S)
+    signs = {sign for formula in formulas for sign in maths.signs(formula) if sign.isprintable()}
+    assert len(signs) > 100
+    assert {sign for sign in signs if ord(sign) not in known} == set()
 
 
 def test_a_chapter_hands_out_its_notebook(pages):
@@ -410,7 +433,7 @@ def printed(site):
 def test_all_is_there_and_what_moves_is_not(printed):
     page, folder = printed
     assert [h.get_text().split(". ")[0] for h in page.find_all("h1")[2:4]] == ["10", "33"]
-    assert len(page.select("div.math")) > 20 and len(page.select("img")) > 8
+    assert len(page.select("div.formula")) > 20 and len(page.select("img")) > 8
     assert not page.select("button, input, .cell_output script, details.hide, details.second")
     for picture in page.select("img"):
         assert (folder / picture["src"]).exists()

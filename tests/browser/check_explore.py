@@ -95,7 +95,6 @@ def reading(kind, chromium, address, live, **options):
     one = kind(chromium, address, **options)
     one.context.expose_function("askPython", lambda code: eval(code, {"np": np, "pe_numpy": pe}))
     one.context.add_init_script(FAKE % str(live).lower())
-    one.context.route("**/mathjax/**", lambda route: route.fulfill(body=""))  # takes long
     return one
 
 

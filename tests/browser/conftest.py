@@ -65,9 +65,9 @@ class Reader:
             route.abort()
 
     def open(self, name):
-        """Open a page and wait until its formulas are set."""
+        """Open a page and wait until its letters are there."""
         self.page.goto(self.address + name, wait_until="load")
-        self.page.evaluate("async () => { await window.MathJax?.startup?.promise }")
+        self.page.evaluate("async () => { await document.fonts.ready }")
         return self.page
 
 
