@@ -62,6 +62,10 @@ def test_a_sign_between_words_has_room():
     assert "<mi></mi>" not in drawn(r"x = \text{right}")
 
 
+def test_a_script_letter_is_one_sign():
+    assert maths.signs(drawn(r"\mathcal L")) == "ℒ"
+
+
 def test_what_can_not_be_read_is_an_error():
     with pytest.raises(LatexError):
         maths.typeset(r"\nosuchcommand")
@@ -73,7 +77,7 @@ def test_what_can_not_be_read_is_an_error():
 @pytest.fixture(scope="module")
 def font(tmp_path_factory):
     target = tmp_path_factory.mktemp("font") / maths.FONT
-    maths.write_font(target, set("∑(√′θ𝟏"))
+    maths.write_font(target, set("∑(′θ𝟏"))
     assert target.stat().st_size < 60_000
     return TTFont(target)
 
@@ -88,6 +92,14 @@ def test_a_prime_is_as_low_as_an_exponent(font):
     """Browsers lift what is an exponent: the sign of the text, lifted again, would be too high."""
     glyph = font["glyf"][font.getBestCmap()[ord("′")]]
     assert glyph.yMin < 200
+
+
+def test_indices_stand_on_one_line(font):
+    """Whether the letter goes below the line, as q, or high above it, as k."""
+    rules, glyphs, signs = font["MATH"].table.MathConstants, font["glyf"], font.getBestCmap()
+    lowest, highest = glyphs[signs[ord("𝑞")]].yMin, glyphs[signs[ord("𝑘")]].yMax
+    assert rules.SubscriptBaselineDropMin.Value - lowest < 70 + rules.SubscriptShiftDown.Value
+    assert highest - rules.SuperscriptBaselineDropMax.Value <= rules.SuperscriptShiftUp.Value
 
 
 def test_tall_brackets_and_roots_are_hardly_wider_than_short_ones(font):
