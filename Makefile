@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE := copy
 
 .DEFAULT_GOAL := all
-.PHONY: real real-book real-tables test-real all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants kills bench study study-quick lint lock clean
+.PHONY: real real-book real-tables test-real all help notebooks book live pdf contents cards class lab test test-book test-course test-oldest test-newest matrix ledger mutants kills bench ranks study study-quick lint lock clean
 
 all: notebooks book  ## set up, execute every notebook, draw every figure, build the web book
 	@echo
@@ -165,6 +165,9 @@ kills: .venv/ok  ## kill a training and a study, 50 times each, and see that not
 
 bench: .venv-bench/ok  ## time and memory beside PyTorch (6 minutes); writes notebooks/results/bench*.md
 	@PYTHONPATH=. THP_MEM_ALLOC_ENABLE=1 .venv-bench/bin/python -m pytest -c tests/bench/pytest.ini tests/bench
+
+ranks: .venv/ok  ## one attention over 65,536 tokens by four processes (half a minute); writes notebooks/results/context_parallel.csv
+	@$(BIN)/python notebooks/results/context_parallel.py
 
 study: .venv/ok  ## train short, test long (hours; goes on where it stopped); adds to notebooks/results/study.csv
 	@$(BIN)/python notebooks/results/study.py
