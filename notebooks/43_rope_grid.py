@@ -33,12 +33,10 @@ plt.show()
 #
 # A model for images cuts an image into **patches**, small squares of pixels, and turns each into a
 # token. The figure shows one query, in the black square, and its score with equal keys at all 15 by
-# 23 patches. The first map numbers the patches row by row. The others are built
-# [below](#axial-rope-each-pair-has-its-axis).
+# 23 patches. The first map numbers the patches row by row.
 #
-# What is the position of a patch? Number the patches row by row, $i=wy+x$ for the patch in row $y$
-# and column $x$ of an image $w$ patches wide, and rotate by that number
-# ([chapter 40](40_rope_derived.ipynb)). **Predict**, for 2 rows of 3 patches: which kind of
+# Number the patches row by row, $i=wy+x$ for the patch in row $y$ and column $x$ of an image $w$
+# patches wide, and rotate by that number ([chapter 40](40_rope_derived.ipynb)). **Predict**, for 2 rows of 3 patches: which kind of
 # neighbour does the last patch of row 0 seem to be for the first patch of row 1?
 
 # %% fold="output"
@@ -102,8 +100,7 @@ assert np.isclose(score, (np.cos(1) + np.cos(2)) / 2, rtol=0, atol=1e-15)
 
 # %% [markdown]
 # Patch (1, 2) turns its first hand by 1 radian and its second by 2. Its score with patch (0, 0) is
-# $(\cos1+\cos2)/\sqrt4 = 0.0621$. Every pair of patches that are one row and two columns apart has
-# this score.
+# $(\cos1+\cos2)/\sqrt4 = 0.0621$.
 #
 # ### 2-D RoPE scores depend only on the offset
 #
@@ -126,8 +123,7 @@ assert np.allclose(by_number, rope(q, range(6)), rtol=0, atol=1e-12)
 # %% [markdown]
 # So the same patches have the same scores wherever they are in the image, and rotated keys may be
 # kept in a KV cache. The last two lines of the cell show that the row-by-row number is also a choice
-# of $\Omega$, with all columns in one direction $(w,1)\,\theta_c$. The rest of the chapter is about
-# better choices.
+# of $\Omega$, with all columns in one direction $(w,1)\,\theta_c$.
 #
 # ## Axial RoPE: each pair has its axis
 #
@@ -161,15 +157,30 @@ for base in (100, 10_000):
 assert round(16 * axial_frequencies(64, base=100)[0, 15], 3) == 0.213
 
 # %% [markdown]
-# What can an axial head not do? Its score is a sum of a part that depends on the rows and one that
-# depends on the columns. Put equal keys at the corners of a rectangle, $(y_1,x_1)$ to $(y_2,x_2)$.
+# ### A common mistake: row plus column as one position
+#
+# Give both rows of $\Omega$ the same ladder, so that every pair turns by $(y+x)\,\theta_c$. Then row
+# 3, column 5 and row 4, column 4 have one position, 8, and no query can tell equal keys there apart.
+# With axial RoPE these keys differ.
+
+# %%
+both, ladder = np.array([[3, 5], [4, 4]]), rope_frequencies(8)
+for name, choice in (("row + column", np.stack([ladder, ladder])), ("axial", Omega)):
+    one, other = rope_nd(np.tile(k[0], (2, 1)), both, choice)
+    print(f"{name}: the keys differ by up to {np.abs(one - other).max():.2f}")
+    assert np.allclose(one, other, rtol=0, atol=1e-12) == (name == "row + column")
+
+# %% [markdown]
+# ### What an axial score cannot express
+#
+# An axial score is a sum of a part that depends on the rows and one that depends on the columns. Put
+# equal keys at the corners of a rectangle, $(y_1,x_1)$ to $(y_2,x_2)$.
 # For any query and any key,
 #
 # $$s_{y_1x_1}+s_{y_2x_2}=s_{y_1x_2}+s_{y_2x_1}$$
 #
-# So three scores fix the fourth. The score of the diagonal neighbour is the score of the patch
-# above, plus the score of the patch on the left, minus the score of the head's own patch. This is
-# why the first figure has a cross. **Predict**: does the equation hold for a random $\Omega$?
+# So three scores fix the fourth, and the first figure has a cross. **Predict**: does the equation
+# hold for a random $\Omega$?
 
 # %% fold="output"
 y1, x1, y2, x2 = 1, 2, 4, 7
@@ -205,9 +216,8 @@ turn = np.array([[np.cos(phi), -np.sin(phi)], [np.sin(phi), np.cos(phi)]])
 assert np.allclose(Omega, turn @ axial_frequencies(8, base=10.0), rtol=0, atol=1e-15)
 
 # %% [markdown]
-# So a new mixed head is an axial one, of base 10, whose axes are rotated by $\varphi$, as the last
-# assertion shows. The next figure shows four matrices. Each dot is a column of $\Omega$, the
-# frequencies of one pair.
+# So a new mixed head is an axial one, of base 10, whose axes are rotated by $\varphi$. In the figure,
+# each dot is a column of $\Omega$, the frequencies of one pair.
 
 # %% alt="The columns of four matrices Omega as dots on rays. Axial RoPE has four dots straight down, for the row, and four to the right, for the column. Three mixed heads have the same right angle, rotated by other amounts."
 rng = np.random.default_rng(1)
@@ -221,20 +231,10 @@ for name in ("axial", "mixed, one head", "mixed, 12 heads"):
     print(f"{name}, four patches away: from {seen.min():.2f} to {seen.max():.2f}")
     assert (np.ptp(seen) < 0.05) == (name == "mixed, 12 heads")
 
-# %%
-average, largest, draw = {}, {}, np.random.default_rng(0)
-for n in (1, 12):
-    drawn = [np.hstack([mixed_frequencies(draw, 64) for _ in range(n)]) for _ in range(200)]
-    ranges = [np.ptp(np.cos(ring @ some).mean(axis=1)) for some in drawn]
-    average[n], largest[n] = round(np.mean(ranges).item(), 2), round(max(ranges).item(), 2)
-print("range of 1 and of 12 heads, 200 draws:", average, "on average, at most", largest)
-assert average == {1: 0.2, 12: 0.05} and largest[12] == 0.13
-
 # %% [markdown]
 # Together, these twelve heads attend to a round neighbourhood: their mean score is nearly the same
-# in all directions. Not every draw of twelve heads does so. Over 200 draws, the range on this ring
-# is 0.05 on average and 0.13 at most. For one head it is 0.2 on average. Training then moves each
-# column. `rope_nd` takes the matrices of all heads, $(H, 2, K/2)$.
+# in all directions. Training then moves each column. `rope_nd` takes the matrices of all heads,
+# $(H, 2, K/2)$.
 #
 # ## Seven implementations of 2-D RoPE: axis order, base, pairs
 #
@@ -261,24 +261,17 @@ columns_first = hundred[:, [2, 3, 0, 1]]
 assert np.allclose(at @ columns_first, [2, 0.2, 1, 0.1], rtol=0, atol=1e-15)
 assert np.allclose(at @ two, [1, 0.01, 2, 0.02], rtol=0, atol=1e-15)
 assert np.allclose(at @ alternate, [1, 0.01, 0.2, 0.002], rtol=0, atol=1e-15)
-assert np.allclose(at @ hundred, [1, 0.1, 2, 0.2], rtol=0, atol=1e-15)  # for the next cell
+assert np.allclose(at @ hundred, [1, 0.1, 2, 0.2], rtol=0, atol=1e-15)
 
 # %% [markdown]
-# Equal angles can still apply to different components. The next cell rotates the vector 1, ..., 8
-# by 1, 0.1, 2, 0.2 in three layouts. The last layout pairs halves *within* the four components of
-# each axis, as Gemma 4 does. This is the half layout with permuted components.
+# Equal angles can still apply to different components. Gemma 4 pairs halves *within* the components
+# of each axis, which is the half layout with permuted components:
 
 # %%
 one_to_eight, order = np.arange(1.0, 9.0)[None], [0, 1, 4, 5, 2, 3, 6, 7]
-interleaved = rope_nd(one_to_eight, at, hundred)[0]
-half = rope_nd(one_to_eight, at, hundred, "half")[0]
 blocks = rope_nd(one_to_eight[:, order], at, hundred, "half")[0, order]
-for name, vector in (("interleaved", interleaved), ("half", half), ("blocks", blocks)):
-    print(f"{name:12}", vector.round(4).tolist())
-by_axis = [
-    rope(one_to_eight[:, :4], [1], [1, 0.1], "half"),
-    rope(one_to_eight[:, 4:], [2], [1, 0.1], "half"),
-]
+turn, fours = [1, 0.1], np.split(one_to_eight, 2, axis=1)
+by_axis = [rope(four, [n], turn, "half") for n, four in enumerate(fours, 1)]
 assert np.allclose(blocks, np.hstack(by_axis), rtol=0, atol=1e-14)
 
 # %% [markdown]
@@ -348,6 +341,28 @@ assert patch_coordinates(14, 14)[0].tolist() == [0, 0]
 assert patch_coordinates(15, 15, "centred")[112].tolist() == [0, 0]  # row 7, column 7
 
 # %% [markdown]
+# ### DINOv3: shift, jitter and rescale coordinates in training
+#
+# In training, DINOv3's
+# [code](https://github.com/facebookresearch/dinov3/blob/6876159/dinov3/layers/rope_position_encoding.py)
+# can add one random number to all rows and another to all columns (**shift**). It can multiply each
+# axis by a factor (**jitter**), or both by the same one (**rescale**). Its file
+# `dinov3_vit7b16_pretrain.yaml` asks only for the last, by 1/2 to 2. **Predict**: which of the three
+# changes no score between patches?
+
+# %% fold="output"
+grid, ladder = patch_coordinates(2, 3, "centred"), 2 * np.pi * hundred
+changed = {"shift": grid + [0.3, -0.2], "jitter": grid * [1.5, 0.8], "rescale": grid * 1.6}
+for name, at in changed.items():
+    (q0, k0), (q1, k1) = ([rope_nd(v, here, ladder) for v in (q, k)] for here in (grid, at))
+    patches, class_token = np.abs(q1 @ k1.T - q0 @ k0.T), np.abs(token @ (k1 - k0).T)
+    print(f"{name:7} patches {patches.max():.2f}, class token {class_token.max():.2f}")
+    assert (patches.max() < 1e-12) == (name == "shift") and class_token.max() > 0.1
+
+# %% [markdown]
+# A shift, because no difference of coordinates changes. But the class token does not move, so its
+# scores change. The factors change distances, as images with another number of patches do.
+#
 # ## M-RoPE: text and images in one sequence
 #
 # A chat contains words, images and videos. **M-RoPE** (multimodal RoPE, Qwen2-VL) gives every token
@@ -406,10 +421,8 @@ assert (shares["Qwen3-VL"][60:] == 0).all()
 
 # %% [markdown]
 # For text the three coordinates are equal, so each pair turns as in ordinary RoPE, no matter which
-# axis owns it. The last assertion about `text` above shows this. Therefore a model for images can
-# begin with the weights of one for text. In blocks, time has the fast pairs. If pairs are assigned
-# in turn, each axis has fast and slow ones. (VideoRoPE comes
-# [below](#videorope-and-liere-second-reading).)
+# axis owns it. Therefore a model for images can begin with the weights of one for text. In blocks,
+# time has the fast pairs. If pairs are assigned in turn, each axis has fast and slow ones.
 #
 # ### M-RoPE by hand: a small image
 #
@@ -427,24 +440,16 @@ assert (shares["Qwen3-VL"][60:] == 0).all()
 # Each pair contributes the cosine of its angle, so
 #
 # $$s=\frac{\cos 3+\cos 0.2+\cos 0.01}{\sqrt6}$$
-#
-# **Predict** the three angles between the last and the first patch of the image. Which hand does not
-# turn?
 
-# %% fold="output"
+# %%
 Omega = mrope_frequencies((1, 1, 1), base=1000.0)
 nine = rope_nd(np.tile([1.0, 1, 1, 0, 0, 0], (9, 1)), positions, Omega, "half")
-scores = nine @ nine.T / np.sqrt(6)
-cos = np.cos
-for name, i, j in (("word, last patch", 8, 7), ("last patch, first patch", 7, 2)):
-    angles = ((positions[i] - positions[j]) * [1, 0.1, 0.01]).round(2).tolist()
-    print(f"{name}: angles {angles}, score {scores[i, j]:.4f}")
-assert np.isclose(scores[8, 7], (cos(3) + cos(0.2) + cos(0.01)) / np.sqrt(6), rtol=0, atol=1e-14)
-assert np.isclose(scores[7, 2], (1 + cos(0.1) + cos(0.02)) / np.sqrt(6), rtol=0, atol=1e-14)
+score, cos = nine[8] @ nine[7] / np.sqrt(6), np.cos
+print(f"the last word with the last patch: {score:.4f}")
+assert np.isclose(score, (cos(3) + cos(0.2) + cos(0.01)) / np.sqrt(6), rtol=0, atol=1e-14)
 
 # %% [markdown]
-# The hand of time does not turn. All patches of an image share one time, so this pair shows how far
-# away the image is, but nothing within it.
+# From patch to patch the hand of time does not turn: all patches of an image share one time.
 #
 # ### A common mistake: two meanings of interleaved in M-RoPE
 #
@@ -494,12 +499,57 @@ assert not np.isclose(right, wrong, rtol=0, atol=0.4)
 # model, a later request can overwrite it
 # ([mlx-vlm #1415](https://github.com/Blaizzy/mlx-vlm/issues/1415)).
 #
+# ### Video: frame numbers, seconds or timestamps
+#
+# A model reads a video's frames at a sampling rate (`fps`), and these four merge each two into one
+# *step*. What is the time of the step that begins $s$ seconds into the video? With $n$ for the next
+# free number, in transformers 5.23.0 (`get_rope_index`, and `processing_qwen3_vl.py`):
+#
+# | model | time of the step |
+# |---|---|
+# | Qwen2-VL | **frame numbers**: $n$, $n+1$, $n+2$, ... |
+# | Qwen2.5-VL | **seconds**: $n$ plus `tokens_per_second` (4 by default) times $s$, rounded down |
+# | Qwen2.5-Omni | **TMRoPE**: $n+25s$, rounded down; 40 ms per number, also for audio |
+# | Qwen3-VL | a **timestamp** written before it, then the next free number, as for an image |
+#
+# **Predict**: for which models do the times of the seconds 0 to 3 change if `fps` doubles?
+
+
+# %% fold="output"
+def times_of(fps, n=2, h=2, w=3, stamp=6):  # four seconds; a timestamp of six tokens
+    f = np.arange(4 * fps // 2)
+    seconds = 2 * f / fps  # `second_per_grid_ts` is 2 / fps
+    counted, _ = mrope_positions([n, (len(f), h, w)])
+    written, _ = mrope_positions([n, *[stamp + 1, (1, h, w), 1] * len(f)])  # start, step, end
+    return {
+        "Qwen2-VL": counted[n :: h * w, 0],
+        "Qwen2.5-VL": n + (4 * seconds).astype(int),
+        "Qwen2.5-Omni": n + (25 * seconds).astype(int),
+        "Qwen3-VL": written[n + stamp + 1 :: stamp + 2 + h * w, 0],
+    }
+
+
+# %% fold="output"
+slow, fast = times_of(2), times_of(4)
+for name in slow:
+    print(f"{name:12} 2 fps {slow[name].tolist()}, 4 fps {fast[name].tolist()}")
+    assert np.array_equal(slow[name], fast[name][::2]) == (name[:7] == "Qwen2.5")
+print("written:", *(f"<{s + 0.25:.1f} seconds>" for s in range(4)))  # the mean of two frames
+assert set(np.diff(slow["Qwen3-VL"])) == set(np.diff(fast["Qwen3-VL"])) == {6 + 2 + 3}
+
+# %% [markdown]
+# In Qwen2.5-VL and Qwen2.5-Omni each second keeps its time, and in Qwen2.5-Omni a sound has the time
+# of its frame. (With `use_audio_in_video`, 2 seconds of frames and of sound alternate.) In Qwen2-VL
+# one second is one number at 2 fps and two at 4. In Qwen3-VL the next step is 11 further at any
+# rate, and the seconds are only in the text, to one decimal.
+#
 # ### Text positions after a video in M-RoPE
 #
 # Where does the text after a video continue? With $F$ frames of $h\times w$, it continues at
 # $n+\max(F,h,w)$ here and in transformers, version 4.57, and at $n+\max(h,w)$ in 5.23.0.
 # ([#45381](https://github.com/huggingface/transformers/issues/45381) reports wrong video positions
-# in version 5.3.0.) The two rules differ once there are more frames than rows and columns.
+# in version 5.3.0.) The two rules differ once there are more frames than rows and columns. In
+# 5.23.0 text after Qwen2.5-VL's video above begins at 5, but at 4 fps the video's times reach 16.
 
 # %%
 film, _ = mrope_positions([2, (6, 2, 3), 1])
@@ -528,34 +578,17 @@ assert (diagonal[:, 0] + 1 == diagonal[:, 2]).sum() == 4 and t.max() + 1 == 5
 # than pairs, by $R(p)=\exp(\sum_a p_aG_a)$ with trained matrices $G_a^\top=-G_a$. If these don't
 # commute, scores depend on more than the difference. STRING
 # ([arXiv:2502.02562](https://arxiv.org/abs/2502.02562)) requires that they commute. Then one change
-# of basis turns all of them into pairs, and the result is mixed RoPE again. The next cell takes two
-# pairs of patches, both one row and one column apart:
-
-
-# %%
-def exp(skew):  # i times it has real eigenvalues
-    values, V = np.linalg.eigh(1j * skew)
-    return (V * np.exp(-1j * values) @ V.conj().T).real
-
-
-G = np.zeros((2, 3, 3))
-G[0, 1, 0] = G[1, 2, 1] = 1
-G -= np.swapaxes(G, 1, 2)
-for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
-    R = {(y, x): exp(y * G[0] + x * second) for y in range(3) for x in range(3)}
-    change = np.abs(R[0, 0].T @ R[1, 1] - R[1, 0].T @ R[2, 1]).max()
-    print(f"{name}: matrices differ by up to {change:.4f}")
-    assert (change < 1e-12) == np.allclose(G[0] @ second, second @ G[0], rtol=0, atol=1e-12)
+# of basis turns all of them into pairs, and the result is mixed RoPE again
+# ([chapter 70](70_algebra.ipynb#several-axes-commuting-generators-second-reading) computes both).
 
 # %% [markdown]
 # ## In short
 #
-# - **What is 2-D RoPE?** Each pair of components turns by the angle $(p\,\Omega)_c$, the coordinates
-#   $p=(y,x)$ times a matrix $\Omega$ of shape $(2, K/2)$. Scores depend only on the *difference* of
-#   coordinates. [2-D RoPE](#2-d-rope-one-angle-from-two-coordinates).
-# - **Axial or mixed RoPE?** Axial RoPE turns each pair with the row or with the column and trains
-#   nothing. Mixed RoPE trains a direction for each pair in each head.
-#   [Axial](#axial-rope-each-pair-has-its-axis), [mixed](#mixed-rope-trained-directions).
+# - **What is 2-D RoPE, axial or mixed?** A pair turns by $(p\,\Omega)_c$, with $p=(y,x)$. Scores
+#   depend only on the *difference* of coordinates. Axial RoPE turns each pair with the row or the
+#   column. Mixed RoPE trains a direction per pair and head.
+#   [2-D RoPE](#2-d-rope-one-angle-from-two-coordinates),
+#   [axial](#axial-rope-each-pair-has-its-axis), [mixed](#mixed-rope-trained-directions).
 # - **Row or column first, which base, which pairs?** Libraries differ, as a table of seven shows.
 #   The base is 100 or 10,000. Test with an image that is higher than wide.
 #   [Seven implementations](#seven-implementations-of-2-d-rope-axis-order-base-pairs).
@@ -565,6 +598,9 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 #   row and column. The second is added to cache slots: after an image of $h\times w$ tokens, text
 #   continues only $\max(h,w)$ further. [M-RoPE](#m-rope-text-and-images-in-one-sequence),
 #   [delta](#a-common-mistake-forgetting-rope_deltas).
+# - **What is the time of a video frame?** Its number (Qwen2-VL) or its seconds times a factor
+#   (Qwen2.5-VL, Qwen2.5-Omni). Qwen3-VL writes a timestamp before it instead.
+#   [Video](#video-frame-numbers-seconds-or-timestamps).
 # - **Does "interleaved" mean interleaved pairs?** Not in M-RoPE. It says which axis owns which pair,
 #   in turn or in blocks. Qwen3-VL still pairs $c$ with $c+K/2$.
 #   [Two meanings](#a-common-mistake-two-meanings-of-interleaved-in-m-rope).
@@ -668,17 +704,15 @@ for name, second in (("they don't commute", G[1]), ("they commute", 2 * G[0])):
 #
 # | scheme | who | trained, cached | cost | verdict |
 # |---|---|---|---|---|
-# | axial | Qwen2-VL's and Gemma 4's image parts, Pixtral, EVA-02 | nothing trained; rotated keys are safe in a cache | as RoPE | simple: rows and columns, no diagonals of its own |
-# | axial, from -1 to 1 | DINOv3 | nothing; safe | as RoPE | images of many sizes |
+# | axial | Qwen2-VL's and Gemma 4's image parts, Pixtral, EVA-02; from -1 to 1 in DINOv3 | nothing trained; rotated keys are safe in a cache | as RoPE | simple: rows and columns, no diagonals of its own |
 # | mixed | rope-vit | $\Omega$ per head and layer; safe | a table of angles per head | diagonals, if you train |
-# | M-RoPE in blocks | Qwen2-VL, Qwen2.5-VL | nothing; safe, with its delta | as RoPE | text weights remain valid |
-# | M-RoPE in turn | Qwen3-VL, Qwen3.5 | nothing; safe, with its delta | as RoPE | also valid, and each axis has fast and slow pairs |
+# | M-RoPE | Qwen2-VL, Qwen2.5-VL (blocks); Qwen3-VL, Qwen3.5 (in turn) | nothing; safe, with its delta | as RoPE | text weights remain valid; in turn, each axis has fast and slow pairs |
 #
 # - **Write $\Omega$ down.** Its rows are the angles of the patches (1, 0) and (0, 1), counted from 0.
 #   One rotated vector 1, ..., $K$ then shows the pairs. Test with an image that has two different
 #   sides.
-# - **Find out how your video counts time.** Qwen2.5-VL counts seconds times a factor, and Qwen2-VL
-#   counts frames. Tests with single images pass either way.
+# - **Find out how your video counts time**
+#   ([four ways](#video-frame-numbers-seconds-or-timestamps)). Tests with single images pass with any.
 # - **Make the causal mask from slots.** All patches of an image share one time, so a mask made from
 #   times would let a patch see later ones.
 #
