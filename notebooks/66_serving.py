@@ -90,14 +90,16 @@ assert np.allclose(shared, expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # A prefix can be shared only if *all* its tokens from the first on are the same. One different
-# token at the beginning, such as today's date, changes all rows after it.
+# token at the beginning, such as today's date, changes all rows after it. So vLLM looks for a block
+# of the cache by the block's tokens and all tokens before it
+# (`docs/source/design/automatic_prefix_caching.md`).
 #
 # ### Reusing a document's keys behind another prefix
 #
 # A retrieved document appears in the middle of many prompts. Can its keys be reused behind another
-# prefix? RoPE's rotations add, so a cached key is moved by one more rotation, by the shift. Is it
-# then the right key? We compare with keys that were computed behind the prefix. **Predict**: in
-# which layers is the moved key right?
+# prefix? RoPE's rotations add, so a cached key is moved by one more rotation, by the shift.
+# llama.cpp's `--cache-reuse` does so. Is the moved key the right one? We compare with keys that
+# were computed behind the prefix. **Predict**: in which layers is it right?
 
 
 # %% fold="output"
@@ -126,8 +128,8 @@ assert (np.mean(off["not moved"], axis=0) > 1).all()
 
 # %% [markdown]
 # In the first layer the moved keys are exact, because there a key depends only on its own token
-# and position. Above it they are an approximation: the right keys contain something of the other
-# prefix. The same holds for values, although nothing rotates them.
+# and position. Above it they are an approximation, because the right keys contain something of the
+# prefix. The same holds for values, which are not rotated at all.
 #
 # What does it cost a larger model? [Chapter
 # 82](82_real_cache.ipynb#a-prefix-reused-at-another-offset) measured it on Gemma 3 270M. A document
@@ -144,20 +146,20 @@ for way in ("rotated", "not rotated", "left out"):
     assert (np.abs(nats).max() < 0.03) == (way == "rotated")
 
 # %% [markdown]
-# Rotated, it costs nothing that could be measured there. But leaving the document's prefix out
-# costs little as well, so these texts barely needed it. A document that refers back to its prefix
-# may lose more.
+# Rotated, reuse costs nothing that could be measured there. But to hide all the text before the
+# document from the next tokens costs little as well (*left out*), so these texts barely needed it.
+# A document that refers back to its prefix may lose more.
 #
 # ## Context shift in llama.cpp: n_keep, K-shift and renumbered keys
 #
-# A chat outgrows its context. llama.cpp can then keep the first $n_\text{keep}$ tokens, drop the
-# next $n_\text{discard}$ (by default half of the rest), and close the gap. A token that stays gets
-# the position
+# A chat outgrows its context. With `--context-shift`, llama.cpp's server then keeps the first
+# $n_\text{keep}$ tokens, drops the next $n_\text{discard}$ (by default half of the others), and
+# closes the gap. A token that stays gets the position
 #
 # $$p' = p \ \text{ if } p < n_\text{keep}, \qquad p' = p - n_\text{discard} \ \text{ otherwise}$$
 #
 # Its cache contains rotated keys. So each moved key is rotated again, by $-n_\text{discard}$ (the
-# **K-shift**). A cache of unrotated keys would only change a number.
+# **K-shift**). A cache of raw, unrotated keys would only change the numbers.
 
 # %%
 rng, n_keep, n_discard = np.random.default_rng(0), 6, 40
@@ -173,13 +175,15 @@ assert not np.isclose(moved[:n_keep], scores[:n_keep], rtol=0, atol=1e-3).any()
 
 # %% [markdown]
 # The newer tokens keep their distances. The first $n_\text{keep}$ come nearer by
-# $n_\text{discard}$. As in [StreamingLLM](63_decoding.ipynb#cache-eviction-and-streamingllm), no
-# distance grows beyond the trained ones. But a text that was read without the dropped tokens has
-# different keys from layer 1 on, because the kept rows once saw them.
+# $n_\text{discard}$, and no distance grows beyond the context, as in
+# [StreamingLLM](63_decoding.ipynb#cache-eviction-and-streamingllm). But a text that was read without
+# the dropped tokens would have different keys above the first layer, because the kept rows once saw
+# them.
 #
-# A long chat is shifted many times, and each time the keys are rounded to the cache's type. If they
-# are quantised, they must be dequantised, rotated and quantised again. **Predict**: how do the
-# errors of 16 shifts compare with the error of one rounding?
+# A long chat is shifted many times, and each time the keys are rounded to the cache's type.
+# Quantised keys are dequantised, rotated and quantised again
+# ([#9571](https://github.com/ggml-org/llama.cpp/pull/9571)). **Predict**: how do the errors of 16
+# shifts compare with the error of one rounding?
 
 
 # %% fold="output"
@@ -200,12 +204,13 @@ for name, stored in kinds.items():
     assert 3 < often / once < 6
 
 # %% [markdown]
-# About $\sqrt{17}\approx4$ times, because 17 independent roundings add up. Raw keys are rounded
+# About $\sqrt{17}\approx4$ times as large, as 17 independent roundings would be. Raw keys are rounded
 # once, and pay with a rotation of all keys at each step. Two more conditions:
 #
-# - **Partial rotation.** Only the rotated components are shifted, so the code must know them.
-# - **M-RoPE.** Three numbers per token describe time, row and column, and one number cannot shift
-#   them. llama.cpp refuses.
+# - **Partial rotation.** Only the components that were rotated may be rotated again. For Phi-2,
+#   llama.cpp once took a wrong number of them ([#4889](https://github.com/ggml-org/llama.cpp/pull/4889)).
+# - **M-RoPE.** A token has several positions (time, row, column). llama.cpp refuses to shift such a
+#   cache ([#19928](https://github.com/ggml-org/llama.cpp/pull/19928)).
 #
 # ## Sequence packing: document masks and restarted positions
 #
@@ -390,12 +395,14 @@ plt.show()
 #
 # DeepSeek-V3 ([arXiv:2412.19437](https://arxiv.org/abs/2412.19437), section 2.2) trains modules that
 # predict tokens further ahead, and that can draft. The first takes the model's hidden vector $h_i$ and
-# the embedding of the *next* token, and predicts the one after it:
+# the embedding of the *next* token, and predicts the one after it. A layer of attention follows.
 #
 # $$h'_i = M\,\big[\mathrm{RMSNorm}(h_i);\ \mathrm{RMSNorm}(E_{t_{i+1}})\big] \quad\text{predicts}\quad t_{i+2}$$
 #
-# So row $i$ of this module knows the tokens up to $i+1$. Is its position $i$ or $i+1$? With RoPE it
-# makes no difference, if all rows of the module use the same rule and its cache is its own.
+# So row $i$ knows the tokens up to $i+1$. Is its position $i$ or $i+1$? With RoPE it makes no
+# difference, as long as all rows of the module follow one rule, because its keys are its own. vLLM
+# stacks the embedding first, $[E;\ h]$ (`deepseek_mtp.py` at 03356f8), so check the order of $M$'s
+# columns.
 
 # %%
 from pe_numpy import attention, rms_norm
@@ -444,8 +451,8 @@ plots.serving_ranks(held)
 plt.show()
 
 # %% [markdown]
-# The rows of a rank are no longer neighbours. So each rank must be told the positions of *its*
-# tokens in the text: for RoPE, and for the mask. PyTorch's context parallelism and
+# The rows of a zigzag rank are not all neighbours. So each rank must be told the positions of *its*
+# tokens in the text, for RoPE and for the mask. PyTorch's context parallelism and
 # ring-flash-attention deal out blocks in this way (the docstring of `zigzag` names the files).
 #
 # ### Merging attention by log-sum-exp (ring attention)
@@ -524,15 +531,15 @@ assert all(float(row["peak_mb"]) < 20 and float(row["off"]) < 1e-12 for row in m
 #
 # ## Quantised KV caches: keys per channel, before or after RoPE
 #
-# [Chapter 82](82_real_cache.ipynb#keys-in-4-3-and-2-bits) rounds the keys of Gemma to a few bits: a
-# group of numbers shares the least, the largest, and $2^b$ values between them. KIVI groups keys per
-# channel and values per token (Liu et al. 2024), because keys have a few channels that are large in
-# all tokens. KVQuant rounds keys before RoPE (Hooper et al. 2024). Why before? Take an outlier pair:
-# the first channel is $c$ in all tokens, the second 0. Rotation gives
+# [Chapter 82](82_real_cache.ipynb#keys-in-4-3-and-2-bits) rounds the keys of Gemma to a few bits. The
+# numbers of a group become $2^b$ equally spaced values from the group's least to its largest. KIVI
+# groups keys per channel and values per token (Liu et al. 2024, its abstract says), and KVQuant rounds
+# keys per channel and before RoPE (Hooper et al. 2024, its abstract). Why before? Take an outlier
+# pair. Its first channel is $c$ in all tokens, the second 0. Rotation gives
 #
 # $$\big(c,\ 0\big)\ \to\ \big(c\cos m\theta,\ c\sin m\theta\big)$$
 #
-# Per channel, the range was 0 and is now up to $2c$, in both channels.
+# In each channel the range over the tokens was 0, and is now up to $2c$.
 
 # %%
 c, m = 12.0, np.arange(0, 400)
@@ -590,23 +597,25 @@ print(f"8 bits, before, per token: at most {np.abs(eight).max():.2f} nats per to
 
 # %% [markdown]
 # The last cell prints what Gemma 3 270M loses, in nats per token, on the least and the most sensitive
-# of three texts. The order is the same as for random numbers: per channel and before RoPE is best.
-# Per token, 8 bits are harmless and 4 are not. A cache that grows does not know the range of a
-# channel. So KIVI rounds groups of some tokens and keeps the newest ones unrounded, and KVQuant
-# measures the ranges in advance.
+# of three texts. As for random numbers, per channel and before RoPE is best. Per token, 8 bits are
+# harmless and 4 are not.
+#
+# A cache that grows does not know the range of a channel. transformers 5.23.0 keeps the newest 128
+# tokens unrounded and rounds the others in groups of 64 numbers (`QuantizedLayer` in
+# `cache_utils.py`). Its keys are already rotated, as are llama.cpp's.
 #
 # ## Conventions of attention kernels: corners, layouts, offsets
 #
 # ### FlashAttention's causal corner and SDPA's is_causal
 #
 # A chunk of $L$ queries meets $S$ cached keys, its own among them. What does `causal=True` mean?
-# FlashAttention aligns the mask with the *bottom right* corner since version 2.1, PyTorch's
-# `scaled_dot_product_attention` with the *top left*:
+# Since version 2.1 FlashAttention aligns the mask with the *bottom right* corner. PyTorch's
+# `scaled_dot_product_attention` (SDPA) aligns it with the *top left*:
 #
 # $$\text{bottom right: } j \le i + S - L, \qquad \text{top left: } j \le i$$
 #
-# Here $i$ and $j$ count rows and columns. Only the first is the causal mask of positions, if the
-# queries are the last $L$ tokens.
+# Here $i$ and $j$ count rows and columns. If the queries are the last $L$ tokens, only the first is
+# the causal mask of their positions.
 
 
 # %%
@@ -624,28 +633,29 @@ for L, S in ((2, 5), (3, 3), (3, 2)):
     print(f"{L} queries, {S} keys: bottom right {next(rows):12}top left {next(rows)}")
 
 # %% [markdown]
-# With one new token, the top-left mask shows it only the first key. Pass `is_causal=False` then, and
-# a mask, or torch's `causal_lower_right`, for chunks.
+# The top-left mask shows a single new token only the first key. Pass no mask then, and for a chunk a
+# mask or torch's `causal_lower_right`.
 #
 # | | FlashAttention ([0251105](https://github.com/Dao-AILab/flash-attention/tree/0251105)) | PyTorch 2.13.0 |
 # |---|---|---|
 # | causal corner | bottom right; a row that sees nothing gives 0 | top left (`is_causal`) |
 # | rotation inside | `flash_attn_with_kvcache(rotary_cos, rotary_sin)`: new keys from position `cache_seqlens` on; queries as well if causal or windowed, else all at `cache_seqlens` | none |
-# | pairs of RoPE | there `rotary_interleaved=True` by default; `apply_rotary_emb` in `layers/rotary.py` has `interleaved=False` | none |
-# | ALiBi | `alibi_slopes`, $-s\,\lvert i+S-L-j\rvert$ | as a bias, or FlexAttention |
-# | other biases | none | additive `attn_mask`, or FlexAttention |
-# | window | `window_size=(w-1, 0)` sees $w$ keys | as a mask |
-# | packed texts | `cu_seqlens` | as a mask, or FlexAttention |
-# | paged cache | `block_table` | FlexAttention |
+# | pairs of RoPE | there `rotary_interleaved=True` by default, but `interleaved=False` in `apply_rotary_emb` of `layers/rotary.py` | none |
+# | ALiBi | `alibi_slopes`, $-s\,\lvert i+S-L-j\rvert$ | a bias, or FlexAttention |
+# | other biases | none in `flash_attn_interface.py`; `score_mod` in `flash_attn/cute` | `attn_mask` of floats, or FlexAttention |
+# | window | `window_size=(w-1, 0)` sees $w$ keys | a mask |
+# | packed texts | `cu_seqlens_q`, `cu_seqlens_k` | a mask, or FlexAttention |
+# | paged cache | `block_table` | only experimental |
 #
-# Llama's and Qwen's weights in transformers use the half layout ([chapter
+# Llama's weights in transformers use the half layout ([chapter
 # 65](65_rosetta.ipynb#rope-pairs-interleaved-or-half-split)), so they need
 # `rotary_interleaved=False`.
 #
 # ### FlexAttention: score_mod and mask_mod
 #
-# FlexAttention compiles a function of score and indices into the kernel. Here is what it computes,
-# without the speed. `b`, `h`, `i` and `j` number batch, head, query and key.
+# PyTorch's FlexAttention compiles two functions into its kernel: `score_mod` changes a score, and
+# `mask_mod` says who may attend. Here is what it computes, without the speed. `b`, `h`, `i` and `j`
+# number batch, head, query and key.
 
 # %%
 from pe_numpy import alibi_bias, alibi_slopes, relative_distance, shaw_scores, softmax
@@ -696,15 +706,15 @@ for name, scores in expected.items():
         assert np.allclose(out, right[:, 8:], rtol=0, atol=1e-12) == (offset == 8)
 
 # %% [markdown]
-# At decoding the query's index begins at 0 again, so the functions need the offset, which is the
-# number of cached tokens before this call. Without it, nothing crashes. Shaw and DeBERTa read tables of products,
-# which are computed beforehand from queries (and keys). RoPE needs no modification, since it changes
-# queries and keys.
+# In each call the query's index begins at 0, so at decoding the functions need the offset, the
+# number of tokens cached before. Without it, nothing crashes. Shaw's product of query and vector is
+# computed before the kernel, and DeBERTa needs two such tables. RoPE needs no function, since it
+# changes queries and keys.
 #
 # ### Paged KV caches: block tables
 #
-# A paged cache (vLLM) stores blocks of tokens anywhere in memory, and a **block table** lists the
-# blocks of each text in its order. Slot $t$ of block $b$ has the position that the table says:
+# A paged cache (Kwon et al. 2023, vLLM) stores blocks of tokens anywhere in memory, and a **block
+# table** lists the blocks of a text in its order. The position of slot $t$ in block $b$, and back:
 #
 # $$p = \text{size}\cdot\text{index}(b) + t, \qquad \text{block} = \text{table}[\lfloor p/\text{size}\rfloor]$$
 
@@ -724,24 +734,23 @@ paged = attention(query, slots, slots, where.reshape(24) >= 0)[0]  # the keys se
 assert np.allclose(paged, attention(query, keys, keys)[0], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Attention does not depend on the order of its keys. So blocks may lie anywhere, as long as each key
-# has been rotated by its position, and the mask hides other texts. A mask made from slots instead
-# would be wrong.
+# Attention does not depend on the order of its keys. So blocks may be anywhere, as long as each key
+# was rotated by its position and the mask hides other texts. A causal mask made from slots would be
+# wrong.
 #
 # ### llama.cpp's --rope-freq-base, --rope-freq-scale, --rope-scale and config.json
 #
 # | llama.cpp | `config.json` | meaning |
 # |---|---|---|
-# | `--rope-freq-base N` | `rope_theta: N` | the base; the default is the model's |
+# | `--rope-freq-base N` | `rope_theta: N` | the base; by default the model's |
 # | `--rope-scale N` | `rope_scaling: {"rope_type": "linear", "factor": N}` | frequencies divided by N |
 # | `--rope-freq-scale N` | the same with factor 1/N | frequencies multiplied by N |
-# | `--rope-scaling yarn` with `--rope-scale N` | `"rope_type": "yarn"`, `factor: N` | [YaRN](50_scaling.ipynb#yarns-ramp-paper-and-code) |
+# | `--rope-scaling yarn` with `--rope-scale N` | `"rope_type": "yarn"`, `"factor": N` | [YaRN](50_scaling.ipynb#yarns-ramp-paper-and-code) |
 # | `--yarn-orig-ctx N` | `original_max_position_embeddings: N` | the trained length; 0 takes the model's |
 #
-# The flags are described in the README of llama.cpp's server and were introduced by pull request
-# [#2054](https://github.com/ggml-org/llama.cpp/pull/2054). [Chapter
-# 65](65_rosetta.ipynb#convention-table-rope-relative-positions-masks-weights) has the other
-# conventions.
+# The README of llama.cpp's server (`tools/server/README.md`) describes the flags. The first and the
+# third came with pull request [#2054](https://github.com/ggml-org/llama.cpp/pull/2054). [Chapter
+# 65](65_rosetta.ipynb#convention-table-rope-relative-positions-masks-weights) has other conventions.
 
 # %%
 from pe_numpy import linear_scaling
