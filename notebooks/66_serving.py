@@ -34,14 +34,13 @@ plt.show()
 # ## A slot is not a position
 #
 # A KV cache is an array, and a **slot** is a place in it. A **position** is what the encoding is
-# told. In one text, read from the beginning, both numbers are equal, and code that confuses them
-# works. The figure shows six situations from servers. The number in a slot is the position of its
-# token. A dash is a token of another text.
+# told. In one text, read from the beginning, both are equal, and code that confuses them works. The
+# figure shows six situations in which it doesn't. The number in a slot is the position of its token,
+# and a dash is a token of another text.
 #
-# So a layer needs two things besides the tokens: their positions, and a mask. The function `read`
-# takes both, for any model of this book. We give it [chapter
-# 63](63_decoding.ipynb#greedy-decoding-temperature-and-top-k-sampling)'s model, which has read
-# Newton's *Opticks* character by character: two layers, RoPE, pieces of 128 characters.
+# So a layer needs two things besides the tokens: positions and a mask. The function `read` takes both.
+# We give it [chapter 63](63_decoding.ipynb#greedy-decoding-temperature-and-top-k-sampling)'s model,
+# which has read Newton's *Opticks* character by character: two layers, RoPE, pieces of 128 characters.
 
 # %%
 from pe_numpy import Cache, Model, decode, load
@@ -131,10 +130,9 @@ assert (np.mean(off["not moved"], axis=0) > 1).all()
 # and position. Above it they are an approximation, because the right keys contain something of the
 # prefix. The same holds for values, which are not rotated at all.
 #
-# What does it cost a larger model? [Chapter
-# 82](82_real_cache.ipynb#a-prefix-reused-at-another-offset) measured it on Gemma 3 270M. A document
-# of 129 tokens was moved by 129 positions, and the loss of the next 128 tokens compared with reading
-# everything again:
+# [Chapter 82](82_real_cache.ipynb#a-prefix-reused-at-another-offset) measured what that costs Gemma 3
+# 270M. A document of 129 tokens was moved by 129 positions. Here is the rise of the loss of the next
+# 128 tokens, compared with reading everything again:
 
 # %%
 from pe_numpy.book.trained import changes
@@ -146,9 +144,9 @@ for way in ("rotated", "not rotated", "left out"):
     assert (np.abs(nats).max() < 0.03) == (way == "rotated")
 
 # %% [markdown]
-# Rotated, reuse costs nothing that could be measured there. But to hide all the text before the
-# document from the next tokens costs little as well (*left out*), so these texts barely needed it.
-# A document that refers back to its prefix may lose more.
+# Rotated, reuse costs nothing that could be measured there. But to leave out the text before the
+# document costs little as well, so there was little to lose. A document that refers back to its
+# prefix may lose more.
 #
 # ## Context shift in llama.cpp: n_keep, K-shift and renumbered keys
 #
@@ -174,10 +172,9 @@ assert np.allclose(moved[n_keep:], scores[n_keep:], rtol=0, atol=1e-12)
 assert not np.isclose(moved[:n_keep], scores[:n_keep], rtol=0, atol=1e-3).any()
 
 # %% [markdown]
-# The newer tokens keep their distances. The first $n_\text{keep}$ come nearer by
-# $n_\text{discard}$, and no distance grows beyond the context, as in
-# [StreamingLLM](63_decoding.ipynb#cache-eviction-and-streamingllm). But a text that was read without
-# the dropped tokens would have different keys above the first layer, because the kept rows once saw
+# The newer tokens keep their distances, and the first $n_\text{keep}$ come nearer, as in
+# [StreamingLLM](63_decoding.ipynb#cache-eviction-and-streamingllm). But a text without the dropped
+# tokens would have different keys above the first layer, because the rows behind the gap once saw
 # them.
 #
 # A long chat is shifted many times, and each time the keys are rounded to the cache's type.
@@ -223,9 +220,9 @@ for name, stored in kinds.items():
 
 # %%
 from pe_numpy import document_mask
-from pe_numpy.book.show import show_source
+from pe_numpy.book.show import show_short
 
-show_source(pack, document_mask)
+short = show_short(pack, document_mask)
 lengths = [3, 2, 4]
 positions, documents, mask = pack(lengths)
 cu_seqlens = np.append(0, np.cumsum(lengths))
@@ -239,8 +236,7 @@ for i, j in np.ndindex(9, 9):
 
 # %% [markdown]
 # Are the mask *and* restarted positions needed? We ask each encoding of the package, in a model of
-# two layers: does the packed row give each document's logits, with only one of the two? **Predict**:
-# which encodings need both?
+# two layers, whether the packed row gives each document's logits. **Predict**: which need both?
 
 # %% fold="output"
 from pe_numpy import Sizes, init_params
@@ -263,16 +259,17 @@ for name, encoding in every_encoding(48).items():
 from textwrap import fill
 
 for suffices, names in verdicts.items():
-    print(fill(f"{' or '.join(suffices)}: {', '.join(names)}", 100, subsequent_indent="    "))
+    needed = "the mask is enough" if "mask" in suffices else "both are needed"
+    print(fill(f"{needed}: {', '.join(names)}", 100, subsequent_indent="    "))
 either, both = verdicts["mask and restart", "mask"], verdicts[("mask and restart",)]
 assert {"rope", "alibi", "t5", "none"} < set(either) and {"sinusoidal", "learned"} < set(both)
 assert {"fire", "tupe", "self_extend", "dual_chunk"} < set(both) and len(verdicts) == 2
 
 # %% [markdown]
-# The mask is always needed. Where only differences of positions count, it is enough: RoPE, ALiBi,
+# Here the mask is always needed. Where only differences of positions count, it is enough: RoPE, ALiBi,
 # T5's buckets. Position vectors at the tokens need the restart as well. So does FIRE, which divides
-# by the query's position, and so do Self-Extend and dual chunks, whose groups begin at
-# multiples of a size. A restart by itself is never enough.
+# by the query's position, and so do Self-Extend and dual chunks, whose groups begin at multiples of
+# a size. A restart by itself is not enough for any of them.
 #
 # ### What libraries derive from position_ids
 #
@@ -295,10 +292,9 @@ assert found["restarted"] == [pack([3, 2])[1].tolist()] * 2 and found["running"]
 assert found["a gap"][0] == [0, 0, 1, 1, 1] and found["a gap"][1] == [0] * 5
 
 # %% [markdown]
-# Restarted positions are found by both rules, running ones by neither. RoPE needs no restart, but
-# without one the rules see a single text. At a gap they disagree. The first rule cuts a text in two
-# if tokens were dropped from it. The second does not notice a second text that begins at 4. So pass
-# the mask, or `cu_seqlens`, yourself.
+# Both rules find restarted positions, and neither finds running ones, which RoPE would allow. At a
+# gap they disagree. The first cuts a text in two if tokens were dropped from it. The second does not
+# notice a second text that begins at 4. So pass the mask, or `cu_seqlens`, yourself.
 #
 # ## Tree speculative decoding: position is depth, mask is ancestors
 #
@@ -329,15 +325,15 @@ for node, row in enumerate(with_tree(line, parents, tokens)):
     assert np.allclose(row, decode(newton, writer, branch[None])[0, -1], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# Each node has exactly the logits of its branch, as if that had been read as a text.
+# Up to rounding, each node has the logits of its branch, as if that had been read as a text.
 #
-# Now we decode with such trees. The draft model is the first layer of ours, as in chapter 63. It
-# drafts the $b$ most probable tokens, three levels deep. From the root, we follow the child that the
-# full model has chosen, as long as there is one. **Predict**: does a tree need fewer calls than a
-# chain, and does it write the same text?
+# Now we decode with such trees. The draft model is the first layer of ours, as in chapter 63. Below
+# each node it drafts the $b$ most probable tokens, three levels deep. From the root, we follow the
+# child that the full model has chosen, as long as there is one. **Predict**: do trees need fewer
+# calls than a chain, and do they write the same text?
 
 # %% fold="output"
-show_source(tree_positions, tree_mask)
+short = show_short(tree_positions, tree_mask)
 blocks = newton["decoder"]["layers"]
 small = {**newton, "decoder": {**newton["decoder"], "layers": {"0": blocks["0"]}}}
 
@@ -386,29 +382,28 @@ plots.serving_tree(np.array(parents), list("eldlvif"), tree_positions(parents), 
 plt.show()
 
 # %% [markdown]
-# The text is the same for every tree, and wider trees need fewer calls. But each call reads more
-# nodes, and this draft model is a poor one. Afterwards only the accepted nodes may stay in the
-# cache. In the tree of the figure, accepted nodes 0, 1 and 4 are in slots $n$, $n+1$ and $n+4$.
-# Their positions $n$ to $n+2$ are already right, so the rows are only copied together.
+# The text is the same for all trees, and here a wider tree needs fewer calls. But each call reads
+# more nodes. Afterwards only the accepted nodes may stay in the cache. If nodes 0, 1 and 4 of the
+# figure are accepted, they are in slots $n$, $n+1$ and $n+4$. Their positions $n$, $n+1$ and $n+2$
+# are already right, so the rows only move together.
 #
 # ### Multi-token prediction: which embedding, which positions (second reading)
 #
 # DeepSeek-V3 ([arXiv:2412.19437](https://arxiv.org/abs/2412.19437), section 2.2) trains modules that
 # predict tokens further ahead, and that can draft. The first takes the model's hidden vector $h_i$ and
-# the embedding of the *next* token, and predicts the one after it. A layer of attention follows.
+# the embedding of the *next* token, and predicts the one after it. A Transformer block follows.
 #
 # $$h'_i = M\,\big[\mathrm{RMSNorm}(h_i);\ \mathrm{RMSNorm}(E_{t_{i+1}})\big] \quad\text{predicts}\quad t_{i+2}$$
 #
 # So row $i$ knows the tokens up to $i+1$. Is its position $i$ or $i+1$? With RoPE it makes no
-# difference, as long as all rows of the module follow one rule, because its keys are its own. vLLM
-# stacks the embedding first, $[E;\ h]$ (`deepseek_mtp.py` at 03356f8), so check the order of $M$'s
-# columns.
+# difference, as long as all rows follow one rule, because the module has its own keys. vLLM stacks
+# the embedding first (`deepseek_mtp.py` at 03356f8), so check the order of $M$'s columns.
 
 # %%
 from pe_numpy import attention, rms_norm
 
 
-def module(tokens, p):  # its attention layer, at positions p
+def module(tokens, p):  # attention of its block, at positions p
     h = stack(newton, writer, tokens[None], Context().begin((1, len(tokens))))[0]
     h, E = (rms_norm(x, np.ones(32)) for x in (h, newton["embedding"][tokens]))
     x = np.hstack([h[:-1], E[1:]]) @ M  # row i: h of token i, embedding of token i + 1
@@ -430,12 +425,12 @@ assert np.allclose(rows, module(line, np.arange(1, 60)), rtol=0, atol=1e-9)
 #
 # $$w_r = rB^2 + \frac{B(B+1)}2 \ \text{ pairs of query and key}$$
 #
-# so the last rank works almost $2R-1$ times as long as the first, and the others wait. **Zigzag**
+# so the last rank has almost $2R-1$ times the pairs of the first, and the others wait. **Zigzag**
 # shards cut the text into $2R$ blocks, and rank $r$ takes blocks $r$ and $2R-1-r$. Then all ranks
 # have the same number of pairs.
 
 # %%
-show_source(zigzag)
+short = show_short(zigzag)
 R, L = 4, 64
 held = {"contiguous": np.arange(L).reshape(R, -1), "zigzag": zigzag(L, R)}
 pairs = {
@@ -483,7 +478,7 @@ for own in held["zigzag"]:
     assert np.allclose(merge_attention(outputs, sums)[0], whole[own], rtol=0, atol=1e-12)
 
 # %% fold="output"
-show_source(partial_attention, merge_attention)
+short = show_short(partial_attention, merge_attention)
 
 # %% [markdown]
 # A query that sees nothing in a part has $\ell_s=-\infty$ there, and the part counts for nothing.
@@ -493,9 +488,10 @@ show_source(partial_attention, merge_attention)
 #
 # ### 65,536 tokens in four processes
 #
-# Now four processes compute one causal attention. Each knows only its shard, and gets the keys of the others
-# one shard at a time, cut into tiles of 512. `rank_attention` is what a process runs. Here are 4,096
-# tokens without processes, so that the cell also runs in a browser:
+# Now four processes compute one causal attention. Each has its own shard, and gets the keys and values
+# of the others one shard at a time, here from a seed instead of a message. It never has more than a
+# tile of scores. The next cell runs what a process runs (`rank_attention`), for 4,096 tokens and
+# without processes.
 
 # %%
 from pe_numpy.book.ranks import rank_attention, shards
@@ -507,7 +503,7 @@ some = np.arange(0, L, 97)
 expected, outputs = attention(q[some], k, v, causal_mask(some, np.arange(L)))[0], np.zeros((L, 16))
 for rank, own in enumerate(shards("zigzag", L, 4)):
     outputs[own], tiles, peak = rank_attention(rank, "zigzag", L, 4, tile)
-    print(f"rank {rank}: {tiles} tiles, at most {peak / 1e6:.0f} MB at a time")
+    print(f"rank {rank}: {tiles} tiles, {peak / 1e6:.0f} MB")
     assert peak < 0.02 * L * L * 8  # of what all scores would take
 assert np.allclose(outputs[some], expected, rtol=0, atol=1e-12)
 
@@ -519,23 +515,23 @@ with Path("results/context_parallel.csv").open(encoding="utf-8", newline="") as 
     measured = list(csv.DictReader(file))
 for name in held:
     ranks = [row for row in measured if row["shards"] == name]
-    print(f"{name:10} seconds per rank", *(row["seconds"] for row in ranks), end="; ")
-    print("at most", max(row["peak_mb"] for row in ranks), "MB, off by", ranks[0]["off"])
+    print(f"{name:10} seconds", *(row["seconds"] for row in ranks), " MB", ranks[0]["peak_mb"])
 print(f"all scores would take {65_536**2 * 8 / 1e9:.0f} GB")
 assert all(float(row["peak_mb"]) < 20 and float(row["off"]) < 1e-12 for row in measured)
 
 # %% [markdown]
-# The second cell shows what four processes measured with 65,536 tokens (`make ranks`, one machine,
-# seconds of the processor). No process held more than 19 MB of arrays. With contiguous shards the
-# last rank works five times as long as the first, with zigzag shards all work the same time.
+# The second cell reads what four processes measured with 65,536 tokens (`make ranks`, one machine,
+# seconds of the processor). None took more than 19 MB at a time, as `tracemalloc` counts. With
+# contiguous shards the last rank worked some five times as long as the first, and with zigzag shards
+# all worked equally long.
 #
 # ## Quantised KV caches: keys per channel, before or after RoPE
 #
 # [Chapter 82](82_real_cache.ipynb#keys-in-4-3-and-2-bits) rounds the keys of Gemma to a few bits. The
 # numbers of a group become $2^b$ equally spaced values from the group's least to its largest. KIVI
-# groups keys per channel and values per token (Liu et al. 2024, its abstract says), and KVQuant rounds
-# keys per channel and before RoPE (Hooper et al. 2024, its abstract). Why before? Take an outlier
-# pair. Its first channel is $c$ in all tokens, the second 0. Rotation gives
+# groups keys per channel and values per token, and KVQuant rounds keys per channel and before RoPE, as
+# their abstracts say (Liu et al. 2024, Hooper et al. 2024). Why before? Take an outlier pair. Its
+# first channel is $c$ in all tokens, the second 0. Rotation gives
 #
 # $$\big(c,\ 0\big)\ \to\ \big(c\cos m\theta,\ c\sin m\theta\big)$$
 #
@@ -552,9 +548,9 @@ assert ((1.99 < ranges) & (ranges <= 2)).all()
 
 
 # %% [markdown]
-# What does it do to attention? Random queries, keys and values, with two outlier channels in the
-# keys. We round one thing at a time, and compare the outputs. **Predict**: is it better to round
-# keys per channel or per token, before or after RoPE?
+# What does it do to attention? We take random queries, keys and values, with two outlier channels in
+# the keys, and round one thing at a time. **Predict**: is it better to round keys per channel or per
+# token, before or after RoPE?
 
 
 # %% fold="output"
@@ -581,7 +577,7 @@ for name, (when, axis) in ways.items():
 values = [attention(Q, rope(k, at), rounded(v, b, 1), see)[0] - right for b in bits]
 errors["values per token"] = [np.linalg.norm(x) / np.linalg.norm(right) for x in values]
 for name, x in errors.items():
-    print(f"{name:30}", *(f"{b} bits {e:.3f}" for b, e in zip(bits, x, strict=True)), sep="   ")
+    print(f"{name:30}", *(f"{e:.3f}" for e in x), "at 8, 4, 2 bits")
 best, after, *tokenwise, _ = np.array(list(errors.values()))
 assert (best < 0.8 * after).all() and (after < 0.7 * np.array(tokenwise)).all()
 plots.serving_bits(bits, errors)
@@ -600,8 +596,8 @@ print(f"8 bits, before, per token: at most {np.abs(eight).max():.2f} nats per to
 # of three texts. As for random numbers, per channel and before RoPE is best. Per token, 8 bits are
 # harmless and 4 are not.
 #
-# A cache that grows does not know the range of a channel. transformers 5.23.0 keeps the newest 128
-# tokens unrounded and rounds the others in groups of 64 numbers (`QuantizedLayer` in
+# A cache that grows does not know the range of a channel. By default, transformers 5.23.0 collects
+# up to 127 new tokens and then rounds all tokens again, in groups of 64 numbers (`QuantizedLayer` in
 # `cache_utils.py`). Its keys are already rotated, as are llama.cpp's.
 #
 # ## Conventions of attention kernels: corners, layouts, offsets
@@ -643,9 +639,9 @@ for L, S in ((2, 5), (3, 3), (3, 2)):
 # | pairs of RoPE | there `rotary_interleaved=True` by default, but `interleaved=False` in `apply_rotary_emb` of `layers/rotary.py` | none |
 # | ALiBi | `alibi_slopes`, $-s\,\lvert i+S-L-j\rvert$ | a bias, or FlexAttention |
 # | other biases | none in `flash_attn_interface.py`; `score_mod` in `flash_attn/cute` | `attn_mask` of floats, or FlexAttention |
-# | window | `window_size=(w-1, 0)` sees $w$ keys | a mask |
-# | packed texts | `cu_seqlens_q`, `cu_seqlens_k` | a mask, or FlexAttention |
-# | paged cache | `block_table` | only experimental |
+# | window | `window_size=(w-1, 0)` sees $w$ keys | a mask, or `varlen_attn` |
+# | packed texts | `cu_seqlens_q`, `cu_seqlens_k` | `cu_seq_q`, `cu_seq_k` of `varlen_attn`, or FlexAttention |
+# | paged cache | `block_table` | `block_table` of `varlen_attn` (`torch/nn/attention/varlen.py`) |
 #
 # Llama's weights in transformers use the half layout ([chapter
 # 65](65_rosetta.ipynb#rope-pairs-interleaved-or-half-split)), so they need
@@ -743,25 +739,23 @@ assert np.allclose(paged, attention(query, keys, keys)[0], rtol=0, atol=1e-12)
 # | llama.cpp | `config.json` | meaning |
 # |---|---|---|
 # | `--rope-freq-base N` | `rope_theta: N` | the base; by default the model's |
-# | `--rope-scale N` | `rope_scaling: {"rope_type": "linear", "factor": N}` | frequencies divided by N |
+# | `--rope-scale N` | `rope_scaling: {"rope_type": "linear", "factor": N}` | frequencies divided by N, unless the model's file names another type |
 # | `--rope-freq-scale N` | the same with factor 1/N | frequencies multiplied by N |
 # | `--rope-scaling yarn` with `--rope-scale N` | `"rope_type": "yarn"`, `"factor": N` | [YaRN](50_scaling.ipynb#yarns-ramp-paper-and-code) |
 # | `--yarn-orig-ctx N` | `original_max_position_embeddings: N` | the trained length; 0 takes the model's |
 #
-# The README of llama.cpp's server (`tools/server/README.md`) describes the flags. The first and the
-# third came with pull request [#2054](https://github.com/ggml-org/llama.cpp/pull/2054). [Chapter
+# llama.cpp's `tools/server/README.md` describes the flags. The first and the third came with pull request [#2054](https://github.com/ggml-org/llama.cpp/pull/2054). [Chapter
 # 65](65_rosetta.ipynb#convention-table-rope-relative-positions-masks-weights) has other conventions.
+# Newer configurations have these keys in `rope_parameters`
+# ([chapter 42](42_rope_in_models.ipynb#from-configjson-to-rope-functions)).
 
 # %%
 from pe_numpy import linear_scaling
 
-base, factor, x = 10_000.0, 4.0, rng.standard_normal((50, 16))
-plain = rope_frequencies(16, base)  # --rope-freq-base
-scale = linear_scaling(plain, factor)  # --rope-scale 4, "linear" with factor 4
-freq_scale = 0.25 * plain  # --rope-freq-scale 0.25
-assert np.allclose(scale, freq_scale, rtol=1e-12, atol=0)
-m = np.arange(0, 200, 4)
-assert np.allclose(rope(x, m, freq_scale), rope(x, m // 4, plain), rtol=0, atol=1e-12)
+x, m, plain = rng.standard_normal((50, 16)), np.arange(0, 200, 4), rope_frequencies(16, 10_000.0)
+scaled = linear_scaling(plain, 4.0)  # --rope-scale 4
+assert np.allclose(scaled, 0.25 * plain, rtol=1e-12, atol=0)  # --rope-freq-scale 0.25
+assert np.allclose(rope(x, m, scaled), rope(x, m // 4, plain), rtol=0, atol=1e-12)
 
 # %% [markdown]
 # ## In short
@@ -900,7 +894,7 @@ assert np.allclose(rope(x, m, freq_scale), rope(x, m // 4, plain), rtol=0, atol=
 # ### Exercise 4: Striped shards
 #
 # Rank $r$ of *striped attention* holds the positions $r, R+r, 2R+r, \dots$ How many pairs does each
-# rank have, compared with contiguous shards and `zigzag`? Do the parts still merge to the whole?
+# rank have, and do the parts still merge to the whole?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -916,37 +910,32 @@ assert np.allclose(rope(x, m, freq_scale), rope(x, m // 4, plain), rtol=0, atol=
 #
 # <details><summary>Solution</summary>
 #
-# From rank to rank $L/R$ pairs are added, so the last has 544 and the first 496. Contiguous shards
-# give 904 and 136, and zigzag gives 520 to all. Any shards merge to the whole.
+# From rank to rank $L/R$ pairs are added, so the last has 544 and the first 496. Any shards merge.
 #
 # ```python
-# L, R = 64, 4
-# striped = np.arange(L).reshape(-1, R).T
-# pairs = np.array([causal_mask(own, range(L)).sum() for own in striped])
-# assert pairs.tolist() == [496, 512, 528, 544] and (np.diff(pairs) == L // R).all()
-# assert ((zigzag(L, R) + 1).sum(axis=1) == 520).all()
-# q, k, v = np.random.default_rng(0).standard_normal((3, L, 8))
-# whole = attention(q, k, v, causal_mask(range(L), range(L)))[0]
-# parts = [partial_attention(q[striped[1]], k[s], v[s], causal_mask(striped[1], s)) for s in striped]
+# striped = np.arange(64).reshape(-1, 4).T
+# pairs = [causal_mask(own, range(64)).sum() for own in striped]
+# assert pairs == [496, 512, 528, 544]
+# q, k, v = np.random.default_rng(0).standard_normal((3, 64, 8))
+# see = causal_mask(striped[1], range(64))
+# parts = [partial_attention(q[striped[1]], k[s], v[s], see[:, s]) for s in striped]
 # merged = merge_attention(*zip(*parts, strict=True))[0]
-# assert np.allclose(merged, whole[striped[1]], rtol=0, atol=1e-12)
+# assert np.allclose(merged, attention(q[striped[1]], k, v, see)[0], rtol=0, atol=1e-12)
 # ```
 #
 # </details>
 #
 # ## In practice
 #
-# - **Print positions and mask** of a small call, and compare them with a text that is read by itself.
-#   Most errors of this chapter raise nothing.
 # - **A test for each case**: the last document of a packed row, the second branch of a tree, the
-#   second chunk of a prompt, the second rank.
+#   second chunk of a prompt, the second rank. Compare with a text that is read by itself. Most errors
+#   of this chapter raise nothing.
 # - **Hybrid layers.** A [recurrent state](39_recurrence.ipynb#in-practice) can be neither cut back
-#   nor branched, so it must be copied for each branch and at each border.
-# - **Windows.** A sliding window is counted in positions too, so in a tree it follows the depth.
+#   nor branched. Keep a copy for each branch.
 #
 # ## Further reading
 #
-# - Krell et al. 2021, *Efficient Sequence Packing without Cross-contamination*,
+# - Krell et al. 2021, *Efficient Sequence Packing without Cross-contamination*, for BERT,
 #   [arXiv:2107.02027](https://arxiv.org/abs/2107.02027).
 # - Cai et al. 2024, *Medusa*, [arXiv:2401.10774](https://arxiv.org/abs/2401.10774); Li et al. 2024,
 #   *EAGLE-2*, [arXiv:2406.16858](https://arxiv.org/abs/2406.16858).
@@ -957,5 +946,3 @@ assert np.allclose(rope(x, m, freq_scale), rope(x, m // 4, plain), rtol=0, atol=
 # - Liu et al. 2024, *KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache*,
 #   [arXiv:2402.02750](https://arxiv.org/abs/2402.02750); Hooper et al. 2024, *KVQuant*,
 #   [arXiv:2401.18079](https://arxiv.org/abs/2401.18079).
-# - Ye et al. 2025, *FlashInfer*, [arXiv:2501.01005](https://arxiv.org/abs/2501.01005), section 2.2:
-#   merging parts.
