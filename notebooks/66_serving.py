@@ -446,9 +446,9 @@ plots.serving_ranks(held)
 plt.show()
 
 # %% [markdown]
-# The rows of a zigzag rank are not all neighbours. So each rank must be told the positions of *its*
-# tokens in the text, for RoPE and for the mask. PyTorch's context parallelism and
-# ring-flash-attention deal out blocks in this way (the docstring of `zigzag` names the files).
+# So each rank must be told the positions of *its* tokens in the text, for RoPE and for the mask.
+# PyTorch's context parallelism and ring-flash-attention deal out blocks in this way (the docstring of
+# `zigzag` names the files).
 #
 # ### Merging attention by log-sum-exp (ring attention)
 #
@@ -703,9 +703,8 @@ for name, scores in expected.items():
 
 # %% [markdown]
 # In each call the query's index begins at 0, so at decoding the functions need the offset, the
-# number of tokens cached before. Without it, nothing crashes. Shaw's product of query and vector is
-# computed before the kernel, and DeBERTa needs two such tables. RoPE needs no function, since it
-# changes queries and keys.
+# number of tokens cached before. Without it, nothing crashes. Shaw's products of queries and vectors
+# are computed before the kernel, and DeBERTa needs two such tables.
 #
 # ### Paged KV caches: block tables
 #
@@ -715,17 +714,16 @@ for name, scores in expected.items():
 # $$p = \text{size}\cdot\text{index}(b) + t, \qquad \text{block} = \text{table}[\lfloor p/\text{size}\rfloor]$$
 
 # %%
-size, table = 4, np.array([5, 0, 3])  # the blocks of this text, in order
-raw, query = rng.standard_normal((12, K)), rope(rng.standard_normal((1, K)), [11])
-keys, memory = rope(raw, range(12)), rng.standard_normal((6, size, K))  # 6 blocks, of all texts
+size, table = 4, [5, 0, 3]  # the blocks of this text, in order
+keys, memory = rope(rng.standard_normal((12, K)), range(12)), rng.standard_normal((6, size, K))
 for p in range(12):  # write
     memory[table[p // size], p % size] = keys[p]
-where = np.full((6, size), -1)  # read: the position of each slot, -1 for another text's
+where = np.full((6, size), -1)  # the position of each slot, -1 for another text's
 for b, t in np.ndindex(6, size):
-    if b in table:
-        where[b, t] = size * list(table).index(b) + t
+    if b in table:  # read
+        where[b, t] = size * table.index(b) + t
         assert np.array_equal(memory[b, t], keys[where[b, t]])
-slots = memory.reshape(24, K)
+slots, query = memory.reshape(24, K), rope(rng.standard_normal((1, K)), [11])
 paged = attention(query, slots, slots, where.reshape(24) >= 0)[0]  # the keys serve as values
 assert np.allclose(paged, attention(query, keys, keys)[0], rtol=0, atol=1e-12)
 
@@ -760,24 +758,23 @@ assert np.allclose(rope(x, m, scaled), rope(x, m // 4, plain), rtol=0, atol=1e-1
 # %% [markdown]
 # ## In short
 #
-# - **At which position does a chunk of a prompt begin?** At the number of cached tokens, with a
-#   chunked prefill and behind a shared prefix. Both are exact.
+# - **At which position does a chunk of a prompt begin?** At the number of cached tokens, also behind a
+#   shared prefix. Both are exact.
 #   [Chunked prefill](#chunked-prefill-and-prefix-caching-positions-continue-after-the-cache).
 # - **May a document's keys be reused behind another prefix?** Rotate them by the shift. The first
-#   layer is then exact, the others are an approximation. Gemma 3 270M lost at most 0.02 nats.
+#   layer is then exact, and the others are an approximation.
 #   [Reuse](#reusing-a-documents-keys-behind-another-prefix).
 # - **Which encodings need restarted positions in a packed row?** All need the document mask. With
-#   RoPE, ALiBi or T5 it is enough. Sinusoidal, learned and FIRE need the restart as well.
+#   RoPE, ALiBi or T5 it is enough. Sinusoidal, learned and FIRE also need the restart.
 #   [Packing](#sequence-packing-document-masks-and-restarted-positions).
 # - **What position and mask does a tree of drafts need?** The position is the text's length plus the
-#   depth. A node sees the text, itself and its ancestors. Greedy decoding writes the same text.
+#   depth. A node sees the text, itself and its ancestors.
 #   [Trees](#tree-speculative-decoding-position-is-depth-mask-is-ancestors).
 # - **How do several machines compute one attention?** Each keeps the text's positions. Parts are
-#   merged by their log-sum-exp. Zigzag shards give all ranks the same work.
+#   merged by their log-sum-exp. Zigzag shards give all the same work.
 #   [Ranks](#context-parallelism-contiguous-and-zigzag-shards).
-# - **Which corner does a causal kernel use?** FlashAttention aligns bottom right, PyTorch's `is_causal`
-#   top left. They agree only if there are as many queries as keys.
-#   [Corners](#flashattentions-causal-corner-and-sdpas-is_causal).
+# - **Which corner does a causal kernel use?** FlashAttention aligns bottom right, PyTorch's
+#   `is_causal` top left. [Corners](#flashattentions-causal-corner-and-sdpas-is_causal).
 
 # %% [markdown]
 # ## Exercises
@@ -787,9 +784,8 @@ assert np.allclose(rope(x, m, scaled), rope(x, m // 4, plain), rtol=0, atol=1e-1
 #
 # ### Exercise 1: A packed row with a cache
 #
-# Two documents of 5 and 4 tokens are packed, and all keys are cached. Now one token of the *first*
-# document arrives, at the end of the row. Which position and which mask does it need? Use
-# `document_mask`, and show that its output is the output in its document.
+# Two documents of 5 and 4 tokens are packed and cached. Now a token of the *first* document arrives at
+# the end of the row. Which position and mask (`document_mask`) does it need?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -799,7 +795,7 @@ assert np.allclose(rope(x, m, scaled), rope(x, m // 4, plain), rtol=0, atol=1e-1
 #
 # <details><summary>Hint 2</summary>
 #
-# The causal mask of slots is true for all ten keys, so only the documents matter.
+# It comes last, so only the documents matter.
 #
 # </details>
 #
@@ -822,9 +818,9 @@ assert np.allclose(rope(x, m, scaled), rope(x, m // 4, plain), rtol=0, atol=1e-1
 #
 # ### Exercise 2: A tree that wastes no node
 #
-# A draft has four paths of three tokens: `abc`, `abg`, `aef`, `bcd`. As four rows of a batch they
-# have twelve tokens. Make one tree of them. How many nodes does it have? What are `tree_positions`
-# and the number of keys that each node sees in `tree_mask`?
+# Four drafts, `abc`, `abg`, `aef` and `bcd`, have twelve tokens as rows of a batch. Make one tree of
+# them. How many nodes does it have? What are `tree_positions`, and how many keys does each node see in
+# `tree_mask`?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -858,9 +854,9 @@ assert np.allclose(rope(x, m, scaled), rope(x, m // 4, plain), rtol=0, atol=1e-1
 #
 # ### Exercise 3: A part that sees nothing
 #
-# A query sees one key, with the score 0 and the value 1, in the first part, and nothing in the
-# second. Merge the parts with `merge_attention`, once with the right log-sum of the second part, and
-# once with 0. What comes out? For which score of the first part is the damage small?
+# In the first part a query sees one key, with the score 0 and the value 1, and in the second nothing.
+# Merge the parts, once with the right log-sum of the second and once with 0. What comes out? For which
+# score of the first part is the damage small?
 #
 # <details><summary>Hint 1</summary>
 #
@@ -927,9 +923,8 @@ assert np.allclose(rope(x, m, scaled), rope(x, m // 4, plain), rtol=0, atol=1e-1
 #
 # ## In practice
 #
-# - **A test for each case**: the last document of a packed row, the second branch of a tree, the
-#   second chunk of a prompt, the second rank. Compare with a text that is read by itself. Most errors
-#   of this chapter raise nothing.
+# - **Test each case** against a text that is read by itself. Take the last document of a packed row,
+#   the second branch of a tree, the second chunk, the second rank. Most errors here raise nothing.
 # - **Hybrid layers.** A [recurrent state](39_recurrence.ipynb#in-practice) can be neither cut back
 #   nor branched. Keep a copy for each branch.
 #
