@@ -89,16 +89,17 @@ assert np.allclose(shared, expected, rtol=0, atol=1e-12)
 
 # %% [markdown]
 # A prefix can be shared only if *all* its tokens from the first on are the same. One different
-# token at the beginning, such as today's date, changes all rows after it. So vLLM looks for a block
-# of the cache by the block's tokens and all tokens before it
-# (`docs/source/design/automatic_prefix_caching.md`).
+# token at the beginning, such as today's date, changes all rows after it. So vLLM finds a block of the
+# cache by the block's tokens and all tokens before it
+# (`docs/source/design/automatic_prefix_caching.md` at 299f02a).
 #
 # ### Reusing a document's keys behind another prefix
 #
 # A retrieved document appears in the middle of many prompts. Can its keys be reused behind another
 # prefix? RoPE's rotations add, so a cached key is moved by one more rotation, by the shift.
-# llama.cpp's `--cache-reuse` does so. Is the moved key the right one? We compare with keys that
-# were computed behind the prefix. **Predict**: in which layers is it right?
+# llama.cpp's `--cache-reuse` does so ([#9866](https://github.com/ggml-org/llama.cpp/pull/9866)). Is the
+# moved key the right one? We compare with keys that were computed behind the prefix. **Predict**: in
+# which layers is it right?
 
 
 # %% fold="output"
@@ -150,9 +151,10 @@ for way in ("rotated", "not rotated", "left out"):
 #
 # ## Context shift in llama.cpp: n_keep, K-shift and renumbered keys
 #
-# A chat outgrows its context. With `--context-shift`, llama.cpp's server then keeps the first
+# A text outgrows its context. With `--context-shift`, llama.cpp's server then keeps the first
 # $n_\text{keep}$ tokens, drops the next $n_\text{discard}$ (by default half of the others), and
-# closes the gap. A token that stays gets the position
+# closes the gap. Since August 2025 this is off by default
+# ([#15416](https://github.com/ggml-org/llama.cpp/pull/15416)). A token that stays gets the position
 #
 # $$p' = p \ \text{ if } p < n_\text{keep}, \qquad p' = p - n_\text{discard} \ \text{ otherwise}$$
 #
@@ -177,7 +179,7 @@ assert not np.isclose(moved[:n_keep], scores[:n_keep], rtol=0, atol=1e-3).any()
 # tokens would have different keys above the first layer, because the rows behind the gap once saw
 # them.
 #
-# A long chat is shifted many times, and each time the keys are rounded to the cache's type.
+# A long text is shifted many times, and each time the keys are rounded to the cache's type.
 # Quantised keys are dequantised, rotated and quantised again
 # ([#9571](https://github.com/ggml-org/llama.cpp/pull/9571)). **Predict**: how do the errors of 16
 # shifts compare with the error of one rounding?
@@ -742,10 +744,10 @@ assert np.allclose(paged, attention(query, keys, keys)[0], rtol=0, atol=1e-12)
 # | `--rope-scaling yarn` with `--rope-scale N` | `"rope_type": "yarn"`, `"factor": N` | [YaRN](50_scaling.ipynb#yarns-ramp-paper-and-code) |
 # | `--yarn-orig-ctx N` | `original_max_position_embeddings: N` | the trained length; 0 takes the model's |
 #
-# llama.cpp's `tools/server/README.md` describes the flags. The first and the third came with pull request [#2054](https://github.com/ggml-org/llama.cpp/pull/2054). [Chapter
+# `examples/server/README.md` at 53dd4be describes the flags. The first and the third came with pull
+# request [#2054](https://github.com/ggml-org/llama.cpp/pull/2054). Newer configurations have these keys
+# in `rope_parameters` ([chapter 42](42_rope_in_models.ipynb#from-configjson-to-rope-functions)). [Chapter
 # 65](65_rosetta.ipynb#convention-table-rope-relative-positions-masks-weights) has other conventions.
-# Newer configurations have these keys in `rope_parameters`
-# ([chapter 42](42_rope_in_models.ipynb#from-configjson-to-rope-functions)).
 
 # %%
 from pe_numpy import linear_scaling
