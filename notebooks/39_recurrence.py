@@ -97,7 +97,7 @@ assert np.abs(shuffled[0] - outputs[order[0]]).max() > 0.5
 # The new token itself does not decay.
 
 # %%
-from pe_numpy.book.show import show_source
+from pe_numpy.book.show import show_short, show_source
 
 show_source(retention)
 gamma, state = 0.8, np.zeros((K, V))
@@ -151,6 +151,7 @@ assert np.allclose(last, state, rtol=0, atol=1e-12)
 rows = np.full((L, 1), np.log(gamma))  # one number per token, here always the same
 same = gated_linear_attention(q, k, v, rows)[0]
 assert np.allclose(same, retention(q, k, v, gamma), rtol=0, atol=1e-12)
+short = show_short(gated_linear_attention)  # token by token; the package's has chunks
 
 # %% [markdown]
 # This is the **recurrent** form. Unroll it, and component $c$ of key $j$ has been multiplied by all
@@ -314,6 +315,7 @@ for chunk in (1, 4, 5, L):
     assert np.allclose(end, state, rtol=0, atol=1e-12)
 whole = delta_rule(k1, k1, v, np.ones(L), np.log(a))[0]  # beta = 1: each key reads its new value
 assert np.allclose(whole, v, rtol=0, atol=1e-12)
+short = show_short(delta_rule)
 
 # %% [markdown]
 # What happens to the other keys? In the figure at the top the keys are orthogonal, and the others

@@ -449,6 +449,7 @@ print("\n  s   on q and k   on the score")
 for factor in (1, 2, 4, 16, 40):
     a = yarn_scaling(d, factor, L0)[1]
     assert np.isclose(a, 0.1 * math.log(factor) + 1, rtol=1e-13, atol=0)
+    assert a == yarn_attention_factor(factor)
     print(f"{factor:3} {a:10.4f} {a**2:13.4f}")
 rng, at, a = np.random.default_rng(0), np.arange(6), attention_factor
 q, k, v = rng.standard_normal((3, 6, d))
