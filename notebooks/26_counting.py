@@ -410,7 +410,7 @@ assert set().union(*reached.values()) == set(range(105))
 # In **position coupling** ([Cho et al. 2024](https://arxiv.org/abs/2405.20671)) the units of both
 # numbers *and* of the result share one position, and so do the tens. Their
 # [code](https://github.com/HanseulJo/position-coupling/blob/b9cad94/src/data/addition.py) can keep
-# the operands forward and reverse the result. Signs have the position `start`, units the next one.
+# the operands forward and reverse the result. `+` and `=` have the position `start`, units the next.
 
 
 # %%
@@ -422,7 +422,7 @@ def coupled(text, forward, start=1):
     return np.array(positions)
 
 
-for text, forward in (("653+49=207", True), ("356+94=207", False)):
+for text, forward in (("653+49=207", True), ("356+94=207", False)):  # the sum is 702
     abacus = digit_positions(["0123456789+=".index(t) for t in text], range(10), 1)
     theirs = coupled(text, forward)
     print(f"{text}: Abacus {abacus.tolist()}, coupled {theirs.tolist()}")

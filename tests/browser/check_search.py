@@ -177,7 +177,7 @@ reset positions when packing documents -> 41_rope_computed#packing-two-sequences
 cos sin table in half precision drifts -> 41_rope_computed#precision-rope-angles,
     SYMPTOMS#bfloat16-rope
 normalize queries before or after rotary -> 42_rope_in_models#qk-norm-before
-video frames time height width -> 43_rope_grid#m-rope-text
+video frames time height width -> 43_rope_grid#m-rope-text, 43_rope_grid#video-frame
 deepseek compresses keys and values -> 44_fewer_keys#multi-head-latent
 chunked prefill gives wrong output -> 63_decoding#the-position-of-the-newest,
     SYMPTOMS#text-gets-worse, SYMPTOMS#text-gets-worse-with-the-cache,
