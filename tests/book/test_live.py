@@ -185,7 +185,8 @@ def test_an_error_shows_the_line_of_the_cell_alone(cell):
 
 
 def test_assertions_that_held_are_named_by_cell_and_line(cell):
-    code = "def f(x):\n    assert x > 0, 'small'\n    return x\nassert True\nif f(1) == 2:\n    assert 1"
+    code = "def f(x):\n    assert x > 0, 'small'\n    return x\n"
+    code += "assert True\nif f(1) == 2:\n    assert 1"
     _, [(_, told)] = cell(code, 3)
     first, second = "<cell 3>, line 2", "<cell 3>, line 4"
     assert json.loads(told) == {"held": [first, second], "all": 3}, "the last was not reached"
@@ -204,7 +205,11 @@ def test_assertions_that_held_are_named_by_cell_and_line(cell):
         ("assert (\n    0.1 + 0.2\n    == 0.25\n), 'no'", 1, "left 0.3, right 0.25"),
         ("import numpy as np\nassert np.allclose([1, 2], 1)", 2, "left [1, 2], right 1"),
         ("import numpy as np\nassert (np.eye(3) == 1).all()", 2, "it is false"),
-        ("import numpy as np\nassert np.array_equal(np.eye(3), 1)", 2, "left an array of shape (3, 3), right 1"),
+        (
+            "import numpy as np\nassert np.array_equal(np.eye(3), 1)",
+            2,
+            "left an array of shape (3, 3), right 1",
+        ),
         ("assert not 1, 'not so'", 1, "not so"),
         ("def f(x):\n    assert x < 1\n\nf(5)", 2, "left 5, right 1"),
         ("y = [1]\ny[4]", 2, "IndexError: list index out of range"),

@@ -95,7 +95,9 @@ def test_python_is_fetched_at_the_first_click_and_works_without_a_server(chromiu
     visitor.context.close()
 
 
-def test_python_is_started_ahead_near_a_cell_on_a_line_that_costs_nothing(chromium, address, reader):
+def test_python_is_started_ahead_near_a_cell_on_a_line_that_costs_nothing(
+    chromium, address, reader
+):
     for line, ahead in (("{ effectiveType: '4g' }", True), ("{ saveData: true }", False)):
         visitor = type(reader)(chromium, address)
         visitor.page.add_init_script(
@@ -155,7 +157,9 @@ def test_a_cell_is_edited_stopped_and_reset_by_the_keyboard(reader):
     ended("✗ line 2: left [7.5], right 1")
     assert cell.locator(".live-error").inner_text().startswith("An assertion failed.")
     assert "line 2" in cell.locator(".live-error").inner_text()
-    marked = code.evaluate("e => [e.matches('.live-wrong'), getComputedStyle(e).backgroundPositionY]")
+    marked = code.evaluate(
+        "e => [e.matches('.live-wrong'), getComputedStyle(e).backgroundPositionY]"
+    )
     assert marked[0] and marked[1] != "0px", "the second line is marked"
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

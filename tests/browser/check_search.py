@@ -443,7 +443,9 @@ def test_the_search_in_the_window_works_on_a_page_with_an_id_none(reader):
     assert page.locator("#none").count() == 1
     page.keyboard.press("Control+k")
     page.keyboard.type("rope")
-    page.wait_for_function("document.querySelector('#pst-search-dialog ol')?.dataset.query == 'rope'")
+    page.wait_for_function(
+        "document.querySelector('#pst-search-dialog ol')?.dataset.query == 'rope'"
+    )
     first = page.locator("#pst-search-dialog .search-found ol a").first
     assert "40_rope_derived.html" in first.get_attribute("href")
 
