@@ -443,7 +443,7 @@ assert pairs["contiguous"] == [r * B**2 + B * (B + 1) // 2 for r in range(R)]
 assert pairs["zigzag"] == [L * (L + 1) // 2 // R] * R
 print(*(f"{name}: {counts}" for name, counts in pairs.items()), sep="\n")
 
-# %% alt="Two triangles of pairs of query and key, coloured by rank. With contiguous shards rank 0 has a small triangle at the top and rank 3 the widest band below. With zigzag shards each rank has one upper and one lower band."
+# %% alt="Two triangles of pairs of query and key, coloured by rank. With contiguous shards rank 0 has a small triangle at the top and rank 3 the widest band below. With zigzag shards each rank has one block from each end, and those of rank 3 meet in the middle."
 plots.serving_ranks(held)
 plt.show()
 
