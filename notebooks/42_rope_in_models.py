@@ -407,7 +407,7 @@ assert rope_from_config(nested, 1).frequencies[0] == 1
 # | `sliding_window`, `attention_chunk_size` | `window_mask`, `chunk_mask`; `mask=Window(w)` and `Chunk(c)` of `Model` |
 # | `num_key_value_heads` | `n_kv_heads` of `Sizes` |
 # | `attn_temperature_tuning`, `floor_scale`, `attn_scale` (Llama 4) | `attention_temperature`; `Tempered` |
-# | `use_qk_norm` (Llama 4, GLM-4.5, Cohere), no config key in Qwen 3, Gemma 3, HunYuan, OLMo 2 | `rms_norm` ([order](#qk-norm-before-or-after-rope)) |
+# | `use_qk_norm` (Llama 4, GLM-4.5; Cohere's is a LayerNorm), no config key in Qwen 3, Gemma 3, HunYuan, OLMo 2 | `rms_norm` ([order](#qk-norm-before-or-after-rope)) |
 # | `query_pre_attn_scalar` (Gemma 2 and 3) | its square root instead of $\sqrt K$; Gemma 4 has 1, without a config key |
 #
 # `mrope_section` counts pairs among those that *rotate*. GLM-4V rotates half of 128 components, Qwen3.5 a quarter of

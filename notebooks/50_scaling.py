@@ -421,7 +421,7 @@ assert sorted(negative, key=negative.get) == [*order, (128, 500_000), (128, 10**
 # Training does choose. In Gemma 3 270M [fast pairs tell position and slow ones
 # content](81_real_rope.ipynb#fast-pairs-for-position-slow-pairs-for-content), which Barbero et al. 2024 suspect of Gemma 7B. So
 # [p-RoPE](42_rope_in_models.ipynb#partial-rope-and-proportional-rope-p-rope) stops the slow ones. **DroPE**
-# ([Gelberg et al. 2025](https://arxiv.org/abs/2512.12167), abstract) removes all rotations after training, then trains briefly at the old length. That
+# ([Gelberg et al. 2025](https://arxiv.org/abs/2512.12167), abstract) removes all rotations after training, then trains briefly, without long texts. That
 # training is needed:
 
 # %%

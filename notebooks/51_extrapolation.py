@@ -643,7 +643,8 @@ plt.show()
 # So far only the encoding mattered. The task does, too. **RASP-L** (Zhou et al. 2023) is a small language for
 # what a Transformer computes. Its authors' conjecture (abstract): a model tends to generalise in length
 # if a *short* program in it solves the task at all lengths. Huang et al. 2024 prove for an idealised training with learned
-# absolute positions that many tasks do (abstract). Their language **C-RASP** counts. Two tasks of [chapter
+# absolute positions that many tasks do (abstract). They extend **C-RASP**, a language that
+# counts ([Yang and Chiang 2024](https://arxiv.org/abs/2404.04393)). Two tasks of [chapter
 # 71](71_study.ipynb#diagnostic-tasks-exact-distance-and-needle-in-a-haystack) need one selection each: the *needle* selects by
 # content, the *offset* the token three back. Models of one layer, trained on 32 tokens, tested on 256:
 
@@ -662,8 +663,8 @@ assert right["needle", "none"][1] > 95 > 40 > right["needle", "rope"][1]
 assert right["offset", "shaw"][1] > 99 > 30 > right["offset", "none"][0]
 
 # %% [markdown]
-# Both programs are short. But without positions the needle is found and the offset is not learned at all, and RoPE
-# loses both beyond its training length. So such a result holds for a task *together with* an encoding.
+# Both programs are short. But without positions the needle is found and the offset is not learned, and RoPE
+# has lost both at 256 tokens. So such a result holds for a task *together with* an encoding.
 
 # %% [markdown]
 # ## In short

@@ -277,7 +277,7 @@ assert {"fire", "tupe", "self_extend", "dual_chunk"} < set(both) and len(verdict
 #
 # Without a mask, a library may look for the borders itself. transformers 5.23.0 does it in two
 # ways. `find_packed_sequence_indices` (`masking_utils.py`) begins a document where positions do not
-# rise by 1, if there is neither mask nor cache. For FlashAttention,
+# rise by 1, if there is neither mask nor cache (pass `use_cache=False`). For FlashAttention,
 # `prepare_fa_kwargs_from_position_ids` (`modeling_flash_attention_utils.py`) begins one where they
 # are at their smallest, if the batch has one row. Do they find the same?
 
