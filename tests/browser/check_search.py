@@ -300,7 +300,58 @@ which positional encoding should i use -> 72_which_one#, 72_which_one#guide
 dropout -> 62_model#training-warm
 cross entropy loss -> 62_model#the-loss
 """
-ASKED = (GIVEN, OWN, LATER, PLAIN, LAST, FIELD, NAMES)
+# Of servers, hybrids and models of 2025; written before the first run: 18 of 30 were right then.
+SERVERS = """
+position_ids chunked prefill -> 66_serving#chunked-prefill-and-prefix,
+    63_decoding#the-position-of-the-newest
+reuse kv cache of rag document after different prompt -> 66_serving#reusing-a-documents-keys,
+    SYMPTOMS#cached-document-behind, 82_real_cache#a-prefix-reused
+llama.cpp context shift n_keep -> 66_serving#context-shift-in-llamacpp,
+    SYMPTOMS#context-shift-the-model
+k-shift quantized cache -> 66_serving#context-shift-in-llamacpp, 66_serving#quantised-kv-caches
+packing do i need to reset position_ids -> 66_serving#sequence-packing, SYMPTOMS#sequence-packing,
+    66_serving#what-libraries-derive
+transformers flash attention packed sequences cu_seqlens -> 66_serving#what-libraries-derive,
+    66_serving#sequence-packing
+cross document attention mask -> 66_serving#sequence-packing, SYMPTOMS#sequence-packing
+medusa tree attention mask -> 66_serving#tree-speculative-decoding,
+    SYMPTOMS#tree-speculative-decoding
+eagle position ids of draft tokens -> 66_serving#tree-speculative-decoding,
+    SYMPTOMS#tree-speculative-decoding
+deepseek mtp module which embedding -> 66_serving#multi-token-prediction
+ring attention zigzag load balancing -> 66_serving#context-parallelism,
+    SYMPTOMS#context-parallel-loss
+merge two attention outputs with lse -> 66_serving#merging-attention-by-log-sum-exp,
+    12_attention_blocks#merging-partial-softmaxes, SYMPTOMS#merging-attention-outputs
+flash attention lse inf nan fully masked -> 66_serving#merging-attention-by-log-sum-exp,
+    SYMPTOMS#merging-attention-outputs, 66_serving#exercise-3
+kv cache int4 keys per channel or per token -> 66_serving#quantised-kv-caches,
+    82_real_cache#keys-in-4-3-and-2-bits, SYMPTOMS#4-bit-kv-cache
+is_causal bottom right seqlen_q != seqlen_k -> 66_serving#flashattentions-causal-corner,
+    SYMPTOMS#is_causaltrue-with
+rotary_interleaved flash_attn_with_kvcache -> 66_serving#flashattentions-causal-corner,
+    66_serving#conventions-of-attention-kernels, 65_rosetta#rope-pairs-interleaved
+flex attention alibi score_mod decoding offset -> 66_serving#flexattention-score_mod
+vllm block table slot mapping position -> 66_serving#paged-kv-caches, 66_serving#a-slot-is-not
+rope-freq-scale vs rope-scale -> 66_serving#llamacpps---rope-freq-base
+do mamba hybrids need rope -> 39_recurrence#why-attention-layers-beside,
+    39_recurrence#a-probe-which-layer
+gated deltanet recurrence formula -> 39_recurrence#the-delta-rule
+linear attention chunked form nan decay -> 39_recurrence#a-common-mistake-dividing,
+    39_recurrence#gated-linear-attention, SYMPTOMS#linear-attention-nan
+rope base lower bound for 128k context -> 50_scaling#how-large-must-the-base
+yarn hurts short prompts qwen3 -> 50_scaling#yarns-attention-factor,
+    50_scaling#config-keys-of-rope
+olmo 2 q_norm tensor parallel all reduce -> 42_rope_in_models#qk-norm-over-the-whole
+gpt-oss yarn sliding window sinks -> 42_rope_in_models#gpt-oss-yarn-in-windowed,
+    12_attention_blocks#learned-attention-sinks
+qwen3-next attention output gate -> 42_rope_in_models#gated-attention-and-sinks,
+    12_attention_blocks#a-learned-sink-is
+deepseek v3.2 lightning indexer top-k -> 44_fewer_keys#sparse-attention-dsa
+qwen2.5-vl video second_per_grid_ts temporal position -> 43_rope_grid#video-frame-numbers
+llada kv cache diffusion language model -> 63_decoding#kv-cache-in-diffusion
+"""
+ASKED = (GIVEN, OWN, LATER, PLAIN, LAST, FIELD, NAMES, SERVERS)
 
 
 def table(text):
@@ -354,8 +405,9 @@ def found(reader):
         (LAST, 8, 14),
         (FIELD, 18, 19),
         (NAMES, 36, 38),
+        (SERVERS, 18, 26),
     ],
-    ids=["given", "own", "later", "plain", "last", "field", "names"],
+    ids=["given", "own", "later", "plain", "last", "field", "names", "servers"],
 )
 def test_the_right_section_stands_first(text, first, among_three, found):
     places = {}
