@@ -54,6 +54,11 @@ LONGEST = (  # those that are trained for all three budgets; the others for two
     *("none", "sinusoidal", "sinusoidal_10000", "learned", "shaw", "transformer_xl"),
     *("transformer_xl_10000", "t5", "tupe", "deberta", "alibi", "alibi_256", "rope", "rope_10000"),
 )
+HYBRIDS = {  # of two layers, on some tasks: chapter 39
+    "gated_linear": PROBES,
+    "gated_linear_nope": ("markov", *PROBES),
+    "gated_delta_nope": ("markov", *PROBES),
+}
 COMPARED = ("none", "sinusoidal", "t5", "alibi", "rope")  # with five seeds
 STRETCHED = (
     *(("linear", None), ("dynamic_ntk", None), ("yarn", None)),  # s = L / L0, anew at each L
@@ -88,9 +93,12 @@ def kinds() -> Iterator[tuple[str, int, str]]:
     """Task, layers and encoding of all models that are trained."""
     for task, encoding in product(LANGUAGES + PROBES, ENCODINGS):
         if (layers := recipe(task).n_layers) > 1 or encoding != "rope_nope":
-            yield task, layers, encoding
+            if encoding not in HYBRIDS:
+                yield task, layers, encoding
     yield from product(SENTENCES, (1,), LONGEST)
     yield from product(PROBES, (2,), (*filter(fitted, LONGEST), "rope_nope"))
+    for encoding, some in HYBRIDS.items():
+        yield from product(some, (2,), (encoding,))
 
 
 def fitted(encoding: str) -> bool:
@@ -114,7 +122,7 @@ def trials(task: str, layers: int, encoding: str) -> list[Configuration]:
     What is found for the Markov language holds for text, that of one layer for two.
     """
     task = "markov" if task == "text" else task
-    layers = max(recipe(task).n_layers, 2 * (encoding == "rope_nope"))
+    layers = 2 if encoding in ("rope_nope", *HYBRIDS) else recipe(task).n_layers
     return [
         trained(task, encoding, BUDGETS[1], 0, n_layers=layers, learning_rate=rate)
         for rate in rates(task)

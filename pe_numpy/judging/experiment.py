@@ -31,6 +31,7 @@ import numpy as np
 from pe_numpy import checks
 from pe_numpy.absolute.positions import random_positions
 from pe_numpy.judging import tasks
+from pe_numpy.judging.recurrent import GatedDelta, GatedLinear
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.rotary.rope import rope_frequencies
 from pe_numpy.rotary.scaling import dynamic_ntk_scaling, linear_scaling, ntk_scaling, yarn_scaling
@@ -87,6 +88,9 @@ ENCODINGS: dict[str, Callable[[Configuration], Any]] = {
     "rope_half": lambda c: encodings.Rope(scaling=lambda K, _: rope_frequencies(K // 2, 500.0)),
     "rope_nope": lambda c: (encodings.Rope(500.0), encodings.Encoding()),
     "sinusoidal_random": lambda c: _RandomPlaces(500.0, reach=MULTIPLES[-1] * c.length),
+    "gated_linear": lambda c: GatedLinear(),
+    "gated_linear_nope": lambda c: (GatedLinear(), encodings.Encoding()),
+    "gated_delta_nope": lambda c: (GatedDelta(), encodings.Encoding()),
 }
 _SENTENCE = {"length": 3, "d_model": 16, "n_heads": 2, "n_layers": 1, "steps": 300}
 TASKS: dict[str, dict[str, Any]] = {  # what differs from the sizes of a `Configuration`
