@@ -154,7 +154,7 @@ POSITIONS, LAPLACIAN = "absolute/positions", "absolute/laplacian"
 DISTANCE, SHAW, TRANSFORMER_XL = "relative/distance", "relative/shaw", "relative/transformer_xl"
 T5, TUPE, DEBERTA = "relative/t5", "relative/tupe", "relative/deberta"
 FORGETTING, COPE = "relative/forgetting", "relative/cope"
-RECURRENCE = "relative/recurrence"
+RECURRENCE, HYBRIDS = "relative/recurrence", "judging/hybrids"
 ALIBI, EXPANSION = "relative/alibi", "relative/expansion"
 KERPLE, SANDWICH, FIRE = "relative/kerple", "relative/sandwich", "relative/fire"
 WINDOWS = "relative/windows"
@@ -534,6 +534,18 @@ MUTANTS = [
     Mutant("only the last decay of a chunk", RECURRENCE, "last = sums[..., -1:, :]", "last = log_decay[..., -1:, :]"),
     Mutant("decays from the key on", RECURRENCE, "- sums[..., None, :, :]", "- (sums[..., None, :, :] - sums[..., :1, None, :])"),
     Mutant("decays up to the key", RECURRENCE, "between = sums[..., :, None, :] - sums[..., None, :, :]", "between = sums[..., None, :, :] - sums[..., :, None, :]"),
+    Mutant("a key decays by itself, too", HYBRIDS, "between = sums[..., :, None] - sums[..., None, :]", "between = sums[..., :, None] - sums[..., None, :] + context.gates[:, : q.shape[1], None, :]"),
+    Mutant("the future seen", HYBRIDS, "past = np.tri(k.shape[-2], dtype=bool)", "past = np.ones((k.shape[-2],) * 2, dtype=bool)"),
+    Mutant("the first rows for the newest queries", HYBRIDS, "rows = context.decays[..., k.shape[-2] - q.shape[-2] :, :]", "rows = context.decays[..., : q.shape[-2], :]"),
+    Mutant("no root in the scale", HYBRIDS, "(q * (1 / math.sqrt(q.shape[-1])))", "(q * (1 / q.shape[-1]))"),
+    Mutant("values for what is written", HYBRIDS, "o = context.products @ self.written(v, context)", "o = context.products @ v"),
+    Mutant("outputs of any size", HYBRIDS, "return o / np.sqrt((o * o).sum(axis=-1, keepdims=True) / o.shape[-1] + EPS)", "return o"),
+    Mutant("a length for a root mean square", HYBRIDS, "/ o.shape[-1] + EPS)", "+ EPS)"),
+    Mutant("keys of any length", HYBRIDS, "return unit(q) @ np.swapaxes(unit(k), -1, -2)", "return unit(q) @ np.swapaxes(k, -1, -2)"),
+    Mutant("shares above 1", HYBRIDS, "1 / (1 + np.exp(-beta))], axis=1)", "np.exp(beta)], axis=1)"),
+    Mutant("a token reads itself", HYBRIDS, "np.tri(S, k=-1, dtype=bool)", "np.tri(S, dtype=bool)"),
+    Mutant("nothing decays between keys", HYBRIDS, "self.products(context.keys, context.keys) * context.decays", "self.products(context.keys, context.keys)"),
+    Mutant("the values are not shared", HYBRIDS, "+ known, beta * v)", "+ known, v)"),
     Mutant("counted from the first key", COPE, "np.cumsum(gates[..., ::-1], axis=-1)[..., ::-1]", "np.cumsum(gates, axis=-1)"),
     Mutant("key itself not counted", COPE, "np.cumsum(gates[..., ::-1], axis=-1)[..., ::-1]", "np.cumsum(gates[..., ::-1], axis=-1)[..., ::-1] - gates"),
     Mutant("mask not used", COPE, "np.where(mask, gates, 0.0)", "gates"),

@@ -503,7 +503,11 @@ def test_five_seeds_are_for_what_is_compared_in_words(book):
     five = {c.encoding for c in book.budgets(table, 4, (3, 4))}
     assert five == set(book.COMPARED)
     three = list(book.budgets(table, 4, range(3)))
-    assert {c.encoding for c in three if c.task == "text"} == set(ENCODINGS)
+    assert {c.encoding for c in three if c.task == "text"} == set(ENCODINGS) - set(book.HYBRIDS)
+    for encoding, tasks in book.HYBRIDS.items():
+        assert {(c.task, c.n_layers) for c in three if c.encoding == encoding} == {
+            (task, 2) for task in tasks
+        }
     assert {c.scaling for c in three} == {*SCALINGS, *PLACES}
 
 

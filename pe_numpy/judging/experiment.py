@@ -31,7 +31,7 @@ import numpy as np
 from pe_numpy import checks
 from pe_numpy.absolute.positions import random_positions
 from pe_numpy.judging import tasks
-from pe_numpy.judging.recurrent import GatedDelta, GatedLinear
+from pe_numpy.judging.hybrids import GatedDelta, GatedLinear
 from pe_numpy.relative.alibi import alibi_slopes
 from pe_numpy.rotary.rope import rope_frequencies
 from pe_numpy.rotary.scaling import dynamic_ntk_scaling, linear_scaling, ntk_scaling, yarn_scaling
