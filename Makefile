@@ -100,8 +100,9 @@ real: .venv/ok  ## fetch two trained models (322 MB; Gemma's terms: GEMMA=accept
 real-book: .venv/ok  ## execute the chapters that need trained models, of those that are there
 	@$(BIN)/python notebooks/build.py --real
 
-real-tables: .venv/ok  ## measure the trained models where a table is out of date; writes notebooks/results/real.csv
+real-tables: .venv/ok  ## measure the trained models where a table is out of date; writes notebooks/results/real.csv and break.json
 	@$(BIN)/python notebooks/results/real.py
+	@$(BIN)/python notebooks/results/real_break.py
 
 test-real: .venv/ok  ## what the trained models show, of those that are there
 	@$(BIN)/python -m pytest -q -c tests/real/pytest.ini tests/real

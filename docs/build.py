@@ -18,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 
+import breaks
 import explore
 import live
 import nbformat
@@ -78,6 +79,7 @@ def pages() -> dict[str, str]:
     found |= {f"api/{module}.md": api_page(module) for module in modules()}
     found["api/index.md"] = api_index()
     found["homework.md"] = homework()
+    found["break.md"] = breaks.page()
     found["symbols.md"] = symbols()
     found["chapters/GLOSSARY.md"] = glossary()
     found["changes.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -261,13 +263,14 @@ def glossary() -> str:
 def front() -> str:
     """Give the front page: doors, the four places, the chapters part by part, what needs what."""
     page = explore.with_motion((HERE / "front.md").read_text(encoding="utf-8"))
+    page = breaks.with_teaser(page)
     before, here, after = page.partition("<!-- doors -->\n")
     assert here, "front.md has no place for the doors"
     text = [before + doors() + after, "## The chapters\n", parts()]
     for part in toc.read()["part"]:
         files = "\n".join(f"chapters/{c['stem']}" for c in part["chapter"])
         text.append(f"\n```{{toctree}}\n:hidden:\n:caption: {part['title']}\n{files}\n```\n")
-    rest = "chapters/CARDS\nchapters/SYMPTOMS\nhomework\napi/index\nsymbols\n"
+    rest = "break\nchapters/CARDS\nchapters/SYMPTOMS\nhomework\napi/index\nsymbols\n"
     rest += "chapters/GLOSSARY\nchapters/INDEX\nchanges\nthird_party"
     text.append(f"```{{toctree}}\n:hidden:\n:caption: Look things up\n{rest}\n```\n")
     text.append((HERE / "front_end.md").read_text(encoding="utf-8").replace("CITATION", citation()))

@@ -5,10 +5,12 @@ import sys
 import numpy as np
 import pytest
 
+from pe_numpy.__main__ import main
 from pe_numpy.book import trained
 
 sys.path.insert(0, str(trained.RESULTS))
 import real
+import real_break
 
 
 @pytest.mark.parametrize("name", real.SAMPLE)
@@ -30,3 +32,15 @@ def test_the_forward_pass_is_that_of_the_page():
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     right = -log_p[np.arange(63), tokens[1:64]]
     np.testing.assert_allclose(gemma.losses(tokens[:64], every=1), right, rtol=0, atol=1e-4)
+
+
+def test_two_entries_of_break_are_measured_again_and_are_what_the_command_writes(capsys):
+    if real.missing("told"):
+        pytest.skip(real.missing("told"))
+    table = real_break.read()
+    assert list(real_break.differences(table, 7, ("zero", "layout"))) == []
+    one = table["sentences"][7]
+    for mistake, option in (("zero", "--positions=zero"), ("shift", "--positions=shift=100")):
+        assert main(["run", "gemma", one["text"], "--steps", "20", option]) == 0
+        written = one["entries"][real_break.MISTAKES.index(mistake)]["written"]
+        assert capsys.readouterr().out == "".join(written) + "\n"

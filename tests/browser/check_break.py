@@ -1,0 +1,155 @@
+"""Break a real model: the dial, the bet, the address, the keyboard, a phone, and no scripts."""
+
+import json
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+ROOT = Path(__file__).parent.parent.parent
+SITE = ROOT / "docs" / "_build" / "html"
+TABLE = json.loads((ROOT / "notebooks/results/break.json").read_text(encoding="utf-8"))
+
+
+def entry(sentence, mistake):
+    entries = TABLE["sentences"][sentence]["entries"]
+    return next(one for one in entries if one["mistake"] == mistake)
+
+
+def texts(page, side):
+    """The words that a column shows."""
+    words = page.locator(f".break-{side} .break-words button:not(.break-later)")
+    return words.evaluate_all("all => all.map(one => one.textContent)")
+
+
+def seen(written):
+    """Words as the page shows them."""
+    return [w if w.strip() else w.replace("\n", "⏎").replace(" ", "␣") for w in written]
+
+
+@pytest.fixture
+def calm(reader):
+    reader.page.emulate_media(reduced_motion="reduce")
+    yield reader
+    reader.page.emulate_media(reduced_motion="no-preference")
+    assert reader.wrong == []
+
+
+def test_a_shift_is_seen_to_change_nothing_and_zero_to_change_all(calm):
+    """By the keyboard alone: the first mistake of the dial, then another by arrow keys."""
+    page = calm.open("break.html")
+    assert not page.locator(".break-shown").is_visible()
+    page.locator("#break-sentence").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # in the dial: as the button
+    assert texts(page, "right") == texts(page, "broken") == seen(entry(0, "right")["written"])
+    expect(page.locator(".break-seen")).to_contain_text("Nothing happened: all 20 words")
+    angles = page.locator(".break-clocks text.middle").all_text_contents()
+    assert len(angles) == 8 and angles[:4] == angles[4:]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.url.endswith("#sentence=1&mistake=zero")
+    wrong = entry(0, "zero")
+    assert texts(page, "broken") == seen(wrong["written"]) != texts(page, "right")
+    expect(page.locator(".break-first")).to_have_text(seen(wrong["written"])[wrong["wrong"]])
+    assert page.locator(".break-numbers td").nth(2).inner_text() == f"{wrong['loss']:.2f}"
+    assert page.locator(".break-clocks text.middle").nth(4).text_content() == "0°"
+    about = page.locator(".break-about:visible")
+    assert about.count() == 1 and "--positions zero" in about.locator("pre").inner_text()
+
+
+def test_a_word_says_its_surprise_and_arrow_keys_move(calm):
+    page = calm.open("break.html#sentence=2&mistake=reverse")
+    words = page.locator(".break-broken .break-words button")
+    assert words.evaluate_all("all => all.filter(one => one.tabIndex === 0).length") == 1
+    words.first.focus()
+    page.keyboard.press("ArrowRight")
+    surprise = entry(1, "reverse")["surprise"][1]
+    expect(page.locator(".break-broken .break-word")).to_contain_text(f"{surprise:.2f} nats")
+    assert f"{surprise:.2f} nats" in words.nth(1).get_attribute("aria-label")
+    widths = words.evaluate_all("all => all.map(o => parseFloat(getComputedStyle(o).borderBottom))")
+    order = sorted(range(len(widths)), key=entry(1, "reverse")["surprise"].__getitem__)
+    assert widths[order[0]] < widths[order[-1]]  # not colour alone
+
+
+def test_a_bet_is_judged_by_the_losses(calm):
+    page = calm.open("break.html#sentence=3&mistake=shift")
+    losses = {one["mistake"]: one["loss"] for one in TABLE["sentences"][2]["entries"]}
+    worst = max(losses, key=losses.__getitem__)
+    verdict = page.locator(".break-verdict")
+    assert verdict.inner_text() == ""
+    page.locator("#break-bet").select_option("shift")
+    expect(verdict).to_contain_text("The most expensive mistake")
+    expect(verdict).to_contain_text(f"{losses[worst] - losses['right']:.2f} nats.")
+    page.locator("#break-bet").select_option(worst)
+    expect(verdict).to_contain_text("Your bet is right")
+
+
+def test_the_address_holds_the_state_and_what_it_does_not_know_is_passed_over(calm):
+    page = calm.open("break.html#sentence=4&mistake=layout")
+    assert texts(page, "broken") == seen(entry(3, "layout")["written"])
+    page.locator("#break-sentence").select_option("5")
+    assert page.url.endswith("#sentence=6&mistake=layout")
+    page.evaluate("location.hash = 'sentence=2&mistake=nobos'")
+    page.wait_for_function("document.querySelector('#break-sentence').value === '1'")
+    assert page.locator("[name=mistake]:checked").get_attribute("value") == "nobos"
+    page = calm.open("index.html")
+    page = calm.open("break.html#sentence=99&mistake=toString")
+    assert not page.locator(".break-shown").is_visible()
+
+
+def test_words_come_one_by_one_where_motion_is_welcome(reader):
+    page = reader.open("break.html#sentence=1&mistake=zero")
+    later = page.locator(".break-later")
+    assert later.count() > 10 and page.locator(".break-seen").inner_text() == ""
+    expect(later).to_have_count(0, timeout=20_000)
+    expect(page.locator(".break-seen")).to_contain_text("first wrong one")
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_it_fits_a_phone_and_is_open_to_all(width, calm):
+    page = calm.open("break.html#sentence=1&mistake=written")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.evaluate("document.querySelector('.break-all').open = true")
+    for mode in ("light", "dark"):
+        page.emulate_media(color_scheme=mode, reduced_motion="reduce")
+        page.wait_for_function(f"document.documentElement.dataset.theme == '{mode}'")
+        found = Axe().run(page, options={"resultTypes": ["violations"], "preload": False})
+        assert [
+            n["html"] + n["failureSummary"]
+            for v in found.response["violations"]
+            for n in v["nodes"]
+        ] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    sides = "all => Math.max(...all.map(one => one.getBoundingClientRect().right))"
+    assert page.locator(".break select, .break label, .break svg").evaluate_all(sides) <= width
+    heights = "all => Math.min(...all.map(one => one.getBoundingClientRect().height))"
+    assert page.locator(".break-words button").evaluate_all(heights) >= 24
+
+
+def test_without_scripts_a_table_shows_the_first_sentence(chromium, address):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + "break.html")
+    assert not page.locator(".break form").is_visible()
+    rows = page.locator(".break-all tbody tr")
+    assert rows.count() == 13
+    zero = page.locator(".break-all tr[data-mistake=zero]")
+    assert zero.is_visible() and f"{entry(0, 'zero')['loss']:.2f}" in zero.inner_text()
+    assert zero.locator("mark").inner_text().strip() == entry(0, "zero")["written"][0].strip()
+    assert page.locator(".break-about:visible").count() == 12
+    context.close()
+
+
+def test_it_works_from_a_folder_and_the_front_page_leads_to_it(chromium):
+    context = chromium.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(SITE.joinpath("index.html").as_uri())
+    teaser = page.locator(".break-teaser")
+    assert teaser.locator("dd").nth(0).inner_text() == teaser.locator("dd").nth(1).inner_text()
+    teaser.get_by_role("link").click()
+    page.get_by_role("button", name="Let it write").click()
+    assert texts(page, "right") == seen(entry(0, "right")["written"])
+    context.close()
