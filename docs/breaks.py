@@ -321,11 +321,18 @@ def words(sentence: int, mistake: str) -> str:
     return "".join(parts)
 
 
+def mean(mistake: str) -> float:
+    """Mean loss of all sentences with a mistake."""
+    losses = [entry(n, mistake)["loss"] for n in range(len(table()["sentences"]))]
+    return float(sum(losses) / len(losses))
+
+
 def every(sentence: int) -> str:
     """All mistakes with one sentence, in a table that the script fills with others."""
     rows = "".join(
         f'<tr data-mistake="{name}"><th scope="row">{html.escape(label)}</th>'
-        f"<td>{words(sentence, name)}</td><td>{entry(sentence, name)['loss']:.2f}</td></tr>"
+        f"<td>{words(sentence, name)}</td><td>{entry(sentence, name)['loss']:.2f}</td>"
+        f"<td>{mean(name):.2f}</td></tr>"
         for name, label in (("right", "right"), *((n, m.label) for n, m in MISTAKES.items()))
     )
     given = html.escape(table()["sentences"][sentence]["text"])
@@ -333,7 +340,8 @@ def every(sentence: int) -> str:
         '<details class="break-all" open><summary>All mistakes at once</summary><table><caption>'
         f"<q>{given}</q>, continued; the first wrong word is marked</caption>"
         '<thead><tr><th scope="col">positions</th><th scope="col">what it writes</th>'
-        f'<th scope="col">loss</th></tr></thead><tbody>{rows}</tbody></table></details>'
+        f'<th scope="col">loss</th><th scope="col">mean of the {len(table()["sentences"])} '
+        f"sentences</th></tr></thead><tbody>{rows}</tbody></table></details>"
     )
 
 

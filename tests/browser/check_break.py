@@ -7,6 +7,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from pe_numpy.book.own_words import continued
+
 ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "docs" / "_build" / "html"
 TABLE = json.loads((ROOT / "notebooks/results/break.json").read_text(encoding="utf-8"))
@@ -153,3 +155,34 @@ def test_it_works_from_a_folder_and_the_front_page_leads_to_it(chromium):
     page.get_by_role("button", name="Let it write").click()
     assert texts(page, "right") == seen(entry(0, "right")["written"])
     context.close()
+
+
+def test_the_readers_own_words_are_computed(reader, chromium, address):
+    """Python of the page is played by the Python of this test, which evaluates what it asks."""
+    one = type(reader)(chromium, address)
+    one.context.expose_function("askPython", lambda code: eval(code))
+    one.context.add_init_script(
+        """Object.defineProperty(window, "peLive", { value: { available: true, size: 25,
+        started: () => false, warm() {}, call: (code) => window.askPython(code) } });"""
+    )
+    page = one.open("break.html")
+    said, words = page.locator(".break-own-said"), page.locator("#break-own-text")
+    expect(said).to_contain_text("25 MB")
+    for text, mistake in (("light is ", "zero"), ("a 'quoted\\ ray", "shift")):
+        words.fill(text)
+        page.locator("#break-own-mistake").select_option(mistake)
+        words.press("Enter")
+        right = continued(text, mistake)
+        if "error" in right:
+            expect(said).to_contain_text("must have only characters")
+            continue
+        expect(said).to_contain_text(f"{right['loss']['broken']:.2f} with the mistake")
+        shown = page.locator(".break-own dd")
+        assert shown.nth(0).text_content() == right["right"]["written"]
+        assert shown.nth(1).text_content() == right["broken"]["written"]
+        pairs = zip(right["right"]["written"], right["broken"]["written"], strict=True)
+        differ = [n for n, (a, b) in enumerate(pairs) if a != b]
+        letters = shown.nth(1).locator("> *").evaluate_all("all => all.map(o => o.localName)")
+        assert [n for n, kind in enumerate(letters) if kind == "mark"] == differ[:1]
+    assert one.wrong == []
+    one.context.close()
