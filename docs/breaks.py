@@ -331,17 +331,18 @@ def every(sentence: int) -> str:
     """All mistakes with one sentence, in a table that the script fills with others."""
     rows = "".join(
         f'<tr data-mistake="{name}"><th scope="row">{html.escape(label)}</th>'
-        f"<td>{words(sentence, name)}</td><td>{entry(sentence, name)['loss']:.2f}</td>"
-        f"<td>{mean(name):.2f}</td></tr>"
+        f"<td>{entry(sentence, name)['loss']:.2f}</td><td>{mean(name):.2f}</td>"
+        f"<td>{words(sentence, name)}</td></tr>"
         for name, label in (("right", "right"), *((n, m.label) for n, m in MISTAKES.items()))
     )
     given = html.escape(table()["sentences"][sentence]["text"])
     return (
         '<details class="break-all" open><summary>All mistakes at once</summary><table><caption>'
-        f"<q>{given}</q>, continued; the first wrong word is marked</caption>"
-        '<thead><tr><th scope="col">positions</th><th scope="col">what it writes</th>'
-        f'<th scope="col">loss</th><th scope="col">mean of the {len(table()["sentences"])} '
-        f"sentences</th></tr></thead><tbody>{rows}</tbody></table></details>"
+        f"<q>{given}</q>, continued. The loss is of this sentence, and the mean of all. "
+        "The first wrong word is marked.</caption>"
+        '<thead><tr><th scope="col">positions</th><th scope="col">loss</th><th scope="col">mean of '
+        f'{len(table()["sentences"])}</th><th scope="col">what it writes</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></details>"
     )
 
 

@@ -198,12 +198,12 @@
     all.querySelector("caption q").textContent = own().text;
     for (const row of all.querySelectorAll("tbody tr")) {
       const { written, wrong, loss } = entry(row.dataset.mistake);
-      const cell = row.children[1];
+      const cell = row.children[3];
       cell.replaceChildren(...written.map((text, n) => {
         if (n !== wrong) return word(text);
         return Object.assign(document.createElement("mark"), { textContent: word(text) });
       }));
-      row.children[2].textContent = number(loss);
+      row.children[1].textContent = number(loss);
     }
   };
 
@@ -293,6 +293,7 @@
     event.preventDefault();
     const mine = (asked += 1);
     const [text, mistake] = [form.querySelector("input").value, form.querySelector("select").value];
+    const label = form.querySelector("option:checked").textContent;
     said.textContent = `Python is computing. ${size()}`;
     let shown;
     try {
@@ -310,6 +311,7 @@
     const [first, second] = list.querySelectorAll("dd");
     put(first, right, right.written);
     put(second, broken, right.written);
+    second.previousElementSibling.textContent = `With the mistake: ${label}`;
     const same = right.written === broken.written ? "All characters are the same. " : "";
     said.textContent = `${same}Loss of the right characters: ${loss.right.toFixed(2)} nats right, ${loss.broken.toFixed(2)} with the mistake. Computed just now, by pe_numpy in this page.`;
   });

@@ -52,7 +52,7 @@ def test_the_still_table_is_what_was_measured():
     page = BeautifulSoup(PAGE, "html.parser")
     for row in page.select(".break-all tbody tr"):
         entry = breaks.entry(0, row["data-mistake"])
-        assert row.select("td")[1].text == f"{entry['loss']:.2f}"
+        assert row.select("td")[0].text == f"{entry['loss']:.2f}"
         marked = [one.text for one in row.select("mark")]
         wrong = entry["wrong"]
         assert len(marked) == (wrong >= 0)
