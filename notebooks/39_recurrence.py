@@ -565,14 +565,15 @@ for budget in (1, 4):
         for other in ("none", "rope", "rope_nope"):
             assert loss[:, 1].max() < seen["markov", other][:, 1].min() - 0.5
         assert far.min() > seen["offset", "none"].max() and far[:, 0].max() < 0.95
-        assert needle[:, 0].min() > 0.95 and needle[:, 1].max() < 0.95
+        assert needle[:, 0].min() > 0.95
+        assert needle[:, 1].max() < seen["needle", "none"][:, 1].min()
         for rotated in ("rope", "rope_nope"):
             assert seen["offset", rotated].min(axis=0)[0] > 0.99
             assert needle[:, 1].min() > seen["needle", rotated][:, 1].max()
 
 # %% [markdown]
 # In these models, yes, with a price. In the Markov language every seed of both hybrids has at 256 tokens
-# the loss that it has at 32, and every model with RoPE gets worse. The needle is always found at 32 tokens, and
+# the loss that it has at 32, to a hundredth of a nat, and every model with RoPE gets worse. The needle is always found at 32 tokens, and
 # at 256 more often than with RoPE, less often than without any recurrence. An exact distance is what RoPE does
 # better within the trained length. The hybrids learn it only in part. They have no convolution, which
 # all five families above have. The selection: three seeds (five for the first two rows), two budgets, the better of two rates at
