@@ -34,8 +34,8 @@ plt.show()
 # ## A slot is not a position
 #
 # A KV cache is an array, and a **slot** is a place in it. A **position** is what the encoding is
-# told. In one text, read from the beginning, both are equal, and code that confuses them works. The
-# figure shows six situations in which it doesn't. The number in a slot is the position of its token,
+# told. In one text, read from the beginning, both are equal, and code that confuses them works. In
+# rows 2 to 6 of the figure it doesn't. The number in a slot is the position of its token,
 # and a dash is a token of another text.
 #
 # So a layer needs two things besides the tokens: positions and a mask. The function `read` takes both.
@@ -145,8 +145,8 @@ for way in ("rotated", "not rotated", "left out"):
     assert (np.abs(nats).max() < 0.03) == (way == "rotated")
 
 # %% [markdown]
-# Rotated, reuse costs nothing that could be measured there. But to leave out the text before the
-# document costs little as well, so there was little to lose. A document that refers back to its
+# Rotated, reuse costs nothing that could be measured there. But leaving out the text before the
+# document costs at most 0.15, so the test is a weak one. A document that refers back to its
 # prefix may lose more.
 #
 # ## Context shift in llama.cpp: n_keep, K-shift and renumbered keys
@@ -237,8 +237,8 @@ for i, j in np.ndindex(9, 9):
     )
 
 # %% [markdown]
-# Are the mask *and* restarted positions needed? We ask each encoding of the package, in a model of
-# two layers, whether the packed row gives each document's logits. **Predict**: which need both?
+# Are the mask *and* restarted positions needed? We ask each encoding that brings no mask, in two
+# layers, whether the packed row gives each document's logits. **Predict**: which need both?
 
 # %% fold="output"
 from pe_numpy import Sizes, init_params
@@ -268,8 +268,9 @@ assert {"rope", "alibi", "t5", "none"} < set(either) and {"sinusoidal", "learned
 assert {"fire", "tupe", "self_extend", "dual_chunk"} < set(both) and len(verdicts) == 2
 
 # %% [markdown]
-# Here the mask is always needed. Where only differences of positions count, it is enough: RoPE, ALiBi,
-# T5's buckets. Position vectors at the tokens need the restart as well. So does FIRE, which divides
+# Here the mask is always needed. Where at most differences count, it is enough: RoPE, ALiBi, T5's
+# buckets, `none`. Position vectors at the tokens need the restart as well. So does FIRE, which
+# divides
 # by the query's position, and so do Self-Extend and dual chunks, whose groups begin at multiples of
 # a size. A restart by itself is not enough for any of them.
 #
@@ -428,8 +429,8 @@ assert np.allclose(rows, module(line, np.arange(1, 60)), rtol=0, atol=1e-9)
 # $$w_r = rB^2 + \frac{B(B+1)}2 \ \text{ pairs of query and key}$$
 #
 # so the last rank has almost $2R-1$ times the pairs of the first, and the others wait. **Zigzag**
-# shards cut the text into $2R$ blocks, and rank $r$ takes blocks $r$ and $2R-1-r$. Then all ranks
-# have the same number of pairs.
+# shards cut the text into $2R$ blocks, and rank $r$ takes blocks $r$ and $2R-1-r$. A late block
+# makes up for an early one.
 
 # %%
 short = show_short(zigzag)
@@ -483,7 +484,7 @@ for own in held["zigzag"]:
 short = show_short(partial_attention, merge_attention)
 
 # %% [markdown]
-# A query that sees nothing in a part has $\ell_s=-\infty$ there, and the part counts for nothing.
+# Before merging, set $\ell_s=-\infty$ where a query sees nothing, so the part counts for nothing.
 # Kernels differ. FlashAttention 2 writes $+\infty$ for such a query, version 3 $-\infty$, and
 # PyTorch 2.13.0 writes 0 on the CPU. [Exercise 3](#exercise-3-a-part-that-sees-nothing) shows what
 # that 0 does.
@@ -612,8 +613,8 @@ print(f"8 bits, before, per token: at most {np.abs(eight).max():.2f} nats per to
 #
 # $$\text{bottom right: } j \le i + S - L, \qquad \text{top left: } j \le i$$
 #
-# Here $i$ and $j$ count rows and columns. If the queries are the last $L$ tokens, only the first is
-# the causal mask of their positions.
+# Here $i$ and $j$ count rows and columns. If the queries are the last $L$ tokens, only bottom right
+# is their causal mask.
 
 
 # %%
@@ -705,13 +706,13 @@ for name, scores in expected.items():
 
 # %% [markdown]
 # In each call the query's index begins at 0, so at decoding the functions need the offset, the
-# number of tokens cached before. Without it, nothing crashes. Shaw's products of queries and vectors
+# number of tokens cached before. Else the result is wrong. Shaw's products of queries and vectors
 # are computed before the kernel, and DeBERTa needs two such tables.
 #
 # ### Paged KV caches: block tables
 #
 # A paged cache (Kwon et al. 2023, vLLM) stores blocks of tokens anywhere in memory, and a **block
-# table** lists the blocks of a text in its order. The position of slot $t$ in block $b$, and back:
+# table** lists the blocks of a text in its order. The position of row $t$ in block $b$, and back:
 #
 # $$p = \text{size}\cdot\text{index}(b) + t, \qquad \text{block} = \text{table}[\lfloor p/\text{size}\rfloor]$$
 

@@ -48,6 +48,7 @@ def test_what_the_study_calls_by_the_name_of_a_scheme_is_that_scheme():
     published = {n for n in experiment.ENCODINGS if n.rpartition("_")[2].isdigit()}
     assert {n.rpartition("_")[0] for n in published} <= set(known)
     mixtures = {"rope_nope", "sinusoidal_random"}
+    mixtures |= {"gated_linear", "gated_linear_nope", "gated_delta_nope"}  # chapter 39's hybrids
     own = {choices["encoding"] for choices in known.values()}
     assert set(experiment.ENCODINGS) == own | published | mixtures
 
