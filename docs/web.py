@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import shutil
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ BARS = {
     '<div id="pst-secondary-sidebar"': ' role="navigation" aria-label="This page"',
 }
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+FOR_ALL = "Positional encodings and Transformers from scratch in NumPy: a textbook that runs."
 FULL_NAMES = {n: f"{getattr(pe_numpy, n).__module__}.{n}" for n in pe_numpy.__all__}
 # Names, operators and blanks look like plain code in both styles: no need to mark each of them.
 PLAIN = re.compile(r'<span class="(?:n|p|w|o|nn|kn)">([^<]*)</span>')
@@ -233,8 +235,35 @@ def add_chapter(
         lines += ["", f"Derived and shown in :doc:`chapter {chapter} </chapters/{page.stem}>`.", ""]
 
 
+def describe(
+    app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Say to those who show a link what it leads to: title, question of the chapter, a picture.
+
+    Most of them want the picture's whole address, which a site has if it is built with
+    ``-D html_baseurl=...``; without it the address is relative.
+    """
+    if doctree is None:
+        return
+    chapter = toc.chapters().get(name.removeprefix("chapters/"))
+    said = {"og:type": "article" if chapter else "website", "og:site_name": app.config.project}
+    said["og:title"] = sections.title_of(next(doctree.findall(nodes.section)))
+    said["og:description"] = chapter["question"] if chapter else FOR_ALL
+    uris = (Path(image["uri"]) for image in doctree.findall(nodes.image))
+    first = next((uri.name for uri in uris if uri.parent.name == "_images"), None)
+    picture = f"_images/{first}" if first else "_static/00_four_places.png"
+    site = app.config.html_baseurl
+    said["og:image"] = (
+        f"{site.rstrip('/')}/{picture}" if site else "../" * name.count("/") + picture
+    )
+    tags = [f'<meta property="{key}" content="{escape(text)}" />' for key, text in said.items()]
+    tags.append(f'<meta name="description" content="{escape(said["og:description"])}" />')
+    context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Join Sphinx's build."""
+    app.connect("html-page-context", describe)
     app.connect("doctree-read", link_functions)
     app.connect("doctree-read", link_papers)
     app.connect("doctree-read", fold_sources)

@@ -355,6 +355,21 @@ def test_what_is_printed_around_a_source_stays():
     assert split_source("def no code at all") == ("def no code at all", "", "")
 
 
+def test_who_shows_a_link_is_told_what_it_leads_to(pages, site):
+    """A title, the question of the chapter, and a picture that is there."""
+    told = {
+        name: {a["property"]: a["content"] for t, a in page.tags if "og:" in a.get("property", "")}
+        for name, page in pages.items()
+    }
+    for stem, chapter in web.toc.chapters().items():
+        said = told[f"chapters/{stem}.html"]
+        assert said["og:title"] == web.toc.title(stem)
+        assert said["og:description"] == chapter["question"]
+        assert (site / "chapters" / said["og:image"]).resolve().is_file()
+    assert (site / told["index.html"]["og:image"]).is_file()
+    assert len({said.get("og:image") for said in told.values()}) > 40
+
+
 def test_the_front_page_has_doors_cards_and_a_way_to_cite(pages):
     page = pages["index.html"]
     assert page.text.count('class="door"') == 3
