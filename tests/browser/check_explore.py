@@ -28,7 +28,8 @@ PAGES = {
     "which-layout": "chapters/65_rosetta.html",
 }
 FAKE = """Object.defineProperty(window, "peLive", { value: {
-  available: %s, ready: async () => {}, call: (code) => window.askPython(code) } });"""
+  available: %s, ready: async () => {}, call: (code) => window.askPython(code),
+  started: () => true, warm: () => {}, draws: () => false } });"""
 BUILT, NOW = "when the book was built", "just now"
 # Whether a figure shows what its controls say.
 SHOWN = """box => {

@@ -326,7 +326,7 @@ merge two attention outputs with lse -> 66_serving#merging-attention-by-log-sum-
 flash attention lse inf nan fully masked -> 66_serving#merging-attention-by-log-sum-exp,
     SYMPTOMS#merging-attention-outputs, 66_serving#exercise-3
 kv cache int4 keys per channel or per token -> 66_serving#quantised-kv-caches,
-    82_real_cache#keys-in-4-3-and-2-bits, SYMPTOMS#4-bit-kv-cache
+    82_real_cache#keys-in-4-3-and-2-bits, SYMPTOMS#bit-kv-cache
 is_causal bottom right seqlen_q != seqlen_k -> 66_serving#flashattentions-causal-corner,
     SYMPTOMS#is_causaltrue-with
 rotary_interleaved flash_attn_with_kvcache -> 66_serving#flashattentions-causal-corner,
