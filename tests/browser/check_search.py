@@ -330,7 +330,7 @@ kv cache int4 keys per channel or per token -> 66_serving#quantised-kv-caches,
 is_causal bottom right seqlen_q != seqlen_k -> 66_serving#flashattentions-causal-corner,
     SYMPTOMS#is_causaltrue-with
 rotary_interleaved flash_attn_with_kvcache -> 66_serving#flashattentions-causal-corner,
-    66_serving#conventions-of-attention-kernels, 65_rosetta#rope-pairs-interleaved
+    65_rosetta#rope-pairs-interleaved
 flex attention alibi score_mod decoding offset -> 66_serving#flexattention-score_mod
 vllm block table slot mapping position -> 66_serving#paged-kv-caches, 66_serving#a-slot-is-not
 rope-freq-scale vs rope-scale -> 66_serving#llamacpps---rope-freq-base
