@@ -163,7 +163,8 @@ def verdict(error: BaseException) -> tuple[int, str]:
     """Say in which line of the cell an error arose, and what was false there."""
     if isinstance(error, SyntaxError):
         return error.lineno or 0, f"SyntaxError: {error.msg}"
-    frames = [(trace.f_code.co_filename, line, trace) for trace, line in _frames(error)]
+    steps = traceback.walk_tb(error.__traceback__)
+    frames = [(frame.f_code.co_filename, line, frame) for frame, line in steps]
     own = [frame for frame in frames if frame[0].startswith("<cell")]
     if not own:
         return 0, _first(error)
@@ -179,10 +180,6 @@ def verdict(error: BaseException) -> tuple[int, str]:
     if not wrong or frames[-1] != own[-1]:  # a function of a library asserts
         return line, _first(error)
     return wrong[-1].lineno, _sides(wrong[-1].test, frame) or _first(error) or "it is false"
-
-
-def _frames(error: BaseException) -> Any:
-    return traceback.walk_tb(error.__traceback__)
 
 
 def _first(error: BaseException) -> str:

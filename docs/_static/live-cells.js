@@ -208,7 +208,7 @@ addEventListener("DOMContentLoaded", () => {
       if (first >= LONG) words.push(`${lasting(first)} for the cells above`);
       const takes = words.length ? `takes ${words.join(", and ")}` : "";
       const old = cell.box.matches(".live-old") ? "ran before a cell above was changed: run it again" : "";
-      const fetches = peLive.started() ? "" : `the first run fetches ${peLive.size} MB`;
+      const fetches = peLive.fetched() ? "" : `the first run fetches ${peLive.size} MB`;
       cell.say([old || cell.verdict, takes, cell.note].filter(Boolean).join("; ") || fetches);
     }
   };

@@ -1,6 +1,7 @@
 // Python in the page. `peLive` is what cells and figures share:
 //   available         whether the runtime was built into this site; size: its megabytes
-//   started()         whether Python is there; draws(code): whether it needs matplotlib
+//   started()         whether Python is there; fetched(): whether its files are
+//   draws(code)       whether code needs matplotlib
 //   ready()           a promise: Python has started (the first call starts it)
 //   run(code, {fresh, number, part})  a promise of {text, figures, error}; fresh: without earlier
 //                     names; number: of a cell, which sees the names before it; part: told at once
@@ -67,7 +68,7 @@
   };
 
   // A worker in which Python has started.
-  const launch = async (said, failed) => {
+  const launch = async (said) => {
     said("fetching Python …");
     const [python, numpy, book] = await Promise.all(["python", "numpy", "book"].map(fetchPack));
     const { "live-worker.js": code, ...rest } = book;
@@ -76,7 +77,10 @@
     ).blob();
     const one = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
     one.onmessage = heard;
-    one.onerror = (event) => failed(one, event.message || "the worker could not start");
+    one.onerror = (event) => {
+      if (one === worker) fail(event.message || "the worker could not start");
+      else spare = undefined; // it takes over only if it is well
+    };
     said("starting Python …");
     const ready = ask("start", { given: { ...python, ...numpy, ...rest } }, undefined, one);
     ready.catch(() => {}); // whoever waits for it is told
@@ -85,10 +89,9 @@
 
   const start = async () => {
     const mine = era;
-    const failed = (one, why) => one === worker && fail(why);
     let ready = spare && (await spare);
     spare = undefined;
-    ready ??= await launch(say, failed);
+    ready ??= await launch(say);
     if (mine !== era) {
       ready[0].terminate();
       throw new Error("stopped");
@@ -102,7 +105,7 @@
   // pointer that does not say that it is small.
   const roomy = () => matchMedia("(hover: hover)").matches && !(navigator.deviceMemory < 8);
   const addSpare = () => {
-    if (!spare && roomy()) spare = launch(() => {}, () => { spare = undefined; }).catch(() => undefined);
+    if (!spare && roomy()) spare = launch(() => {}).catch(() => undefined);
   };
 
   const draws = /\bmatplotlib\b|\bplots\b|\bplt\b/;
@@ -117,6 +120,7 @@
     size: Number(here.dataset.live),
     draws: (code) => draws.test(code),
     started: () => Boolean(worker),
+    fetched: () => "python" in packs,
     state: () => state,
     take: (name, files) => (packs[name] = files),
     ready() {

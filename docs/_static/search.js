@@ -89,10 +89,10 @@ const peSearch = (() => {
       return best?.share >= W.answers ? best : undefined;
     };
     // Words that no section has, nor one that begins like them.
-    const stems_ = [...count.keys()].filter(Boolean).sort();
+    const known = [...count.keys()].filter(Boolean);
     const unknown = (query) => query.split(/\s+/).filter((word) => {
       const parts = split(word).filter((w) => !STOP.has(w));
-      return parts.length && !parts.some((w) => count.has(stem(w)) || stems_.some((known) => known.startsWith(w)));
+      return parts.length && !parts.some((w) => count.has(stem(w)) || known.some((stem) => stem.startsWith(w)));
     });
     return (query, limit = 20) => {
       const asked = [...new Set(split(query).filter((w) => !STOP.has(w)).flatMap(apart))];

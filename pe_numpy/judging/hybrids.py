@@ -22,6 +22,7 @@ import numpy as np
 
 from pe_numpy.transformer.encodings import Forgetting
 from pe_numpy.transformer.encodings.base import normal
+from pe_numpy.transformer.layers import standardize
 
 EPS = 1e-6
 
@@ -46,8 +47,7 @@ class GatedLinear(Forgetting):
         return (q * (1 / math.sqrt(q.shape[-1]))) @ np.swapaxes(k, -1, -2)
 
     def mix(self, params, weights, v, context):
-        o = context.products @ self.written(v, context)
-        return o / np.sqrt((o * o).sum(axis=-1, keepdims=True) / o.shape[-1] + EPS)
+        return standardize(context.products @ self.written(v, context), EPS, centre=False)[0]
 
     def written(self, v, context):
         """What each token adds to the state."""

@@ -29,7 +29,7 @@ PAGES = {
 }
 FAKE = """Object.defineProperty(window, "peLive", { value: {
   available: %s, ready: async () => {}, call: (code) => window.askPython(code),
-  started: () => true, warm: () => {}, draws: () => false } });"""
+  started: () => true, fetched: () => true, warm: () => {}, draws: () => false } });"""
 BUILT, NOW = "when the book was built", "just now"
 # Whether a figure shows what its controls say.
 SHOWN = """box => {
