@@ -8,7 +8,6 @@ is made from is newer, it stays as it is.
 
 from __future__ import annotations
 
-import ast
 import html
 import inspect
 import re
@@ -19,6 +18,7 @@ import time
 from pathlib import Path
 
 import breaks
+import desk
 import explore
 import live
 import nbformat
@@ -78,7 +78,7 @@ def pages() -> dict[str, str]:
         found[f"chapters/{name}"] = (NOTEBOOKS / name).read_text(encoding="utf-8")
     found |= {f"api/{module}.md": api_page(module) for module in modules()}
     found["api/index.md"] = api_index()
-    found["homework.md"] = homework()
+    found["homework.md"] = desk.page(chapter_link)
     found["break.md"] = breaks.page()
     found["symbols.md"] = symbols()
     found["chapters/GLOSSARY.md"] = glossary()
@@ -94,6 +94,7 @@ def with_cards(path: Path) -> str:
     explore.add_figures(int(path.stem[:2]), notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
+            cell.source = desk.with_link(cell.source, path.stem)
             for name in re.findall(r"\]\(CARDS\.md#(\w+)\)", cell.source):
                 head, _, text = card(name).partition("\n")
                 cell.source += f"\n\n<details><summary>{head}</summary>\n\n"
@@ -204,43 +205,6 @@ def symbols() -> str:
             link = f"[{module.removeprefix('pe_numpy.')}](api/{module}.md)"
             rows.append(f"| {link} | {text} | {chapter_link(chapter, str(chapter))} |")
     return "\n".join(rows) + "\n"
-
-
-# ---- homework -----------------------------------------------------------------------------------
-
-
-def homework() -> str:
-    """The exercises of each chapter as files to fetch, with the command that checks them."""
-    text = [
-        "# Homework",
-        "",
-        "Write the functions yourself. Each file below holds empty ones, each with its formula and",
-        "its shapes; hints stand at its end, the gentle ones first. Install `pe_numpy`, keep the",
-        "file where you like (`copy --stub` writes it, too), and ask what is still wrong:",
-        "",
-        "```text",
-        "python -m pe_numpy copy --stub 33",
-        "python -m pe_numpy check 33_t5.py",
-        "```",
-        "",
-        "The checker tries each function on inputs of many shapes, and names a mistake it knows.",
-        "",
-        "| chapter | file | functions to write |",
-        "|---|---|---|",
-    ]
-    solutions = []
-    for path in sorted(STUBS.glob("[0-9][0-9]_*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-        number = int(path.stem[:2])
-        listed = ", ".join(f"`{name}`" for name in names)
-        file = f"{{download}}`{path.name} <exercises/{path.name}>`"
-        text.append(f"| {chapter_link(number, str(number))} | {file} | {listed} |")
-        solved = f"{{download}}`{path.name} <exercises/solutions/{path.name}>`"
-        solutions.append(f"- {chapter_link(number, f'chapter {number}')}: {solved}")
-    text += ["", "## Solutions", "", "Open them when yours passes, or when no hint is left.", ""]
-    text += ["<details><summary>Show the files</summary>", "", *solutions, "", "</details>", ""]
-    return "\n".join(text)
 
 
 # ---- glossary -----------------------------------------------------------------------------------

@@ -222,8 +222,8 @@ def test_lines_of_a_notebook_are_counted_in_their_cell(tmp_path):
 
 def test_an_endless_import_is_waited_for_once(tmp_path, monkeypatch):
     processes = []
-    start = runner._Run.start
-    monkeypatch.setattr(runner._Run, "start", lambda *args: processes.append(1) or start(*args))
+    start = runner.Run.start
+    monkeypatch.setattr(runner.Run, "start", lambda *args: processes.append(1) or start(*args))
     problems = told(tmp_path, "while True: pass\n" + ENDLESS + OWN, seconds=1)
     assert problems == ["it did not end within 1 seconds (line 1)"] * 2 and len(processes) == 1
 

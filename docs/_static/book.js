@@ -29,6 +29,20 @@ document.addEventListener("copy", (event) => {
   event.preventDefault();
 });
 
+// Copy a text; the focus comes back to what asked for it.
+window.peCopy = async (text, asked) => {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // a page without a server, or a browser that asks
+    const area = Object.assign(document.createElement("textarea"), { value: text });
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+    asked.focus();
+  }
+};
+
 // Code can be copied, as it is written and without what a live cell has made of it.
 (() => {
   for (const code of document.querySelectorAll(".bd-article div.highlight")) {
@@ -37,16 +51,7 @@ document.addEventListener("copy", (event) => {
     button.setAttribute("aria-label", "Copy this code");
     button.addEventListener("click", async () => {
       const text = code.querySelector("pre").textContent;
-      try {
-        await navigator.clipboard.writeText(text);
-      } catch { // a page without a server, or a browser that asks
-        const area = Object.assign(document.createElement("textarea"), { value: text });
-        document.body.append(area);
-        area.select();
-        document.execCommand("copy");
-        area.remove();
-        button.focus();
-      }
+      await peCopy(text, button);
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy"; }, 2000);
     });

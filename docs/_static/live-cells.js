@@ -56,31 +56,19 @@ addEventListener("DOMContentLoaded", () => {
       this.status.textContent = text;
     }
 
-    // Let the reader change the code. Tab leaves the field; Enter keeps the indentation.
+    // Let the reader change the code.
     open() {
       if (this.area) return this.area.focus();
       const area = make("textarea", "live-code");
       area.value = this.committed;
-      area.spellcheck = false;
       area.setAttribute("aria-label", `Code of cell ${this.number}`);
-      const fit = () => (area.rows = area.value.split("\n").length);
-      area.addEventListener("input", fit);
-      area.addEventListener("keydown", (event) => {
-        if (event.key !== "Enter") return;
-        if (event.ctrlKey || event.metaKey || event.shiftKey) run(this);
-        else {
-          const indent = /[ ]*/.exec(area.value.slice(0, area.selectionStart).split("\n").at(-1))[0];
-          document.execCommand("insertText", false, `\n${indent}`); // so that undo knows it
-        }
-        event.preventDefault();
-      });
+      peLive.edit(area, () => run(this));
       area.addEventListener("input", () => area.classList.remove("live-wrong"));
       this.area = area;
       this.pre.hidden = true;
       this.pre.after(area);
       this.edit.hidden = true;
       this.reset_.hidden = false;
-      fit();
       area.focus();
       this.say("Ctrl+Enter runs");
     }

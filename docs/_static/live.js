@@ -8,6 +8,7 @@
 //   call(expression)  a promise of its value as JSON; knows `np` and `pe_numpy`
 //   warm(draws)       starts Python, and fetches matplotlib, before it is asked for
 //   begin()           forgets the names of all cells
+//   edit(area, run)   makes a field one for code; returns what fits its height to its text
 //   stop()            ends Python: all names are gone
 (() => {
   const here = document.currentScript;
@@ -163,7 +164,26 @@
     },
     async call(expression) {
       await this.ready();
-      return ask("call", { code: expression });
+      const long = setTimeout(addSpare, 2000);
+      return ask("call", { code: expression }).finally(() => clearTimeout(long));
+    },
+    // Tab leaves the field; Enter keeps the indentation, and runs with Ctrl, Cmd or Shift.
+    edit(area, run) {
+      const fit = () => (area.rows = area.value.split("\n").length);
+      area.spellcheck = false;
+      for (const off of ["autocapitalize", "autocomplete", "autocorrect"]) area.setAttribute(off, "off");
+      area.addEventListener("input", fit);
+      area.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" || event.isComposing) return;
+        if (event.ctrlKey || event.metaKey || event.shiftKey) run();
+        else {
+          const indent = /[ ]*/.exec(area.value.slice(0, area.selectionStart).split("\n").at(-1))[0];
+          document.execCommand("insertText", false, `\n${indent}`); // so that undo knows it
+        }
+        event.preventDefault();
+      });
+      fit();
+      return fit;
     },
     stop: () => fail("stopped"),
   };

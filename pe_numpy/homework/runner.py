@@ -228,13 +228,20 @@ def _check(given: Submission, wanted: list[str], limits: Limits) -> Report:
     report = Report(str(given.path), seed=limits.seed, problem=given.problem)
     try:
         if not given.problem:
-            _fill(report, given, wanted, limits)
+            fill(report, given, wanted, limits)
     except Exception as error:  # the other files of a class are checked all the same
         report.problem = printable(f"the checker itself failed: {type(error).__name__}: {error}")
     return report
 
 
-def _fill(report: Report, given: Submission, wanted: list[str], limits: Limits) -> None:
+def fill(
+    report: Report,
+    given: Submission,
+    wanted: list[str],
+    limits: Limits,
+    kind: type[Run] | None = None,
+) -> None:
+    """Run a file as `kind` does, in a process if none is given; add what came of it to a report."""
     limits.end = time.monotonic() + limits.budget
     defined, methods = submission.defined_in(given.tree), submission.methods_in(given.tree)
     found = [name for name in wanted or EXERCISES if name in defined]
@@ -245,7 +252,7 @@ def _fill(report: Report, given: Submission, wanted: list[str], limits: Limits) 
         if name not in defined:
             why = f", but a method of {methods[name]}" if name in methods else ""
             report.verdicts.append(Verdict(name, False, 0, f"the file does not define it{why}"))
-    run = _Run(given, limits)
+    run = (kind or Run)(given, limits)
     report.verdicts += run.verdicts(found)
     for verdict in report.verdicts:
         verdict.problem = of_cells(verdict.problem, given.cells)
@@ -258,7 +265,7 @@ def _fill(report: Report, given: Submission, wanted: list[str], limits: Limits) 
 # ---- running it ---------------------------------------------------------------------------------
 
 
-class _Run:
+class Run:
     """A file in its process, or in several, one after the other."""
 
     def __init__(self, given: Submission, limits: Limits) -> None:
@@ -308,6 +315,14 @@ class _Run:
             own = folder / self.given.name
             trouble, given = _process(worker.pack(job), own, self.given.path.parent, limits)
             infos = [path.lstat() for path in folder.rglob("*")]  # nothing, if it was in memory
+        answers = self.read(given, cases)
+        written = sum(int(getattr(info, "st_blocks", info.st_size / 512)) for info in infos) * 512
+        if written > worker.LARGEST_FILES:
+            trouble, answers = f"it wrote {written >> 20} MB of files", None
+        return trouble, answers
+
+    def read(self, given: bytes, cases: dict[str, list[Case]]) -> list[list[Outcome] | str] | None:
+        """What each function gave, of the bytes that came back; None without import."""
         stream = io.BytesIO(given)
         answers: list[list[Outcome] | str] | None = None
         with contextlib.suppress(*STRANGE):
@@ -317,10 +332,7 @@ class _Run:
                 answer, asked = _answer(stream, len(some))
                 answers.append(answer)
                 self.asked |= asked
-        written = sum(int(getattr(info, "st_blocks", info.st_size / 512)) for info in infos) * 512
-        if written > worker.LARGEST_FILES:
-            trouble, answers = f"it wrote {written >> 20} MB of files", None
-        return trouble, answers
+        return answers
 
 
 STRANGE = (ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
@@ -428,7 +440,7 @@ def limits_not_in_force(megabytes: int = MEGABYTES) -> list[str]:
         f"def probe(): return np.array([breaks(line) for line in {[*tries.values()]}])\n"
     )
     limits = Limits(SECONDS, megabytes, 0, BUDGET, end=time.monotonic() + BUDGET)
-    run = _Run(Submission(Path("probe.py"), text=text.encode()), limits)
+    run = Run(Submission(Path("probe.py"), text=text.encode()), limits)
     answers = (run.start({"probe": [case()]})[1] or [""])[0]
     broken = [True] * len(tries) if isinstance(answers, str) else answers[0].results[0]
     return [name for name, one in zip(tries, broken, strict=True) if one]

@@ -415,7 +415,7 @@ def limit(seconds: float, megabytes: int) -> None:
 # ---- in the process -----------------------------------------------------------------------------
 
 
-def _define(path: str) -> tuple[ModuleType, list[str]]:
+def define(path: str) -> tuple[ModuleType, list[str]]:
     """Run a file, one statement after another, and tell which ones failed."""
     name = "__homework__"  # a helper beside the file may be called homework.py
     module = sys.modules[name] = ModuleType(name)
@@ -452,6 +452,17 @@ def _no_function(answer: Any, failed: list[str]) -> str:
     return "" if callable(answer) else f"it is no function, but {type(answer).__name__}"
 
 
+def answered(
+    answer: Any, failed: list[str], cases: Sequence[tuple], to: Callable | None = None
+) -> tuple[str, list[tuple]]:
+    """Call an answer with each case: why it gave nothing, or what each call gave."""
+    note = _no_function(answer, failed)
+    found = [] if note else [called(answer, a, o, drive, to) for a, o, drive in cases]
+    if sum(array.nbytes for one in found for array in one[0]) > LARGEST_SENT:
+        return "its results are far too large", []
+    return note, found
+
+
 def main() -> None:
     """Read the inputs, call every function, and write what came out."""
     begun = time.monotonic()
@@ -484,16 +495,12 @@ def main() -> None:
     limit(job["left"], job["megabytes"])
     asked: list[str] = []
     guard(folder, job["package"], job["hidden"], asked.append)
-    module, failed = _define(path)
+    module, failed = define(path)
     send(failed[:5])
     for name, cases in job["tasks"]:
         wind_up()
-        answer: Any = vars(module).get(name)
-        note = _no_function(answer, failed)
-        found = [] if note else [called(answer, a, o, drive, to) for a, o, drive in cases]
-        if sum(array.nbytes for one in found for array in one[0]) > LARGEST_SENT:
-            note, found = "its results are far too large", []
-        send([note, found, bool(asked)])
+        answer = vars(module).get(name)
+        send([*answered(answer, failed, cases, to), bool(asked)])
     os._exit(0)  # without waiting for threads that the file has started
 
 
