@@ -26,7 +26,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 EXTRA = {"SYMPTOMS": "Symptoms", "GLOSSARY": "Glossary"}  # pages behind the chapters
 # What moves, asks or copies has no place on paper.
 DROPPED = "script, button, input, select, .headerlink, .notebook, .tag_hide-input .cell_input, "
-DROPPED += "details.hide > summary, .explore-controls"
+DROPPED += "details.hide > summary, .explore-controls, .drawn .panel"
 STYLE = Path(__file__).parent / "print.css"
 
 

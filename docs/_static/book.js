@@ -1,6 +1,6 @@
 (() => {
   // Whatever is wider than the screen scrolls by itself; let the keyboard reach it.
-  const wide = ".formula, .bd-article table, .bd-article pre, .cell_output";
+  const wide = ".formula, .bd-article table, .bd-article pre, .cell_output, .drawn";
   const mark = () => {
     for (const e of document.querySelectorAll(wide)) {
       if (e.scrollWidth > e.clientWidth + 1) e.tabIndex = 0;
@@ -43,8 +43,39 @@ window.peCopy = async (text, asked) => {
   }
 };
 
-// Code can be copied, as it is written and without what a live cell has made of it.
+// The theme's button *Back to top* goes into the bar of the page: it covers nothing there.
 (() => {
+  const button = document.getElementById("pst-back-to-top");
+  const bar = document.querySelector(".article-header-buttons");
+  if (!button || !bar) return;
+  button.classList.add("in-bar");
+  button.ariaLabel = button.title = button.textContent.trim();
+  button.replaceChildren(...button.querySelectorAll("i"));
+  bar.prepend(button);
+})();
+
+// Code can be copied, as it is written and without what a live cell has made of it; its long lines wrap on request.
+(() => {
+  const page = document.documentElement;
+  const tools = [];
+  try {
+    page.classList.toggle("wrap-code", localStorage.getItem("wrap-code") === "yes");
+  } catch { /* a browser that keeps nothing */ }
+  const wrapped = () => page.classList.contains("wrap-code");
+  const offer = () => { // only where something is too long
+    const wide = tools.map(([pre]) => pre.scrollWidth > pre.clientWidth + 1);
+    tools.forEach(([, wrap], n) => {
+      if (!wrapped()) wrap.hidden = !wide[n];
+      wrap.setAttribute("aria-pressed", wrapped());
+    });
+  };
+  const turn = (button) => {
+    const before = button.getBoundingClientRect().top;
+    page.classList.toggle("wrap-code");
+    try { localStorage.setItem("wrap-code", wrapped() ? "yes" : "no"); } catch { /* as above */ }
+    dispatchEvent(new Event("resize"));
+    scrollBy({ top: button.getBoundingClientRect().top - before, behavior: "instant" }); // stays below the finger
+  };
   for (const code of document.querySelectorAll(".bd-article div.highlight")) {
     if (code.closest(".cell_output") && !code.closest(".source")) continue; // what a cell has printed
     const button = Object.assign(document.createElement("button"), { type: "button", className: "copy-code", textContent: "Copy" });
@@ -55,8 +86,16 @@ window.peCopy = async (text, asked) => {
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy"; }, 2000);
     });
-    code.append(button);
+    const wrap = Object.assign(document.createElement("button"), { type: "button", className: "wrap-lines", textContent: "Wrap" });
+    wrap.setAttribute("aria-label", "Wrap the long lines of this page's code");
+    wrap.addEventListener("click", () => turn(wrap));
+    const box = Object.assign(document.createElement("div"), { className: "code-tools" });
+    box.append(wrap, button);
+    code.append(box);
+    tools.push([code.querySelector("pre"), wrap]);
   }
+  for (const event of ["load", "resize"]) addEventListener(event, offer);
+  document.addEventListener("toggle", offer, true);
 })();
 
 // The contents of a page mark the section in view, and keep it in sight. (The theme's own marks miss

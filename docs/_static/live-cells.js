@@ -31,7 +31,8 @@ addEventListener("DOMContentLoaded", () => {
       this.status = make("span", "live-status");
       this.status.setAttribute("role", "status");
       this.bar = make("div", "live");
-      this.bar.append(this.play, this.edit, this.reset_, this.status);
+      const tools = this.input.querySelector(".code-tools"); // of `book.js`: wrap and copy
+      this.bar.append(this.play, this.edit, this.reset_, ...(tools ? [tools] : []), this.status);
       this.input.append(this.bar);
     }
 

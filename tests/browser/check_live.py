@@ -44,7 +44,7 @@ def drawn(cell):
 def run(page, n):
     """Run a cell with those above it, and wait until it has ended; return what it says then."""
     page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
-    page.locator(".live button:first-child").nth(n).click()
+    page.locator(".live > button:first-child").nth(n).click()
     ended = "n => peLive.cells[n].play.textContent === '▶ Run'"
     page.wait_for_function(ended, arg=n, timeout=MINUTES)
     return page.locator(".live-status").nth(n).inner_text()
@@ -232,7 +232,7 @@ def test_what_replaced_the_book_goes_at_reset_and_the_next_run_is_the_book(reade
     page = reader.open("chapters/33_t5.html")
     committed = cells("33_t5")
     outputs = page.locator("div.cell:has(.live) .cell_output")
-    image = outputs.nth(0).locator("img")
+    image = outputs.nth(0).locator("img").first
 
     def shown(n):
         return outputs.nth(n).evaluate("e => [e.innerText, e.querySelector('img')?.src]")
