@@ -188,6 +188,7 @@ CHECK, CASES, REGISTRY = "homework/check", "homework/cases", "homework/registry"
 COMMON = "homework/common"
 RUNNER = "homework/runner"
 SUBMISSION, WORKER = "homework/submission", "homework/worker"
+IN_PAGE = "homework/in_page"
 STARTUP = "startup"
 COPY, PLAIN = "copy/copy", "copy/plain"
 COURSE, GRADING, RELEASE = "homework/course", "homework/grading", "homework/release"
@@ -1832,6 +1833,13 @@ MUTANTS = [
     Mutant("a layout that is lost", WORKER, "key=lambda n: -abs(value.strides[n])", "key=lambda n: n"),
     Mutant("a line that fails ends the file", WORKER, "except Exception as error:\n                failed", "except ZeroDivisionError as error:\n                failed"),
     Mutant("results without an end", RUNNER, "if len(kept) > LARGEST_READ:", "if False:"),
+    Mutant("the package answers in a page", IN_PAGE, "if name.partition(\".\")[0] == NAME:\n                asked", "if False:\n                asked"),
+    Mutant("what is asked for in a page is not told", IN_PAGE, "asked.append(name)", "pass"),
+    Mutant("a page loses the package", IN_PAGE, "        sys.modules.update(kept)\n", ""),
+    Mutant("a page refuses for good", IN_PAGE, "        sys.meta_path.remove(refuse)\n", ""),
+    Mutant("a page forgets the first failed lines", IN_PAGE, "worker.pack(failed[:5])", "worker.pack([])"),
+    Mutant("a page says nothing of the file", IN_PAGE, "*report.notes, report.problem]", "*report.notes]"),
+    Mutant("all passes in a page", IN_PAGE, '"passed": one.passed', '"passed": True'),
     Mutant("a disk without an end", RUNNER, "if written > worker.LARGEST_FILES:", "if False:"),
     Mutant("a device is a file", SUBMISSION, "if not stat.S_ISREG(", "if not ("),
     Mutant("neighbours' answers are copied", SUBMISSION, " or Path(os.path.realpath(place)) in others", ""),

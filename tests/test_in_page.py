@@ -44,6 +44,9 @@ ANSWERS = {
     "the package's own": (
         "def softmax(x, axis=-1):\n    import pe_numpy\n    return pe_numpy.softmax(x)\n"
     ),
+    "the package's own, by a name that is put together": (
+        "def softmax(x, axis=-1):\n    return __import__('pe' + '_numpy').softmax(x)\n"
+    ),
     "exit": "import sys\ndef softmax(x, axis=-1):\n    sys.exit(3)\nsys.exit(2)\n",
     "changed": "def softmax(x, axis=-1):\n    x *= 2\n    return x\n",
 }
@@ -63,6 +66,7 @@ def told(tmp_path_factory):
 @pytest.mark.parametrize("what", ANSWERS)
 def test_the_words_are_those_of_the_command(what, told):
     n = [*ANSWERS].index(what)
+    finders = [*sys.meta_path]
     here = report_of(ANSWERS[what], f"a{n}.py")
     expected = str(told[what]).replace(told[what].path, f"a{n}.py")
     assert str(here) == expected
@@ -70,7 +74,7 @@ def test_the_words_are_those_of_the_command(what, told):
     for name in ("shaw_scores", "alibi_bias", "sinusoidal"):
         if what == f"mistake in {name}":
             assert f"{name}: {EXERCISES[name].mistakes[0].name}\n" in expected
-    assert sys.modules["pe_numpy"] is pe_numpy
+    assert sys.modules["pe_numpy"] is pe_numpy and sys.meta_path == finders
 
 
 def test_a_page_gets_each_function_with_its_lines(told):
