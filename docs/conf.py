@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `drawings`, `maths`, `web` and `live`
+sys.path.insert(
+    0, str(Path(__file__).parent)
+)  # for `displays`, `drawings`, `maths`, `web` and `live`
 
 import live
 
@@ -13,7 +15,7 @@ copyright = f"2026, {author}"
 version = release = "0.2.0"
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
-extensions += ["drawings", "maths", "web"]
+extensions += ["displays", "drawings", "maths", "web"]
 nb_execution_mode = "off"  # the outputs are stored, and tested
 nb_merge_streams = True
 nb_code_prompt_show = "Show the {type}"

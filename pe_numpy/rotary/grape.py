@@ -3,7 +3,7 @@ r"""GRAPE: positions act as powers of one matrix, exp(nA), which turns in a plan
 Source: Zhang et al. 2026, "Group representational position encoding" (ICLR, arXiv:2512.07805),
 sections 2 and 4, and their code (model-architectures/GRAPE, commit f5b539f)::
 
-    A = a b^T - b a^T:   exp(nA) = I + sin(ns)/s A + (1 - cos ns)/s^2 A^2,
+    A = a b^T - b a^T:   exp(nA) = I + (sin(ns)/s) A + ((1 - cos ns)/s^2) A^2,
                          s = sqrt(|a|^2 |b|^2 - (a . b)^2)
     A^2 = 0:             exp(nA) = I + nA
 
