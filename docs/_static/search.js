@@ -5,9 +5,9 @@ const peSearch = (() => {
     + "is it its just me my of on or our should so than that the their them then there these they this to use used "
     + "using versus vs was we were while who will with would you your").split(" "));
   const ASKS = new Set("how what when where which why".split(" ")); // in a title they tell, in a text they don't
-  // Weights, found on 180 questions: of the fields, and of what is added below.
-  const W = { home: 1, more: 0.3, label: 0.4, whole: 0.5, asks: 0.4, rare: 0.5, common: 40, cover: 0.5, part: 1.5, least: 0.75,
-    loose: 0.7, named: 1.5, answers: 0.8 };
+  // Weights, found on 270 questions: of the fields, and of what is added below.
+  const W = { home: 1, more: 0.15, label: 0.4, whole: 0.5, asks: 0.4, rare: 0.5, common: 40, cover: 0.5, part: 1.5, least: 0.75,
+    loose: 0.7, named: 1.5, answers: 0.8, name: 1 };
   const FIELDS = { title: 2.2, bold: 1, asked: 5, said: 5, around: 0.5, page: 4, text: 0.8, code: 0.3 };
 
   // Words, and the parts of compound ones: rope_theta is also rope and theta, LayerNorm layer and norm;
@@ -20,6 +20,21 @@ const peSearch = (() => {
   // Normalise and normalize, neighbour and neighbor, centre and center are one word each.
   const american = (word) => word.replace(/is(e[drs]?|ing|ations?)$/, "iz$1").replace(/(?<=[a-z]{3})our(s|ed|ing|al)?$/, "or$1")
     .replace(/(?<=[a-z]{3}t)re(s|d)?$/, "er$1");
+
+  // How many letters must be exchanged, added, left out, or change places with the next; at most `most`, or more.
+  const edits = (a, b, most) => {
+    if (Math.abs(a.length - b.length) > most) return most + 1;
+    const rows = [Array.from({ length: b.length + 1 }, (_, n) => n)];
+    for (let i = 1; i <= a.length; i++) {
+      rows.push([i]);
+      for (let j = 1; j <= b.length; j++) {
+        const same = a[i - 1] === b[j - 1];
+        rows[i][j] = Math.min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + !same);
+        if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) rows[i][j] = Math.min(rows[i][j], rows[i - 2][j - 2] + 1);
+      }
+    }
+    return rows.at(-1).at(-1);
+  };
 
   // In pieces, so that a page can be read and typed into meanwhile.
   async function build(sections, MiniSearch, Stemmer) {
@@ -42,6 +57,19 @@ const peSearch = (() => {
       if (n % 200 === 0) await new Promise((go) => setTimeout(go));
       for (const w of new Set(split(`${s.title} ${s.text}`).map(stem))) count.set(w, 1 + (count.get(w) ?? 0));
     }
+    const known = [...count.keys()].filter(Boolean);
+    // A word that no section has is taken for the nearest one that many have, if it is long: transfomer.
+    const mended = new Map();
+    const mend = (word) => {
+      if (!mended.has(word)) {
+        const own = stem(word), most = own?.length > 7 ? 2 : own?.length > 4 ? 1 : 0;
+        const unknown = most && !count.has(own) && !known.some((other) => other.startsWith(own));
+        const near = unknown ? known.filter((other) => other[0] === own[0]).map((other) => [edits(own, other, most), -count.get(other), other])
+          .filter(([n]) => n <= most).sort((a, b) => a[0] - b[0] || a[1] - b[1]) : [];
+        mended.set(word, near[0]?.[2] ?? word);
+      }
+      return mended.get(word);
+    };
     const seen = (word) => count.get(stem(word)) ?? 0;
     const mass = (stems) => stems.reduce((sum, s) => sum + 1 - Math.log(1 + (count.get(s) ?? 0)) / Math.log(1 + sections.length), 0);
     const rare = (word) => Math.log(1 + sections.length / (1 + seen(word))) / Math.log(1 + sections.length);
@@ -89,13 +117,12 @@ const peSearch = (() => {
       return best?.share >= W.answers ? best : undefined;
     };
     // Words that no section has, nor one that begins like them.
-    const known = [...count.keys()].filter(Boolean);
     const unknown = (query) => query.split(/\s+/).filter((word) => {
       const parts = split(word).filter((w) => !STOP.has(w));
       return parts.length && !parts.some((w) => count.has(stem(w)) || known.some((stem) => stem.startsWith(w)));
     });
     return (query, limit = 20) => {
-      const asked = [...new Set(split(query).filter((w) => !STOP.has(w)).flatMap(apart))];
+      const asked = [...new Set(split(query).filter((w) => !STOP.has(w)).map(mend).flatMap(apart))];
       const found = index.search(asked.join(" "), {
         boost: FIELDS,
         bm25: { k: 1.2, b: 0.9, d: 0.5 },
@@ -124,10 +151,15 @@ const peSearch = (() => {
           raise(more, hit.id, share * sections[hit.id].weight * hit.score / hit.queryTerms.length);
         }
       }
+      // A name inside a longer question leads to its section, too.
+      const inside = new Map();
+      for (const [name, id] of named) {
+        if (` ${all.join(" ")} `.includes(` ${name} `)) raise(inside, id, mass(name.split(" ")) / mass(all));
+      }
       const base = ({ id, score, queryTerms }) => {
         const known = home.get(sections[id].url.split("#")[0]) ?? 0;
         const covers = (weigh(queryTerms) / whole) ** W.part * all.length / queryTerms.length;
-        return (1 + W.home * known) * (covers * score + W.more * all.length * (more.get(id) ?? 0));
+        return (1 + W.home * known + W.name * (inside.get(id) ?? 0)) * (covers * score + W.more * all.length * (more.get(id) ?? 0));
       };
       const near = (id) => {
         const [names, short, whole] = read(id);
