@@ -1,7 +1,8 @@
 """The page *Break a real model*, and its teaser: what Gemma writes when its positions are wrong.
 
 `notebooks/results/real_break.py` measures; this module lays its table, break.json, into the page.
-Without scripts the page shows all mistakes with the first sentence. `_static/break.js` shows any.
+Without scripts the page shows all mistakes with the first sentence. `_static/break.js` shows any,
+and `_static/sandbox.js` lets the detector of chapter 70 measure a score that the reader writes.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pe_numpy.book import own_words
+from pe_numpy.book import own_words, passport
 
 HERE = Path(__file__).parent
 TABLE = HERE.parent / "notebooks" / "results" / "break.json"
-MARK, OWN = "<!-- break -->\n", "<!-- own words -->\n"
+MARK, OWN, SANDBOX = (f"<!-- {name} -->\n" for name in ("break", "own words", "sandbox"))
 RUN = 'python -m pe_numpy run gemma "TEXT" --steps 20'
 SCRIPT = 'python notebooks/results/real_break.py {name} "TEXT"'
 
@@ -207,7 +208,9 @@ def page() -> str:
     assert here, "break.md has no place for the dial"
     blocks = [raw(dial()), raw(every(0)), *(about(name) for name in MISTAKES)]
     assert OWN in after, "break.md has no place for the reader's own words"
-    return before + "\n".join(blocks) + after.replace(OWN, raw(own()))
+    assert SANDBOX in after, "break.md has no place for the sandbox"
+    after = after.replace(OWN, raw(own())).replace(SANDBOX, raw(sandbox()))
+    return before + "\n".join(blocks) + after
 
 
 def raw(text: str) -> str:
@@ -289,6 +292,22 @@ def own() -> str:
 </form>"""
 
 
+def sandbox() -> str:
+    """An editor for the reader's own score, which Python in the page measures: see sandbox.js."""
+    names = "".join(f"<option>{html.escape(name)}</option>" for name in passport.EXAMPLES)
+    return f"""<form class="break sandbox" hidden>
+<p><label for="sandbox-example">Begin with</label>
+<select id="sandbox-example"><option value="" hidden>your own code</option>{names}</select></p>
+<p><label for="sandbox-code">Your score</label>
+<textarea id="sandbox-code" class="live-code"></textarea></p>
+<p><button type="submit">▶ Check</button> <button type="button">Copy link</button></p>
+<p class="sandbox-status" role="status"></p>
+<dl></dl>
+<script type="application/json">{held(passport.EXAMPLES)}</script>
+<script defer src="_static/sandbox.js"></script>
+</form>"""
+
+
 def column(side: str) -> str:
     """One of the two texts, with a line for the number of a word."""
     return (
@@ -306,7 +325,12 @@ def data() -> str:
         "mistakes": table()["mistakes"],
         "sentences": table()["sentences"],
     }
-    text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+    return held(whole)
+
+
+def held(value: Any) -> str:
+    """A value as a page holds it for a script."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", r"\u003c").replace("&", r"\u0026")
 
 

@@ -1,6 +1,6 @@
 """The cards: measure what they say of each scheme, and write pe_numpy/book/cards.csv and CARDS.md.
 
-Usage: python docs/cards.py         measure all (a minute), write both
+Usage: python docs/cards.py         measure all (a minute), write both, and passports.csv
        python docs/cards.py study   read study, docstrings and census anew, write both
 
 The encodings are measured as they are plugged into the model, for heads of K = 64 numbers. A number
@@ -26,7 +26,7 @@ import numpy as np
 import toc
 
 from pe_numpy import axial_frequencies, mixed_frequencies, mrope_frequencies, rope_nd
-from pe_numpy.book import cards
+from pe_numpy.book import cards, passport
 from pe_numpy.files import write_whole
 from pe_numpy.judging import experiment
 from pe_numpy.judging.cache import cache_properties
@@ -377,7 +377,10 @@ def escape(text: str) -> str:
 
 def main() -> None:
     """Write the table and the page."""
-    write_table(anew=sys.argv[1:] != ["study"])
+    anew = sys.argv[1:] != ["study"]
+    write_table(anew)
+    if anew:
+        write_whole(passport.TABLE, passport.as_table(passport.measured()))
     write_whole(PAGE, page())
 
 

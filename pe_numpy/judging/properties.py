@@ -318,11 +318,12 @@ def _same_if_finite(s: _Box, a: np.ndarray, b: np.ndarray) -> bool | None:
 
 def _fall(s: _Box) -> str:
     """Scores of 30 contents with themselves, on average, at D up to 91."""
-    x, n = s.q[:30], 30
-    means = []
-    for distance in (*range(16), *range(16, 96, 5)):
-        scores = s(x, x, np.full(n, distance), np.zeros(n, int))
-        means.append(np.diagonal(scores).mean())
+    distances = np.array((*range(16), *range(16, 96, 5)))
+    each = [
+        s(np.tile(x, (len(distances), 1)), x[None], distances, np.array([0]))[:, 0]
+        for x in s.q[:30]
+    ]
+    means = np.mean(each, axis=0)
     steps = np.diff(means) / np.abs(means).max()
     if np.abs(steps).max() < s.tolerance:
         return "flat"

@@ -1,5 +1,9 @@
-"""Break a real model: the dial, the bet, the address, the keyboard, a phone, and no scripts."""
+"""Break a real model: the dial, the bet, the address, the keyboard, a phone, and no scripts.
 
+And the sandbox at its end: a score that the reader writes, its passport, and its address.
+"""
+
+import base64
 import json
 from pathlib import Path
 
@@ -8,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from pe_numpy.book.own_words import continued
+from pe_numpy.book.passport import EXAMPLES, passport
 
 ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "docs" / "_build" / "html"
@@ -142,6 +147,7 @@ def test_without_scripts_a_table_shows_the_first_sentence(chromium, address):
     assert zero.is_visible() and f"{entry(0, 'zero')['loss']:.2f}" in zero.inner_text()
     assert zero.locator("mark").inner_text().strip() == entry(0, "zero")["written"][0].strip()
     assert page.locator(".break-about:visible").count() == 12
+    assert not page.locator(".sandbox").is_visible()
     context.close()
 
 
@@ -184,5 +190,130 @@ def test_the_readers_own_words_are_computed(reader, chromium, address):
         differ = [n for n, (a, b) in enumerate(pairs) if a != b]
         letters = shown.nth(1).locator("> *").evaluate_all("all => all.map(o => o.localName)")
         assert [n for n, kind in enumerate(letters) if kind == "mark"] == differ[:1]
+    assert one.wrong == []
+    one.context.close()
+
+
+# ---- the sandbox ---------------------------------------------------------------------------------
+
+GO, STATUS, ROWS = ".sandbox [type=submit]", ".sandbox-status", ".sandbox dt"
+MINE = "def score(q, k, i, j):\n    return q @ k - abs(i - j) ** 0.5  # ½ <√>"
+PAGE_PYTHON = """Object.defineProperty(window, "peLive", { value: { available: true, size: 25,
+started: () => false, warm() {}, ready: async () => {}, stop() {},
+call: (code) => window.askPython(code),
+edit(area, run) {
+  area.addEventListener("keydown", (e) => e.key === "Enter" && e.ctrlKey && run());
+  return () => { area.rows = area.value.split("\\n").length; };
+} } });"""
+
+
+def link(text):
+    """The address of a code, as a page writes it."""
+    return "break.html#score=" + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def shown(page):
+    """Rows of a passport: question and answer."""
+    texts = "all => all.map(o => [o.textContent, o.nextElementSibling.textContent])"
+    return dict(page.locator(ROWS).evaluate_all(texts))
+
+
+def same(page, text):
+    """Whether a page shows what Python here finds."""
+    found, rows = passport(text), shown(page)
+    for question, (word, sentence) in found["rows"].items():
+        assert rows[question] == f"{word[0].upper()}{word[1:]}. {sentence}"
+    assert rows["It resembles"].startswith(f"{found['like'][0]['label']} (card). ")
+    assert f"by {found['calls']:,} calls" in page.locator(STATUS).inner_text()
+    assert ("Note" in rows) == bool(found["notes"])
+    return rows
+
+
+def test_python_of_the_page_gives_a_passport(chromium, reader):
+    """From a folder, by a link: it runs when it is asked to; bad code and a loop are told."""
+    one = type(reader)(chromium, SITE.as_uri() + "/")
+    page = one.open(link(MINE))
+    area, status = page.locator(".sandbox textarea"), page.locator(STATUS)
+    expect(area).to_have_value(MINE)
+    expect(area).to_be_in_viewport()
+    expect(status).to_contain_text("Read it before you press Check")
+    page.wait_for_timeout(300)
+    assert not page.evaluate("peLive.started()") and page.locator(ROWS).count() == 0
+    area.press("Control+Enter")
+    expect(status).to_contain_text("Measured in", timeout=120_000)
+    same(page, MINE)
+    page.locator("#sandbox-example").select_option("RoPE with a wrong sign")
+    page.locator(GO).click()
+    expect(status).to_contain_text("Measured in", timeout=60_000)
+    assert "i + j" in same(page, EXAMPLES["RoPE with a wrong sign"])["Note"]
+    wrong = "def score(q, k, i, j):\n    return q * k"
+    area.fill(wrong)
+    expect(status).to_contain_text("The code has changed")
+    area.press("Control+Enter")
+    expect(status).to_have_text(f"No passport: {passport(wrong)['error']}", timeout=60_000)
+    assert page.locator(ROWS).count() == 0
+    area.fill("while True:\n    pass")
+    page.locator(GO).click()
+    expect(page.locator(GO)).to_have_text("■ Stop")
+    expect(status).to_contain_text("a loop without end? Stop ends it", timeout=20_000)
+    page.locator(GO).click()
+    expect(status).to_contain_text("Stopped.")
+    expect(page.locator(GO)).to_have_text("▶ Check")
+    assert one.wrong == []
+    one.context.close()
+
+
+def test_the_sandbox_by_the_keyboard_on_a_phone(reader, chromium, address):
+    """Python of the page is played by the Python of this test, which evaluates what it asks."""
+    one = type(reader)(chromium, address, viewport={"width": 320, "height": 700}, has_touch=True)
+    one.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    one.context.expose_function("askPython", lambda code: eval(code))
+    one.context.add_init_script(PAGE_PYTHON)
+    page = one.open("break.html")
+    area, status = page.locator(".sandbox textarea"), page.locator(STATUS)
+    choice = page.locator("#sandbox-example")
+    expect(area).to_have_value(EXAMPLES["RoPE"])
+    expect(status).to_contain_text("25 MB")
+    choice.focus()
+    page.keyboard.press("ArrowUp")
+    expect(area).to_have_value(EXAMPLES["no position"])
+    page.keyboard.press("Tab")
+    page.keyboard.press("Control+Enter")
+    expect(status).to_contain_text("Measured in")
+    same(page, EXAMPLES["no position"])
+    assert page.url == address + link(EXAMPLES["no position"])
+    area.fill(MINE)
+    assert choice.input_value() == ""
+    choice.select_option("ALiBi")
+    choice.select_option("")  # what was written is not lost
+    expect(area).to_have_value(MINE)
+    area.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(status).to_have_text("Copied. The link holds your code.")
+    assert page.evaluate("navigator.clipboard.readText()") == address + link(MINE)
+    page.evaluate("location.hash = 'score=%E4'")
+    expect(status).to_contain_text("cannot be read")
+    expect(area).to_have_value(MINE)
+    choice.select_option("sinusoids, added to q and k")
+    page.locator(GO).click()
+    expect(status).to_contain_text("Measured in")
+    rows = same(page, EXAMPLES["sinusoids, added to q and k"])
+    assert " content and whether " in rows["It resembles"]
+    for path in page.locator(".sandbox dd a").evaluate_all("all => all.map(o => o.pathname)"):
+        assert (SITE / path.lstrip("/")).exists()
+    for width in (320, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        sides = "all => Math.max(...all.map(one => one.getBoundingClientRect().right))"
+        assert page.locator(".sandbox *:visible").evaluate_all(sides) <= width
+    heights = "all => Math.min(...all.map(one => one.getBoundingClientRect().height))"
+    assert page.locator(".sandbox :is(button, select)").evaluate_all(heights) >= 24
+    for mode in ("light", "dark"):
+        page.emulate_media(color_scheme=mode)
+        page.wait_for_function(f"document.documentElement.dataset.theme == '{mode}'")
+        found = Axe().run(page, options={"resultTypes": ["violations"], "preload": False})
+        assert [n["html"] for v in found.response["violations"] for n in v["nodes"]] == []
     assert one.wrong == []
     one.context.close()
