@@ -308,6 +308,14 @@ def sandbox() -> str:
 </form>"""
 
 
+def with_sandbox(source: str) -> str:
+    """A cell of a chapter; where chapter 70 says how to test a function, a link to the sandbox."""
+    told = "[Diagnosing broken RoPE](#diagnosing-broken-rope-is-my-encoding-relative)."
+    place = "../break.html#your-own-encoding-gets-a-passport"
+    link = f'<a class="homework-link" href="{place}">Or test it in the page.</a>'
+    return source.replace(told, f"{told} {link}")
+
+
 def column(side: str) -> str:
     """One of the two texts, with a line for the number of a word."""
     return (

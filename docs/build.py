@@ -94,7 +94,7 @@ def with_cards(path: Path) -> str:
     explore.add_figures(int(path.stem[:2]), notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = desk.with_link(cell.source, path.stem)
+            cell.source = breaks.with_sandbox(desk.with_link(cell.source, path.stem))
             for name in re.findall(r"\]\(CARDS\.md#(\w+)\)", cell.source):
                 head, _, text = card(name).partition("\n")
                 cell.source += f"\n\n<details><summary>{head}</summary>\n\n"

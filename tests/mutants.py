@@ -183,7 +183,7 @@ VERDICTS = "judging/verdicts"
 DETECTOR = "judging/properties"
 SCHEMES, REGISTER = "judging/schemes", "transformer/encodings/schemes"
 CENSUS = "book/census"
-CARDS = "book/cards"
+CARDS, PASSPORT = "book/cards", "book/passport"
 CHECK, CASES, REGISTRY = "homework/check", "homework/cases", "homework/registry"
 COMMON = "homework/common"
 RUNNER = "homework/runner"
@@ -2340,6 +2340,28 @@ MUTANTS = [
     Mutant("a class is a function", DETECTOR, " or isinstance(scores, type)", ""),
     Mutant("float32 in silence", DETECTOR, " or result.dtype != np.float64", ' or result.dtype.kind != "f"'),
     Mutant("the function's changes stay", DETECTOR, "self.scores(q.copy(), k.copy(), i.copy(), j.copy())", "self.scores(q, k, i, j)"),
+    Mutant("the future is asked for", PASSPORT, "if n <= m or not text:", "if True:"),
+    Mutant("only the past is asked for", PASSPORT, "if n <= m or not text:", "if n <= m:"),
+    Mutant("a row of one query", PASSPORT, "score(q[a], k[b], m, n)", "score(q[0], k[b], m, n)"),
+    Mutant("changes of a score stay", PASSPORT, "q.copy(), k.copy(), i, j", "q, k, i, j"),
+    Mutant("any score is finite", PASSPORT, "if math.isfinite(number):", "if True:"),
+    Mutant("zeros of one side are no zeros", PASSPORT, "not (q.any() and k.any())", "not (q.any() or k.any())"),
+    Mutant("random scores pass", PASSPORT, "        if one != other:\n", "        if False:\n"),
+    Mutant("keys are told apart far away alone", PASSPORT, "np.array([47]), np.arange(48)", "np.array([47]), np.arange(40)"),
+    Mutant("any error fits", PASSPORT, "error <= 1e-6 * np.abs(whole[past]).max()", "True"),
+    Mutant("only far keys are foretold", PASSPORT, "np.tri(m, dtype=bool)", "np.tri(m, k=-9, dtype=bool)"),
+    Mutant("a key of any width is inside", PASSPORT, "n is not None and n <= WIDTH", "n is not None"),
+    Mutant("the operation counts for nothing", PASSPORT, "found._replace(**row).move != found.move, weight", "False, weight"),
+    Mutant("weights are equal", PASSPORT, "TESTS[test][0] for test in", "1 for test in"),
+    Mutant("the rank parts no ties", PASSPORT, 'found.move == "turn" and found.rank != row["rank"]', "False"),
+    Mutant("the gain parts no ties", PASSPORT, "        other += abs(", "        other += 0 * abs("),
+    Mutant("a gain must be equal", PASSPORT, 'return value is not None if test == "gain" else value', "return value"),
+    Mutant("any shift is relative", PASSPORT, "    if found.shift == 1:\n        return \"yes\"", "    if found.shift:\n        return \"yes\""),
+    Mutant("no position is a bias", PASSPORT, "    if found.shift == 1 and not cache.position:\n", "    if False:\n"),
+    Mutant("whatever multiplies rotates", PASSPORT, 'elif found.move == "turn" and found.gain is None:', "elif False:"),
+    Mutant("i + j of a relative score", PASSPORT, "if opposed and not found.shift:", "if opposed:"),
+    Mutant("i + j by one step of one", PASSPORT, "scores(q, k, i + 5, j - 5)", "scores(q, k, i + 5, j)"),
+    Mutant("a large leak is almost none", PASSPORT, "elif not found.shift and found.leak < 1e-3", "elif not found.shift"),
     Mutant("norm-keeping is enough for a group", DETECTOR, "            if self.group:\n", "            if self.gain == 1:\n"),
     Mutant("the last key ends the sequence", SCHEMES, "if last > j.max():", "if False:"),
     Mutant("no projections", SCHEMES, "        if in_token:\n", "        if False:\n"),

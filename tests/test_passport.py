@@ -77,6 +77,10 @@ OTHERS = {
         TABLE.replace("ROWS", "9") + f"{PLAIN} + t[min(max(i - j, 0), 8), 0]",
         ["yes", "adds", APART, "no longer changes", "t5"],
     ),
+    "a table of distances on both sides": (
+        TABLE.replace("ROWS", "9") + f"{PLAIN} + t[min(abs(i - j), 8), 0]",
+        ["yes", "adds", APART, "no longer changes", "t5"],
+    ),
     "vectors of distances": (
         TABLE.replace("ROWS", "9")
         + "def score(q, k, i, j): return q @ (k + t[min(max(i - j, 0), 8)])",
@@ -130,6 +134,7 @@ def test_a_leak_and_a_wrong_sign_are_told_apart():
     assert [one["rows"]["Relative"][0] for one in (right, leak, sign)] == ["yes", "almost", "no"]
     assert right["notes"] == [] and "used by itself" in leak["notes"][0]
     assert "i + j" in sign["notes"][0] and "139%" in sign["rows"]["Relative"][1]
+    assert passport(EXAMPLES["sinusoids, added to q and k"])["notes"] == []
     assert right["unlike"] == [] and "whether it is relative" in sign["unlike"]
 
 
@@ -299,6 +304,7 @@ WRONG = {
     + "return q @ k / (i - j)": "at i = 0, j = 0.* A query sees its own key, so i - j can be 0",
     LINE + "return q @ k / np.linalg.norm(q)": "score gives nan .*Vectors of zeros",
     LINE + "return q @ k / np.linalg.norm(k)": "score gives nan .*Vectors of zeros",
+    LINE + "return q @ k / np.linalg.norm(k) if q.any() else 0": "gives nan .*Vectors of zeros",
     LINE + "return q @ k if i - j < 9 else -np.inf": "gives -inf at i = 47, j = 3.* A mask is not",
     LINE + "q @ k": "it returns None: is a `return` missing",
     LINE + "return 'a'": "it returns a str: return a float",

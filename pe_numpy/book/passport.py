@@ -135,7 +135,7 @@ class Written:
             raise
         except (Exception, SystemExit) as error:
             raise Refused(f"{self.failed(error)} ({where})") from error
-        if math.isfinite(number) or (j > i and number == -np.inf):
+        if math.isfinite(number):
             return number
         if not (q.any() and k.any()):
             hint = "Vectors of zeros are tried as well: add a small number to a norm that divides."
@@ -234,7 +234,7 @@ def held(scores: Scores, width: int = WIDTH) -> Held:
     sizes = np.linalg.svd(core, compute_uv=False)
     rank = int((sizes > 1e-9 * sizes[0]).sum())
     error = np.abs(left @ np.linalg.pinv(core, rcond=1e-9) @ right - whole)[past].max()
-    fits = rank < n and error <= 1e-6 * np.abs(whole[past]).max()
+    fits = error <= 1e-6 * np.abs(whole[past]).max()
     return Held(bool(key), bool(position), rank if fits else None)
 
 

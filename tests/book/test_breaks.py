@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from pe_numpy.__main__ import main
-from pe_numpy.book import trained
+from pe_numpy.book import passport, trained
 
 sys.path.insert(0, str(trained.RESULTS))
 import real_break
@@ -58,6 +58,23 @@ def test_the_still_table_is_what_was_measured():
         assert len(marked) == (wrong >= 0)
         if marked:
             assert marked[0].replace("⏎", "\n").replace("␣", " ") == entry["written"][wrong]
+
+
+def test_the_sandbox_holds_the_examples_and_chapter_70_leads_to_it():
+    page = BeautifulSoup(PAGE, "html.parser")
+    names = [one.text for one in page.select("#sandbox-example option")]
+    held = json.loads(page.select_one("form.sandbox script").string)
+    assert names[1:] == list(held) == list(passport.EXAMPLES) and held == passport.EXAMPLES
+    chapters = {path.stem: path.read_text() for path in trained.RESULTS.parent.glob("[0-9]*.ipynb")}
+    links = {
+        stem: breaks.with_sandbox(text).count("break.html#") for stem, text in chapters.items()
+    }
+    assert {stem: n for stem, n in links.items() if n} == {"70_algebra": 1}
+    anchor = (
+        breaks.with_sandbox(chapters["70_algebra"]).partition("break.html#")[2].partition('"')[0]
+    )
+    heading = next(line for line in PAGE.split("\n") if line.endswith("a passport"))
+    assert anchor == heading.removeprefix("## ").lower().replace(" ", "-")
 
 
 def test_the_teaser_shows_that_a_shift_changes_nothing():

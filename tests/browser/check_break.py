@@ -197,7 +197,7 @@ def test_the_readers_own_words_are_computed(reader, chromium, address):
 # ---- the sandbox ---------------------------------------------------------------------------------
 
 GO, STATUS, ROWS = ".sandbox [type=submit]", ".sandbox-status", ".sandbox dt"
-MINE = "def score(q, k, i, j):\n    return q @ k - abs(i - j) ** 0.5  # ½ <√>"
+MINE = "def score(q, k, i, j):\n    return q @ k - abs(i - j) ** 0.5  # ½√~~~???>>>"
 PAGE_PYTHON = """Object.defineProperty(window, "peLive", { value: { available: true, size: 25,
 started: () => false, warm() {}, ready: async () => {}, stop() {},
 call: (code) => window.askPython(code),
@@ -210,6 +210,9 @@ edit(area, run) {
 def link(text):
     """The address of a code, as a page writes it."""
     return "break.html#score=" + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+assert {"-", "_"} < {*link(MINE)}  # both letters that are not of base64
 
 
 def shown(page):
