@@ -18,6 +18,14 @@ ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "docs" / "_build" / "html"
 TABLE = json.loads((ROOT / "notebooks/results/break.json").read_text(encoding="utf-8"))
 
+PAGE_PYTHON = """Object.defineProperty(window, "peLive", { value: { available: true, size: 25,
+started: () => false, warm() {}, ready: async () => {}, stop() {},
+call: (code) => window.askPython(code),
+edit(area, run) {
+  area.addEventListener("keydown", (e) => e.key === "Enter" && e.ctrlKey && run());
+  return () => { area.rows = area.value.split("\\n").length; };
+} } });"""
+
 
 def entry(sentence, mistake):
     entries = TABLE["sentences"][sentence]["entries"]
@@ -167,10 +175,7 @@ def test_the_readers_own_words_are_computed(reader, chromium, address):
     """Python of the page is played by the Python of this test, which evaluates what it asks."""
     one = type(reader)(chromium, address)
     one.context.expose_function("askPython", lambda code: eval(code))
-    one.context.add_init_script(
-        """Object.defineProperty(window, "peLive", { value: { available: true, size: 25,
-        started: () => false, warm() {}, call: (code) => window.askPython(code) } });"""
-    )
+    one.context.add_init_script(PAGE_PYTHON)
     page = one.open("break.html")
     said, words = page.locator(".break-own-said"), page.locator("#break-own-text")
     expect(said).to_contain_text("25 MB")
@@ -198,13 +203,6 @@ def test_the_readers_own_words_are_computed(reader, chromium, address):
 
 GO, STATUS, ROWS = ".sandbox [type=submit]", ".sandbox-status", ".sandbox dt"
 MINE = "def score(q, k, i, j):\n    return q @ k - abs(i - j) ** 0.5  # ½√~~~???>>>"
-PAGE_PYTHON = """Object.defineProperty(window, "peLive", { value: { available: true, size: 25,
-started: () => false, warm() {}, ready: async () => {}, stop() {},
-call: (code) => window.askPython(code),
-edit(area, run) {
-  area.addEventListener("keydown", (e) => e.key === "Enter" && e.ctrlKey && run());
-  return () => { area.rows = area.value.split("\\n").length; };
-} } });"""
 
 
 def link(text):
