@@ -58,7 +58,7 @@ const peSearch = (() => {
       for (const w of new Set(split(`${s.title} ${s.text}`).map(stem))) count.set(w, 1 + (count.get(w) ?? 0));
     }
     const known = [...count.keys()].filter(Boolean);
-    // A word that no section has is taken for the nearest one that many have, if it is long: transfomer.
+    // A word that no section has is taken for the nearest one that many have, if it is long enough.
     const mended = new Map();
     const mend = (word) => {
       if (!mended.has(word)) {
