@@ -45,6 +45,7 @@ BARS = {
     '<div id="pst-secondary-sidebar"': ' role="navigation" aria-label="This page"',
 }
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+FIGURES = NOTEBOOKS.parent / "figures"
 FOR_ALL = "Positional encodings and Transformers from scratch in NumPy: a textbook that runs."
 FULL_NAMES = {n: f"{getattr(pe_numpy, n).__module__}.{n}" for n in pe_numpy.__all__}
 # Names, operators and blanks look like plain code in both styles: no need to mark each of them.
@@ -79,11 +80,11 @@ def slim(out: Path) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def fewer_colours(png: bytes) -> bytes:
+def fewer_colours(png: bytes, colours: int = 256) -> bytes:
     """A figure in 256 colours: a third of its size."""
     out = io.BytesIO()
     with Image.open(io.BytesIO(png)) as picture:
-        small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
     small.save(out, "PNG", optimize=True)
     return out.getvalue()
 
@@ -244,7 +245,7 @@ def add_chapter(
 def describe(
     app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Say to those who show a link what it leads to: title, question of the chapter, a picture.
+    """Say to those who show a link what it leads to: its benefit, its question, a picture.
 
     Most of them want the picture's whole address, which a site has if it is built with
     ``-D html_baseurl=...``; without it the address is relative.
@@ -254,10 +255,16 @@ def describe(
     chapter = toc.chapters().get(name.removeprefix("chapters/"))
     said = {"og:type": "article" if chapter else "website", "og:site_name": app.config.project}
     said["og:title"] = sections.title_of(next(doctree.findall(nodes.section)))
+    if chapter:
+        said["og:title"] = context["title"] = chapter["benefit"]
     said["og:description"] = chapter["question"] if chapter else FOR_ALL
-    uris = (Path(image["uri"]) for image in doctree.findall(nodes.image))
-    first = next((uri.name for uri in uris if uri.parent.name == "_images"), None)
-    picture = f"_images/{first}" if first else "_static/00_four_places.png"
+    page = "".join(raw.astext() for raw in doctree.findall(nodes.raw))
+    drawn = re.search(r'src="[./]*_images/(\w+)\.svg', page)
+    picture = "_static/00_four_places.png"
+    if chapter and drawn:  # those who show a link take no SVG
+        picture = f"_images/{drawn[1]}.png"
+        png = (FIGURES / f"{drawn[1]}.png").read_bytes()
+        (Path(app.outdir) / picture).write_bytes(fewer_colours(png, 16))
     site = app.config.html_baseurl
     said["og:image"] = (
         f"{site.rstrip('/')}/{picture}" if site else "../" * name.count("/") + picture

@@ -22,6 +22,13 @@ def test_a_chapter_needs_earlier_ones_alone(stem):
     assert chapter["question"].endswith(("?", ".")) and 10 <= chapter["minutes"] <= 90
 
 
+def test_each_chapter_has_a_title_of_its_own_for_who_shows_a_link():
+    benefits = [chapter.get("benefit", "") for chapter in toc.chapters().values()]
+    assert all(20 < len(benefit) <= 70 for benefit in benefits)
+    assert len(set(benefits)) == len(STEMS)
+    assert not {toc.title(stem) for stem in STEMS} & set(benefits)  # more than the heading
+
+
 @pytest.mark.parametrize("route", toc.read()["route"], ids=lambda route: route["title"])
 def test_a_route_holds_all_that_its_chapters_need(route):
     way = route["chapters"]
