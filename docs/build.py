@@ -21,6 +21,7 @@ import breaks
 import desk
 import explore
 import live
+import matrix
 import nbformat
 import toc
 
@@ -35,6 +36,12 @@ from pe_numpy.homework.release import STUBS
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 BUILD = HERE / "_build"
+DOORS = {  # where routes lead that have no chapters
+    "I teach": "chapters/00_how_to_read.ipynb#plans-for-lessons",
+    "I have a bug": "chapters/SYMPTOMS.md",
+    "I have this homework tonight": "chapters/60_layers.ipynb"
+    "#the-homework-on-one-page-softmax-rope-and-causal-multi-head-attention",
+}
 NOTEBOOKS = ROOT / "notebooks"
 INPUTS = (
     "docs/*.*",
@@ -89,9 +96,10 @@ def pages() -> dict[str, str]:
 
 
 def with_cards(path: Path) -> str:
-    """A chapter, with its figures to explore, and the cards that its end leads to, folded."""
+    """A chapter, with its figures to explore, its table, and the cards that its end leads to."""
     notebook = nbformat.read(path, as_version=4)
     explore.add_figures(int(path.stem[:2]), notebook)
+    matrix.add_table(int(path.stem[:2]), notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = breaks.with_sandbox(desk.with_link(cell.source, path.stem))
@@ -242,25 +250,24 @@ def front() -> str:
 
 
 def doors() -> str:
-    """The ways into the book: three doors, and below them the other routes."""
-    ways = {
-        route["title"]: line
-        for route, line in zip(
-            toc.read()["route"], toc.routes("chapters/").splitlines(), strict=True
-        )
-    }
-    first = {
-        "I am new": "chapters/00_how_to_read.ipynb",
-        "I teach": "chapters/00_how_to_read.ipynb#plans-for-lessons",
-        "I have a bug": "chapters/SYMPTOMS.md",
-    }
+    """The ways into the book: a door for each route, with its chapters and their short names."""
     text = ['<div class="doors">\n']
-    for title, file in first.items():
-        hours, _, way = ways[title].removeprefix(f"- **{title}**").partition(": ")
-        text.append(f'<div class="door">\n\n[**{title}**]({file}){hours}\n\n{way}\n\n</div>\n')
-    text.append("</div>\n")
-    text += [line for title, line in ways.items() if title not in first]
-    return "\n".join(text) + "\n"
+    for route in toc.read()["route"]:
+        way = route["chapters"]
+        file = f"chapters/{way[0]}.ipynb" if way else DOORS[route["title"]]
+        door = [f"[**{route['title']}**]({file})"]
+        door.append(re.sub(r"\]\((?=\w)", "](chapters/", route["text"]))
+        if way:
+            door[0] += f" {len(way)} chapters, {toc.time_of(way)}"
+            door.append('<ol class="way">')
+            for stem in way:
+                short = html.escape(re.split("[:(]", toc.title(stem))[0].strip())
+                link = f'<a href="chapters/{stem}.html"><b>{stem[:2]}</b> {short}</a>'
+                door[-1] += f"<li>{link}</li>"
+            door[-1] += '</ol><p class="way-read" role="status"></p>'
+        kind = "door wide" if way else "door"
+        text.append("\n\n".join([f'<div class="{kind}">', *door, "</div>\n"]))
+    return "\n".join([*text, "</div>"]) + "\n"
 
 
 def parts() -> str:

@@ -137,13 +137,19 @@ window.peCopy = async (text, asked) => {
     return;
   }
   const show = () => {
-    for (const link of document.querySelectorAll(".bd-links a, .part a")) {
+    for (const link of document.querySelectorAll(".bd-links a, .part a, .way a")) {
       const mark = read.has(stem(link.href ?? ""));
       link.classList.toggle("has-read", mark);
       if (mark) link.title = "read"; else link.removeAttribute("title");
     }
     const count = document.querySelector(".parts-read");
     if (count) count.textContent = read.size ? `You have marked ${read.size} of ${document.querySelectorAll(".part li").length} chapters as read.` : "";
+    for (const way of document.querySelectorAll(".way")) { // a route: how far, and where to go on
+      const links = [...way.querySelectorAll("a")];
+      const left = links.filter((link) => !link.matches(".has-read"));
+      for (const link of links) link.classList.toggle("way-next", link === left[0] && left.length < links.length);
+      way.nextElementSibling.textContent = left.length < links.length ? `${links.length - left.length} of ${links.length} read` : "";
+    }
   };
   const own = stem(location.pathname);
   const end = document.querySelector(".prev-next-footer");

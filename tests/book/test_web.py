@@ -3,6 +3,7 @@
 import ast
 import base64
 import hashlib
+import html
 import json
 import os
 import re
@@ -356,23 +357,31 @@ def test_what_is_printed_around_a_source_stays():
 
 
 def test_who_shows_a_link_is_told_what_it_leads_to(pages, site):
-    """A title, the question of the chapter, and a picture that is there."""
+    """A title that says the benefit, the question of the chapter, and a picture of its own."""
     told = {
         name: {a["property"]: a["content"] for t, a in page.tags if "og:" in a.get("property", "")}
         for name, page in pages.items()
     }
+    pictures = set()
     for stem, chapter in web.toc.chapters().items():
         said = told[f"chapters/{stem}.html"]
-        assert said["og:title"] == web.toc.title(stem)
+        title = html.unescape(pages[f"chapters/{stem}.html"].text.partition("<title>")[2])
+        assert said["og:title"] == chapter["benefit"] == title.partition(" \u2014 ")[0]
         assert said["og:description"] == chapter["question"]
+        assert said["og:image"].endswith(".png")  # nobody shows an SVG
         assert (site / "chapters" / said["og:image"]).resolve().is_file()
+        pictures |= {said["og:image"]}
     assert (site / told["index.html"]["og:image"]).is_file()
-    assert len({said.get("og:image") for said in told.values()}) > 40
+    assert len(pictures) > 40
 
 
 def test_the_front_page_has_doors_cards_and_a_way_to_cite(pages):
     page = pages["index.html"]
-    assert page.text.count('class="door"') == 3
+    routes = web.toc.read()["route"]
+    assert page.text.count('<div class="door') == len(routes)
+    ways = re.findall(r'<ol class="way">(.*?)</ol>', page.text)
+    for route, way in zip((r for r in routes if r["chapters"]), ways, strict=True):
+        assert re.findall(r'href="chapters/(\w+).html"', way) == route["chapters"]
     listed = page.text.partition('<div class="parts">')[2].partition("</div>")[0]
     chapters = web.toc.chapters()
     assert re.findall(r'href="chapters/(\w+).html"', listed) == list(chapters)
