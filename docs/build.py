@@ -176,12 +176,16 @@ def chapter_0(heading: str) -> str:
     return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
+def axes() -> dict[str, str]:
+    """What each letter of an axis stands for, as chapter 0 has it."""
+    return dict(re.findall(r"\$(\w)\$ \| (.+?) \|", chapter_0("Letters for axes")))
+
+
 def symbols() -> str:
     """The letters of chapter 0, and those of each module's docstring, with their chapters."""
     letters = chapter_0("Letters for axes")
-    axes = dict(re.findall(r"(\$\w\$) \| (.+?) \|", letters))
     small = re.search(r"Small letters .*?\. ", letters, re.S)
-    assert axes and small is not None
+    assert axes() and small is not None
     rows = [
         "# Symbols",
         "",
@@ -193,7 +197,7 @@ def symbols() -> str:
         "",
         "| letter | axis |",
         "|---|---|",
-        *(f"| {letter} | {axis} |" for letter, axis in sorted(axes.items())),
+        *(f"| ${letter}$ | {axis} |" for letter, axis in sorted(axes().items())),
         "",
         small[0].strip(),
         "",
