@@ -1,6 +1,5 @@
 """Sphinx's configuration of the web book; `docs/build.py` lays out the pages and calls it."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -8,10 +7,8 @@ sys.path.insert(
     0, str(Path(__file__).parent)
 )  # for `displays`, `drawings`, `maths`, `web` and `live`
 
-import build
 import live
 
-AXES = json.dumps(build.axes(), ensure_ascii=False).replace("`", "")
 project = "pe_numpy"
 author = "The pe_numpy authors"
 copyright = f"2026, {author}"
@@ -46,7 +43,7 @@ html_js_files = [
     ("live.js", {"defer": "defer", "data-live": str(live.megabytes())}),
     ("live-cells.js", {"defer": "defer"}),
     ("book.js", {"defer": "defer"}),
-    ("letters.js", {"defer": "defer", "data-axes": AXES}),
+    ("letters.js", {"defer": "defer"}),
     ("explore.js", {"defer": "defer"}),
     ("search.js", {"defer": "defer"}),
 ]

@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import build
 import sections
 import toc
 from docutils import nodes
@@ -59,6 +60,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         sections.write_moved(app)
         slim(Path(app.outdir))
         hand_out_notebooks(Path(app.outdir))
+        write_axes(Path(app.outdir) / "_static" / "letters.js")
 
 
 def no_own_search(app: Sphinx) -> None:
@@ -80,8 +82,16 @@ def slim(out: Path) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def fewer_colours(png: bytes, colours: int = 256) -> bytes:
-    """A figure in 256 colours: a third of its size."""
+def write_axes(script: Path) -> None:
+    """Give the script that explains letters those of axes."""
+    empty, axes = "const AXES = {};", json.dumps(build.axes(), ensure_ascii=False).replace("`", "")
+    before, here, after = script.read_text(encoding="utf-8").partition(empty)
+    assert here, "letters.js has no place for the axes"
+    script.write_text(f"{before}const AXES = {axes};{after}", encoding="utf-8")
+
+
+def fewer_colours(png: bytes, colours: int = 128) -> bytes:
+    """A figure in few colours: a fraction of its size."""
     out = io.BytesIO()
     with Image.open(io.BytesIO(png)) as picture:
         small = picture.convert("RGB").quantize(colours, dither=Image.Dither.NONE)

@@ -3,7 +3,7 @@
 (() => {
   const article = document.querySelector("article.bd-article");
   if (!article?.querySelector("math")) return;
-  const AXES = JSON.parse(document.currentScript.dataset.axes);
+  const AXES = {}; // the build writes them here
   const SIGNS = /^[∞⊤π∂]$/u, FORMULA = "\ufffc";
   // What stands around a letter where it is introduced: "K is the", "let c", "the slope m", "query i".
   const IS = /^,? (is|are|be) (the|an?|its|called|some|any|one)\b|^ for (the|its|an?)\b|^ (stands?|counts?|numbers) |^, (the|an?)\b/;
@@ -25,7 +25,10 @@
   const worth = (before, after) =>
     IS.test(after) || LET.test(before) ? 2 : NAMED.test(before) && !VERB.test(before) ? 1 : 0;
 
-  // Each letter's sentence, as a range of the page: of the first four that use it by itself, the one that introduces it best.
+  const section = (node) => (node.closest ? node : node.parentNode).closest("section[id]");
+  const best = (uses) => uses.reduce((one, other) => (other.worth > one.worth ? other : one), uses[0]);
+
+  // The sentences that use a letter by itself: each as a range of the page, with what it is worth.
   const find = () => {
     const found = new Map();
     for (const block of article.querySelectorAll("p, li, td")) {
@@ -59,18 +62,22 @@
         own.forEach(([, , , formula], n) => {
           const name = formula && letter(formula);
           if (!name) return;
-          const best = found.get(name) ?? { uses: 0, worth: 0 };
-          const now = worth(sentence.slice(0, n), sentence.slice(n + 1));
-          best.uses++;
-          if (best.uses <= 4 && now > best.worth) Object.assign(best, { worth: now, range });
-          found.set(name, best);
+          const use = { range, section: section(block), worth: worth(sentence.slice(0, n), sentence.slice(n + 1)) };
+          found.set(name, [...found.get(name) ?? [], use]);
         });
       }
     }
     return found;
   };
-  const letters = (formula) => new Set([...formula.querySelectorAll("mi")].map((e) => e.textContent)
-    .filter((sign) => [...sign].length === 1 && !SIGNS.test(sign)));
+  const isLetter = (e) => e?.localName === "mi" && [...e.textContent].length === 1 && !SIGNS.test(e.textContent);
+  const ofWord = (e) => { // three or more in a row, as in "pos"
+    let [first, run] = [e, 1];
+    while (isLetter(first.previousElementSibling)) first = first.previousElementSibling;
+    for (let next = first; isLetter(next.nextElementSibling); next = next.nextElementSibling) run++;
+    return run > 2;
+  };
+  const letters = (formula) => new Set([...formula.querySelectorAll("mi")]
+    .filter((e) => isLetter(e) && !ofWord(e)).map((e) => e.textContent));
 
   let known, box, asked;
   const close = () => {
@@ -84,15 +91,24 @@
     known ??= find();
     const said = new Map(); // what is said, and of which letters
     for (const name of letters(formula)) {
-      const own = known.get(name);
-      for (const what of [own?.range, own?.worth !== 2 && AXES[name]]) {
+      const uses = known.get(name) ?? [];
+      const here = best(uses.filter((use) => use.section === section(formula)));
+      const first = best(uses.slice(0, 4)); // what the page begins with is mostly what it means by it
+      const found = here?.worth ? [here] : first?.worth ? [here, first] : [];
+      const axis = found.some((use) => use?.worth === 2) ? "" : AXES[name];
+      for (const what of [...found.map((use) => use?.range), axis]) {
         if (what) said.set(what, [...said.get(what) ?? [], name]);
       }
     }
     const rows = [...said].flatMap(([what, names]) => {
-      const words = typeof what === "string" ? [`as an axis of an array: ${what}`]
-        : [what.cloneContents(), " ", make("a", { href: `#${what.startContainer.parentNode.closest("section[id]").id}`, textContent: "there" })];
-      return [make("dt", { textContent: names.join(", ") }), make("dd", {}, ...words)];
+      const words = make("dd", {}, typeof what === "string" ? `as an axis of an array: ${what}` : what.cloneContents());
+      const where = typeof what !== "string" && section(what.startContainer);
+      if (where && where !== section(formula)) {
+        const heading = where.querySelector("h1, h2, h3, h4").cloneNode(true);
+        heading.querySelector(".headerlink")?.remove();
+        words.append(" ", make("a", { className: "letters-where", href: `#${where.id}`, textContent: `(${heading.textContent})` }));
+      }
+      return [make("dt", { textContent: names.join(", ") }), words];
     });
     const symbols = new URL("symbols.html", new URL(document.documentElement.dataset.content_root, location.href)).href;
     const head = make("p", {}, rows.length ? "Letters of this formula, in the words of this page. " : "No sentence of this page introduces its letters by themselves. ",
