@@ -57,7 +57,7 @@ def chapter(stem: str, solutions: list[str]) -> str:
         if "hide" in (tag.get("class") or []):  # an output to predict: nothing unfolds on paper
             tag.name = "div"
             tag.attrs.clear()
-    return str(article)
+    return str(article).replace("url(#", f"url(#{stem}--")  # what cuts a part of a figure
 
 
 def moved(link: str, stem: str) -> str:

@@ -268,13 +268,11 @@ def describe(
     if chapter:
         said["og:title"] = context["title"] = chapter["benefit"]
     said["og:description"] = chapter["question"] if chapter else FOR_ALL
-    page = "".join(raw.astext() for raw in doctree.findall(nodes.raw))
-    drawn = re.search(r'src="[./]*_images/(\w+)\.svg', page)
-    picture = "_static/00_four_places.png"
-    if chapter and drawn:  # those who show a link take no SVG
-        picture = f"_images/{drawn[1]}.png"
-        png = (FIGURES / f"{drawn[1]}.png").read_bytes()
-        (Path(app.outdir) / picture).write_bytes(fewer_colours(png, 16))
+    first = next((node["png"] for node in doctree.findall(nodes.raw) if "png" in node), None)
+    picture = f"_images/{first.name}" if first else "_static/00_four_places.png"
+    if first:  # the page has it as a drawing
+        (Path(app.outdir) / "_images").mkdir(exist_ok=True)
+        (Path(app.outdir) / picture).write_bytes(fewer_colours(first.read_bytes(), 16))
     site = app.config.html_baseurl
     said["og:image"] = (
         f"{site.rstrip('/')}/{picture}" if site else "../" * name.count("/") + picture

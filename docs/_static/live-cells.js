@@ -146,11 +146,10 @@ addEventListener("DOMContentLoaded", () => {
         if (before) before.append(data);
         else this.add("output stream highlight-myst-ansi notranslate").append(make("pre", "", data));
       } else if (kind === "figure") {
-        const images = this.held.filter((node) => node.matches?.("img, :has(img)"));
+        const images = this.held.filter((node) => node.matches?.("img, .drawn"));
         const image = images[this.drawn++];
         const drawn = new Image();
-        const old = image?.matches("img") ? image : image?.querySelector("img");
-        drawn.alt = old?.alt || `Figure ${this.drawn} of cell ${this.number}`;
+        drawn.alt = image?.alt || image?.querySelector(".whole").getAttribute("aria-label") || `Figure ${this.drawn} of cell ${this.number}`;
         drawn.src = `data:image/png;base64,${data}`;
         this.output.append(drawn);
       } else if (kind === "html") {

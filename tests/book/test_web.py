@@ -457,7 +457,7 @@ def printed(site):
 def test_all_is_there_and_what_moves_is_not(printed):
     page, folder = printed
     assert [h.get_text().split(". ")[0] for h in page.find_all("h1")[2:4]] == ["10", "33"]
-    assert len(page.select("div.formula")) > 20 and len(page.select("img")) > 8
+    assert len(page.select("div.formula")) > 20 and len(page.select(".drawn")) > 8
     assert not page.select("button, input, .cell_output script, details.hide, details.second")
     for picture in page.select("img"):
         assert (folder / picture["src"]).exists()
