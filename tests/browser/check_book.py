@@ -35,7 +35,8 @@ WIDE = """() => {
     .slice(0, 5).map(e => e.outerHTML.slice(0, 120));
 }"""
 
-# Tokens of one kind on one ground have one style, and all formulas have: axe needs one of each.
+# Tokens of one kind on one ground have one style, and all formulas have: axe needs one of each. Of a
+# figure it reads the name.
 ONE_OF_EACH = """() => {
   const seen = new Set();
   const again = [...document.querySelectorAll(".highlight span[class]")].filter((span) => {
@@ -43,8 +44,9 @@ ONE_OF_EACH = """() => {
     return seen.has(kind) || !seen.add(kind);
   });
   for (const one of [...again, ...[...document.querySelectorAll("math")].slice(1)]) {
-    one.replaceWith(one.textContent);
+    one.replaceWith(one.matches("math") ? "f" : one.textContent); // no wider than it was
   }
+  for (const drawing of document.querySelectorAll(".drawn svg, .clips")) drawing.replaceChildren();
 }"""
 # A window says that it was resized when its next picture is drawn.
 TWO_FRAMES = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
