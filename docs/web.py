@@ -46,7 +46,6 @@ BARS = {
     '<div id="pst-secondary-sidebar"': ' role="navigation" aria-label="This page"',
 }
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
-FIGURES = NOTEBOOKS.parent / "figures"
 FOR_ALL = "Positional encodings and Transformers from scratch in NumPy: a textbook that runs."
 FULL_NAMES = {n: f"{getattr(pe_numpy, n).__module__}.{n}" for n in pe_numpy.__all__}
 # Names, operators and blanks look like plain code in both styles: no need to mark each of them.

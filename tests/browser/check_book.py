@@ -35,8 +35,8 @@ WIDE = """() => {
     .slice(0, 5).map(e => e.outerHTML.slice(0, 120));
 }"""
 
-# Tokens of one kind on one ground have one style, and all formulas have: axe needs one of each. Of a
-# figure it reads the name.
+# Tokens of one kind on one ground have one style, and all formulas have: axe needs one of each.
+# Of a figure it reads the name.
 ONE_OF_EACH = """() => {
   const seen = new Set();
   const again = [...document.querySelectorAll(".highlight span[class]")].filter((span) => {
