@@ -5,10 +5,17 @@ const peSearch = (() => {
     + "is it its just me my of on or our should so than that the their them then there these they this to use used "
     + "using versus vs was we were while who will with would you your").split(" "));
   const ASKS = new Set("how what when where which why".split(" ")); // in a title they tell, in a text they don't
-  // Weights, found on 270 questions: of the fields, and of what is added below.
+  // Weights, found on 350 questions: of the fields, and of what is added below.
   const W = { home: 1, more: 0.15, label: 0.4, whole: 0.5, asks: 0.4, rare: 0.5, common: 40, cover: 0.5, part: 1.5, least: 0.75,
     loose: 0.7, named: 1.5, answers: 0.8, name: 1 };
   const FIELDS = { title: 2.2, bold: 1, asked: 5, said: 5, around: 0.5, page: 4, text: 0.8, code: 0.3 };
+
+  // What is typed short, and what the book calls it.
+  const SHORT = { attn: "attention", bf16: "bfloat16", ckpt: "checkpoint", cnn: "convolution", concat: "concatenate", config: "config.json",
+    convnet: "convolution", dim: "dimension", dims: "dimensions", emb: "embedding", fp16: "float16", fp32: "float32", gb: "bytes",
+    gpus: "machines", gpu: "machine", grad: "gradient", img: "image", init: "initialisation", llm: "language model", llms: "language models",
+    mb: "bytes", params: "parameters", pos: "position", quant: "quantised", seq: "sequence" };
+  const full = (query) => query.replace(/\S+/g, (word) => SHORT[word.toLowerCase()] ?? word);
 
   // Words, and the parts of compound ones: rope_theta is also rope and theta, LayerNorm layer and norm;
   // ALiBi is one word.
@@ -122,7 +129,7 @@ const peSearch = (() => {
       return parts.length && !parts.some((w) => count.has(stem(w)) || known.some((stem) => stem.startsWith(w)));
     });
     return (query, limit = 20) => {
-      const asked = [...new Set(split(query).filter((w) => !STOP.has(w)).map(mend).flatMap(apart))];
+      const asked = [...new Set(split(full(query)).filter((w) => !STOP.has(w)).map(mend).flatMap(apart))];
       const found = index.search(asked.join(" "), {
         boost: FIELDS,
         bm25: { k: 1.2, b: 0.9, d: 0.5 },

@@ -351,7 +351,173 @@ deepseek v3.2 lightning indexer top-k -> 44_fewer_keys#sparse-attention-dsa
 qwen2.5-vl video second_per_grid_ts temporal position -> 43_rope_grid#video-frame-numbers
 llada kv cache diffusion language model -> 63_decoding#kv-cache-in-diffusion
 """
-ASKED = (GIVEN, OWN, LATER, PLAIN, LAST, FIELD, NAMES, SERVERS)
+# Written by people who knew the book and not its search; the names of the search are not for these.
+STRANGERS = """
+rotate_half -> 40_rope_derived#four-forms, 40_rope_derived#interleaved-or-half,
+    40_rope_derived#a-common-mistake-the-table, 42_rope_in_models#interleaved-or-half,
+    65_rosetta#rope-pairs
+sdpa is_causal with one query -> 66_serving#flashattentions-causal,
+    10_attention#the-causal-mask-with-a-kv, 10_attention#in-practice, 66_serving#in-short,
+    SYMPTOMS#is_causal
+gpt-oss -> 42_rope_in_models#gpt-oss, 12_attention_blocks#learned-attention-sinks,
+    12_attention_blocks#in-practice, 50_scaling#yarns-ramp, SYMPTOMS#gpt-oss
+what is swiglu -> 60_layers#gated-feed-forward, 60_layers#in-short
+vanishing gradiant problem -> 60_layers#vanishing-gradients, 60_layers#residual-connections,
+    60_layers#the-gradient-in-a-whole
+top p -> 63_decoding#exercise-3-top-p, 63_decoding#greedy-decoding, 63_decoding#in-short
+model keeps repeating itself -> SYMPTOMS#repetitive-output, 63_decoding#greedy-decoding
+why ten thousand in the formula -> 20_sinusoidal#why-10000, 20_sinusoidal#wavelengths,
+    50_scaling#how-large-must-the-base
+rmsnorm instead of layernorm -> 60_layers#rms-norm, 60_layers#in-short,
+    64_real_models#from-this-books-transformer-to-llama
+mamba -> 39_recurrence#why-attention-layers, 39_recurrence#gated-linear-attention,
+    39_recurrence#exercise-4, 39_recurrence#in-practice
+how to load a gguf -> 64_real_models#quantized-weights, SYMPTOMS#gguf-llama, SYMPTOMS#gemma-gguf
+mark my students' homework -> 73_exercises#for-teachers, 00_how_to_read#for-teachers
+vit with bigger images than trained -> 21_learned#resizing-the-position,
+    25_grid#interpolating-a-position-table, 25_grid#resizing-a-2-d-table,
+    SYMPTOMS#size-mismatch-for-position_embeddings, SYMPTOMS#resized-position-embeddings
+prompt lookup decoding -> 82_real_cache#drafts-from-n-grams, 63_decoding#speculative-decoding
+transfomer adding long numbers -> 26_counting#abacus, 26_counting#an-attention-head-that-adds,
+    26_counting#position-coupling, 26_counting#common-mistakes-with-abacus, 26_counting#in-short
+position of nodes in a graph -> 26_counting#laplacian, 26_counting#sign-and-basis,
+    26_counting#in-short
+beam serach -> 63_decoding#beam-search, 63_decoding#in-short
+is the difference statistically significant -> 71_study#students-interval, 71_study#how-verdicts,
+    71_study#many-verdicts, 71_study#exercise-3, 72_which_one#many-comparisons
+normalisation before or after attention -> 60_layers#pre-norm, 60_layers#the-encoder-block,
+    60_layers#in-short
+initialize weights -> 60_layers#weight-initialisation, 60_layers#gpt-2s-initialisation,
+    60_layers#vanishing-gradients, 60_layers#in-short
+quantize kv cache to 4 bit -> 66_serving#quantised-kv-caches, 82_real_cache#keys-in-4
+whisper sinusoids -> 25_grid#sinusoidal-layouts, 25_grid#in-practice, 65_rosetta#convention-table,
+    65_rosetta#sinusoids
+why roberta has 514 positions -> 21_learned#in-practice
+positions of video frames -> 43_rope_grid#video, 43_rope_grid#m-rope-text-and-images,
+    43_rope_grid#text-positions-after, 43_rope_grid#videorope, 43_rope_grid#in-short
+retnet -> 39_recurrence#retention, 39_recurrence#linear-attention, 39_recurrence#the-same-decay,
+    39_recurrence#in-practice
+nerf -> 25_grid#fourier-features
+batched generation gives different output padding -> SYMPTOMS#kv-cache-left-padding,
+    SYMPTOMS#output-changes-with-the-padding, 63_decoding#left-padding,
+    41_rope_computed#left-padding, 10_attention#the-padding-mask
+bf16 and large position numbers -> 41_rope_computed#precision, 41_rope_computed#in-short,
+    20_sinusoidal#precision, SYMPTOMS#bfloat16-rope, 35_alibi#the-key-only-bias-in-bfloat16
+long-term decay property of rope -> 41_rope_computed#does-the-rope-score,
+    41_rope_computed#unrelated-queries, 41_rope_computed#roformers-bound,
+    41_rope_computed#in-short, 45_rope_relatives#rope-scores-do-not-decay
+letters b h l s k -> 00_how_to_read#letters-for-axes
+autograd -> 61_autodiff#
+softmax jacobian -> 61_autodiff#gradients-of-softmax, 60_layers#gradients-by-hand
+local attention window size -> 12_attention_blocks#sliding-window-attention,
+    12_attention_blocks#the-receptive-field, 12_attention_blocks#in-short,
+    51_extrapolation#sliding-windows, 42_rope_in_models#the-base-of-each-layer,
+    81_real_rope#local-and-global, 82_real_cache#windows-with, 10_attention#exercise-3,
+    SYMPTOMS#sliding-window-off-by-one
+medusa or eagle drafting -> 66_serving#tree-speculative, 66_serving#further-reading
+llama 4 -> 51_extrapolation#llama-4s-irope, 42_rope_in_models#layers-without-rope,
+    42_rope_in_models#the-base-of-each-layer, 42_rope_in_models#interleaved-or-half,
+    12_attention_blocks#the-receptive-field
+split one sequence across gpus -> 66_serving#context-parallelism, 66_serving#merging-attention,
+    12_attention_blocks#merging-partial, 12_attention_blocks#exercise-1-two-machines,
+    SYMPTOMS#context-parallel
+concat position instead of adding -> 11_why_position#why-position-vectors,
+    11_why_position#in-short
+weight tying -> 60_layers#the-transformer-of-2017, 62_model#the-input-token-embedding,
+    64_real_models#from-this-books-transformer-to-llama
+why multiply embeddings by sqrt(d_model) -> 20_sinusoidal#adding-the-encoding,
+    20_sinusoidal#in-short, 62_model#the-input-token-embedding
+num_key_value_heads -> 44_fewer_keys#grouped-query, 44_fewer_keys#a-common-mistake-converting,
+    44_fewer_keys#in-short, 63_decoding#kv-cache-size, 00_how_to_read#letters-for-axes,
+    42_rope_in_models#from-configjson, 64_real_models#from-this-books-transformer-to-llama,
+    SYMPTOMS#shape-is-invalid, SYMPTOMS#gibberish-after-converting
+"""
+OTHERS = """
+where does the sqrt(d_k) come from -> 10_attention#why-divide, SYMPTOMS#softmax-saturates
+self attention permuation equivariant proof -> 11_why_position#attention-is-permutation,
+    11_why_position#equivariant-is-not, 11_why_position#
+do decoders need position embeddings at all -> 11_why_position#nope, 11_why_position#a-causal-mask,
+    11_why_position#, 42_rope_in_models#layers-without-rope, CARDS#none
+concat instead of add position vector -> 11_why_position#why-position-vectors
+softmax row all -inf gives nan -> 10_attention#fully-masked, SYMPTOMS#nan-after-softmax,
+    SYMPTOMS#loss-is-nan
+attn_mask true means keep or ignore -> 10_attention#boolean-and-additive,
+    65_rosetta#attention-masks, 00_how_to_read#masks-true, SYMPTOMS#mask-has-no-effect
+streaming llm keep first four tokens -> 12_attention_blocks#attention-sinks-streamingllm,
+    12_attention_blocks#evicting, 12_attention_blocks#, 63_decoding#cache-eviction,
+    52_new_places#streamingllm, 82_real_cache#windows-with-and-without, 82_real_cache#,
+    CARDS#streaming
+flash attention tiling explained -> 12_attention_blocks#blockwise-attention,
+    12_attention_blocks#online-softmax, 12_attention_blocks#merging-partial,
+    12_attention_blocks#memory-and-skipped, 12_attention_blocks#
+mistral window attention -> 12_attention_blocks#sliding-window,
+    12_attention_blocks#the-receptive-field, 12_attention_blocks#, 64_real_models#supported-models,
+    51_extrapolation#sliding-windows
+sin cos position formula in code -> 20_sinusoidal#the-sinusoidal-formula, 20_sinusoidal#,
+    CARDS#sinusoidal
+indexerror bert longer than 512 tokens -> 21_learned#beyond-the-last-row, 80_real_table#beyond-512,
+    SYMPTOMS#index-out-of-range, 21_learned#extending-a-position-table
+vit finetune at higher resolution -> 21_learned#resizing-the-position, 21_learned#interpolating,
+    25_grid#interpolating, 25_grid#resizing, 25_grid#,
+    SYMPTOMS#size-mismatch-for-position_embeddings, SYMPTOMS#resized-position
+neural ode positions -> 22_recurrent#floater, 22_recurrent#, 22_recurrent#is-the-sinusoidal,
+    22_recurrent#eulers-method, 22_recurrent#the-runge-kutta, CARDS#floater
+can a convnet tell where it is -> 23_convolution#, 23_convolution#how-zero-padding,
+    23_convolution#zero-padding-in-images, 23_convolution#can-a-linear-probe,
+    23_convolution#far-from-the-border
+graph transformer eigenvector sign flip -> 26_counting#sign-and-basis, 26_counting#laplacian,
+    26_counting#exercise-4, SYMPTOMS#laplacian
+teach a model to add long numbers -> 26_counting#abacus, 26_counting#an-attention-head,
+    26_counting#position-coupling, 26_counting#
+t5 bucket function explained -> 33_t5#t5-buckets-the-rule, 33_t5#bidirectional,
+    33_t5#t5-bucket-tables, 33_t5#one-number-per-distance, 33_t5#exercise-1, 33_t5#,
+    90_document_000#the-bucket-function, 90_document_000#what-buckets-do, CARDS#t5
+c2p p2c -> 34_deberta#disentangled-attention, 34_deberta#content-to-position, 34_deberta#p2c,
+    34_deberta#, 30_expansion#deberta, 65_rosetta#the-position-to-content, SYMPTOMS#deberta,
+    CARDS#deberta
+alibi slopes not power of 2 -> 35_alibi#slopes-for-12, 35_alibi#alibi-slopes,
+    SYMPTOMS#alibi-slopes
+swin bias index how computed -> 38_windows#swins-relative_position_index, 38_windows#two-distances,
+    38_windows#reading-the-bias-table, 38_windows#, SYMPTOMS#relative_position_index
+mamba hybrids without rope -> 39_recurrence#why-attention-layers, 39_recurrence#small-hybrid,
+    39_recurrence#, 72_which_one#which-models-use
+rotate_half or view_as_complex -> 40_rope_derived#four-forms, 40_rope_derived#interleaved-or-half,
+    40_rope_derived#a-common-mistake, 65_rosetta#rope-pairs, 42_rope_in_models#interleaved-or-half
+permute q k when converting llama checkpoint -> 40_rope_derived#converting-llama,
+    40_rope_derived#interleaved-or-half, 65_rosetta#rope-pairs, SYMPTOMS#garbage-after-loading,
+    SYMPTOMS#gguf-llama
+rope loses acuracy in bf16 -> 41_rope_computed#precision, SYMPTOMS#bfloat16-rope
+gemma3 two thetas -> 42_rope_in_models#the-base-of-each-layer, 81_real_rope#local-and-global,
+    81_real_rope#gemma-3-270m
+qwen2-vl image position ids -> 43_rope_grid#m-rope-text-and-images, 43_rope_grid#m-rope-by-hand,
+    43_rope_grid#a-common-mistake-forgetting, 43_rope_grid#exercise-2, 43_rope_grid#, CARDS#mrope
+deepseek latent attention -> 44_fewer_keys#multi-head-latent, 44_fewer_keys#mlas-decoupled,
+    44_fewer_keys#why-rope-is, 44_fewer_keys#absorbed-mla, 44_fewer_keys#
+stretch llama from 4k to 32k context -> 50_scaling#, 50_scaling#position-interpolation,
+    50_scaling#ntk-aware, 50_scaling#ntk-by-parts, 50_scaling#llama-3s,
+    50_scaling#all-rope-scalings, 50_scaling#beyond-the-context, 52_new_places#,
+    71_study#rope-scaling-compared
+attention gets diffuse with long inputs -> 51_extrapolation#attention-entropy,
+    51_extrapolation#two-problems, 51_extrapolation#the-needle, 51_extrapolation#log-n-scaling-why,
+    51_extrapolation#, 82_real_cache#entropy-by-length, 71_study#length-extrapolation
+normalization before or after the sublayer -> 60_layers#pre-norm
+build a tiny autograd engine -> 61_autodiff#, 61_autodiff#reverse-mode,
+    61_autodiff#from-numbers-to-arrays, 61_autodiff#hooking-into-numpy
+why are decoder inputs shifted -> 62_model#teacher-forcing, 62_model#ablations-target-shift,
+    62_model#exercise-1, SYMPTOMS#loss-near-zero
+how many gb for kv cache -> 63_decoding#kv-cache-size, 44_fewer_keys#kv-cache-bytes,
+    82_real_cache#kv-cache-size, 64_real_models#exercise-3
+top p vs top k -> 63_decoding#greedy-decoding, 63_decoding#exercise-3
+run gpt2 in plain numpy -> 64_real_models#, 64_real_models#from-this-books-transformer-to-gpt-2,
+    64_real_models#checkpoint-files
+medusa eagle tree mask -> 66_serving#tree-speculative, SYMPTOMS#tree-speculative
+quantised kv cache int4 -> 66_serving#quantised-kv, 82_real_cache#keys-in-4
+what to use for a new llm -> 72_which_one#guide, 72_which_one#shortlist, 72_which_one#
+grade student submissions automatically -> 73_exercises#for-teachers, 73_exercises#
+forgot the bos token does it matter -> 82_real_cache#what-a-missing,
+    82_real_cache#one-hidden-token
+"""
+ASKED = (GIVEN, OWN, LATER, PLAIN, LAST, FIELD, NAMES, SERVERS, STRANGERS, OTHERS)
 
 
 def table(text):
@@ -417,9 +583,11 @@ def found(reader):
         (LAST, 8, 14),
         (FIELD, 18, 19),
         (NAMES, 36, 38),
-        (SERVERS, 18, 26),
+        (SERVERS, 21, 27),
+        (STRANGERS, 28, 36),
+        (OTHERS, 27, 36),
     ],
-    ids=["given", "own", "later", "plain", "last", "field", "names", "servers"],
+    ids="given own later plain last field names servers strangers others".split(),
 )
 def test_the_right_section_stands_first(text, first, among_three, found):
     places = {}
