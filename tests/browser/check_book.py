@@ -77,6 +77,9 @@ def headings(page):
 def in_mode(page, mode):
     page.emulate_media(color_scheme=mode)
     page.wait_for_function("m => document.documentElement.dataset.theme == m", arg=mode)
+    page.evaluate(
+        "document.getAnimations().forEach(a => a instanceof CSSTransition && a.finish())"
+    )  # what turns from dark to light is neither
 
 
 def shoot(page, name, kind):

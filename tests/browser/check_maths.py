@@ -55,7 +55,9 @@ def test_a_wide_formula_scrolls_to_its_end(reader):
     page = reader.open("chapters/60_layers.html")
     page.set_viewport_size({"width": 320, "height": 900})
     page.evaluate(TWO_FRAMES)
-    box = page.locator("div.formula[tabindex='0']").first
+    wide = "all => all.findIndex(e => e.scrollWidth > e.clientWidth + 1)"
+    formulas = page.locator("div.formula[tabindex='0']")
+    box = formulas.nth(formulas.evaluate_all(wide))
     inside = "(b) => [b.scrollLeft, b.querySelector('math').getBoundingClientRect().left"
     inside += " - b.getBoundingClientRect().left, b.scrollWidth - b.clientWidth]"
     scrolled, left, most = box.evaluate(inside)
