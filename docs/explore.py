@@ -11,7 +11,7 @@ from pe_numpy.book.explore import FIGURES
 
 # Figure, number of the chapter, heading of the section that it closes.
 PLACES = (
-    ("softmax-and-masks", 10, "The padding mask"),
+    ("softmax-and-masks", 10, "From scores to weights: the softmax"),
     ("one-distance", 30, "Relative positional encodings side by side"),
     ("one-distance", 33, "Bidirectional and causal buckets"),
     ("turning-clocks", 40, "40. Rotary position embedding (RoPE): the derivation"),

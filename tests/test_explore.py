@@ -2,6 +2,7 @@
 
 import base64
 import io
+import itertools
 import json
 import re
 from xml.etree import ElementTree
@@ -47,14 +48,11 @@ def test_one_distance_is_read_as_each_scheme_reads_it(distance):
         assert np.exp(1j * hand) == pytest.approx(np.exp(1j * distance * 0.1**c), abs=2e-3)
 
 
-@pytest.mark.parametrize("m, n, scheme", [(5, 3, "none"), (9, 0, "linear"), (2, 7, "YaRN")])
-def test_the_clocks_show_turned_hands_and_their_score(m, n, scheme):
-    shown = of("rope-clocks", m=str(m), n=str(n), scheme=scheme, d="10", base="300", factor="8")
+@pytest.mark.parametrize("m, n", [(5, 3), (9, 0), (2, 7)])
+def test_the_clocks_show_turned_hands_and_their_score(m, n):
+    shown = of("rope-clocks", m=str(m), n=str(n), d="10", base="300")
     theta = 300.0 ** (-np.arange(5) / 5)
-    if scheme == "linear":
-        theta = theta / 8
-    if scheme == "YaRN":
-        theta = pe.yarn_scaling(10, 8, 64, 300)[0]
+    assert shown["score"] in shown["note"]
     assert float(shown["score"]) == pytest.approx(np.cos((m - n) * theta).sum(), abs=1e-4)
     np.testing.assert_allclose(numbers(shown["between"]), (m - n) * theta, rtol=1e-3)
     for c in range(5):
@@ -77,29 +75,63 @@ def test_the_moving_clocks_keep_their_angles():
             a, b = (angle(shown[f"face{c}-{hand}@transform"]) for hand in ("query", "key"))
             assert np.exp(1j * (a - b)) == pytest.approx(np.exp(2j * theta), abs=4e-3)
             assert shown[f"face{c}-wedge@stroke-dasharray"] == f"{np.degrees(2 * theta):.1f} 400"
+        score = np.cos(2 * pe.rope_frequencies(8, 100.0)).sum()
+        assert f"the score is {score:.4f}." in shown["note"]
 
 
-@pytest.mark.parametrize("scheme", ["none", "linear", "NTK-aware", "YaRN", "Llama 3"])
-def test_the_scaling_lab_counts_pairs_with_new_angles(scheme):
-    shown = of("scaling-lab", trained="3000", factor="6", scheme=scheme, d="48", base="5000")
+def test_the_clocks_of_chapter_40_have_the_base_of_its_text():
+    np.testing.assert_allclose(numbers(of("rope-clocks")["theta"]), pe.rope_frequencies(8))
+
+
+def heights(path):
+    """Of a line over 24 pairs: the height of each pair's step."""
+    steps = [part.split("H") for part in path.split("V")[1:] if not part.endswith("z")]
+    ends = 92 + 256 * np.arange(1, 25) / 24
+    return np.array([next(float(y) for y, x in steps if float(x) > end - 0.1) for end in ends])
+
+
+def test_the_scaling_lab_counts_the_new_angles_of_every_scheme():
+    shown = of("scaling-lab", trained="3000", factor="6", d="48", base="5000")
     theta = pe.rope_frequencies(48, 5000)
-    scaled = {
-        "none": theta,
-        "linear": theta / 6,
-        "NTK-aware": pe.ntk_scaling(48, 6, 5000),
-        "YaRN": pe.yarn_scaling(48, 6, 3000, 5000)[0],
-        "Llama 3": pe.llama3_scaling(theta, 6, 3000),
-    }[scheme]
+    yarn, attention = pe.yarn_scaling(48, 6, 3000, 5000)
+    schemes = (
+        theta,
+        theta / 6,
+        pe.ntk_scaling(48, 6, 5000),
+        yarn,
+        pe.llama3_scaling(theta, 6, 3000),
+    )
     full = 2 * np.pi
-    new = [
-        i for i in range(24)
-        if 3000 * theta[i] < full and 18000 * scaled[i] > 3000 * theta[i] * (1 + 1e-9)
-    ]  # fmt: skip
-    assert shown["count"] == f"{len(new)} of 24"
-    assert shown["last"].endswith(f" to {full / scaled[-1]:,.0f}")
-    expected = pe.yarn_attention_factor(6) if scheme == "YaRN" else 1
-    assert float(shown["attention"]) == pytest.approx(expected, abs=1e-4)
-    assert shown["unseen@d"].count("M") == max(len(new), 1)
+    assert float(shown["attention"]) == pytest.approx(attention, abs=1e-4)
+    for n, scaled in enumerate(schemes):
+        old = [min(3000 * t, full) for t in theta]
+        used = [min(18000 * t, full) for t in scaled]
+        new = [b - a if b > a * (1 + 1e-9) else 0 for a, b in zip(old, used, strict=True)]
+        assert shown[f"count{n}"] == f"in {sum(x > 0 for x in new)} of 24 pairs"
+        share = float(shown[f"share{n}"].removesuffix("% new"))
+        assert share == pytest.approx(100 * sum(new) / sum(used), abs=0.051)
+        assert shown[f"waves{n}"].endswith(f" to {full / scaled[-1]:,.0f}")
+        assert shown[f"new{n}@d"].count("z") == sum(x > 0 for x in new)
+        # The picture: 40 units are the whole circle, or the whole way from kept to divided by 6.
+        bottom = 90 + 54 * n
+        seen = np.minimum(old, used) / full
+        np.testing.assert_allclose(bottom - heights(shown[f"old{n}@d"]), 40 * seen, atol=0.06)
+        slowed = np.log(theta / scaled) / np.log(6)
+        kept = bottom - heights(shown[f"speed{n}@d"])
+        np.testing.assert_allclose(kept, 40 * (1 - slowed), atol=0.06)
+
+
+def test_the_scaling_lab_begins_where_the_schemes_differ():
+    shown = of("scaling-lab")
+    assert [shown[f"share{n}"] for n in range(5)] == [
+        "15.8% new",
+        "0% new",
+        "4.3% new",
+        "0% new",
+        "0% new",
+    ]
+    assert "direct 15.8%, NTK-aware 4.3%." in shown["note"]
+    assert "no scheme has any" in of("scaling-lab", factor="1")["note"]
 
 
 @pytest.mark.parametrize("mask", ["none", "causal", "causal, padding: first two"])
@@ -226,6 +258,36 @@ def test_each_control_has_a_name_for_those_who_hear_it(name, markup):
         assert labelled or "aria-label" in tag or 'type="hidden"' in tag
     keys = re.findall(r' id="([^"]+)"', markup[name])
     assert len(keys) == len(set(keys)) and "http" not in markup[name]
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if FIGURES[name].bet])
+def test_a_bet_is_on_what_is_shown_and_its_move_can_be_made(name, markup):
+    """Whatever comes out, one answer claims it; the move leads to what was computed beforehand."""
+    figure, bet = FIGURES[name], FIGURES[name].bet
+    claims = set(bet.answers.values())
+    assert claims in ({"same", "more", "less"}, {"same", "other"}) and len(bet.answers) == len(
+        claims
+    )
+    first, start = figure.state(figure.start()), figure.start()
+    if "more" in claims:
+        float(first[bet.measured[0]].split("%")[0])
+    to = {
+        key: value if isinstance(value, str) else str(int(start[key]) + value)
+        for key, value in bet.change.items()
+    }
+    assert to.keys() <= start.keys() and bet.measured
+    assert "|".join({**start, **to}.values()) in dict(unpacked(markup[name]))
+    for key in bet.measured:
+        assert f'data-key="{key}"' in markup[name] and key in first
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_what_is_dragged_moves_in_the_pictures_that_were_computed(name, markup):
+    figure = FIGURES[name]
+    for key, control in re.findall(r'data-key="([^"]+)" data-drag="([^"]+)"', markup[name]):
+        (values,) = (c.values for c in figure.controls if c.name == control)
+        places = [figure.state({**figure.start(), control: v})[f"{key}@transform"] for v in values]
+        assert all(a != b for a, b in itertools.pairwise(places))
 
 
 def test_the_same_text_each_time():

@@ -1,6 +1,7 @@
 // Figures that answer the hand (pe_numpy/book/explore). Python computes all that a figure shows: settings
 // that are often wanted beforehand, when the book is built, any others in the page, if Python can run
 // there (window.peLive). This script reads the controls, and puts what Python says in its places.
+// The address has what a reader has set, #toy=rope-clocks&m=8: whatever differs from the beginning.
 (() => {
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const live = () => Boolean(window.peLive?.available);
@@ -20,6 +21,7 @@
     return rows;
   };
 
+  // A figure in the page; returns a function that sets it as the address says.
   const wake = (box) => {
     const table = JSON.parse(box.querySelector("script").textContent);
     const fields = [...box.querySelectorAll("[data-name]")];
@@ -41,9 +43,10 @@
     const say = (words) => {
       if (source) source.textContent = words;
     };
+    const placeOf = (name) => box.querySelector(`[data-key="${name}"]`);
     const put = (key, words) => {
       const [name, attribute] = key.split("@");
-      const place = box.querySelector(`[data-key="${name}"]`);
+      const place = placeOf(name);
       if (place && attribute) place.setAttribute(attribute, words);
       else if (place) place.textContent = words;
     };
@@ -52,11 +55,13 @@
       if ("error" in state) put("note", state.error);
       else Object.entries(state).forEach(([key, words]) => put(key, words));
       box.dataset.shows = setting();
+      button("compute").hidden = true;
       say(where);
+      tell("error" in state);
     };
 
     // One question to Python at a time; of those that came meanwhile, the last is asked.
-    const setting = () => names.map(value).join("|");
+    const setting = (given = {}) => names.map((name) => given[name] ?? value(name)).join("|");
     let busy = false;
     const ask = async () => {
       if (busy) return;
@@ -76,7 +81,8 @@
       if (asked === setting()) show(state, "Computed just now, by pe_numpy in this page.");
     };
 
-    const update = () => {
+    // Python is not fetched before the reader does something: `asked`.
+    const update = (asked = true) => {
       for (const slide of slides) {
         const words = field(slide.dataset.slides).value;
         const at = JSON.parse(slide.dataset.values).indexOf(words);
@@ -88,8 +94,13 @@
         const words = (key, i) => [key, found[i] === 0 ? table.first[i] : found[i]];
         const state = Object.fromEntries(table.keys.map(words));
         show({ ...standing, ...state }, built);
-      } else if (live()) ask();
-      else nearest();
+      } else if (!live()) nearest();
+      else if (asked || peLive.started()) ask();
+      else {
+        button("compute").hidden = false;
+        put("note", "These settings were not computed beforehand: press Compute.");
+        if (!peLive.fetched()) say(`It fetches Python, ${peLive.size} MB.`);
+      }
     };
 
     // Without Python, what is typed becomes the nearest value that was computed beforehand.
@@ -114,14 +125,15 @@
       }
     }
 
-    const step = (by) => {
-      const slide = slides[0];
-      slide.value = Number(slide.value) + by;
+    const slideTo = (slide, at) => {
+      slide.value = at;
       slide.dispatchEvent(new Event("input", { bubbles: true }));
     };
-    const play = box.querySelector("[data-do=play]");
+    const step = (by) => slideTo(slides[0], Number(slides[0].value) + by);
+    const button = (what) => box.querySelector(`[data-do=${what}]`);
+    const play = button("play");
     let timer = 0;
-    const note = box.querySelector("[data-key=note]");
+    const note = placeOf("note");
     const rest = () => {
       clearInterval(timer);
       note.ariaLive = "polite";
@@ -140,6 +152,99 @@
       play.textContent = "Pause";
     };
 
+    // What the address says.
+    const start = Object.fromEntries(names.map((name) => [name, value(name)]));
+    const set = (given) => {
+      for (const name of names) {
+        const own = fields.filter((one) => one.dataset.name === name);
+        const words = given[name] ?? start[name];
+        own.forEach((one, i) => {
+          if (one.disabled) return;
+          one.value = own.length > 1 ? words.split(/\s+/)[i] ?? "" : words;
+          if (one.selectedIndex === -1) one.value = start[name];
+        });
+      }
+    };
+    const keep = () => {
+      const said = new URLSearchParams({ toy: box.id });
+      for (const name of names) if (value(name) !== start[name]) said.set(name, value(name));
+      history.replaceState(null, "", `#${said}`);
+    };
+    const more = box.querySelector(".explore-controls details");
+    const take = () => {
+      const said = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+      if (said.toy !== box.id) return;
+      if (timer) rest();
+      set(said);
+      if (names.some((name) => name in said && more?.contains(field(name)))) more.open = true;
+      update(false);
+      box.scrollIntoView();
+    };
+
+    // A move, after a bet or without one: what is measured before and after it.
+    const bet = box.querySelector(".explore-bet");
+    const seen = box.querySelector(".explore-seen");
+    const measured = () => bet.dataset.measure.split(" ").map((name) => placeOf(name).textContent);
+    let before, moved; // the measured texts, and the settings of the move
+    const tell = (wrong) => {
+      if (bet) seen.textContent = wrong || moved !== setting() ? "" : sentence(measured());
+      moved = undefined;
+    };
+    const sentence = (now) => {
+      const rise = now.length > 1 ? NaN : parseFloat(now) - parseFloat(before);
+      const what = String(now) === String(before) ? "same" : rise > 0 ? "more" : rise < 0 ? "less" : "other";
+      const verb = { same: "it stays", more: "it grows", less: "it falls", other: "it changes" }[what];
+      const chosen = bet.querySelector("[aria-pressed=true]")?.dataset.bet;
+      const so = chosen === what ? ", as you bet" : chosen ? ", and you bet otherwise" : "";
+      return `${bet.dataset.subject} was ${before.join(" and ")} and is ${now.join(" and ")}: ${verb}${so}.`;
+    };
+    const move = () => {
+      const change = Object.entries(JSON.parse(button("move").dataset.change));
+      const by = (sign) => Object.fromEntries(change.map(([name, to]) =>
+        [name, typeof to === "number" ? String(Number(value(name)) + sign * to) : to]));
+      // What was computed beforehand comes first, and back is as good as forward.
+      const to = [by(1), by(-1)].find((given) => setting(given) in table.states) ?? (live() && by(1));
+      if (!to) seen.textContent = "Not all of this was computed beforehand: take other settings first.";
+      else if (setting(to) === setting()) seen.textContent = "This is set already: take another setting first.";
+      else {
+        before = measured();
+        set({ ...Object.fromEntries(names.map((name) => [name, value(name)])), ...to });
+        moved = setting();
+        update();
+      }
+    };
+
+    // A handle that is dragged moves its slider to where the picture has the handle nearest the pointer.
+    const pull = (handle, { clientX, clientY }) => {
+      const { drag, key } = handle.dataset;
+      const slide = slides.find((one) => one.dataset.slides === drag);
+      const all = JSON.parse(slide.dataset.values);
+      const part = table.keys.indexOf(`${key}@transform`);
+      const shown = handle.getAttribute("transform");
+      const off = (at) => {
+        const found = at in all && table.states[setting({ [drag]: all[at] })];
+        if (!found) return Infinity;
+        handle.setAttribute("transform", found[part] || table.first[part]);
+        const { x, y, width, height } = handle.getBoundingClientRect();
+        return Math.hypot(x + width / 2 - clientX, y + height / 2 - clientY);
+      };
+      let at = Number(slide.value);
+      for (const by of [-1, 1]) while (off(at + by) < off(at)) at += by;
+      handle.setAttribute("transform", shown);
+      if (at !== Number(slide.value)) slideTo(slide, at);
+    };
+    for (const handle of box.querySelectorAll("[data-drag]")) {
+      handle.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false }); // the page stays
+      handle.addEventListener("pointerdown", (event) => {
+        if (timer) rest();
+        handle.setPointerCapture(event.pointerId);
+      });
+      handle.addEventListener("pointermove", (event) => {
+        if (handle.hasPointerCapture(event.pointerId)) pull(handle, event);
+      });
+      handle.addEventListener("lostpointercapture", keep);
+    }
+
     box.addEventListener("input", ({ target }) => {
       if (!target.dataset.slides) return; // what is typed counts when it is complete
       field(target.dataset.slides).value = JSON.parse(target.dataset.values)[target.value];
@@ -156,13 +261,29 @@
         }
       }
       if (!target.dataset.slides) update();
+      keep();
     });
-    box.addEventListener("click", ({ target }) => {
+    const does = {
+      play: () => (timer ? rest() : run()),
+      back: () => step(-1),
+      forward: () => step(1),
+      move,
+      compute: () => update(),
+    };
+    box.addEventListener("click", async ({ target }) => {
       const what = target.dataset.do;
-      if (what && what !== "play") {
-        if (timer) rest();
-        step(what === "back" ? -1 : 1);
-      } else if (what) timer ? rest() : run();
+      if (target.dataset.bet) {
+        for (const one of bet.querySelectorAll("button")) one.setAttribute("aria-pressed", one === target);
+      }
+      if (!what) return;
+      if (timer && what !== "play") rest();
+      does[what]?.();
+      if (what === "play") return;
+      keep();
+      if (what !== "copy") return;
+      await peCopy(location.href, target);
+      target.textContent = "Copied";
+      setTimeout(() => { target.textContent = "Copy link"; }, 2000);
     });
 
     box.dataset.shows = setting();
@@ -172,7 +293,13 @@
       say(`${built} Grey fields need Python in the page, which this copy of the book has not.`);
     }
     if ("plays" in box.dataset && !calm.matches) run();
+    return take;
   };
 
-  addEventListener("load", () => document.querySelectorAll("figure.explore").forEach(wake));
+  addEventListener("load", () => {
+    const takes = [...document.querySelectorAll("figure.explore")].map(wake);
+    const follow = () => takes.forEach((take) => take());
+    follow();
+    addEventListener("hashchange", follow);
+  });
 })();

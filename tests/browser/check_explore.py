@@ -29,7 +29,8 @@ PAGES = {
 }
 FAKE = """Object.defineProperty(window, "peLive", { value: {
   available: %s, ready: async () => {}, call: (code) => window.askPython(code),
-  started: () => true, fetched: () => true, warm: () => {}, draws: () => false } });"""
+  started: () => !sessionStorage.cold, fetched: () => true,
+  warm: () => {}, draws: () => false } });"""
 BUILT, NOW = "when the book was built", "just now"
 # Whether a figure shows what its controls say.
 SHOWN = """box => {
@@ -45,10 +46,12 @@ SHOWN = """box => {
 class Figure:
     """A figure of a page, and a reader who has a keyboard alone."""
 
-    def __init__(self, reader, name, page=""):
-        self.page, self.name = reader.open(page or PAGES[name]), name
+    def __init__(self, reader, name, page="", here=False):
+        self.page = reader.page if here else reader.open(page or PAGES[name])
+        self.name = name
         self.box = self.page.locator(f"figure#{name}")
         self.box.scroll_into_view_if_needed()
+        self.box.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
 
     def set(self, **settings):
         """Type or choose, and wait until the figure shows it."""
@@ -69,6 +72,48 @@ class Figure:
     def press(self, do):
         self.box.locator(f"[data-do={do}]").focus()
         self.page.keyboard.press("Enter")
+
+    def bet(self, answer):
+        """Bet, make the move, and return what is said of it; the texts that were compared."""
+        bet = self.box.locator(".explore-bet")
+        keys = bet.get_attribute("data-measure").split()
+        before = [self.says(key) for key in keys]
+        bet.get_by_text(answer, exact=True).focus()
+        self.page.keyboard.press("Enter")
+        assert bet.locator("[aria-pressed=true]").all_text_contents() == [answer]
+        self.press("move")
+        self.wait()
+        now = [self.says(key) for key in keys]
+        said = self.box.locator(".explore-seen").text_content()
+        assert f"was {' and '.join(before)} and is {' and '.join(now)}: " in said
+        return said.split(": ")[-1], before, now
+
+    def value(self, name):
+        return self.box.locator(f"#{self.name}-{name}").input_value()
+
+    def middle(self, key):
+        """Of a handle, on the screen."""
+        handle = self.box.locator(f'[data-key="{key}"]')
+        handle.evaluate("one => one.scrollIntoView({ block: 'center', behavior: 'instant' })")
+        box = handle.bounding_box()
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def drag(self, key, turns=(), by=0):
+        """Drag a handle with the mouse: in a circle, by these radians, or to the right."""
+        x, y = self.middle(key)
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move(x + by, y, steps=4)
+        if len(turns):
+            face = self.box.locator(f'[data-key="{key.split("-")[0]}"] circle').first
+            face = face.bounding_box()
+            centre = face["x"] + face["width"] / 2, face["y"] + face["height"] / 2
+            start = np.arctan2(centre[1] - y, x - centre[0])
+            for turn in turns:
+                a = start + turn
+                self.page.mouse.move(centre[0] + 30 * np.cos(a), centre[1] - 30 * np.sin(a))
+        self.page.mouse.up()
+        self.wait()
 
     def says(self, key):
         return self.box.locator(f'[data-key="{key}"]').text_content()
@@ -135,6 +180,23 @@ def test_one_distance(live):
             assert figure.hand(f"face{c}-query") == pytest.approx(np.exp(1j * angle), abs=2e-3)
         row = pe.offset_index(7, 7)[0, -distance] if distance == -5 else None
         assert figure.says("swin").startswith("none" if row is None else f"row {row}")
+    for distance, answer, said in (
+        ("14", "No", "it stays, as you bet."),  # 14 and 15 share a bucket
+        ("15", "No", "it changes, and you bet otherwise."),
+        ("800", "Yes", "it stays, and you bet otherwise."),
+    ):
+        figure.set(distance=distance)
+        assert figure.bet(answer)[0] == said
+        assert figure.value("distance") == str(int(distance) + 1)
+    figure.set(distance="2", heads="8")
+    assert figure.box.locator(".explore-seen").text_content() == ""
+    ruler = figure.box.locator("svg path").first.bounding_box()
+    figure.drag("token", by=200)  # to the right of the query: the future
+    distance = int(figure.value("distance"))
+    assert distance < -5 and "the future" in figure.says("note")
+    token = figure.box.locator("[data-key=token]").bounding_box()
+    part = (token["x"] + token["width"] / 2 - ruler["x"]) / ruler["width"]
+    assert part == pytest.approx(0.5 + np.log1p(-distance) / np.log1p(140) / 2, abs=0.01)
 
 
 def test_what_is_set_while_python_computes_is_asked_afterwards(live):
@@ -178,18 +240,13 @@ def test_the_slider_of_one_distance_moves_by_arrows(live):
 def test_the_clocks_of_rope(live):
     figure = Figure(live, "rope-clocks")
     cases = (
-        ("7", "2", "none", "100", "8", BUILT),
-        ("11", "4", "YaRN", "100", "8", BUILT),
-        ("30", "2.5", "linear", "500", "12", NOW),
-        ("-3", "9", "none", "10000", "16", NOW),
+        ("7", "2", "10000", "8", BUILT),
+        ("30", "2.5", "500", "12", NOW),
+        ("-3", "9", "100", "16", NOW),
     )
-    for m, n, scheme, base, d, source in cases:
-        figure.set(m=m, n=n, scheme=scheme, base=base, d=d)
+    for m, n, base, d, source in cases:
+        figure.set(m=m, n=n, base=base, d=d)
         theta = pe.rope_frequencies(int(d), float(base))
-        if scheme == "YaRN":
-            theta = pe.yarn_scaling(int(d), 4, 64, float(base))[0]
-        if scheme == "linear":
-            theta = pe.linear_scaling(theta, 4)
         q, k = pe.rope(np.tile([1.0, 0.0], (2, int(d) // 2)), [float(m), float(n)], theta)
         assert source in figure.source
         assert figure.number("score") == pytest.approx(q @ k, abs=1e-4)
@@ -197,36 +254,62 @@ def test_the_clocks_of_rope(live):
             for hand, (a, b) in (("query", q[2 * c : 2 * c + 2]), ("key", k[2 * c : 2 * c + 2])):
                 assert figure.hand(f"face{c}-{hand}") == pytest.approx(complex(a, b), abs=2e-3)
         assert figure.box.locator("svg g[visibility=visible]").count() == len(theta)
+    # Shift both, where Python computes and where it has: the score stays.
+    for answer, said in (("It stays", "it stays, as you bet."), ("It grows", "it stays, and you")):
+        assert figure.bet(answer)[0].startswith(said)
+    assert (figure.value("m"), figure.value("n")) == ("3", "15")
+    figure.set(d="8", base="10000", m="11", n="4")
+    assert figure.bet("It stays")[0] == "it stays, as you bet." and BUILT in figure.source
+    assert (figure.value("m"), figure.value("n")) == ("8", "1")  # back: 14 was not computed
+    # Drag: a hand follows the pointer, and the slider the hand. One radian is one position here.
+    figure.drag("face0-query", np.linspace(0.1, 3, 20))
+    assert figure.value("m") == "11"
+    figure.drag("face0-query", -np.linspace(0.1, 2, 20))
+    assert figure.value("m") == "9"
+    figure.drag("face1-key", np.linspace(0.1, 0.4, 20))  # a tenth of that
+    assert figure.value("n") == "5"
+    assert figure.box.locator("[data-slides=n]").input_value() == "5"
+    assert "m=9&n=5" in live.page.url
 
 
 def test_the_scaling_lab(live):
     figure = Figure(live, "scaling-lab")
     cases = (
-        (2048, 8, "NTK-aware", 64, 10000, BUILT),
-        (8192, 32, "YaRN", 64, 10000, BUILT),
-        (8192, 8, "Llama 3", 128, 500000, NOW),
-        (512, 3, "none", 32, 10000, NOW),
+        (2048, 8, 128, 10000, BUILT),
+        (8192, 32, 128, 10000, BUILT),
+        (8192, 8, 64, 500000, NOW),
     )
-    for trained, factor, scheme, d, base, source in cases:
-        figure.set(
-            trained=str(trained), factor=str(factor), scheme=scheme, d=str(d), base=str(base)
-        )
+    for trained, factor, d, base, source in cases:
+        figure.set(trained=str(trained), factor=str(factor), d=str(d), base=str(base))
         theta = pe.rope_frequencies(d, base)
-        scaled, attention = theta, 1.0
-        if scheme == "NTK-aware":
-            scaled = pe.ntk_scaling(d, factor, base)
-        if scheme == "YaRN":
-            scaled, attention = pe.yarn_scaling(d, factor, trained, base)
-        if scheme == "Llama 3":
-            scaled = pe.llama3_scaling(theta, factor, trained)
-        turned, reached = trained * theta, factor * trained * scaled
-        new = (turned < 2 * np.pi) & (reached > turned * (1 + 1e-8))
+        yarn, attention = pe.yarn_scaling(d, factor, trained, base)
+        schemes = (
+            theta,
+            theta / factor,
+            pe.ntk_scaling(d, factor, base),
+            yarn,
+            pe.llama3_scaling(theta, factor, trained),
+        )
         assert source in figure.source
-        assert figure.says("count") == f"{new.sum()} of {d // 2}"
-        last = f"{2 * np.pi / theta[-1]:,.0f} to {2 * np.pi / scaled[-1]:,.0f}"
-        assert figure.says("last") == last
         assert figure.number("attention") == pytest.approx(attention, abs=1e-4)
-        assert figure.has("scaled", "d").count("L") == d // 2 - 1
+        for n, scaled in enumerate(schemes):
+            old = np.minimum(trained * theta, 2 * np.pi)
+            used = np.minimum(factor * trained * scaled, 2 * np.pi)
+            new = (used - old) * (used > old * (1 + 1e-8))
+            assert figure.says(f"count{n}") == f"in {(new > 0).sum()} of {d // 2} pairs"
+            share = float(figure.says(f"share{n}").removesuffix("% new"))
+            assert share == pytest.approx(100 * new.sum() / used.sum(), abs=0.051)
+            waves = f"{2 * np.pi / scaled[0]:,.1f} to {2 * np.pi / scaled[-1]:,.0f}"
+            assert figure.says(f"waves{n}") == waves
+            assert figure.has(f"new{n}", "d").count("z") == (new > 0).sum()
+    figure.set(trained="2048", factor="4", d="128", base="10000")
+    assert figure.bet("It stays") == (
+        "it grows, and you bet otherwise.",
+        ["4.3% new"],
+        ["8.6% new"],
+    )
+    figure.press("move")
+    assert "set already" in figure.box.locator(".explore-seen").text_content()
 
 
 def test_softmax_temperature_and_masks(live):
@@ -259,6 +342,8 @@ def test_softmax_temperature_and_masks(live):
             right = f"{weights[i, j]:.2f}" if masks[mask][i, j] else "hidden"
             assert figure.says(f"w{i}{j}") == right
         assert ("the, cat" in figure.says("note")) == ("first two" in mask)
+    said, before, now = figure.bet("It grows")
+    assert said == "it grows, as you bet." and float(before[0]) < float(now[0])
 
 
 def test_the_cache(live):
@@ -282,10 +367,13 @@ def test_the_cache(live):
     figure.wait()
     assert NOW in figure.source and figure.number("held") == 3 and figure.number("total") == 4
     assert (figure.says("key0"), figure.says("value0")) == first
+    assert figure.bet("More") == ("it grows, as you bet.", ["1"], ["4"])
+    figure.set(keep="yes")
     figure.press("back")
     figure.wait()
     assert figure.number("computed") == 3 and figure.number("held") == 0
     assert figure.says("difference") == "below 1e-12"
+    assert figure.bet("More")[0] == "it stays, and you bet otherwise."
 
 
 def test_which_layout(live):
@@ -306,6 +394,8 @@ def test_which_layout(live):
         figure.set(own=figure.says("half"))
         assert "half-split" in figure.says("note")
         figure.set(own="")
+    said, *texts = figure.bet("No")
+    assert said == "it stays, as you bet." and texts[0] == texts[1] and len(texts[0]) == 2
 
 
 def test_rows_come_from_a_file(live):
@@ -383,6 +473,10 @@ def test_the_moving_clocks_step_back_and_forward_and_play(live):
     at = figure.box.locator("[data-name=step]").input_value()
     live.page.wait_for_timeout(400)
     assert figure.box.locator("[data-name=step]").input_value() == at
+    while figure.value("step") != "0":
+        figure.press("back")
+    figure.drag("face0-query", np.linspace(0, 1.5, 20))
+    assert figure.value("step") == "6"
 
 
 def test_the_filling_cache_computes_a_row_a_step(live):
@@ -400,57 +494,131 @@ def test_the_filling_cache_computes_a_row_a_step(live):
 # ---- without Python, without scripts, with other needs ------------------------------------------
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_without_python_the_nearest_values_that_are_there_are_shown(name, plain):
-    figure = Figure(plain, name)
-    fields = figure.box.locator("[data-live]")
-    assert all(fields.nth(n).is_disabled() for n in range(fields.count()))
-    if name == "one-distance":
-        figure.set(distance="5000")
-        assert figure.box.locator("#one-distance-distance").input_value() == "140"
-        assert figure.says("t5-encoder") == "bucket 15" and "nearest" in figure.source
-    for slide in figure.box.locator("[data-slides]").all():
-        slide.focus()
-        before = figure.box.locator("svg").inner_html()
-        at_end = slide.input_value() == slide.get_attribute("max")
-        plain.page.keyboard.press("ArrowLeft" if at_end else "ArrowRight")
-        figure.wait()
-        assert figure.box.locator("svg").inner_html() != before
-    for menu in figure.box.locator("select").all():
-        before = figure.box.inner_text()
-        menu.focus()
-        plain.page.keyboard.press("ArrowDown")
-        figure.wait()
-        assert figure.box.inner_text() != before
+TOGETHER = [[n for n in PAGES if PAGES[n] == page] for page in dict.fromkeys(PAGES.values())]
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_figure_stands_without_scripts(name, chromium, address):
+@pytest.mark.parametrize("names", TOGETHER, ids=lambda names: names[0])
+def test_without_python_the_nearest_values_that_are_there_are_shown(names, plain):
+    for name in names:
+        figure = Figure(plain, name, here=name != names[0])
+        fields = figure.box.locator("[data-live]")
+        assert all(fields.nth(n).is_disabled() for n in range(fields.count()))
+        if name == "one-distance":
+            figure.set(distance="5000")
+            assert figure.value("distance") == "140"
+            assert figure.says("t5-encoder") == "bucket 15" and "nearest" in figure.source
+        if name == "rope-clocks":  # neither 15 and 3 nor 9 and -3 were computed: nothing is said
+            figure.set(m="12", n="0")
+            figure.press("move")
+            assert "Not all" in figure.box.locator(".explore-seen").text_content()
+            assert (figure.value("m"), figure.value("n")) == ("12", "0")
+        for slide in figure.box.locator("[data-slides]").all():
+            slide.focus()
+            before = figure.box.locator("svg").inner_html()
+            at_end = slide.input_value() == slide.get_attribute("max")
+            plain.page.keyboard.press("ArrowLeft" if at_end else "ArrowRight")
+            figure.wait()
+            assert figure.box.locator("svg").inner_html() != before
+        for menu in figure.box.locator("select").all():
+            before = figure.box.inner_text()
+            menu.focus()
+            plain.page.keyboard.press("ArrowDown")
+            figure.wait()
+            assert figure.box.inner_text() != before
+
+
+def test_figures_stand_without_scripts(chromium, address):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(address + PAGES[name])
-    figure = page.locator(f"figure#{name}")
-    assert figure.locator("svg").bounding_box()["height"] > 80
-    assert figure.locator("[data-key=note]").inner_text()
-    assert not figure.locator(".explore-controls").is_visible()
+    for names in TOGETHER:
+        page.goto(address + PAGES[names[0]], wait_until="domcontentloaded")
+        for name in names:
+            figure = page.locator(f"figure#{name}")
+            assert figure.locator("svg").bounding_box()["height"] > 80
+            assert figure.locator("[data-key=note]").inner_text()
+            assert not figure.locator(".explore-controls").is_visible()
     context.close()
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_figure_fits_a_phone(name, live):
+@pytest.mark.parametrize("names", TOGETHER, ids=lambda names: names[0])
+def test_a_figure_fits_a_phone(names, live):
     """What axe says of it stands in check_book.py, with all that is on a page."""
-    live.page.set_viewport_size({"width": 390, "height": 900})
-    figure = Figure(live, name)
     SHOTS.mkdir(exist_ok=True)
-    for mode in ("dark", "light"):
+    sides = "all => all.map(e => e.getBoundingClientRect().right)"
+    hands = ".explore-controls > div:has([data-name], [data-slides])"
+    figures = [Figure(live, name, here=name != names[0]) for name in names]
+    for width, mode in ((320, "dark"), (390, "light")):
+        live.page.set_viewport_size({"width": width, "height": 900})
         live.page.emulate_media(color_scheme=mode)
         live.page.wait_for_function(f"document.documentElement.dataset.theme == '{mode}'")
-        figure.box.screenshot(path=SHOTS / f"explore-{name}-{mode}-phone.png")
-    sides = "all => all.map(e => e.getBoundingClientRect().right)"
-    controls = figure.box.locator("input:visible, select, textarea, button, svg")
-    assert max(controls.evaluate_all(sides)) <= 390
+        for figure in figures:
+            figure.box.screenshot(path=SHOTS / f"explore-{figure.name}-{mode}-phone.png")
+            controls = figure.box.locator("input:visible, select, textarea, button:visible, svg")
+            assert max(controls.evaluate_all(sides)) <= width
+            assert figure.box.locator(hands).count() <= 2
     live.page.set_viewport_size({"width": 1280, "height": 900})
-    figure.box.screenshot(path=SHOTS / f"explore-{name}-desk.png")
+
+
+def test_the_address_has_what_is_set(live):
+    """It opens as it was left, near the top of the screen; Python waits for a click."""
+    figure = Figure(live, "rope-clocks")
+    figure.set(m="9", n="4")
+    assert live.page.url.endswith("#toy=rope-clocks&m=9&n=4")
+    figure.press("copy")
+    expect(figure.box.locator("[data-do=copy]")).to_have_text("Copied")
+    score, link = figure.says("score"), live.page.url
+    live.page.evaluate("navigator.clipboard.readText = undefined")
+    area = "document.body.append(Object.assign(document.createElement('textarea'), {id: 'in'}))"
+    live.page.evaluate(f"{area}; document.getElementById('in').focus()")
+    live.page.keyboard.press("ControlOrMeta+v")
+    assert live.page.locator("#in").input_value() == link
+
+    there = "document.querySelector('#rope-clocks').getBoundingClientRect().top"
+    live.page.goto("about:blank")
+    live.page.goto(link)
+    assert (figure.value("m"), figure.value("n"), figure.says("score")) == ("9", "4", score)
+    assert 0 <= live.page.evaluate(there) < 200
+    more = figure.box.locator(".explore-controls details")
+    assert more.get_attribute("open") is None
+
+    live.page.evaluate("sessionStorage.cold = 1; location.hash = 'toy=rope-clocks&m=1&base=50'")
+    expect(more).to_have_attribute("open", "")
+    assert (figure.value("m"), figure.value("n"), figure.value("base")) == ("1", "3", "50")
+    assert "press Compute" in figure.says("note") and figure.says("score") == score
+    figure.press("compute")
+    figure.wait()
+    right = np.cos(-2 * pe.rope_frequencies(8, 50.0)).sum()
+    assert figure.number("score") == pytest.approx(right, abs=1e-4)
+    live.page.evaluate("sessionStorage.clear(); location.hash = '#in-short'")
+    assert (
+        figure.value("base") == "50"
+        and 0 <= live.page.evaluate(there.replace("rope-clocks", "in-short")) < 200
+    )
+    live.page.evaluate("location.hash = 'toy=rope-clocks&base=&d=%22&m=x&k=1'")  # a spoilt link
+    figure.wait()
+    assert "is wanted" in figure.says("note")
+
+
+def test_a_finger_drags_a_hand_and_the_page_stays(chromium, address, reader):
+    one = reading(type(reader), chromium, address, False, has_touch=True, is_mobile=True)
+    figure = Figure(one, "one-distance")
+    send = one.context.new_cdp_session(one.page).send
+
+    def swipe(x, y, by):
+        send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+        for n in range(1, 11):
+            points = [{"x": x, "y": y + by * n / 10}]
+            send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": points})
+        send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        one.page.wait_for_timeout(300)
+
+    x, y = figure.middle("token")
+    top = one.page.evaluate("scrollY")
+    swipe(x, y, -150)
+    assert one.page.evaluate("scrollY") == top
+    swipe(x, y + 60, -150)  # beside the handle the page moves
+    assert one.page.evaluate("scrollY") > top + 50
+    one.context.close()
 
 
 def test_who_wants_no_motion_gets_slow_steps(plain):

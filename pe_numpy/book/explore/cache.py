@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pe_numpy.book.explore.figure import Control, Explorable, State, box, path, text
+from pe_numpy.book.explore.figure import Bet, Control, Explorable, State, box, path, text
 from pe_numpy.training.autodiff import value_and_grad
 from pe_numpy.training.loss import cross_entropy
 from pe_numpy.training.optimiser import adamw, adamw_state
@@ -125,6 +125,14 @@ FIGURE = Explorable(
     picture=_picture(),
     height=196,
     values=VALUES,
+    bet=Bet(
+        question="Nothing is kept. How many rows of K and V does this step compute?",
+        answers={"As many": "same", "More": "more", "Fewer": "less"},
+        move="Keep nothing",
+        change={"keep": "no"},
+        subject="The number of rows that this step computes",
+        measured=("computed",),
+    ),
 )
 
 

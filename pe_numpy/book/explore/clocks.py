@@ -4,40 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from pe_numpy.book.explore.figure import Control, Explorable, State, clock, number, text, turn
+from pe_numpy.book.explore.figure import Bet, Control, Explorable, State, clock, number, text, turn
 from pe_numpy.rotary.rope import rope, rope_frequencies
-from pe_numpy.rotary.scaling import linear_scaling, llama3_scaling, ntk_scaling, yarn_scaling
 
 FACES = 8  # at most so many pairs
 
 
-def frequencies(d: int, base: float, scheme: str, factor: float, trained: float) -> np.ndarray:
-    """Frequencies of all pairs after one of the scalings."""
-    theta = rope_frequencies(d, base)
-    if scheme == "linear":
-        return linear_scaling(theta, factor)
-    if scheme == "NTK-aware":
-        return ntk_scaling(d, factor, base)
-    if scheme == "YaRN":
-        return yarn_scaling(d, factor, trained, base)[0]
-    if scheme == "Llama 3":
-        return llama3_scaling(theta, factor, trained)
-    return theta
-
-
-def rope_clocks(
-    m: float, n: float, base: float, d: int, scheme: str, factor: float, trained: float
-) -> State:
+def rope_clocks(m: float, n: float, base: float, d: int) -> State:
     """Hands of a query at position m and of a key at n, whose contents point right."""
     if d > 2 * FACES:
         raise ValueError(f"the width is at most {2 * FACES} here, {FACES} clocks; got {d}")
-    theta = frequencies(d, base, scheme, factor, trained)
+    theta = rope_frequencies(d, base)
     content = np.tile([1.0, 0.0], (2, d // 2))  # (2, K), a query and a key
     query, key = turned = rope(content, [m, n], theta)  # (K,) each
+    score = f"{query @ key + 0.0:.4f}"
     state = {
         "svg@viewBox": f"0 0 480 {130 if d <= FACES else 262}",
-        "note": f"The score is {query @ key:.4f}. It depends only on m - n = {m - n:g}: move both.",
-        "score": f"{query @ key:.4f}",
+        "note": f"The score is {score}. It depends only on m - n = {m - n:g}: shift both.",
+        "score": score,
         "theta": ", ".join(f"{angle:.4g}" for angle in theta),
         "between": ", ".join(f"{angle:.4g}" for angle in (m - n) * theta),
     }
@@ -69,23 +53,21 @@ def _picture() -> str:
     parts = []
     for c in range(FACES):
         x, y = 62 + 119 * (c % 4), 54 + 132 * (c // 4)
-        parts.append(clock(x, y, 48, f"face{c}", ("query", "key")))
+        drag = "m n" if c < 2 else ""  # the others hardly move from position to position
+        parts.append(clock(x, y, 48, f"face{c}", ("query", "key"), drag))
         parts.append(text(x, y + 66, key=f"name{c}", look="middle"))
     return "".join(parts)
 
 
 FIGURE = Explorable(
-    title="The clocks of RoPE: move query and key",
+    title="The clocks of RoPE: drag a hand of the first two, or shift both",
     alt="A clock face for each pair of components, with a hand for the query and a hand for "
     "the key; the angle between the two hands is grey.",
     controls=(
         Control("m", "position m of the query (blue)", "5", number, [*map(str, range(13))]),
-        Control("n", "position n of the key (red)", "3", number, [*map(str, range(5))]),
-        Control("scheme", "scaling", "none", str, ["none", "linear", "YaRN"], "choice"),
-        Control("base", "base b", "100", number, kind="field"),
+        Control("n", "position n of the key (red)", "3", number, [*map(str, range(13))]),
+        Control("base", "base b", "10000", number, kind="field"),
         Control("d", "width of the head, at most 16", "8", kind="field"),
-        Control("factor", "factor s of the scaling", "4", number, kind="field"),
-        Control("trained", "trained length", "64", number, kind="field"),
     ),
     compute=rope_clocks,
     picture=_picture(),
@@ -95,6 +77,14 @@ FIGURE = Explorable(
         ("rotation of each pair per position", "theta"),
         ("angle between the hands", "between"),
     ),
+    bet=Bet(
+        question="Query and key both move by 3. What happens to the score?",
+        answers={"It grows": "more", "It falls": "less", "It stays": "same"},
+        move="Shift both by 3",
+        change={"m": 3, "n": 3},
+        subject="The score",
+        measured=("score",),
+    ),
 )
 
 
@@ -103,8 +93,9 @@ def turning_clocks(step: int) -> State:
     m, n = 2 + step / 4, step / 4
     theta = rope_frequencies(8, base=100.0)
     hands = rope(np.tile([1.0, 0.0], (2, 4)), [m, n], theta).reshape(2, 4, 2)
-    places = f"query (blue) at {m:g}, key (red) at {n:g}"
-    state = {"note": f"With the {places}, both hands rotated, not the angle between."}
+    score = hands[0].ravel() @ hands[1].ravel()
+    places = f"Query (blue) at {m:g}, key (red) at {n:g}"
+    state = {"note": f"{places}: both hands rotated, and the score is {score:.4f}."}
     for c in range(4):
         state |= {
             f"face{c}-query@transform": turn(hands[0, c]),
@@ -116,14 +107,14 @@ def turning_clocks(step: int) -> State:
 
 
 MOTION = Explorable(
-    title="RoPE rotates query and key; the angle between them does not change",
+    title="RoPE rotates query and key; the angle between them does not change (base 100)",
     alt="Four clocks, one for each pair of components. The hands of query and key rotate at a "
     "different speed in each, and the angle between them stays.",
-    controls=(Control("step", "step", "0", values=[*map(str, range(41))], kind="steps"),),
+    controls=(Control("step", "shift both", "0", values=[*map(str, range(41))], kind="steps"),),
     compute=turning_clocks,
     picture="".join(
-        clock(62 + 119 * c, 54, 48, f"face{c}", ("query", "key"))
-        + text(62 + 119 * c, 120, key=f"name{c}", look="middle")
+        clock(62 + 119 * c, 54, 48, f"face{c}", ("query", "key"), "step step")
+        + text(62 + 119 * c, 120, key=f"name{c}", look="small middle")
         for c in range(4)
     ),
     height=130,

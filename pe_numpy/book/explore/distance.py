@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from pe_numpy.book.explore.figure import Control, Explorable, State, box, clock, path, text, turn
+from pe_numpy.book.explore.figure import (
+    Bet,
+    Control,
+    Explorable,
+    State,
+    box,
+    clock,
+    path,
+    text,
+    turn,
+)
 from pe_numpy.relative.alibi import alibi_bias, alibi_slopes
 from pe_numpy.relative.deberta import deberta_bucket
 from pe_numpy.relative.t5 import t5_bucket
@@ -38,6 +48,7 @@ def one_distance(distance: int, heads: int) -> State:
         "t5-decoder-at@x": f"{LEFT + decoder * WIDE / 32:.1f}",
         "deberta-at@x": f"{LEFT + (deberta + 255) * WIDE / 511:.1f}",
         "swin-at@x": f"{LEFT + (swin - 78) * WIDE / 13:.1f}" if inside else "-99",
+        "token@transform": f"translate({_ruler(distance):.1f})",
     }
     weights = np.zeros(HEADS)
     weights[:heads] = np.exp(penalties)[:HEADS]  # what is left of a weight, before the division
@@ -45,7 +56,24 @@ def one_distance(distance: int, heads: int) -> State:
     return state | {f"face{c}-query@transform": turn(hand) for c, hand in enumerate(hands)}
 
 
+def _ruler(distance: int) -> float:
+    """Where a key stands, the query in the middle: logarithmic, so that near keys have room."""
+    far = np.log1p(min(abs(distance), 140)) / np.log1p(140)
+    return float(LEFT + WIDE / 2 * (1 - np.sign(distance) * far))
+
+
 def _picture() -> str:
+    parts = [text(0, 21, "drag the key"), path(f"M{LEFT} 26h{WIDE}")]
+    for tick in (-140, -30, -7, -2, 0, 2, 7, 30, 140):
+        parts.append(path(f"M{_ruler(tick):.1f} 21v10"))
+        words = str(abs(tick)) if tick else "query"
+        parts.append(text(_ruler(tick), 44, words, look="small middle"))
+    held = box(-17, 2, 34, 19, look="fresh") + text(0, 16, "key", look="small middle")
+    parts.append(f'<g data-key="token" data-drag="distance">{held}</g>')
+    return f'{"".join(parts)}<g transform="translate(0 52)">{_schemes()}</g>'
+
+
+def _schemes() -> str:
     parts = []
     strips = (("T5, encoder", 32), ("T5, decoder", 32), ("DeBERTa-v3", 511), ("Swin, a row", 13))
     keys = ("t5-encoder-at", "t5-decoder-at", "deberta-at", "swin-at")
@@ -74,9 +102,10 @@ def _picture() -> str:
 
 
 FIGURE = Explorable(
-    title="One distance: type it, and see what each scheme makes of it",
-    alt="Strips with the bucket or row that T5, DeBERTa and Swin read for a distance, bars for "
-    "what ALiBi leaves of a weight in each head, and four clock faces rotated by RoPE.",
+    title="One distance: drag the key, and see what each scheme makes of it",
+    alt="A ruler with the query in its middle and a key. Strips with the bucket or row that T5, "
+    "DeBERTa and Swin read for their distance, bars for what ALiBi leaves of a weight in each "
+    "head, and four clock faces rotated by RoPE.",
     controls=(
         Control(
             "distance", "distance, query minus key", "12", values=[*map(str, range(-140, 141))]
@@ -85,7 +114,7 @@ FIGURE = Explorable(
     ),
     compute=one_distance,
     picture=_picture(),
-    height=340,
+    height=392,
     values=(
         ("T5, encoder: 32 buckets, 128", "t5-encoder"),
         ("T5, decoder: 32 buckets, 128", "t5-decoder"),
@@ -93,5 +122,13 @@ FIGURE = Explorable(
         ("Swin: window 7, same row", "swin"),
         ("ALiBi: each head adds", "alibi"),
         ("RoPE, width 8: radians", "rope"),
+    ),
+    bet=Bet(
+        question="The distance grows by 1. Does T5's encoder read another bucket?",
+        answers={"Yes": "other", "No": "same"},
+        move="Add 1 to the distance",
+        change={"distance": 1},
+        subject="What T5's encoder reads",
+        measured=("t5-encoder",),
     ),
 )

@@ -6,6 +6,9 @@ element with the key t5, under "hand0@transform" that attribute of hand0. So the
 seen without scripts, the settings that are computed beforehand and what Python computes in the page
 all come from one function.
 
+What has `data-drag="name"` in a picture can be dragged, and moves the slider of that name: from
+value to value, as long as the picture of the next has it nearer to the pointer.
+
 Controls hand over texts, as a page has them; `read` makes numbers of them.
 """
 
@@ -162,6 +165,50 @@ class Control:
 
 
 @dataclass(frozen=True)
+class Bet:
+    """A question to bet on, and a button whose move answers it.
+
+    Parameters
+    ----------
+    question : str
+        What happens to what is measured?
+    answers : mapping
+        From the words of an answer to what it claims: "same", "more" or "less"; "other" is a change
+        of what is no number.
+    move : str
+        Words of the button.
+    change : mapping
+        From a control to its new text, or to the number that is added.
+    subject : str
+        What is measured, where a sentence begins with it.
+    measured : texts
+        Keys of the state; their texts are compared.
+    """
+
+    question: str
+    answers: Mapping[str, str]
+    move: str
+    change: Mapping[str, str | int]
+    subject: str
+    measured: Sequence[str]
+
+    def markup(self) -> str:
+        """The question, a button for each answer, and the move."""
+        answers = "".join(
+            f'<button aria-pressed="false" data-bet="{claim}">{html.escape(words)}</button>'
+            for words, claim in self.answers.items()
+        )
+        change = html.escape(json.dumps(self.change))
+        return (
+            f'<div class="explore-bet" data-subject="{html.escape(self.subject)}" '
+            f'data-measure="{" ".join(self.measured)}"><span>{html.escape(self.question)}</span>'
+            f'{answers}</div><div><button data-do="move" data-change="{change}">'
+            f"{html.escape(self.move)}</button>"
+            '<span class="explore-seen" aria-live="polite"></span></div>'
+        )
+
+
+@dataclass(frozen=True)
 class Explorable:
     """A picture with controls.
 
@@ -172,7 +219,7 @@ class Explorable:
     alt : str
         What the picture shows, for those who hear it.
     controls : Controls
-        In the order of the function's arguments.
+        The first two are in view, the others behind `more`.
     compute : function
         Takes a value of each control by name; returns the State. "note" is the line below the
         picture.
@@ -184,6 +231,10 @@ class Explorable:
         A table below the controls.
     interval : int
         Milliseconds between the frames of what plays.
+    bet : Bet
+        A question that a move answers.
+    more : str
+        What the third and later controls are for.
     """
 
     title: str
@@ -194,6 +245,8 @@ class Explorable:
     height: int
     values: Sequence[tuple[str, str]] = ()
     interval: int = 1000
+    bet: Bet | None = None
+    more: str = "More settings"
 
     def state(self, given: Mapping[str, str]) -> State:
         """What the figure shows for these settings; what is wrong with them, under "error"."""
@@ -243,7 +296,15 @@ class Explorable:
         table = f'<div class="explore-values"><table>{values}</table></div>' if values else ""
         state = self.state(self.start())
         data = json.dumps(self.beforehand(), separators=(",", ":"), ensure_ascii=False)
-        controls = "".join(f"<div>{c.markup(name)}</div>" for c in self.controls)
+        controls = [f"<div>{c.markup(name)}</div>" for c in self.controls]
+        hands = "".join(controls[:2]) + (self.bet.markup() if self.bet else "")
+        if controls[2:]:
+            more = f"<summary>{html.escape(self.more)}</summary>{''.join(controls[2:])}"
+            hands += f"<details>{more}</details>"
+        hands += (
+            '<div><button data-do="copy">Copy link</button>'
+            '<button data-do="compute" hidden>Compute</button></div>'
+        )
         code = html.escape(inspect.getsource(self.compute))
         how = f"<details><summary>The code behind it</summary><pre>{code}</pre></details>"
         return "\n".join([
@@ -252,7 +313,7 @@ class Explorable:
             f"<figcaption>{html.escape(self.title)}</figcaption>",
             f'<script type="application/json">{data.replace("<", chr(92) + "u003c")}</script>',
             filled(shown, state),
-            f'<div class="explore-controls" hidden>{controls}</div>',
+            f'<div class="explore-controls" hidden>{hands}</div>',
             filled(table, state) if table else "",
             f'<p class="explore-source" data-source>{BUILT}</p>{how}' if table else "",
             "</figure>",
@@ -292,10 +353,13 @@ def box(x: float, y: float, width: float, height: float, key: str = "", look: st
     return f'<rect x="{x:g}" y="{y:g}" {size}{_key(key)}{_look(look)}/>'
 
 
-def clock(x: float, y: float, r: float, name: str, hands: Sequence[str] = ("query",)) -> str:
+def clock(
+    x: float, y: float, r: float, name: str, hands: Sequence[str] = ("query",), drag: str = ""
+) -> str:
     """A clock face of radius r; from the key "name-key" to "name-query" a grey wedge, if asked.
 
-    A hand points right; the state turns it by the attribute that `turn` gives.
+    A hand points right; the state turns it by the attribute that `turn` gives. `drag` has the
+    control of each hand, a letter or a word.
     """
     parts = [f'<circle r="{r:g}" class="line"/>']
     if len(hands) > 1:  # a broad circle, of which the state shows a part: in degrees
@@ -304,7 +368,10 @@ def clock(x: float, y: float, r: float, name: str, hands: Sequence[str] = ("quer
             f"{_key(f'{name}-wedge')}/>"
         )
     tip = f"M0 0H{r:g}M{r - 7:g} -4L{r:g} 0L{r - 7:g} 4"
-    parts += [path(tip, f"{name}-{hand}", hand) for hand in hands]
+    for hand, control in zip(hands, drag.split() or [""] * len(hands), strict=True):
+        held = path(f"M{r / 2:g} 0H{r:g}", look="handle") if control else ""
+        key = _key(f"{name}-{hand}") + (f' data-drag="{control}"' if control else "")
+        parts.append(f"<g{key}>{path(tip, look=hand)}{held}</g>")
     whole_face = "".join(parts)
     return f'<g transform="translate({x:g} {y:g})"{_key(name)}>{whole_face}</g>'
 

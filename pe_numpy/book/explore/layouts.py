@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pe_numpy.book.explore.figure import Control, Explorable, State, number, path, rows, text
+from pe_numpy.book.explore.figure import Bet, Control, Explorable, State, number, path, rows, text
 from pe_numpy.rotary.rope import rope, rope_convert_weights
 
 W_Q = """\
@@ -96,4 +96,13 @@ FIGURE = Explorable(
         ("half: rows c and c + K/2", "half"),
         ("converted to half, rotated as half", "converted"),
     ),
+    bet=Bet(
+        question="Query and key both move by 3. Do the scores of the two layouts change?",
+        answers={"Yes": "other", "No": "same"},
+        move="Shift both by 3",
+        change={"m": 3, "n": 3},
+        subject="The pair of scores",
+        measured=("interleaved", "half"),
+    ),
+    more="Your own rows, vectors and score",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pe_numpy.book.explore.figure import Control, Explorable, State, box, number, rows, text
+from pe_numpy.book.explore.figure import Bet, Control, Explorable, State, box, number, rows, text
 from pe_numpy.transformer.attention import causal_mask, padding_mask, softmax, window_mask
 
 WORDS = ("the", "cat", "saw", "a", "big", "dog")
@@ -65,12 +65,21 @@ FIGURE = Explorable(
     alt="A grid of weights, a row for each of six queries, a column for each of six keys; the "
     "larger the weight, the darker the cell.",
     controls=(
-        Control("scores", "scores: rows ask, columns are asked", SCORES, rows, (), "cells", WORDS),
         Control("temperature", "temperature", "1", number, ["0.1", "0.25", "0.5", "1", "2", "10"]),
         Control("mask", "mask", "none", str, tuple(MASKS), "choice"),
+        Control("scores", "scores: rows ask, columns are asked", SCORES, rows, (), "cells", WORDS),
     ),
     compute=softmax_and_masks,
     picture=_picture(),
     height=244,
     values=(("largest weight of each row", "most"), ("sum of each row", "sums")),
+    bet=Bet(
+        question='A causal mask hides what follows. What happens to the weight of "cat" for "saw"?',
+        answers={"It grows": "more", "It falls": "less", "It stays": "same"},
+        move="Hide what follows",
+        change={"mask": "causal"},
+        subject='The weight of "cat" for "saw"',
+        measured=("w21",),
+    ),
+    more="Change the scores",
 )
