@@ -222,8 +222,9 @@
       const part = table.keys.indexOf(`${key}@transform`);
       const shown = handle.getAttribute("transform");
       const off = (at) => {
-        const found = at in all && table.states[setting({ [drag]: all[at] })];
-        if (!found) return Infinity;
+        if (!(at in all)) return Infinity;
+        const to = { [drag]: all[at] };
+        const found = table.states[setting(to)] ?? table.states[setting({ ...start, ...to })];
         handle.setAttribute("transform", found[part] || table.first[part]);
         const { x, y, width, height } = handle.getBoundingClientRect();
         return Math.hypot(x + width / 2 - clientX, y + height / 2 - clientY);
