@@ -347,8 +347,8 @@ def test_softmax_temperature_and_masks(live):
             right = f"{weights[i, j]:.2f}" if masks[mask][i, j] else "hidden"
             assert figure.says(f"w{i}{j}") == right
         assert ("the, cat" in figure.says("note")) == ("first two" in mask)
-    said, before, now = figure.bet("It grows")
-    assert said == "it grows, as you bet." and float(before[0]) < float(now[0])
+    said, before, now = figure.bet("It falls")
+    assert said == "it falls, as you bet." and float(before[0]) > float(now[0])
 
 
 def test_the_cache(live):

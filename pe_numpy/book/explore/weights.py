@@ -74,10 +74,10 @@ FIGURE = Explorable(
     height=244,
     values=(("largest weight of each row", "most"), ("sum of each row", "sums")),
     bet=Bet(
-        question='A causal mask hides what follows. What happens to the weight of "cat" for "saw"?',
+        question='All scores are divided by 10. What happens to the weight of "cat" for "saw"?',
         answers={"It grows": "more", "It falls": "less", "It stays": "same"},
-        move="Hide what follows",
-        change={"mask": "causal"},
+        move="Set the temperature to 10",
+        change={"temperature": "10"},
         subject='The weight of "cat" for "saw"',
         measured=("w21",),
     ),
