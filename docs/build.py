@@ -17,11 +17,11 @@ import sys
 import time
 from pathlib import Path
 
+import answers
 import breaks
 import desk
 import explore
 import live
-import matrix
 import nbformat
 import toc
 
@@ -99,7 +99,7 @@ def with_cards(path: Path) -> str:
     """A chapter, with its figures to explore, its table, and the cards that its end leads to."""
     notebook = nbformat.read(path, as_version=4)
     explore.add_figures(int(path.stem[:2]), notebook)
-    matrix.add_table(int(path.stem[:2]), notebook)
+    answers.add_table(int(path.stem[:2]), notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = breaks.with_sandbox(desk.with_link(cell.source, path.stem))
