@@ -93,7 +93,8 @@
     for (const name of letters(formula)) {
       const uses = known.get(name) ?? [];
       const here = best(uses.filter((use) => use.section === section(formula)));
-      const first = best(uses.slice(0, 4)); // what the page begins with is mostly what it means by it
+      const chapter = uses.filter((use) => !use.section.id.startsWith("exercise"));
+      const first = best(chapter.slice(0, 4)); // what the page begins with is mostly what it means by it
       const found = here?.worth ? [here] : first?.worth ? [here, first] : [];
       const axis = found.some((use) => use?.worth === 2) ? "" : AXES[name];
       for (const what of [...found.map((use) => use?.range), axis]) {
