@@ -22,14 +22,14 @@ import numpy as np
 from PIL import Image
 from svg import LINK, NUMBER, SVG, Box, Drawing, around, is_axes, number, path_box
 
-from pe_numpy.book.plots.style import COLOURS
+from pe_numpy.book.plots.style import COLOURS, READS
 
 STYLES = Path(__file__).parent / "_static" / "book.css"
 ENOUGH = 4.5  # to 1, as WCAG has it: letters to their ground
 Colour = tuple[int, ...]
 # The book's colours by their names in the style sheet; below, those that figures have beside them.
-NAMES = {colour.lower(): name.replace("_", "-") for name, colour in COLOURS.items()}
-NAMES |= {"#0077bb": "sinusoidal", "#8a7a1e": "learned", "#b8a13a": "learned", "#e69f00": "learned"}
+NAMES = {c.lower(): name.replace("_", "-") for name, c in {**COLOURS, **READS}.items()}
+NAMES |= {"#0077bb": "sinusoidal", "#8a7a1e": "learned", "#b8a13a": "learned"}
 NAMES |= {"#2c7a93": "transformer-xl", "#b5495b": "t5", "#cc3311": "t5", "#6655aa": "deberta"}
 NAMES |= {"#5a8f29": "tupe", "#ee7733": "tupe"}
 # Pale ones: how much of which colour they are.

@@ -55,6 +55,9 @@ def typeset(tex: str, display: bool = False) -> str:
     found = CONVERTER.convert_with_local_state(known, displaystyle=display)
     for pattern, instead in MENDED:
         found = re.sub(pattern, instead, found)
+    if "<mi>q</mi>" in found and "<mi>k</mi>" in found:  # in figures they have these colours, too
+        letters = "qk" if "<mi>u</mi>" in found else "qkv"  # beside u, v is no value
+        found = re.sub(f"<mi>([{letters}])</mi>", r'<mi class="fig-\1">\1</mi>', found)
     source = html.escape(tex, quote=False)
     return ANNOTATION.sub(lambda m: m[1] + source + m[2], found)
 

@@ -7,10 +7,24 @@ import xml.etree.ElementTree as ET
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from colours import ENOUGH, NAMES, contrast, leaves, legible, repaint, seen, theme, themed
+from colours import (
+    ENOUGH,
+    NAMES,
+    contrast,
+    grounds_of_maps,
+    leaves,
+    legible,
+    mixed,
+    repaint,
+    seen,
+    theme,
+    themed,
+)
 from drawings import LETTERS, PHONE, drawn, panels, without_letters
 from reading import ROOT
 from svg import LINK, SVG, Drawing, number, small
+
+from pe_numpy.book.plots.style import COLOURS, READS
 
 FIGURES = sorted(ROOT.glob("figures/*.svg"))
 STYLE = {"font.size": 9, "axes.titlesize": 9, "figure.constrained_layout.use": True}
@@ -70,9 +84,10 @@ def test_a_figure_has_no_ground_and_nothing_that_is_not_seen(all_drawn):
 
 
 def test_all_words_have_contrast_in_light_and_dark():
-    pale = 0
+    pale = plates = 0
     for path in FIGURES:
         drawing = Drawing(path.read_text(encoding="utf-8"))
+        plates += next(grounds_of_maps(drawing), None) is not None
         before = [e.get("style", "") for kind, e in leaves(drawing.root) if kind == "words"]
         said = repaint(drawing)
         after = [e.get("style", "") for kind, e in leaves(drawing.root) if kind == "words"]
@@ -84,15 +99,22 @@ def test_all_words_have_contrast_in_light_and_dark():
             drew = re.search(r"fill: ?(#\w{6})", style)
             pale += contrast(seen(drew[1] if drew else "#000000")[0], grounds[0]) < ENOUGH
     assert pale > 50  # there was something to do
+    assert plates < 12  # other figures have the book's colours
 
 
 def test_the_style_sheet_has_each_colour_for_light_and_dark():
     light, dark = theme()
     assert light.keys() == dark.keys() >= {*NAMES.values(), "ink", "ground", "q", "k", "v"}
-    for drew, name in [*NAMES.items()][:10]:
-        assert light[name] == drew  # in the light, figures are as they were drawn
+    for name, drew in {**COLOURS, **READS}.items():
+        assert light[name.replace("_", "-")] == drew.lower()  # in the light, as it was drawn
     for name in {*NAMES.values()}:
         assert contrast(seen(f"var(--fig-{name})")[1], PAGE[1]) >= ENOUGH
+    formulas = (ROOT / "docs/_static/maths.css").read_text(encoding="utf-8")
+    for name in "qkv":
+        colours = seen(mixed(name, 80, "ink"))
+        assert all(contrast(*both) >= ENOUGH for both in zip(colours, PAGE, strict=True))
+        ink = f"color-mix(in srgb, var(--fig-{name}) 80%, var(--fig-ink))"
+        assert f".fig-{name} {{ color: {ink}; }}" in formulas
     for pale in ("#ffffff", "#f2f2f2", "#eeeeee", "#dddddd", "#f0d5d8", "#bfe0c6"):
         in_light, in_dark = seen(themed(pale))
         assert contrast(in_light, PAGE[0]) < 1.7 and contrast(in_dark, PAGE[1]) < 2  # no slab

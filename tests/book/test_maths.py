@@ -62,6 +62,17 @@ def test_a_sign_between_words_has_room():
     assert "<mi></mi>" not in drawn(r"x = \text{right}")
 
 
+def test_query_key_and_value_have_the_colours_of_figures():
+    def coloured(tex):
+        found = re.findall(r'<mi class="fig-(.)">(.)</mi>', drawn(tex))
+        assert all(colour == letter for colour, letter in found)
+        return "".join(letter for _, letter in found)
+
+    assert coloured(r"q_i\cdot k_j\,v_j") == "qkv"
+    assert coloured(r"q\cdot k+u\cdot k+v\cdot r") == "qkk"
+    assert coloured("k+v") == coloured("q+v") == ""  # of something else
+
+
 def test_a_script_letter_is_one_sign():
     assert maths.signs(drawn(r"\mathcal L")) == "ℒ"
 

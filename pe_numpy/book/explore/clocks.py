@@ -65,7 +65,7 @@ FIGURE = Explorable(
     "the key; the angle between the two hands is grey.",
     controls=(
         Control("m", "position m of the query (blue)", "5", number, [*map(str, range(13))]),
-        Control("n", "position n of the key (red)", "3", number, [*map(str, range(13))]),
+        Control("n", "position n of the key (orange)", "3", number, [*map(str, range(13))]),
         Control("base", "base b", "10000", number, kind="field"),
         Control("d", "width of the head, at most 16", "8", kind="field"),
     ),
@@ -94,7 +94,7 @@ def turning_clocks(step: int) -> State:
     theta = rope_frequencies(8, base=100.0)
     hands = rope(np.tile([1.0, 0.0], (2, 4)), [m, n], theta).reshape(2, 4, 2)
     score = hands[0].ravel() @ hands[1].ravel()
-    places = f"Query (blue) at {m:g}, key (red) at {n:g}"
+    places = f"Query (blue) at {m:g}, key (orange) at {n:g}"
     state = {"note": f"{places}: both hands rotated, and the score is {score:.4f}."}
     for c in range(4):
         state |= {

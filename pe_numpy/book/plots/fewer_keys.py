@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from pe_numpy.book.plots.style import COLOURS, SERIES, WIDTH, in_style
+from pe_numpy.book.plots.style import COLOURS, READS, SERIES, WIDTH, in_style
 
-KEY, VALUE, LATENT, TURNED = SERIES[4], SERIES[1], SERIES[6], COLOURS["rope"]
+QUERY, KEY, VALUE = READS["q"], READS["k"], READS["v"]
+LATENT, TURNED = SERIES[6], COLOURS["rope"]
 
 
 def _block(axes: Axes, x: float, y: float, width: float, height: float, colour: str) -> None:
@@ -20,7 +21,7 @@ def _block(axes: Axes, x: float, y: float, width: float, height: float, colour: 
 
 
 def _panel(axes: Axes, title: str, stored: str, heads: int) -> None:
-    axes.plot(np.arange(heads), np.full(heads, 5.0), "o", color=SERIES[0], ms=6)
+    axes.plot(np.arange(heads), np.full(heads, 5.0), "o", color=QUERY, ms=6)
     axes.set(xlim=(-0.8, heads - 0.2), ylim=(-0.35, 5.5), title=f"{title}\n{stored}")
     axes.axis("off")
 
@@ -52,7 +53,7 @@ def fewer_keys_heads(heads: int, groups: int, latent: float, turned: float) -> F
         left = 6.0
     last.text(1.8, 2.0, "$c$", ha="center", va="center", color="white", fontsize=11)
     last.text(6.2, 0.9, "$k^R$", ha="center", va="center", color=TURNED, fontsize=10)
-    panels[0].text(-1.1, 5, "queries", ha="right", va="center", color=SERIES[0])
+    panels[0].text(-1.1, 5, "queries", ha="right", va="center", color=QUERY)
     panels[0].text(-1.1, 2.7, "keys", ha="right", va="center", color=KEY)
     panels[0].text(-1.1, 1, "values", ha="right", va="center", color=VALUE)
     return figure

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pe_numpy.book.plots.style import COLOURS, WIDTH, in_style
+from pe_numpy.book.plots.style import COLOURS, READS, WIDTH, in_style
 
 # At each place the schemes that act there: name, key of COLOURS.
 SCHEMES = (
@@ -104,12 +104,12 @@ def attention_shapes(H: int, L: int, S: int, K: int) -> Figure:
     ax.set(xlim=(-2.2, 32.3), ylim=(22.0, -1.2), aspect="equal")
     ax.set_axis_off()
     arrays = (
-        ("queries $q$", "L", L, "K", K, 0, 3.5, COLOURS["rope"]),
-        ("keys, transposed $k^T$", "K", K, "S", S, 12, 2, COLOURS["rope"]),
+        ("queries $q$", "L", L, "K", K, 0, 3.5, READS["q"]),
+        ("keys, transposed $k^T$", "K", K, "S", S, 12, 2, READS["k"]),
         ("scores", "L", L, "S", S, 23, 3.5, COLOURS["t5"]),
-        ("weights", "L", L, "S", S, 0, 15, COLOURS["t5"]),
-        ("values $v$", "S", S, "K", K, 11, 14, COLOURS["shaw"]),
-        ("output", "L", L, "K", K, 23, 15, COLOURS["shaw"]),
+        ("weights", "L", L, "S", S, 0, 15, READS["weights"]),
+        ("values $v$", "S", S, "K", K, 11, 14, READS["v"]),
+        ("output", "L", L, "K", K, 23, 15, READS["v"]),
     )
     for name, down, rows, across, columns, left, top, colour in arrays:
         for h in reversed(range(H)):

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from pe_numpy.book.plots.style import SERIES, WIDTH, heat, in_style
+from pe_numpy.book.plots.style import READS, SERIES, WIDTH, heat, in_style
 
 PALE = {"encoder": "#DCEBF7", "decoder": "#F6E3E6", "memory": "#FBF3D0", "plain": "#F2F2F2"}
 SEEN, HIDDEN, ANSWER = "#9DC3E6", "#F2F2F2", "#CC6677"
@@ -57,12 +57,15 @@ def encoder_decoder_path(source: str, inputs: str, targets: str) -> Figure:
     for x, ys in ((left, (0.75, 1.7, 2.95, 4.2, 6.0)), (right, (0.75, 1.7, 2.95, 4.6, 5.85, 7.1))):
         for low, high in itertools.pairwise(ys):
             arrow((x, low + (0.2 if low == 0.75 else 0.4)), (x, high - 0.4))
-    for y, target, name in ((6.0, 4.75, "keys"), (5.75, 4.45, "values")):
+    for y, target, name, colour in (
+        (6.0, 4.75, "keys", READS["k"]),
+        (5.75, 4.45, "values", READS["v"]),
+    ):
         start, end = (left + 1.9, y), (right - 2.15, target)
-        arrow(start, end, "#117733")
+        arrow(start, end, colour)
         place = (start[0] + 0.9, y - 0.2 if name == "keys" else y - 0.62)
-        ax.text(*place, name, color="#117733", rotation=-13, ha="center", va="center", fontsize=8)
-    ax.text(right + 0.15, 3.78, "queries", color="#117733", fontsize=8, va="center")
+        ax.text(*place, name, color=colour, rotation=-13, ha="center", va="center", fontsize=8)
+    ax.text(right + 0.15, 3.78, "queries", color=READS["q"], fontsize=8, va="center")
     for x, word, label in ((left, source, "source"), (right, inputs, "inputs, shifted right")):
         ax.text(x, 0.62, "  ".join(word), ha="center", va="center", family="monospace", fontsize=11)
         ax.text(x, 0.18, label, ha="center", va="center", color="#555555")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pe_numpy import rope_frequencies
-from pe_numpy.book.plots.style import COLOURS, SERIES, WIDTH, heat, in_style
+from pe_numpy.book.plots.style import COLOURS, READS, SERIES, WIDTH, heat, in_style
 
 _PAIRS = (SERIES[0], SERIES[1], SERIES[2], SERIES[5])  # one colour for each of four pairs
 
@@ -74,7 +74,7 @@ def turned_together(q: np.ndarray, k: np.ndarray, positions: Sequence[tuple[int,
     limit = 1.25 * max(np.abs(q).max(), np.abs(k).max())
     for i, (axes, a, b, (m, n)) in enumerate(zip(panels, q, k, positions, strict=True)):
         _plane(axes, limit)
-        for vectors, colour in ((q, SERIES[0]), (k, SERIES[1])) if i else ():
+        for vectors, colour in ((q, READS["q"]), (k, READS["k"])) if i else ():
             before, turn = vectors[i - 1], np.angle(vectors[i] / vectors[i - 1])
             path = before * np.exp(1j * turn * np.linspace(0, 1, 40))
             axes.plot([0, before.real], [0, before.imag], color=colour, lw=1, ls=":", alpha=0.6)
@@ -82,7 +82,7 @@ def turned_together(q: np.ndarray, k: np.ndarray, positions: Sequence[tuple[int,
         between = np.angle(b) + np.linspace(0, 1, 40) * np.angle(a / b)
         arc = 0.45 * np.exp(1j * between)
         axes.fill(np.append(arc.real, 0), np.append(arc.imag, 0), color="#DDDDDD")
-        for vector, name, colour in ((a, f"$q_{m}$", SERIES[0]), (b, f"$k_{n}$", SERIES[1])):
+        for vector, name, colour in ((a, f"$q_{m}$", READS["q"]), (b, f"$k_{n}$", READS["k"])):
             _arrow(axes, 0j, complex(vector), colour)
             at = vector * (1 + 0.16 / abs(vector))
             axes.text(at.real, at.imag, name, color=colour, ha="center", va="center")
@@ -183,10 +183,10 @@ def turning_clocks(frame: int) -> Figure:
         axes.spines[:].set_visible(False)
         axes.plot(circle.real, circle.imag, color="#BBBBBB", lw=1)
         axes.fill(np.append(wedge.real, 0), np.append(wedge.imag, 0), color="#DDDDDD")
-        _arrow(axes, 0j, complex(key), SERIES[1])
-        _arrow(axes, 0j, complex(query), SERIES[0])
+        _arrow(axes, 0j, complex(key), READS["k"])
+        _arrow(axes, 0j, complex(query), READS["q"])
         axes.set_title(f"pair {pair} rotates by {theta:.2g}", fontsize=8)
         axes.set_xlabel(f"angle between: {distance * theta:.2g}", fontsize=8)
-    places = f"query (blue) at {int(m)}, key (red) at {int(m) - distance}"
+    places = f"query (blue) at {int(m)}, key (orange) at {int(m) - distance}"
     figure.suptitle(f"{places}: both hands rotate, the angle between them is the same", fontsize=9)
     return figure

@@ -36,6 +36,8 @@ COLOURS = {
     "alibi": "#882255",
     "rope": "#117733",
 }
+# One colour each for what attention reads and makes: Okabe and Ito's, which are not above.
+READS = {"q": "#0072B2", "k": "#D55E00", "v": "#009E73", "weights": "#E69F00"}
 # The relative schemes, as figures write their names.
 RELATIVE = {
     name: SCHEMES[name].label
