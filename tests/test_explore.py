@@ -36,6 +36,9 @@ def test_one_distance_is_read_as_each_scheme_reads_it(distance):
     assert shown["t5-decoder"].split(",")[0] == f"bucket {decoder}"
     assert ("mask" in shown["t5-decoder"]) == (distance < 0)
     assert shown["deberta"] == f"bucket {pe.deberta_bucket(distance, 256, 512)}"
+    place = float(re.fullmatch(r"translate\((.*)\)", shown["token@transform"])[1])
+    far = np.sign(distance) * np.log1p(min(abs(distance), 140)) / np.log1p(140)
+    assert place == pytest.approx(288 - 184 * far, abs=0.06)  # the past is on the left
     penalties = -pe.alibi_slopes(12) * abs(distance)
     np.testing.assert_allclose(numbers(shown["alibi"]), penalties, rtol=1e-3)
     np.testing.assert_allclose(numbers(shown["rope"]), distance * 0.1 ** np.arange(4), rtol=1e-3)
