@@ -20,6 +20,7 @@ from pathlib import Path
 import answers
 import breaks
 import desk
+import drawings
 import explore
 import live
 import nbformat
@@ -250,7 +251,7 @@ def front() -> str:
     rest += "chapters/GLOSSARY\nchapters/INDEX\nchanges\nthird_party"
     text.append(f"```{{toctree}}\n:hidden:\n:caption: Look things up\n{rest}\n```\n")
     text.append((HERE / "front_end.md").read_text(encoding="utf-8").replace("CITATION", citation()))
-    return "\n".join(text)
+    return drawings.in_text("\n".join(text))
 
 
 def doors() -> str:

@@ -251,6 +251,23 @@ def by_hash() -> dict[str, Path]:
     }
 
 
+def in_text(page: str) -> str:
+    """A page as it is written, with its figures as drawings; their letters stand at the end."""
+    letters: dict[str, str] = {}
+
+    def show(found: re.Match[str]) -> str:
+        text = drawn((FIGURES / f"{found[1]}.svg").read_text(encoding="utf-8"), f"p{found[1][3]}")
+        return without_letters(text, letters).replace("ALT", found[2])
+
+    page = re.sub(r'<img src="_static/(\w+)\.png" alt="([^"]*)">', show, page)
+    return f"{page}\n```{{raw}} html\n{shapes(letters)}\n```\n"
+
+
+def shapes(letters: dict[str, str]) -> str:
+    """The letters of a page."""
+    return f'<svg class="clips" aria-hidden="true">{"".join(letters.values())}</svg>'
+
+
 def show_drawings(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Show each figure of a chapter as a drawing; the letters of all stand once, at the end."""
     names = {svg: f"f{n}" for n, svg in enumerate(by_hash().values())}
@@ -263,8 +280,8 @@ def show_drawings(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             node = nodes.raw("", text, format="html", png=svg.with_suffix(".png"))
             image.parent.replace(image, node)
     if letters:
-        text = f'<svg class="clips" aria-hidden="true">{"".join(letters.values())}</svg>'
-        next(iter(doctree.findall(nodes.section))).append(nodes.raw("", text, format="html"))
+        page = next(iter(doctree.findall(nodes.section)))
+        page.append(nodes.raw("", shapes(letters), format="html"))
 
 
 def without_letters(figure: str, letters: dict[str, str]) -> str:
