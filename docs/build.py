@@ -98,9 +98,10 @@ def pages() -> dict[str, str]:
 
 def with_cards(path: Path) -> str:
     """A chapter, with its figures to explore, its table, and the cards that its end leads to."""
+    number = int(path.stem[:2])
     notebook = nbformat.read(path, as_version=4)
-    explore.add_figures(int(path.stem[:2]), notebook)
-    answers.add_table(int(path.stem[:2]), notebook)
+    explore.add_figures(number, notebook)
+    answers.add_table(number, notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = breaks.with_sandbox(desk.with_link(cell.source, path.stem))
@@ -108,6 +109,8 @@ def with_cards(path: Path) -> str:
                 head, _, text = card(name).partition("\n")
                 cell.source += f"\n\n<details><summary>{head}</summary>\n\n"
                 cell.source += f"```text\n{text}\n```\n\n</details>"
+    if known := letters(number):
+        notebook.cells.append(nbformat.v4.new_markdown_cell(known, id="letters"))
     return nbformat.writes(notebook)
 
 
@@ -182,6 +185,29 @@ def axes() -> dict[str, str]:
     return dict(re.findall(r"\$(\w)\$ \| (.+?) \|", chapter_0("Letters for axes")))
 
 
+def of_docstring(module: str, label: str) -> str:
+    """What the docstring of a module says under a label, such as Axes or Symbols."""
+    doc = inspect.getdoc(sys.modules[module]) or ""
+    found = re.search(rf"^{label}: (.+?)(?=^[A-Z]\w+(?: from [\w ]+)?:|^$|\Z)", doc, re.M | re.S)
+    return "" if found is None or found[1].startswith("none") else " ".join(found[1].split())
+
+
+def letters(number: int) -> str:
+    """What the letters of a chapter stand for, as its modules have it: folded, see letters.js."""
+    rows = []
+    for module, names in modules().items():
+        said = " ".join(filter(None, (of_docstring(module, one) for one in ("Axes", "Symbols"))))
+        if said and number in map(chapter_of, names):
+            words = re.sub(r"`+([^`]+)`+", r"<code>\1</code>", html.escape(said, quote=False))
+            name = module.rpartition(".")[2]
+            rows.append(f'<dt><a href="../api/{module}.html">{name}</a></dt><dd>{words}</dd>')
+    if not rows:
+        return ""
+    body = f'<dl>{"".join(rows)}</dl><p><a href="../symbols.html">All symbols</a></p>'
+    opened = '<details class="letters"><summary>Letters of this chapter</summary>'
+    return f"`````{{raw}} html\n{opened}<div>{body}</div></details>\n`````\n"
+
+
 def symbols() -> str:
     """The letters of chapter 0, and those of each module's docstring, with their chapters."""
     letters = chapter_0("Letters for axes")
@@ -210,11 +236,9 @@ def symbols() -> str:
         "|---|---|---|",
     ]
     for module, names in modules().items():
-        doc = inspect.getdoc(sys.modules[module]) or ""
-        said = re.search(r"^Symbols: (.+?)(?=^[A-Z]\w+(?: from [\w ]+)?:|^$|\Z)", doc, re.M | re.S)
-        if said is not None:
+        if said := of_docstring(module, "Symbols"):
             chapter = chapter_of(names[0])
-            text = escape(" ".join(said[1].split())).replace("|", r"\|")
+            text = escape(said).replace("|", r"\|")
             link = f"[{module.removeprefix('pe_numpy.')}](api/{module}.md)"
             rows.append(f"| {link} | {text} | {chapter_link(chapter, str(chapter))} |")
     return "\n".join(rows) + "\n"

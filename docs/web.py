@@ -12,7 +12,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import build
 import sections
 import toc
 from docutils import nodes
@@ -59,7 +58,6 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         sections.write_moved(app)
         slim(Path(app.outdir))
         hand_out_notebooks(Path(app.outdir))
-        write_axes(Path(app.outdir) / "_static" / "letters.js")
 
 
 def no_own_search(app: Sphinx) -> None:
@@ -79,14 +77,6 @@ def slim(out: Path) -> None:
         for bar, landmark in BARS.items():
             text = text.replace(bar, bar + landmark)
         path.write_text(text, encoding="utf-8")
-
-
-def write_axes(script: Path) -> None:
-    """Give the script that explains letters those of axes."""
-    empty, axes = "const AXES = {};", json.dumps(build.axes(), ensure_ascii=False).replace("`", "")
-    before, here, after = script.read_text(encoding="utf-8").partition(empty)
-    assert here, "letters.js has no place for the axes"
-    script.write_text(f"{before}const AXES = {axes};{after}", encoding="utf-8")
 
 
 def fewer_colours(png: bytes, colours: int = 128) -> bytes:

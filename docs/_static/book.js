@@ -1,9 +1,9 @@
 (() => {
-  // Whatever is wider than the screen scrolls by itself; let the keyboard reach it, and the formulas that letters.js explains.
+  // Whatever is wider than the screen scrolls by itself; let the keyboard reach it.
   const wide = ".formula, .bd-article table, .bd-article pre, .cell_output, .drawn";
   const mark = () => {
     for (const e of document.querySelectorAll(wide)) {
-      if (e.matches("div.formula") || e.scrollWidth > e.clientWidth + 1) e.tabIndex = 0;
+      if (e.scrollWidth > e.clientWidth + 1) e.tabIndex = 0;
       else e.removeAttribute("tabindex");
     }
   };

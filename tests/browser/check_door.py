@@ -1,8 +1,6 @@
 """The door: lines that can be read, one start, routes with ticks, a table to filter."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from conftest import SITE
 
 CHAPTER = "chapters/33_t5.html"
 MATRIX = "chapters/72_which_one.html"
@@ -136,46 +134,23 @@ def test_without_scripts_the_table_is_whole(chromium, address):
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_formula_says_what_its_letters_are_in_the_words_of_its_page(scheme, reader):
-    page = reader.open(CHAPTER)
-    page.emulate_media(color_scheme=scheme)
-    page.wait_for_function("s => document.documentElement.dataset.theme == s", arg=scheme)
-    formula, box = page.locator("div.formula").first, page.locator(".letters")
-    formula.locator("math").click()
-    said = dict(zip(box.locator("dt").all_inner_texts(), box.locator("dd").all(), strict=True))
-    assert "query's position" in said["i, j"].inner_text()
-    assert "relative position bias" in said["b"].inner_text()
-    before = formula.bounding_box()
-    assert before["y"] + before["height"] <= box.bounding_box()["y"] < before["y"] + 200
-    options = {"runOnly": ["color-contrast"], "resultTypes": ["violations"], "preload": False}
-    assert Axe().run(page, context=".letters", options=options).response["violations"] == []
-    words = " ".join(page.locator("main").inner_text().split())
-    for own in said.values():
-        where = own.locator(".letters-where")  # in another section
-        link = where.inner_text() if where.count() else ""
-        assert " ".join(own.inner_text().removesuffix(link).split()) in words
-    formula.locator("math").click()
-    assert not box.count()
-    with_axis = page.locator("div.formula", has=page.locator("msqrt mi", has_text="K")).first
-    with_axis.focus()  # the keyboard alone
-    page.keyboard.press("Enter")
-    assert "as an axis of an array: components of one head's" in box.inner_text()
-    assert box.evaluate("e => e === document.activeElement")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Escape")
-    assert not box.count() and with_axis.evaluate("e => e === document.activeElement")
+def test_a_tap_on_a_formula_shows_the_letters_of_its_chapter(reader):
+    page = reader.open("chapters/40_rope_derived.html")
     page.set_viewport_size({"width": 320, "height": 800})
-    for inline in page.locator("p > math:visible").all()[:5]:
-        inline.click()
+    box = page.locator("div.letters")
+    for formula in (page.locator("p > math:visible").nth(3), page.locator("div.formula").first):
+        formula.click()
         assert box.count() == 1
+        assert "m, n are positions" in box.inner_text() and "width of one head" in box.inner_text()
+        below = formula.bounding_box()["y"], box.bounding_box()["y"]
+        assert below[0] < below[1] < below[0] + 400
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.keyboard.press("Escape")
+    assert box.count() == 0
+    folded = page.locator("details.letters")  # and for the keyboard, at the end of the chapter
+    folded.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert "m, n are positions" in folded.inner_text()
+    folded.get_by_role("link", name="rope", exact=True).click()
+    page.wait_for_url("**/api/pe_numpy.rotary.rope.html")
     assert reader.wrong == []
-
-
-def test_letters_are_explained_from_a_folder(chromium):
-    page = chromium.new_page()
-    page.goto(SITE.joinpath(CHAPTER).as_uri())
-    page.locator("div.formula math").first.click()
-    assert page.locator(".letters dt").count() > 1
-    page.close()
