@@ -392,5 +392,5 @@ def with_teaser(front: str) -> str:
         )
     )
     link = '<a href="break.html"><b>Break a real model</b></a>'
-    text = f"{link}: bet which mistake hurts most, turn the dial, and see what Gemma 3 270M writes."
+    text = f"{link}: bet which mistake hurts most, and see what Gemma 3 270M writes with it."
     return before + raw(f'<div class="break-teaser"><p>{text}</p><dl>{lines}</dl></div>') + after

@@ -145,7 +145,8 @@ def api_page(module: str) -> str:
     """Give the reference of one module."""
     names = ", ".join(modules()[module])
     short = module.removeprefix("pe_numpy.")
-    return f"# {short}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members: {names}\n```\n"
+    use = f"```python\nfrom pe_numpy import {names}\n```"
+    return f"# {short}\n\n{use}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members: {names}\n```\n"
 
 
 def api_index() -> str:

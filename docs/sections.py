@@ -42,7 +42,11 @@ def plain(tex: str) -> str:
     """A short formula as text: the root of d_k becomes √d_k."""
     tex = re.sub(r"\\frac\s*\{?(.+?)\}?\s*\{(.+?)\}", r"\1/\2", tex)
     tex = re.sub(r"\\[,;:! ]", " ", tex)
-    tex = re.sub(r"\\([a-zA-Z]+)\s*", lambda m: SIGNS.get(m[1], ""), tex)
+    tex = re.sub(
+        r"\\([a-zA-Z]+)\s*",
+        lambda m: SIGNS.get(m[1], "") + " " * m[1].startswith(("ln", "log")),
+        tex,
+    )
     return re.sub(r"[{}\\$~]|\^(?=ᵀ)", "", tex).strip()
 
 
@@ -116,7 +120,7 @@ def answers(page: nodes.document) -> dict[str, str]:
             for link in list(alone.findall(nodes.reference)):
                 if link.get("refid"):  # "Shown", "padded": it leads to the section
                     link.parent.remove(link)
-            text = re.sub(r"\s*\(\s*\)|(?<=[.?])\s*[.,;](?=\s|$)", "", one_line(words(alone)))
+            text = re.sub(r"\s*\(\s*\)|(?<=[.?])(\s*[.,;])+(?=\s|$)", "", one_line(words(alone)))
             for link in item.findall(nodes.reference):
                 target = slugs.get(link.get("refid"), link.get("refid"))
                 if target and text not in found.get(target, ""):

@@ -23,7 +23,7 @@
     const left = rows.filter((row) => !row.hidden);
     const asks = selects.some((s) => s.value !== "any");
     const names = asks && left.length ? `: ${left.map((row) => row.cells[0].textContent).join("; ")}` : "";
-    status.textContent = `${left.length} of ${rows.length} schemes${names}`;
+    status.textContent = left.length ? `${left.length} of ${rows.length} schemes${names}` : "No scheme gives all of these answers: set one of them to any.";
     all.hidden = !asks;
     selects.forEach((s, n) => columns[n].classList.toggle("asked", s.value !== "any"));
     dispatchEvent(new Event("resize")); // what scrolls may now fit

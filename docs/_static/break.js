@@ -104,7 +104,7 @@
     const said = (name) => `“${table.labels[name]}” changes the loss by ${number(cost(name))} nats`;
     const worst = order().reduce((a, b) => (cost(b) > cost(a) ? b : a));
     if (cost(bet.value) === cost(worst)) return `Your bet is right: ${said(bet.value)}, and nothing here costs more.`;
-    return `Your bet: ${said(bet.value)}. The most expensive mistake: ${said(worst)}.`;
+    return `Your bet is not the worst: ${said(bet.value)}. The most expensive mistake: ${said(worst)}.`;
   };
 
   const numbers = (name) => {
@@ -245,6 +245,8 @@
     event.preventDefault();
     keep();
     show();
+    const below = shown.getBoundingClientRect().top > innerHeight / 2; // the button alone would seem to do nothing
+    if (below) shown.scrollIntoView({ behavior: calm.matches ? "instant" : "smooth" });
   });
   form.addEventListener("change", ({ target }) => {
     about();

@@ -94,6 +94,7 @@
     const lines = area.value.split("\n");
     const start = lines.slice(0, line - 1).join("\n").length + (line > 1);
     area.focus();
+    area.scrollIntoView({ block: "nearest" });
     area.setSelectionRange(start, start + (lines[line - 1] ?? "").length);
     area.scrollTop = Math.max(0, line - 3) * (area.scrollHeight / lines.length);
   };
@@ -123,7 +124,7 @@
       }
       const unwritten = line === `${name}: it is not written yet`;
       const lines = rest.map((one) => one.replace(/^ {4}/, ""));
-      const one = fold(`✗ ${line}`, lines.join("\n"), "homework-wrong", !unwritten && first);
+      const one = fold(`${unwritten ? "–" : "✗"} ${line}`, lines.join("\n"), "homework-wrong", !unwritten && first);
       one.append(ways(text, name));
       said.append(one);
       first &&= unwritten;

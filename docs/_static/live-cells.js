@@ -255,7 +255,7 @@ addEventListener("DOMContentLoaded", () => {
     const told = ({ detail }) => detail && cell.say(detail);
     addEventListener("pelive", told);
     let words = "";
-    const start = performance.now();
+    let start;
     try {
       await peLive.ready();
       if (!ran.length) await peLive.begin();
@@ -265,6 +265,7 @@ addEventListener("DOMContentLoaded", () => {
         cell.say(one === cell ? `running${long} …` : `running cell ${n + 1} of ${cell.number}${long} …`);
         if (ran[n] !== undefined && ran[n] !== one.code) age(n + 1);
         ran.length = n;
+        start = performance.now();
         const error = await show(one, one === cell);
         if (error && one !== cell) words = `cell ${n + 1}, above, stopped with an error`;
         if (error && one.code !== one.committed) break;

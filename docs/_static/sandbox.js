@@ -86,7 +86,10 @@
       await peLive.call('__import__("pe_numpy.book.passport") and 0');
       const start = performance.now();
       const found = await peLive.call(`__import__("pe_numpy.book.passport", fromlist=["passport"]).passport(${JSON.stringify(area.value)})`);
-      if ("error" in found) say(`No passport: ${found.error}`);
+      if ("error" in found) {
+        say("No passport: ");
+        found.error.split("`").forEach((part, n) => make(n % 2 ? "code" : "span", part, status));
+      }
       else show(found, (performance.now() - start) / 1000);
     } catch (error) {
       say(error.message === "stopped" ? "Stopped. The next check starts Python again." : `Python ended: ${error.message}`);

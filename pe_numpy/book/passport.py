@@ -484,7 +484,7 @@ def holds(found: Properties, cache: Held) -> tuple[str, str]:
         return kind, "A key is prepared once, for its own position, and serves every later query."
     longer = ""
     if n is not None:
-        size = f"Keys of {n} components" if found.shift == 1 else "Longer keys"
+        size = f"Keys of {n} components instead of {WIDTH}" if found.shift == 1 else "Longer keys"
         longer = f" {size}, with their positions inside, would serve as well."
     return (
         "keys as they are written, and positions",
@@ -496,7 +496,7 @@ def far(found: Properties) -> tuple[str, str]:
     """What happens far away."""
     word, sentence = FAR[found.range or "finite"]
     if found.range == "free" and found.bounded is False:
-        sentence += " It exceeds all scores near by."
+        sentence += " In size it exceeds all scores near by."
     if found.fall == "falls":
         sentence += " On average it falls at every step."
     return word, sentence

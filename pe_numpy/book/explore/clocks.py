@@ -20,7 +20,7 @@ def rope_clocks(m: float, n: float, base: float, d: int) -> State:
     score = f"{query @ key + 0.0:.4f}"
     state = {
         "svg@viewBox": f"0 0 480 {130 if d <= FACES else 262}",
-        "note": f"The score is {score}. It depends only on m - n = {m - n:g}: shift both.",
+        "note": f"The score is {score}, and m - n = {m - n:g}.",
         "score": score,
         "theta": ", ".join(f"{angle:.4g}" for angle in theta),
         "between": ", ".join(f"{angle:.4g}" for angle in (m - n) * theta),
