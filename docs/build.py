@@ -146,7 +146,8 @@ def api_page(module: str) -> str:
     names = ", ".join(modules()[module])
     short = module.removeprefix("pe_numpy.")
     use = f"```python\nfrom pe_numpy import {names}\n```"
-    return f"# {short}\n\n{use}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members: {names}\n```\n"
+    whole = f"```{{eval-rst}}\n.. automodule:: {module}\n   :members: {names}\n```\n"
+    return f"# {short}\n\n{use}\n\n{whole}"
 
 
 def api_index() -> str:

@@ -31,7 +31,7 @@ SIGNS = {
     "mu": "μ", "nu": "ν", "pi": "π", "phi": "φ", "psi": "ψ", "Psi": "Ψ", "rho": "ρ",
     "sigma": "σ", "omega": "ω", "infty": "∞", "sqrt": "√", "cdot": "·", "times": "×", "le": "≤",
     "ge": "≥", "ne": "≠", "approx": "≈", "in": "∈", "to": "→", "sum": "Σ", "dots": "…", "top": "ᵀ",
-    "lfloor": "⌊", "rfloor": "⌋", "langle": "⟨", "rangle": "⟩", "log": "log", "ln": "ln",
+    "lfloor": "⌊", "rfloor": "⌋", "langle": "⟨", "rangle": "⟩",
     "exp": "exp", "sin": "sin", "cos": "cos", "tanh": "tanh", "max": "max", "min": "min",
     "softmax": "softmax", "bmod": "mod", "ldots": "…", "pm": "±", "mid": "|",
     "lVert": "‖", "rVert": "‖", "prime": "′",
@@ -42,11 +42,8 @@ def plain(tex: str) -> str:
     """A short formula as text: the root of d_k becomes √d_k."""
     tex = re.sub(r"\\frac\s*\{?(.+?)\}?\s*\{(.+?)\}", r"\1/\2", tex)
     tex = re.sub(r"\\[,;:! ]", " ", tex)
-    tex = re.sub(
-        r"\\([a-zA-Z]+)\s*",
-        lambda m: SIGNS.get(m[1], "") + " " * m[1].startswith(("ln", "log")),
-        tex,
-    )
+    tex = re.sub(r"\\(ln|log)\s*", r"\1 ", tex)
+    tex = re.sub(r"\\([a-zA-Z]+)\s*", lambda m: SIGNS.get(m[1], ""), tex)
     return re.sub(r"[{}\\$~]|\^(?=ᵀ)", "", tex).strip()
 
 
