@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -145,7 +146,11 @@ def api_page(module: str) -> str:
     """Give the reference of one module."""
     names = ", ".join(modules()[module])
     short = module.removeprefix("pe_numpy.")
-    use = f"```python\nfrom pe_numpy import {names}\n```"
+    line = f"from pe_numpy import {names}"
+    if len(line) > 88:
+        rows = textwrap.indent(textwrap.fill(f"{names},", 80), "    ")
+        line = f"from pe_numpy import (\n{rows}\n)"
+    use = f"```python\n{line}\n```"
     whole = f"```{{eval-rst}}\n.. automodule:: {module}\n   :members: {names}\n```\n"
     return f"# {short}\n\n{use}\n\n{whole}"
 
