@@ -3,7 +3,7 @@
   const wide = ".formula, .bd-article table, .bd-article pre, .cell_output, .drawn";
   const mark = () => {
     for (const e of document.querySelectorAll(wide)) {
-      if (e.scrollWidth > e.clientWidth + 1) e.tabIndex = 0;
+      if (e.scrollWidth > e.clientWidth + !e.matches(".drawn")) e.tabIndex = 0; // words may be a pixel wide of it
       else e.removeAttribute("tabindex");
     }
   };

@@ -119,7 +119,7 @@ def test_the_schemes_of_chapter_72_are_filtered_by_their_answers(reader):
     page = reader.open(f"{MATRIX}#{state}")
     assert said.inner_text() == "1 of 15 schemes: RoPE"
     box.get_by_label("Does the score fall with each step").select_option("yes")
-    assert said.inner_text() == "0 of 15 schemes" and rows.count() == 0
+    assert said.inner_text().startswith("No scheme gives all") and rows.count() == 0
     box.get_by_role("button", name="Show all").press("Enter")
     assert rows.count() == 15 and "=" not in page.url
     assert reader.wrong == []
