@@ -91,7 +91,7 @@ test: .venv/ok  ## set up and pass every test, of the code and of the book
 test-book: .venv/browser book  ## open every page of the web book in a headless Chromium
 	@command -v chromium >/dev/null || { \
 	  echo "make: this test needs Chromium; on Debian: apt install chromium" >&2; exit 1; }
-	@$(BIN)/python -m pytest -n 2 -c tests/browser/pytest.ini tests/browser
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -c tests/browser/pytest.ini tests/browser
 
 MODELS ?= minilm gemma
 real: .venv/ok  ## fetch two trained models (322 MB; Gemma's terms: GEMMA=accept, or MODELS=minilm alone) into weights/
