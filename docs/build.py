@@ -18,8 +18,8 @@ import textwrap
 import time
 from pathlib import Path
 
-import answers
 import breaks
+import chooser
 import desk
 import drawings
 import explore
@@ -102,7 +102,7 @@ def with_cards(path: Path) -> str:
     number = int(path.stem[:2])
     notebook = nbformat.read(path, as_version=4)
     explore.add_figures(number, notebook)
-    answers.add_table(number, notebook)
+    chooser.add_table(number, notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = breaks.with_sandbox(desk.with_link(cell.source, path.stem))

@@ -112,3 +112,12 @@ def test_the_package_has_at_most_eight_files_at_its_top():
     assert len([*PACKAGE.glob("*.py")]) <= 8
     rooms = {file.parent.name for file in PACKAGE.glob("*/__init__.py")}
     assert rooms < {room for floor in FLOORS for room in floor}
+
+
+def test_no_two_helpers_of_the_tests_have_one_name(pytestconfig):
+    found = {}
+    for folder in pytestconfig.getini("pythonpath"):
+        for path in (pytestconfig.rootpath / folder).iterdir():
+            if path.suffix == ".py" or (path / "__init__.py").exists():
+                assert path.stem not in found, f"`import {path.stem}`: {path} or {found[path.stem]}"
+                found[path.stem] = path

@@ -1,4 +1,4 @@
-"""The figure of chapter 72 as a table, schemes by questions, which answers.js filters."""
+"""The figure of chapter 72 as a table, schemes by questions, which chooser.js filters."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def markup(known: dict[str, list[bool]], columns: list[tuple[str, str]]) -> str:
         "<caption>The answers of the figure, for each scheme and question</caption>",
         f'<thead><tr><th scope="col">scheme</th>{heads}</tr></thead>',
         "<tbody>", *rows, "</tbody></table></div>",
-        '<script defer src="../_static/answers.js"></script>',
+        '<script defer src="../_static/chooser.js"></script>',
     ])  # fmt: skip
