@@ -38,12 +38,6 @@ from pe_numpy.homework.release import STUBS
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 BUILD = HERE / "_build"
-DOORS = {  # where routes lead that have no chapters
-    "I teach": "chapters/00_how_to_read.ipynb#plans-for-lessons",
-    "I have a bug": "chapters/SYMPTOMS.md",
-    "I have this homework tonight": "chapters/60_layers.ipynb"
-    "#the-homework-on-one-page-softmax-rope-and-causal-multi-head-attention",
-}
 NOTEBOOKS = ROOT / "notebooks"
 INPUTS = (
     "docs/*.*",
@@ -187,11 +181,6 @@ def chapter_0(heading: str) -> str:
     return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
-def axes() -> dict[str, str]:
-    """What each letter of an axis stands for, as chapter 0 has it."""
-    return dict(re.findall(r"\$(\w)\$ \| (.+?) \|", chapter_0("Letters for axes")))
-
-
 def of_docstring(module: str, label: str) -> str:
     """What the docstring of a module says under a label, such as Axes or Symbols."""
     doc = inspect.getdoc(sys.modules[module]) or ""
@@ -219,7 +208,8 @@ def symbols() -> str:
     """The letters of chapter 0, and those of each module's docstring, with their chapters."""
     letters = chapter_0("Letters for axes")
     small = re.search(r"Small letters .*?\. ", letters, re.S)
-    assert axes() and small is not None
+    axes = dict(re.findall(r"\$(\w)\$ \| (.+?) \|", letters))
+    assert axes and small is not None
     rows = [
         "# Symbols",
         "",
@@ -231,7 +221,7 @@ def symbols() -> str:
         "",
         "| letter | axis |",
         "|---|---|",
-        *(f"| ${letter}$ | {axis} |" for letter, axis in sorted(axes().items())),
+        *(f"| ${letter}$ | {axis} |" for letter, axis in sorted(axes.items())),
         "",
         small[0].strip(),
         "",
@@ -290,8 +280,8 @@ def doors() -> str:
     text = ['<div class="doors">\n']
     for route in toc.read()["route"]:
         way = route["chapters"]
-        file = f"chapters/{way[0]}.ipynb" if way else DOORS[route["title"]]
-        door = [f"[**{route['title']}**]({file})"]
+        first = route.get("door") or f"{way[0]}.ipynb"
+        door = [f"[**{route['title']}**](chapters/{first})"]
         door.append(re.sub(r"\]\((?=\w)", "](chapters/", route["text"]))
         if way:
             door[0] += f" {len(way)} chapters, {toc.time_of(way)}"

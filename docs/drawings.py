@@ -53,6 +53,22 @@ class Panel:
         """The frame of the axes, where there is one."""
         return self.frame or self.box
 
+    def view(self, name: str) -> ET.Element:
+        """The panel as a drawing of its own, which shows the parts of the figure."""
+        left, top, right, bottom = self.box
+        width, height = right - left + 2, bottom - top + 2
+        box = " ".join(number(x, 1) for x in (left - 1, top - 1, width, height))
+        least = round(width * LETTERS / self.size + 0.5)
+        size = f"--least:{least}px;--most:{width * SCALE:.0f}px"
+        view = ET.Element(
+            f"{SVG}svg",
+            {"viewBox": box, "role": "img", "aria-label": name, "class": "panel", "style": size},
+        )
+        for part, x, y in [*((p, 0.0, 0.0) for p in self.parts), *self.copies]:
+            place = {"x": number(x, 1), "y": number(y, 1)} if x or y else {}
+            ET.SubElement(view, f"{SVG}use", {LINK: f"#{part.get('id')}", **place})
+        return view
+
     def beside(self, other: Panel, n: int) -> bool:
         """Whether two panels are in one column (0) or row (1)."""
         return all(abs(self.edge[k] - other.edge[k]) < 0.5 for k in (n, n + 2))
@@ -194,23 +210,8 @@ def cut(drawing: Drawing) -> list[ET.Element]:
     found = panels(drawing)
     if not worth(found, drawing):
         return []
-    views = []
-    for n, panel in enumerate(found):
-        left, top, right, bottom = panel.box
-        width, height = right - left + 2, bottom - top + 2
-        box = " ".join(number(x, 1) for x in (left - 1, top - 1, width, height))
-        name = "ALT" if n == 0 else f"Panel {n + 1} of {len(found)}"
-        least = round(width * LETTERS / panel.size + 0.5)
-        size = f"--least:{least}px;--most:{width * SCALE:.0f}px"
-        view = ET.Element(
-            f"{SVG}svg",
-            {"viewBox": box, "role": "img", "aria-label": name, "class": "panel", "style": size},
-        )
-        for part, x, y in [*((p, 0.0, 0.0) for p in panel.parts), *panel.copies]:
-            place = {"x": number(x, 1), "y": number(y, 1)} if x or y else {}
-            ET.SubElement(view, f"{SVG}use", {LINK: f"#{part.get('id')}", **place})
-        views.append(view)
-    return views
+    others = [f"Panel {n} of {len(found)}" for n in range(2, len(found) + 1)]
+    return [panel.view(name) for panel, name in zip(found, ["ALT", *others], strict=True)]
 
 
 def drawn(svg: str, name: str = "f") -> str:

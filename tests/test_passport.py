@@ -323,6 +323,11 @@ def test_what_is_wrong_is_said(text):
     assert re.search(WRONG[text], found["error"]), found["error"]
 
 
+def test_a_function_is_no_text():
+    with pytest.raises(ValueError, match=r"^passport: text .* got function.*getsource"):
+        passport(lambda q, k, i, j: q @ k)
+
+
 @pytest.mark.parametrize("given", ["np.array([[q @ k]])", "[q @ k]", "int(q @ k > 0)", "q @ k > 0"])
 def test_one_number_may_be_in_a_box(given):
     assert words(LINE + f"return {given}")[0] == "yes"

@@ -43,6 +43,35 @@ window.peCopy = async (text, asked) => {
   }
 };
 
+// A task for the page's Python: the button that begins it stops it; `say` is told how it is, and after
+// so many seconds of `work` that it is late.
+window.peTask = ({ button, label, say, doing, late, seconds, begin, work }) => {
+  let running = false;
+  const task = async () => {
+    if (running) return;
+    running = true;
+    button.textContent = "■ Stop";
+    begin();
+    const told = ({ detail }) => say(detail || doing);
+    addEventListener("pelive", told);
+    let clock;
+    try {
+      say(doing);
+      await peLive.ready();
+      clock = setTimeout(() => say(`${late} Is there a loop without end? Stop ends it.`), seconds * 1000);
+      await work();
+    } catch (error) {
+      say(error.message === "stopped" ? "Stopped. The next check starts Python again." : `Python ended: ${error.message}`);
+      if (error.message !== "stopped") peLive.stop();
+    }
+    clearTimeout(clock);
+    removeEventListener("pelive", told);
+    running = false;
+    button.textContent = label;
+  };
+  return { run: task, stop: () => running && peLive.stop(), press: () => (running ? peLive.stop() : task()) };
+};
+
 // The theme's button *Back to top* goes into the bar of the page: it covers nothing there.
 (() => {
   const button = document.getElementById("pst-back-to-top");

@@ -65,7 +65,6 @@
   });
 
   let stem = ""; // of the stub that is open
-  let running = false;
   let before; // the text that was reset
 
   const title = make("h2", { tabIndex: -1 }, desk);
@@ -132,35 +131,26 @@
   };
 
   const seconds = Number(box.dataset.seconds);
-  const check = async () => {
-    if (running) return;
-    const mine = stem;
-    running = true;
-    go.textContent = "■ Stop";
-    said.replaceChildren();
-    const told = ({ detail }) => say(detail || "checking …");
-    addEventListener("pelive", told);
-    let late;
-    try {
-      say("checking …");
-      await peLive.ready();
-      late = setTimeout(() => say(`still checking after ${seconds} s: the command gives a function no more. Is there a loop without end? Stop ends it.`), seconds * 1000);
+  const go = button("▶ Check", () => check.press());
+  const check = peTask({
+    button: go,
+    label: "▶ Check",
+    say,
+    doing: "Checking …",
+    late: `Still checking after ${seconds} s: the command gives a function no more.`,
+    seconds,
+    begin: () => said.replaceChildren(),
+    async work() {
+      const mine = stem;
       const found = await peLive.call(`__import__("pe_numpy.homework.in_page", fromlist=["checked"]).checked(${JSON.stringify(area.value)}, "${mine}.py")`);
       const names = found.functions.filter((one) => one.passed).map((one) => one.name);
       own(mine).right = stubs[mine].names.filter((name) => names.includes(name));
       keep();
       tell(found);
-      say(found.functions.length ? `${names.length} of ${found.functions.length} right` : "nothing was checked");
-    } catch (error) {
-      say(error.message === "stopped" ? "stopped: the next check starts Python again" : `Python ended: ${error.message}`);
-      if (error.message !== "stopped") peLive.stop();
-    }
-    clearTimeout(late);
-    removeEventListener("pelive", told);
-    running = false;
-    go.textContent = "▶ Check";
-    show();
-  };
+      say(found.functions.length ? `${names.length} of ${found.functions.length} right` : "Nothing was checked.");
+      show();
+    },
+  });
 
   const note = () => {
     if (area.value === stubs[stem].code) delete own(stem).text;
@@ -170,7 +160,6 @@
     reset.hidden = before === undefined && own(stem).text === undefined;
   };
 
-  const go = button("▶ Check", () => (running ? peLive.stop() : check()));
   const reset = button("Reset to the stub", () => {
     const old = area.value;
     area.value = before ?? stubs[stem].code;
@@ -191,7 +180,7 @@
     link.focus();
   });
   bar.append(status);
-  const fit = peLive.edit(area, check);
+  const fit = peLive.edit(area, check.run);
   area.addEventListener("input", () => {
     before = undefined;
     note();
@@ -200,7 +189,7 @@
   desk.addEventListener("focusin", () => peLive.started() || peLive.warm(false));
 
   const open = (name) => {
-    if (running) peLive.stop();
+    check.stop();
     stem = name;
     before = undefined;
     desk.hidden = false;

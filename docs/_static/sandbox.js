@@ -69,20 +69,18 @@
     say(`Measured in ${seconds.toFixed(1)} s, by ${calls.toLocaleString("en")} calls of your function.`);
   };
 
-  let running = false;
-  const check = async () => {
-    if (running) return;
-    running = true;
-    go.textContent = "■ Stop";
-    list.replaceChildren();
-    keep();
-    const told = ({ detail }) => say(detail || "Measuring …");
-    addEventListener("pelive", told);
-    let late;
-    try {
-      say("Measuring …");
-      await peLive.ready();
-      late = setTimeout(() => say("Still measuring after 5 s. Is there a loop without end? Stop ends it."), 5000);
+  const check = peTask({
+    button: go,
+    label: "▶ Check",
+    say,
+    doing: "Measuring …",
+    late: "Still measuring after 5 s.",
+    seconds: 5,
+    begin() {
+      list.replaceChildren();
+      keep();
+    },
+    async work() {
       await peLive.call('__import__("pe_numpy.book.passport") and 0');
       const start = performance.now();
       const found = await peLive.call(`__import__("pe_numpy.book.passport", fromlist=["passport"]).passport(${JSON.stringify(area.value)})`);
@@ -91,20 +89,12 @@
         found.error.split("`").forEach((part, n) => make(n % 2 ? "code" : "span", part, status));
       }
       else show(found, (performance.now() - start) / 1000);
-    } catch (error) {
-      say(error.message === "stopped" ? "Stopped. The next check starts Python again." : `Python ended: ${error.message}`);
-      if (error.message !== "stopped") peLive.stop();
-    }
-    clearTimeout(late);
-    removeEventListener("pelive", told);
-    running = false;
-    go.textContent = "▶ Check";
-  };
+    },
+  });
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (running) peLive.stop();
-    else check();
+    check.press();
   });
   copy.addEventListener("click", async () => {
     await peCopy(keep(), copy);
@@ -114,7 +104,7 @@
     put(choice.value ? examples[choice.value] : mine, choice.value);
     say(fetches());
   });
-  const fit = peLive.edit(area, check);
+  const fit = peLive.edit(area, check.run);
   area.addEventListener("input", () => {
     mine = area.value;
     choice.options[0].hidden = false;
@@ -126,7 +116,7 @@
   // Code that came with the address.
   const take = () => {
     if (!location.hash.startsWith(KEY)) return false;
-    if (running) peLive.stop();
+    check.stop();
     try {
       put(unpack(location.hash.slice(KEY.length)));
       say(`This code came with the address. Read it before you press Check: it will run in this page. ${fetches()}`);

@@ -30,7 +30,6 @@ import numpy as np
 from pe_numpy.judging.properties import Array, Properties, Scores, properties
 from pe_numpy.judging.schemes import SCHEMES, every_scheme
 
-NAME = "passport"
 FILE = "<score>"
 TABLE = Path(__file__).with_name("passports.csv")
 WIDTH = 8
@@ -393,6 +392,11 @@ def passport(text: str) -> dict[str, Any]:
     >>> passport("def score(q, k, i, j): return q * k")["error"].partition(": ")[2]
     '`q @ k` is one number, and `q * k` has one for each component'
     """
+    if not isinstance(text, str):
+        raise ValueError(
+            f"passport: text must be a string of Python; got {type(text).__name__}. "
+            "Of a function, `inspect.getsource` gives it"
+        )
     quiet = contextlib.redirect_stdout(io.StringIO())
     try:
         with quiet, warnings.catch_warnings(), np.errstate(all="ignore"):

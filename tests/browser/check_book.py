@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from conftest import axe, in_mode
 
 ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "docs" / "_build" / "html"
@@ -59,30 +59,10 @@ ALL = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 LOOKS = {"type": "rule", "values": ["color-contrast", "scrollable-region-focusable"]}
 
 
-def axe(page, rules):
-    """What axe finds wrong, in a line each."""
-    found = Axe().run(
-        page, options={"resultTypes": ["violations"], "runOnly": rules, "preload": False}
-    )
-    return [
-        f"{v['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:200]}"
-        for v in found.response["violations"]
-        for node in v["nodes"][:3]
-    ]
-
-
 def headings(page):
     levels = [int(tag[1]) for tag in page.evaluate(HEADINGS)]
     in_order = all(b <= a + 1 for a, b in pairwise(levels))
     return [] if in_order and levels.count(1) == 1 else [f"headings {levels}"]
-
-
-def in_mode(page, mode):
-    page.emulate_media(color_scheme=mode)
-    page.wait_for_function("m => document.documentElement.dataset.theme == m", arg=mode)
-    page.evaluate(
-        "document.getAnimations().forEach(a => a instanceof CSSTransition && a.finish())"
-    )  # what turns from dark to light is neither
 
 
 def shoot(page, name, kind):
@@ -110,10 +90,10 @@ def test_a_page_is_whole_readable_and_open_to_all(name, reader):
         assert wrong + reader.wrong == []
         return
     page.evaluate(ONE_OF_EACH)
-    wrong += [f"dark, on a phone: {line}" for line in axe(page, LOOKS)]
+    wrong += [f"dark, on a phone: {line}" for line in axe(page, runOnly=LOOKS)]
     page.set_viewport_size({"width": 1280, "height": 900})
     in_mode(page, "light")
-    wrong += axe(page, ALL)
+    wrong += axe(page, runOnly=ALL)
     assert wrong + reader.wrong == []
 
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from conftest import axe_in_both_modes
 from playwright.sync_api import expect
 
 from pe_numpy.book.own_words import continued
@@ -128,15 +128,7 @@ def test_it_fits_a_phone_and_is_open_to_all(width, calm):
     page = calm.open("break.html#sentence=1&mistake=written")
     page.set_viewport_size({"width": width, "height": 800})
     page.evaluate("document.querySelector('.break-all').open = true")
-    for mode in ("light", "dark"):
-        page.emulate_media(color_scheme=mode, reduced_motion="reduce")
-        page.wait_for_function(f"document.documentElement.dataset.theme == '{mode}'")
-        found = Axe().run(page, options={"resultTypes": ["violations"], "preload": False})
-        assert [
-            n["html"] + n["failureSummary"]
-            for v in found.response["violations"]
-            for n in v["nodes"]
-        ] == []
+    assert axe_in_both_modes(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     sides = "all => Math.max(...all.map(one => one.getBoundingClientRect().right))"
     assert page.locator(".break select, .break label, .break svg").evaluate_all(sides) <= width
@@ -313,10 +305,6 @@ def test_the_sandbox_by_the_keyboard_on_a_phone(reader, chromium, address):
         assert page.locator(".sandbox *:visible").evaluate_all(sides) <= width
     heights = "all => Math.min(...all.map(one => one.getBoundingClientRect().height))"
     assert page.locator(".sandbox :is(button, select)").evaluate_all(heights) >= 24
-    for mode in ("light", "dark"):
-        page.emulate_media(color_scheme=mode)
-        page.wait_for_function(f"document.documentElement.dataset.theme == '{mode}'")
-        found = Axe().run(page, options={"resultTypes": ["violations"], "preload": False})
-        assert [n["html"] for v in found.response["violations"] for n in v["nodes"]] == []
+    assert axe_in_both_modes(page) == []
     assert one.wrong == []
     one.context.close()

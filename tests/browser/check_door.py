@@ -1,6 +1,7 @@
 """The door: lines that can be read, one start, routes with ticks, a table to filter."""
 
 import pytest
+from conftest import in_mode
 
 CHAPTER = "chapters/33_t5.html"
 MATRIX = "chapters/72_which_one.html"
@@ -93,8 +94,7 @@ def test_a_route_shows_how_far_one_is_and_where_to_go_on(reader):
     starts = page.locator(".way-next").evaluate_all("all => all.map(a => a.getAttribute('href'))")
     assert starts == ["chapters/10_attention.html", "chapters/11_why_position.html"]
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_function("s => document.documentElement.dataset.theme == s", arg=scheme)
+        in_mode(page, scheme)
         tick, ground = page.locator(".bd-links .has-read").first.evaluate(TICK)
         assert max(abs(a - b) for a, b in zip(tick, ground, strict=True)) > 80
     page.evaluate("localStorage.removeItem('chapters-read')")

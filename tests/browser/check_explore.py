@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import in_mode
 from playwright.sync_api import expect
 
 import pe_numpy as pe
@@ -538,8 +539,7 @@ def test_without_python_and_on_a_phone(names, plain):
         assert max(controls.evaluate_all(sides)) <= 320
         assert box.locator(hands).count() <= 2
         for mode in ("dark", "light") if SHOTS else ():
-            plain.page.emulate_media(color_scheme=mode)
-            plain.page.wait_for_function(f"document.documentElement.dataset.theme == '{mode}'")
+            in_mode(plain.page, mode)
             box.screenshot(path=f"{SHOTS}/explore-{name}-{mode}-phone.png")
     plain.page.set_viewport_size({"width": 1280, "height": 900})
 

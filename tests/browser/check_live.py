@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from conftest import axe, in_mode
 from playwright.sync_api import expect
 
 ROOT = Path(__file__).parent.parent.parent
@@ -170,11 +170,8 @@ def test_a_cell_is_edited_stopped_and_reset_by_the_keyboard(reader):
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_function(f"document.documentElement.dataset.theme == '{scheme}'")
-        options = {"resultTypes": ["violations"], "preload": False}
-        found = Axe().run(page, context=".bd-article", options=options)
-        assert [v["id"] for v in found.response["violations"]] == []
+        in_mode(page, scheme)
+        assert axe(page, ".bd-article") == []
     edit_and_run("for n in range(3):\n    print(n, span.shape)\nn / 4")
     ended(" s")
     shown = cell.locator(".cell_output")

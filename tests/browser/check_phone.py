@@ -1,6 +1,7 @@
 """A phone: figures panel by panel, edges of what scrolls, code that wraps, controls for a thumb."""
 
 import pytest
+from conftest import in_mode
 
 CHAPTER = "chapters/33_t5.html"
 PAGES = [CHAPTER, "chapters/42_rope_in_models.html", "api/pe_numpy.rotary.xpos.html", "index.html"]
@@ -115,8 +116,7 @@ def test_at_a_desk_a_figure_is_whole_and_has_the_colours_of_the_theme(reader):
         "rgb(255, 255, 255)",
     ]
     assert "rgb(204, 102, 119)" in light  # as it was drawn
-    page.emulate_media(color_scheme="dark")
-    page.wait_for_function("document.documentElement.dataset.theme == 'dark'")
+    in_mode(page, "dark")
     dark = figure.locator(".whole").evaluate(line)
     assert figure.locator(".whole").evaluate(looks) == [
         "rgb(230, 230, 230)",

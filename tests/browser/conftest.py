@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "docs" / "_build" / "html"
@@ -43,6 +44,35 @@ def chromium():
         )
         yield browser
         browser.close()
+
+
+def in_mode(page, mode):
+    """Light or dark, as the reader's system asks for it; the theme follows."""
+    page.emulate_media(color_scheme=mode)
+    page.wait_for_function("mode => document.documentElement.dataset.theme == mode", arg=mode)
+    page.evaluate(
+        "document.getAnimations().forEach(a => a instanceof CSSTransition && a.finish())"
+    )  # what turns from dark to light is neither
+
+
+def axe(page, context=None, **options):
+    """What axe finds wrong in a page, or in a part of it."""
+    options = {"resultTypes": ["violations"], "preload": False, **options}
+    found = Axe().run(page, context=context, options=options).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:200]}"
+        for one in found
+        for node in one["nodes"]
+    ]
+
+
+def axe_in_both_modes(page):
+    """What axe finds wrong in the light and in the dark."""
+    found = []
+    for mode in ("light", "dark"):
+        in_mode(page, mode)
+        found += axe(page)
+    return found
 
 
 class Reader:
