@@ -9,6 +9,10 @@
     box = asked = undefined;
   };
   article.classList.add("has-letters");
+  // Said where the chapter begins, and not on paper.
+  article.querySelector("a.notebook")?.after(
+    Object.assign(document.createElement("span"), { className: "notebook", textContent: " Touch a formula to see its letters." }),
+  );
   article.addEventListener("click", ({ target }) => {
     const formula = target.closest("math, div.formula");
     if (!formula || target.closest("a, button, summary, label, .letters") || !getSelection().isCollapsed) return;

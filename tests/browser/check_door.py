@@ -138,6 +138,7 @@ def test_a_tap_on_a_formula_shows_the_letters_of_its_chapter(reader):
     page = reader.open("chapters/40_rope_derived.html")
     page.set_viewport_size({"width": 320, "height": 800})
     box = page.locator("div.letters")
+    assert "Touch a formula to see its letters." in page.locator("article").inner_text()
     for formula in (page.locator("p > math:visible").nth(3), page.locator("div.formula").first):
         formula.click()
         assert box.count() == 1
