@@ -27,17 +27,16 @@ from pe_numpy.book.plots.style import COLOURS, READS
 STYLES = Path(__file__).parent / "_static" / "book.css"
 ENOUGH = 4.5  # to 1, as WCAG has it: letters to their ground
 Colour = tuple[int, ...]
-# The book's colours by their names in the style sheet; below, those that figures have beside them.
+# The book's colours by their names in the style sheet; below, the rest of `SERIES`, and others.
 NAMES = {c.lower(): name.replace("_", "-") for name, c in {**COLOURS, **READS}.items()}
-NAMES |= {"#0077bb": "sinusoidal", "#8a7a1e": "learned", "#b8a13a": "learned"}
-NAMES |= {"#2c7a93": "transformer-xl", "#b5495b": "t5", "#cc3311": "t5", "#6655aa": "deberta"}
-NAMES |= {"#5a8f29": "tupe", "#ee7733": "tupe"}
+NAMES |= {"#ddcc77": "yellow", "#88ccee": "cyan", "#aa4499": "purple", "#999933": "olive"}
+NAMES |= {"#44aa99": "teal", "#8a7a1e": "yellow", "#cc3311": "t5", "#5a8f29": "light-green"}
 # Pale ones: how much of which colour they are.
 TINTS = {
     "#bfe0c6": ("rope", 26),
     "#f0d5d8": ("t5", 28),
-    "#9dc3e6": ("shaw", 93),
-    "#e9e3c5": ("tupe", 26),
+    "#9dc3e6": ("cyan", 93),
+    "#e9e3c5": ("olive", 26),
     "#ebc3c9": ("t5", 39),
     "#9fc9ae": ("rope", 40),
     "#f3cdd2": ("t5", 31),
@@ -45,9 +44,9 @@ TINTS = {
     "#c5e3cc": ("rope", 23),
     "#cfe5d6": ("rope", 20),
     "#eef3ee": ("rope", 8),
-    "#fbf3d0": ("learned", 30),
+    "#fbf3d0": ("yellow", 30),
     "#f6e3e6": ("t5", 18),
-    "#dcebf7": ("shaw", 32),
+    "#dcebf7": ("cyan", 32),
     "#ebc7cc": ("t5", 37),
     "#b9b3dc": ("sinusoidal", 33),
 }

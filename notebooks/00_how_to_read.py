@@ -128,6 +128,10 @@ print("d/2 =", d // 2, " squared lengths:", squares.round(9).tolist())
 #
 # The chapters explain these names. You need none of them now.
 #
+# In the book's figures, an encoding's colour says its place: blue for the token vector, green for queries
+# and keys, red for the score and the sum. Grey means no position. Encodings of one place differ in shade,
+# line and mark. Only figures that compare variants of one encoding have other colours.
+#
 # ## Reading routes
 #
 # - **I am new** (5 hours): [00](00_how_to_read.ipynb) → [10](10_attention.ipynb) → [11](11_why_position.ipynb) → [20](20_sinusoidal.ipynb) → [40](40_rope_derived.ipynb) → [60](60_layers.ipynb) → [61](61_autodiff.ipynb) → [62](62_model.ipynb). Attention by hand, why it needs positions, waves and rotations, a Transformer that learns. Do one exercise per chapter.

@@ -233,7 +233,7 @@ assert [len(x) for (name, *_), x in control.items() if name == "MiniLM"] == [5, 
 #
 # ## Four rotations, gears of three, and a slow hand
 #
-# Here are the hands, a dot per row, around their centres. Dark dots are the first eight rows.
+# Here are the hands, a dot per row, around their centres. The joined dots are the first eight rows.
 
 # %% alt="Five planes with a dot for each of the rows 128 to 509. In the first four, the dots lie close to a circle around the centre. The fastest hand goes around in six rows. In the fifth plane the dots cover about two thirds of a circle."
 plots.rotations(hands, wavelengths, 128)

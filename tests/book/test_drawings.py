@@ -120,7 +120,7 @@ def test_the_style_sheet_has_each_colour_for_light_and_dark():
         assert contrast(in_light, PAGE[0]) < 1.7 and contrast(in_dark, PAGE[1]) < 2  # no slab
         assert all(abs(a - b) < 10 for a, b in zip(in_light, seen(pale)[0], strict=True))
     assert legible("#000000", PAGE) == "var(--fig-ink)" == themed("#000000")
-    assert "learned" in legible("#ddcc77", PAGE) and legible("#ddcc77", PAGE) != themed("#ddcc77")
+    assert "yellow" in legible("#ddcc77", PAGE) and legible("#ddcc77", PAGE) != themed("#ddcc77")
     assert contrast((255, 255, 255), (0, 0, 0)) == pytest.approx(21)
 
 

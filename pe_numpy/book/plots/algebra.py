@@ -10,19 +10,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from pe_numpy.book.plots.style import SERIES, SIGNED, WIDTH, in_style
+from pe_numpy.book.plots.style import COLOURS, SERIES, SIGNED, WIDTH, in_style
 from pe_numpy.judging.properties import Properties
 
+# The hue is that of the place; an index changes what a rotation reads.
 MOVES = {
-    "none": "#777777",
-    "add": "#332288",
-    "multiply": "#6655AA",
-    "expand": "#2C7A93",
-    "bias": "#882255",
-    "turn": "#117733",
+    "none": COLOURS["none"],
+    "add": COLOURS["sinusoidal"],
+    "multiply": COLOURS["learned"],
+    "expand": COLOURS["deberta"],
+    "bias": COLOURS["alibi"],
+    "turn": COLOURS["rope"],
     "turn after a nonlinearity": "#5A8F29",
     "index": "#8A7A1E",
-    "path": "#B5495B",
+    "path": COLOURS["tupe"],
     "other": "#444444",
 }
 COLUMNS = {

@@ -11,10 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.textpath import TextPath
 
 from pe_numpy.book.census import Row
-from pe_numpy.book.plots.style import COLOURS, WIDTH, in_style
+from pe_numpy.book.plots.style import HUES, WIDTH, in_style
 
 PLACES = {1: "token vector", 3: "score", 2: "rotation", 0: ""}
-INK = {place: COLOURS[name] for place, name in enumerate(("none", "sinusoidal", "rope", "t5"))}
 # The lines of the timeline: encodings by family, from top to bottom.
 LINES = {
     "sinusoids": ("sinusoidal", "sinusoidal_2d"),
@@ -82,7 +81,7 @@ def _shares(ax: Axes, rows: Sequence[Row]) -> None:
     bottom = np.zeros(len(years))
     for place, count in counts.items():
         share = 100 * count / np.maximum(n, 1)
-        ax.bar(years + 0.5, share, 0.8, bottom, color=INK[place])
+        ax.bar(years + 0.5, share, 0.8, bottom, color=HUES[place])
         for year, low, part, number in zip(years, bottom, share, count, strict=True):
             if number:
                 ax.text(year + 0.5, low + part / 2, str(number), color="white", fontsize=SMALL,
@@ -121,16 +120,16 @@ def census_timeline(rows: Sequence[Row]) -> Figure:
         for row, lane, left in placed:
             at = y + 0.75 + lane
             marker, full, _ = DOTS[row.kind]
-            face = INK[place] if full else "white"
-            ax.plot(row.month, at, marker, ms=4.5 if full else 4, color=INK[place], mfc=face,
+            face = HUES[place] if full else "white"
+            ax.plot(row.month, at, marker, ms=4.5 if full else 4, color=HUES[place], mfc=face,
                     zorder=3)  # fmt: skip
             ax.text(row.month + (-0.07 if left else 0.07) / inch, at, _name(row), fontsize=SMALL,
                     ha="right" if left else "left", va="center_baseline")  # fmt: skip
         y += heights[title]
         ax.axhline(y, color="white", lw=1.5, zorder=1)
     for place, edges in band.items():
-        ax.axhspan(min(edges), max(edges), color=INK[place], alpha=0.1, lw=0, zorder=0)
-        ax.text(FIRST + 0.1, max(edges) - 0.75, PLACES[place], color=INK[place], weight="bold",
+        ax.axhspan(min(edges), max(edges), color=HUES[place], alpha=0.1, lw=0, zorder=0)
+        ax.text(FIRST + 0.1, max(edges) - 0.75, PLACES[place], color=HUES[place], weight="bold",
                 va="center_baseline")  # fmt: skip
     for year in range(FIRST, LAST):
         ax.axvline(year, color="white", lw=1, zorder=1)

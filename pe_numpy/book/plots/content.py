@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pe_numpy.book.plots.style import COLOURS, MAGNITUDE, WIDTH, in_style
+from pe_numpy.book.plots.style import COLOURS, MAGNITUDE, SCORE, WIDTH, in_style
 
-_FOX, _COPE = "#EE7733", "#0077BB"
+_FOX, _COPE = SCORE[0], SCORE[2]
 
 
 def _words_below(axes: Axes, words: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from pe_numpy.book.plots.style import COLOURS, SERIES, WIDTH, in_style
+from pe_numpy.book.plots.style import SERIES, WIDTH, in_style, look
 from pe_numpy.judging.cache import CacheProperties
 
 FRESH, KEPT = "#CC6677", "#9DC3E6"
@@ -111,7 +111,7 @@ def position_mistakes(
     """Draw how far the logits of each token are off, for encodings whose offset was forgotten."""
     fig, ax = plt.subplots(figsize=(WIDTH, 2.6))
     for (name, values), key in zip(errors.items(), colours, strict=True):
-        ax.plot(places, values, "o-", ms=3.5, color=COLOURS[key], label=name)
+        ax.plot(places, values, label=name, **look(key, ms=5))
     ax.set(xlabel="position of the token", ylabel="largest error of a logit", ylim=(-0.03, None))
     ax.set_xticks(places)
     ax.legend(fontsize=8, ncols=2)

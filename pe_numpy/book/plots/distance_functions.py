@@ -9,23 +9,23 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from pe_numpy.book.plots.style import COLOURS, SERIES, WIDTH, heat, in_style
-
-_STYLES = {"ALiBi": COLOURS["alibi"], "Sandwich": COLOURS["sinusoidal"]}
+from pe_numpy.book.plots.style import COLOURS, SCORE, SERIES, WIDTH, heat, in_style
 
 
 @in_style
 def distance_shapes(d: np.ndarray, biases: dict[str, np.ndarray], meeting: int) -> Figure:
     """Draw biases (N,) over the distances (N,), and the factors that they are on a weight."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.9))
-    others = iter(("#117733", "#CC6677", "#88CCEE"))
+    others = iter(((SCORE[3], "--"), (SCORE[2], "-."), (SCORE[1], ":"), (SCORE[0], "-")))
     for name, exact in biases.items():
         bias = exact.round(6)  # the last bits differ between processors
-        colour = _STYLES.get(name) or next(others)
+        colour, line = (COLOURS["alibi"], "-") if name == "ALiBi" else next(others)
         near = d <= 2 * meeting
-        thin = {"lw": 0.8, "zorder": 1} if name == "Sandwich" else {"zorder": 2}
-        left.plot(d[near], bias[near], color=colour, **thin)
-        right.plot(d[1:], np.exp(bias[1:]), color=colour, label=name, **thin)
+        pen: dict[str, Any] = {"color": colour, "ls": line, "zorder": 2}
+        if name == "Sandwich":  # its waves are narrow
+            pen |= {"lw": 0.8, "zorder": 1}
+        left.plot(d[near], bias[near], **pen)
+        right.plot(d[1:], np.exp(bias[1:]), label=name, **pen)
     left.axvline(meeting, color="#BBBBBB", lw=1, zorder=0)
     left.set(xlabel="distance $|i-j|$", ylabel="bias $b$", ylim=(-9, 0.3))
     right.set(xscale="log", yscale="log", ylim=(1e-7, 1.5), xlabel="distance, log axis")
@@ -54,9 +54,9 @@ def distance_sandwich(d: np.ndarray, bias: np.ndarray, line: np.ndarray, rise: i
     """Draw Sandwich's bias (N,) over the distances (N,) beside a line in their logarithm."""
     figure, axes = plt.subplots(figsize=(WIDTH, 2.4))
     bias, line = bias.round(6), line.round(6)  # the last bits differ between processors
-    axes.plot(d, bias, color=COLOURS["sinusoidal"], label="Sandwich, $h = H$")
+    axes.plot(d, bias, color=SCORE[1], label="Sandwich, $h = H$")
     axes.plot(d, line, color=COLOURS["none"], lw=1, ls="--", label="a line in the logarithm")
-    axes.plot(d[d == rise], bias[d == rise], "o", color=SERIES[1], ms=5)
+    axes.plot(d[d == rise], bias[d == rise], "o", color="black", ms=5)
     axes.annotate(
         f"first rise, after {rise}",
         (rise, bias[d == rise][0]),
@@ -74,8 +74,8 @@ def distance_sides(d: np.ndarray, biases: dict[str, np.ndarray]) -> Figure:
     figure, axes = plt.subplots(figsize=(WIDTH, 2.1))
     pens: tuple[dict[str, Any], ...] = (
         {"color": COLOURS["alibi"], "lw": 6, "alpha": 0.3},
-        {"color": SERIES[2], "marker": "s", "ms": 4},
-        {"color": SERIES[1], "marker": "^", "ms": 4, "ls": "--"},
+        {"color": SCORE[4], "marker": "s", "ms": 4},
+        {"color": SCORE[1], "marker": "^", "ms": 4, "ls": "--"},
     )
     for (name, bias), pen in zip(biases.items(), pens, strict=True):
         axes.plot(-d, bias, label=name, **pen)

@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pe_numpy.book.plots.style import COLOURS, READS, WIDTH, in_style
+from pe_numpy.book.plots.style import COLOURS, HUES, READS, WIDTH, in_style
 
 # At each place the schemes that act there: name, key of COLOURS.
 SCHEMES = (
-    (("sinusoidal", "sinusoidal"), ("learned", "learned"), ("recurrent, complex", "none")),
+    (("sinusoidal", "sinusoidal"), ("learned", "learned"), ("recurrent, complex", "learned")),
     (("RoPE", "rope"),),
     (
         ("Shaw", "shaw"),
@@ -106,7 +106,7 @@ def attention_shapes(H: int, L: int, S: int, K: int) -> Figure:
     arrays = (
         ("queries $q$", "L", L, "K", K, 0, 3.5, READS["q"]),
         ("keys, transposed $k^T$", "K", K, "S", S, 12, 2, READS["k"]),
-        ("scores", "L", L, "S", S, 23, 3.5, COLOURS["t5"]),
+        ("scores", "L", L, "S", S, 23, 3.5, HUES[3]),
         ("weights", "L", L, "S", S, 0, 15, READS["weights"]),
         ("values $v$", "S", S, "K", K, 11, 14, READS["v"]),
         ("output", "L", L, "K", K, 23, 15, READS["v"]),

@@ -73,7 +73,7 @@ def longer_tables(
     for y, name in enumerate(reversed(at_once)):
         for shift, values, colour, label in (
             (0.17, at_once[name], COLOURS["none"], "at once"),
-            (-0.17, later[name], "#B8A13A", "after 20 steps"),
+            (-0.17, later[name], COLOURS["learned"], "after 20 steps"),
         ):
             axes.axhline(y + shift, color="#E8E8E8", lw=0.8, zorder=0)
             axes.plot(

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from pe_numpy.book.plots.style import COLOURS, SERIES, WIDTH, heat, in_style
+from pe_numpy.book.plots.style import COLOURS, SERIES, WIDTH, heat, in_style, look
 
 WORD, PASSAGE = SERIES[0], SERIES[1]
 
@@ -36,10 +36,10 @@ def cosines_in_waves(square: dict[str, np.ndarray], first: int, count: int, last
     left.set(xlabel="row", ylabel="row", title=f"{name}, cosine of two rows", aspect="equal")
     left.tick_params(length=0)
     figure.colorbar(image, ax=left, shrink=0.75, pad=0.02)
-    styles = ((COLOURS["learned"], ".-"), (COLOURS["sinusoidal"], "--"))
-    for (name, data), (colour, line) in zip(square.items(), styles, strict=True):
+    pens = look("learned", ls="-", ms=3), look("sinusoidal", markevery=6)
+    for (name, data), pen in zip(square.items(), pens, strict=True):
         mean = [np.diagonal(data, d).mean() for d in range(last + 1)]
-        right.plot(mean, line, color=colour, label=name)
+        right.plot(mean, label=name, **pen)
     right.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
     right.set(xlabel="distance between the rows", ylabel="mean cosine", ylim=(-0.1, 1.05))
     right.set_xticks(range(0, last + 1, 6))
@@ -55,7 +55,7 @@ def rotations(hands: np.ndarray, wavelengths: Sequence[float], first: int) -> Fi
         z = z * np.abs(z[0]) / z[0]  # where an eigenvector begins is arbitrary: on the right
         z = np.round(z / np.abs(z).mean(), 2)
         axes.plot(z.real, z.imag, ".", ms=1.5, color=COLOURS["learned"])
-        axes.plot(z[:8].real, z[:8].imag, ".-", ms=5, lw=0.8, color=COLOURS["sinusoidal"])
+        axes.plot(z[:8].real, z[:8].imag, ".-", ms=5, lw=0.8, color="black")
         axes.plot(0, 0, "+", color="#999999")
         axes.set(title=f"wavelength {wavelength:.0f}", aspect="equal")
         axes.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), xticks=(), yticks=())
@@ -82,7 +82,7 @@ def row_norms(norms: np.ndarray, named: Sequence[int], start: float) -> Figure:
     """Draw the norm of each row, name some; a line marks the norm that a row begins with."""
     figure, axes = plt.subplots(figsize=(WIDTH, 2.1))
     axes.vlines(np.arange(len(norms)), 0, norms, color=COLOURS["learned"], lw=1)
-    axes.plot(named, norms[list(named)], "o", ms=4, color=COLOURS["sinusoidal"])
+    axes.plot(named, norms[list(named)], "o", ms=4, color="black")
     for n, label in {n: f"row {n}" for n in named[:-2]}.items():
         axes.text(n + 7, norms[n], label, fontsize=8, va="center")
     ends = f"rows {named[-2]} and {named[-1]}"

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pe_numpy.book.plots.style import COLOURS, RELATIVE, SERIES, WIDTH, in_style
+from pe_numpy.book.plots.style import COLOURS, RELATIVE, SERIES, WIDTH, in_style, look
 
 NAMES = {
     "none": "none",
@@ -130,7 +130,7 @@ def loss_at_budgets(
     for (task, budget), curves in losses.items():
         ax = axes[tasks.index(task), budgets.index(budget)]
         for name, values in curves.items():
-            ax.plot(lengths, values, color=COLOURS[name])
+            ax.plot(lengths, values, **look(name))
         if task in floors:
             ax.axhline(floors[task], color="black", lw=1, ls=":")
         if budget == budgets[-1]:
@@ -227,9 +227,10 @@ def loss_against_needles(points: Mapping[str, Sequence[tuple[float, float]]]) ->
     """
     fig, ax = plt.subplots(figsize=(WIDTH, 4.4))
     for name, (start, end) in points.items():
-        colour = COLOURS[MODELS[name][0]]
-        ax.plot(*start, "o", color=colour, ms=4, mfc="white")
-        ax.plot(*end, "o", color=colour, ms=7)
+        pen = look(MODELS[name][0], mew=1)
+        colour = pen["color"]
+        ax.plot(*start, **{**pen, "mfc": "white"})
+        ax.plot(*end, **{**pen, "ms": 7})
         arrow = {"arrowstyle": "->", "color": colour, "lw": 1, "shrinkB": 4}
         ax.annotate("", end, start, arrowprops=arrow)
         place = PLACES_OF_NAMES.get(name, (7, 3))

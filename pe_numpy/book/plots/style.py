@@ -1,8 +1,11 @@
 """What all figures share: one width, 9 point type, the colours, and the maps with their labels.
 
-The best-known encodings keep their colours throughout the book. A diverging map centred on zero
-shows signed values, a sequential one magnitudes. All colours are told apart by colour-blind readers
-(Paul Tol's muted palette).
+An encoding's hue says where position enters: blue is added to the token vector, green rotates
+queries and keys, red acts in the score, and grey is no position. Encodings of one place differ in
+shade, line and mark, so one can tell them apart without the colours, too. Other curves, and
+variants of one encoding beside each other, have the colours of `SERIES` (Paul Tol's muted palette).
+
+A diverging map centred on zero shows signed values, a sequential one magnitudes.
 """
 
 from __future__ import annotations
@@ -23,19 +26,25 @@ WIDTH = 7.0  # inches, of every figure
 SIGNED = "RdBu_r"  # blue negative, white zero, red positive
 MAGNITUDE = "viridis"
 
-# One colour for each encoding, the same in every chapter.
-COLOURS = {
-    "none": "#777777",
-    "sinusoidal": "#332288",
-    "learned": "#DDCC77",
-    "shaw": "#88CCEE",
-    "transformer_xl": "#44AA99",
-    "t5": "#CC6677",
-    "tupe": "#999933",
-    "deberta": "#AA4499",
-    "alibi": "#882255",
-    "rope": "#117733",
+# Colour, line and mark of each encoding, the same in every chapter: a hue for each place.
+LOOKS = {
+    "none": ("#777777", "-", "p"),
+    # place 1, the token vector
+    "sinusoidal": ("#332288", "-", "o"),
+    "learned": ("#6660C3", "--", "s"),
+    # place 3, the score
+    "shaw": ("#EF9099", "-", "o"),
+    "transformer_xl": ("#E07988", "--", "s"),
+    "t5": ("#CC6677", "-", "^"),
+    "tupe": ("#B94867", "-.", "v"),
+    "deberta": ("#A1335E", "--", "d"),
+    "alibi": ("#882255", "-", "X"),
+    # place 2, queries and keys
+    "rope": ("#117733", "-", "D"),
 }
+COLOURS = {name: colour for name, (colour, _, _) in LOOKS.items()}
+# The hue of each place, where no single encoding is meant; 0 is no position.
+HUES = {0: COLOURS["none"], 1: COLOURS["sinusoidal"], 2: COLOURS["rope"], 3: COLOURS["t5"]}
 # One colour each for what attention reads and makes: Okabe and Ito's, which are not above.
 READS = {"q": "#0072B2", "k": "#D55E00", "v": "#009E73", "weights": "#E69F00"}
 # The relative schemes, as figures write their names.
@@ -43,6 +52,7 @@ RELATIVE = {
     name: SCHEMES[name].label
     for name in ("shaw", "transformer_xl", "t5", "tupe", "deberta", "alibi")
 }
+SCORE = tuple(COLOURS[name] for name in RELATIVE)  # from light to dark, for others in the score
 # For curves that are not encodings: components, positions, pairs.
 SERIES = ("#332288", "#CC6677", "#117733", "#DDCC77", "#88CCEE", "#AA4499", "#999933", "#44AA99")
 
@@ -72,6 +82,12 @@ def in_style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
         return figure
 
     return styled
+
+
+def look(name: str, **more: Any) -> dict[str, Any]:
+    """How Matplotlib draws an encoding's line: its colour, line and mark, and `more` settings."""
+    colour, line, mark = LOOKS[name]
+    return {"color": colour, "ls": line, "marker": mark, "ms": 4, "mew": 0, **more}
 
 
 def heat(axes: Axes, data: np.ndarray, limit: float | None = None, signed: bool = True) -> Any:

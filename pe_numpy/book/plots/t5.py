@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from pe_numpy.book.plots.style import COLOURS, SIGNED, WIDTH, in_style
+from pe_numpy.book.plots.style import COLOURS, SIGNED, WIDTH, in_style, look
 
 _GREY = "#777777"
 
@@ -123,7 +123,7 @@ def far_share(lengths: np.ndarray, share: dict[str, np.ndarray]) -> Figure:
     figure, ax = plt.subplots(figsize=(WIDTH, 2.4))
     names = {"t5": "T5, the table nearest to the line", "alibi": "ALiBi, the line $-n/32$"}
     for key, values in share.items():
-        ax.plot(lengths, values, color=COLOURS[key], label=names[key])
+        ax.plot(lengths, values, label=names[key], **look(key, markevery=0.1, ms=5))
     ax.set(xscale="log", ylim=(-0.03, 1.03), xlabel="tokens in the text $L$")
     ax.set_ylabel("weight on keys at\n113 and beyond")
     ax.set_xticks([128, 512, 2048, 8192, 32768, 131072])
