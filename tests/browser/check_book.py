@@ -38,25 +38,34 @@ WIDE = """() => {
     .slice(0, 5).map(e => e.outerHTML.slice(0, 120));
 }"""
 
-# Tokens of one kind on one ground have one style, and all formulas have: axe needs one of each.
-# Of a figure it reads the name.
+# Of a figure axe reads the name.
+NAMES = "for (const one of document.querySelectorAll('.drawn svg, .clips')) one.replaceChildren()"
+# For contrast axe needs one of each look: what looks as something before it, and all in it, goes.
 ONE_OF_EACH = """() => {
   const seen = new Set();
-  const again = [...document.querySelectorAll(".highlight span[class]")].filter((span) => {
-    const kind = span.className + getComputedStyle(span.closest(".highlight")).backgroundColor;
-    return seen.has(kind) || !seen.add(kind);
-  });
-  for (const one of [...again, ...[...document.querySelectorAll("math")].slice(1)]) {
-    one.replaceWith(one.matches("math") ? "f" : one.textContent); // no wider than it was
-  }
-  for (const drawing of document.querySelectorAll(".drawn svg, .clips")) drawing.replaceChildren();
+  const again = [];
+  const known = (one, above) => {
+    const { color, backgroundColor } = getComputedStyle(one);
+    const look = [above, one.localName, one.getAttribute("class"), color, backgroundColor].join();
+    const before = seen.has(look);
+    seen.add(look);
+    const inside = [...one.children];
+    const same = inside.filter((child) => known(child, one.closest("math") ? "math" : look));
+    if (before && same.length === inside.length) return true;
+    again.push(...same);
+    return false;
+  };
+  known(document.querySelector("main"), "");
+  for (const one of again) one.remove();
 }"""
 # A window says that it was resized when its next picture is drawn.
 TWO_FRAMES = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
 
 
-ALL = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
-LOOKS = {"type": "rule", "values": ["color-contrast", "scrollable-region-focusable"]}
+ALL = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
+    "rules": {"color-contrast": {"enabled": False}},
+}
 
 
 def headings(page):
@@ -86,15 +95,18 @@ def test_a_page_is_whole_readable_and_open_to_all(name, reader):
     wrong += [f"too wide: {html}" for html in page.evaluate(WIDE)]
     if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
         wrong.append("a phone must scroll sideways")
+    assert wrong + reader.wrong == []
     if name in ALIKE:
-        assert wrong + reader.wrong == []
         return
+    page.evaluate(NAMES)
+    wrong += axe(page, **ALL)
     page.evaluate(ONE_OF_EACH)
-    wrong += [f"dark, on a phone: {line}" for line in axe(page, runOnly=LOOKS)]
+    wrong += [f"in the dark: {line}" for line in axe(page, runOnly=["color-contrast"])]
     page.set_viewport_size({"width": 1280, "height": 900})
     in_mode(page, "light")
-    wrong += axe(page, runOnly=ALL)
-    assert wrong + reader.wrong == []
+    wrong += axe(page, runOnly=["color-contrast"])
+    page.goto("about:blank")  # the page's scripts would miss what is gone
+    assert wrong == []
 
 
 def test_search_finds_bucket(reader):
