@@ -128,9 +128,9 @@ print("d/2 =", d // 2, " squared lengths:", squares.round(9).tolist())
 #
 # The chapters explain these names. You need none of them now.
 #
-# Where a figure compares encodings, the colour says the place: blue for the token vector, green for queries
-# and keys, red for the score and the sum, grey for no position. Encodings of one place differ in shade, line
-# and mark. Variants of one encoding have other colours.
+# Where a figure compares encodings, the colour says the place. Blue is the token vector, green queries and
+# keys, red the score and the sum. Grey means no position. Encodings of one place differ in shade, line and
+# mark. Variants of one encoding have other colours.
 #
 # ## Reading routes
 #
