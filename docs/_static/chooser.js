@@ -33,7 +33,8 @@
     history.replaceState(null, "", `#${state}`);
     show();
   };
-  const questions = columns.map((head, n) => make("label", {}, selects[n], head.dataset.asks));
+  const questions = columns.map((head, n) => make("label", {}, selects[n], make("span", {}, make("b", { textContent: head.textContent }), ` ${head.dataset.asks}`)));
+  box.previousElementSibling.classList.add("on-paper"); // the same questions
   const form = make("fieldset", {}, make("legend", { textContent: "Which schemes give the answers that you need?" }), ...questions);
   box.prepend(form, make("div", {}, status, all));
   form.addEventListener("change", change);

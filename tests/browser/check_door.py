@@ -105,6 +105,11 @@ def test_the_schemes_of_chapter_72_are_filtered_by_their_answers(reader):
     box = page.locator(".matrix")
     rows, said = box.locator("tbody tr:visible"), box.get_by_role("status")
     assert rows.count() == 15 and said.inner_text() == "15 of 15 schemes"
+    assert (
+        page.get_by_text("Does the content of the key decide it?").locator("visible=true").count()
+        == 1
+    )
+    assert box.locator("label b").all_inner_texts() == box.locator("thead th").all_inner_texts()[1:]
     asked = box.get_by_label("Do weights depend only on distance?")
     asked.focus()
     page.keyboard.press("y")  # as at any list
@@ -131,6 +136,7 @@ def test_without_scripts_the_table_is_whole(chromium, address):
     page.goto(address + MATRIX)
     assert page.locator(".matrix tbody tr:visible").count() == 15
     assert not page.locator(".matrix select").count()
+    assert page.get_by_text("Does the content of the key decide it?").is_visible()
     context.close()
 
 
