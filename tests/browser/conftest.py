@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "docs" / "_build" / "html"
@@ -57,6 +56,8 @@ def in_mode(page, mode):
 
 def axe(page, context=None, **options):
     """What axe finds wrong in a page, or in a part of it."""
+    from axe_playwright_python.sync_playwright import Axe
+
     options = {"resultTypes": ["violations"], "preload": False, **options}
     found = Axe().run(page, context=context, options=options).response["violations"]
     return [
