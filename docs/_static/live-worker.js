@@ -1,10 +1,22 @@
 // Python of a live page, apart from the page, which stays quick: see `live.js`.
-const files = {}; // by name, as gzip in base64
-const bytes = async (name) => {
-  const packed = await fetch0(`data:application/gzip;base64,${files[name]}`);
-  delete files[name];
-  return new Response(packed.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+
+// Files by name, as gzip in base64: each is unpacked as soon as it comes, beside what else happens.
+const files = {};
+const unpacked = async (text) => {
+  const packed = Uint8Array.fromBase64 // not yet in all browsers
+    ? new Blob([Uint8Array.fromBase64(text)]).stream()
+    : (await fetch0(`data:application/gzip;base64,${text}`)).body;
+  return new Response(packed.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 };
+const take = (given) => {
+  for (const [name, text] of Object.entries(given)) files[name] = unpacked(text);
+};
+const bytes = async (name) => {
+  const data = await files[name];
+  delete files[name];
+  return data;
+};
+
 // Pyodide fetches its parts by name: they are here already.
 const fetch0 = self.fetch.bind(self);
 self.fetch = async (url) => {
@@ -29,7 +41,7 @@ const unpack = async () => {
 const tasks = {
   // Start Python with the files that are given.
   async start({ given }) {
-    Object.assign(files, given);
+    take(given);
     const { loadPyodide } = await script("pyodide.mjs");
     python = await loadPyodide({
       indexURL: "file:///", // a name alone: nothing is fetched from it
@@ -48,7 +60,7 @@ cells.fresh()`);
   },
   // Add matplotlib.
   async draw({ given }) {
-    Object.assign(files, given);
+    take(given);
     await unpack();
     cells.with_figures();
   },
