@@ -88,7 +88,7 @@ lab: .venv/lab  ## open JupyterLab on the notebooks
 test: .venv/ok  ## set up and pass every test, of the code and of the book
 	@$(BIN)/python -m pytest -q -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120
 
-test-book: .venv/browser book  ## open the pages of the web book in a headless Chromium
+test-book: .venv/browser book  ## open every page of the web book in a headless Chromium
 	@command -v chromium >/dev/null || { \
 	  echo "make: this test needs Chromium; on Debian: apt install chromium" >&2; exit 1; }
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -c tests/browser/pytest.ini tests/browser

@@ -129,8 +129,8 @@ print("d/2 =", d // 2, " squared lengths:", squares.round(9).tolist())
 # The chapters explain these names. You need none of them now.
 #
 # Where a figure compares encodings, the colour says the place. Blue is the token vector, green queries and
-# keys, red the score and the sum. Grey means no position. Encodings of one place differ in shade, line and
-# mark. Variants of one encoding have other colours.
+# keys, red the score and the sum. Grey means no position. Encodings of one place differ in shade, their
+# curves in line or mark. Variants of one encoding have other colours.
 #
 # ## Reading routes
 #

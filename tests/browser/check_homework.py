@@ -136,7 +136,7 @@ def test_it_fits_a_phone_and_is_open_to_all(fresh):
     assert hints.locator("details").count() == 4
     size = "o => parseFloat(getComputedStyle(o).fontSize)"
     assert page.get_by_label("Code of 31_shaw.py").evaluate(size) >= 16
-    assert axe_in_both_modes(page, DESK) == []
+    assert axe_in_both_modes(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     parts = page.locator(".homework :is(button, textarea, summary, h2)")
     assert (

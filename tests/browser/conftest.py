@@ -67,12 +67,12 @@ def axe(page, context=None, **options):
     ]
 
 
-def axe_in_both_modes(page, context=None):
+def axe_in_both_modes(page):
     """What axe finds wrong in the light and in the dark."""
     found = []
     for mode in ("light", "dark"):
         in_mode(page, mode)
-        found += axe(page, context)
+        found += axe(page)
     return found
 
 

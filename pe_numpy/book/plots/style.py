@@ -2,8 +2,9 @@
 
 An encoding's hue says where position enters: blue is added to the token vector, green rotates
 queries and keys, red acts in the score, and grey is no position. Encodings of one place differ in
-shade, line and mark, so one can tell them apart without the colours, too. Other curves, and
-variants of one encoding beside each other, have the colours of `SERIES` (Paul Tol's muted palette).
+shade, their curves in line or mark, so one can tell them apart without the colours, too. Other
+curves, and variants of one encoding beside each other, have the colours of `SERIES` (Paul Tol's
+muted palette).
 
 A diverging map centred on zero shows signed values, a sequential one magnitudes.
 """
