@@ -1,15 +1,20 @@
+// What is measured again whenever the text changes its size (a window, a sidebar that slides, what is
+// opened or printed), or a script says that what is in it has changed.
+const peSized = (measure) => {
+  const text = document.querySelector(".bd-article");
+  if (text) new ResizeObserver(measure).observe(text);
+  addEventListener("resize", measure);
+};
+
+// Whatever is wider than the screen scrolls by itself; let the keyboard reach it.
 (() => {
-  // Whatever is wider than the screen scrolls by itself; let the keyboard reach it.
   const wide = ".formula, .bd-article table, .bd-article pre, .cell_output, .drawn";
-  const mark = () => {
+  peSized(() => {
     for (const e of document.querySelectorAll(wide)) {
       if (e.scrollWidth > e.clientWidth + !e.matches(".drawn")) e.tabIndex = 0; // words may be a pixel wide of it
       else e.removeAttribute("tabindex");
     }
-  };
-  addEventListener("resize", mark);
-  document.addEventListener("toggle", mark, true); // an opened solution
-  addEventListener("load", mark);
+  });
 })();
 
 // A formula that is copied is the TeX that it was written as.
@@ -123,8 +128,7 @@ window.peTask = ({ button, label, say, doing, late, seconds, begin, work }) => {
     code.append(box);
     tools.push([code.querySelector("pre"), wrap]);
   }
-  for (const event of ["load", "resize"]) addEventListener(event, offer);
-  document.addEventListener("toggle", offer, true);
+  peSized(offer);
 })();
 
 // The contents of a page mark the section in view, and keep it in sight. (The theme's own marks miss

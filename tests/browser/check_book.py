@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import axe, in_mode
+from conftest import axe, in_mode, resize, unfold
 
 ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "docs" / "_build" / "html"
@@ -58,9 +58,6 @@ ONE_OF_EACH = """() => {
   known(document.querySelector("main"), "");
   for (const one of again) one.remove();
 }"""
-# A window says that it was resized when its next picture is drawn.
-TWO_FRAMES = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
-
 
 ALL = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
@@ -86,11 +83,10 @@ def test_a_page_is_whole_readable_and_open_to_all(name, reader):
     page = reader.open(name)
     wrong = [*page.evaluate(BROKEN), *headings(page)]
     shoot(page, name, "light")
-    page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
+    unfold(page)
     in_mode(page, "dark")
     shoot(page, name, "dark")
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.evaluate(TWO_FRAMES)
+    resize(page, 390, 844)
     shoot(page, name, "phone")
     wrong += [f"too wide: {html}" for html in page.evaluate(WIDE)]
     if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
@@ -100,14 +96,13 @@ def test_a_page_is_whole_readable_and_open_to_all(name, reader):
         return
     page.evaluate(NAMES)
     wrong += [f"on a phone: {line}" for line in axe(page, runOnly=["scrollable-region-focusable"])]
-    page.set_viewport_size({"width": 1280, "height": 900})
-    page.evaluate(TWO_FRAMES)
+    resize(page, 1280)
     wrong += axe(page, **ALL)
     assert wrong + reader.wrong == []
     page.evaluate(ONE_OF_EACH)
-    page.set_viewport_size({"width": 390, "height": 844})
+    resize(page, 390, 844)
     wrong += [f"dark, on a phone: {line}" for line in axe(page, runOnly=["color-contrast"])]
-    page.set_viewport_size({"width": 1280, "height": 900})
+    resize(page, 1280)
     in_mode(page, "light")
     wrong += axe(page, runOnly=["color-contrast"])
     page.goto("about:blank")  # the page's scripts would miss what is gone
@@ -152,7 +147,7 @@ SLIDERS = [n for n in PAGES if 'class="slider"' in (SITE / n).read_text(encoding
 @pytest.mark.parametrize("name", SLIDERS)
 def test_keys_move_the_curves_of_every_slider(name, reader):
     page = reader.open(name)
-    page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
+    unfold(page)
     figures = page.locator("figure.slider")
     for n in range(figures.count()):
         figure = figures.nth(n)

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import axe_in_both_modes
+from conftest import axe_in_both_modes, resize
 from playwright.sync_api import expect
 
 from pe_numpy.book.own_words import continued
@@ -126,7 +126,7 @@ def test_words_come_one_by_one_where_motion_is_welcome(reader):
 @pytest.mark.parametrize("width", [320, 390])
 def test_it_fits_a_phone_and_is_open_to_all(width, calm):
     page = calm.open("break.html#sentence=1&mistake=written")
-    page.set_viewport_size({"width": width, "height": 800})
+    resize(page, width, 800)
     page.evaluate("document.querySelector('.break-all').open = true")
     assert axe_in_both_modes(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -299,7 +299,7 @@ def test_the_sandbox_by_the_keyboard_on_a_phone(reader, chromium, address):
     for path in page.locator(".sandbox dd a").evaluate_all("all => all.map(o => o.pathname)"):
         assert (SITE / path.lstrip("/")).exists()
     for width in (320, 390):
-        page.set_viewport_size({"width": width, "height": 800})
+        resize(page, width, 800)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         sides = "all => Math.max(...all.map(one => one.getBoundingClientRect().right))"
         assert page.locator(".sandbox *:visible").evaluate_all(sides) <= width

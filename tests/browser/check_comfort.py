@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import axe
+from conftest import axe, resize
 
 SITE = Path(__file__).parent.parent.parent / "docs" / "_build" / "html"
 CHAPTER = "chapters/33_t5.html"
@@ -126,7 +126,7 @@ def test_a_source_unfolds_by_the_keyboard(reader):
 @pytest.mark.parametrize("width", [390, 1100, 1440])
 def test_the_front_page_fits_and_its_doors_open(width, reader):
     page = reader.open("index.html")
-    page.set_viewport_size({"width": width, "height": 900})
+    resize(page, width)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for door, place in (
         ("I am new", "00_how_to_read.html"),

@@ -1,7 +1,7 @@
 """The door: lines that can be read, one start, routes with ticks, a table to filter."""
 
 import pytest
-from conftest import in_mode
+from conftest import in_mode, resize, unfold
 
 CHAPTER = "chapters/33_t5.html"
 MATRIX = "chapters/72_which_one.html"
@@ -37,8 +37,8 @@ TICK = """e => [getComputedStyle(e, "::after").color,
 @pytest.mark.parametrize(("width", "least"), [(1280, 12.5), (1440, 14)])
 def test_a_line_of_text_has_some_68_letters_and_one_of_code_has_100(width, least, reader):
     page = reader.open(CHAPTER)
-    page.set_viewport_size({"width": width, "height": 900})
-    page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
+    resize(page, width)
+    unfold(page)
     lines = page.evaluate(LINES)
     assert len(lines) > 50 and 60 < sum(lines) / len(lines) < 74 and max(lines) < 84
     text = page.locator(".bd-article section > p").first
@@ -142,7 +142,7 @@ def test_without_scripts_the_table_is_whole(chromium, address):
 
 def test_a_tap_on_a_formula_shows_the_letters_of_its_chapter(reader):
     page = reader.open("chapters/40_rope_derived.html")
-    page.set_viewport_size({"width": 320, "height": 800})
+    resize(page, 320, 800)
     box = page.locator("div.letters")
     assert "Touch a formula to see its letters." in page.locator("article").inner_text()
     for formula in (page.locator("p > math:visible").nth(3), page.locator("div.formula").first):

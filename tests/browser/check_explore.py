@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import in_mode
+from conftest import in_mode, resize
 from playwright.sync_api import expect
 
 import pe_numpy as pe
@@ -532,7 +532,7 @@ def test_without_python_and_on_a_phone(names, plain):
             assert figure.box.inner_text() != before
     sides = "all => all.map(e => e.getBoundingClientRect().right)"
     hands = ".explore-controls > div:has([data-name], [data-slides])"
-    plain.page.set_viewport_size({"width": 320, "height": 900})
+    resize(plain.page, 320)
     for name in names:
         box = plain.page.locator(f"figure#{name}")
         controls = box.locator("input:visible, select, textarea, button:visible, svg")
@@ -541,7 +541,7 @@ def test_without_python_and_on_a_phone(names, plain):
         for mode in ("dark", "light") if SHOTS else ():
             in_mode(plain.page, mode)
             box.screenshot(path=f"{SHOTS}/explore-{name}-{mode}-phone.png")
-    plain.page.set_viewport_size({"width": 1280, "height": 900})
+    resize(plain.page, 1280)
 
 
 def test_figures_stand_without_scripts(chromium, address):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import axe, in_mode
+from conftest import axe, in_mode, resize, unfold
 from playwright.sync_api import expect
 
 ROOT = Path(__file__).parent.parent.parent
@@ -43,7 +43,7 @@ def drawn(cell):
 
 def run(page, n):
     """Run a cell with those above it, and wait until it has ended; return what it says then."""
-    page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
+    unfold(page)
     page.locator(".live > button:first-child").nth(n).click()
     ended = "n => peLive.cells[n].play.textContent === '▶ Run'"
     page.wait_for_function(ended, arg=n, timeout=MINUTES)
@@ -167,7 +167,7 @@ def test_a_cell_is_edited_stopped_and_reset_by_the_keyboard(reader):
         "e => [e.matches('.live-wrong'), getComputedStyle(e).backgroundPositionY]"
     )
     assert marked[0] and marked[1] != "0px", "the second line is marked"
-    page.set_viewport_size({"width": 390, "height": 800})
+    resize(page, 390, 800)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for scheme in ("light", "dark"):
         in_mode(page, scheme)
@@ -185,7 +185,7 @@ def test_a_cell_is_edited_stopped_and_reset_by_the_keyboard(reader):
             page.wait_for_timeout(100)
     assert len(page.workers) < 2, "one may wait for the next run"
     press("Reset cell 2")
-    page.set_viewport_size({"width": 1280, "height": 900})
+    resize(page, 1280)
     page.locator("div.cell details").evaluate_all("all => all.forEach(d => { d.open = false; })")
     assert looks() == before
     assert page.evaluate("peLive.run('6 * 7')") == {"text": "42\n", "figures": [], "error": None}
@@ -235,7 +235,7 @@ def test_what_replaced_the_book_goes_at_reset_and_the_next_run_is_the_book(reade
         figure = "(e.querySelector('img')?.src ?? e.querySelector('.whole')?.ariaLabel)"
         return outputs.nth(n).evaluate(f"e => [e.innerText, {figure}]")
 
-    page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
+    unfold(page)
     before = [shown(n) for n in range(3)]
     alt = outputs.nth(0).locator(".whole").first.get_attribute("aria-label")
     assert drawn(committed[0]) == 1 and alt

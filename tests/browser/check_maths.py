@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from conftest import resize, unfold
 
 SITE = Path(__file__).parent.parent.parent / "docs" / "_build" / "html"
 CHAPTERS = [
@@ -34,17 +35,14 @@ CUT = """() => {
   }
   return found;
 }"""  # noqa: E501
-OPEN = "document.querySelectorAll('main details').forEach(d => { d.open = true; })"
-TWO_FRAMES = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_no_formula_is_cut_or_sticks_out(name, reader):
     page = reader.open(name)
-    page.evaluate(OPEN)
+    unfold(page)
     for width in (1280, 390, 320):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.evaluate(TWO_FRAMES)
+        resize(page, width)
         assert [width, page.evaluate(CUT)] == [width, []]
     assert page.locator("main math").count() > 0
     assert page.evaluate("document.fonts.check('16px \"Book Maths\"', '𝑥')")
@@ -53,8 +51,7 @@ def test_no_formula_is_cut_or_sticks_out(name, reader):
 def test_a_wide_formula_scrolls_to_its_end(reader):
     """Seen from its left edge; the keyboard brings the right one."""
     page = reader.open("chapters/60_layers.html")
-    page.set_viewport_size({"width": 320, "height": 900})
-    page.evaluate(TWO_FRAMES)
+    resize(page, 320)
     wide = "all => all.findIndex(e => e.scrollWidth > e.clientWidth + 1)"
     formulas = page.locator("div.formula[tabindex='0']")
     box = formulas.nth(formulas.evaluate_all(wide))

@@ -1,12 +1,10 @@
 """A phone: figures panel by panel, edges of what scrolls, code that wraps, controls for a thumb."""
 
 import pytest
-from conftest import in_mode
+from conftest import in_mode, resize, settle, unfold
 
 CHAPTER = "chapters/33_t5.html"
 PAGES = [CHAPTER, "chapters/42_rope_in_models.html", "api/pe_numpy.rotary.xpos.html", "index.html"]
-OPEN = "document.querySelectorAll('main details').forEach(d => { d.open = true; })"
-TWO_FRAMES = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
 # What is wider than its box and scrolls, without a mark at its edge or out of the keyboard's reach.
 NO_EDGE = """() => [...document.querySelectorAll(
     "main :is(pre, table, .drawn, .formula), main .cell_output:has(> img)")]
@@ -47,8 +45,7 @@ def phone(request, chromium, address):
 @pytest.mark.parametrize("name", PAGES)
 def test_what_scrolls_has_an_edge_and_what_is_tapped_has_a_size(name, phone):
     phone.goto(phone.address + name)
-    phone.evaluate(OPEN)
-    phone.evaluate(TWO_FRAMES)
+    unfold(phone)
     assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert phone.evaluate(NO_EDGE) == []
     assert phone.evaluate(TOO_SMALL) == []
@@ -62,9 +59,25 @@ def test_what_scrolls_has_an_edge_and_what_is_tapped_has_a_size(name, phone):
     assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == len(sizes)
 
 
+def test_what_scrolls_once_the_sidebars_have_slid_in_is_marked_too(reader):
+    """They take their place after the window: the text is wider for a moment."""
+    page = reader.open("chapters/63_decoding.html")
+    resize(page, 390)
+    unfold(page)
+    page.add_style_tag(content="[class^=bd-sidebar] { transition-duration: 9s !important; }")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.wait_for_function("innerWidth == 1280")
+    text = page.locator(".bd-article")
+    before = text.bounding_box()["width"]
+    page.wait_for_timeout(500)  # the theme looks once, 300 ms after the window
+    settle(page)
+    assert text.bounding_box()["width"] < before - 40
+    assert page.evaluate(NO_EDGE) == []
+
+
 def test_buttons_of_the_code_are_in_their_cell_and_free(phone):
     phone.goto(phone.address + CHAPTER)
-    phone.evaluate(OPEN)
+    unfold(phone)
     assert phone.locator(".code-tools button:visible").count() > 20
     assert phone.evaluate(COVERED) == []
 
@@ -72,7 +85,7 @@ def test_buttons_of_the_code_are_in_their_cell_and_free(phone):
 def test_the_way_to_the_top_lies_on_nothing(phone):
     phone.goto(phone.address + CHAPTER)
     phone.evaluate("scrollTo({top: 6000, behavior: 'instant'})")
-    phone.evaluate(TWO_FRAMES)
+    settle(phone)
     phone.evaluate("scrollTo({top: 5000, behavior: 'instant'})")
     button = phone.get_by_role("button", name="Back to top")
     button.wait_for()
@@ -158,7 +171,7 @@ def test_long_lines_wrap_on_request_and_are_copied_as_they_are(phone):
 
 def test_paper_has_no_dead_words(reader):
     page = reader.open(CHAPTER)
-    page.evaluate(OPEN)
+    unfold(page)
     page.evaluate("document.querySelector('.tag_hide-input details').open = false")
     page.emulate_media(media="print", color_scheme="light")
     dead = page.locator("button, input, select, .live, .notebook, .headerlink, .hide > summary")

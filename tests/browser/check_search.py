@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import axe, in_mode
+from conftest import axe, in_mode, resize
 
 SITE = Path(__file__).parent.parent.parent / "docs" / "_build" / "html"
 # What people type.
@@ -722,7 +722,7 @@ def test_results_are_open_to_all(scheme, reader):
     page = reader.open("search.html?q=left+padding")
     in_mode(page, scheme)
     page.locator(".search-found li").first.wait_for(timeout=60_000)
-    page.set_viewport_size({"width": 390, "height": 800})
+    resize(page, 390, 800)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert axe(page) == []
     assert reader.wrong == []
