@@ -9,6 +9,7 @@ import sys
 import tarfile
 import time
 import zipfile
+from pathlib import Path
 
 import cells
 import live
@@ -112,6 +113,72 @@ def test_the_book_brings_what_the_chapters_read():
     assert "pe_numpy/copy/solutions/40_rope_derived.py" in names
     assert {"cells.py", "pretty.py", "pe_numpy/book/census.csv", "pe_numpy/rotary/rope.py"} <= names
     assert not any("__pycache__" in name for name in names)
+
+
+def packed(files):
+    with zipfile.ZipFile(buffer := io.BytesIO(), "w") as whole:
+        for name, data in files.items():
+            live.add(whole, name, data)
+    return buffer.getvalue()
+
+
+def unpacked(archive):
+    with zipfile.ZipFile(io.BytesIO(archive)) as whole:
+        return {name: whole.read(name) for name in whole.namelist()}
+
+
+def test_compiled_code_stands_for_its_source_and_what_no_page_needs_is_left_out():
+    kept = {"a/__init__.py": b"1", "a/b.py": b"2", "a/mpl-data/fonts/ttf/c.ttf": b"3", "a.so": b"4"}
+    gone = ["a/b.pyi", "a/e.h", "m/mpl-data/sample_data/x/y.csv", "m/mpl-data/fonts/afm/z.afm"]
+    whole = packed(kept | dict.fromkeys(gone, b"5"))
+    new = live.lean(whole, {"a/b.pyc": b"compiled", "c.pyc": b"6"})
+    del kept["a/b.py"]
+    assert unpacked(new) == kept | {"a/b.pyc": b"compiled"}
+
+
+def test_a_page_gets_compiled_code_or_what_was_fetched(kept, monkeypatch, capsys):
+    """Code goes where Python looks for it: beside the book's sources, in the place of others'."""
+    own = dict.fromkeys(live.RUNTIME, packed({"json.py": b"1", "os.py": b"2"}))
+    own |= {"numpy-1.whl": packed({"numpy/a.py": b"3"}), "plot-1.whl": packed({"plot/a.py": b"4"})}
+    pins = {"info": {}, "sha256": {name: live.sha256(data) for name, data in own.items()}}
+    monkeypatch.setattr(live, "pins", lambda: pins)
+    live.KEPT.mkdir()
+    for name, data in own.items():
+        (live.KEPT / name).write_bytes(data)
+
+    def run(command, **_):
+        assert command[:2] == ["node", str(live.COMPILE)]
+        for path in ("library/json", "packages/numpy/a", "packages/plot/a", "book/__pycache__/b"):
+            target = Path(command[-1]) / f"{path}.pyc"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(b"6")
+
+    def names():
+        groups = live.groups(packed({"b.py": b"5"}))
+        archives = groups["numpy"] | groups["matplotlib"]
+        archives |= {"": groups["python"]["python_stdlib.zip"], "book": groups["book"]["book.zip"]}
+        return {name: set(unpacked(data)) for name, data in archives.items()}
+
+    monkeypatch.setattr(live.subprocess, "run", run)
+    assert names() == {
+        "": {"json.pyc", "os.py"},
+        "numpy-1.whl": {"numpy/a.pyc"},
+        "plot-1.whl": {"plot/a.pyc"},
+        "book": {"b.py", "__pycache__/b.pyc"},
+    }
+
+    def none(command, **_):
+        raise FileNotFoundError("no node here")
+
+    monkeypatch.setattr(live.subprocess, "run", none)
+    assert names() == {
+        "": {"json.py", "os.py"},
+        "numpy-1.whl": {"numpy/a.py"},
+        "plot-1.whl": {"plot/a.py"},
+        "book": {"b.py"},
+    }
+    assert "not compiled ahead: no node here" in capsys.readouterr().out
+    assert live.node() == ""
 
 
 def test_what_is_said_of_cells_is_said_of_cells_that_are_there(tmp_path):

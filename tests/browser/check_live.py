@@ -3,6 +3,7 @@
 import ast
 import csv
 import re
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -223,6 +224,30 @@ def test_a_cell_below_runs_again_when_one_above_was_edited(reader):
     assert texts() == ["", "21", "last 21"]
     assert page.locator(".live-error").count() == 0
     assert reader.wrong == []
+
+
+COMPILED = """
+import importlib.util, sys, numpy, pe_numpy
+sources = []
+for module in sys.modules.values():
+    origin = getattr(getattr(module, "__spec__", None), "origin", None) or ""
+    if not origin.endswith(".py"):
+        continue  # built in, or compiled without its source
+    try:
+        with open(importlib.util.cache_from_source(origin), "rb") as file:
+            if file.read(8)[4] == 1:  # whoever compiled it said: never compare it with its source
+                continue
+    except OSError:
+        pass
+    sources.append(origin)
+print(len(sys.modules) > 300, sources)
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="Node.js compiles it")
+def test_no_module_is_compiled_in_the_page(reader):
+    page = reader.open("chapters/10_attention.html")
+    assert page.evaluate("code => peLive.run(code)", COMPILED)["text"] == "True []\n"
 
 
 def test_what_replaced_the_book_goes_at_reset_and_the_next_run_is_the_book(reader):

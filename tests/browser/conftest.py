@@ -45,7 +45,7 @@ def chromium():
         browser.close()
 
 
-# What fades or slides arrives at once: a colour on its way is neither, a sidebar on its way is wide.
+# What fades or slides arrives at once: a colour on its way is neither, a sidebar is not yet there.
 ARRIVE = "document.getAnimations().forEach(a => a instanceof CSSTransition && a.finish());"
 SETTLE = f"""async () => {{
   const frames = () => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)));
