@@ -46,6 +46,7 @@ def phone(request, chromium, address):
 def test_what_scrolls_has_an_edge_and_what_is_tapped_has_a_size(name, phone):
     phone.goto(phone.address + name)
     unfold(phone)
+    settle(phone)
     assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert phone.evaluate(NO_EDGE) == []
     assert phone.evaluate(TOO_SMALL) == []

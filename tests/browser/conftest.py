@@ -47,17 +47,12 @@ def chromium():
 
 # What fades or slides arrives at once: a colour on its way is neither, a sidebar is not yet there.
 ARRIVE = "document.getAnimations().forEach(a => a instanceof CSSTransition && a.finish());"
-SETTLE = f"""async () => {{
-  const frames = () => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)));
-  await frames();
-  {ARRIVE}
-  await frames();
-}}"""
+FRAMES = "await new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)));"
 
 
 def settle(page):
     """Wait until a change has been drawn, and the page's scripts have measured what it changed."""
-    page.evaluate(SETTLE)
+    page.evaluate(f"async () => {{ {ARRIVE} {FRAMES} }}")
 
 
 def in_mode(page, mode):
@@ -76,7 +71,6 @@ def resize(page, width, height=900):
 def unfold(page):
     """Open all that is folded."""
     page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
-    settle(page)
 
 
 def axe(page, context=None, **options):
