@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import sections
+import styles
 import toc
 from docutils import nodes
 from PIL import Image
@@ -57,6 +58,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         sections.write(app)
         sections.write_moved(app)
         slim(Path(app.outdir))
+        styles.lighten(Path(app.outdir))
         hand_out_notebooks(Path(app.outdir))
 
 
