@@ -30,7 +30,7 @@ OWN = (
     "docs/_static/explore.js", "docs/_static/favicon.svg", "docs/_static/homework.js",
     "docs/_static/letters.js", "docs/_static/live*.js", "docs/_static/maths.css",
     "docs/_static/chooser.js", "docs/_static/sandbox.js", "docs/_static/search.js",
-    "docs/_templates/*.html", "docs/print.css", "figures/[0-9][0-9]_*",
+    "docs/_templates/*.html", "docs/live-compile.mjs", "docs/print.css", "figures/[0-9][0-9]_*",
     "notebooks/results/*.npz", "notebooks/results/break.json", "notebooks/results/real_book.txt",
     "pe_numpy/homework/handout/*", "pe_numpy/py.typed", "requirements/bench.txt",
     "tests/book/reasons/*.txt", "tests/book/words.txt",
