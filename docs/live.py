@@ -47,9 +47,16 @@ BOOK = (
     "notebooks/results/*.*",
     "tests/golden/models/**/*.*",
 )
-# Parts of the wheels that draw no figure and run no cell.
-UNUSED = (
-    r"\.(pyi|pxd|h|a|c)$|^numpy/f2py/.|/mpl-data/(sample_data|images|fonts/(afm|pdfcorefonts))/."
+# Parts of the wheels that draw no figure and run no cell: stubs, headers, samples, fonts for paper,
+# slanted Mono and Serif (an upright one stands for them), letters and WebP of Pillow.
+UNUSED = "|".join(
+    (
+        r"\.(pyi|pxd|h|a|c)$",
+        r"^numpy/f2py/",
+        r"/mpl-data/(sample_data|images|fonts/(afm|pdfcore))",
+        r"/DejaVuS(ansMono|erif)-\w*(Oblique|Italic)",
+        r"^PIL/_(imagingft|webp)",
+    )
 )
 OFFER = r"<script[^>]*live-cells\.js[^>]*></script>"  # what puts buttons at a page's cells
 SECONDS = 120  # to wait for one source
@@ -213,8 +220,8 @@ def tell(site: Path) -> None:
 def packed() -> Path:
     """Give the scripts, one a group of files, and write them anew if something has changed."""
     folder, stamp, text = KEPT / "packed", KEPT / "packed.txt", book()
-    parts = [PINS.read_bytes(), text, WORKER.read_bytes(), COMPILE.read_bytes(), node().encode()]
-    state = sha256(b"".join(parts))
+    makers = (Path(__file__), PINS, WORKER, COMPILE)
+    state = sha256(b"".join([text, node().encode(), *(path.read_bytes() for path in makers)]))
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != state:
         stamp.unlink(missing_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
