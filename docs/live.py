@@ -47,6 +47,7 @@ BOOK = (
     "notebooks/results/*.*",
     "tests/golden/models/**/*.*",
 )
+FONTS = "matplotlib/fontlist.json"
 # Parts of the wheels that draw no figure and run no cell: stubs, headers, samples, fonts for paper,
 # slanted Mono and Serif (an upright one stands for them), letters and WebP of Pillow.
 UNUSED = "|".join(
@@ -294,9 +295,19 @@ def lean(archive: bytes, ahead: dict[str, bytes]) -> bytes:
         for name in old.namelist():
             if name + "c" in ahead:
                 add(new, name + "c", ahead[name + "c"])
+            elif name == FONTS:
+                add(new, name, fonts(old.read(name)))
             elif not re.search(UNUSED, name):
                 add(new, name, old.read(name))
     return buffer.getvalue()
+
+
+def fonts(listed: bytes) -> bytes:
+    """Give the list of fonts without those that are left out."""
+    whole = json.loads(listed)
+    for kind in ("afmlist", "ttflist"):
+        whole[kind] = [f for f in whole[kind] if not re.search(UNUSED, f"/mpl-data/{f['fname']}")]
+    return json.dumps(whole).encode()
 
 
 def write_script(path: Path, files: dict[str, bytes]) -> None:

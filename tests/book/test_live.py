@@ -130,10 +130,15 @@ def unpacked(archive):
 def test_compiled_code_stands_for_its_source_and_what_no_page_needs_is_left_out():
     kept = {"a/__init__.py": b"1", "a/b.py": b"2", "a/mpl-data/fonts/ttf/c.ttf": b"3", "a.so": b"4"}
     gone = ["a/b.pyi", "a/e.h", "m/mpl-data/sample_data/x/y.csv", "m/mpl-data/fonts/afm/z.afm"]
-    whole = packed(kept | dict.fromkeys(gone, b"5"))
-    new = live.lean(whole, {"a/b.pyc": b"compiled", "c.pyc": b"6"})
+    fonts = {"afmlist": ["afm/z.afm"], "ttflist": ["ttf/DejaVuSerif-Bold.ttf"]}
+    fonts["ttflist"] += ["ttf/DejaVuSerif-BoldItalic.ttf", "ttf/DejaVuSans-Oblique.ttf"]
+    listed = {kind: [{"fname": f"fonts/{name}"} for name in fonts[kind]] for kind in fonts}
+    whole = packed(kept | dict.fromkeys(gone, b"5") | {live.FONTS: json.dumps(listed).encode()})
+    new = unpacked(live.lean(whole, {"a/b.pyc": b"compiled", "c.pyc": b"6"}))
+    left = json.loads(new.pop(live.FONTS))
+    assert left == {"afmlist": [], "ttflist": [listed["ttflist"][0], listed["ttflist"][2]]}
     del kept["a/b.py"]
-    assert unpacked(new) == kept | {"a/b.pyc": b"compiled"}
+    assert new == kept | {"a/b.pyc": b"compiled"}
 
 
 def test_a_page_gets_compiled_code_or_what_was_fetched(kept, monkeypatch, capsys):
