@@ -256,9 +256,8 @@ def groups(text: bytes) -> dict[str, dict[str, bytes]]:
 def node() -> str:
     """Give the version of Node.js, if it is there."""
     try:
-        return subprocess.run(
-            ["node", "--version"], check=True, capture_output=True
-        ).stdout.decode()
+        command = ["node", "--version"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
 

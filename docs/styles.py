@@ -49,7 +49,12 @@ def named(selector: str, words: set[str]) -> bool:
     """Whether all classes that a selector asks for are words; those in brackets may be missing."""
     while (outside := INSIDE.sub("", selector)) != selector:
         selector = outside
-    return all(name.replace("\\", "") in words for name in CLASS.findall(selector))
+    return all(name in words for name in classes(selector))
+
+
+def classes(css: str) -> set[str]:
+    """Names of classes in a selector or a sheet, as an element has them."""
+    return {name.replace("\\", "") for name in CLASS.findall(css)}
 
 
 def rules(css: str) -> Iterator[tuple[str, str]]:

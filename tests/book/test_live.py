@@ -186,6 +186,33 @@ def test_a_page_gets_compiled_code_or_what_was_fetched(kept, monkeypatch, capsys
     assert live.node() == ""
 
 
+def test_scripts_are_written_anew_if_something_has_changed(kept, tmp_path, monkeypatch):
+    written = []
+
+    def groups(text):
+        written.append(text)
+        return {"book": {"book.zip": text}}
+
+    worker = tmp_path / "live-worker.js"
+    worker.write_text("first")
+    live.KEPT.mkdir()
+    monkeypatch.setattr(live, "WORKER", worker)
+    monkeypatch.setattr(live, "groups", groups)
+    monkeypatch.setattr(live, "book", lambda: b"first")
+    monkeypatch.setattr(live, "node", lambda: "v20")
+    folder = live.packed()
+    (folder / "old.js").touch()
+    assert live.packed() == folder and len(written) == 1
+    worker.write_text("second")
+    live.packed()
+    monkeypatch.setattr(live, "book", lambda: b"second")
+    live.packed()
+    monkeypatch.setattr(live, "node", lambda: "")
+    live.packed()
+    assert written == [b"first", b"first", b"second", b"second"]
+    assert [path.name for path in folder.iterdir()] == ["book.js"]
+
+
 def test_what_is_said_of_cells_is_said_of_cells_that_are_there(tmp_path):
     rows = live.said()
     assert rows

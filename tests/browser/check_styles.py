@@ -1,6 +1,7 @@
 """No script gives an element a class whose rules were taken out of the style sheets."""
 
 import sys
+from pathlib import Path
 
 import myst_nb
 import pydata_sphinx_theme
@@ -21,8 +22,8 @@ def gone():
     known = set()
     for package in PACKAGES:
         for pattern in styles.SHEETS:
-            for path in styles.Path(package.__file__).parent.rglob(pattern):
-                known |= {*styles.CLASS.findall(path.read_text(encoding="utf-8"))}
+            for path in Path(package.__file__).parent.rglob(pattern):
+                known |= styles.classes(path.read_text(encoding="utf-8"))
     left = known - styles.words_of(SITE)
     assert len(known) > len(left) > 1000
     return left

@@ -47,12 +47,12 @@ def chromium():
 
 # What fades or slides arrives at once: a colour on its way is neither, a sidebar is not yet there.
 ARRIVE = "document.getAnimations().forEach(a => a instanceof CSSTransition && a.finish());"
-FRAMES = "await new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)));"
 
 
 def settle(page):
     """Wait until a change has been drawn, and the page's scripts have measured what it changed."""
-    page.evaluate(f"async () => {{ {ARRIVE} {FRAMES} }}")
+    page.evaluate(ARRIVE)
+    page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
 
 
 def in_mode(page, mode):
