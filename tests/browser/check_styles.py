@@ -45,7 +45,8 @@ def test_what_scripts_make_has_its_rules(gone, reader):
         assert not look()
     resize(page, 390)
     reader.open("chapters/33_t5.html")
-    for button in page.locator(".bd-header-article button:visible").all():
-        button.click()
+    for toggle in (".primary-toggle", ".secondary-toggle"):
+        page.locator(f"{toggle}:visible").click()
         assert not look()
         page.keyboard.press("Escape")
+        page.locator("dialog[open]").wait_for(state="detached")
